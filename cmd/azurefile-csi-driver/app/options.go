@@ -39,7 +39,7 @@ const (
 
 func newOptions() *options {
 	return &options{
-		Options: driver.New(file.DefaultName), emptyConfig: true, mountPermissions: "0777", mountGroup: true, stats: true,
+		Options: driver.New(file.DefaultName), emptyConfig: true, mountPermissions: share.UsualPermissions, mountGroup: true, stats: true,
 		secretAuthz: authzOff, defaults: share.Defaults{NoShareSocket: true, NoReservedPort: true, AttributeCache: true},
 	}
 }

@@ -92,7 +92,8 @@ func (o *options) node(p *driver.Process, c file.Config, authority string) (csis
 		MountGroup: o.mountGroup, Stats: o.stats, Log: p.Log,
 	}
 	if c.Azure != nil {
-		config.Key = file.NewKeys(c.Azure).Of
+		keys := file.NewKeys(c.Azure)
+		config.Key, config.Refused = keys.Of, keys.Refused
 	}
 	if p.Client != nil {
 		kube := cluster.Cluster{Client: p.Client, Driver: o.Driver}

@@ -69,6 +69,61 @@ func TestAccountIsChosen(t *testing.T) {
 	wantCode(t, "32", err, codes.NotFound)
 }
 
+// TestAccountsOfOthers checks defect 11: of the accounts in the group those are passed over that the nodes do not reach as the class
+// says, and those that another program has for itself, such as that of an image registry. Other accounts are chosen whoever made them.
+func TestAccountsOfOthers(t *testing.T) {
+	type object = map[string]any
+	closed := object{"publicNetworkAccess": "Disabled"}
+	denied := object{"networkAcls": object{"defaultAction": "Deny"}}
+	made := object{"k8s-azure-created-by": "azure"}
+	for what, c := range map[string]struct {
+		properties object
+		tags       object
+		endpoint   bool // the account has a private endpoint
+		class      []string
+		chosen     bool
+	}{
+		"of a user":                                      {nil, nil, false, nil, true},
+		"with tags of a user":                            {nil, object{"team": "a"}, false, nil, true},
+		"closed":                                         {closed, made, false, nil, false},
+		"closed, and the class as well":                  {closed, nil, true, []string{"publicNetworkAccess", "Disabled"}, true},
+		"closed to perimeters":                           {object{"publicNetworkAccess": "SecuredByPerimeter"}, nil, false, nil, false},
+		"with an endpoint":                               {nil, nil, true, nil, false},
+		"with an endpoint, and the class as well":        {nil, nil, true, []string{"networkEndpointType", "privateEndpoint"}, true},
+		"of the driver, with an endpoint of a user":      {nil, made, true, nil, true},
+		"of the driver for private endpoints":            {denied, made, true, nil, false},
+		"of an image registry":                           {nil, object{"kubernetes.io_cluster.c-1": "owned"}, false, nil, false},
+		"of a cluster":                                   {nil, object{"kubernetes.io_cluster.c-1": "shared"}, false, nil, true},
+		"of the driver in a cluster that tags all":       {nil, object{"kubernetes.io_cluster.c-1": "owned", "k8s-azure-created-by": "azure"}, false, nil, true},
+		"of Cloud Shell":                                 {nil, object{"ms-resource-usage": "azure-cloud-shell"}, false, nil, false},
+		"of another kind":                                {object{"isHnsEnabled": true}, nil, false, nil, false},
+		"with public network access that the class asks": {closed, nil, false, []string{"publicNetworkAccess", "Enabled"}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{})
+			account := w.account("aatheirs", "Standard_LRS", "StorageV2", c.properties, c.tags)
+			if c.endpoint {
+				w.Put(testkit.Group.Resource(network.PrivateEndpoints, "theirs"), object{"location": testkit.Location, "properties": object{
+					"subnet": object{"id": testkit.VNet.Child("subnets", "nodes")},
+					"privateLinkServiceConnections": []object{{"name": "c", "properties": object{"privateLinkServiceId": account,
+						"groupIds": []string{"file"}}}}}})
+			}
+			for _, name := range []string{"pvc-1", "pvc-2"} { // the second one finds the account of the first
+				if got := accountOf(w.volume(name, c.class...).GetVolumeId()); (got == "aatheirs") != c.chosen {
+					t.Errorf("%s: account %s", name, got)
+				}
+			}
+			if n := len(w.accounts()); n > 2 {
+				t.Errorf("%d accounts", n)
+			}
+			named := w.volume("pvc-named", append(c.class, "storageAccount", "aatheirs")...)
+			if got := accountOf(named.GetVolumeId()); got != "aatheirs" {
+				t.Errorf("a class that names the account: %s", got)
+			}
+		})
+	}
+}
+
 // TestAccountThatDoesNotAnswer checks that while the settings of the driver's own account cannot be read, no other account is made.
 func TestAccountThatDoesNotAnswer(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
@@ -263,6 +318,45 @@ func TestPrivateEndpoint(t *testing.T) {
 	}
 }
 
+// TestNoZones checks defect 29: where others manage DNS, the driver makes the endpoint and neither zone, link nor zone group. A class
+// with zones that shares the account gets them.
+func TestNoZones(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	class := []string{"networkEndpointType", "privateEndpoint"}
+	v := w.volume("pvc-1", append(class, "skipPrivateDNSZone", "true")...)
+	account := accountOf(v.GetVolumeId())
+	if got := v.GetVolumeContext()["server"]; got != account+".privatelink.file.core.windows.net" {
+		t.Errorf("server %s", got)
+	}
+	testkit.Must[network.PrivateEndpoint](w.Azure, testkit.Group.Resource(network.PrivateEndpoints, account+"-pvtendpoint"))
+	names := func() (n int) {
+		for _, write := range w.Writes() {
+			for _, of := range []string{account + "-dnszonegroup", "privatelink.file.core.windows.net", "vnet-vnetlink"} {
+				if write == "PUT "+of {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := names(); n > 0 {
+		t.Errorf("%d writes of names: %v", n, w.Writes())
+	}
+	w.Forget()
+	if got := accountOf(w.volume("pvc-2", class...).GetVolumeId()); got != account {
+		t.Errorf("account %s, want %s", got, account)
+	}
+	if names() != 3 {
+		t.Errorf("a class with zones: %v, want a zone, a link and a zone group", w.Writes())
+	}
+	for _, bad := range [][]string{{"skipPrivateDNSZone", "true"}, append(class, "skipPrivateDNSZone", "perhaps"),
+		append(class, "skipPrivateDNSZone", "true", "privateDNSZoneResourceGroup", "rg"),
+		append(class, "skipPrivateDNSZone", "true", "vnetLinkName", "l")} {
+		_, err := w.CreateVolume(t.Context(), request("pvc-bad", bad...))
+		wantCode(t, strings.Join(bad, " "), err, codes.InvalidArgument)
+	}
+}
+
 // TestServiceEndpoint checks row 44 and the subnets of NFS volumes.
 func TestServiceEndpoint(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
@@ -285,5 +379,57 @@ func TestServiceEndpoint(t *testing.T) {
 	}
 	if calls := w.calls(); calls["POST listKeys"] > 0 {
 		t.Errorf("defect 21: keys were read for NFS: %v", calls)
+	}
+}
+
+// TestSubnetsOfNodesChange checks defect 37: when the nodes get another subnet, the account that the driver made gets a rule for it, and
+// keeps the rules and settings of others. An account of a user is not changed.
+func TestSubnetsOfNodesChange(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	subnets := testkit.Group.Resource("Microsoft.Network/virtualNetworks", "wide")
+	w.Put(subnets, map[string]any{"location": testkit.Location, "properties": map[string]any{
+		"addressSpace": map[string]any{"addressPrefixes": []string{"10.9.0.0/16"}}, "subnets": []map[string]any{
+			{"name": "first", "properties": map[string]any{"addressPrefix": "10.9.0.0/24"}},
+			{"name": "second", "properties": map[string]any{"addressPrefix": "10.9.1.0/24"}},
+			{"name": "third", "properties": map[string]any{"addressPrefix": "10.9.2.0/24",
+				"serviceEndpoints": []map[string]any{{"service": "Microsoft.Storage"}}}},
+		}}})
+	rule := map[string]any{"id": subnets.Child("subnets", "third"), "action": "Allow"}
+	w.account("aatheirs", "Premium_LRS", "FileStorage", map[string]any{"supportsHttpsTrafficOnly": false,
+		"networkAcls": map[string]any{"defaultAction": "Deny", "virtualNetworkRules": []map[string]any{rule}}}, nil)
+	class := []string{"protocol", "nfs", "vnetName", "wide"}
+	account := accountOf(w.volume("pvc-1", append(class, "subnetName", "first")...).GetVolumeId())
+	id := testkit.Group.Resource(storage.Accounts, account)
+	if _, err := w.Client.Patch(t.Context(), azure.Write{ID: id, Body: []byte(`{"properties":{"networkAcls":{"bypass":"Metrics",
+		"ipRules":[{"value":"203.0.113.7"}]}}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for name, subnet := range map[string]string{"pvc-2": "first, second", "pvc-3": "second", "pvc-4": "first"} {
+		made, err := w.again().CreateVolume(t.Context(), request(name, append(class, "subnetName", subnet)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := accountOf(made.GetVolume().GetVolumeId()); got != account {
+			t.Errorf("%s: account %s, want %s", name, got, account)
+		}
+	}
+	rules := testkit.Must[struct {
+		Rules struct {
+			DefaultAction, Bypass string
+			VirtualNetworkRules   []struct{ ID azure.ID }
+			IPRules               []struct{ Value string }
+		} `json:"networkAcls"`
+	}](w.Azure, id).Properties.Rules
+	if len(rules.VirtualNetworkRules) != 2 || len(rules.IPRules) != 1 || rules.DefaultAction != "Deny" || rules.Bypass != "Metrics" {
+		t.Errorf("rules %+v, want 2 of subnets, 1 of an address, and Deny", rules)
+	}
+	if s := testkit.Must[network.Subnet](w.Azure, subnets.Child("subnets", "second")).Properties; len(s.ServiceEndpoints) != 1 {
+		t.Errorf("service endpoints of the second subnet: %v", s.ServiceEndpoints)
+	}
+	if n := w.calls()["PATCH storageAccounts"]; n != 2 {
+		t.Errorf("%d changes of accounts, want 2: that of the user, and one of the driver", n)
+	}
+	if got := accountOf(w.volume("pvc-5", append(class, "subnetName", "third")...).GetVolumeId()); got != "aatheirs" {
+		t.Errorf("account %s, want that of the user, which has a rule", got)
 	}
 }

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +30,7 @@ type accounts struct {
 	services *memo[storage.FileService] // by account
 	shares   *memo[*inventory]          // by account
 	made     *memo[share.Account]       // by name, also while it is being made
-	ready    *memo[bool]                // private endpoints, by account; subnets, by id
+	ready    *memo[bool]                // private endpoints, by what they consist of; subnets, by id; rules, by account and subnets
 
 	mu sync.Mutex // held while room in an account is looked for and taken
 }
@@ -100,9 +101,15 @@ func (a *accounts) choose(ctx context.Context, w want) (place, error) {
 			continue
 		}
 		p, err := a.take(ctx, account, w, false)
-		if !errors.Is(err, errFull) {
-			return p, err
+		if errors.Is(err, errFull) {
+			continue
 		}
+		if err == nil {
+			if err = a.admit(ctx, account, w.request); err != nil {
+				p.release()
+			}
+		}
+		return p, err
 	}
 	account, err := a.create(ctx, all, w)
 	if err != nil {
@@ -308,9 +315,71 @@ func (a *accounts) openSubnet(ctx context.Context, r share.Request, id azure.ID)
 	return err
 }
 
+// admit gives an account of the driver rules for the subnets of a request that it lacks: the nodes have more subnets than when it was
+// made. The rules of others stay.
+func (a *accounts) admit(ctx context.Context, account share.Account, r share.Request) error {
+	if len(r.MissingSubnets(account)) == 0 {
+		return nil
+	}
+	_, err := a.ready.get(ctx, fmt.Sprint(account.ID.Key(), r.Subnets()), func(ctx context.Context) (bool, error) {
+		return true, a.addSubnets(ctx, account.ID, r)
+	})
+	if err != nil {
+		return fmt.Errorf("open storage account %s for subnets: %w", account.ID.Name(), err)
+	}
+	return nil
+}
+
+func (a *accounts) addSubnets(ctx context.Context, id azure.ID, r share.Request) error {
+	if err := a.openSubnets(ctx, r); err != nil {
+		return err
+	}
+	doc, err := a.azure.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	have, err := azure.Decode[storage.Account](doc)
+	if err != nil || len(r.MissingSubnets(have)) == 0 {
+		return err
+	}
+	a.log.InfoContext(ctx, "storage account gets rules for subnets", "account", id, "subnets", r.MissingSubnets(have))
+	rules := r.WithSubnets(have)
+	body, err := rulesOf(doc, azure.Resource[storage.Account]{ID: id, Properties: storage.Account{NetworkRules: &rules}})
+	if err != nil {
+		return err
+	}
+	after, err := azure.Do(ctx, a.azure, azure.Request{Verb: azure.Patch, ID: id, Body: body})
+	if err != nil {
+		return err
+	}
+	a.lists.forget(r.Group().Key())
+	now, err := azure.Decode[storage.Account](after)
+	if err == nil && len(r.MissingSubnets(now)) > 0 {
+		err = &azure.Error{Kind: azure.Unavailable, ID: id, Message: "Azure reports success, and the account has no rule for a subnet"}
+	}
+	return err
+}
+
+// rulesOf returns the change of an account that sets all its network rules: those of the view, and what the document has besides.
+func rulesOf(doc azure.Document, wanted share.Account) (azure.Document, error) {
+	all, _, err := azure.Overlay(doc, wanted)
+	if err != nil {
+		return nil, err
+	}
+	var change struct {
+		Properties struct {
+			Rules json.RawMessage `json:"networkAcls"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(all, &change); err != nil {
+		return nil, err
+	}
+	return json.Marshal(change)
+}
+
 // connect makes the private endpoint of an account.
 func (a *accounts) connect(ctx context.Context, account azure.ID, r share.Request) error {
-	_, err := a.ready.get(ctx, account.Key(), func(ctx context.Context) (bool, error) {
+	_, err := a.ready.get(ctx, fmt.Sprint(r.EndpointNeeds(account)), func(ctx context.Context) (bool, error) {
 		outcome, err := reconcile.Converge(ctx, fresh{a.azure}, connection{r, account})
 		for _, report := range outcome.Reports {
 			err = errors.Join(err, report.Err())

@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -37,24 +35,64 @@ import (
 
 // within sends all requests to one server, but those that refuse names.
 type within struct {
-	*http.Client
+	server http.Handler
 	refuse func(*http.Request) bool
 	lose   func(*http.Request) bool // whose answers do not arrive
+	fault  *fileFault
 }
 
 func (w *within) Do(r *http.Request) (*http.Response, error) {
 	if w.refuse != nil && w.refuse(r) {
-		answer := httptest.NewRecorder()
-		answer.Header().Set("x-ms-error-code", "SharingViolation")
-		answer.WriteHeader(http.StatusConflict)
-		return answer.Result(), nil
+		return answer(r, http.StatusConflict, "SharingViolation"), nil
 	}
-	answer, err := w.Client.Do(r)
+	if w.fault != nil {
+		return w.fault.do(r, w.serve)
+	}
+	got, err := w.serve(r)
 	if err == nil && w.lose != nil && w.lose(r) {
-		return nil, errors.Join(answer.Body.Close(), errors.New("the answer is lost"))
+		return nil, errors.New("the answer is lost")
 	}
-	return answer, err
+	return got, err
 }
+
+// serve lets the server answer a request.
+func (w *within) serve(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	in := httptest.NewRequestWithContext(r.Context(), r.Method, r.URL.String(), r.Body)
+	in.Header = http.Header{}
+	for name, values := range r.Header { // the SDK writes names in small letters
+		in.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	in.ContentLength = r.ContentLength
+	out := httptest.NewRecorder()
+	w.server.ServeHTTP(out, in)
+	got := out.Result()
+	got.Request = r
+	return got, r.Context().Err()
+}
+
+// answer is an answer with a status and, unless it is empty, the code of an error.
+func answer(r *http.Request, status int, code string) *http.Response {
+	out := httptest.NewRecorder()
+	if code != "" {
+		out.Header().Set("x-ms-error-code", code)
+	}
+	out.WriteHeader(status)
+	got := out.Result()
+	got.Request = r
+	return got
+}
+
+// signingKey is the key with which tokens are signed.
+var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
 
 // driverObject is the object id of the driver's identity.
 const driverObject = "00000000-0000-0000-0000-0000000000d1"
@@ -73,12 +111,8 @@ func (i identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 // withFiles gives a world the data plane of file shares.
 func (w *world) withFiles() *within {
 	w.t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	driver := token.Application{ClientID: driverObject, ObjectID: driverObject}
-	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: slog.New(slog.DiscardHandler), World: w.Look,
+	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: signingKey(), Log: slog.New(slog.DiscardHandler), World: w.Look,
 		Applications: []token.Application{driver}})
 	if err != nil {
 		w.t.Fatal(err)
@@ -87,21 +121,12 @@ func (w *world) withFiles() *within {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	server := httptest.NewTLSServer(service)
-	connections := &http.Transport{
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
-		},
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // it has the name of no account
-	}
 	w.t.Cleanup(func() {
-		connections.CloseIdleConnections()
-		server.Close()
 		if err := service.Close(); err != nil {
 			w.t.Error(err)
 		}
 	})
-	transport := &within{Client: &http.Client{Transport: connections}}
+	transport := &within{server: service}
 	w.config.Files = fileservice.Options{Transport: transport, Identity: identity{tokens, driver}}.Open
 	w.Controller = file.NewController(w.config)
 	w.dirOf = func(volume string) string {

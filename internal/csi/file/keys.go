@@ -54,6 +54,14 @@ func (k *Keys) Of(ctx context.Context, account azure.ID, newest bool) (string, e
 	return all[0].Value, nil
 }
 
+// Refused forgets the keys of an account if they have the key, which its file server refuses: [Keys.Of] reads them again.
+func (k *Keys) Refused(account azure.ID, key string) {
+	all, kept := k.read.peek(account.Key())
+	if kept && slices.ContainsFunc(all, func(k storage.Key) bool { return k.Value == key }) {
+		k.read.forget(account.Key())
+	}
+}
+
 func madeAt(k storage.Key) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, k.Created)
 	if err != nil {

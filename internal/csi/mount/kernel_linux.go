@@ -46,6 +46,22 @@ func others(path string) ([]string, error) {
 	return paths, nil
 }
 
+// Options returns the type and the options of the file system that is mounted at a path, as the kernel shows them. They are empty if
+// nothing is mounted there. The file system itself is not asked: its server may not answer.
+func Options(path string) (fsType string, options []string, err error) {
+	above, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return "", nil, err
+	}
+	all, err := mountutils.ParseMountInfo(mountinfo)
+	for _, m := range all { // the last one at a path is the one that is seen
+		if m.MountPoint == filepath.Join(above, filepath.Base(path)) {
+			fsType, options = m.FsType, slices.Concat(m.MountOptions, m.SuperOptions)
+		}
+	}
+	return fsType, options, err
+}
+
 // Check returns what is wrong with the mount at a path, nil if nothing is. The error is that of a path that cannot be
 // looked at for another reason.
 func Check(path string) (*Fault, error) {

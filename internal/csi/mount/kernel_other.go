@@ -15,6 +15,9 @@ func Check(string) (*Fault, error) { return nil, errOther }
 
 func others(string) ([]string, error) { return nil, errOther }
 
+// Options returns an error: only Linux is supported.
+func Options(string) (string, []string, error) { return "", nil, errOther }
+
 // Grow returns an error: only Linux is supported.
 func (m *Mounts) Grow(string, string) error { return errOther }
 

@@ -40,7 +40,7 @@ func files() []Need {
 		{share + "read", StorageAccounts, ShareSnapshots, "read snapshots of shares", false},
 		{share + "write", StorageAccounts, ShareSnapshots, "create snapshots of shares", false},
 		{share + "delete", StorageAccounts, ShareSnapshots, "delete snapshots of shares", false},
-		{account + "write", StorageAccounts, Accounts, "create accounts, and tag those that are full", false},
+		{account + "write", StorageAccounts, Accounts, "create accounts, open them for subnets, and tag those that are full", false},
 		{service + "read", StorageAccounts, AccountSettings, "read multichannel and the retention of an account", false},
 		{service + "write", StorageAccounts, AccountSettings, "set multichannel and the retention of an account", false},
 		{account + "listKeys/action", StorageAccounts, AccountKeys, "write Secrets with keys, copy shares, and mount without a Secret",

@@ -90,6 +90,7 @@ func (r Request) Matches(a Account) bool {
 		r.matchesTags(a),
 		r.matchesSettings(a.Properties),
 		r.matchesNetwork(a),
+		r.Made(a.ID.Name()) || !ofOthers(a) && r.reachable(a),
 	} {
 		if !fits {
 			return false
@@ -159,15 +160,67 @@ func takesIdentities(a storage.Account) bool {
 // matchesNetwork reports whether the nodes can reach an account as the request says: through service endpoints of all
 // subnets, or through a private endpoint for files.
 func (r Request) matchesNetwork(a Account) bool {
-	rules := a.Properties.NetworkRules
-	for _, subnet := range r.Subnets() {
-		if rules == nil || !slices.ContainsFunc(rules.Subnets, func(rule storage.SubnetRule) bool {
-			return rule.ID.Equal(subnet) && strings.EqualFold(cmp.Or(rule.Action, "Allow"), "Allow")
-		}) {
-			return false
-		}
+	if missing := r.MissingSubnets(a); len(missing) > 0 && !takesSubnets(a, len(missing)) {
+		return false
 	}
 	return r.Endpoint != EndpointPrivate || len(a.Properties.Connections) > 0 || r.Made(a.ID.Name())
+}
+
+// MissingSubnets returns the subnets of a request that an account has no rule for.
+func (r Request) MissingSubnets(a Account) []azure.ID {
+	rules := a.Properties.NetworkRules
+	return slices.DeleteFunc(r.Subnets(), func(subnet azure.ID) bool {
+		return rules != nil && slices.ContainsFunc(rules.Subnets, func(rule storage.SubnetRule) bool {
+			return rule.ID.Equal(subnet) && strings.EqualFold(cmp.Or(rule.Action, "Allow"), "Allow")
+		})
+	})
+}
+
+// takesSubnets reports whether an account can get rules for more subnets: a driver made it for service endpoints.
+func takesSubnets(a Account, more int) bool {
+	const most = 200
+	rules := a.Properties.NetworkRules
+	return MadeByDriver(a) && len(a.Properties.Connections) == 0 &&
+		rules != nil && len(rules.Subnets) > 0 && len(rules.Subnets)+more <= most
+}
+
+// WithSubnets returns the rules of an account with those that a request misses. The other rules stay.
+func (r Request) WithSubnets(a Account) storage.NetworkRules {
+	rules := *cmp.Or(a.Properties.NetworkRules, &storage.NetworkRules{})
+	rules.Subnets = slices.Clone(rules.Subnets)
+	for _, subnet := range r.MissingSubnets(a) {
+		rules.Subnets = append(rules.Subnets, storage.SubnetRule{ID: subnet, Action: "Allow"})
+	}
+	return rules
+}
+
+// reachable reports whether the nodes reach an account without what the request does not ask for: a private endpoint. A class that
+// closes public network access leaves private endpoints to its administrator.
+func (r Request) reachable(a Account) bool {
+	if r.Endpoint == EndpointPrivate || r.PublicNetworkAccess != "" && !strings.EqualFold(r.PublicNetworkAccess, "Enabled") {
+		return true
+	}
+	if !strings.EqualFold(cmp.Or(a.Properties.PublicNetworkAccess, "Enabled"), "Enabled") {
+		return false
+	}
+	rules := a.Properties.NetworkRules
+	closed := rules != nil && strings.EqualFold(rules.DefaultAction, "Deny") && len(r.Subnets()) == 0
+	return len(a.Properties.Connections) == 0 || MadeByDriver(a) && !closed
+}
+
+// ofOthers reports whether tags of an account say that another program has it for itself: the installer of OpenShift, whose image
+// registry has an account in the group of the cluster, or Azure Cloud Shell.
+func ofOthers(a Account) bool {
+	if MadeByDriver(a) {
+		return false
+	}
+	for name, value := range a.Tags {
+		name = strings.ToLower(name)
+		if strings.HasPrefix(name, "kubernetes.io_cluster.") && strings.EqualFold(value, "owned") || name == "ms-resource-usage" {
+			return true
+		}
+	}
+	return false
 }
 
 // Made reports whether an account was made for requests like this one. It may not be complete yet.
@@ -222,7 +275,8 @@ func (r Request) FileService() storage.FileService {
 	return s
 }
 
-// Order returns the matching accounts in the order in which they are used: the account of the source first, then by name.
+// Order returns the matching accounts in the order in which they are used: the account of the source first, then by name, and last
+// those that need rules for more subnets.
 // With selectRandomMatchingAccount the order depends on the volume, and is the same each time.
 func (r Request) Order(accounts []Account, volume string) []Account {
 	matching := slices.DeleteFunc(slices.Clone(accounts), func(a Account) bool { return !r.Matches(a) })
@@ -232,6 +286,8 @@ func (r Request) Order(accounts []Account, volume string) []Account {
 			return ""
 		case is(r.RandomAccount):
 			return digest(volume, a.ID.Name())
+		case len(r.MissingSubnets(a)) > 0:
+			return "~" + strings.ToLower(a.ID.Name()) // after all letters and digits
 		}
 		return strings.ToLower(a.ID.Name())
 	}

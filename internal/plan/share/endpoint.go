@@ -24,13 +24,17 @@ func (r Request) endpoint(account azure.ID) azure.ID {
 	return r.networkGroup("").Resource(network.PrivateEndpoints, account.Name()+"-pvtendpoint")
 }
 
-// EndpointNeeds returns what a snapshot must hold for Endpoint.
+// EndpointNeeds returns what a snapshot must hold for PrivateEndpoint.
 func (r Request) EndpointNeeds(account azure.ID) []azure.ID {
 	endpoint := r.endpoint(account)
+	if is(r.SkipZone) {
+		return []azure.ID{endpoint}
+	}
 	return []azure.ID{r.Zone(), r.link(), endpoint, endpoint.Child(network.PrivateZoneGroupPart, account.Name()+"-dnszonegroup")}
 }
 
-// PrivateEndpoint returns the private endpoint of an account with its name in DNS. What exists stays as it is.
+// PrivateEndpoint returns the private endpoint of an account with its name in DNS, unless the class leaves names to others. What exists
+// stays as it is.
 func (r Request) PrivateEndpoint(account azure.ID, have plan.Snapshot) (plan.Graph, error) {
 	var g plan.Graph
 	no := false
@@ -54,6 +58,9 @@ func (r Request) PrivateEndpoint(account azure.ID, have plan.Snapshot) (plan.Gra
 		}}, why),
 	}
 	nodes[1].After, nodes[3].After = []azure.ID{zone}, []azure.ID{zone, endpoint}
+	if is(r.SkipZone) {
+		nodes = nodes[2:3] // the endpoint alone
+	}
 	for _, n := range nodes {
 		if _, exists := have.Get(n.ID); exists {
 			continue

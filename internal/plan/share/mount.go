@@ -50,10 +50,13 @@ func (m Mounting) Mount() Mount {
 	return Mount{Source: "//" + m.Host + "/" + path, Type: "cifs", Options: m.smb(options)}
 }
 
+// usualMode is the mode of files and directories of SMB volumes.
+const usualMode = "0777"
+
 // smb adds what the user left open.
 func (m Mounting) smb(options []string) []string {
-	options = add(options, "file_mode="+cmp.Or(m.FileMode, "0777"))
-	options = add(options, "dir_mode="+cmp.Or(m.DirMode, "0777"))
+	options = add(options, "file_mode="+cmp.Or(m.FileMode, usualMode))
+	options = add(options, "dir_mode="+cmp.Or(m.DirMode, usualMode))
 	if m.UID != "" {
 		options = add(options, "uid="+m.UID)
 	}
@@ -98,6 +101,46 @@ func (m Mounting) nfs(options []string) []string {
 	return options
 }
 
+// Difference is an option of SMB in which two mounts of a share differ.
+type Difference struct{ Name, Have, Want string }
+
+// Differs returns how a mount with options, as the kernel shows them, differs from this one in the owner or the modes of its files, nil
+// if it does not. Names of users and groups are not compared: only the mount program knows their numbers.
+func (m Mount) Differs(options []string, names ...string) *Difference {
+	for _, name := range names {
+		base := 8
+		if name == "uid" || name == "gid" {
+			base = 10
+		}
+		want, err := strconv.ParseUint(valueOf(m.Options, name), base, 32)
+		have, unknown := strconv.ParseUint(valueOf(options, name), base, 32)
+		if err == nil && unknown == nil && have != want {
+			return &Difference{name, valueOf(options, name), valueOf(m.Options, name)}
+		}
+	}
+	return nil
+}
+
+// Open reports whether users that are neither the owner nor in the group have the rights of the group.
+func (m Mount) Open() bool {
+	for _, name := range []string{"file_mode", "dir_mode"} {
+		mode, err := strconv.ParseUint(valueOf(m.Options, name), 8, 32)
+		if group, others := mode>>3&0o7, mode&0o7; err != nil || group&^others != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func valueOf(options []string, name string) string {
+	for _, o := range options {
+		if n, value, ok := strings.Cut(o, "="); ok && n == name {
+			return value
+		}
+	}
+	return ""
+}
+
 // split splits elements with several options. Of an option that is named twice the last counts.
 func split(elements []string) []string {
 	var options []string
@@ -130,6 +173,9 @@ func add(options []string, option string) []string {
 	}
 	return append(options, option)
 }
+
+// UsualPermissions is the mode of the root of NFS volumes, unless a flag of the driver or a parameter says another one.
+const UsualPermissions = "0777"
 
 // Permissions returns the mode of the root of a volume, 0 for leaving it as it is. usual is the mode of volumes that name none.
 func (p *Parameters) Permissions(usual uint32) uint32 {

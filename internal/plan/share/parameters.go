@@ -45,6 +45,7 @@ type Parameters struct {
 	Endpoint                 string // EndpointPrivate, EndpointService or ""
 	VNetGroup, VNet, Subnet  string
 	VNetLink, ZoneGroup      string
+	SkipZone                 *bool  // no private DNS zone
 	DataPlane                string // "true", "oauth", or "" for Azure Resource Manager
 	GroupChange              string // of a file system group
 	MountPermissions         string
@@ -201,6 +202,7 @@ func networkKeys() []key {
 		{Name: "subnetName", Read: text(func(p *Parameters) *string { return &p.Subnet })},
 		{Name: "vnetLinkName", Read: text(func(p *Parameters) *string { return &p.VNetLink })},
 		{Name: "privateDNSZoneResourceGroup", Read: text(func(p *Parameters) *string { return &p.ZoneGroup })},
+		{Name: "skipPrivateDNSZone", Read: boolean(func(p *Parameters) **bool { return &p.SkipZone })},
 	}
 }
 
@@ -240,7 +242,7 @@ type rule struct {
 
 // check checks parameters that depend on each other.
 func (p *Parameters) check() error {
-	for _, r := range slices.Concat(p.identityRules(), p.classRules(), p.accountRules()) {
+	for _, r := range slices.Concat(p.identityRules(), p.classRules(), p.networkRules(), p.accountRules()) {
 		if r.wrong {
 			return &parameter.Error{Key: r.key, Value: r.value, Allowed: r.allowed}
 		}
@@ -254,13 +256,22 @@ func (p *Parameters) classRules() []rule {
 		{p.Protocol == "smb" && p.FSType == "nfs", "fsType", p.FSType, "with protocol smb: smb or cifs"},
 		{p.NFS() && !strings.HasPrefix(p.SKU, "Premium"), "skuName", p.SKU, "protocol nfs needs a Premium SKU"},
 		{p.NFS() && p.DataPlane != "", "useDataPlaneAPI", p.DataPlane, "the data plane cannot create NFS shares: want false"},
-		{p.Endpoint == EndpointPrivate && strings.Contains(p.Subnet, ","), "subnetName", p.Subnet, "a private endpoint has one subnet"},
-		{p.Endpoint != EndpointPrivate && p.ZoneGroup != "", "privateDNSZoneResourceGroup", p.ZoneGroup,
-			"only with networkEndpointType " + EndpointPrivate},
 		{is(p.Multichannel) && (p.NFS() || p.SKU != "" && !strings.HasPrefix(p.SKU, "Premium")), "enableMultichannel", "true",
 			"only with protocol smb and a Premium SKU"},
 		{!p.NFS() && p.StoresKey() && p.SharedKeyAccess != nil && !*p.SharedKeyAccess, "allowSharedKeyAccess", "false",
 			"only with storeAccountKey false: shares are mounted with a key otherwise"},
+	}
+}
+
+// networkRules are the rules of private endpoints.
+func (p *Parameters) networkRules() []rule {
+	return []rule{
+		{p.Endpoint == EndpointPrivate && strings.Contains(p.Subnet, ","), "subnetName", p.Subnet, "a private endpoint has one subnet"},
+		{p.Endpoint != EndpointPrivate && p.ZoneGroup != "", "privateDNSZoneResourceGroup", p.ZoneGroup,
+			"only with networkEndpointType " + EndpointPrivate},
+		{p.Endpoint != EndpointPrivate && is(p.SkipZone), "skipPrivateDNSZone", "true", "only with networkEndpointType " + EndpointPrivate},
+		{p.ZoneGroup != "" && is(p.SkipZone), "privateDNSZoneResourceGroup", p.ZoneGroup, "only without skipPrivateDNSZone"},
+		{p.VNetLink != "" && is(p.SkipZone), "vnetLinkName", p.VNetLink, "only without skipPrivateDNSZone"},
 	}
 }
 

@@ -28,7 +28,10 @@ type Cluster struct {
 
 var _ file.Secrets = Cluster{}
 
-// Put implements [file.Secrets].
+// managedBy is the label of Secrets that the driver has created. Its value is the name of the driver.
+const managedBy = "app.kubernetes.io/managed-by"
+
+// Put implements [file.Secrets]. A Secret that exists keeps its labels: it can be one of the user, or of the other driver.
 func (c Cluster) Put(ctx context.Context, namespace, name string, values map[string]string) error {
 	secrets := c.Client.CoreV1().Secrets(namespace)
 	data := map[string][]byte{}
@@ -36,7 +39,8 @@ func (c Cluster) Put(ctx context.Context, namespace, name string, values map[str
 		data[key] = []byte(value)
 	}
 	_, err := secrets.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Type: corev1.SecretTypeOpaque, Data: data,
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{managedBy: c.Driver}},
+		Type:       corev1.SecretTypeOpaque, Data: data,
 	}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return known(err)

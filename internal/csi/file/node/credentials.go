@@ -118,6 +118,7 @@ func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, er
 	if err != nil {
 		return file.Credentials{}, csi.Status(err, "volume %s: key of storage account %s (its Secret: %v)", v.id, v.account.Name(), why)
 	}
+	v.azureKey = true
 	return file.Credentials{Account: v.account.Name(), Key: key}, nil
 }
 

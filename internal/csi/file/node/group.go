@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"os"
@@ -22,18 +23,24 @@ func (n *Node) prepare(ctx context.Context, v *volume, path string) error {
 			return csi.Status(err, "mode of volume %s", v.id)
 		}
 	}
-	policy := p.GroupChange
-	if policy == "" {
-		policy = n.config.GroupChange
-	}
-	if v.group == "" || policy == share.GroupNever {
+	return n.setGroupOf(ctx, v, path, n.groupChange(p) == share.GroupAlways)
+}
+
+// groupChange returns when the files of a volume get its group.
+func (n *Node) groupChange(p share.Parameters) string {
+	return cmp.Or(p.GroupChange, n.config.GroupChange)
+}
+
+// setGroupOf gives the files of an NFS volume its group. Unless always is true, it changes nothing if the root has the group.
+func (n *Node) setGroupOf(ctx context.Context, v *volume, path string, always bool) error {
+	if !v.parameters.NFS() || v.readOnly || v.group == "" || n.groupChange(v.parameters) == share.GroupNever {
 		return nil
 	}
 	gid, err := strconv.Atoi(v.group)
 	if err != nil {
 		return csi.Invalid("volume %s: volume_mount_group %q: want the number of a group", v.id, v.group)
 	}
-	return csi.Status(setGroup(ctx, path, gid, policy == share.GroupAlways), "group of volume %s", v.id)
+	return csi.Status(setGroup(ctx, path, gid, always), "group of volume %s", v.id)
 }
 
 // setMode changes the mode of a directory if it is another one.

@@ -27,8 +27,12 @@ type Config struct {
 	Cluster share.Cluster
 	Mounter Mounter
 	Mounts  *mount.Mounts
+	// Options returns the type and the options of the file system at a path. It is [mount.Options] if it is nil.
+	Options func(path string) (fsType string, options []string, err error)
 	// Key reads the key of an account from Azure. It is nil without a cloud configuration.
 	Key func(ctx context.Context, account azure.ID, newest bool) (string, error)
+	// Refused is told a key of Key that the file server refuses. After it, Key reads the keys of the account again. It may be nil.
+	Refused func(account azure.ID, key string)
 	// Secret reads the values of a Secret. It is nil without a cluster.
 	Secret func(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Files opens the file service of an account, for folders that have to be created.
@@ -63,6 +67,9 @@ var _ csispec.NodeServer = (*Node)(nil)
 func New(c Config) *Node {
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.Options == nil {
+		c.Options = mount.Options
 	}
 	return &Node{config: c}
 }
@@ -103,6 +110,7 @@ type volume struct {
 	readOnly   bool
 	secrets    map[string]string
 	token      string // of the pod's service account
+	azureKey   bool   // the key was read from Azure
 }
 
 // mountAtMost bounds a mount.

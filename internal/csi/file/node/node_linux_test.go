@@ -37,17 +37,37 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type shares struct {
 	dir    string
 	fail   error
+	accept func(file.Credentials) error // may be nil
 	mu     sync.Mutex
 	mounts []share.Mount
 	given  []file.Credentials
+	at     map[string]share.Mount // the last one, by path
+}
+
+// options are the type and the options of an SMB mount as the kernel shows them.
+func (s *shares) options(path string) (string, []string, error) {
+	mounted, err := mount.New(1).Mounted(path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.at[path]
+	if err != nil || !mounted || m.Type != "cifs" {
+		return "", nil, err
+	}
+	return m.Type, append(slices.Clone(m.Options), "uid=0", "gid=0", "vers=3.1.1"), nil // the first counts
 }
 
 func (s *shares) Mount(_ context.Context, m share.Mount, target string, c file.Credentials) error {
 	if s.fail != nil {
 		return s.fail
 	}
+	if s.accept != nil {
+		if err := s.accept(c); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	s.mounts, s.given = append(s.mounts, m), append(s.given, c)
+	s.at[target] = m
 	s.mu.Unlock()
 	return syscall.Mount(s.dir, target, "", syscall.MS_BIND, "")
 }
@@ -68,7 +88,7 @@ func newWorld(t *testing.T, change func(*node.Config)) *world {
 		t.Skip("mounts need root")
 	}
 	dir := t.TempDir()
-	w := &world{t: t, dir: dir, secrets: map[string]map[string]string{}, shares: &shares{dir: filepath.Join(dir, "server")}}
+	w := &world{t: t, dir: dir, secrets: map[string]map[string]string{}, shares: &shares{dir: filepath.Join(dir, "server"), at: map[string]share.Mount{}}}
 	if err := os.Mkdir(w.shares.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +103,7 @@ func newWorld(t *testing.T, change func(*node.Config)) *world {
 		},
 		Key:        func(context.Context, azure.ID, bool) (string, error) { w.keys++; return "key-of-azure", nil },
 		Defaults:   share.Defaults{NoShareSocket: true, NoReservedPort: true, AttributeCache: true},
-		MountGroup: true, Stats: true, Permissions: 0o777,
+		MountGroup: true, Stats: true, Permissions: 0o777, Options: w.shares.options,
 	}
 	if change != nil {
 		change(&c)
@@ -515,6 +535,52 @@ func TestKeysOfSecrets(t *testing.T) {
 	}
 	err := w.stage("rg#acct#share1###other", w.path("other"), capability())
 	wantCode(t, "a namespace without the Secret", err, codes.FailedPrecondition)
+}
+
+// TestKeyThatChanges checks defect 18: a node that has read a key from Azure mounts at once with the next one after it was changed, and
+// reads it once for all mounts. A key that Azure still names is not tried again.
+func TestKeyThatChanges(t *testing.T) {
+	cloud := testkit.NewAzure(t, emulator.Options{}, 0)
+	account := testkit.Group.Resource(storage.Accounts, "acct")
+	cloud.Put(account, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"}})
+	keys, now := file.NewKeys(cloud.Client), file.NewKeys(cloud.Client)
+	w := newWorld(t, func(c *node.Config) {
+		c.Key, c.Refused = keys.Of, keys.Refused
+		c.Cluster.Subscription, c.Cluster.ResourceGroup = testkit.Subscription, testkit.ResourceGroup
+	})
+	valid, tried := "", 0
+	w.shares.accept = func(c file.Credentials) error {
+		if tried++; c.Key == valid {
+			return nil
+		}
+		return &node.MountError{Program: "mount.cifs", Output: "mount error(13): Permission denied", Cause: errors.New("exit status 32")}
+	}
+	const volume = testkit.ResourceGroup + "#acct#share1###apps"
+	for i, change := range []bool{false, true, false} {
+		if change {
+			if _, err := azure.Do(t.Context(), cloud.Client, azure.Request{Verb: azure.Post, ID: account, Action: "regenerateKey",
+				Body: []byte(`{"keyName":"key1"}`)}); err != nil {
+				t.Fatal(err)
+			}
+			now = file.NewKeys(cloud.Client)
+		}
+		var err error
+		if valid, err = now.Of(t.Context(), account, false); err != nil {
+			t.Fatal(err)
+		}
+		cloud.Forget()
+		if err := w.stage(volume, w.path(fmt.Sprintf("stage-%d", i)), capability()); err != nil {
+			t.Errorf("mount %d: %v", i, err)
+		}
+		if n, want := len(cloud.Requests()), []int{1, 1, 0}[i]; n != want {
+			t.Errorf("mount %d: %d requests, want %d", i, n, want)
+		}
+	}
+	valid, tried = "of nobody", 0
+	wantCode(t, "18", w.stage(volume, w.path("refused"), capability()), codes.Unauthenticated)
+	if tried != 1 {
+		t.Errorf("%d mounts with one key, want 1", tried)
+	}
 }
 
 // TestKeysThatCannotBeRead checks defect 32: the code tells whether a repeated request can succeed.

@@ -40,11 +40,12 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 	case v.needsToken() && v.token != "":
 		return done, n.publishWithToken(ctx, &v, r.GetTargetPath())
 	}
-	return done, n.bind(request, &v, r)
+	return done, n.bind(ctx, request, &v, r)
 }
 
-// bind shows the staged share at the path of a pod.
-func (n *Node) bind(request string, v *volume, r *csispec.NodePublishVolumeRequest) error {
+// bind shows the staged share at the path of a pod. If the share was staged for a pod with another group, a pod that cannot use it so
+// gets a mount of its own by SMB, and by NFS the files get the group of the new pod, as those of other volumes do.
+func (n *Node) bind(ctx context.Context, request string, v *volume, r *csispec.NodePublishVolumeRequest) error {
 	if err := csi.Missing(request, "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return err
 	}
@@ -61,6 +62,16 @@ func (n *Node) bind(request string, v *volume, r *csispec.NodePublishVolumeReque
 			"staged first", v.id, r.GetStagingTargetPath())
 	}
 	if err := n.checkSingle(v, r); err != nil {
+		return err
+	}
+	own, err := n.ownMount(v, r.GetStagingTargetPath())
+	if err != nil {
+		return err
+	}
+	if own {
+		return n.mount(ctx, v, r.GetTargetPath())
+	}
+	if err := n.setGroupOf(ctx, v, r.GetStagingTargetPath(), false); err != nil {
 		return err
 	}
 	var options []string

@@ -39,6 +39,9 @@ func (n *Node) NodeStageVolume(ctx context.Context, r *csispec.NodeStageVolumeRe
 		return nil, err
 	}
 	defer release()
+	if err := n.restage(&v, r.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
 	return done, n.mount(ctx, &v, r.GetStagingTargetPath())
 }
 
@@ -94,12 +97,36 @@ func (n *Node) mountNow(ctx context.Context, v *volume, path string) error {
 	if p.NFS() {
 		credentials = file.Credentials{}
 	}
-	m := share.Mounting{
-		Parameters: p, Account: v.account.Name(), Share: v.name, Host: n.host(v), Options: v.options, Group: v.group, ReadOnly: v.readOnly,
-		Defaults: n.config.Defaults,
-	}.Mount()
-	return mountError(n.config.Mounter.Mount(ctx, m, path, credentials), v.id, m)
+	m := n.wanted(v)
+	return mountError(n.mountWith(ctx, v, m, path, credentials), v.id, m)
 }
+
+// wanted returns how a volume is to be mounted.
+func (n *Node) wanted(v *volume) share.Mount {
+	return share.Mounting{
+		Parameters: v.parameters, Account: v.account.Name(), Share: v.name, Host: n.host(v), Options: v.options, Group: v.group,
+		ReadOnly: v.readOnly, Defaults: n.config.Defaults,
+	}.Mount()
+}
+
+// mountWith mounts a share. If the file server refuses a key that was read from Azure, which can be up to a minute old, the key is read
+// again and used if it is another one.
+func (n *Node) mountWith(ctx context.Context, v *volume, m share.Mount, path string, c file.Credentials) error {
+	err := n.config.Mounter.Mount(ctx, m, path, c)
+	failed, ok := errors.AsType[*MountError](err)
+	if !ok || !strings.Contains(failed.Error(), wrongKey) || !v.azureKey || c.Key == "" || n.config.Refused == nil {
+		return err
+	}
+	n.config.Refused(v.account, c.Key)
+	now, unread := n.credentials(ctx, v)
+	if unread != nil || now == c {
+		return errors.Join(err, unread)
+	}
+	return n.config.Mounter.Mount(ctx, m, path, now)
+}
+
+// wrongKey is in the output of mount.cifs if the server refuses the key.
+const wrongKey = "mount error(13)"
 
 // mountError returns the status of a failed mount, with what to do about it.
 func mountError(err error, id string, m share.Mount) error {
@@ -116,7 +143,7 @@ func mountError(err error, id string, m share.Mount) error {
 		code   codes.Code
 		advice string
 	}{
-		{"mount error(13)", codes.Unauthenticated,
+		{wrongKey, codes.Unauthenticated,
 			"the server refuses the key: it may have been changed; update the Secret of the storage account"},
 		{"mount error(2)", codes.NotFound, "the share or the folder does not exist"},
 		{"No such file or directory", codes.NotFound, "the share or the folder does not exist"},

@@ -216,6 +216,8 @@ func (c *call) open() (*opened, error) { return c.service.open(c.r, c.account, c
 
 func (s *Service) open(r *http.Request, a account, t target) (*opened, error) {
 	at := call{service: s, account: a, target: t}
+	s.directories.Lock()
+	defer s.directories.Unlock()
 	id, doc, err := at.share()
 	if err != nil {
 		return nil, err

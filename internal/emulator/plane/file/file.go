@@ -51,6 +51,10 @@ type Service struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
+	// directories is held from the look at documents to the end of the changes of directories that follow from it. A directory that a
+	// request has just created is not removed by a look from before.
+	directories sync.Mutex
+
 	following sync.Mutex
 	changed   func([]Account) // called after changes of accounts and shares; nil for nothing
 
@@ -176,6 +180,7 @@ func (s *Service) refresh(ctx context.Context) {
 	var keep map[string]bool
 	s.following.Lock()
 	defer s.following.Unlock()
+	s.directories.Lock()
 	accounts := s.Accounts()
 	s.Azure.Look(func(w behaviour.World) { keep = storage.Contents(w) })
 	for _, a := range accounts {
@@ -184,6 +189,7 @@ func (s *Service) refresh(ctx context.Context) {
 		}
 	}
 	s.try("remove the directories of deleted shares", s.content.Sweep(keep))
+	s.directories.Unlock()
 	if s.changed != nil {
 		s.changed(accounts)
 	}
