@@ -127,7 +127,7 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 	}
 	files := ""
 	if n.shares {
-		if files, err = n.controlPlane.IssueInsideKubeconfig(FileDriver, "kaz:"+FileDriver+"-node", "system:masters"); err != nil {
+		if files, err = n.controlPlane.IssueInsideKubeconfig(FileDriver+"-node", "kaz:"+FileDriver+"-node", "system:masters"); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	_ "embed" // the classes of the drivers
 	"fmt"
 	"os/exec"
+	"strings"
 
 	"kaz/internal/local/azureserver"
 	"kaz/internal/local/controlplane"
@@ -63,7 +64,7 @@ func (n *realNodes) chooseStorage() {
 // possible reports whether err is nil, and says what is impossible otherwise.
 func (n *realNodes) possible(otherwise string, err error) bool {
 	if err != nil {
-		n.progress.say("%s: %v", otherwise, err)
+		n.progress.say("%s: %s", otherwise, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return err == nil
 }
