@@ -184,7 +184,10 @@ func (w *world) snapshot(volume, name string, parameters ...string) (*csispec.Sn
 func TestSnapshots(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	v, other := w.volume("pvc-1").GetVolumeId(), w.volume("pvc-2").GetVolumeId()
-	first, err := w.snapshot(v, "s1", "metadata", "team=a", "useDataPlaneAPI", "false")
+	first, err := w.snapshot(v, "s1", "metadata", "team=a", "useDataPlaneAPI", "false",
+		// as csi-snapshotter sends with --extra-create-metadata
+		"csi.storage.k8s.io/volumesnapshot/name", "s1", "csi.storage.k8s.io/volumesnapshot/namespace", "default",
+		"csi.storage.k8s.io/volumesnapshotcontent/name", "snapcontent-1")
 	if err != nil || first.GetSizeBytes() != 10*gib || !first.GetReadyToUse() || !strings.HasPrefix(first.GetSnapshotId(), v+"#") {
 		t.Fatalf("%v, %v", first, err)
 	}

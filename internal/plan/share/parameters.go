@@ -413,6 +413,9 @@ func ReadSnapshotClass(class map[string]string) (SnapshotParameters, error) {
 			return err
 		}},
 		{Name: "metadata", Read: parameter.Text(func(p *SnapshotParameters) *string { return &p.metadata })},
+		{Name: "csi.storage.k8s.io/volumesnapshot/name", Read: parameter.Ignored[SnapshotParameters]},
+		{Name: "csi.storage.k8s.io/volumesnapshot/namespace", Read: parameter.Ignored[SnapshotParameters]},
+		{Name: "csi.storage.k8s.io/volumesnapshotcontent/name", Read: parameter.Ignored[SnapshotParameters]},
 	}, class)
 	if err != nil {
 		return p, err
