@@ -55,7 +55,7 @@ func raceDetector() bool {
 // pages of its file are resident.
 const (
 	controllerMost = 120
-	nodeMost       = 55
+	nodeMost       = 40
 	nodeOwn        = 15
 )
 

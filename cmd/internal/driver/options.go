@@ -10,13 +10,13 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"kaz/internal/cloudconfig"
 	"kaz/internal/csi"
+	"kaz/internal/csi/kube"
 )
 
 // Options are the values of the flags that all drivers have.
@@ -157,7 +157,7 @@ func (o *Options) NodeProblem() error {
 const noCluster = "no-need-kubeconfig"
 
 // Kubernetes returns a client of the Kubernetes API. Outside a cluster and without a kubeconfig there is none.
-func (o *Options) Kubernetes(program string) (client kubernetes.Interface, err error) {
+func (o *Options) Kubernetes(program string) (client *kube.Client, err error) {
 	var config *rest.Config
 	switch o.Kubeconfig {
 	case noCluster:
@@ -173,5 +173,5 @@ func (o *Options) Kubernetes(program string) (client kubernetes.Interface, err e
 		return nil, fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)
 	}
 	config.QPS, config.Burst = o.QPS, o.Burst
-	return kubernetes.NewForConfig(rest.AddUserAgent(config, program))
+	return kube.New(rest.AddUserAgent(config, program))
 }

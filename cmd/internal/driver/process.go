@@ -13,14 +13,16 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/metrics/legacyregistry"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
-	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
+	_ "k8s.io/component-base/metrics/prometheus/clientgo/fifo" // the metrics of informers
+	_ "k8s.io/component-base/metrics/prometheus/restclient"    // the metrics of requests to the API server
+	_ "k8s.io/component-base/metrics/prometheus/version"       // the version metric
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"     // the metrics of work queues
 
 	"kaz/cmd/internal/release"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/csi"
+	"kaz/internal/csi/kube"
 	"kaz/internal/observe"
 	"kaz/internal/observe/tracing"
 )
@@ -30,7 +32,7 @@ type Process struct {
 	Options *Options
 	Program string
 	Lookup  func(string) (string, bool) // of environment variables
-	Client  kubernetes.Interface        // nil without a cluster
+	Client  *kube.Client                // nil without a cluster
 	Log     *slog.Logger
 	Metrics *csi.Metrics
 	Ready   Readiness
@@ -167,7 +169,7 @@ func (p *Process) secret(ctx context.Context) ([]byte, error) {
 	if p.Client == nil || o.SecretName == "" || o.SecretNamespace == "" || o.CloudConfig != "" {
 		return nil, nil
 	}
-	secret, err := p.Client.CoreV1().Secrets(o.SecretNamespace).Get(ctx, o.SecretName, metav1.GetOptions{})
+	secret, err := p.Client.Secrets(o.SecretNamespace).Get(ctx, o.SecretName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

@@ -11,12 +11,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	storageinformers "k8s.io/client-go/informers/storage/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"kaz/internal/azure"
+	"kaz/internal/csi/kube"
 	"kaz/internal/plan/nodes"
 )
 
@@ -43,7 +41,7 @@ type Uses interface {
 // Attachments finds uses of disks in VolumeAttachments, persistent volumes and Nodes.
 type Attachments struct {
 	driver               string
-	client               kubernetes.Interface
+	client               *kube.Client
 	attachments, volumes cache.SharedIndexInformer
 }
 
@@ -52,13 +50,14 @@ var _ Uses = (*Attachments)(nil)
 const byNode = "node"
 
 // NewAttachments watches the VolumeAttachments and persistent volumes until ctx ends. It does not wait for the first list.
-func NewAttachments(ctx context.Context, client kubernetes.Interface, driver string) (*Attachments, error) {
+func NewAttachments(ctx context.Context, client *kube.Client, driver string) (*Attachments, error) {
 	a := &Attachments{
 		driver: driver, client: client,
-		attachments: storageinformers.NewVolumeAttachmentInformer(client, 0, cache.Indexers{byNode: func(object any) ([]string, error) {
-			return []string{strings.ToLower(object.(*storagev1.VolumeAttachment).Spec.NodeName)}, nil
-		}}),
-		volumes: coreinformers.NewPersistentVolumeInformer(client, 0, cache.Indexers{}),
+		attachments: kube.NewInformer(client.VolumeAttachments, &storagev1.VolumeAttachment{},
+			cache.Indexers{byNode: func(object any) ([]string, error) {
+				return []string{strings.ToLower(object.(*storagev1.VolumeAttachment).Spec.NodeName)}, nil
+			}}),
+		volumes: kube.NewInformer(client.PersistentVolumes, &corev1.PersistentVolume{}, cache.Indexers{}),
 	}
 	for _, informer := range []cache.SharedIndexInformer{a.attachments, a.volumes} {
 		if err := informer.SetTransform(onlyDisks); err != nil {
@@ -195,7 +194,7 @@ func (a *Attachments) handleOf(ctx context.Context, attachment *storagev1.Volume
 	if object, found, err := a.volumes.GetStore().GetByKey(name); err == nil && found {
 		return a.handle(&object.(*corev1.PersistentVolume).Spec), nil
 	}
-	volume, err := a.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	volume, err := a.client.PersistentVolumes.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -215,7 +214,7 @@ func (a *Attachments) newest(ctx context.Context, disk azure.ID, node string) (*
 		}
 	}
 	for handle := range handles {
-		attachment, err := a.client.StorageV1().VolumeAttachments().Get(ctx, AttachmentName(handle, a.driver, node), metav1.GetOptions{})
+		attachment, err := a.client.VolumeAttachments.Get(ctx, AttachmentName(handle, a.driver, node), metav1.GetOptions{})
 		if err == nil {
 			return attachment, nil
 		}
@@ -248,7 +247,7 @@ func (a *Attachments) mounted(ctx context.Context, disk azure.ID, name string) (
 
 // node reads a Node, nil if it does not exist.
 func (a *Attachments) node(ctx context.Context, name string) (*corev1.Node, error) {
-	node, err := a.client.CoreV1().Nodes().Get(ctx, strings.ToLower(name), metav1.GetOptions{})
+	node, err := a.client.Nodes.Get(ctx, strings.ToLower(name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/csi/disk"
+	"kaz/internal/testkit/kubeclient"
 )
 
 // kube is the Kubernetes API of a world, with the driver's watches of it.
@@ -36,11 +37,12 @@ func (w *world) kubernetes(objects ...runtime.Object) *kube {
 	k := &kube{Clientset: fake.NewClientset(objects...), w: w}
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.t.Cleanup(func() { stop(); synctest.Wait() })
+	client := kubeclient.Of(k.Clientset)
 	var err error
-	if k.nodes, err = disk.NewKubernetesNodes(ctx, k.Clientset); err != nil {
+	if k.nodes, err = disk.NewKubernetesNodes(ctx, client); err != nil {
 		w.t.Fatal(err)
 	}
-	if k.uses, err = disk.NewAttachments(ctx, k.Clientset, disk.DefaultName); err != nil {
+	if k.uses, err = disk.NewAttachments(ctx, client, disk.DefaultName); err != nil {
 		w.t.Fatal(err)
 	}
 	synctest.Wait()
@@ -141,7 +143,7 @@ func TestUses(t *testing.T) {
 		defer stop()
 		client := fake.NewClientset(pv("mine", group+"Mine"), attachment(group+"Mine", "mine", "a"), inTree, attachment(group+"old", "old", "a"),
 			inline, pv("leaving", group+"leaving"), leaving, pv("foreign", group+"foreign"), foreign, withoutPV, node, out)
-		uses, err := disk.NewAttachments(ctx, client, disk.DefaultName)
+		uses, err := disk.NewAttachments(ctx, kubeclient.Of(client), disk.DefaultName)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,12 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/csi/kube"
 	"kaz/internal/plan/nodes"
 )
 
@@ -41,15 +40,15 @@ func (n NamedMachines) Node(_ context.Context, machine azure.ID) string {
 
 // KubernetesNodes finds machines by the provider ids of Node objects.
 type KubernetesNodes struct {
-	client   kubernetes.Interface
+	client   *kube.Client
 	informer cache.SharedIndexInformer
 }
 
 const byMachine = "machine"
 
 // NewKubernetesNodes watches the Node objects until ctx ends. It does not wait for the first list.
-func NewKubernetesNodes(ctx context.Context, client kubernetes.Interface) (*KubernetesNodes, error) {
-	informer := coreinformers.NewNodeInformer(client, 0, cache.Indexers{byMachine: func(object any) ([]string, error) {
+func NewKubernetesNodes(ctx context.Context, client *kube.Client) (*KubernetesNodes, error) {
+	informer := kube.NewInformer(client.Nodes, &corev1.Node{}, cache.Indexers{byMachine: func(object any) ([]string, error) {
 		if machine, ok := machineOf(object.(*corev1.Node)); ok {
 			return []string{machine.Key()}, nil
 		}
@@ -107,7 +106,7 @@ func (n *KubernetesNodes) node(ctx context.Context, name string) (*corev1.Node, 
 	if err := n.Synced(ctx); err != nil {
 		return nil, err // without waiting for an API server that may not answer
 	}
-	node, err := n.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	node, err := n.client.Nodes.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, &azure.Error{Kind: azure.NotFound, Message: "there is no node " + name, Cause: err}

@@ -11,6 +11,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/csi/disk"
+	"kaz/internal/testkit/kubeclient"
 )
 
 // TestKubernetesNodes checks that machines are found by the provider ids of Node objects, in both directions.
@@ -22,7 +23,8 @@ func TestKubernetesNodes(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		nodes, err := disk.NewKubernetesNodes(ctx, fake.NewClientset(node("a", "azure://"+string(machine)), node("b", "aws:///b")))
+		client := fake.NewClientset(node("a", "azure://"+string(machine)), node("b", "aws:///b"))
+		nodes, err := disk.NewKubernetesNodes(ctx, kubeclient.Of(client))
 		if err != nil {
 			t.Fatal(err)
 		}

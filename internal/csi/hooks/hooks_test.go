@@ -19,6 +19,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"kaz/internal/csi/hooks"
+	"kaz/internal/testkit/kubeclient"
 )
 
 const (
@@ -76,7 +77,7 @@ func TestTaint(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		remove := hooks.Taint{Client: client, Driver: driver, Node: node, Delay: 30 * time.Second, Log: slog.New(slog.DiscardHandler)}
+		remove := hooks.Taint{Client: kubeclient.Of(client), Driver: driver, Node: node, Delay: 30 * time.Second, Log: slog.New(slog.DiscardHandler)}
 		go func() { defer close(ended); remove.Run(ctx) }()
 		after := func(d time.Duration, want string) {
 			t.Helper()
@@ -103,7 +104,7 @@ func TestTaintOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(nodeWith(taint), csiNode(driver))
 		began := time.Now()
-		remove := hooks.Taint{Client: client, Driver: driver, Node: node, Delay: time.Second, Once: true,
+		remove := hooks.Taint{Client: kubeclient.Of(client), Driver: driver, Node: node, Delay: time.Second, Once: true,
 			Log: slog.New(slog.DiscardHandler)}
 		remove.Run(t.Context())
 		if took := time.Since(began); took != time.Second || taints(t, client) != "" {
@@ -135,7 +136,7 @@ func TestStop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset(c.objects...)
 				var log bytes.Buffer
-				stop := hooks.Stop{Client: client, Driver: driver, Node: node, Log: slog.New(slog.NewTextHandler(&log, nil))}
+				stop := hooks.Stop{Client: kubeclient.Of(client), Driver: driver, Node: node, Log: slog.New(slog.NewTextHandler(&log, nil))}
 				ended := make(chan error)
 				go func() { ended <- stop.Wait(t.Context()) }()
 				if c.waits {
@@ -164,7 +165,7 @@ func TestStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		stop := hooks.Stop{Client: fake.NewClientset(attachment("a", driver, node)), Driver: driver, Node: node,
+		stop := hooks.Stop{Client: kubeclient.Of(fake.NewClientset(attachment("a", driver, node))), Driver: driver, Node: node,
 			Log: slog.New(slog.DiscardHandler)}
 		if err := stop.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still has 1 volumes") {
 			t.Error(err)

@@ -9,13 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"kaz/internal/csi/kube"
 )
 
 // Stop delays the end of a driver's node service. On a node that is drained, volumes can only be unmounted and detached
 // while the service runs.
 type Stop struct {
-	Client       kubernetes.Interface
+	Client       *kube.Client
 	Driver, Node string
 	Log          *slog.Logger
 }
@@ -54,7 +55,7 @@ func (s *Stop) Wait(ctx context.Context) error {
 
 // leaving reports whether the pods of the node are moved to other nodes.
 func (s *Stop) leaving(ctx context.Context) (bool, error) {
-	node, err := s.Client.CoreV1().Nodes().Get(ctx, s.Node, metav1.GetOptions{})
+	node, err := s.Client.Nodes.Get(ctx, s.Node, metav1.GetOptions{})
 	switch {
 	case gone(err):
 		return true, nil
@@ -66,7 +67,7 @@ func (s *Stop) leaving(ctx context.Context) (bool, error) {
 
 // attached returns the names of the VolumeAttachments of the driver at the node.
 func (s *Stop) attached(ctx context.Context) ([]string, error) {
-	all, err := s.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+	all, err := s.Client.VolumeAttachments.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list volumeattachments: %w", err)
 	}

@@ -13,12 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+
+	"kaz/internal/csi/kube"
 )
 
 // Taint is the removal of the taint DRIVER/agent-not-ready from a node once the kubelet has registered the driver.
 type Taint struct {
-	Client       kubernetes.Interface
+	Client       *kube.Client
 	Driver, Node string
 	// Delay is the time until the first look.
 	Delay time.Duration
@@ -63,14 +64,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // remove removes the taint if the driver is registered.
 func (t *Taint) remove(ctx context.Context) error {
-	registered, err := t.Client.StorageV1().CSINodes().Get(ctx, t.Node, metav1.GetOptions{})
+	registered, err := t.Client.CSINodes.Get(ctx, t.Node, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read csinode %s: %w", t.Node, err)
 	}
 	if !slices.ContainsFunc(registered.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == t.Driver }) {
 		return fmt.Errorf("the kubelet of node %s has not registered the driver %s yet", t.Node, t.Driver)
 	}
-	node, err := t.Client.CoreV1().Nodes().Get(ctx, t.Node, metav1.GetOptions{})
+	node, err := t.Client.Nodes.Get(ctx, t.Node, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read node %s: %w", t.Node, err)
 	}
@@ -98,7 +99,7 @@ func (t *Taint) write(ctx context.Context, was, rest []corev1.Taint) error {
 	if err != nil {
 		return err
 	}
-	if _, err = t.Client.CoreV1().Nodes().Patch(ctx, t.Node, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err = t.Client.Nodes.Patch(ctx, t.Node, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("remove taint %s of node %s: %w", t.key(), t.Node, err)
 	}
 	t.Log.InfoContext(ctx, "the driver is registered: its taint is removed", "node", t.Node, "taint", t.key())

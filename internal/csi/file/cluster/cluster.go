@@ -14,15 +14,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"kaz/internal/csi/file"
+	"kaz/internal/csi/kube"
 	"kaz/internal/plan/parameter"
 )
 
 // Cluster is a cluster.
 type Cluster struct {
-	Client kubernetes.Interface
+	Client *kube.Client
 	Driver string // name of the driver
 }
 
@@ -33,7 +33,7 @@ const managedBy = "app.kubernetes.io/managed-by"
 
 // Put implements [file.Secrets]. A Secret that exists keeps its labels: it can be one of the user, or of the other driver.
 func (c Cluster) Put(ctx context.Context, namespace, name string, values map[string]string) error {
-	secrets := c.Client.CoreV1().Secrets(namespace)
+	secrets := c.Client.Secrets(namespace)
 	data := map[string][]byte{}
 	for key, value := range values {
 		data[key] = []byte(value)
@@ -81,7 +81,7 @@ func known(err error) error {
 
 // Secret returns the values of a Secret.
 func (c Cluster) Secret(ctx context.Context, namespace, name string) (map[string]string, error) {
-	secret, err := c.Client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	secret, err := c.Client.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, known(err)
 	}
@@ -94,7 +94,7 @@ func (c Cluster) Secret(ctx context.Context, namespace, name string) (map[string
 
 // Volumes implements [file.Volumes].
 func (c Cluster) Volumes(ctx context.Context) ([]file.Claimed, error) {
-	list, err := c.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	list, err := c.Client.PersistentVolumes.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, known(err)
 	}
@@ -116,7 +116,7 @@ func (c Cluster) Volumes(ctx context.Context) ([]file.Claimed, error) {
 // Authorize returns what checks whether a service account may read a Secret. Unless enforce is true, it only warns.
 func (c Cluster) Authorize(enforce bool, log *slog.Logger) func(ctx context.Context, namespace, account, secret string) error {
 	return func(ctx context.Context, namespace, account, secret string) error {
-		review, err := c.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		review, err := c.Client.AccessReviews.Create(ctx, &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:   fmt.Sprintf("system:serviceaccount:%s:%s", namespace, account),
 				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
