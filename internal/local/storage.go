@@ -103,7 +103,9 @@ func (n *realNodes) startDriver(ctx context.Context, d driver) error {
 	}
 	socket := n.path("csi-" + d.kind + ".sock")
 	if _, err := n.group.Start(process.Spec{
-		Name: d.component, Path: n.Program, Env: n.components().environment(),
+		Name: d.component, Path: n.Program,
+		// This machine cannot resolve the names of storage accounts. The proxy leads to them.
+		Env: append(n.components().environment(), "HTTPS_PROXY="+n.azure.Info().Proxy),
 		Args: []string{
 			d.component, "--mode=controller", "--endpoint=unix://" + socket, "--cloud-config=" + n.path(cloudConfigFile),
 			"--kubeconfig=" + kubeconfig, "--kube-api-qps=50", "--kube-api-burst=100",

@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/cluster"
+	"kaz/internal/testkit/kubeclient"
 )
 
 // TestSecretsOfTheDriver checks defect 19: a Secret that the driver creates can be found by its label, and gets the new key. One that
@@ -17,7 +18,7 @@ import (
 func TestSecretsOfTheDriver(t *testing.T) {
 	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "theirs", Labels: map[string]string{"team": "a"}},
 		Type: "theirs.example/key", Data: map[string][]byte{"azurestorageaccountkey": []byte("old")}})
-	c := cluster.Cluster{Client: client, Driver: file.DefaultName}
+	c := cluster.Cluster{Client: kubeclient.Of(client), Driver: file.DefaultName}
 	for _, key := range []string{"first", "second"} {
 		for _, name := range []string{"ours", "theirs"} {
 			if err := c.Put(t.Context(), "apps", name, file.SecretOf(file.Credentials{Account: "acct", Key: key})); err != nil {
