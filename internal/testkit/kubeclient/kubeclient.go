@@ -1,4 +1,4 @@
-// Package kubeclient has the code of CSI drivers use clients of client-go, such as its fake one, in tests.
+// Package kubeclient has the code of CSI drivers use clients of client-go, such as its fake one, in tests. Layer L4.
 package kubeclient
 
 import (
