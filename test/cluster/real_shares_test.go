@@ -68,7 +68,7 @@ func (s shares) work() {
 // hasClient reports whether the kernel of this machine has a client, which is loaded or could be.
 func hasClient(t *testing.T, client string) bool {
 	t.Helper()
-	return bytes.Contains(readFile(t, "/proc/filesystems"), []byte("\t"+client)) ||
+	return bytes.Contains(readFile(t, "/proc/filesystems"), []byte("\t"+client+"\n")) ||
 		exec.CommandContext(t.Context(), "modprobe", "--dry-run", "--quiet", client).Run() == nil
 }
 

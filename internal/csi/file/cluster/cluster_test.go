@@ -16,8 +16,10 @@ import (
 // TestSecretsOfTheDriver checks defect 19: a Secret that the driver creates can be found by its label, and gets the new key. One that
 // exists gets the new key and keeps its labels and its type.
 func TestSecretsOfTheDriver(t *testing.T) {
-	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "theirs", Labels: map[string]string{"team": "a"}},
-		Type: "theirs.example/key", Data: map[string][]byte{"azurestorageaccountkey": []byte("old")}})
+	client := fake.NewClientset(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "theirs", Labels: map[string]string{"team": "a"}},
+		Type:       "theirs.example/key", Data: map[string][]byte{"azurestorageaccountkey": []byte("old")},
+	})
 	c := cluster.Cluster{Client: kubeclient.Of(client), Driver: file.DefaultName}
 	for _, key := range []string{"first", "second"} {
 		for _, name := range []string{"ours", "theirs"} {

@@ -43,7 +43,8 @@ func TestParseDisks(t *testing.T) {
 				{Number: 2, Type: "Basic", Offset: 16 * mib, Size: 17162043392, Volume: guid2, FileSystem: "NTFS"},
 			},
 		},
-		{Number: 3, Location: "Integrated : Adapter 3 : Port 0 : Target 0 : LUN 12", BusType: "SAS", Style: "RAW", Size: 16 * gib, ReadOnly: true},
+		{Number: 3, Location: "Integrated : Adapter 3 : Port 0 : Target 0 : LUN 12", BusType: "SAS", Style: "RAW", Size: 16 * gib,
+			ReadOnly: true},
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Error(diff)
@@ -199,7 +200,8 @@ func TestNext(t *testing.T) {
 		{"another style", Disk{Style: "Unknown"}, "", nil, `"Unknown"`},
 		{"initialized", Disk{Style: "GPT", Partitions: []Partition{reserved}}, divide, nil, ""},
 		{"divided", Disk{Style: "GPT", Partitions: []Partition{reserved, basic}}, format, []area{{16 * mib, mib}, {15*mib + gib, mib}}, ""},
-		{"divided, old name", Disk{Style: "GPT", Partitions: []Partition{of(basic, "RAW")}}, format, []area{{16 * mib, mib}, {15*mib + gib, mib}}, ""},
+		{"divided, old name", Disk{Style: "GPT", Partitions: []Partition{of(basic, "RAW")}}, format,
+			[]area{{16 * mib, mib}, {15*mib + gib, mib}}, ""},
 		{"ready", Disk{Style: "GPT", Partitions: []Partition{reserved, of(basic, "NTFS")}}, "", nil, ""},
 		{"ready, MBR", Disk{Style: "MBR", Partitions: []Partition{of(basic, "NTFS")}}, "", nil, ""},
 		{"MBR without partitions", Disk{Style: "MBR"}, "", nil, "0 partitions: want one"},

@@ -165,7 +165,8 @@ func TestFind(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n, m := newNode(t)
-		want(t, "never", m.stage(t, n, capability("")), codes.DeadlineExceeded, `no SCSI disk has a location that ends in "LUN 1", at another adapter`)
+		want(t, "never", m.stage(t, n, capability("")), codes.DeadlineExceeded,
+			`no SCSI disk has a location that ends in "LUN 1", at another adapter`)
 		m.disk(scsi(2, "1"))
 		m.disk(scsi(3, "1"))
 		want(t, "two", m.stage(t, n, capability("")), codes.Internal, "the disks with the numbers 2, 3")
