@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kaz/internal/engine"
+	"kaz/internal/engine/preflight"
 	"kaz/internal/local/atomicfile"
 	"kaz/internal/plan/cluster"
 )
@@ -98,7 +99,7 @@ func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Pla
 
 // check prints the findings of the preflight, and returns an exit status if one of them stops a deployment.
 func check(ctx context.Context, e *engine.Engine, p cluster.Plan, errs io.Writer) error {
-	found, err := e.Preflight(ctx, p)
+	found, err := preflight.Run(ctx, e, p)
 	if err != nil {
 		return err
 	}

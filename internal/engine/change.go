@@ -42,7 +42,7 @@ func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
 		return Record{}, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
 	}
 	r := Record{Definition: *state.Definition}
-	for index, generation := range state.generations() {
+	for index, generation := range state.Generations() {
 		r.Replace = append(r.Replace, naming.MemberUnit(index, generation))
 	}
 	slices.Sort(r.Replace)
@@ -185,7 +185,7 @@ func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	if err != nil {
 		return err
 	}
-	p, err := cluster.WithMembers(r.Definition, state.generations())
+	p, err := cluster.WithMembers(r.Definition, state.Generations())
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (w worker) setVersion(ctx context.Context, s change.Step) error {
 // addMember deploys the unit of a member and waits until it is a member of etcd and its API server answers. If it never is, the
 // member is taken away again, so that the cluster is as before.
 func (w worker) addMember(ctx context.Context, s change.Step) error {
-	generations := w.in.state.generations()
+	generations := w.in.state.Generations()
 	index, generation := s.Slot()
 	generations[index] = generation
 	p, err := w.at(s.Version, generations)
@@ -179,7 +179,7 @@ func (w worker) scaleSet(p cluster.Plan, pool string) (azure.ID, *graph.Resource
 // setModel gives new machines of a scale set another version. Those that run stay as they are. It writes nothing else, because
 // other programs write into the scale set, too.
 func (w worker) setModel(ctx context.Context, s change.Step) error {
-	p, err := w.at(s.Version, w.in.state.generations())
+	p, err := w.at(s.Version, w.in.state.Generations())
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (w worker) patch(ctx context.Context, id azure.ID, body object) error {
 // grow makes machines and waits until their nodes are ready. If Azure has no room, the capacity becomes the number of machines
 // that are there, so that Azure does not go on trying.
 func (w worker) grow(ctx context.Context, s change.Step) error {
-	p, err := w.at(w.in.lowestVersion(w.record), w.in.state.generations())
+	p, err := w.at(w.in.lowestVersion(w.record), w.in.state.Generations())
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (e *Engine) prepare(ctx context.Context, p cluster.Plan, replaced bool) (wo
 	if err != nil {
 		return work{}, err
 	}
-	if p, err = cluster.WithMembers(p.Definition, state.generations()); err != nil {
+	if p, err = cluster.WithMembers(p.Definition, state.Generations()); err != nil {
 		return work{}, err
 	}
 	w := work{plan: p, state: state}
@@ -352,7 +352,7 @@ func (e *Engine) failures(ctx context.Context, id azure.ID, path string, depth i
 		target := o.Properties.TargetResource.ID
 		at := strings.TrimPrefix(path+" > "+target.Name(), " > ")
 		before := len(d.Failures)
-		if strings.EqualFold(o.Properties.TargetResource.Type, deploymentType) {
+		if strings.EqualFold(o.Properties.TargetResource.Type, DeploymentType) {
 			e.failures(ctx, target, at, depth+1, d)
 		}
 		if len(d.Failures) > before {

@@ -38,8 +38,8 @@ const (
 	rolloutTag = "kaz_rollout"
 )
 
-// generations are those of the newest members that exist, by index.
-func (s State) generations() map[int]int {
+// Generations are those of the newest members that exist, by index.
+func (s State) Generations() map[int]int {
 	all := map[int]int{}
 	for _, r := range s.resources {
 		index, generation, ok := naming.MemberSlot(r.Tags[naming.UnitTag])
