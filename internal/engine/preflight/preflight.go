@@ -98,6 +98,7 @@ func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (Findings, error
 	}
 	c.globalNames(ctx)
 	c.existing(ctx)
+	c.roles(ctx)
 	c.locks(ctx)
 	if !c.found.Stop() {
 		c.validate(ctx)
