@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/engine/workload"
@@ -28,6 +29,16 @@ type Etcd interface {
 type EtcdMember struct {
 	Name                     string
 	Learner, Leader, Healthy bool
+	// ID is the id of the member in etcd.
+	ID string
+	// Fault says why the member does not answer.
+	Fault string
+	// Alarms are NOSPACE and CORRUPT. A corrupt member is not healthy.
+	Alarms []string
+	// Size, InUse and Quota are bytes of the database, 0 if the member does not tell.
+	Size, InUse, Quota int64
+	// Expires is the end of the member's certificate.
+	Expires time.Time
 }
 
 const (
@@ -175,6 +186,9 @@ func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member
 		all[name].Healthy = all[name].Healthy && answers
 	}
 	for _, one := range members {
+		if slices.Contains(one.Alarms, "NOSPACE") {
+			return fmt.Errorf("the database of etcd at %s has reached its quota, so nothing can be written: see kaz cluster doctor", one.Name)
+		}
 		if m := member(one.Name); m != nil {
 			m.Voter, m.Learner, m.Leader = !one.Learner, one.Learner, one.Leader
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ type ring struct {
 	clients map[string]string
 	peers   map[string]string
 	running map[string]*exec.Cmd
+	quota   int // of bytes, 0 for that of etcd
 }
 
 func address(t *testing.T) string {
@@ -38,6 +40,12 @@ func address(t *testing.T) string {
 // start starts members of one new etcd.
 func start(t *testing.T, names ...string) (*ring, *Client) {
 	t.Helper()
+	return startWith(t, 0, names...)
+}
+
+// startWith starts members with a quota.
+func startWith(t *testing.T, quota int, names ...string) (*ring, *Client) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
@@ -48,7 +56,7 @@ func start(t *testing.T, names ...string) (*ring, *Client) {
 		t.Fatal(err)
 	}
 	r := &ring{t: t, program: programs[controlplane.Etcd], clients: map[string]string{}, peers: map[string]string{},
-		running: map[string]*exec.Cmd{}}
+		running: map[string]*exec.Cmd{}, quota: quota}
 	var initial []string
 	for _, name := range names {
 		r.clients[name], r.peers[name] = address(t), address(t)
@@ -76,7 +84,7 @@ func (r *ring) run(name, initial string) {
 	command := exec.Command(r.program, "--name", name, "--data-dir", filepath.Join(r.t.TempDir(), name),
 		"--listen-client-urls", "http://"+r.clients[name], "--advertise-client-urls", "http://"+r.clients[name],
 		"--listen-peer-urls", "http://"+r.peers[name], "--initial-advertise-peer-urls", "http://"+r.peers[name],
-		"--initial-cluster", initial, "--log-level", "error", "--logger", "zap")
+		"--initial-cluster", initial, "--log-level", "error", "--logger", "zap", "--quota-backend-bytes", strconv.Itoa(r.quota))
 	if err := command.Start(); err != nil {
 		r.t.Fatal(err)
 	}

@@ -15,60 +15,26 @@ import (
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/cluster/finding"
 	"kaz/internal/plan/rights"
 )
-
-// Finding is something that a check found.
-type Finding struct {
-	// Check is the name of the check.
-	Check string `json:"check"`
-	// Warning findings do not stop a deployment.
-	Warning bool   `json:"warning"`
-	Message string `json:"message"`
-	Remedy  string `json:"remedy"`
-}
-
-func (f Finding) String() string {
-	mark := "✘"
-	if f.Warning {
-		mark = "⚠"
-	}
-	return fmt.Sprintf("%s %s: %s\n  remedy: %s", mark, f.Check, f.Message, f.Remedy)
-}
-
-// Findings are the findings of all checks.
-type Findings []Finding
-
-// Stop reports whether a finding stops a deployment.
-func (f Findings) Stop() bool {
-	return slices.ContainsFunc(f, func(one Finding) bool { return !one.Warning })
-}
-
-func (f Findings) Error() string {
-	lines := make([]string, len(f))
-	for i, one := range f {
-		lines[i] = one.String()
-	}
-	return strings.Join(lines, "\n")
-}
 
 // checker runs the checks of one plan.
 type checker struct {
 	*engine.Engine
 	p     cluster.Plan
 	state engine.State
-	found Findings
+	found finding.List
 	// offered are the sizes of the location, once they are read.
 	offered map[string]size
 }
 
 func (c *checker) add(check, remedy, format string, args ...any) {
-	c.found = append(c.found, Finding{Check: check, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	c.found.Add(check, remedy, format, args...)
 }
 
 func (c *checker) warn(check, remedy, format string, args ...any) {
-	c.add(check, remedy, format, args...)
-	c.found[len(c.found)-1].Warning = true
+	c.found.Warn(check, remedy, format, args...)
 }
 
 // unread reports a check that could not be made.
@@ -78,7 +44,7 @@ func (c *checker) unread(check string, err error) {
 
 // Run checks, without a write, whether Azure will take the plan: the caller's credential and rights, the location, sizes, zones
 // and quotas, names, and what the definition says to exist.
-func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (Findings, error) {
+func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, error) {
 	c := &checker{Engine: e, p: p}
 	if !c.login(ctx) {
 		return c.found, ctx.Err()
