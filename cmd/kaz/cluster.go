@@ -16,7 +16,7 @@ func clusterCommand() *cobra.Command {
 		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand(), clusterGenerateCommand(), clusterImportCommand(),
 		clusterDeployCommand(), clusterUpgradeCommand(), clusterScaleCommand(), clusterRepairCommand(), clusterBackupCommand(),
 		clusterRestoreCommand(), clusterRotateCommand(), clusterKubeconfigCommand(),
-		clusterStatusCommand(), clusterResumeCommand(), clusterAbortCommand(), clusterDestroyCommand())
+		clusterStatusCommand(), clusterDoctorCommand(), clusterResumeCommand(), clusterAbortCommand(), clusterDestroyCommand())
 }
 
 const layerArguments = "the files of a definition, the base first, such as cluster.yaml team-a.yaml; - for standard input"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kaz/internal/engine"
@@ -44,19 +45,19 @@ func (f *changeFlags) define(command *cobra.Command) {
 		"after --drain-timeout delete pods against their disruption budgets, and evict pods that have no controller")
 }
 
-// inside connects an engine with the inside of a cluster.
-func (f *changeFlags) inside(e *engine.Engine, n naming.Names) error {
+// inside connects an engine with the inside of a cluster. It returns how the API server is reached.
+func (f *changeFlags) inside(e *engine.Engine, n naming.Names) (*rest.Config, error) {
 	file := f.kubeconfig
 	if file == "" {
 		file = n.Cluster + ".kubeconfig"
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
-		return fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
 	e.Workload = &workload.Cluster{Client: client, Say: func(format string, args ...any) {
 		if e.Say != nil {
@@ -77,7 +78,7 @@ func (f *changeFlags) inside(e *engine.Engine, n naming.Names) error {
 		},
 		Put: container.Save,
 	}
-	return nil
+	return config, nil
 }
 
 // secretAuthority reads a certificate authority from the key vault of a cluster.
@@ -92,7 +93,7 @@ func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Name
 // run shows or makes a change.
 func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Record) error {
 	n := naming.Of(r.Definition.Cluster)
-	if err := f.inside(e, n); err != nil {
+	if _, err := f.inside(e, n); err != nil {
 		return err
 	}
 	if f.dryRun {
