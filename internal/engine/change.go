@@ -125,16 +125,23 @@ func (e *Engine) Resume(ctx context.Context, n naming.Names) (bool, error) {
 	return true, e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
 }
 
-// upgradable are the fields that a change of machines brings into effect.
-func upgradable(d definition.Difference) bool {
-	return strings.HasSuffix(d.Path, ": spec.kubernetes.version") || strings.HasSuffix(d.Path, ": spec.controlPlane.replicas")
+const versionField = ": spec.kubernetes.version"
+
+// upgradable are the fields that a change of machines brings into effect. Flags of the control plane come into effect with another
+// version, because then every member is replaced.
+func upgradable(d definition.Difference, all []definition.Difference) bool {
+	if strings.Contains(d.Path, ": spec.kubernetes.") && strings.HasSuffix(d.Path, ".extraArgs") {
+		return slices.ContainsFunc(all, func(other definition.Difference) bool { return strings.HasSuffix(other.Path, versionField) })
+	}
+	return strings.HasSuffix(d.Path, versionField) || strings.HasSuffix(d.Path, ": spec.controlPlane.replicas")
 }
 
 // fixed refuses what no change of machines brings into effect yet.
 func fixed(old, now definition.Definition) error {
 	var refused []string
-	for _, d := range definition.Compare(old, now) {
-		if d.Change != definition.Live && !upgradable(d) {
+	all := definition.Compare(old, now)
+	for _, d := range all {
+		if d.Change != definition.Live && !upgradable(d, all) {
 			refused = append(refused, d.String())
 		}
 	}

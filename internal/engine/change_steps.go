@@ -12,6 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/graph"
@@ -35,7 +36,7 @@ func (w worker) save(ctx context.Context, _ change.Step) error {
 }
 
 func (w worker) setVersion(ctx context.Context, s change.Step) error {
-	return w.Workload.SetVersion(ctx, s.Version)
+	return w.Workload.SetVersion(ctx, s.Version, boot.Flags(w.record.Definition.Cluster.Spec.Kubernetes))
 }
 
 // addMember deploys the unit of a member and waits until it is a member of etcd and its API server answers. If it never is, the

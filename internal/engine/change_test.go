@@ -44,6 +44,7 @@ type simulation struct {
 	blocked   map[string]bool   // pods with a disruption budget that allows nothing
 	absent    func(machine string) bool
 	saved     int
+	full      bool // the database of etcd has reached its quota
 	client    *fake.Clientset
 }
 
@@ -199,7 +200,11 @@ func (s *simulation) Members(context.Context) ([]EtcdMember, error) {
 	var all []EtcdMember
 	for _, name := range s.nodes() {
 		if s.member(name) && !s.removed[name] {
-			all = append(all, EtcdMember{Name: name, Healthy: true, Leader: name == s.leader})
+			one := EtcdMember{Name: name, Healthy: true, Leader: name == s.leader}
+			if s.full {
+				one.Alarms = []string{"NOSPACE"}
+			}
+			all = append(all, one)
 		}
 	}
 	return all, nil
@@ -301,6 +306,49 @@ func TestUpgrade(t *testing.T) {
 		l.requests()
 		if r, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "ha.yaml"), l.save); err != nil || !r.Unchanged {
 			t.Errorf("a deployment after the upgrade: %v %+v", err, r)
+		}
+	})
+}
+
+// TestFlags checks scenario 34: an upgrade brings other flags of the control plane into effect, so that a removed flag can go. Without
+// another version they are refused.
+func TestFlags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) {
+			d.Cluster.Spec.Kubernetes.Scheduler.ExtraArgs = map[string]string{"feature-gates": "APIServerTracing=true"}
+		}, "dev.yaml")
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Scheduler.ExtraArgs = map[string]string{"v": "4"}
+		if err := l.Change(t.Context(), Record{Definition: now}); !errors.Is(err, ErrFixed) {
+			t.Errorf("other flags and the same version: %v", err)
+		}
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		l.change(now)
+		m, err := s.client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kubeadm-config", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := m.Data["ClusterConfiguration"]
+		if strings.Contains(text, "APIServerTracing") || !strings.Contains(text, "- name: v\n    value: \"4\"") ||
+			!strings.Contains(text, "kubernetesVersion: v1.37.1") {
+			t.Error(text)
+		}
+	})
+}
+
+// TestNoSpace checks that the control plane does not change while etcd takes no writes.
+func TestNoSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		s.full = true
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		err := l.Change(t.Context(), Record{Definition: now})
+		if err == nil || !strings.Contains(err.Error(), "the database of etcd at dev-cp-0 has reached its quota") {
+			t.Errorf("got %v", err)
+		}
+		if writes, _ := l.requests(); len(writes) > 0 {
+			t.Errorf("wrote %v", writes)
 		}
 	})
 }

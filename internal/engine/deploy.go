@@ -81,8 +81,9 @@ func (s State) allowed(d definition.Definition) error {
 	if err := fixed(*s.Definition, d); err != nil {
 		return err
 	}
-	for _, difference := range definition.Compare(*s.Definition, d) {
-		if upgradable(difference) {
+	all := definition.Compare(*s.Definition, d)
+	for _, difference := range all {
+		if upgradable(difference, all) {
 			return fmt.Errorf("%w, and kaz cluster upgrade can, which drains and replaces machines:\n%s", ErrFixed, difference)
 		}
 	}

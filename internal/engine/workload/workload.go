@@ -176,13 +176,22 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(version, "v"), nil
 }
 
-// SetVersion sets the version that new members take. kubeadm of that version reads it when it joins.
-func (c *Cluster) SetVersion(ctx context.Context, version string) error {
+// SetVersion sets the version that new members take, and the flags of their programs: the extraArgs of apiServer, controllerManager
+// and scheduler. kubeadm of that version reads them when it joins.
+func (c *Cluster) SetVersion(ctx context.Context, version string, flags map[string][]map[string]any) error {
 	m, config, err := c.configuration(ctx)
 	if err != nil {
 		return err
 	}
 	config["kubernetesVersion"] = "v" + version
+	for program, list := range flags {
+		part, _ := config[program].(map[string]any)
+		if part == nil {
+			part = map[string]any{}
+			config[program] = part
+		}
+		part["extraArgs"] = list
+	}
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return err
