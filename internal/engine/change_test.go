@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -525,6 +527,101 @@ func TestNeverJoins(t *testing.T) {
 			t.Errorf("members %v", members)
 		}
 	})
+}
+
+// TestBadNode checks scenario 37: an upgrade of a pool stops at its first new node if that does not become ready. The node is taken
+// away, no old node goes, and the scale set has its model of before. Later the upgrade goes on.
+func TestBadNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
+		var old []string
+		for _, name := range s.nodes() {
+			if !s.member(name) {
+				old = append(old, name)
+			}
+		}
+		set := s.names.Group().Resource(scaleSetType, "dev-general")
+		before := l.model(set)
+		way := &patches{next: l.way}
+		l.connect(transport{way})
+		s.inside(l.Engine)
+		s.absent = func(machine string) bool { return !s.member(machine) && !slices.Contains(old, machine) }
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		err := l.Change(t.Context(), Record{Definition: now})
+		for _, want := range []string{"pool general: new nodes of version 1.37.1 are not ready, and are taken away: dev-general",
+			"new nodes get version 1.36.3 again: end the change with kaz cluster abort", "not ready after 1m0s"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v\nwant %s", err, want)
+			}
+		}
+		var left []string
+		for _, name := range s.nodes() {
+			if !s.member(name) && s.versions[name] == "1.36.3" && !s.cordoned[name] {
+				left = append(left, name)
+			}
+		}
+		if diff := cmp.Diff(old, left); diff != "" {
+			t.Error(diff)
+		}
+		if after := l.model(set); after != before {
+			t.Errorf("the model is\n%.300s\nwant\n%.300s", after, before)
+		}
+		_, r := worker{}.scaleSet(example(t, func(was *definition.Definition) { *was = d }, "dev.yaml"), "general")
+		profile := []string{"properties", "virtualMachineProfile", "osProfile", "customData"}
+		if want := at(r.Body, profile...); want == nil || at(way.last, profile...) != want {
+			t.Error("new machines do not get the boot files of before")
+		}
+		s.absent = func(string) bool { return false }
+		if found, err := l.Resume(t.Context(), s.names); !found || err != nil {
+			t.Fatalf("resume: %v %v", found, err)
+		}
+		for _, name := range s.nodes() {
+			if s.versions[name] != "1.37.1" {
+				t.Errorf("node %s has %s", name, s.versions[name])
+			}
+		}
+	})
+}
+
+// patches notes the last change of a part of a resource.
+type patches struct {
+	next transport
+	last map[string]any
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *patches) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		p.last = nil
+		if err := json.Unmarshal(text, &p.last); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+	}
+	return p.next.RoundTrip(r)
+}
+
+// model is what a scale set gives new machines, with its number of machines and its version.
+func (l *lab) model(set azure.ID) string {
+	l.t.Helper()
+	doc, err := l.client.Get(l.t.Context(), set)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var one struct {
+		SKU        struct{ Capacity int }
+		Tags       map[string]string
+		Properties struct{ VirtualMachineProfile map[string]any }
+	}
+	if err := json.Unmarshal(doc, &one); err != nil {
+		l.t.Fatal(err)
+	}
+	return fmt.Sprint(one.SKU.Capacity, one.Tags[naming.VersionTag], one.Properties.VirtualMachineProfile)
 }
 
 // TestOpenChange checks that a second change waits for the first.

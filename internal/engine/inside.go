@@ -47,6 +47,8 @@ const (
 	nicType      = "Microsoft.Network/networkInterfaces"
 	// rolloutTag at a scale set has the version of an upgrade and the number of nodes before it: "1.37.1=3".
 	rolloutTag = "kaz_rollout"
+	// previousTag at a scale set has the version that its model had before.
+	previousTag = "kaz_previous"
 )
 
 // Generations are those of the newest members that exist, by index.

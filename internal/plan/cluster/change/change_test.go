@@ -374,3 +374,26 @@ func TestNodesStay(t *testing.T) {
 		}
 	}
 }
+
+// TestUnready checks which nodes go when the upgrade of a pool stops: new ones that are not ready, or whose machine has failed.
+func TestUnready(t *testing.T) {
+	old := Node{Name: "old", Version: "1.36.3"}
+	waits, failed := Node{Name: "waits"}, Node{Name: "failed", Failed: true}
+	ready := Node{Name: "ready", Version: "1.37.1", Ready: true}
+	for _, test := range []struct {
+		nodes []Node
+		late  bool
+		want  []string
+		begun bool
+	}{
+		{[]Node{old, waits, failed}, true, []string{"waits", "failed"}, false},
+		{[]Node{old, waits, failed}, false, []string{"failed"}, false},
+		{[]Node{old, ready, waits}, true, []string{"waits"}, true},
+		{[]Node{waits, failed}, true, nil, false}, // a pool that grows, and is not upgraded
+	} {
+		p := Pool{Name: "a", Model: "1.37.1", Nodes: test.nodes}
+		if got := p.Unready(test.late); !slices.Equal(got, test.want) || p.Begun() != test.begun {
+			t.Errorf("%+v: %v %v, want %v %v", test.nodes, got, p.Begun(), test.want, test.begun)
+		}
+	}
+}
