@@ -85,8 +85,8 @@ func writeReport(out io.Writer, r doctor.Report) error {
 		if m.Size > 0 {
 			room = m.Room()
 		}
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), orDash(m.Power), ready(m.Node, m.Ready), ready(true, m.APIServer),
-			roleOf(m), room); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), orDash(m.Power),
+			ready(m.Node, m.Ready), ready(true, m.APIServer), roleOf(m), room); err != nil {
 			return err
 		}
 	}

@@ -189,7 +189,8 @@ func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member
 	}
 	for _, one := range members {
 		if slices.Contains(one.Alarms, "NOSPACE") {
-			return fmt.Errorf("the database of etcd at %s has reached its quota, so nothing can be written: see kaz cluster doctor", one.Name)
+			return fmt.Errorf("the database of etcd at %s has reached its quota, so nothing can be written: see kaz cluster doctor",
+				one.Name)
 		}
 		if m := member(one.Name); m != nil {
 			m.Voter, m.Learner, m.Leader = !one.Learner, one.Learner, one.Leader

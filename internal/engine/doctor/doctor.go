@@ -182,7 +182,8 @@ func (c *found) addEtcd(m engine.EtcdMember) {
 	case m.Leader:
 		one.Role = "leader"
 	}
-	one.ID, one.Healthy, one.Fault, one.Alarms, one.Size, one.InUse, one.Quota = m.ID, m.Healthy, m.Fault, m.Alarms, m.Size, m.InUse, m.Quota
+	one.ID, one.Healthy, one.Fault, one.Alarms = m.ID, m.Healthy, m.Fault, m.Alarms
+	one.Size, one.InUse, one.Quota = m.Size, m.InUse, m.Quota
 }
 
 func (c *found) sorted() (members []health.Member, pools []health.Machine) {

@@ -56,7 +56,8 @@ func (d Doctor) machines(ctx context.Context, c *found) error {
 			continue
 		}
 		ours[set.ID.Key()] = true
-		instances, err := list[machine](ctx, d.Azure, azure.Query{Scope: set.ID, Type: scaleSetType + "/virtualMachines", Expand: "instanceView"})
+		instances, err := list[machine](ctx, d.Azure, azure.Query{Scope: set.ID, Type: scaleSetType + "/virtualMachines",
+			Expand: "instanceView"})
 		if err != nil {
 			return err
 		}

@@ -100,15 +100,16 @@ func (c *checker) role(ctx context.Context, h *holder, role cluster.Role) {
 	if len(missing) == 0 {
 		return
 	}
-	remedy := fmt.Sprintf("az role assignment create --assignee-object-id %s --assignee-principal-type ServicePrincipal --role %q --scope %s",
-		h.object, role.Name, role.Scope)
+	remedy := fmt.Sprintf("az role assignment create --assignee-object-id %s --assignee-principal-type ServicePrincipal --role %q "+
+		"--scope %s", h.object, role.Name, role.Scope)
 	message := fmt.Sprintf("%s: identity %s may not do this at %s: %s", role.Field, role.Identity.Name(), role.Scope,
 		strings.Join(missing, ", "))
 	if c.scopeExists(ctx, role.Scope) {
 		c.add("roles", remedy, "%s", message)
 		return
 	}
-	c.warn("roles", "as soon as the deployment has made it: "+remedy, "%s, which does not exist yet; machines wait ten minutes for it", message)
+	c.warn("roles", "as soon as the deployment has made it: "+remedy, "%s, which does not exist yet; machines wait ten minutes for it",
+		message)
 }
 
 // scopeExists reports whether a scope is there before the deployment. If it cannot be read, it counts as there.

@@ -3,6 +3,7 @@ package change
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -375,7 +376,7 @@ func TestNodesStay(t *testing.T) {
 	}
 }
 
-// TestUnready checks which nodes go when the upgrade of a pool stops: new ones that are not ready, or whose machine has failed.
+// TestUnready checks which nodes go when the upgrade of a pool stops: new ones that are not ready or have a failed machine.
 func TestUnready(t *testing.T) {
 	old := Node{Name: "old", Version: "1.36.3"}
 	waits, failed := Node{Name: "waits"}, Node{Name: "failed", Failed: true}

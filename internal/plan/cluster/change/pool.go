@@ -125,8 +125,8 @@ func (p Pool) victims(version string, count int, among []Node) []Node {
 	return all
 }
 
-// Unready are the new nodes of an upgrade that are not ready. A pool that is not upgraded has none. Without late, only those count
-// whose machine has failed.
+// Unready are the new nodes of an upgrade that are not ready. A pool that is not upgraded has none. Without late, only nodes with a
+// failed machine count.
 func (p Pool) Unready(late bool) []string {
 	if p.Standalone || !slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Version != "" && n.Version != p.Model }) {
 		return nil

@@ -54,7 +54,8 @@ func (v *validator) removed() {
 		for since, names := range removedFlags()[program] {
 			for _, name := range names {
 				if _, set := args[name]; set && since <= minor {
-					v.inCluster(at+"."+name, "Kubernetes 1.%d has removed this flag, and the program would not start: want it removed", since)
+					v.inCluster(at+"."+name, "Kubernetes 1.%d has removed this flag, and the program would not start: want it removed",
+						since)
 				}
 			}
 		}

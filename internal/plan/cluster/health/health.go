@@ -134,7 +134,8 @@ func (c *checker) members() {
 			}
 			states = append(states, m.Name+" "+orGone(m.Power))
 		}
-		remedy := "see the consoles of the machines; if the control plane is lost, bring the newest backup back with " + c.command("restore")
+		remedy := "see the consoles of the machines; if the control plane is lost, bring the newest backup back with " +
+			c.command("restore")
 		if 2*running <= len(c.Members) {
 			remedy = "start the machines that do not run: etcd needs a majority of its members; " + restore
 		}
@@ -146,7 +147,7 @@ func (c *checker) members() {
 	}
 	for _, m := range c.Members {
 		if m.Power != "" && m.Power != "running" && m.Power != "unknown" {
-			c.found.Warn("machines", fmt.Sprintf("start it, or replace it with %s", c.command("repair", c.unit(m))), "%s is %s", m.Name, m.Power)
+			c.found.Warn("machines", "start it, or replace it with "+c.command("repair", c.unit(m)), "%s is %s", m.Name, m.Power)
 		}
 	}
 }
@@ -199,7 +200,8 @@ func (c *checker) etcd(m Member) {
 		c.found.Warn("etcd", "wait if it joins; if its join stopped, replace it with "+c.command("repair", c.unit(m)),
 			"member %s is a learner and has no vote", m.Name)
 	case !m.Healthy && m.Fault != "":
-		c.found.Warn("etcd", "see its console, or replace it with "+c.command("repair", c.unit(m)), "member %s does not answer: %s", m.Name, m.Fault)
+		c.found.Warn("etcd", "see its console, or replace it with "+c.command("repair", c.unit(m)), "member %s does not answer: %s",
+			m.Name, m.Fault)
 	}
 	c.database(m)
 }
@@ -212,8 +214,8 @@ func (c *checker) database(m Member) {
 			c.found.Add("alarm NOSPACE", c.command("doctor", "--fix")+" gives space back and ends the alarm",
 				"the database of member %s has reached its quota: etcd takes no writes (%s)", m.Name, m.Room())
 		case "CORRUPT":
-			c.found.Add("alarm CORRUPT", "replace the member with "+c.command("repair", c.unit(m))+"; if the API server answers no request, "+
-				"remove it on another member: etcdctl member remove "+m.ID+", then etcdctl alarm disarm",
+			c.found.Add("alarm CORRUPT", "replace the member with "+c.command("repair", c.unit(m))+"; if the API server answers no "+
+				"request, remove it on another member: etcdctl member remove "+m.ID+", then etcdctl alarm disarm",
 				"the database of member %s differs from the others: etcd answers no requests", m.Name)
 		}
 	}
@@ -264,7 +266,7 @@ func (c *checker) nodes() {
 	}{
 		{unready, "not ready: %s", "kubectl describe node, and the console of the machine"},
 		{missing, "machines that are no nodes: %s", "wait if they boot; the console of a machine names the phase that failed"},
-		{orphans, "nodes without a machine: %s", "delete them with kubectl delete node, or with " + c.command("repair") + " those of members"},
+		{orphans, "nodes without a machine: %s", "kubectl delete node; for members " + c.command("repair")},
 	} {
 		if len(one.names) > 0 {
 			slices.Sort(one.names)
