@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"fmt"
@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/plan/cluster"
 )
 
-func clusterGenerateCommand() *cobra.Command {
+func generateCommand() *cobra.Command {
 	var dir, format string
 	command := &cobra.Command{
 		Use:   "generate FILE...",
@@ -31,7 +32,7 @@ a configuration of Terraform with the provider azapi. Both need --output-dir.`,
   az deployment group create --resource-group prod --template-file out/template.json --parameters out/parameters.json
   kaz cluster generate cluster.yaml --format bicep --output-dir out
   kaz cluster generate cluster.yaml --format terraform --output-dir out`,
-		Args: wants(1, 100, layerArguments),
+		Args: cli.Wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
 			f := cluster.Format(format)
 			if !slices.Contains(cluster.Formats(), f) {

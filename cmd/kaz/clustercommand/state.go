@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
 )
@@ -30,7 +31,7 @@ func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engin
 	var place clusterPlace
 	target.define(command)
 	place.define(command)
-	command.Args = wants(1, 1, clusterArgument)
+	command.Args = cli.Wants(1, 1, clusterArgument)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		e, at, err := place.open(command, &target, args[0])
 		if err != nil {
@@ -41,7 +42,7 @@ func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engin
 	return command
 }
 
-func clusterStatusCommand() *cobra.Command {
+func statusCommand() *cobra.Command {
 	var output string
 	command := placeCommand(&cobra.Command{
 		Use:     "status NAME",
@@ -52,9 +53,9 @@ func clusterStatusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printAs(command.OutOrStdout(), output, status, func(w io.Writer) error { return writeStatus(w, status) })
+		return cli.PrintAs(command.OutOrStdout(), output, status, func(w io.Writer) error { return writeStatus(w, status) })
 	})
-	outputFlag(command, &output)
+	cli.OutputFlag(command, &output)
 	return command
 }
 
@@ -86,7 +87,7 @@ func recorded(command *cobra.Command, e *engine.Engine, at engine.Place) (cluste
 	return p, err
 }
 
-func clusterResumeCommand() *cobra.Command {
+func resumeCommand() *cobra.Command {
 	var f changeFlags
 	command := placeCommand(&cobra.Command{
 		Use:   "resume NAME",
@@ -117,7 +118,7 @@ the machine that began.`,
 	return command
 }
 
-func clusterAbortCommand() *cobra.Command {
+func abortCommand() *cobra.Command {
 	return placeCommand(&cobra.Command{
 		Use:   "abort NAME",
 		Short: "Cancel the running deployment or change of a cluster; what is done stays",
@@ -130,7 +131,7 @@ func clusterAbortCommand() *cobra.Command {
 	})
 }
 
-func clusterDestroyCommand() *cobra.Command {
+func destroyCommand() *cobra.Command {
 	var yes bool
 	command := placeCommand(&cobra.Command{
 		Use:   "destroy NAME",

@@ -1,4 +1,5 @@
-package main
+// Package clustercommand has the commands of kaz cluster. Layer L4: flags to options, and results to text and data.
+package clustercommand
 
 import (
 	"errors"
@@ -8,15 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/plan/cluster/definition"
 )
 
-func clusterCommand() *cobra.Command {
-	return group("cluster", "Make clusters on Azure from a definition",
-		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand(), clusterGenerateCommand(), clusterImportCommand(),
-		clusterDeployCommand(), clusterUpgradeCommand(), clusterScaleCommand(), clusterRepairCommand(), clusterBackupCommand(),
-		clusterRestoreCommand(), clusterRotateCommand(), clusterKubeconfigCommand(),
-		clusterStatusCommand(), clusterDoctorCommand(), clusterResumeCommand(), clusterAbortCommand(), clusterDestroyCommand())
+// New returns kaz cluster.
+func New() *cobra.Command {
+	return cli.Group("cluster", "Make clusters on Azure from a definition",
+		validateCommand(), explainCommand(), schemaCommand(), generateCommand(), importCommand(),
+		deployCommand(), upgradeCommand(), scaleCommand(), repairCommand(), backupCommand(),
+		restoreCommand(), rotateCommand(), kubeconfigCommand(),
+		statusCommand(), doctorCommand(), resumeCommand(), abortCommand(), destroyCommand())
 }
 
 const layerArguments = "the files of a definition, the base first, such as cluster.yaml team-a.yaml; - for standard input"
@@ -54,9 +57,9 @@ func mistakes(command *cobra.Command, err error) error {
 }
 
 // invalidDefinition is the exit status of a definition with mistakes.
-const invalidDefinition exitCode = 3
+const invalidDefinition cli.ExitCode = 3
 
-func clusterValidateCommand() *cobra.Command {
+func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check a definition without Azure",
@@ -64,7 +67,7 @@ func clusterValidateCommand() *cobra.Command {
 field and value, and what is allowed. Exit status 3: the definition has mistakes.`,
 		Example: `  kaz cluster validate cluster.yaml
   kaz cluster validate cluster.yaml team-a.yaml team-b.yaml`,
-		Args: wants(1, 100, layerArguments),
+		Args: cli.Wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
 			d, err := readDefinition(command.InOrStdin(), args)
 			if err != nil {
@@ -77,13 +80,13 @@ field and value, and what is allowed. Exit status 3: the definition has mistakes
 	}
 }
 
-func clusterExplainCommand() *cobra.Command {
+func explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain FIELD",
 		Short: "Describe a field of a definition",
 		Example: `  kaz cluster explain Cluster.spec.network
   kaz cluster explain NodePool.spec.backend`,
-		Args: wants(1, 1, "one field, such as Cluster.spec.controlPlane.zones"),
+		Args: cli.Wants(1, 1, "one field, such as Cluster.spec.controlPlane.zones"),
 		RunE: func(command *cobra.Command, args []string) error {
 			text, err := definition.Explain(args[0])
 			if err != nil {
@@ -95,7 +98,7 @@ func clusterExplainCommand() *cobra.Command {
 	}
 }
 
-func clusterSchemaCommand() *cobra.Command {
+func schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of a definition, for editors",

@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
 	"kaz/internal/engine/dataplane"
 	"kaz/internal/engine/etcd"
@@ -26,7 +27,7 @@ import (
 )
 
 // changeFailed is the exit status of a change that stopped at a node or a member.
-const changeFailed exitCode = 7
+const changeFailed cli.ExitCode = 7
 
 // changeFlags are the flags of commands that drain and replace machines.
 type changeFlags struct {
@@ -133,7 +134,7 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 	return changeFailed
 }
 
-func clusterUpgradeCommand() *cobra.Command {
+func upgradeCommand() *cobra.Command {
 	var target targetFlags
 	var f changeFlags
 	var through []string
@@ -152,7 +153,7 @@ A change that stops is in Azure: kaz cluster resume goes on, also on another mac
 Exit status 7: a node or a member stopped the change.`,
 		Example: `  kaz cluster upgrade cluster.yaml --dry-run
   kaz cluster upgrade cluster.yaml team-a.yaml --through 1.37.4`,
-		Args: wants(1, 100, layerArguments),
+		Args: cli.Wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
 			p, err := target.plan(command, args)
 			if err != nil {
@@ -218,7 +219,7 @@ func deployedCommand(command *cobra.Command, args cobra.PositionalArgs,
 	return command
 }
 
-func clusterScaleCommand() *cobra.Command {
+func scaleCommand() *cobra.Command {
 	var count int
 	command := deployedCommand(&cobra.Command{
 		Use:   "scale NAME POOL",
@@ -228,7 +229,7 @@ have the annotation kaz/delete-first, then those of the zone with the most nodes
 with the fewest pods, and the newest. Set the number in the definition, too: a later
 deployment brings the pool to it.`,
 		Example: `  kaz cluster scale prod general --count 5 --subscription 00000000-0000-0000-0000-000000000001`,
-	}, wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition,
+	}, cli.Wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition,
 		args []string,
 	) (engine.Record, error) {
 		i := slices.IndexFunc(d.Pools, func(p definition.NodePool) bool { return p.Metadata.Name == args[0] })
@@ -257,7 +258,7 @@ func poolNames(pools []definition.NodePool) string {
 	return strings.Join(all, ", ")
 }
 
-func clusterRepairCommand() *cobra.Command {
+func repairCommand() *cobra.Command {
 	return deployedCommand(&cobra.Command{
 		Use:   "repair NAME [MEMBER...]",
 		Short: "Replace members of the control plane",
@@ -265,7 +266,7 @@ func clusterRepairCommand() *cobra.Command {
 member that answers leaves when its replacement has joined; one that does not answer
 leaves first. Etcd keeps a majority at every moment: if it has none, nothing is done.`,
 		Example: `  kaz cluster repair prod cp-1 --subscription 00000000-0000-0000-0000-000000000001`,
-	}, wants(1, 6, "the name of one cluster, and of members such as cp-1"), func(d *definition.Definition,
+	}, cli.Wants(1, 6, "the name of one cluster, and of members such as cp-1"), func(d *definition.Definition,
 		args []string,
 	) (engine.Record, error) {
 		for _, id := range args {
@@ -277,7 +278,7 @@ leaves first. Etcd keeps a majority at every moment: if it has none, nothing is 
 	})
 }
 
-func clusterKubeconfigCommand() *cobra.Command {
+func kubeconfigCommand() *cobra.Command {
 	var file string
 	command := placeCommand(&cobra.Command{
 		Use:   "kubeconfig NAME",

@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"context"
@@ -15,12 +15,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
 	"kaz/internal/engine/doctor"
 	"kaz/internal/plan/cluster/health"
 )
 
-func clusterDoctorCommand() *cobra.Command {
+func doctorCommand() *cobra.Command {
 	var f changeFlags
 	var fix bool
 	var output string
@@ -61,7 +62,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 		if err != nil {
 			return err
 		}
-		if err := printAs(command.OutOrStdout(), output, r, func(w io.Writer) error { return writeReport(w, r) }); err != nil {
+		if err := cli.PrintAs(command.OutOrStdout(), output, r, func(w io.Writer) error { return writeReport(w, r) }); err != nil {
 			return err
 		}
 		if !r.Healthy {
@@ -71,7 +72,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 	})
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
 	command.Flags().BoolVar(&fix, "fix", false, "give etcd room again")
-	outputFlag(command, &output)
+	cli.OutputFlag(command, &output)
 	return command
 }
 

@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/plan/cluster/apimodel"
 )
 
-func clusterImportCommand() *cobra.Command {
+func importCommand() *cobra.Command {
 	var o apimodel.Options
 	command := &cobra.Command{
 		Use:   "import MODEL.json",
@@ -24,7 +25,7 @@ Exit status 3: the definition has mistakes, which standard error has, too.`,
 		Example: `  kaz cluster import apimodel.json --subscription 00000000-0000-0000-0000-000000000001 \
     --tenant 00000000-0000-0000-0000-0000000000aa > cluster.yaml
   kaz cluster validate cluster.yaml`,
-		Args: wants(1, 1, "the file of one model, or - for standard input"),
+		Args: cli.Wants(1, 1, "the file of one model, or - for standard input"),
 		RunE: func(command *cobra.Command, args []string) error {
 			text, err := readModel(command.InOrStdin(), args[0])
 			if err != nil {

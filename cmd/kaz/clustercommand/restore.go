@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"kaz/internal/engine"
 )
 
-func clusterBackupCommand() *cobra.Command {
+func backupCommand() *cobra.Command {
 	var f changeFlags
 	command := placeCommand(&cobra.Command{
 		Use:   "backup NAME",
@@ -35,7 +35,7 @@ do the same every hour, and each change of the control plane does.`,
 	return command
 }
 
-func clusterRestoreCommand() *cobra.Command {
+func restoreCommand() *cobra.Command {
 	var f changeFlags
 	var from string
 	command := placeCommand(&cobra.Command{
@@ -71,7 +71,7 @@ A restore that stops goes on with kaz cluster resume.`,
 	return command
 }
 
-func clusterRotateCommand() *cobra.Command {
+func rotateCommand() *cobra.Command {
 	var f changeFlags
 	command := placeCommand(&cobra.Command{
 		Use:   "rotate NAME",

@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
 	"kaz/internal/engine/preflight"
 	"kaz/internal/local/atomicfile"
@@ -20,7 +21,7 @@ import (
 )
 
 // Exit statuses of kaz cluster besides 0, 1 and invalidDefinition, which preflight findings have, too.
-const deploymentFailed exitCode = 6
+const deploymentFailed cli.ExitCode = 6
 
 // deployFlags are the flags of kaz cluster deploy.
 type deployFlags struct {
@@ -29,7 +30,7 @@ type deployFlags struct {
 	kubeconfig     string
 }
 
-func clusterDeployCommand() *cobra.Command {
+func deployCommand() *cobra.Command {
 	var o deployFlags
 	command := &cobra.Command{
 		Use:   "deploy FILE...",
@@ -52,7 +53,7 @@ AZURE_CLIENT_SECRET), as a workload identity, as a managed identity, or from az 
   # on an Azure on this machine
   kaz local azure &
   kaz cluster deploy cluster.yaml --local`,
-		Args: wants(1, 100, layerArguments),
+		Args: cli.Wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
 			p, err := o.target.plan(command, args)
 			if err != nil {
