@@ -33,6 +33,9 @@ type Result struct {
 // ErrFixed is in the chain of an error about changes that a deployment cannot make.
 var ErrFixed = errors.New("the definition changes what a deployment cannot change")
 
+// ErrRunning is in the chain of an error about a deployment that runs.
+var ErrRunning = errors.New("a deployment runs")
+
 // work is what a deployment is going to write.
 type work struct {
 	plan     cluster.Plan
@@ -130,8 +133,8 @@ func (e *Engine) deploy(ctx context.Context, p cluster.Plan, save func([]byte) e
 		return Result{}, err
 	}
 	if m := w.state.Main; m.running() {
-		return Result{}, fmt.Errorf("a deployment of %s runs since %s: wait for it, or end it with kaz cluster abort", p.Names.Cluster,
-			m.Properties.Timestamp)
+		return Result{}, fmt.Errorf("%w: that of %s, since %s: wait for it, or end it with kaz cluster abort", ErrRunning,
+			p.Names.Cluster, m.Properties.Timestamp)
 	}
 	if open, err := e.Open(ctx, p.Names); err != nil || open != nil && !replaced {
 		return Result{}, cmp.Or(err, ErrOpen)
@@ -300,10 +303,11 @@ func (e *Engine) operations(ctx context.Context, id azure.ID) ([]operation, erro
 // Failure is a resource that could not be deployed.
 type Failure struct {
 	// Path are the units and the resource: "cp-1 > prod-cp-1".
-	Path          string
-	ID            azure.ID
-	Code, Message string
-	Remedy        string
+	Path    string   `json:"path"`
+	ID      azure.ID `json:"resourceId"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Remedy  string   `json:"remedy,omitempty"`
 }
 
 // DeployError is a failed deployment.

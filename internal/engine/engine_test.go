@@ -432,7 +432,7 @@ func TestCanceled(t *testing.T) {
 		}()
 		<-time.After(12 * time.Second)
 		other := &Engine{Azure: l.client}
-		if _, err := other.Deploy(t.Context(), p, l.save); err == nil || !strings.Contains(err.Error(), "a deployment of dev runs since") {
+		if _, err := other.Deploy(t.Context(), p, l.save); err == nil || !strings.Contains(err.Error(), "a deployment runs: that of dev, since") {
 			t.Errorf("two deployments at once: %v", err)
 		}
 		if err := other.Abort(t.Context(), p.Names); err != nil {

@@ -1,6 +1,7 @@
 package clustercommand
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,9 +26,6 @@ import (
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
 )
-
-// changeFailed is the exit status of a change that stopped at a node or a member.
-const changeFailed cli.ExitCode = 7
 
 // changeFlags are the flags of commands that drain and replace machines.
 type changeFlags struct {
@@ -102,36 +100,53 @@ func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Rec
 		if err != nil {
 			return err
 		}
-		return writeSteps(command.OutOrStdout(), steps)
+		return showSteps(command, n, steps)
 	}
 	return ended(command, e, n, e.Change(command.Context(), r))
 }
 
-func writeSteps(out io.Writer, steps []change.Step) error {
-	for _, step := range steps {
-		if _, err := fmt.Fprintln(out, step); err != nil {
-			return err
+// changeAnswer is what a change would do, or how it ended.
+type changeAnswer struct {
+	Cluster string        `json:"cluster"`
+	DryRun  bool          `json:"dryRun,omitempty"`
+	Steps   []change.Step `json:"steps,omitempty"`
+	// Done says that the cluster is as its definition says.
+	Done  bool   `json:"done"`
+	Error string `json:"error,omitempty"`
+}
+
+func showSteps(command *cobra.Command, n naming.Names, steps []change.Step) error {
+	answer := changeAnswer{Cluster: n.Cluster, DryRun: true, Steps: steps, Done: len(steps) == 0}
+	return show(command, answer, func(out io.Writer) error {
+		for _, step := range steps {
+			if _, err := fmt.Fprintln(out, step); err != nil {
+				return err
+			}
 		}
-	}
-	_, err := fmt.Fprintf(out, "%d steps\n", len(steps))
-	return err
+		_, err := fmt.Fprintf(out, "%d steps\n", len(steps))
+		return err
+	})
 }
 
 // ended says how a change ended. An error before it began is no exit status of its own.
 func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed error) error {
+	answer := changeAnswer{Cluster: n.Cluster, Done: failed == nil}
 	if failed == nil {
-		_, err := fmt.Fprintf(command.OutOrStdout(), "cluster %s is as its definition says\n", n.Cluster)
-		return err
+		return say(command, answer, "cluster %s is as its definition says", n.Cluster)
 	}
 	open, err := e.Open(context.WithoutCancel(command.Context()), n)
 	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) {
 		return failed
 	}
+	answer.Error = failed.Error()
+	if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
+		return err
+	}
 	if _, err := fmt.Fprintf(command.ErrOrStderr(), "%v\nkaz cluster resume %s goes on, kaz cluster abort %s leaves it as it is\n", failed,
 		n.Cluster, n.Cluster); err != nil {
 		return err
 	}
-	return changeFailed
+	return cmp.Or(statusOf(failed), changeFailed)
 }
 
 func upgradeCommand() *cobra.Command {
@@ -150,7 +165,8 @@ new machine, which joins before the old one leaves; etcd is saved first. Pools g
 further node, and each old node is drained and deleted.
 
 A change that stops is in Azure: kaz cluster resume goes on, also on another machine.
-Exit status 7: a node or a member stopped the change.`,
+Exit status 3: the definition has mistakes. 5: Azure has no room. 7: a node or a member
+stopped the change. 8: another change has begun and not ended.`,
 		Example: `  kaz cluster upgrade cluster.yaml --dry-run
   kaz cluster upgrade cluster.yaml team-a.yaml --through 1.37.4`,
 		Args: cli.Wants(1, 100, layerArguments),
@@ -306,8 +322,11 @@ secrets of the vault.`,
 		if err := saveKubeconfig(file, text); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(command.OutOrStdout(), "kubeconfig:", file)
-		return err
+		answer := struct {
+			Cluster    string `json:"cluster"`
+			Kubeconfig string `json:"kubeconfig"`
+		}{p.Names.Cluster, file}
+		return say(command, answer, "kubeconfig: %s", file)
 	})
 	command.Flags().StringVar(&file, "kubeconfig", "", "file for the kubeconfig (default NAME.kubeconfig)")
 	return command

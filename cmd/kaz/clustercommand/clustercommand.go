@@ -2,7 +2,7 @@
 package clustercommand
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,11 +15,19 @@ import (
 
 // New returns kaz cluster.
 func New() *cobra.Command {
-	return cli.Group("cluster", "Make clusters on Azure from a definition",
+	group := cli.Group("cluster", "Make clusters on Azure from a definition",
 		validateCommand(), explainCommand(), schemaCommand(), generateCommand(), importCommand(),
 		deployCommand(), upgradeCommand(), scaleCommand(), repairCommand(), backupCommand(),
 		restoreCommand(), rotateCommand(), kubeconfigCommand(),
 		statusCommand(), doctorCommand(), resumeCommand(), abortCommand(), destroyCommand())
+	group.PersistentFlags().StringP("output", "o", "text", "text, json or yaml; standard output then has one document and nothing else")
+	group.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
+		return cli.PrintAs(io.Discard, format(command), nil, func(io.Writer) error { return nil })
+	}
+	for _, command := range group.Commands() {
+		command.RunE = withStatus(command.RunE)
+	}
+	return group
 }
 
 const layerArguments = "the files of a definition, the base first, such as cluster.yaml team-a.yaml; - for standard input"
@@ -44,21 +52,6 @@ func readDefinition(in io.Reader, files []string) (definition.Definition, error)
 	return definition.Load(layers...)
 }
 
-// mistakes prints the mistakes of a definition, one a line, and returns the exit status 3. It returns other errors.
-func mistakes(command *cobra.Command, err error) error {
-	problems, ok := errors.AsType[definition.Problems](err)
-	if !ok {
-		return err
-	}
-	if _, err := fmt.Fprintln(command.ErrOrStderr(), problems); err != nil {
-		return err
-	}
-	return invalidDefinition
-}
-
-// invalidDefinition is the exit status of a definition with mistakes.
-const invalidDefinition cli.ExitCode = 3
-
 func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
@@ -73,9 +66,15 @@ field and value, and what is allowed. Exit status 3: the definition has mistakes
 			if err != nil {
 				return mistakes(command, err)
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Cluster %s is valid: %d node pools, %d extensions, %d template patches\n",
-				d.Cluster.Metadata.Name, len(d.Pools), len(d.Extensions), len(d.Patches))
-			return err
+			answer := struct {
+				Cluster    string `json:"cluster"`
+				Valid      bool   `json:"valid"`
+				Pools      int    `json:"nodePools"`
+				Extensions int    `json:"extensions"`
+				Patches    int    `json:"templatePatches"`
+			}{d.Cluster.Metadata.Name, true, len(d.Pools), len(d.Extensions), len(d.Patches)}
+			return say(command, answer, "Cluster %s is valid: %d node pools, %d extensions, %d template patches", answer.Cluster,
+				answer.Pools, answer.Extensions, answer.Patches)
 		},
 	}
 }
@@ -92,8 +91,14 @@ func explainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(command.OutOrStdout(), text)
-			return err
+			answer := struct {
+				Field string `json:"field"`
+				Text  string `json:"text"`
+			}{args[0], text}
+			return show(command, answer, func(out io.Writer) error {
+				_, err := io.WriteString(out, text)
+				return err
+			})
 		},
 	}
 }
@@ -111,8 +116,16 @@ func schemaCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = command.OutOrStdout().Write(text)
-			return err
+			return showJSON(command, text)
 		},
 	}
+}
+
+// showJSON prints a JSON document as it is, or in another format.
+func showJSON(command *cobra.Command, text []byte) error {
+	if format(command) != "yaml" {
+		_, err := command.OutOrStdout().Write(text)
+		return err
+	}
+	return show(command, json.RawMessage(text), nil)
 }

@@ -17,6 +17,7 @@ import (
 func runCluster(t *testing.T, in string, args ...string) (out, errs string, status int) {
 	t.Helper()
 	command := New()
+	command.SilenceUsage, command.SilenceErrors = true, true // as kaz does
 	var o, e bytes.Buffer
 	command.SetIn(strings.NewReader(in))
 	command.SetOut(&o)

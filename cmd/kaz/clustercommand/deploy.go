@@ -3,11 +3,11 @@ package clustercommand
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,10 +18,8 @@ import (
 	"kaz/internal/engine/preflight"
 	"kaz/internal/local/atomicfile"
 	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/finding"
 )
-
-// Exit statuses of kaz cluster besides 0, 1 and invalidDefinition, which preflight findings have, too.
-const deploymentFailed cli.ExitCode = 6
 
 // deployFlags are the flags of kaz cluster deploy.
 type deployFlags struct {
@@ -41,8 +39,8 @@ that are not deployed or have changed, and shows their progress. The first deplo
 writes a kubeconfig.
 
 If a deployment stops, the same command goes on where it stopped, also on another
-machine. Exit status 3: the definition has mistakes, or a check failed. 6: Azure could
-not deploy a resource.
+machine. Exit status 3: the definition has mistakes, or a check failed. 5: Azure has no
+room. 6: Azure could not deploy a resource. 8: another deployment or change runs.
 
 Credentials are found in the environment (AZURE_CLIENT_ID, AZURE_TENANT_ID,
 AZURE_CLIENT_SECRET), as a workload identity, as a managed identity, or from az login.`,
@@ -74,90 +72,117 @@ AZURE_CLIENT_SECRET), as a workload identity, as a managed identity, or from az 
 	return command
 }
 
+// deployAnswer is what a deployment did, or would do.
+type deployAnswer struct {
+	Cluster string `json:"cluster"`
+	// Findings are those of the checks.
+	Findings finding.List `json:"findings,omitempty"`
+	// Units are those that were deployed, or would be.
+	Units      []string         `json:"units,omitempty"`
+	Changes    []engine.Change  `json:"changes,omitempty"`
+	DryRun     bool             `json:"dryRun,omitempty"`
+	Unchanged  bool             `json:"unchanged,omitempty"`
+	APIServer  string           `json:"apiServer,omitempty"`
+	Kubeconfig string           `json:"kubeconfig,omitempty"`
+	Failures   []engine.Failure `json:"failures,omitempty"`
+}
+
 // run checks and deploys a plan, or shows what would be done.
 func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Plan) error {
-	ctx, out := command.Context(), command.OutOrStdout()
-	if err := check(ctx, e, p, command.ErrOrStderr()); err != nil {
+	ctx := command.Context()
+	answer := deployAnswer{Cluster: p.Names.Cluster, DryRun: o.dryRun || o.whatIf}
+	if err := check(command, e, p, &answer); err != nil {
 		return err
 	}
 	switch {
 	case o.whatIf:
-		return printChanges(ctx, e, p, out)
+		return showChanges(command, e, p, answer)
 	case o.dryRun:
 		units, err := e.Preview(ctx, p)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "all checks passed; %d of %d units would be deployed: %s\n", len(units), len(p.Graph.Units),
+		answer.Units = units
+		return say(command, answer, "all checks passed; %d of %d units would be deployed: %s", len(units), len(p.Graph.Units),
 			strings.Join(units, ", "))
-		return err
 	}
-	if err := deploy(ctx, e, p, o.kubeconfig, out, command.ErrOrStderr()); err != nil || !o.target.local {
+	if err := deploy(command, e, p, o.kubeconfig, answer); err != nil || !o.target.local {
 		return err
 	}
 	return reachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
 }
 
-// check prints the findings of the preflight, and returns an exit status if one of them stops a deployment.
-func check(ctx context.Context, e *engine.Engine, p cluster.Plan, errs io.Writer) error {
-	found, err := preflight.Run(ctx, e, p)
+// check adds the findings of the preflight to an answer, and returns an exit status if one of them stops a deployment.
+func check(command *cobra.Command, e *engine.Engine, p cluster.Plan, answer *deployAnswer) error {
+	found, err := preflight.Run(command.Context(), e, p)
 	if err != nil {
 		return err
 	}
-	if len(found) > 0 {
-		if _, err := fmt.Fprintln(errs, found); err != nil {
+	answer.Findings = found
+	if len(found) > 0 && format(command) == "text" {
+		if _, err := fmt.Fprintln(command.ErrOrStderr(), found); err != nil {
 			return err
 		}
 	}
-	if found.Stop() {
-		return invalidDefinition
+	if !found.Stop() {
+		return nil
 	}
-	return nil
+	if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
+		return err
+	}
+	return invalid
 }
 
-func printChanges(ctx context.Context, e *engine.Engine, p cluster.Plan, out io.Writer) error {
-	changes, err := e.WhatIf(ctx, p)
+func showChanges(command *cobra.Command, e *engine.Engine, p cluster.Plan, answer deployAnswer) error {
+	changes, err := e.WhatIf(command.Context(), p)
 	if err != nil {
 		return err
 	}
-	shown := 0
-	for _, c := range changes {
-		if c.Type == "NoChange" || c.Type == "Ignore" {
-			continue
+	answer.Changes = slices.DeleteFunc(changes, func(c engine.Change) bool { return c.Type == "NoChange" || c.Type == "Ignore" })
+	return show(command, answer, func(out io.Writer) error {
+		for _, c := range answer.Changes {
+			if _, err := fmt.Fprintln(out, c); err != nil {
+				return err
+			}
 		}
-		shown++
-		if _, err := fmt.Fprintln(out, c); err != nil {
-			return err
-		}
-	}
-	_, err = fmt.Fprintf(out, "%d resources would change\n", shown)
-	return err
+		_, err := fmt.Fprintf(out, "%d resources would change\n", len(answer.Changes))
+		return err
+	})
 }
 
-func deploy(ctx context.Context, e *engine.Engine, p cluster.Plan, file string, out, errs io.Writer) error {
+func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file string, answer deployAnswer) error {
 	if file == "" {
 		file = p.Names.Cluster + ".kubeconfig"
 	}
-	result, err := e.Deploy(ctx, p, func(kubeconfig []byte) error { return saveKubeconfig(file, kubeconfig) })
+	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) error { return saveKubeconfig(file, kubeconfig) })
 	if failed, ok := errors.AsType[*engine.DeployError](err); ok {
-		if _, err := fmt.Fprintln(errs, failed); err != nil {
+		answer.Failures = failed.Failures
+		if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
 			return err
 		}
-		return deploymentFailed
+		if _, err := fmt.Fprintln(command.ErrOrStderr(), failed); err != nil {
+			return err
+		}
+		return cmp.Or(statusOf(err), deploymentFailed)
 	}
 	if err != nil {
 		return err
 	}
-	if result.Unchanged {
-		_, err = fmt.Fprintf(out, "cluster %s is up to date\n", p.Names.Cluster)
-		return err
-	}
-	if _, err = fmt.Fprintf(out, "cluster %s is deployed: %d units, API server %s\n", p.Names.Cluster, len(result.Units),
-		p.Names.Host()); err != nil {
-		return err
-	}
+	answer.Units, answer.Unchanged, answer.APIServer = result.Units, result.Unchanged, p.Names.Host()
 	if result.Kubeconfig != nil {
-		_, err = fmt.Fprintln(out, "kubeconfig:", file)
+		answer.Kubeconfig = file
+	}
+	return show(command, answer, answer.write)
+}
+
+func (a deployAnswer) write(out io.Writer) error {
+	if a.Unchanged {
+		_, err := fmt.Fprintf(out, "cluster %s is up to date\n", a.Cluster)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "cluster %s is deployed: %d units, API server %s\n", a.Cluster, len(a.Units), a.APIServer)
+	if err == nil && a.Kubeconfig != "" {
+		_, err = fmt.Fprintln(out, "kubeconfig:", a.Kubeconfig)
 	}
 	return err
 }

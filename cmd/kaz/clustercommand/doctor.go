@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
 	"kaz/internal/engine/doctor"
 	"kaz/internal/plan/cluster/health"
@@ -24,7 +23,6 @@ import (
 func doctorCommand() *cobra.Command {
 	var f changeFlags
 	var fix bool
-	var output string
 	command := placeCommand(&cobra.Command{
 		Use:   "doctor NAME",
 		Short: "Find out what is wrong with a cluster",
@@ -62,7 +60,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 		if err != nil {
 			return err
 		}
-		if err := cli.PrintAs(command.OutOrStdout(), output, r, func(w io.Writer) error { return writeReport(w, r) }); err != nil {
+		if err := show(command, r, func(w io.Writer) error { return writeReport(w, r) }); err != nil {
 			return err
 		}
 		if !r.Healthy {
@@ -72,7 +70,6 @@ Exit status 7: a finding marked ✘ needs an action.`,
 	})
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
 	command.Flags().BoolVar(&fix, "fix", false, "give etcd room again")
-	cli.OutputFlag(command, &output)
 	return command
 }
 

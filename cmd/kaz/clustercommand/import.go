@@ -55,17 +55,42 @@ func readModel(in io.Reader, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
+// dropped is a field that a definition does not have, as data.
+type dropped struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
 func writeImported(command *cobra.Command, r apimodel.Result) error {
-	if _, err := command.OutOrStdout().Write(r.Definition); err != nil {
+	answer := struct {
+		Definition string    `json:"definition"`
+		Dropped    []dropped `json:"dropped"`
+		Problems   []problem `json:"problems"`
+	}{string(r.Definition), []dropped{}, problemsOf(r.Problems)}
+	for _, d := range r.Dropped {
+		answer.Dropped = append(answer.Dropped, dropped{d.Path, d.Reason})
+	}
+	if err := show(command, answer, func(out io.Writer) error { return printImported(out, command.ErrOrStderr(), r) }); err != nil {
+		return err
+	}
+	if len(r.Problems) > 0 {
+		return invalid
+	}
+	return nil
+}
+
+func printImported(out, errs io.Writer, r apimodel.Result) error {
+	if _, err := out.Write(r.Definition); err != nil {
 		return err
 	}
 	for _, d := range r.Dropped {
-		if _, err := fmt.Fprintf(command.ErrOrStderr(), "dropped %s\n", d); err != nil {
+		if _, err := fmt.Fprintf(errs, "dropped %s\n", d); err != nil {
 			return err
 		}
 	}
 	if len(r.Problems) == 0 {
 		return nil
 	}
-	return mistakes(command, r.Problems)
+	_, err := fmt.Fprintln(errs, r.Problems)
+	return err
 }

@@ -1,8 +1,6 @@
 package clustercommand
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"kaz/internal/engine"
@@ -28,8 +26,11 @@ do the same every hour, and each change of the control plane does.`,
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(command.OutOrStdout(), saved)
-		return err
+		answer := struct {
+			Cluster string `json:"cluster"`
+			Backup  string `json:"backup"`
+		}{p.Names.Cluster, saved}
+		return say(command, answer, "%s", saved)
 	})
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
 	return command
@@ -62,7 +63,7 @@ A restore that stops goes on with kaz cluster resume.`,
 			if err != nil {
 				return err
 			}
-			return writeSteps(command.OutOrStdout(), steps)
+			return showSteps(command, p.Names, steps)
 		}
 		return ended(command, e, p.Names, e.Restore(command.Context(), p.Names, from))
 	})

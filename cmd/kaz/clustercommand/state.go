@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"kaz/cmd/kaz/cli"
+	"kaz/internal/azure"
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
 )
@@ -43,8 +44,7 @@ func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engin
 }
 
 func statusCommand() *cobra.Command {
-	var output string
-	command := placeCommand(&cobra.Command{
+	return placeCommand(&cobra.Command{
 		Use:     "status NAME",
 		Short:   "Show the state of a cluster in Azure",
 		Example: `  kaz cluster status prod --subscription 00000000-0000-0000-0000-000000000001 -o json`,
@@ -53,10 +53,8 @@ func statusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return cli.PrintAs(command.OutOrStdout(), output, status, func(w io.Writer) error { return writeStatus(w, status) })
+		return show(command, status, func(w io.Writer) error { return writeStatus(w, status) })
 	})
-	cli.OutputFlag(command, &output)
-	return command
 }
 
 func writeStatus(out io.Writer, s engine.Status) error {
@@ -105,14 +103,13 @@ the machine that began.`,
 			return f.run(command, e, *open)
 		}
 		if f.dryRun {
-			_, err := fmt.Fprintf(command.OutOrStdout(), "no change of %s has begun\n", at.Name)
-			return err
+			return say(command, changeAnswer{Cluster: at.Name, DryRun: true}, "no change of %s has begun", at.Name)
 		}
 		p, err := recorded(command, e, at)
 		if err != nil {
 			return err
 		}
-		return deploy(command.Context(), e, p, f.kubeconfig, command.OutOrStdout(), command.ErrOrStderr())
+		return deploy(command, e, p, f.kubeconfig, deployAnswer{Cluster: p.Names.Cluster})
 	})
 	f.define(command)
 	return command
@@ -126,8 +123,11 @@ func abortCommand() *cobra.Command {
 		if err := e.Abort(command.Context(), at.Names()); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(command.OutOrStdout(), "the deployment or change of %s is canceled\n", at.Name)
-		return err
+		answer := struct {
+			Cluster  string `json:"cluster"`
+			Canceled bool   `json:"canceled"`
+		}{at.Name, true}
+		return say(command, answer, "the deployment or change of %s is canceled", at.Name)
 	})
 }
 
@@ -160,8 +160,14 @@ and asks for the name of the cluster.`,
 		if err := e.Destroy(command.Context(), p, r); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(command.OutOrStdout(), "cluster %s is removed\n", at.Name)
-		return err
+		answer := struct {
+			Cluster string `json:"cluster"`
+			Removed bool   `json:"removed"`
+			// Group says that the whole resource group is removed.
+			Group     bool       `json:"resourceGroup"`
+			Resources []azure.ID `json:"resources,omitempty"`
+		}{at.Name, true, r.Group, r.Resources}
+		return say(command, answer, "cluster %s is removed", at.Name)
 	})
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return command
