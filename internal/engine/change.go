@@ -185,8 +185,8 @@ func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	}
 }
 
-// settle deploys what the definition changes beside machines, records the definition, gives kube-proxy the version, and ends the
-// change.
+// settle deploys what the definition changes beside machines, records the definition, gives kube-proxy and CoreDNS the images of the
+// version, and ends the change.
 func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	state, err := e.Read(ctx, n)
 	if err != nil {
@@ -199,8 +199,17 @@ func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	if _, err := e.deploy(ctx, p, nil, true); err != nil {
 		return err
 	}
-	if err := e.Workload.SetProxy(ctx, r.Definition.Cluster.Spec.Kubernetes.Version); err != nil {
+	version := r.Definition.Cluster.Spec.Kubernetes.Version
+	if err := e.Workload.SetProxy(ctx, version); err != nil {
 		return err
+	}
+	if dns := change.DNS(version); dns != "" {
+		newer := func(tag string) bool { return change.Older(dns, tag) }
+		if err := e.Workload.SetDNS(ctx, dns, newer); err != nil {
+			return err
+		}
+	} else {
+		e.say("CoreDNS keeps its image: that of version %s is not known", version)
 	}
 	return e.Close(ctx, n)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -279,9 +280,19 @@ func TestUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "ha.yaml", "team-b.yaml")
 		before := len(s.nodes())
+		dns := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "coredns", Namespace: "kube-system"}}
+		dns.Spec.Template.Spec.Containers = []corev1.Container{{Name: "coredns", Image: "registry.k8s.io/coredns/coredns:v1.14.2"}}
+		deployments := s.client.AppsV1().Deployments("kube-system")
+		if _, err := deployments.Create(t.Context(), dns, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		now := copied(d)
 		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
 		l.change(now)
+		dns, err := deployments.Get(t.Context(), "coredns", metav1.GetOptions{})
+		if err != nil || dns.Spec.Template.Spec.Containers[0].Image != "registry.k8s.io/coredns/coredns:v1.14.6" {
+			t.Errorf("CoreDNS: %v %v", err, dns.Spec.Template.Spec.Containers)
+		}
 		for _, name := range s.nodes() {
 			if s.versions[name] != "1.37.1" {
 				t.Errorf("node %s has %s", name, s.versions[name])

@@ -209,19 +209,42 @@ func (c *Cluster) SetProxy(ctx context.Context, version string) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if err == nil && setTag(set.Spec.Template.Spec.Containers, "kube-proxy", "v"+version, nil) {
+		_, err = c.Client.AppsV1().DaemonSets(metav1.NamespaceSystem).Update(ctx, set, metav1.UpdateOptions{})
+	}
 	if err != nil {
 		return fmt.Errorf("kube-proxy: %w", err)
 	}
-	for i := range set.Spec.Template.Spec.Containers {
-		one := &set.Spec.Template.Spec.Containers[i]
-		if name, _, found := strings.Cut(one.Image, ":v"); one.Name == "kube-proxy" && found {
-			one.Image = name + ":v" + version
-		}
+	return nil
+}
+
+// SetDNS gives CoreDNS the image with a tag, unless it has one for which keep is true. A cluster without CoreDNS of kubeadm stays as it
+// is.
+func (c *Cluster) SetDNS(ctx context.Context, tag string, keep func(tag string) bool) error {
+	deployment, err := c.Client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	if _, err := c.Client.AppsV1().DaemonSets(metav1.NamespaceSystem).Update(ctx, set, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("kube-proxy: %w", err)
+	if err == nil && setTag(deployment.Spec.Template.Spec.Containers, "coredns", tag, keep) {
+		_, err = c.Client.AppsV1().Deployments(metav1.NamespaceSystem).Update(ctx, deployment, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("CoreDNS: %w", err)
 	}
 	return nil
+}
+
+// setTag gives the image of a container another tag. It is false if nothing changes. An image without a tag such as v1.2.3 stays.
+func setTag(containers []corev1.Container, name, tag string, keep func(tag string) bool) bool {
+	changed := false
+	for i := range containers {
+		image, had, found := strings.Cut(containers[i].Image, ":v")
+		if containers[i].Name != name || !found || "v"+had == tag || strings.Contains(had, "@") || keep != nil && keep("v"+had) {
+			continue
+		}
+		containers[i].Image, changed = image+":"+tag, true
+	}
+	return changed
 }
 
 // attachments are the volumes that are attached to a node.

@@ -398,3 +398,18 @@ func TestUnready(t *testing.T) {
 		}
 	}
 }
+
+// TestDNS checks that CoreDNS has an image for the versions that are known, and that a newer version never has an older one.
+func TestDNS(t *testing.T) {
+	last := "v0.0.0"
+	for minor := 31; minor <= 37; minor++ {
+		tag := DNS(fmt.Sprintf("1.%d.1", minor))
+		if tag == "" || Older(tag, last) {
+			t.Errorf("1.%d: %q after %s", minor, tag, last)
+		}
+		last = tag
+	}
+	if tag := DNS("1.99.0"); tag != "" {
+		t.Errorf("an unknown version has %s", tag)
+	}
+}
