@@ -79,6 +79,15 @@ func (b *builder) vault() vault {
 	return vault{graph.Vault{Ref: v}, v.Part("secrets", b.names.Secret("bootstrap-token")), made}
 }
 
+// retention deletes versions of backups for good that are a week old and no longer current: those that were replaced or deleted.
+func (b *builder) retention() object {
+	const days = 7
+	return object{"name": "old-backups", "enabled": true, "type": "Lifecycle", "definition": object{
+		"filters": object{"blobTypes": []any{"blockBlob"}, "prefixMatch": []any{b.names.Container() + "/etcd/"}},
+		"actions": object{"version": object{"delete": object{"daysAfterCreationGreaterThan": days}}},
+	}}
+}
+
 // storage is the storage account with the blob that elects the first member.
 type storage struct {
 	graph.Account
@@ -104,6 +113,12 @@ func (b *builder) storage() storage {
 		service = u.Add(graph.Resource{
 			Symbol: "blobs", Type: "Microsoft.Storage/storageAccounts/blobServices", Name: b.names.Account() + "/default",
 			After: []graph.Ref{account}, Body: object{"properties": object{"isVersioningEnabled": true}},
+		})
+	}
+	if existing == "" {
+		u.Add(graph.Resource{
+			Symbol: "retention", Type: "Microsoft.Storage/storageAccounts/managementPolicies", Name: b.names.Account() + "/default",
+			After: []graph.Ref{account, service}, Body: object{"properties": object{"policy": object{"rules": []any{b.retention()}}}},
 		})
 	}
 	made := u.Add(graph.Resource{
