@@ -103,7 +103,10 @@ type pod struct {
 	SecurityContext              securityContext
 	Containers                   []container
 	Volumes                      []map[string]any
+	Tolerations                  []toleration
 }
+
+type toleration struct{ Key, Operator, Value, Effect string }
 
 type container struct {
 	Image           string
@@ -190,6 +193,19 @@ func set(path string, value any) map[string]any {
 		return map[string]any{first: value}
 	}
 	return map[string]any{first: set(rest, value)}
+}
+
+// The cloud-controller-manager runs on the first node, which is not initialized yet. The kubelet gives that taint the value "true".
+func TestFirstNode(t *testing.T) {
+	for _, name := range []string{"Deployment cloud-controller-manager", "DaemonSet cloud-node-manager"} {
+		all := objects(t, nil)[name].Spec.Template.Spec.Tolerations
+		if !slices.ContainsFunc(all, func(one toleration) bool {
+			key := one.Key == "" || one.Key == "node.cloudprovider.kubernetes.io/uninitialized"
+			return key && (one.Operator == "Exists" || one.Value == "true") && (one.Effect == "" || one.Effect == "NoSchedule")
+		}) {
+			t.Errorf("%s: %v", name, all)
+		}
+	}
 }
 
 // TestConfined checks that no container runs as root, can become root or write to its image, and that
