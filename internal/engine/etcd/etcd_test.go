@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +42,11 @@ func start(t *testing.T, names ...string) (*ring, *Client) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	programs, err := controlplane.Build(t.Context(), controlplane.BuildOptions{Without: append(
-		controlplane.StoragePrograms(), controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Kubectl,
-		controlplane.KWOK, controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS)})
+	programs, err := controlplane.Build(t.Context(), controlplane.BuildOptions{Without: slices.Concat(
+		controlplane.StoragePrograms(), controlplane.MachinePrograms(), []string{
+			controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Kubectl, controlplane.KWOK,
+			controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS,
+		})})
 	if err != nil {
 		t.Fatal(err)
 	}
