@@ -82,10 +82,13 @@ system() {
 }
 
 runtime() {
-  if ! command -v containerd >/dev/null || ! command -v conntrack >/dev/null; then
+  if ! command -v containerd >/dev/null || ! command -v conntrack >/dev/null || ! command -v nft >/dev/null; then
     export DEBIAN_FRONTEND=noninteractive
     apt-get -q -o DPkg::Lock::Timeout=300 update &&
-      apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables || return 1
+      apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables nftables || return 1
+  fi
+  if [ -e "$root/etc/systemd/system/kaz-masquerade.service" ]; then
+    systemctl enable -q kaz-masquerade && systemctl restart kaz-masquerade || return 1
   fi
   systemctl enable -q containerd && systemctl restart containerd
 }
