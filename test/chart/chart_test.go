@@ -112,6 +112,7 @@ type container struct {
 	Image           string
 	Command, Args   []string
 	Env             []struct{ Name, Value string }
+	Ports           []struct{ HostPort int }
 	SecurityContext securityContext
 }
 
@@ -204,6 +205,16 @@ func TestFirstNode(t *testing.T) {
 			return key && (one.Operator == "Exists" || one.Value == "true") && (one.Effect == "" || one.Effect == "NoSchedule")
 		}) {
 			t.Errorf("%s: %v", name, all)
+		}
+	}
+}
+
+// Two replicas of the cloud-controller-manager do not share a node: each needs the port of the host.
+func TestPortOfTheHost(t *testing.T) {
+	for port, values := range map[int]map[string]any{10268: nil, 10300: set("cloudControllerManager.securePort", "10300")} {
+		spec := objects(t, values)["Deployment cloud-controller-manager"].Spec.Template.Spec
+		if len(spec.Containers) != 1 || len(spec.Containers[0].Ports) != 1 || spec.Containers[0].Ports[0].HostPort != port {
+			t.Errorf("ports %+v, want %d", spec.Containers, port)
 		}
 	}
 }
