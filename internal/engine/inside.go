@@ -28,6 +28,8 @@ type Etcd interface {
 type EtcdMember struct {
 	Name                     string
 	Learner, Leader, Healthy bool
+	// Problem says why it is not healthy.
+	Problem string
 }
 
 const (
@@ -175,6 +177,9 @@ func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member
 		all[name].Healthy = all[name].Healthy && answers
 	}
 	for _, one := range members {
+		if one.Problem != "" {
+			e.say("  %s", one.Problem)
+		}
 		if m := member(one.Name); m != nil {
 			m.Voter, m.Learner, m.Leader = !one.Learner, one.Learner, one.Leader
 		}

@@ -16,6 +16,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"kaz/internal/engine"
 )
@@ -49,7 +50,7 @@ func (c *Client) open(ctx context.Context, member string) (*clientv3.Client, fun
 	if err != nil {
 		return nil, nil, err
 	}
-	config := clientv3.Config{Endpoints: []string{"http://" + address}, DialTimeout: c.timeout()}
+	config := clientv3.Config{Endpoints: []string{"http://" + address}, DialTimeout: c.timeout(), Logger: zap.NewNop()}
 	if c.TLS != nil {
 		if config.TLS, err = c.TLS(ctx); err != nil {
 			closed()
@@ -111,13 +112,19 @@ func (c *Client) Members(ctx context.Context) ([]engine.EtcdMember, error) {
 	var all []engine.EtcdMember
 	for _, m := range list.Members {
 		one := engine.EtcdMember{Name: m.Name, Learner: m.IsLearner}
-		_ = c.with(ctx, m.Name, func(ctx context.Context, client *clientv3.Client) error { // an error means that it is not healthy
+		if err := c.with(ctx, m.Name, func(ctx context.Context, client *clientv3.Client) error {
 			status, err := client.Status(ctx, client.Endpoints()[0])
-			if err == nil {
-				one.Leader, one.Healthy = status.Leader == m.ID, status.Leader != 0 && len(status.Errors) == 0
+			if err != nil {
+				return err
 			}
-			return err
-		})
+			one.Leader, one.Healthy = status.Leader == m.ID, status.Leader != 0 && len(status.Errors) == 0
+			if !one.Healthy {
+				return fmt.Errorf("its leader is %d, its errors are %q", status.Leader, status.Errors)
+			}
+			return nil
+		}); err != nil {
+			one.Problem = err.Error()
+		}
 		all = append(all, one)
 	}
 	return all, nil

@@ -223,6 +223,7 @@ func newHost(t *testing.T, c *cloud, id, role string) *host {
 		"echo \"kubectl $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	write("bin/kubeadm", `#!/bin/sh
 [ "$1" = version ] && { echo v1.36.3; exit; }
+[ "$1" = upgrade ] && { echo "kubeadm $*" >> "$KAZ_ROOT/calls"; exit; }
 echo "kubeadm $1 $4" >> "$KAZ_ROOT/calls"
 [ -e "$KAZ_ROOT/broken" ] && { echo "the API server did not start" >&2; exit 1; }
 cp "$3" "$KAZ_ROOT/used.yaml"
@@ -331,6 +332,11 @@ func TestElection(t *testing.T) {
 		calls, _, err := newHost(t, c, id, role).boot()
 		if err != nil || !strings.Contains(calls, "kubeadm join") || strings.Contains(calls, "kubeadm init") {
 			t.Errorf("%s: %v\n%s", id, err, calls)
+		}
+		// Its kubeadm may be newer than that with which the cluster was made.
+		rights := strings.Contains(calls, "kubeadm upgrade apply phase bootstrap-token v1.36.3 --kubeconfig")
+		if rights != (role == "control-plane") {
+			t.Errorf("%s: access rules of the version %v\n%s", id, rights, calls)
 		}
 	}
 }

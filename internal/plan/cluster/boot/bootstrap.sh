@@ -310,7 +310,15 @@ join_cluster() {
     return
   fi
   [ -e "$kubernetes/kubelet.conf" ] || kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" || return 1
+  [ "$KAZ_ROLE" != control-plane ] || rights || return 1
   point
+}
+
+# rights gives the cluster the access rules of this version, which the release before does not have: from 1.36 on, API servers need one
+# to reach kubelets.
+rights() {
+  kubeadm upgrade apply phase bootstrap-token --help >/dev/null 2>&1 || return 0 # older than 1.32
+  kubeadm upgrade apply phase bootstrap-token "v$KAZ_VERSION" --kubeconfig "$kubernetes/admin.conf"
 }
 
 # addons applies the manifests of extensions. Only the first member does.
