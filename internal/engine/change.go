@@ -243,6 +243,7 @@ type worker struct {
 func (e *Engine) worker(n naming.Names, r *Record, in inside) worker {
 	waits := e.Patience
 	waits.Join = cmp.Or(waits.Join, 15*time.Minute)
+	waits.Voter = cmp.Or(waits.Voter, 2*time.Minute)
 	waits.Drain.Timeout = cmp.Or(waits.Drain.Timeout, 30*time.Minute)
 	waits.Settle = cmp.Or(waits.Settle, time.Minute)
 	return worker{e, n, r, in, waits}

@@ -80,11 +80,24 @@ func (w worker) awaitMember(ctx context.Context, name string) error {
 	if err != nil || w.Etcd == nil {
 		return err
 	}
-	members, err := w.Etcd.Members(ctx)
-	if err == nil && !slices.ContainsFunc(members, func(m EtcdMember) bool { return m.Name == name && !m.Learner && m.Healthy }) {
-		err = fmt.Errorf("%s: %w", name, errNoMember)
+	return w.awaitVoter(ctx, name)
+}
+
+// awaitVoter waits until a member of etcd is no learner and answers. It may take a moment longer than the API server beside it.
+func (w worker) awaitVoter(ctx context.Context, name string) error {
+	deadline := w.now().Add(w.waits.Voter)
+	for {
+		members, err := w.Etcd.Members(ctx)
+		if err == nil && !slices.ContainsFunc(members, func(m EtcdMember) bool { return m.Name == name && !m.Learner && m.Healthy }) {
+			err = fmt.Errorf("%s: %w", name, errNoMember)
+		}
+		if err == nil || ctx.Err() != nil || w.now().After(deadline) {
+			return err
+		}
+		if err := wait(ctx, w.every()); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // abandon takes a member away that did not join.
@@ -128,7 +141,11 @@ func (w worker) unbalance(ctx context.Context, s change.Step) error {
 	if _, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Put, ID: n.id, Body: body, Unseen: true}); err != nil {
 		return err
 	}
-	return wait(ctx, w.waits.Settle)
+	if err := wait(ctx, w.waits.Settle); err != nil {
+		return err
+	}
+	w.Workload.Renew() // its connections may lead to this member
+	return nil
 }
 
 func (w worker) drainMember(ctx context.Context, s change.Step) error {
@@ -139,7 +156,45 @@ func (w worker) removeVoter(ctx context.Context, s change.Step) error {
 	if w.Etcd == nil {
 		return errNoEtcd
 	}
-	return w.Etcd.Remove(ctx, w.names.With(s.Member))
+	remove := func() error { return w.Etcd.Remove(ctx, w.names.With(s.Member)) }
+	stop := func() error { return w.stopMember(ctx, s) }
+	order := []func() error{stop, remove}
+	if !w.in.quorumWithout(s.Member) {
+		order = []func() error{remove, stop}
+	}
+	for _, do := range order {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopMember shuts a machine down. Its API server, which does not work without its etcd, ends its connections, so that kubelets and
+// controllers look for another one at once.
+func (w worker) stopMember(ctx context.Context, s change.Step) error {
+	id := w.names.Group().Resource(machineType, w.names.With(s.Member))
+	_, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Post, ID: id, Action: "powerOff"})
+	w.Workload.Renew()
+	if azure.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// quorumWithout reports whether etcd has a majority while a member that it still counts is down.
+func (in inside) quorumWithout(id string) bool {
+	voters, healthy := 0, 0
+	for _, m := range in.Members {
+		if !m.Voter {
+			continue
+		}
+		voters++
+		if m.Healthy && m.ID() != id {
+			healthy++
+		}
+	}
+	return healthy > voters/2
 }
 
 func (w worker) forgetMember(ctx context.Context, s change.Step) error {

@@ -31,8 +31,8 @@ type EtcdMember struct {
 	Learner, Leader, Healthy bool
 	// ID is the id of the member in etcd.
 	ID string
-	// Fault says why the member does not answer.
-	Fault string
+	// Problem says why it is not healthy.
+	Problem string
 	// Alarms are NOSPACE and CORRUPT. A corrupt member is not healthy.
 	Alarms []string
 	// Size, InUse and Quota are bytes of the database, 0 if the member does not tell.
@@ -191,6 +191,9 @@ func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member
 		if slices.Contains(one.Alarms, "NOSPACE") {
 			return fmt.Errorf("the database of etcd at %s has reached its quota, so nothing can be written: see kaz cluster doctor",
 				one.Name)
+		}
+		if one.Problem != "" {
+			e.say("  %s", one.Problem)
 		}
 		if m := member(one.Name); m != nil {
 			m.Voter, m.Learner, m.Leader = !one.Learner, one.Learner, one.Leader

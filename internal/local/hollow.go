@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"kaz/internal/local/azureserver"
 	"kaz/internal/local/controlplane"
@@ -14,7 +15,8 @@ import (
 type hollowNodes struct{ *cluster }
 
 func (n hollowNodes) unused() []string {
-	return append([]string{controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS}, controlplane.StoragePrograms()...)
+	return slices.Concat([]string{controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS},
+		controlplane.MachinePrograms(), controlplane.StoragePrograms())
 }
 
 func (n hollowNodes) prepareAzure(*azureserver.Options) {}

@@ -39,10 +39,11 @@ type realNodes struct {
 }
 
 func (n *realNodes) unused() []string {
+	without := append(controlplane.MachinePrograms(), controlplane.KWOK)
 	if len(n.drivers()) > 0 {
-		return []string{controlplane.KWOK}
+		return without
 	}
-	return append([]string{controlplane.KWOK}, controlplane.StoragePrograms()...)
+	return append(without, controlplane.StoragePrograms()...)
 }
 
 func (n *realNodes) beforeControlPlane() []step { return []step{{"network", n.startNetwork}} }

@@ -23,6 +23,8 @@ const (
 	addonPods       = "192.0.2.0/24"
 	addonServices   = "198.51.100.0/24"
 	addonCluster    = "name-of-the-cluster"
+	addonServer     = "api.invalid"
+	addonPort       = "65535"
 )
 
 // hostCertificates is where machines have the certificate authorities that they trust.
@@ -33,14 +35,21 @@ func addons() map[string]map[string]map[string]any {
 	image := func(name string) map[string]any {
 		return map[string]any{"imageRepository": addonRepository, "imageName": name, "imageTag": addonTag}
 	}
+	// These programs run on the network of the machine, some before kube-proxy does, which makes the API server's Service work.
+	// kube-proxy in turn waits for the addresses that the cloud-node-manager gives the node.
+	server := []any{
+		map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": addonServer},
+		map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": addonPort},
+	}
 	manager := image("cloud-controller-manager")
 	maps.Copy(manager, map[string]any{
+		"extraEnv":    server,
 		"clusterCIDR": addonPods, "serviceClusterIPRange": addonServices, "caCertDir": hostCertificates,
 		// kube-controller-manager gives nodes their ranges of pods, because it runs before this program does.
 		"extraArgs": map[string]any{"controllers": "*,-cloud-node,-node-ipam-controller"},
 	})
 	nodes := image("cloud-node-manager")
-	nodes["waitRoutes"] = "true"
+	maps.Copy(nodes, map[string]any{"waitRoutes": "true", "extraEnv": server})
 	certificates := map[string]any{
 		"extraVolumes":      []any{map[string]any{"name": "certificates", "hostPath": map[string]any{"path": hostCertificates}}},
 		"extraVolumeMounts": []any{map[string]any{"name": "certificates", "mountPath": hostCertificates, "readOnly": true}},

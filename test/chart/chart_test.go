@@ -103,12 +103,16 @@ type pod struct {
 	SecurityContext              securityContext
 	Containers                   []container
 	Volumes                      []map[string]any
+	Tolerations                  []toleration
 }
+
+type toleration struct{ Key, Operator, Value, Effect string }
 
 type container struct {
 	Image           string
 	Command, Args   []string
 	Env             []struct{ Name, Value string }
+	Ports           []struct{ HostPort int }
 	SecurityContext securityContext
 }
 
@@ -190,6 +194,29 @@ func set(path string, value any) map[string]any {
 		return map[string]any{first: value}
 	}
 	return map[string]any{first: set(rest, value)}
+}
+
+// The cloud-controller-manager runs on the first node, which is not initialized yet. The kubelet gives that taint the value "true".
+func TestFirstNode(t *testing.T) {
+	for _, name := range []string{"Deployment cloud-controller-manager", "DaemonSet cloud-node-manager"} {
+		all := objects(t, nil)[name].Spec.Template.Spec.Tolerations
+		if !slices.ContainsFunc(all, func(one toleration) bool {
+			key := one.Key == "" || one.Key == "node.cloudprovider.kubernetes.io/uninitialized"
+			return key && (one.Operator == "Exists" || one.Value == "true") && (one.Effect == "" || one.Effect == "NoSchedule")
+		}) {
+			t.Errorf("%s: %v", name, all)
+		}
+	}
+}
+
+// Two replicas of the cloud-controller-manager do not share a node: each needs the port of the host.
+func TestPortOfTheHost(t *testing.T) {
+	for port, values := range map[int]map[string]any{10268: nil, 10300: set("cloudControllerManager.securePort", "10300")} {
+		spec := objects(t, values)["Deployment cloud-controller-manager"].Spec.Template.Spec
+		if len(spec.Containers) != 1 || len(spec.Containers[0].Ports) != 1 || spec.Containers[0].Ports[0].HostPort != port {
+			t.Errorf("ports %+v, want %d", spec.Containers, port)
+		}
+	}
 }
 
 // TestConfined checks that no container runs as root, can become root or write to its image, and that

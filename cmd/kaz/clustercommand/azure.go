@@ -41,12 +41,17 @@ func (t *targetFlags) define(command *cobra.Command) {
 	f.StringVar(&t.endpoint, "endpoint", "", "base URL of the local Azure, with --local (default the running one)")
 }
 
-// fixedToken is the token of a local Azure.
-type fixedToken string
+// localSettle is how long a local Azure's load balancer may take to stop sending requests to a machine.
+const localSettle = 2 * time.Second
 
-// GetToken implements azcore.TokenCredential.
-func (t fixedToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	return azcore.AccessToken{Token: string(t), ExpiresOn: time.Now().Add(time.Hour)}, nil
+// localCredential is the service principal of a local Azure, which has tokens for its key vaults and blobs, too.
+func localCredential(info azureclient.Info, transport policy.Transporter) (azcore.TokenCredential, error) {
+	return azidentity.NewClientSecretCredential(info.Tenant, info.ClientID, info.ClientSecret, &azidentity.ClientSecretCredentialOptions{
+		ClientOptions: azcore.ClientOptions{
+			Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: info.ARM}, Transport: transport,
+		},
+		DisableInstanceDiscovery: true,
+	})
 }
 
 // info finds the local Azure.
@@ -86,7 +91,10 @@ func (t *targetFlags) engine(ctx context.Context, a definition.Azure, say io.Wri
 		if config.Transport, err = trusting(info); err != nil {
 			return nil, err
 		}
-		config.Endpoint, config.Credential, poll = info.ARM, fixedToken(info.Token), time.Second
+		if config.Credential, err = localCredential(info, config.Transport); err != nil {
+			return nil, err
+		}
+		config.Endpoint, poll = info.ARM, time.Second
 	} else {
 		environment, known := cloudconfig.EnvironmentNamed(a.Cloud)
 		if !known {
@@ -112,7 +120,11 @@ func (t *targetFlags) engine(ctx context.Context, a definition.Azure, say io.Wri
 	if planes.HTTP == nil {
 		planes.HTTP = http.DefaultClient
 	}
-	return &engine.Engine{Azure: client, Poll: poll, Planes: planes, Say: func(line string) { _, _ = fmt.Fprintln(say, line) }}, nil
+	e := &engine.Engine{Azure: client, Poll: poll, Planes: planes, Say: func(line string) { _, _ = fmt.Fprintln(say, line) }}
+	if t.local {
+		e.Patience.Settle = localSettle
+	}
+	return e, nil
 }
 
 // trusting is a transport that trusts the certificate authority of a local Azure. Hosts of Azure are reached through its proxy, if

@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/connrotation"
+	"k8s.io/klog/v2"
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
@@ -44,6 +48,9 @@ func (f *changeFlags) define(command *cobra.Command) {
 		"after --drain-timeout delete pods against their disruption budgets, and evict pods that have no controller")
 }
 
+// dialTimeout is how long an API server may take to accept a connection.
+const dialTimeout = 10 * time.Second
+
 // inside connects an engine with the inside of a cluster. It returns how the API server is reached.
 func (f *changeFlags) inside(e *engine.Engine, n naming.Names) (*rest.Config, error) {
 	file := f.kubeconfig
@@ -54,15 +61,19 @@ func (f *changeFlags) inside(e *engine.Engine, n naming.Names) (*rest.Config, er
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
+	connections := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
+	config.Dial = connections.DialContext
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
-	e.Workload = &workload.Cluster{Client: client, Say: func(format string, args ...any) {
+	e.Workload = &workload.Cluster{Client: client, Close: connections.CloseAll, Say: func(format string, args ...any) {
 		if e.Say != nil {
 			e.Say(fmt.Sprintf(format, args...))
 		}
 	}}
+	// Libraries log what they return as errors, too, and the end of each connection.
+	klog.SetLogger(logr.Discard())
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
 	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL()}
 	e.Backups = container

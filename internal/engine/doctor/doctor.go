@@ -182,7 +182,7 @@ func (c *found) addEtcd(m engine.EtcdMember) {
 	case m.Leader:
 		one.Role = "leader"
 	}
-	one.ID, one.Healthy, one.Fault, one.Alarms = m.ID, m.Healthy, m.Fault, m.Alarms
+	one.ID, one.Healthy, one.Fault, one.Alarms = m.ID, m.Healthy, m.Problem, m.Alarms
 	one.Size, one.InUse, one.Quota = m.Size, m.InUse, m.Quota
 }
 
@@ -254,7 +254,7 @@ func safe(members []engine.EtcdMember) error {
 		case slices.Contains(m.Alarms, "CORRUPT"):
 			return fmt.Errorf("the database of member %s is corrupt: replace the member first", m.Name)
 		case !m.Healthy:
-			return fmt.Errorf("member %s of etcd does not answer: replace it first: %s", cmp.Or(m.Name, m.ID), m.Fault)
+			return fmt.Errorf("member %s of etcd does not answer: replace it first: %s", cmp.Or(m.Name, m.ID), m.Problem)
 		}
 	}
 	if len(members) == 0 {

@@ -171,8 +171,8 @@ func TestExamine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.etcd.members[0].Healthy, w.etcd.members[0].Fault = false, "no answer"
-	w.etcd.members[2].Healthy, w.etcd.members[2].Fault = false, "no answer"
+	w.etcd.members[0].Healthy, w.etcd.members[0].Problem = false, "no answer"
+	w.etcd.members[2].Healthy, w.etcd.members[2].Problem = false, "no answer"
 	r = w.examine(t)
 	for _, want := range []string{"✘ etcd: 1 of 3 members answer, which is no majority", "⚠ machines: prod-cp-0 is deallocated",
 		"⚠ etcd: member prod-cp-2 has no machine", "kaz cluster restore prod"} {

@@ -17,6 +17,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"kaz/internal/engine"
 )
@@ -53,7 +54,7 @@ func (c *Client) open(ctx context.Context, member string) (*clientv3.Client, fun
 	if err != nil {
 		return nil, nil, err
 	}
-	config := clientv3.Config{Endpoints: []string{"http://" + address}, DialTimeout: c.timeout()}
+	config := clientv3.Config{Endpoints: []string{"http://" + address}, DialTimeout: c.timeout(), Logger: zap.NewNop()}
 	if c.TLS != nil {
 		if config.TLS, err = c.TLS(ctx); err != nil {
 			closed()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,9 +50,11 @@ func startWith(t *testing.T, quota int, names ...string) (*ring, *Client) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	programs, err := controlplane.Build(t.Context(), controlplane.BuildOptions{Without: append(
-		controlplane.StoragePrograms(), controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Kubectl,
-		controlplane.KWOK, controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS)})
+	programs, err := controlplane.Build(t.Context(), controlplane.BuildOptions{Without: slices.Concat(
+		controlplane.StoragePrograms(), controlplane.MachinePrograms(), []string{
+			controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Kubectl, controlplane.KWOK,
+			controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS,
+		})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,11 +78,11 @@ func (c *Client) members(ctx context.Context, alarms map[uint64][]string, how ..
 	for _, m := range list.Members {
 		one := engine.EtcdMember{Name: m.Name, Learner: m.IsLearner, ID: strconv.FormatUint(m.ID, 16), Alarms: alarms[m.ID]}
 		if m.Name == "" {
-			one.Fault = "it has not started"
+			one.Problem = "it has not started"
 		} else if err := c.with(ctx, m.Name, func(ctx context.Context, client *clientv3.Client) error {
 			return ask(ctx, client, m.ID, &one)
 		}); err != nil {
-			one.Fault = err.Error()
+			one.Problem = err.Error()
 		}
 		one.Expires = c.end(m.Name)
 		all = append(all, one)

@@ -32,7 +32,7 @@ func judged(members []engine.EtcdMember) string {
 	f := health.Facts{Cluster: "prod", Now: time.Now(), Backup: health.Backup{Name: "etcd/1.db"}}
 	for _, m := range members {
 		one := health.Member{Machine: health.Machine{Name: "prod-" + m.Name, Power: "running", Node: true, Ready: true}, Role: "voter", ID: m.ID,
-			Healthy: m.Healthy, Fault: m.Fault, Alarms: m.Alarms, Size: m.Size, InUse: m.InUse, Quota: m.Quota}
+			Healthy: m.Healthy, Fault: m.Problem, Alarms: m.Alarms, Size: m.Size, InUse: m.InUse, Quota: m.Quota}
 		f.Members = append(f.Members, one)
 	}
 	return health.Check(f).Error()

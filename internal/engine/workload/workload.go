@@ -28,6 +28,15 @@ type Cluster struct {
 	Say func(format string, args ...any)
 	// Poll is the time between two looks, by default 2 s.
 	Poll time.Duration
+	// Close closes the connections to API servers, nil for none.
+	Close func()
+}
+
+// Renew lets the next requests make connections of their own, which lead to API servers that the load balancer knows now.
+func (c *Cluster) Renew() {
+	if c.Close != nil {
+		c.Close()
+	}
 }
 
 func (c *Cluster) say(format string, args ...any) {

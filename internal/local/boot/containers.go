@@ -124,6 +124,9 @@ func (content Content) images(ctx context.Context, tree string) ([]image.Program
 	return all, nil
 }
 
+// protocols is the file with the names of the protocols of IP.
+const protocols = "etc/protocols"
+
 // program returns the image of the program that a reference names.
 func program(ctx context.Context, reference string, programs map[string]string, tree string) (image.Program, error) {
 	name, _, _ := strings.Cut(path.Base(reference), ":")
@@ -141,7 +144,14 @@ func program(ctx context.Context, reference string, programs map[string]string, 
 	default:
 		p.Files["usr/local/bin/"+name], p.Entrypoint = programs[name], []string{"/usr/local/bin/" + name}
 	}
+	if name == "etcd" {
+		for _, tool := range []string{"etcdctl", "etcdutl"} {
+			p.Files["usr/local/bin/"+tool] = programs[tool]
+		}
+	}
 	if name == "kube-proxy" {
+		// Without the names of protocols nft prints their numbers, which kube-proxy takes for rules that are to go.
+		p.Files[protocols] = filepath.Join(tree, protocols)
 		return p, closure(ctx, tree, "/usr/sbin/nft", p.Files)
 	}
 	return p, nil

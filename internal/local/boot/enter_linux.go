@@ -324,6 +324,10 @@ func become(root string) error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("leave the old root: %w", err)
 	}
+	// systemd shares the mounts only outside containers, for one of which it takes a machine. Volumes of pods need it.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("share the mounts: %w", err)
+	}
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}

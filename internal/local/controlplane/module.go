@@ -28,6 +28,8 @@ const (
 	KubeProxy         = "kube-proxy"
 	CoreDNS           = "coredns"
 	Kubeadm           = "kubeadm"
+	Etcdctl           = "etcdctl"
+	Etcdutl           = "etcdutl"
 
 	Provisioner        = "csi-provisioner"
 	Attacher           = "csi-attacher"
@@ -40,6 +42,9 @@ const (
 func StoragePrograms() []string {
 	return []string{Provisioner, Attacher, Resizer, Snapshotter, SnapshotController}
 }
+
+// MachinePrograms returns the programs that only machines with a kubeadm cluster need.
+func MachinePrograms() []string { return []string{Kubeadm, Etcdctl, Etcdutl} }
 
 // module is an embedded module and the programs that are built from it.
 type module struct {
@@ -92,7 +97,11 @@ func modules() []module {
 		{
 			name:     "etcd",
 			requires: "go.etcd.io/etcd/server/v3",
-			programs: map[string]string{Etcd: "go.etcd.io/etcd/server/v3"},
+			programs: map[string]string{
+				Etcd:    "go.etcd.io/etcd/server/v3",
+				Etcdctl: "go.etcd.io/etcd/etcdctl/v3",
+				Etcdutl: "go.etcd.io/etcd/etcdutl/v3",
+			},
 		},
 		{
 			name:     "kubernetes",
@@ -236,6 +245,6 @@ func (m module) names() []string {
 
 // programs returns all programs in the order of the build.
 func programs() []string {
-	return append([]string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, Kubeadm, KWOK, CoreDNS},
-		StoragePrograms()...)
+	return slices.Concat([]string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK, CoreDNS},
+		MachinePrograms(), StoragePrograms())
 }

@@ -4,10 +4,12 @@ package addon
 
 import (
 	_ "embed"
+	"fmt"
 	"path"
 	"strings"
 
 	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/naming"
 )
 
 //go:generate go -C ../../../../test/chart run . -addons ../../internal/plan/cluster/addon
@@ -25,6 +27,8 @@ const (
 	pods       = "192.0.2.0/24"
 	services   = "198.51.100.0/24"
 	cluster    = "name-of-the-cluster"
+	server     = "api.invalid"
+	port       = `"65535"`
 	routes     = "--configure-cloud-routes=true"
 	waitRoutes = "--wait-routes=true"
 )
@@ -53,7 +57,8 @@ func Manifests(c definition.Cluster) []string {
 	if a.Repository == "" {
 		return nil
 	}
-	replacements := []string{pods, k.PodCIDR, services, k.ServiceCIDR, cluster, c.Metadata.Name}
+	replacements := []string{pods, k.PodCIDR, services, k.ServiceCIDR, cluster, c.Metadata.Name, server, naming.Of(c).Host(), port,
+		fmt.Sprintf("%q", fmt.Sprint(c.Spec.Network.APIServer.Port))}
 	if k.PodNetwork != "CloudRoutes" {
 		replacements = append(replacements, routes, "--configure-cloud-routes=false", waitRoutes, "--wait-routes=false")
 	}

@@ -15,6 +15,7 @@ func of(change func(*definition.Cluster)) definition.Cluster {
 	c.Spec.Addons = definition.Addons{Repository: "registry.example.com/kaz", Tag: "v1.2.3", Disks: true}
 	c.Spec.Kubernetes.PodCIDR, c.Spec.Kubernetes.ServiceCIDR, c.Spec.Kubernetes.PodNetwork = "10.244.0.0/16", "10.0.0.0/16", "CloudRoutes"
 	c.Spec.ControlPlane.Replicas = 3
+	c.Spec.Network.APIServer.Port, c.Spec.Network.APIServer.Access = 6443, "Internal"
 	change(&c)
 	return c
 }
@@ -47,13 +48,13 @@ func TestManifestsHaveTheValuesOfTheCluster(t *testing.T) {
 		"registry.example.com/kaz/cloud-controller-manager:v1.2.3", "registry.example.com/kaz/cloud-node-manager:v1.2.3",
 		"registry.example.com/kaz/azuredisk-csi-driver:v1.2.3", "--cluster-cidr=10.244.0.0/16", "--cluster-name=prod",
 		"--service-cluster-ip-range=10.0.0.0/16", "--configure-cloud-routes=true", "--wait-routes=true",
-		"--controllers=*,-cloud-node,-node-ipam-controller",
+		"--controllers=*,-cloud-node,-node-ipam-controller", "value: api.prod.kaz.internal", `value: "6443"`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
 	}
-	for _, stands := range []string{repository, tag, pods, services, cluster} {
+	for _, stands := range []string{repository, tag, pods, services, cluster, server, port} {
 		if strings.Contains(text, stands) {
 			t.Errorf("%s stands for a value", stands)
 		}

@@ -100,7 +100,7 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 		{"/etc/systemd/system/kaz-bootstrap.service", "0644", bootstrapService},
 	}
 	if b.spec.Kubernetes.PodNetwork == "CloudRoutes" {
-		files = append(files, file{"/etc/kaz/cni.template", "0644", podNetwork})
+		files = append(files, b.podNetwork()...)
 	}
 	configs := map[string]func(*definition.NodePool) ([]byte, error){"kubeadm-join.yaml": b.join}
 	run := [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}
@@ -242,17 +242,6 @@ func (b builder) containerd() string {
 	}
 	return text + "  bin_dir = \"/usr/lib/cni\"\n  conf_template = \"/etc/kaz/cni.template\"\n"
 }
-
-// podNetwork is the template from which containerd makes the pod network, as soon as the node has a range of addresses.
-const podNetwork = `{
-  "cniVersion": "1.0.0", "name": "kaz",
-  "plugins": [
-    {"type": "bridge", "bridge": "cbr0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
-     "ipam": {"type": "host-local", "ranges": [[{"subnet": "{{.PodCIDR}}"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
-    {"type": "portmap", "capabilities": {"portMappings": true}}
-  ]
-}
-`
 
 const kubeletService = `[Unit]
 Description=kubelet

@@ -100,6 +100,29 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// Pods keep their addresses in the virtual network, if its ranges are known, and nowhere else.
+func TestMasquerade(t *testing.T) {
+	d := example(t, "ha.yaml")
+	rules := func() string {
+		files, err := Build(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return written(t, files.Pools["general"])["/etc/kaz/masquerade.nft"].Content
+	}
+	if want := "ip saddr 10.244.0.0/16 ip daddr != { 10.244.0.0/16, 10.0.0.0/16, 10.224.0.0/12 } masquerade"; !strings.Contains(rules(), want) {
+		t.Errorf("want %s:\n%s", want, rules())
+	}
+	d.Cluster.Spec.Network.Subnets.Nodes.ID = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+	if want := "ip daddr != { 10.244.0.0/16, 10.0.0.0/16 } masquerade"; !strings.Contains(rules(), want) {
+		t.Errorf("with a network that exists, want %s:\n%s", want, rules())
+	}
+	d.Cluster.Spec.Kubernetes.PodNetwork = "None"
+	if rules() != "" {
+		t.Errorf("with a network plugin:\n%s", rules())
+	}
+}
+
 // cloud is what a machine reaches while it boots: instance metadata, the key vault and the storage account.
 type cloud struct {
 	*httptest.Server
@@ -214,7 +237,7 @@ func newHost(t *testing.T, c *cloud, id, role string) *host {
 	write := h.write
 	write("bin/hostname", "#!/bin/sh\necho Prod-CP-0\n", 0o755)
 	for _, name := range []string{"blkid", "mkfs.ext4", "mountpoint", "mount", "swapoff", "modprobe", "sysctl", "apt-get", "systemctl",
-		"containerd", "conntrack", "crictl"} {
+		"containerd", "conntrack", "crictl", "nft"} {
 		write("bin/"+name, "#!/bin/sh\necho \""+name+" $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	}
 	write("bin/dpkg", "#!/bin/sh\necho amd64\n", 0o755)
@@ -223,6 +246,7 @@ func newHost(t *testing.T, c *cloud, id, role string) *host {
 		"echo \"kubectl $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	write("bin/kubeadm", `#!/bin/sh
 [ "$1" = version ] && { echo v1.36.3; exit; }
+[ "$1" = upgrade ] && { echo "kubeadm $*" >> "$KAZ_ROOT/calls"; exit; }
 echo "kubeadm $1 $4" >> "$KAZ_ROOT/calls"
 [ -e "$KAZ_ROOT/broken" ] && { echo "the API server did not start" >&2; exit 1; }
 cp "$3" "$KAZ_ROOT/used.yaml"
@@ -331,6 +355,11 @@ func TestElection(t *testing.T) {
 		calls, _, err := newHost(t, c, id, role).boot()
 		if err != nil || !strings.Contains(calls, "kubeadm join") || strings.Contains(calls, "kubeadm init") {
 			t.Errorf("%s: %v\n%s", id, err, calls)
+		}
+		// Its kubeadm may be newer than that with which the cluster was made.
+		rights := strings.Contains(calls, "kubeadm upgrade apply phase bootstrap-token v1.36.3 --kubeconfig")
+		if rights != (role == "control-plane") {
+			t.Errorf("%s: access rules of the version %v\n%s", id, rights, calls)
 		}
 	}
 }

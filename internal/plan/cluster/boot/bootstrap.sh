@@ -82,10 +82,13 @@ system() {
 }
 
 runtime() {
-  if ! command -v containerd >/dev/null || ! command -v conntrack >/dev/null; then
+  if ! command -v containerd >/dev/null || ! command -v conntrack >/dev/null || ! command -v nft >/dev/null; then
     export DEBIAN_FRONTEND=noninteractive
     apt-get -q -o DPkg::Lock::Timeout=300 update &&
-      apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables || return 1
+      apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables nftables || return 1
+  fi
+  if [ -e "$root/etc/systemd/system/kaz-masquerade.service" ]; then
+    systemctl enable -q kaz-masquerade && systemctl restart kaz-masquerade || return 1
   fi
   systemctl enable -q containerd && systemctl restart containerd
 }
@@ -307,7 +310,15 @@ join_cluster() {
     return
   fi
   [ -e "$kubernetes/kubelet.conf" ] || kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" || return 1
+  [ "$KAZ_ROLE" != control-plane ] || rights || return 1
   point
+}
+
+# rights gives the cluster the access rules of this version, which the release before does not have: from 1.36 on, API servers need one
+# to reach kubelets.
+rights() {
+  kubeadm upgrade apply phase bootstrap-token --help >/dev/null 2>&1 || return 0 # older than 1.32
+  kubeadm upgrade apply phase bootstrap-token "v$KAZ_VERSION" --kubeconfig "$kubernetes/admin.conf"
 }
 
 # addons applies the manifests of extensions. Only the first member does.

@@ -54,7 +54,8 @@ func Flags(k definition.Kubernetes) map[string][]map[string]any {
 func (b builder) registration(pool *definition.NodePool) object {
 	labels := map[string]string{}
 	r := object{"name": "@NODE@", "criSocket": "unix:///run/containerd/containerd.sock"}
-	flags := map[string]string{"cloud-provider": "external"}
+	// With its address a node needs not wait for the cloud-node-manager to have one, for which kube-proxy waits.
+	flags := map[string]string{"cloud-provider": "external", "node-ip": "@ADDRESS@"}
 	if pool != nil {
 		maps.Copy(labels, pool.Spec.Labels)
 		labels["kaz/pool"] = pool.Metadata.Name
