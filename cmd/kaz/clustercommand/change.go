@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,8 @@ func (f *changeFlags) define(command *cobra.Command) {
 const dialTimeout = 10 * time.Second
 
 // inside connects an engine with the inside of a cluster. It returns how the API server is reached.
-func (f *changeFlags) inside(e *engine.Engine, n naming.Names) (*rest.Config, error) {
+func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Config, error) {
+	n := naming.Of(c)
 	file := f.kubeconfig
 	if file == "" {
 		file = n.Cluster + ".kubeconfig"
@@ -86,9 +88,26 @@ func (f *changeFlags) inside(e *engine.Engine, n naming.Names) (*rest.Config, er
 			}
 			return authority.TLS("kaz", time.Now())
 		},
-		Put: container.Save,
+		Put: func(ctx context.Context, name string, backup *os.File) (string, error) {
+			at, err := container.Save(ctx, name, backup)
+			if err == nil {
+				prune(ctx, e, container, c.Spec.ControlPlane.EtcdBackups)
+			}
+			return at, err
+		},
 	}
 	return config, nil
+}
+
+// prune deletes old backups. The new one counts although that fails.
+func prune(ctx context.Context, e *engine.Engine, c dataplane.Container, keep int) {
+	deleted, err := c.Prune(ctx, keep)
+	if len(deleted) > 0 {
+		e.Say(fmt.Sprintf("%d old backups are deleted: %d are kept", len(deleted), keep))
+	}
+	if err != nil {
+		e.Say(fmt.Sprintf("old backups stay: %v", err))
+	}
 }
 
 // secretAuthority reads a certificate authority from the key vault of a cluster.
@@ -103,7 +122,7 @@ func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Name
 // run shows or makes a change.
 func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Record) error {
 	n := naming.Of(r.Definition.Cluster)
-	if _, err := f.inside(e, n); err != nil {
+	if _, err := f.inside(e, r.Definition.Cluster); err != nil {
 		return err
 	}
 	if f.dryRun {

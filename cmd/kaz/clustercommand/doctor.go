@@ -43,7 +43,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 		if err != nil {
 			return err
 		}
-		config, err := f.inside(e, p.Names)
+		config, err := f.inside(e, p.Definition.Cluster)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ do the same every hour, and each change of the control plane does.`,
 		if err != nil {
 			return err
 		}
-		if _, err := f.inside(e, p.Names); err != nil {
+		if _, err := f.inside(e, p.Definition.Cluster); err != nil {
 			return err
 		}
 		saved, err := e.Etcd.Save(command.Context())
@@ -55,7 +55,7 @@ A restore that stops goes on with kaz cluster resume.`,
 		if err != nil {
 			return err
 		}
-		if _, err := f.inside(e, p.Names); err != nil {
+		if _, err := f.inside(e, p.Definition.Cluster); err != nil {
 			return err
 		}
 		if f.dryRun {
