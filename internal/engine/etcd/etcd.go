@@ -104,13 +104,18 @@ func (c *Client) any(ctx context.Context, without string, f func(context.Context
 	return failed
 }
 
-// Remove implements [engine.Etcd]. The leader passes its office on before it goes, so that writes go on.
+// Remove implements [engine.Etcd]. The leader passes its office on before it goes, so that writes go on. If no member has the name, a
+// learner that never started goes, which has none: it is left of a join that stopped, and etcd takes no other learner beside it.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	members, err := c.Members(ctx)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(members, func(m engine.EtcdMember) bool { return m.Name == name })
+	if i < 0 {
+		name = ""
+		i = slices.IndexFunc(members, func(m engine.EtcdMember) bool { return m.Name == "" && m.Learner })
+	}
 	if i < 0 {
 		return nil
 	}

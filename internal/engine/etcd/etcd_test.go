@@ -66,7 +66,7 @@ func startWith(t *testing.T, quota int, names ...string) (*ring, *Client) {
 		initial = append(initial, name+"=http://"+r.peers[name])
 	}
 	for _, name := range names {
-		r.run(name, strings.Join(initial, ","))
+		r.run(name, strings.Join(initial, ","), "new")
 	}
 	t.Cleanup(func() {
 		for name := range r.running {
@@ -82,12 +82,13 @@ func startWith(t *testing.T, quota int, names ...string) (*ring, *Client) {
 	}
 }
 
-func (r *ring) run(name, initial string) {
+func (r *ring) run(name, initial, state string) {
 	r.t.Helper()
 	command := exec.Command(r.program, "--name", name, "--data-dir", filepath.Join(r.t.TempDir(), name),
 		"--listen-client-urls", "http://"+r.clients[name], "--advertise-client-urls", "http://"+r.clients[name],
 		"--listen-peer-urls", "http://"+r.peers[name], "--initial-advertise-peer-urls", "http://"+r.peers[name],
-		"--initial-cluster", initial, "--log-level", "error", "--logger", "zap", "--quota-backend-bytes", strconv.Itoa(r.quota))
+		"--initial-cluster", initial, "--initial-cluster-state", state, "--log-level", "error", "--logger", "zap",
+		"--quota-backend-bytes", strconv.Itoa(r.quota))
 	if err := command.Start(); err != nil {
 		r.t.Fatal(err)
 	}
