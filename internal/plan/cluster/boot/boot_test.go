@@ -285,7 +285,6 @@ func (h *host) run(timer string) (calls, output string, err error) {
 	h.c.machine = h.id
 	command := exec.CommandContext(h.t.Context(), "sh", "-c", `export PATH="$1/bin:$PATH" KAZ_ROOT="$1" KAZ_IMDS="$2"
 		export KAZ_RETRY_DELAY=0 KAZ_TRIES=5 KAZ_ADDRESS=10.224.0.4
-		export KAZ_ETCDUTL="$1/bin/etcdutl"
 		exec bash "$1/usr/local/lib/kaz/bootstrap.sh" $3`, "sh", h.root, h.c.URL, timer)
 	out, err := command.CombinedOutput()
 	h.t.Logf("%s", out)
