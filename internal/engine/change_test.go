@@ -39,6 +39,7 @@ type simulation struct {
 	names     naming.Names
 	versions  map[string]string // of nodes, as their machine was made
 	cordoned  map[string]bool
+	excluded  map[string]bool // from load balancers of Services
 	forgotten map[string]bool // nodes of machines that are still there
 	removed   map[string]bool // members that left etcd
 	leader    string
@@ -52,7 +53,7 @@ type simulation struct {
 }
 
 func simulate(l *lab, n naming.Names) *simulation {
-	s := &simulation{l: l, names: n, versions: map[string]string{}, cordoned: map[string]bool{}, forgotten: map[string]bool{},
+	s := &simulation{l: l, names: n, versions: map[string]string{}, cordoned: map[string]bool{}, excluded: map[string]bool{}, forgotten: map[string]bool{},
 		removed: map[string]bool{}, pods: map[string]string{}, bare: map[string]bool{}, blocked: map[string]bool{},
 		absent: func(string) bool { return false }}
 	s.client = fake.NewClientset(&corev1.ConfigMap{
@@ -75,7 +76,7 @@ func simulate(l *lab, n naming.Names) *simulation {
 	})
 	s.client.PrependReactor("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		p := a.(clienttesting.PatchAction)
-		s.cordoned[p.GetName()] = strings.Contains(string(p.GetPatch()), "true")
+		s.patch(p.GetName(), p.GetPatch())
 		return true, &corev1.Node{}, nil
 	})
 	s.client.PrependReactor("delete", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -92,6 +93,23 @@ func simulate(l *lab, n naming.Names) *simulation {
 		return true, nil, s.evict(a.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction).Name)
 	})
 	return s
+}
+
+// patch cordons a node, or excludes it from load balancers.
+func (s *simulation) patch(name string, text []byte) {
+	var patch struct {
+		Metadata struct{ Labels map[string]*string }
+		Spec     struct{ Unschedulable *bool }
+	}
+	if err := json.Unmarshal(text, &patch); err != nil {
+		s.l.t.Error(err)
+	}
+	if patch.Spec.Unschedulable != nil {
+		s.cordoned[name] = *patch.Spec.Unschedulable
+	}
+	if value, set := patch.Metadata.Labels[corev1.LabelNodeExcludeBalancers]; set {
+		s.excluded[name] = value != nil
+	}
 }
 
 // nodes are the names of the machines of the local Azure that have joined.
@@ -141,6 +159,7 @@ func (s *simulation) nodes() []string {
 			delete(s.versions, name)
 			delete(s.forgotten, name)
 			delete(s.cordoned, name)
+			delete(s.excluded, name)
 			delete(s.removed, name)
 		}
 	}
@@ -187,6 +206,9 @@ func (s *simulation) podList() *corev1.PodList {
 func (s *simulation) evict(pod string) error {
 	if s.blocked[pod] {
 		return apierrors.NewTooManyRequests("the disruption budget app needs 1 healthy pods", 1)
+	}
+	if !s.excluded[s.pods[pod]] {
+		s.l.t.Errorf("pod %s is evicted while load balancers send requests to its node", pod)
 	}
 	for _, name := range s.nodes() {
 		if name != s.pods[pod] && !s.cordoned[name] && !s.member(name) {
@@ -453,6 +475,11 @@ func TestBlockedDrain(t *testing.T) {
 				for name, cordoned := range s.cordoned {
 					if cordoned {
 						t.Errorf("node %s takes no pods", name)
+					}
+				}
+				for name, excluded := range s.excluded {
+					if excluded {
+						t.Errorf("node %s gets no requests", name)
 					}
 				}
 				if len(s.nodes()) != 3 {

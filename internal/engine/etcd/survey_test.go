@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -118,7 +117,7 @@ func TestNoSpace(t *testing.T) {
 	}
 	for _, m := range after {
 		if m.Size > quota/2 || m.Quota != quota {
-			t.Error(fmt.Sprintf("%+v", m))
+			t.Errorf("%+v", m)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // DrainOptions are the options of [Cluster.Drain].
@@ -22,6 +24,8 @@ type DrainOptions struct {
 	Timeout time.Duration
 	// Force deletes what stays after Timeout, against disruption budgets, and evicts pods that nothing makes again.
 	Force bool
+	// Settle is the time that load balancers of Services get to stop sending requests to the node before pods are evicted.
+	Settle time.Duration
 }
 
 // BlockedError says what stays on a node.
@@ -34,11 +38,11 @@ func (b *BlockedError) Error() string {
 	return fmt.Sprintf("node %s is not drained:\n  %s", b.Node, strings.Join(b.Reasons, "\n  "))
 }
 
-// Drain moves the pods of a node elsewhere: the node takes no further pods, and each pod is evicted, which heeds disruption
-// budgets and the pod's own time to end. It waits until the pods are gone and their volumes are detached. If it fails, the node
-// takes pods again. A node that is gone is drained.
+// Drain moves the pods of a node elsewhere: the node takes no further pods and no requests of load balancers, and each pod is evicted,
+// which heeds disruption budgets and the pod's own time to end. It waits until the pods are gone and their volumes are detached. If it
+// fails, the node takes pods and requests again. A node that is gone is drained.
 func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error {
-	_, err := c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	before, err := c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -53,9 +57,13 @@ func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error 
 	if err := c.Cordon(ctx, true, node); err != nil {
 		return err
 	}
+	exclude, include := c.balancing(before)
 	timed, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	reasons, err := c.empty(timed, node)
+	var reasons []string
+	if err = exclude(timed, o.Settle); err == nil {
+		reasons, err = c.empty(timed, node)
+	}
 	if len(reasons) > 0 && o.Force && ctx.Err() == nil {
 		c.say("node %s: time is over, pods are deleted", node)
 		reasons, err = c.deleteAll(ctx, node, o.Timeout)
@@ -63,13 +71,44 @@ func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error 
 	if err == nil && len(reasons) == 0 {
 		return nil
 	}
-	if undo := c.Cordon(context.WithoutCancel(ctx), false, node); undo != nil {
+	undone := context.WithoutCancel(ctx)
+	if undo := errors.Join(c.Cordon(undone, false, node), include(undone)); undo != nil {
 		c.say("node %s takes no pods: %v", node, undo)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return blocked(node, reasons, err)
+}
+
+// balancing returns functions that exclude a node from the load balancers of Services, and include it again. They do nothing for a
+// node that was excluded before.
+func (c *Cluster) balancing(node *corev1.Node) (exclude func(context.Context, time.Duration) error, include func(context.Context) error) {
+	if _, excluded := node.Labels[corev1.LabelNodeExcludeBalancers]; excluded {
+		return func(context.Context, time.Duration) error { return nil }, func(context.Context) error { return nil }
+	}
+	label := func(ctx context.Context, value string) error {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, corev1.LabelNodeExcludeBalancers, value)
+		_, err := c.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+	exclude = func(ctx context.Context, settle time.Duration) error {
+		if err := label(ctx, `"draining"`); err != nil {
+			return fmt.Errorf("exclude node %s from load balancers: %w", node.Name, err)
+		}
+		timer := time.NewTimer(settle)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		}
+	}
+	return exclude, func(ctx context.Context) error { return label(ctx, "null") }
 }
 
 func blocked(node string, reasons []string, err error) error {

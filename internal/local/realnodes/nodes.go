@@ -76,6 +76,9 @@ func (n *Nodes) start(ctx context.Context) error {
 	if n.lock, err = waitInstance(ctx, n.config.Instance); err != nil {
 		return err
 	}
+	if err := vm.RaiseLimits(); err != nil {
+		n.config.Log.Warn("few machines can run here", "error", err)
+	}
 	n.network, err = fabric.Start(ctx, fabric.Options{
 		Instance: n.config.Instance, Azure: n.config.Azure.Emulator(), Metadata: n.config.Azure.Metadata,
 		WireServer: n.config.Azure.WireServer, Log: n.config.Log,

@@ -70,14 +70,16 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	container, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if query := r.URL.Query(); r.Method == http.MethodGet && name == "" && query.Get("restype") == "container" && query.Get("comp") == "list" {
+	query := r.URL.Query()
+	if r.Method == http.MethodGet && name == "" && query.Get("restype") == "container" && query.Get("comp") == "list" {
 		s.list(w, r, caller, container)
 		return
 	}
 	actions := map[string]string{http.MethodGet: "read", http.MethodHead: "read", http.MethodPut: "write", http.MethodDelete: "delete"}
 	action := actions[r.Method]
-	if !ok || name == "" || action == "" || r.URL.Query().Get("comp") != "" {
-		fail(w, http.StatusNotImplemented, "NotImplemented", "The local Azure serves GET, HEAD, PUT and DELETE of whole blobs, and lists of a container.")
+	if !ok || name == "" || action == "" || query.Get("comp") != "" {
+		fail(w, http.StatusNotImplemented, "NotImplemented",
+			"The local Azure serves GET, HEAD, PUT and DELETE of whole blobs, and lists of a container.")
 		return
 	}
 	key, refusal := s.allowed(caller, account(r.Host), container, action)

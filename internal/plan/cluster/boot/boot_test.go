@@ -308,7 +308,6 @@ func (h *host) run(timer string) (calls, output string, err error) {
 	h.c.machine = h.id
 	command := exec.CommandContext(h.t.Context(), "sh", "-c", `export PATH="$1/bin:$PATH" KAZ_ROOT="$1" KAZ_IMDS="$2"
 		export KAZ_RETRY_DELAY=0 KAZ_TRIES=5 KAZ_ADDRESS=10.224.0.4
-		export KAZ_ETCDUTL="$1/bin/etcdutl"
 		exec bash "$1/usr/local/lib/kaz/bootstrap.sh" $3`, "sh", h.root, h.c.URL, timer)
 	out, err := command.CombinedOutput()
 	h.t.Logf("%s", out)
@@ -487,8 +486,8 @@ func TestPrune(t *testing.T) {
 	h := newHost(t, c, "vm-a", "control-plane")
 	prune := func(keep string) string {
 		t.Helper()
-		command := exec.CommandContext(t.Context(), "python3", h.root+"/usr/local/lib/kaz/prune.py", keep)
-		command.Env = append(os.Environ(), "KAZ_ROOT="+h.root, "KAZ_IMDS="+c.URL)
+		command := exec.CommandContext(t.Context(), "sh", "-c", `KAZ_ROOT="$1" KAZ_IMDS="$2" exec python3 "$1/usr/local/lib/kaz/prune.py" "$3"`,
+			"sh", h.root, c.URL, keep)
 		out, err := command.CombinedOutput()
 		if err != nil {
 			t.Logf("%v", err)

@@ -192,9 +192,9 @@ PY
 
 # etcdutl runs the program of that name: that of the machine, or else that of etcd's image.
 etcdutl() {
-  local image
-  if command -v "${KAZ_ETCDUTL:-etcdutl}" >/dev/null; then
-    "${KAZ_ETCDUTL:-etcdutl}" "$@"
+  local image program
+  if program=$(type -P etcdutl); then
+    "$program" "$@"
     return
   fi
   image=$(kubeadm config images list --kubernetes-version "v$KAZ_VERSION" | grep '/etcd:') || return 1

@@ -260,8 +260,8 @@ func controlPlaneFields() map[string]Field {
 			Change: Replaces},
 		c + ".etcdDisk.sizeGiB": {Doc: "Size of etcd's disk.", Default: `64`, Min: 16, Max: 4095, Change: Replaces},
 		c + ".etcdDisk.type":    {Doc: "Type of etcd's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces},
-		c + ".etcdBackups": {Doc: "Number of backups of etcd that are kept; older ones are deleted. 0 keeps all. Machines that exist keep " +
-			"the number that they were made with.", Default: `72`, Max: 10000, Change: Live},
+		c + ".etcdBackups": {Doc: "Number of backups of etcd that are kept; older ones are deleted. 0 keeps all. Machines that exist " +
+			"keep the number that they were made with.", Default: `72`, Max: 10000, Change: Live},
 	})
 	return all
 }
