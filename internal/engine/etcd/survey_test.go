@@ -2,7 +2,11 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -119,5 +123,23 @@ func TestNoSpace(t *testing.T) {
 		if m.Size > quota/2 || m.Quota != quota {
 			t.Errorf("%+v", m)
 		}
+	}
+}
+
+// TestCertificateEnd checks that the end of a member's certificate is noted when a client connects.
+func TestCertificateEnd(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	c := &Client{}
+	config := c.noting(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, "cp-0")
+	connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = connection.Close()
+	if end := c.end("cp-0"); !end.Equal(server.Certificate().NotAfter) || !c.end("cp-1").IsZero() {
+		t.Errorf("%s, want %s", end, server.Certificate().NotAfter)
 	}
 }
