@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/local"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/local/azureserver"
@@ -188,17 +189,17 @@ func azureListCommand() *cobra.Command {
 		Example: `  kaz local azure list
   kaz local azure list loadBalancers
   kaz local azure list Microsoft.Compute/virtualMachineScaleSets/virtualMachines -o yaml`,
-		Args: wants(0, 1, "one type, such as loadBalancers, or none for all"),
+		Args: cli.Wants(0, 1, "one type, such as loadBalancers, or none for all"),
 		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
 			resources, err := client.List(command.Context(), strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
-			return printAs(command.OutOrStdout(), output, resources, resources.Write)
+			return cli.PrintAs(command.OutOrStdout(), output, resources, resources.Write)
 		}),
 	}
 	selected.define(command)
-	outputFlag(command, &output)
+	cli.OutputFlag(command, &output)
 	return command
 }
 
@@ -209,7 +210,7 @@ func azurePutCommand() *cobra.Command {
 		Short: "Create or replace a resource in a running local Azure, from a document on standard input",
 		Example: `  kaz local azure put /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/other \
     <<< '{"location":"westeurope"}'`,
-		Args: wants(1, 1, "one resource, by its id"),
+		Args: cli.Wants(1, 1, "one resource, by its id"),
 		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
 			document, err := io.ReadAll(command.InOrStdin())
 			if err != nil {
@@ -235,7 +236,7 @@ func azureShowCommand() *cobra.Command {
 		Example: `  kaz local azure show /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/kaz
   kaz local azure show kaz-vnet
   kaz local azure show loadBalancers/kaz -o json`,
-		Args: wants(1, 1, "one resource, by its name, TYPE/NAME or id"),
+		Args: cli.Wants(1, 1, "one resource, by its name, TYPE/NAME or id"),
 		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
 			document, err := client.Show(command.Context(), args[0])
 			if err != nil {
@@ -244,10 +245,10 @@ func azureShowCommand() *cobra.Command {
 			if output == "text" {
 				output = "yaml" // the text of a document
 			}
-			return printAs(command.OutOrStdout(), output, document, nil)
+			return cli.PrintAs(command.OutOrStdout(), output, document, nil)
 		}),
 	}
 	selected.define(command)
-	outputFlag(command, &output)
+	cli.OutputFlag(command, &output)
 	return command
 }

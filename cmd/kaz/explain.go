@@ -14,17 +14,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/cloudprovider/service/explain"
 )
 
 // Exit statuses of kaz explain besides 0.
 const (
-	failed  exitCode = 1
-	pending exitCode = 2
+	failed  cli.ExitCode = 1
+	pending cli.ExitCode = 2
 )
 
 func explainCommand() *cobra.Command {
-	return group("explain", "Show what would change in Azure for a Service, where a volume is, and what a node group waits for",
+	return cli.Group("explain", "Show what would change in Azure for a Service, where a volume is, and what a node group waits for",
 		explainServiceCommand(), explainVolumeCommand(), explainNodeGroupCommand())
 }
 
@@ -50,14 +51,14 @@ func (e *explanation) define(command *cobra.Command, check func(args []string) e
 		ctx, cancel := context.WithTimeout(command.Context(), e.timeout)
 		defer cancel()
 		err := run(ctx, args, command.OutOrStdout(), command.ErrOrStderr())
-		if _, printed := errors.AsType[exitCode](err); err != nil && !printed && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if _, printed := errors.AsType[cli.ExitCode](err); err != nil && !printed && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return fmt.Errorf("not finished within --timeout %v: %w", e.timeout, err)
 		}
 		return err
 	}
 	e.cluster.define(command)
 	command.Flags().DurationVar(&e.timeout, "timeout", 2*time.Minute, "time limit of the command")
-	outputFlag(command, &e.output)
+	cli.OutputFlag(command, &e.output)
 	return command
 }
 
@@ -82,7 +83,7 @@ func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits b
 		_, err := io.WriteString(w, found.String())
 		return err
 	}
-	if err := printAs(out, e.output, found, text); err != nil {
+	if err := cli.PrintAs(out, e.output, found, text); err != nil {
 		return err
 	}
 	switch {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/autoscale"
 )
 
@@ -121,7 +122,7 @@ func TestExplainNodeGroup(t *testing.T) {
 	} {
 		out, err := explainNodeGroup(t, "pool", "--kubeconfig", clusterWithProviders(t, c.providers), "--cloud-config", "unused")
 		text := out
-		if _, printed := errors.AsType[exitCode](err); err != nil && !printed {
+		if _, printed := errors.AsType[cli.ExitCode](err); err != nil && !printed {
 			text = err.Error()
 		}
 		if !strings.Contains(text, c.want) || c.status != nil && !errors.Is(err, c.status) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/local"
 )
 
@@ -21,7 +22,7 @@ func shellCommand() *cobra.Command {
 		Short: "Run a shell or a command in the machine of a real node",
 		Example: `  kaz local ssh nodes0-000000
   kaz local ssh nodes0-000000 -- ip route`,
-		Args: wants(1, math.MaxInt, "a real node, such as nodes0-000000"),
+		Args: cli.Wants(1, math.MaxInt, "a real node, such as nodes0-000000"),
 		RunE: func(command *cobra.Command, args []string) error {
 			shell, err := local.Shell(command.Context(), dir, args[0], args[1:]...)
 			if err != nil {
@@ -40,7 +41,7 @@ func runProgram(command *cobra.Command, program *exec.Cmd) error {
 	program.Env = os.Environ()
 	err := program.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
-		return exitCode(exit.ExitCode())
+		return cli.ExitCode(exit.ExitCode())
 	}
 	return err
 }
@@ -54,7 +55,7 @@ func logsCommand() *cobra.Command {
 		Short: "Show the logs of a component, or of the programs of a real node",
 		Example: `  kaz local logs cloud-controller-manager --follow
   kaz local logs nodes0-000000 --program kubelet`,
-		Args: wants(1, 1, "one component or real node, such as cloud-controller-manager or nodes0-000000"),
+		Args: cli.Wants(1, 1, "one component or real node, such as cloud-controller-manager or nodes0-000000"),
 		RunE: func(command *cobra.Command, args []string) error {
 			files, err := local.Logs(dir, args[0])
 			if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,15 +13,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/local"
 	"kaz/internal/local/azureserver"
 	"kaz/internal/local/realnodes"
 )
 
 func localCommand() *cobra.Command {
-	return group("local", "Run an Azure, and a Kubernetes cluster on it, on this machine",
+	return cli.Group("local", "Run an Azure, and a Kubernetes cluster on it, on this machine",
 		upCommand(), downCommand(), statusCommand(), shellCommand(), logsCommand(), azureCommand())
 }
 
@@ -205,41 +204,15 @@ func statusCommand() *cobra.Command {
 			s, err := local.ReadStatus(dir)
 			if errors.Is(err, local.ErrDown) {
 				fmt.Fprintln(command.ErrOrStderr(), err)
-				return exitCode(3)
+				return cli.ExitCode(3)
 			}
 			if err != nil {
 				return err
 			}
-			return printAs(command.OutOrStdout(), output, s, s.Write)
+			return cli.PrintAs(command.OutOrStdout(), output, s, s.Write)
 		},
 	}
 	dirFlag(command, &dir)
-	outputFlag(command, &output)
+	cli.OutputFlag(command, &output)
 	return command
-}
-
-func outputFlag(command *cobra.Command, output *string) {
-	command.Flags().StringVarP(output, "output", "o", "text", "text, json or yaml")
-}
-
-// printAs prints v in an output format.
-func printAs(w io.Writer, output string, v any, text func(io.Writer) error) error {
-	var data []byte
-	var err error
-	switch output {
-	case "text":
-		return text(w)
-	case "json":
-		data, err = json.MarshalIndent(v, "", "  ")
-		data = append(data, '\n')
-	case "yaml":
-		data, err = yaml.Marshal(v)
-	default:
-		return fmt.Errorf("--output %s: want text, json or yaml", output)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(data)
-	return err
 }

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -21,6 +20,8 @@ import (
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
 	"kaz/cmd/internal/release"
+	"kaz/cmd/kaz/cli"
+	"kaz/cmd/kaz/clustercommand"
 )
 
 func main() {
@@ -29,7 +30,7 @@ func main() {
 	root.SetArgs(arguments(os.Args))
 	err := root.ExecuteContext(ctx)
 	stop()
-	if code, ok := errors.AsType[exitCode](err); ok {
+	if code, ok := errors.AsType[cli.ExitCode](err); ok {
 		os.Exit(int(code))
 	}
 	if err != nil {
@@ -48,11 +49,6 @@ func arguments(line []string) []string {
 	return line[1:]
 }
 
-// exitCode is an exit status. The error that led to it is already printed.
-type exitCode int
-
-func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
-
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kaz",
@@ -66,47 +62,10 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
-	root.AddCommand(localCommand(), clusterCommand(), explainCommand())
+	root.AddCommand(localCommand(), clustercommand.New(), explainCommand())
 	root.AddCommand(machineCommand())
 	root.AddCommand(components()...)
 	return root
-}
-
-// group returns a command that has only subcommands. A missing or unknown subcommand is an error, so that a script does not
-// take the help text with exit status 0 for a result.
-func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	command := &cobra.Command{
-		Use: use, Short: short, DisableFlagsInUseLine: true,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, // they belong to the subcommand
-		Args:               cobra.ArbitraryArgs,
-		RunE: func(command *cobra.Command, args []string) error {
-			var names []string
-			for _, c := range command.Commands() {
-				if c.IsAvailableCommand() {
-					names = append(names, c.Name())
-				}
-			}
-			if len(args) == 0 {
-				return fmt.Errorf("%s: no command given: want %s", command.Name(), strings.Join(names, ", "))
-			}
-			return fmt.Errorf("unknown command %q for %q: want %s", args[0], command.CommandPath(), strings.Join(names, ", "))
-		},
-	}
-	command.AddCommand(commands...)
-	return command
-}
-
-// wants returns a check for the number of arguments. Unlike cobra's own checks its errors say what the arguments are.
-func wants(least, most int, what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return fmt.Errorf("%s: no argument given: want %s", command.Name(), what)
-		case len(args) > most:
-			return fmt.Errorf("%s: %s: want %s", command.Name(), strings.Join(args, " "), what)
-		}
-		return nil
-	}
 }
 
 // components returns hidden commands for kaz's own components, so that `kaz local` needs no other program.

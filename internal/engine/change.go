@@ -42,7 +42,7 @@ func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
 		return Record{}, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
 	}
 	r := Record{Definition: *state.Definition}
-	for index, generation := range state.generations() {
+	for index, generation := range state.Generations() {
 		r.Replace = append(r.Replace, naming.MemberUnit(index, generation))
 	}
 	slices.Sort(r.Replace)
@@ -125,16 +125,23 @@ func (e *Engine) Resume(ctx context.Context, n naming.Names) (bool, error) {
 	return true, e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
 }
 
-// upgradable are the fields that a change of machines brings into effect.
-func upgradable(d definition.Difference) bool {
-	return strings.HasSuffix(d.Path, ": spec.kubernetes.version") || strings.HasSuffix(d.Path, ": spec.controlPlane.replicas")
+const versionField = ": spec.kubernetes.version"
+
+// upgradable are the fields that a change of machines brings into effect. Flags of the control plane come into effect with another
+// version, because then every member is replaced.
+func upgradable(d definition.Difference, all []definition.Difference) bool {
+	if strings.Contains(d.Path, ": spec.kubernetes.") && strings.HasSuffix(d.Path, ".extraArgs") {
+		return slices.ContainsFunc(all, func(other definition.Difference) bool { return strings.HasSuffix(other.Path, versionField) })
+	}
+	return strings.HasSuffix(d.Path, versionField) || strings.HasSuffix(d.Path, ": spec.controlPlane.replicas")
 }
 
 // fixed refuses what no change of machines brings into effect yet.
 func fixed(old, now definition.Definition) error {
 	var refused []string
-	for _, d := range definition.Compare(old, now) {
-		if d.Change != definition.Live && !upgradable(d) {
+	all := definition.Compare(old, now)
+	for _, d := range all {
+		if d.Change != definition.Live && !upgradable(d, all) {
 			refused = append(refused, d.String())
 		}
 	}
@@ -178,22 +185,31 @@ func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	}
 }
 
-// settle deploys what the definition changes beside machines, records the definition, gives kube-proxy the version, and ends the
-// change.
+// settle deploys what the definition changes beside machines, records the definition, gives kube-proxy and CoreDNS the images of the
+// version, and ends the change.
 func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	state, err := e.Read(ctx, n)
 	if err != nil {
 		return err
 	}
-	p, err := cluster.WithMembers(r.Definition, state.generations())
+	p, err := cluster.WithMembers(r.Definition, state.Generations())
 	if err != nil {
 		return err
 	}
 	if _, err := e.deploy(ctx, p, nil, true); err != nil {
 		return err
 	}
-	if err := e.Workload.SetProxy(ctx, r.Definition.Cluster.Spec.Kubernetes.Version); err != nil {
+	version := r.Definition.Cluster.Spec.Kubernetes.Version
+	if err := e.Workload.SetProxy(ctx, version); err != nil {
 		return err
+	}
+	if dns := change.DNS(version); dns != "" {
+		newer := func(tag string) bool { return change.Older(dns, tag) }
+		if err := e.Workload.SetDNS(ctx, dns, newer); err != nil {
+			return err
+		}
+	} else {
+		e.say("CoreDNS keeps its image: that of version %s is not known", version)
 	}
 	return e.Close(ctx, n)
 }

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/graph"
@@ -35,13 +36,13 @@ func (w worker) save(ctx context.Context, _ change.Step) error {
 }
 
 func (w worker) setVersion(ctx context.Context, s change.Step) error {
-	return w.Workload.SetVersion(ctx, s.Version)
+	return w.Workload.SetVersion(ctx, s.Version, boot.Flags(w.record.Definition.Cluster.Spec.Kubernetes))
 }
 
 // addMember deploys the unit of a member and waits until it is a member of etcd and its API server answers. If it never is, the
 // member is taken away again, so that the cluster is as before.
 func (w worker) addMember(ctx context.Context, s change.Step) error {
-	generations := w.in.state.generations()
+	generations := w.in.state.Generations()
 	index, generation := s.Slot()
 	generations[index] = generation
 	p, err := w.at(s.Version, generations)
@@ -231,22 +232,32 @@ func (w worker) scaleSet(p cluster.Plan, pool string) (azure.ID, *graph.Resource
 	return "", nil
 }
 
-// setModel gives new machines of a scale set another version. Those that run stay as they are. It writes nothing else, because
-// other programs write into the scale set, too.
+// setModel gives new machines of a scale set another version. Those that run stay as they are.
 func (w worker) setModel(ctx context.Context, s change.Step) error {
-	p, err := w.at(s.Version, w.in.state.generations())
+	p, err := w.at(s.Version, w.in.state.Generations())
 	if err != nil {
 		return err
 	}
-	id, r := w.scaleSet(p, s.Pool)
+	return w.writeModel(ctx, p, s.Pool, func(tags map[string]string) {
+		if tags[naming.VersionTag] != s.Version {
+			tags[previousTag] = tags[naming.VersionTag]
+		}
+		tags[naming.VersionTag], tags[rolloutTag] = s.Version, fmt.Sprintf("%s=%d", s.Version, s.Count)
+	})
+}
+
+// writeModel writes what new machines of a pool's scale set get, as a plan has it, and tags. It writes nothing else, because other
+// programs write into the scale set, too.
+func (w worker) writeModel(ctx context.Context, p cluster.Plan, pool string, mark func(tags map[string]string)) error {
+	id, r := w.scaleSet(p, pool)
 	if r == nil {
-		return fmt.Errorf("pool %s has no scale set in the definition", s.Pool)
+		return fmt.Errorf("pool %s has no scale set in the definition", pool)
 	}
 	tags := maps.Clone(w.in.state.resources[id.Key()].Tags)
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	tags[naming.VersionTag], tags[rolloutTag] = s.Version, fmt.Sprintf("%s=%d", s.Version, s.Count)
+	mark(tags)
 	return w.patch(ctx, id, object{"tags": tags, "properties": object{"virtualMachineProfile": object{
 		"osProfile":      object{"customData": at(r.Body, "properties", "virtualMachineProfile", "osProfile", "customData")},
 		"storageProfile": object{"imageReference": at(r.Body, "properties", "virtualMachineProfile", "storageProfile", "imageReference")},
@@ -276,7 +287,7 @@ func (w worker) patch(ctx context.Context, id azure.ID, body object) error {
 // grow makes machines and waits until their nodes are ready. If Azure has no room, the capacity becomes the number of machines
 // that are there, so that Azure does not go on trying.
 func (w worker) grow(ctx context.Context, s change.Step) error {
-	p, err := w.at(w.in.lowestVersion(w.record), w.in.state.generations())
+	p, err := w.at(w.in.lowestVersion(w.record), w.in.state.Generations())
 	if err != nil {
 		return err
 	}
@@ -290,10 +301,10 @@ func (w worker) grow(ctx context.Context, s change.Step) error {
 	if have := w.nodesOf(s.Pool); s.Count > have {
 		if err := w.patch(ctx, id, object{"sku": object{"capacity": s.Count}}); err != nil {
 			restored := w.restore(ctx, id, s.Pool)
-			return errors.Join(fmt.Errorf("%d further machines: %w", s.Count-have, err), restored)
+			return w.retreat(ctx, s, errors.Join(fmt.Errorf("%d further machines: %w", s.Count-have, err), restored))
 		}
 	}
-	return w.awaitPool(ctx, s)
+	return w.retreat(ctx, s, w.awaitPool(ctx, s))
 }
 
 // lowestVersion is the version of new standalone machines: that of the change, once all members have it.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +48,7 @@ type simulation struct {
 	blocked   map[string]bool   // pods with a disruption budget that allows nothing
 	absent    func(machine string) bool
 	saved     int
+	full      bool // the database of etcd has reached its quota
 	client    *fake.Clientset
 }
 
@@ -222,7 +225,11 @@ func (s *simulation) Members(context.Context) ([]EtcdMember, error) {
 	var all []EtcdMember
 	for _, name := range s.nodes() {
 		if s.member(name) && !s.removed[name] {
-			all = append(all, EtcdMember{Name: name, Healthy: true, Leader: name == s.leader})
+			one := EtcdMember{Name: name, Healthy: true, Leader: name == s.leader}
+			if s.full {
+				one.Alarms = []string{"NOSPACE"}
+			}
+			all = append(all, one)
 		}
 	}
 	return all, nil
@@ -295,9 +302,19 @@ func TestUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "ha.yaml", "team-b.yaml")
 		before := len(s.nodes())
+		dns := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "coredns", Namespace: "kube-system"}}
+		dns.Spec.Template.Spec.Containers = []corev1.Container{{Name: "coredns", Image: "registry.k8s.io/coredns/coredns:v1.14.2"}}
+		deployments := s.client.AppsV1().Deployments("kube-system")
+		if _, err := deployments.Create(t.Context(), dns, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		now := copied(d)
 		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
 		l.change(now)
+		dns, err := deployments.Get(t.Context(), "coredns", metav1.GetOptions{})
+		if err != nil || dns.Spec.Template.Spec.Containers[0].Image != "registry.k8s.io/coredns/coredns:v1.14.6" {
+			t.Errorf("CoreDNS: %v %v", err, dns.Spec.Template.Spec.Containers)
+		}
 		for _, name := range s.nodes() {
 			if s.versions[name] != "1.37.1" {
 				t.Errorf("node %s has %s", name, s.versions[name])
@@ -324,6 +341,49 @@ func TestUpgrade(t *testing.T) {
 		l.requests()
 		if r, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "ha.yaml"), l.save); err != nil || !r.Unchanged {
 			t.Errorf("a deployment after the upgrade: %v %+v", err, r)
+		}
+	})
+}
+
+// TestFlags checks scenario 34: an upgrade brings other flags of the control plane into effect, so that a removed flag can go. Without
+// another version they are refused.
+func TestFlags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) {
+			d.Cluster.Spec.Kubernetes.Scheduler.ExtraArgs = map[string]string{"feature-gates": "APIServerTracing=true"}
+		}, "dev.yaml")
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Scheduler.ExtraArgs = map[string]string{"v": "4"}
+		if err := l.Change(t.Context(), Record{Definition: now}); !errors.Is(err, ErrFixed) {
+			t.Errorf("other flags and the same version: %v", err)
+		}
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		l.change(now)
+		m, err := s.client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kubeadm-config", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := m.Data["ClusterConfiguration"]
+		if strings.Contains(text, "APIServerTracing") || !strings.Contains(text, "- name: v\n    value: \"4\"") ||
+			!strings.Contains(text, "kubernetesVersion: v1.37.1") {
+			t.Error(text)
+		}
+	})
+}
+
+// TestNoSpace checks that the control plane does not change while etcd takes no writes.
+func TestNoSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		s.full = true
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		err := l.Change(t.Context(), Record{Definition: now})
+		if err == nil || !strings.Contains(err.Error(), "the database of etcd at dev-cp-0 has reached its quota") {
+			t.Errorf("got %v", err)
+		}
+		if writes, _ := l.requests(); len(writes) > 0 {
+			t.Errorf("wrote %v", writes)
 		}
 	})
 }
@@ -505,6 +565,101 @@ func TestNeverJoins(t *testing.T) {
 			t.Errorf("members %v", members)
 		}
 	})
+}
+
+// TestBadNode checks scenario 37: an upgrade of a pool stops at its first new node if that does not become ready. The node is taken
+// away, no old node goes, and the scale set has its model of before. Later the upgrade goes on.
+func TestBadNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
+		var old []string
+		for _, name := range s.nodes() {
+			if !s.member(name) {
+				old = append(old, name)
+			}
+		}
+		set := s.names.Group().Resource(scaleSetType, "dev-general")
+		before := l.model(set)
+		way := &patches{next: l.way}
+		l.connect(transport{way})
+		s.inside(l.Engine)
+		s.absent = func(machine string) bool { return !s.member(machine) && !slices.Contains(old, machine) }
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		err := l.Change(t.Context(), Record{Definition: now})
+		for _, want := range []string{"pool general: new nodes of version 1.37.1 are not ready, and are taken away: dev-general",
+			"new nodes get version 1.36.3 again: end the change with kaz cluster abort", "not ready after 1m0s"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v\nwant %s", err, want)
+			}
+		}
+		var left []string
+		for _, name := range s.nodes() {
+			if !s.member(name) && s.versions[name] == "1.36.3" && !s.cordoned[name] {
+				left = append(left, name)
+			}
+		}
+		if diff := cmp.Diff(old, left); diff != "" {
+			t.Error(diff)
+		}
+		if after := l.model(set); after != before {
+			t.Errorf("the model is\n%.300s\nwant\n%.300s", after, before)
+		}
+		_, r := worker{}.scaleSet(example(t, func(was *definition.Definition) { *was = d }, "dev.yaml"), "general")
+		profile := []string{"properties", "virtualMachineProfile", "osProfile", "customData"}
+		if want := at(r.Body, profile...); want == nil || at(way.last, profile...) != want {
+			t.Error("new machines do not get the boot files of before")
+		}
+		s.absent = func(string) bool { return false }
+		if found, err := l.Resume(t.Context(), s.names); !found || err != nil {
+			t.Fatalf("resume: %v %v", found, err)
+		}
+		for _, name := range s.nodes() {
+			if s.versions[name] != "1.37.1" {
+				t.Errorf("node %s has %s", name, s.versions[name])
+			}
+		}
+	})
+}
+
+// patches notes the last change of a part of a resource.
+type patches struct {
+	next transport
+	last map[string]any
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *patches) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		p.last = nil
+		if err := json.Unmarshal(text, &p.last); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+	}
+	return p.next.RoundTrip(r)
+}
+
+// model is what a scale set gives new machines, with its number of machines and its version.
+func (l *lab) model(set azure.ID) string {
+	l.t.Helper()
+	doc, err := l.client.Get(l.t.Context(), set)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var one struct {
+		SKU        struct{ Capacity int }
+		Tags       map[string]string
+		Properties struct{ VirtualMachineProfile map[string]any }
+	}
+	if err := json.Unmarshal(doc, &one); err != nil {
+		l.t.Fatal(err)
+	}
+	return fmt.Sprint(one.SKU.Capacity, one.Tags[naming.VersionTag], one.Properties.VirtualMachineProfile)
 }
 
 // TestOpenChange checks that a second change waits for the first.

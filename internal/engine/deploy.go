@@ -33,6 +33,9 @@ type Result struct {
 // ErrFixed is in the chain of an error about changes that a deployment cannot make.
 var ErrFixed = errors.New("the definition changes what a deployment cannot change")
 
+// ErrRunning is in the chain of an error about a deployment that runs.
+var ErrRunning = errors.New("a deployment runs")
+
 // work is what a deployment is going to write.
 type work struct {
 	plan     cluster.Plan
@@ -49,7 +52,7 @@ func (e *Engine) prepare(ctx context.Context, p cluster.Plan, replaced bool) (wo
 	if err != nil {
 		return work{}, err
 	}
-	if p, err = cluster.WithMembers(p.Definition, state.generations()); err != nil {
+	if p, err = cluster.WithMembers(p.Definition, state.Generations()); err != nil {
 		return work{}, err
 	}
 	w := work{plan: p, state: state}
@@ -81,8 +84,9 @@ func (s State) allowed(d definition.Definition) error {
 	if err := fixed(*s.Definition, d); err != nil {
 		return err
 	}
-	for _, difference := range definition.Compare(*s.Definition, d) {
-		if upgradable(difference) {
+	all := definition.Compare(*s.Definition, d)
+	for _, difference := range all {
+		if upgradable(difference, all) {
 			return fmt.Errorf("%w, and kaz cluster upgrade can, which drains and replaces machines:\n%s", ErrFixed, difference)
 		}
 	}
@@ -129,8 +133,8 @@ func (e *Engine) deploy(ctx context.Context, p cluster.Plan, save func([]byte) e
 		return Result{}, err
 	}
 	if m := w.state.Main; m.running() {
-		return Result{}, fmt.Errorf("a deployment of %s runs since %s: wait for it, or end it with kaz cluster abort", p.Names.Cluster,
-			m.Properties.Timestamp)
+		return Result{}, fmt.Errorf("%w: that of %s, since %s: wait for it, or end it with kaz cluster abort", ErrRunning,
+			p.Names.Cluster, m.Properties.Timestamp)
 	}
 	if open, err := e.Open(ctx, p.Names); err != nil || open != nil && !replaced {
 		return Result{}, cmp.Or(err, ErrOpen)
@@ -299,10 +303,11 @@ func (e *Engine) operations(ctx context.Context, id azure.ID) ([]operation, erro
 // Failure is a resource that could not be deployed.
 type Failure struct {
 	// Path are the units and the resource: "cp-1 > prod-cp-1".
-	Path          string
-	ID            azure.ID
-	Code, Message string
-	Remedy        string
+	Path    string   `json:"path"`
+	ID      azure.ID `json:"resourceId"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Remedy  string   `json:"remedy,omitempty"`
 }
 
 // DeployError is a failed deployment.
@@ -352,7 +357,7 @@ func (e *Engine) failures(ctx context.Context, id azure.ID, path string, depth i
 		target := o.Properties.TargetResource.ID
 		at := strings.TrimPrefix(path+" > "+target.Name(), " > ")
 		before := len(d.Failures)
-		if strings.EqualFold(o.Properties.TargetResource.Type, deploymentType) {
+		if strings.EqualFold(o.Properties.TargetResource.Type, DeploymentType) {
 			e.failures(ctx, target, at, depth+1, d)
 		}
 		if len(d.Failures) > before {

@@ -10,7 +10,6 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/emit"
-	"kaz/internal/plan/cluster/graph"
 	"kaz/internal/plan/cluster/naming"
 )
 
@@ -63,30 +62,11 @@ func (r *Removal) planned(p cluster.Plan, s State) map[string]bool {
 				r.Resources = append(r.Resources, id)
 				listed[id.Key()] = true
 			case res.Type == "Microsoft.Authorization/roleAssignments":
-				r.Resources = append(r.Resources, assignment(id, res.Scope, p))
+				r.Resources = append(r.Resources, p.AssignmentScope(res.Resource, u.Unit).Resource(res.Type, id.Name()))
 			}
 		}
 	}
 	return listed
-}
-
-// assignment is the id of a role assignment, which is below its scope.
-func assignment(id azure.ID, scope graph.Ref, p cluster.Plan) azure.ID {
-	if scope.IsZero() {
-		return id
-	}
-	at, exists := scope.Exists()
-	if !exists {
-		unit, _ := scope.Target()
-		r := p.Graph.Resource(scope)
-		at = emit.ID(p.Names, r, p.Graph.Unit(unit).Unit)
-		names := scope.Names(r.Name)[strings.Count(r.Name, "/")+1:]
-		kinds := strings.Split(strings.TrimPrefix(scope.TypeOf(r.Type), r.Type), "/")[1:]
-		for i, name := range names {
-			at = at.Child(kinds[i], name)
-		}
-	}
-	return at.Resource("Microsoft.Authorization/roleAssignments", id.Name())
 }
 
 // Destroy removes what Removal found. Role assignments go first, because their scopes go with them. A resource that another

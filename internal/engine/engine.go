@@ -81,13 +81,14 @@ func (e *Engine) now() time.Time {
 
 // The types that the engine reads.
 const (
-	deploymentType = "Microsoft.Resources/deployments"
-	operationType  = deploymentType + "/operations"
+	// DeploymentType is the type of deployments.
+	DeploymentType = "Microsoft.Resources/deployments"
+	operationType  = DeploymentType + "/operations"
 	resourceType   = "Microsoft.Resources/resources"
 )
 
 // deploymentID is the id of a deployment of a resource group.
-func deploymentID(group azure.ID, name string) azure.ID { return group.Resource(deploymentType, name) }
+func deploymentID(group azure.ID, name string) azure.ID { return group.Resource(DeploymentType, name) }
 
 // deployment is what the engine reads of a deployment.
 type deployment struct {
@@ -165,7 +166,7 @@ func (e *Engine) Read(ctx context.Context, n naming.Names, others ...azure.ID) (
 }
 
 func (e *Engine) readGroup(ctx context.Context, s *State, n naming.Names, group azure.ID) error {
-	deployments, err := e.Azure.List(ctx, azure.Query{Scope: group, Type: deploymentType})
+	deployments, err := e.Azure.List(ctx, azure.Query{Scope: group, Type: DeploymentType})
 	if err != nil {
 		return err
 	}
@@ -215,6 +216,12 @@ func (s *State) readDefinition() error {
 	return nil
 }
 
+// Has reports whether a resource of the cluster's groups is there.
+func (s State) Has(id azure.ID) bool {
+	_, there := s.resources[id.Key()]
+	return there
+}
+
 // done reports whether a unit is deployed with its current template and its resources are there.
 func (s State) done(p cluster.Plan, unit, hash string) bool {
 	d, has := s.units[unit]
@@ -226,7 +233,7 @@ func (s State) done(p cluster.Plan, unit, hash string) bool {
 		if strings.Count(r.Type, "/") > 1 || !r.Scope.IsZero() || strings.HasPrefix(r.Type, "Microsoft.Authorization/") {
 			continue // not in the list of resources
 		}
-		if _, there := s.resources[emit.ID(p.Names, r.Resource, u.Unit).Key()]; !there {
+		if !s.Has(emit.ID(p.Names, r.Resource, u.Unit)) {
 			return false
 		}
 	}

@@ -139,12 +139,6 @@ func TestDeploy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, emulator.Options{Latency: 1})
 		p := example(t, nil, "ha.yaml", "team-a.yaml", "team-b.yaml")
-		if found, err := l.Preflight(t.Context(), p); err != nil || len(found) > 0 {
-			t.Fatalf("%v\n%v", err, found)
-		}
-		if writes, _ := l.requests(); len(writes) > 0 {
-			t.Errorf("the preflight wrote %v", writes)
-		}
 		first := l.deploy(p)
 		writes, _ := l.requests()
 		if want := []string{"PUT prod", "PUT kaz-prod"}; !slices.Equal(writes, want) {
@@ -438,7 +432,7 @@ func TestCanceled(t *testing.T) {
 		}()
 		<-time.After(12 * time.Second)
 		other := &Engine{Azure: l.client}
-		if _, err := other.Deploy(t.Context(), p, l.save); err == nil || !strings.Contains(err.Error(), "a deployment of dev runs since") {
+		if _, err := other.Deploy(t.Context(), p, l.save); err == nil || !strings.Contains(err.Error(), "a deployment runs: that of dev, since") {
 			t.Errorf("two deployments at once: %v", err)
 		}
 		if err := other.Abort(t.Context(), p.Names); err != nil {
@@ -451,4 +445,15 @@ func TestCanceled(t *testing.T) {
 			t.Error("nothing was left to do")
 		}
 	})
+}
+
+func TestRemedies(t *testing.T) {
+	for code, want := range map[string]string{
+		"ZonalAllocationFailed": "other zones", "SkuNotAvailable": "another vmSize", "QuotaExceeded": "a higher quota",
+		"LinkedAuthorizationFailed": "ask an owner", "RequestDisallowedByPolicy": "TemplatePatch", "VMExtensionProvisioningError": "boot log",
+	} {
+		if got := remedy(code); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", code, got, want)
+		}
+	}
 }

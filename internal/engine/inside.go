@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/engine/workload"
@@ -28,8 +29,16 @@ type Etcd interface {
 type EtcdMember struct {
 	Name                     string
 	Learner, Leader, Healthy bool
+	// ID is the id of the member in etcd.
+	ID string
 	// Problem says why it is not healthy.
 	Problem string
+	// Alarms are NOSPACE and CORRUPT. A corrupt member is not healthy.
+	Alarms []string
+	// Size, InUse and Quota are bytes of the database, 0 if the member does not tell.
+	Size, InUse, Quota int64
+	// Expires is the end of the member's certificate.
+	Expires time.Time
 }
 
 const (
@@ -38,10 +47,12 @@ const (
 	nicType      = "Microsoft.Network/networkInterfaces"
 	// rolloutTag at a scale set has the version of an upgrade and the number of nodes before it: "1.37.1=3".
 	rolloutTag = "kaz_rollout"
+	// previousTag at a scale set has the version that its model had before.
+	previousTag = "kaz_previous"
 )
 
-// generations are those of the newest members that exist, by index.
-func (s State) generations() map[int]int {
+// Generations are those of the newest members that exist, by index.
+func (s State) Generations() map[int]int {
 	all := map[int]int{}
 	for _, r := range s.resources {
 		index, generation, ok := naming.MemberSlot(r.Tags[naming.UnitTag])
@@ -177,6 +188,10 @@ func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member
 		all[name].Healthy = all[name].Healthy && answers
 	}
 	for _, one := range members {
+		if slices.Contains(one.Alarms, "NOSPACE") {
+			return fmt.Errorf("the database of etcd at %s has reached its quota, so nothing can be written: see kaz cluster doctor",
+				one.Name)
+		}
 		if one.Problem != "" {
 			e.say("  %s", one.Problem)
 		}

@@ -18,7 +18,7 @@ func (e *Engine) scale(ctx context.Context, w work, result *Result) error {
 			continue
 		}
 		id := emit.ID(w.plan.Names, u.Resources[0].Resource, u.Unit)
-		if _, existed := w.state.resources[id.Key()]; !existed {
+		if !w.state.Has(id) {
 			continue // it was made with its number
 		}
 		doc, err := e.Azure.Get(ctx, id)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -91,4 +92,24 @@ func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 		return nil, fmt.Errorf("the answer of what-if: %w", err)
 	}
 	return result.Properties.Changes, nil
+}
+
+// Validate lets Azure check the template of a plan, which also applies policies. Azure validates in a resource group that exists
+// only; without one there is no error. The error is [ErrFixed] if a deployment cannot make the change.
+func (e *Engine) Validate(ctx context.Context, p cluster.Plan) error {
+	w, err := e.prepare(ctx, p, false)
+	if errors.Is(err, ErrFixed) {
+		return err
+	}
+	if err != nil || w.empty() || w.state.Group == nil {
+		return nil // the deployment says what is wrong
+	}
+	w.seed = false // validation needs no secrets
+	body, err := w.body(nil)
+	if err != nil {
+		return err
+	}
+	id := deploymentID(p.Names.Group(), p.Names.Deployment())
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: id, Action: "validate", Body: body})
+	return err
 }

@@ -3,11 +3,15 @@ package dataplane
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +38,58 @@ func (c Container) Save(ctx context.Context, name string, backup *os.File) (stri
 		return "", err
 	}
 	return at, c.put(ctx, latestBlob, name)
+}
+
+// backupName is the name of a backup. It begins with its time, so the order of names is that of age.
+var backupName = regexp.MustCompile(`^etcd/\d{8}T\d{6}Z-\d+\.db$`)
+
+// Prune deletes backups but the newest ones, and returns those that it deleted. Other blobs stay, and all backups while one is marked.
+// With keep 0 all backups stay.
+func (c Container) Prune(ctx context.Context, keep int) ([]string, error) {
+	if keep <= 0 {
+		return nil, nil
+	}
+	if marked, err := c.Marked(ctx); err != nil || marked != "" {
+		return nil, err
+	}
+	names, err := c.list(ctx, "etcd/")
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !backupName.MatchString(name) })
+	slices.Sort(names)
+	old := names[:max(0, len(names)-keep)]
+	for i, name := range old {
+		if err := c.remove(ctx, name); err != nil {
+			return old[:i], err
+		}
+	}
+	return old, nil
+}
+
+// list is the names of the blobs that begin with a prefix.
+func (c Container) list(ctx context.Context, prefix string) ([]string, error) {
+	var all []string
+	for marker, more := "", true; more; {
+		query := url.Values{"restype": {"container"}, "comp": {"list"}, "prefix": {prefix}}
+		if marker != "" {
+			query.Set("marker", marker)
+		}
+		text, err := c.send(ctx, http.MethodGet, c.URL+"?"+query.Encode(), "")
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Names []string `xml:"Blobs>Blob>Name"`
+			Next  string   `xml:"NextMarker"`
+		}
+		if err := xml.Unmarshal(text, &page); err != nil {
+			return nil, fmt.Errorf("blobs of %s: %w", c.URL, err)
+		}
+		all = append(all, page.Names...)
+		marker, more = page.Next, page.Next != ""
+	}
+	return all, nil
 }
 
 // Latest is the name of the newest backup, "" for none.
@@ -69,7 +125,10 @@ var errAbsent = errors.New("there is no such blob")
 
 // ask sends a request about a blob. A text is what the blob is to have.
 func (c Container) ask(ctx context.Context, method, name, text string) ([]byte, error) {
-	address := c.URL + "/" + name
+	return c.send(ctx, method, c.URL+"/"+name, text)
+}
+
+func (c Container) send(ctx context.Context, method, address, text string) ([]byte, error) {
 	var body io.Reader = http.NoBody
 	if method == http.MethodPut {
 		body = bytes.NewReader([]byte(text))

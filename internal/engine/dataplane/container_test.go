@@ -2,7 +2,9 @@ package dataplane
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +23,10 @@ type account struct {
 }
 
 func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("comp") == "list" {
+		a.list(w, r.URL.Query().Get("prefix"), r.URL.Query().Get("marker"))
+		return
+	}
 	name := strings.TrimPrefix(r.URL.Path, "/kaz-dev/")
 	a.asked = append(a.asked, r.Method+" "+name)
 	_, has := a.blobs[name]
@@ -41,6 +47,22 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		_, _ = io.WriteString(w, a.blobs[name])
 	}
+}
+
+// list lists blobs, two a page.
+func (a *account) list(w io.Writer, prefix, marker string) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(a.blobs)) {
+		if strings.HasPrefix(name, prefix) && name >= marker {
+			names = append(names, name)
+		}
+	}
+	next := ""
+	if len(names) > 2 {
+		names, next = names[:2], names[2]
+	}
+	_, _ = fmt.Fprintf(w, "<EnumerationResults><Blobs><Blob><Name>%s</Name></Blob></Blobs><NextMarker>%s</NextMarker></EnumerationResults>",
+		strings.Join(names, "</Name></Blob><Blob><Name>"), next)
 }
 
 func opened(t *testing.T, a *account) Container {
@@ -104,5 +126,29 @@ func TestContainer(t *testing.T) {
 	}
 	if name, err := c.Marked(ctx); err != nil || name != "" || a.blobs["etcd/1.db"] != "etcd" {
 		t.Errorf("after the release %q is marked: %v %v", name, err, a.blobs)
+	}
+}
+
+// TestPrune checks that the newest backups stay, that other blobs stay, and that nothing is deleted while a backup is marked.
+func TestPrune(t *testing.T) {
+	a := &account{blobs: map[string]string{"etcd/latest": "etcd/20260102T050405Z-20.db", "etcd/mine.db": "x", "initialized": "vm-a"}}
+	for _, name := range []string{"20260102T030405Z-5", "20260102T040405Z-100", "20260102T050405Z-20", "20260101T050405Z-900"} {
+		a.blobs["etcd/"+name+".db"] = "x"
+	}
+	c := opened(t, a)
+	a.blobs["restore"] = "etcd/20260102T030405Z-5.db"
+	for _, keep := range []int{1, 0} { // during a restore, and if all are kept
+		if deleted, err := c.Prune(t.Context(), keep); err != nil || len(deleted) > 0 || len(a.blobs) < 7 {
+			t.Errorf("keep %d: %v %v", keep, deleted, err)
+		}
+		delete(a.blobs, "restore")
+	}
+	deleted, err := c.Prune(t.Context(), 2)
+	if want := []string{"etcd/20260101T050405Z-900.db", "etcd/20260102T030405Z-5.db"}; err != nil || !slices.Equal(deleted, want) {
+		t.Errorf("%v %v", deleted, err)
+	}
+	want := []string{"etcd/20260102T040405Z-100.db", "etcd/20260102T050405Z-20.db", "etcd/latest", "etcd/mine.db", "initialized"}
+	if got := slices.Sorted(maps.Keys(a.blobs)); !slices.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -31,8 +32,11 @@ type Client struct {
 	TLS func(ctx context.Context) (*tls.Config, error)
 	// Put stores a backup and returns where it is.
 	Put func(ctx context.Context, name string, backup *os.File) (string, error)
-	// Timeout bounds a request to a member, by default 10 s. It does not bound a backup.
+	// Timeout bounds a request to a member, by default 10 s. It does not bound a backup and a defragmentation.
 	Timeout time.Duration
+
+	mu      sync.Mutex
+	expires map[string]time.Time // of the certificates of members
 }
 
 var _ engine.Etcd = (*Client)(nil)
@@ -56,6 +60,7 @@ func (c *Client) open(ctx context.Context, member string) (*clientv3.Client, fun
 			closed()
 			return nil, nil, err
 		}
+		config.TLS = c.noting(config.TLS, member)
 		config.Endpoints = []string{"https://" + address}
 	}
 	client, err := clientv3.New(config)
@@ -99,44 +104,18 @@ func (c *Client) any(ctx context.Context, without string, f func(context.Context
 	return failed
 }
 
-// Members implements [engine.Etcd]. A member is healthy if it answers, knows a leader and reports no error.
-func (c *Client) Members(ctx context.Context) ([]engine.EtcdMember, error) {
-	var list *clientv3.MemberListResponse
-	err := c.any(ctx, "", func(ctx context.Context, client *clientv3.Client) (err error) {
-		list, err = client.MemberList(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all []engine.EtcdMember
-	for _, m := range list.Members {
-		one := engine.EtcdMember{Name: m.Name, Learner: m.IsLearner}
-		if err := c.with(ctx, m.Name, func(ctx context.Context, client *clientv3.Client) error {
-			status, err := client.Status(ctx, client.Endpoints()[0])
-			if err != nil {
-				return err
-			}
-			one.Leader, one.Healthy = status.Leader == m.ID, status.Leader != 0 && len(status.Errors) == 0
-			if !one.Healthy {
-				return fmt.Errorf("its leader is %d, its errors are %q", status.Leader, status.Errors)
-			}
-			return nil
-		}); err != nil {
-			one.Problem = err.Error()
-		}
-		all = append(all, one)
-	}
-	return all, nil
-}
-
-// Remove implements [engine.Etcd]. The leader passes its office on before it goes, so that writes go on.
+// Remove implements [engine.Etcd]. The leader passes its office on before it goes, so that writes go on. If no member has the name, a
+// learner that never started goes, which has none: it is left of a join that stopped, and etcd takes no other learner beside it.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	members, err := c.Members(ctx)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(members, func(m engine.EtcdMember) bool { return m.Name == name })
+	if i < 0 {
+		name = ""
+		i = slices.IndexFunc(members, func(m engine.EtcdMember) bool { return m.Name == "" && m.Learner })
+	}
 	if i < 0 {
 		return nil
 	}

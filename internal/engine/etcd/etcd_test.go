@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type ring struct {
 	clients map[string]string
 	peers   map[string]string
 	running map[string]*exec.Cmd
+	quota   int // of bytes, 0 for that of etcd
 }
 
 func address(t *testing.T) string {
@@ -39,6 +41,12 @@ func address(t *testing.T) string {
 // start starts members of one new etcd.
 func start(t *testing.T, names ...string) (*ring, *Client) {
 	t.Helper()
+	return startWith(t, 0, names...)
+}
+
+// startWith starts members with a quota.
+func startWith(t *testing.T, quota int, names ...string) (*ring, *Client) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
@@ -51,14 +59,14 @@ func start(t *testing.T, names ...string) (*ring, *Client) {
 		t.Fatal(err)
 	}
 	r := &ring{t: t, program: programs[controlplane.Etcd], clients: map[string]string{}, peers: map[string]string{},
-		running: map[string]*exec.Cmd{}}
+		running: map[string]*exec.Cmd{}, quota: quota}
 	var initial []string
 	for _, name := range names {
 		r.clients[name], r.peers[name] = address(t), address(t)
 		initial = append(initial, name+"=http://"+r.peers[name])
 	}
 	for _, name := range names {
-		r.run(name, strings.Join(initial, ","))
+		r.run(name, strings.Join(initial, ","), "new")
 	}
 	t.Cleanup(func() {
 		for name := range r.running {
@@ -74,12 +82,13 @@ func start(t *testing.T, names ...string) (*ring, *Client) {
 	}
 }
 
-func (r *ring) run(name, initial string) {
+func (r *ring) run(name, initial, state string) {
 	r.t.Helper()
 	command := exec.Command(r.program, "--name", name, "--data-dir", filepath.Join(r.t.TempDir(), name),
 		"--listen-client-urls", "http://"+r.clients[name], "--advertise-client-urls", "http://"+r.clients[name],
 		"--listen-peer-urls", "http://"+r.peers[name], "--initial-advertise-peer-urls", "http://"+r.peers[name],
-		"--initial-cluster", initial, "--log-level", "error", "--logger", "zap")
+		"--initial-cluster", initial, "--initial-cluster-state", state, "--log-level", "error", "--logger", "zap",
+		"--quota-backend-bytes", strconv.Itoa(r.quota))
 	if err := command.Start(); err != nil {
 		r.t.Fatal(err)
 	}

@@ -185,13 +185,22 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(version, "v"), nil
 }
 
-// SetVersion sets the version that new members take. kubeadm of that version reads it when it joins.
-func (c *Cluster) SetVersion(ctx context.Context, version string) error {
+// SetVersion sets the version that new members take, and the flags of their programs: the extraArgs of apiServer, controllerManager
+// and scheduler. kubeadm of that version reads them when it joins.
+func (c *Cluster) SetVersion(ctx context.Context, version string, flags map[string][]map[string]any) error {
 	m, config, err := c.configuration(ctx)
 	if err != nil {
 		return err
 	}
 	config["kubernetesVersion"] = "v" + version
+	for program, list := range flags {
+		part, _ := config[program].(map[string]any)
+		if part == nil {
+			part = map[string]any{}
+			config[program] = part
+		}
+		part["extraArgs"] = list
+	}
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return err
@@ -209,19 +218,42 @@ func (c *Cluster) SetProxy(ctx context.Context, version string) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if err == nil && setTag(set.Spec.Template.Spec.Containers, "kube-proxy", "v"+version, nil) {
+		_, err = c.Client.AppsV1().DaemonSets(metav1.NamespaceSystem).Update(ctx, set, metav1.UpdateOptions{})
+	}
 	if err != nil {
 		return fmt.Errorf("kube-proxy: %w", err)
 	}
-	for i := range set.Spec.Template.Spec.Containers {
-		one := &set.Spec.Template.Spec.Containers[i]
-		if name, _, found := strings.Cut(one.Image, ":v"); one.Name == "kube-proxy" && found {
-			one.Image = name + ":v" + version
-		}
+	return nil
+}
+
+// SetDNS gives CoreDNS the image with a tag, unless it has one for which keep is true. A cluster without CoreDNS of kubeadm stays as it
+// is.
+func (c *Cluster) SetDNS(ctx context.Context, tag string, keep func(tag string) bool) error {
+	deployment, err := c.Client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	if _, err := c.Client.AppsV1().DaemonSets(metav1.NamespaceSystem).Update(ctx, set, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("kube-proxy: %w", err)
+	if err == nil && setTag(deployment.Spec.Template.Spec.Containers, "coredns", tag, keep) {
+		_, err = c.Client.AppsV1().Deployments(metav1.NamespaceSystem).Update(ctx, deployment, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("CoreDNS: %w", err)
 	}
 	return nil
+}
+
+// setTag gives the image of a container another tag. It is false if nothing changes. An image without a tag such as v1.2.3 stays.
+func setTag(containers []corev1.Container, name, tag string, keep func(tag string) bool) bool {
+	changed := false
+	for i := range containers {
+		image, had, found := strings.Cut(containers[i].Image, ":v")
+		if containers[i].Name != name || !found || "v"+had == tag || strings.Contains(had, "@") || keep != nil && keep("v"+had) {
+			continue
+		}
+		containers[i].Image, changed = image+":"+tag, true
+	}
+	return changed
 }
 
 // attachments are the volumes that are attached to a node.

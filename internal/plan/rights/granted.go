@@ -5,23 +5,39 @@ import (
 	"strings"
 )
 
-// Permission is one entry of the permissions at a scope: Actions without NotActions. In both, *
-// stands for any text.
+// Permission is one entry of the permissions at a scope: Actions without NotActions, and the same for
+// data. In all of them, * stands for any text.
 type Permission struct {
-	Actions    []string `json:"actions"`
-	NotActions []string `json:"notActions"`
+	Actions        []string `json:"actions"`
+	NotActions     []string `json:"notActions"`
+	DataActions    []string `json:"dataActions"`
+	NotDataActions []string `json:"notDataActions"`
 }
 
 // Allows reports whether the permission allows an action.
 func (p Permission) Allows(action string) bool {
+	return allows(p.Actions, p.NotActions, action)
+}
+
+// AllowsData reports whether the permission allows an action on data.
+func (p Permission) AllowsData(action string) bool {
+	return allows(p.DataActions, p.NotDataActions, action)
+}
+
+func allows(actions, not []string, action string) bool {
 	matches := func(pattern string) bool { return match(strings.ToLower(pattern), strings.ToLower(action)) }
-	return slices.ContainsFunc(p.Actions, matches) && !slices.ContainsFunc(p.NotActions, matches)
+	return slices.ContainsFunc(actions, matches) && !slices.ContainsFunc(not, matches)
 }
 
 // Allowed reports whether any permission allows an action. NotActions of one permission do not limit
 // another.
 func Allowed(granted []Permission, action string) bool {
 	return slices.ContainsFunc(granted, func(p Permission) bool { return p.Allows(action) })
+}
+
+// AllowedData is [Allowed] for an action on data.
+func AllowedData(granted []Permission, action string) bool {
+	return slices.ContainsFunc(granted, func(p Permission) bool { return p.AllowsData(action) })
 }
 
 // Missing returns the needs that the permissions do not cover. Needs and permissions have the same

@@ -1,7 +1,7 @@
-// Package blob is the data plane of blob storage in the local Azure. Clients with a token of Entra ID write, read and delete
-// whole block blobs, on conditions. Layer L2.
+// Package blob is the data plane of blob storage in the local Azure. Clients with a token of Entra ID write, read, list and
+// delete whole block blobs, on conditions. Layer L2.
 //
-// It keeps blobs in memory. Leases, lists, ranges, blocks, versions, shared keys and signatures are absent.
+// It keeps blobs in memory. Leases, ranges, blocks, versions, shared keys and signatures are absent.
 package blob
 
 import (
@@ -70,10 +70,16 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	container, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	query := r.URL.Query()
+	if r.Method == http.MethodGet && name == "" && query.Get("restype") == "container" && query.Get("comp") == "list" {
+		s.list(w, r, caller, container)
+		return
+	}
 	actions := map[string]string{http.MethodGet: "read", http.MethodHead: "read", http.MethodPut: "write", http.MethodDelete: "delete"}
 	action := actions[r.Method]
-	if !ok || name == "" || action == "" || r.URL.Query().Get("comp") != "" {
-		fail(w, http.StatusNotImplemented, "NotImplemented", "The local Azure serves GET, HEAD, PUT and DELETE of whole blobs.")
+	if !ok || name == "" || action == "" || query.Get("comp") != "" {
+		fail(w, http.StatusNotImplemented, "NotImplemented",
+			"The local Azure serves GET, HEAD, PUT and DELETE of whole blobs, and lists of a container.")
 		return
 	}
 	key, refusal := s.allowed(caller, account(r.Host), container, action)

@@ -1,6 +1,7 @@
 package blob_test
 
 import (
+	"encoding/xml"
 	"errors"
 	"io"
 	"net/http"
@@ -49,6 +50,27 @@ func TestConditions(t *testing.T) {
 		s.ServeHTTP(w, r)
 		return w.Result()
 	}
+	for _, name := range []string{"etcd/3", "etcd/1", "etcd/2", "other"} {
+		ask("PUT", "/c/"+name, "good", "x").Body.Close()
+	}
+	for query, want := range map[string]string{
+		"": "etcd/1 etcd/2 etcd/3 other", "&prefix=etcd/": "etcd/1 etcd/2 etcd/3", "&prefix=none": "",
+		"&prefix=etcd/&maxresults=2": "etcd/1 etcd/2 next etcd/3", "&prefix=etcd/&maxresults=2&marker=etcd/3": "etcd/3",
+	} {
+		got := ask("GET", "/c?restype=container&comp=list"+query, "good", "")
+		var page struct {
+			Names []string `xml:"Blobs>Blob>Name"`
+			Next  string   `xml:"NextMarker"`
+		}
+		err := xml.NewDecoder(got.Body).Decode(&page)
+		got.Body.Close()
+		if page.Next != "" {
+			page.Names = append(page.Names, "next", page.Next)
+		}
+		if names := strings.Join(page.Names, " "); err != nil || names != want {
+			t.Errorf("list%s: %v, %s, want %s", query, err, names, want)
+		}
+	}
 	etag := ""
 	for _, c := range []struct {
 		name    string
@@ -64,6 +86,7 @@ func TestConditions(t *testing.T) {
 		{"the content", func() *http.Response { return ask("GET", "/c/b", "good", "") }, 200, "one"},
 		{"an old version", func() *http.Response { return ask("PUT", "/c/b", "good", "x", "If-Match", `"0x0"`) }, 412, ""},
 		{"the version", func() *http.Response { return ask("PUT", "/c/b", "good", "x", "If-Match", etag) }, 201, ""},
+		{"a list", func() *http.Response { return ask("GET", "/c?restype=container&comp=list&prefix=b", "good", "") }, 200, ""},
 		{"its end", func() *http.Response { return ask("DELETE", "/c/b", "good", "") }, 202, ""},
 		{"after its end", func() *http.Response { return ask("GET", "/c/b", "good", "") }, 404, ""},
 	} {

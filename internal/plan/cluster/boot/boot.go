@@ -24,6 +24,9 @@ import (
 //go:embed bootstrap.sh
 var script string
 
+//go:embed prune.py
+var prune string
+
 // Files are the cloud-init files of a cluster.
 type Files struct {
 	ControlPlane []byte
@@ -103,7 +106,8 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 	run := [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}
 	if pool == nil {
 		configs["kubeadm-init.yaml"] = b.init
-		for _, t := range timers() {
+		files = append(files, file{"/usr/local/lib/kaz/prune.py", "0644", prune})
+		for _, t := range timers(b.spec.ControlPlane.EtcdBackups) {
 			files = append(files, t.files()...)
 			run = append(run, []string{"systemctl", "enable", "--now", "kaz-" + t.name + ".timer"})
 		}
@@ -259,13 +263,18 @@ ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstra
 `
 
 // timer lets members of the control plane do something again and again, after their boot.
-type timer struct{ name, about, every, spread string }
+type timer struct {
+	name, about, every, spread string
+	after                      string // a line of the service that runs something after it
+}
 
 // timers are those of the control plane. Members do not renew their certificates at once: each starts etcd anew.
-func timers() []timer {
+func timers(backups int) []timer {
+	// A backup counts although old ones could not be deleted.
+	after := fmt.Sprintf("ExecStartPost=-/usr/bin/python3 /usr/local/lib/kaz/prune.py %d\n", backups)
 	return []timer{
-		{"backup", "Save etcd in the storage account", "hourly", "10min"},
-		{"renew", "Renew the certificates of the control plane", "daily", "20h"},
+		{"backup", "Save etcd in the storage account", "hourly", "10min", after},
+		{"renew", "Renew the certificates of the control plane", "daily", "20h", ""},
 	}
 }
 
@@ -274,7 +283,7 @@ func (t timer) files() []file {
 	return []file{
 		{"/etc/systemd/system/kaz-" + t.name + ".service", "0644", "[Unit]\nDescription=" + t.about +
 			"\nConditionPathExists=/run/kaz/bootstrap-success\n[Service]\nType=oneshot\n" +
-			"ExecStart=/usr/local/lib/kaz/bootstrap.sh " + t.name + "\n"},
+			"ExecStart=/usr/local/lib/kaz/bootstrap.sh " + t.name + "\n" + t.after},
 		{"/etc/systemd/system/kaz-" + t.name + ".timer", "0644", "[Unit]\nDescription=" + t.about + "\n[Timer]\nOnCalendar=" + t.every +
 			"\nRandomizedDelaySec=" + t.spread + "\nPersistent=true\n[Install]\nWantedBy=timers.target\n"},
 	}

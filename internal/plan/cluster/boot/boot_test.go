@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,6 +181,11 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 func (c *cloud) blob(w http.ResponseWriter, r *http.Request, name string) {
 	text, has := c.blobs[name]
 	switch {
+	case r.URL.Query().Get("comp") == "list":
+		c.list(w, r.URL.Query().Get("marker"))
+	case r.Method == http.MethodDelete:
+		delete(c.blobs, name)
+		w.WriteHeader(http.StatusAccepted)
 	case r.Method == http.MethodPut && has && r.Header.Get("If-None-Match") == "*":
 		w.WriteHeader(http.StatusConflict)
 	case r.Method == http.MethodPut:
@@ -190,6 +197,22 @@ func (c *cloud) blob(w http.ResponseWriter, r *http.Request, name string) {
 	default:
 		_, _ = io.WriteString(w, text)
 	}
+}
+
+// list serves the names of blobs below etcd/, two a page.
+func (c *cloud) list(w io.Writer, marker string) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(c.blobs)) {
+		if strings.HasPrefix(name, "etcd/") && name >= marker {
+			names = append(names, name)
+		}
+	}
+	next := ""
+	if len(names) > 2 {
+		names, next = names[:2], names[2]
+	}
+	_, _ = fmt.Fprintf(w, "<EnumerationResults><Blobs><Blob><Name>%s</Name></Blob></Blobs><NextMarker>%s</NextMarker></EnumerationResults>",
+		strings.Join(names, "</Name></Blob><Blob><Name>"), next)
 }
 
 // host is a machine with programs that are replaced by ones that note their calls.
@@ -454,6 +477,43 @@ esac
 	h.write("sent.db", saved()+"x", 0o600)
 	if _, out, err := h.run("backup"); err == nil || !strings.Contains(out, "the backup is damaged") || c.blobs["etcd/latest"] != name {
 		t.Errorf("a damaged backup: %v %s", err, out)
+	}
+}
+
+// TestPrune checks that the newest backups stay, and other blobs, and that nothing is deleted while a restore goes on.
+func TestPrune(t *testing.T) {
+	c := newCloud(t)
+	h := newHost(t, c, "vm-a", "control-plane")
+	prune := func(keep string) string {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), "sh", "-c", `KAZ_ROOT="$1" KAZ_IMDS="$2" exec python3 "$1/usr/local/lib/kaz/prune.py" "$3"`,
+			"sh", h.root, c.URL, keep)
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Logf("%v", err)
+		}
+		return string(out)
+	}
+	fill := func() {
+		clear(c.blobs)
+		for _, name := range []string{"20260102T030405Z-5", "20260102T040405Z-100", "20260102T050405Z-20", "20260101T050405Z-900"} {
+			c.blobs["etcd/"+name+".db"] = "x"
+		}
+		c.blobs["etcd/latest"], c.blobs["etcd/mine.db"] = "etcd/20260102T050405Z-20.db", "x"
+	}
+	fill()
+	if out := prune("0"); out != "" || len(c.blobs) != 6 {
+		t.Errorf("keep all: %s %v", out, c.blobs)
+	}
+	out := prune("2")
+	want := []string{"etcd/20260102T040405Z-100.db", "etcd/20260102T050405Z-20.db", "etcd/latest", "etcd/mine.db"}
+	if got := slices.Sorted(maps.Keys(c.blobs)); !slices.Equal(got, want) {
+		t.Errorf("%s\n%v", out, got)
+	}
+	fill()
+	c.blobs["restore"] = "etcd/20260102T030405Z-5.db"
+	if out := prune("1"); !strings.Contains(out, "a restore has begun") || len(c.blobs) != 7 {
+		t.Errorf("during a restore: %s %v", out, c.blobs)
 	}
 }
 

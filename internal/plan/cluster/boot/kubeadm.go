@@ -39,6 +39,17 @@ func arguments(own map[string]string, given map[string]string) []object {
 	return list
 }
 
+// Flags are the flags of the control plane's programs, by their part of kubeadm's ClusterConfiguration, as its API writes them.
+func Flags(k definition.Kubernetes) map[string][]map[string]any {
+	return map[string][]map[string]any{
+		"apiServer": arguments(map[string]string{"profiling": "false"}, k.APIServer.ExtraArgs),
+		"controllerManager": arguments(map[string]string{
+			"cloud-provider": "external", "allocate-node-cidrs": fmt.Sprint(k.PodNetwork == "CloudRoutes"), "profiling": "false",
+		}, k.ControllerManager.ExtraArgs),
+		"scheduler": arguments(map[string]string{"profiling": "false"}, k.Scheduler.ExtraArgs),
+	}
+}
+
 // registration is how a node registers. The boot script fills in its name.
 func (b builder) registration(pool *definition.NodePool) object {
 	labels := map[string]string{}
@@ -92,8 +103,7 @@ func (b builder) join(pool *definition.NodePool) ([]byte, error) {
 
 // init is the configuration with which the first member makes the cluster.
 func (b builder) init(pool *definition.NodePool) ([]byte, error) {
-	k, port := b.spec.Kubernetes, b.spec.Network.APIServer.Port
-	cloudRoutes := k.PodNetwork == "CloudRoutes"
+	k, port, flags := b.spec.Kubernetes, b.spec.Network.APIServer.Port, Flags(b.spec.Kubernetes)
 	names := append([]string{}, k.APIServer.CertSANs...)
 	for _, host := range []string{b.names.PublicHost(), b.names.InternalHost()} {
 		if host != "" {
@@ -120,13 +130,9 @@ func (b builder) init(pool *definition.NodePool) ([]byte, error) {
 	}, object{
 		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration", "clusterName": b.names.Cluster, "kubernetesVersion": "v" + k.Version,
 		"controlPlaneEndpoint": fmt.Sprintf("%s:%d", b.names.Host(), port), "encryptionAlgorithm": "ECDSA-P256",
-		"networking": object{"podSubnet": k.PodCIDR, "serviceSubnet": k.ServiceCIDR, "dnsDomain": k.DNSDomain},
-		"apiServer": object{"certSANs": slices.Compact(names), "extraArgs": arguments(map[string]string{"profiling": "false"},
-			k.APIServer.ExtraArgs)},
-		"controllerManager": object{"extraArgs": arguments(map[string]string{
-			"cloud-provider": "external", "allocate-node-cidrs": fmt.Sprint(cloudRoutes), "profiling": "false",
-		}, k.ControllerManager.ExtraArgs)},
-		"scheduler": object{"extraArgs": arguments(map[string]string{"profiling": "false"}, k.Scheduler.ExtraArgs)},
+		"networking":        object{"podSubnet": k.PodCIDR, "serviceSubnet": k.ServiceCIDR, "dnsDomain": k.DNSDomain},
+		"apiServer":         object{"certSANs": slices.Compact(names), "extraArgs": flags["apiServer"]},
+		"controllerManager": object{"extraArgs": flags["controllerManager"]}, "scheduler": object{"extraArgs": flags["scheduler"]},
 		"etcd": object{"local": object{"dataDir": "/var/lib/etcddisk/etcd", "extraArgs": arguments(map[string]string{
 			"quota-backend-bytes": "8589934592", "auto-compaction-retention": "8",
 		}, nil)}},

@@ -3,6 +3,7 @@ package change
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -372,5 +373,43 @@ func TestNodesStay(t *testing.T) {
 		if want := 5 - rank(surge == 0); least != want {
 			t.Errorf("surge %d: %d nodes at least, want %d", surge, least, want)
 		}
+	}
+}
+
+// TestUnready checks which nodes go when the upgrade of a pool stops: new ones that are not ready or have a failed machine.
+func TestUnready(t *testing.T) {
+	old := Node{Name: "old", Version: "1.36.3"}
+	waits, failed := Node{Name: "waits"}, Node{Name: "failed", Failed: true}
+	ready := Node{Name: "ready", Version: "1.37.1", Ready: true}
+	for _, test := range []struct {
+		nodes []Node
+		late  bool
+		want  []string
+		begun bool
+	}{
+		{[]Node{old, waits, failed}, true, []string{"waits", "failed"}, false},
+		{[]Node{old, waits, failed}, false, []string{"failed"}, false},
+		{[]Node{old, ready, waits}, true, []string{"waits"}, true},
+		{[]Node{waits, failed}, true, nil, false}, // a pool that grows, and is not upgraded
+	} {
+		p := Pool{Name: "a", Model: "1.37.1", Nodes: test.nodes}
+		if got := p.Unready(test.late); !slices.Equal(got, test.want) || p.Begun() != test.begun {
+			t.Errorf("%+v: %v %v, want %v %v", test.nodes, got, p.Begun(), test.want, test.begun)
+		}
+	}
+}
+
+// TestDNS checks that CoreDNS has an image for the versions that are known, and that a newer version never has an older one.
+func TestDNS(t *testing.T) {
+	last := "v0.0.0"
+	for minor := 31; minor <= 37; minor++ {
+		tag := DNS(fmt.Sprintf("1.%d.1", minor))
+		if tag == "" || Older(tag, last) {
+			t.Errorf("1.%d: %q after %s", minor, tag, last)
+		}
+		last = tag
+	}
+	if tag := DNS("1.99.0"); tag != "" {
+		t.Errorf("an unknown version has %s", tag)
 	}
 }

@@ -124,3 +124,23 @@ func (p Pool) victims(version string, count int, among []Node) []Node {
 	}
 	return all
 }
+
+// Unready are the new nodes of an upgrade that are not ready. A pool that is not upgraded has none. Without late, only nodes with a
+// failed machine count.
+func (p Pool) Unready(late bool) []string {
+	if p.Standalone || !slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Version != "" && n.Version != p.Model }) {
+		return nil
+	}
+	var all []string
+	for _, n := range p.Nodes {
+		if !n.Ready && !n.Cordoned && (n.Version == "" || n.Version == p.Model) && (late || n.Failed) {
+			all = append(all, n.Name)
+		}
+	}
+	return all
+}
+
+// Begun reports whether a node of an upgraded pool is ready with the new version.
+func (p Pool) Begun() bool {
+	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Ready && n.Version == p.Model })
+}

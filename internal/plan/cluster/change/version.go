@@ -93,3 +93,14 @@ func (c Cluster) skew() error {
 	}
 	return nil
 }
+
+// DNS is the tag of the image of CoreDNS that kubeadm of a version installs, "" for a version that is not known. Patches of a minor
+// version have the same one, except 1.31.
+func DNS(version string) string {
+	return map[int]string{
+		31: "v1.11.3", 32: "v1.11.3", 33: "v1.12.0", 34: "v1.12.1", 35: "v1.13.1", 36: "v1.14.2", 37: "v1.14.6",
+	}[minor(version)]
+}
+
+// Older reports whether a version such as 1.36.2 or v1.36.2 is older than another one.
+func Older(a, b string) bool { return compare(a, b) < 0 }

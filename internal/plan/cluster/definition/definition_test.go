@@ -117,6 +117,12 @@ func TestMistakes(t *testing.T) {
 			"ha.yaml:16: Cluster prod: spec.access.sshPublicKeys: missing: want a public key such as 'ssh-ed25519 AAAA...'"},
 		{"{name: prod}\n  kubernetes", "{name: prod}\n    tags: {kaz_cluster: x}\n  kubernetes",
 			`ha.yaml:11: Cluster prod: spec.azure.tags.kaz_cluster: "x": tags that begin with kaz_ are kaz's own: want another name`},
+		{"{version: 1.36.3}", "{version: 1.33.0, apiServer: {extraArgs: {cloud-config: /etc/azure.json}}}",
+			`ha.yaml:11: Cluster prod: spec.kubernetes.apiServer.extraArgs.cloud-config: "/etc/azure.json": Kubernetes 1.33 has removed this flag, ` +
+				"and the program would not start: want it removed"},
+		{"{version: 1.36.3}", "{version: 1.36.3, scheduler: {extraArgs: {feature-gates: \"A=true, MemoryManager=true,SidecarContainers=true\"}}}",
+			"ha.yaml:11: Cluster prod: spec.kubernetes.scheduler.extraArgs.feature-gates: \"A=true, MemoryManager=true,SidecarContainers=true\": " +
+				"Kubernetes 1.36 has removed the gate MemoryManager, and the program would not start: want it removed"},
 		{"metadata: {name: prod}", "metadata: &m {name: prod}\nextra: *m", "ha.yaml:5: *m is an alias: want the value itself, because each field must have one place where it is set"},
 	} {
 		_, err := Load(changed(t, test.old, test.with))
@@ -130,6 +136,20 @@ func TestMistakes(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%q instead of %q:\n got %v\nwant %s", test.with, test.old, err, test.want)
+		}
+	}
+}
+
+// TestRemoved checks scenario 34: a flag and a gate are refused from the version on that no longer has them, and not before.
+func TestRemoved(t *testing.T) {
+	for args, want := range map[string]bool{
+		"{version: 1.32.9, apiServer: {extraArgs: {cloud-config: x}}}":                                  true,
+		"{version: 1.34.0, apiServer: {extraArgs: {cloud-config: x}}}":                                  false,
+		"{version: 1.36.3, controllerManager: {extraArgs: {feature-gates: \"APIServerTracing=true\"}}}": true,
+		"{version: 1.37.0, controllerManager: {extraArgs: {feature-gates: \"APIServerTracing=true\"}}}": false,
+	} {
+		if _, err := Load(changed(t, "{version: 1.36.3}", args)); (err == nil) != want {
+			t.Errorf("%s: %v", args, err)
 		}
 	}
 }

@@ -141,6 +141,8 @@ type ControlPlane struct {
 	Image    Image  `json:"image"`
 	OSDisk   Disk   `json:"osDisk"`
 	EtcdDisk Disk   `json:"etcdDisk"`
+	// EtcdBackups is how many backups are kept, 0 for all.
+	EtcdBackups int `json:"etcdBackups"`
 }
 
 // Image is an image by its id, or of the marketplace.

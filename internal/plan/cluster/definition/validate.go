@@ -18,6 +18,7 @@ type validator struct {
 func validate(d Definition, docs []*document) Problems {
 	v := &validator{d: d, docs: docs}
 	v.cluster()
+	v.removed()
 	v.network()
 	for _, pool := range d.Pools {
 		v.pool(pool)

@@ -148,6 +148,7 @@ func Versions() map[string]string {
 		"Microsoft.Storage/storageAccounts":                         "2024-01-01",
 		"Microsoft.Storage/storageAccounts/blobServices":            "2024-01-01",
 		"Microsoft.Storage/storageAccounts/blobServices/containers": "2024-01-01",
+		"Microsoft.Storage/storageAccounts/managementPolicies":      "2024-01-01",
 	}
 }
 

@@ -49,8 +49,8 @@ func (b *builder) access(ids identities, v vault, s storage, n network) access {
 	a.grant(cp, ids.controlPlane, identityOperator, "identity-control-plane", ids.controlPlane.Ref)
 	a.grant(cp, ids.controlPlane, identityOperator, "identity-nodes", ids.nodes.Ref)
 	a.grant(cp, ids.controlPlane, secretsUser, "secrets", v.Ref)
-	a.grant(cp, ids.controlPlane, blobDataContributor, "election", s.container)
-	a.grant(nod, ids.nodes, secretsUser, "token", v.token)
+	a.grant(cp, ids.controlPlane, blobDataContributor, "election", s.container, s.made...)
+	a.grant(nod, ids.nodes, secretsUser, "token", v.token, v.made...)
 	if subnet, exists := n.controlPlane.Exists(); exists {
 		a.grant(cp, ids.controlPlane, networkContributor, "vnet", graph.Existing(string(subnet.Parent())))
 	}
@@ -63,15 +63,15 @@ func (b *builder) access(ids identities, v vault, s storage, n network) access {
 	return a.made
 }
 
-// grant gives an identity a role at a resource, or at the cluster's resource group.
-func (a *accessBuilder) grant(holder string, identity graph.Identity, role, what string, scope graph.Ref) {
+// grant gives an identity a role at a resource, or at the cluster's resource group, after some resources are made.
+func (a *accessBuilder) grant(holder string, identity graph.Identity, role, what string, scope graph.Ref, after ...graph.Ref) {
 	u := a.unitOf(scope)
 	subscription := a.spec.Azure.SubscriptionID
 	if u.Group != "" {
 		subscription = u.Group.Subscription()
 	}
 	ref := u.Add(graph.Resource{
-		Symbol: holder + "-" + what, Type: roleAssignments, Scope: scope,
+		Symbol: holder + "-" + what, Type: roleAssignments, Scope: scope, After: after,
 		Name: assignmentName(string(a.names.Group()), a.names.Cluster, holder, what, role),
 		Body: object{"properties": object{
 			"roleDefinitionId": string(azure.SubscriptionID(subscription)) + roleDefinitions + role,
@@ -114,4 +114,29 @@ func assignmentName(about ...string) string {
 		panic(err) // a text has a GUID
 	}
 	return fmt.Sprint(guid)
+}
+
+// Grant is what a role assignment gives.
+type Grant struct {
+	// ControlPlane says that the identity is that of the control plane's machines, and not that of the nodes.
+	ControlPlane bool
+	Identity     graph.Ref
+	// Role is the name of a built-in role.
+	Role string
+}
+
+// GrantOf is what a resource gives that is a role assignment of an identity. It is false for others.
+func GrantOf(r *graph.Resource) (Grant, bool) {
+	properties, _ := r.Body["properties"].(object)
+	holder, ok := properties["principalId"].(graph.Runtime)
+	role, _ := properties["roleDefinitionId"].(string)
+	if r.Type != roleAssignments || !ok {
+		return Grant{}, false
+	}
+	names := map[string]string{
+		networkContributor: "Network Contributor", machineContributor: "Virtual Machine Contributor", contributor: "Contributor",
+		identityOperator: "Managed Identity Operator", secretsUser: "Key Vault Secrets User",
+		blobDataContributor: "Storage Blob Data Contributor", registryPull: "AcrPull",
+	}
+	return Grant{strings.HasPrefix(r.Symbol, cp+"-"), holder.Of, names[azure.ID(role).Name()]}, true
 }

@@ -44,6 +44,7 @@ func Secrets() map[string]string {
 type vault struct {
 	graph.Vault
 	token graph.Ref
+	made  []graph.Ref // the token, which kaz makes also in a vault that exists
 }
 
 func (b *builder) vault() vault {
@@ -62,6 +63,7 @@ func (b *builder) vault() vault {
 		})
 	}
 	b.ports["key-vault"] = v
+	var made []graph.Ref
 	for parameter, name := range Secrets() {
 		secret := graph.Resource{
 			Symbol: name, Type: "Microsoft.KeyVault/vaults/secrets", Name: b.names.Vault() + "/" + b.names.Secret(name),
@@ -70,15 +72,27 @@ func (b *builder) vault() vault {
 		if existing == "" {
 			secret.After = []graph.Ref{v}
 		}
-		u.Add(secret)
+		if ref := u.Add(secret); name == "bootstrap-token" {
+			made = append(made, ref)
+		}
 	}
-	return vault{graph.Vault{Ref: v}, v.Part("secrets", b.names.Secret("bootstrap-token"))}
+	return vault{graph.Vault{Ref: v}, v.Part("secrets", b.names.Secret("bootstrap-token")), made}
+}
+
+// retention deletes versions of backups for good that are a week old and no longer current: those that were replaced or deleted.
+func (b *builder) retention() object {
+	const days = 7
+	return object{"name": "old-backups", "enabled": true, "type": "Lifecycle", "definition": object{
+		"filters": object{"blobTypes": []any{"blockBlob"}, "prefixMatch": []any{b.names.Container() + "/etcd/"}},
+		"actions": object{"version": object{"delete": object{"daysAfterCreationGreaterThan": days}}},
+	}}
 }
 
 // storage is the storage account with the blob that elects the first member.
 type storage struct {
 	graph.Account
 	container graph.Ref
+	made      []graph.Ref // the container, which kaz makes also in an account that exists
 }
 
 func (b *builder) storage() storage {
@@ -101,11 +115,18 @@ func (b *builder) storage() storage {
 			After: []graph.Ref{account}, Body: object{"properties": object{"isVersioningEnabled": true}},
 		})
 	}
-	u.Add(graph.Resource{
+	if existing == "" {
+		u.Add(graph.Resource{
+			Symbol: "retention", Type: "Microsoft.Storage/storageAccounts/managementPolicies", Name: b.names.Account() + "/default",
+			After: []graph.Ref{account, service}, Body: object{"properties": object{"policy": object{"rules": []any{b.retention()}}}},
+		})
+	}
+	made := u.Add(graph.Resource{
 		Symbol: "container", Type: "Microsoft.Storage/storageAccounts/blobServices/containers",
 		Name: b.names.Account() + "/default/" + b.names.Container(), After: []graph.Ref{service},
 		Body: object{"properties": object{"publicAccess": "None"}},
 	})
 	b.ports["storage"] = account
-	return storage{graph.Account{Ref: account}, account.Part("blobServices", "default", "containers", b.names.Container())}
+	container := account.Part("blobServices", "default", "containers", b.names.Container())
+	return storage{graph.Account{Ref: account}, container, []graph.Ref{made}}
 }

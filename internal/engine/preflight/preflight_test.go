@@ -1,4 +1,4 @@
-package engine
+package preflight
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/engine"
 	"kaz/internal/plan/cluster/definition"
 )
 
@@ -68,20 +68,18 @@ func TestPreflight(t *testing.T) {
 			}, want: ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := newLab(t, emulator.Options{})
-			for _, id := range []azure.ID{group + "dev", group + "dev/providers/Microsoft.Authorization/locks/freeze"} {
-				if body, has := test.before[id]; has {
-					if _, err := l.client.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(body)}); err != nil {
-						t.Fatal(err)
-					}
+			l := newLab(t)
+			for _, id := range []string{group + "dev", group + "dev/providers/Microsoft.Authorization/locks/freeze"} {
+				if body, has := test.before[azure.ID(id)]; has {
+					l.put(id + " " + body)
 				}
 			}
-			l.requests()
-			found, err := l.Preflight(t.Context(), example(t, test.change, "dev.yaml"))
+			l.writes()
+			found, err := Run(t.Context(), l.Engine, example(t, test.change, "dev.yaml"))
 			if err != nil || found.Stop() != (test.want != "") || !strings.Contains(found.Error(), test.want) {
 				t.Errorf("%v, got\n%v\nwant %s", err, found, test.want)
 			}
-			if writes, _ := l.requests(); len(writes) > 0 {
+			if writes := l.writes(); len(writes) > 0 {
 				t.Errorf("the preflight wrote %v", writes)
 			}
 		})
@@ -90,55 +88,37 @@ func TestPreflight(t *testing.T) {
 
 // TestNamesTaken checks names that are global: those of others are found, and those of the cluster itself are none of others.
 func TestNamesTaken(t *testing.T) {
-	l := newLab(t, emulator.Options{})
+	l := newLab(t)
 	p := example(t, nil, "dev.yaml")
-	other := azure.ID(group + "other")
-	for id, body := range map[azure.ID]string{
-		other: `{"location":"westeurope"}`,
-	} {
-		if _, err := l.client.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(body)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	taken := other + azure.ID("/providers/Microsoft.Storage/storageAccounts/"+p.Names.Account())
-	_, err := l.client.Put(t.Context(), azure.Write{ID: taken,
-		Body: azure.Document(`{"location":"westeurope","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := l.Preflight(t.Context(), p)
+	taken := group + "other/providers/Microsoft.Storage/storageAccounts/" + p.Names.Account()
+	l.put(group+`other {"location":"westeurope"}`, taken+` {"location":"westeurope","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`)
+	found, err := Run(t.Context(), l.Engine, p)
 	if err != nil || !found.Stop() || !strings.Contains(found.Error(), "✘ names: Microsoft.Storage/storageAccounts "+p.Names.Account()) {
 		t.Errorf("%v %v", err, found)
 	}
-	if err := l.client.Delete(t.Context(), taken); err != nil {
+	if err := l.client.Delete(t.Context(), azure.ID(taken)); err != nil {
 		t.Fatal(err)
 	}
 	l.deploy(p)
-	if found, err := l.Preflight(t.Context(), p); err != nil || len(found) > 0 {
+	if found, err := Run(t.Context(), l.Engine, p); err != nil || len(found) > 0 {
 		t.Errorf("the cluster's own names count as taken: %v %v", err, found)
 	}
 }
 
 // TestSubnetTooSmall checks that the machines fit into a subnet that exists.
 func TestSubnetTooSmall(t *testing.T) {
-	l := newLab(t, emulator.Options{})
+	l := newLab(t)
 	vnet := group + "net/providers/Microsoft.Network/virtualNetworks/hub"
-	for _, put := range []struct{ id, body string }{
-		{group + "net", `{"location":"westeurope"}`},
-		{vnet, `{"location":"westeurope","properties":{"addressSpace":{"addressPrefixes":["10.50.0.0/16"]},"subnets":[
-			{"name":"cp","properties":{"addressPrefix":"10.50.0.0/24"}},{"name":"nodes","properties":{"addressPrefix":"10.50.1.0/28"}}]}}`},
-	} {
-		if _, err := l.client.Put(t.Context(), azure.Write{ID: azure.ID(put.id), Body: azure.Document(put.body)}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l.put(group+`net {"location":"westeurope"}`, vnet+` {"location":"westeurope","properties":{
+		"addressSpace":{"addressPrefixes":["10.50.0.0/16"]},"subnets":[
+			{"name":"cp","properties":{"addressPrefix":"10.50.0.0/24"}},{"name":"nodes","properties":{"addressPrefix":"10.50.1.0/28"}}]}}`)
 	p := example(t, func(d *definition.Definition) {
 		n := &d.Cluster.Spec.Network
 		n.Subnets.ControlPlane.ID, n.Subnets.Nodes.ID = vnet+"/subnets/cp", vnet+"/subnets/nodes"
 		n.Outbound.Type, d.Cluster.Spec.Kubernetes.PodNetwork = "None", "None"
 		d.Pools[0].Spec.Replicas = 12
 	}, "dev.yaml")
-	found, err := l.Preflight(t.Context(), p)
+	found, err := Run(t.Context(), l.Engine, p)
 	want := "✘ subnets: spec.network.subnets.nodes.id: subnet nodes has 11 free addresses, and the cluster needs 12"
 	if err != nil || !strings.Contains(found.Error(), want) {
 		t.Errorf("got %v %v\nwant %s", err, found, want)
@@ -199,7 +179,7 @@ func TestLogin(t *testing.T) {
 		l := &lab{t: t}
 		way := &readOnly{next: test.way}
 		l.connect(transport{way})
-		found, err := l.Preflight(t.Context(), example(t, nil, "dev.yaml"))
+		found, err := Run(t.Context(), l.Engine, example(t, nil, "dev.yaml"))
 		if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || found[0].Remedy == "" {
 			t.Errorf("got %v %v, want %s", err, found, test.want)
 		}
@@ -211,7 +191,7 @@ func TestLogin(t *testing.T) {
 
 // limited is an Azure in which the caller has other rights.
 type limited struct {
-	Azure
+	engine.Azure
 	permissions string
 }
 
@@ -224,30 +204,27 @@ func (l limited) List(ctx context.Context, q azure.Query) ([]azure.Document, err
 
 // TestRights checks scenario 19: a caller that may not assign roles learns it before anything is written, with both remedies.
 func TestRights(t *testing.T) {
-	l := newLab(t, emulator.Options{})
+	l := newLab(t)
 	l.Azure = limited{l.Azure, `{"actions":["*"],"notActions":["Microsoft.Authorization/*/Write"]}`}
-	found, err := l.Preflight(t.Context(), example(t, nil, "dev.yaml"))
+	found, err := Run(t.Context(), l.Engine, example(t, nil, "dev.yaml"))
 	want := "✘ rights: the caller may not: Microsoft.Authorization/roleAssignments/write\n  remedy: ask an owner for the role Contributor at " +
 		"/subscriptions/00000000-0000-0000-0000-000000000001, and for User Access Administrator, or set spec.identity.roles to None"
 	if err != nil || !strings.HasPrefix(found.Error(), want) {
 		t.Errorf("got %v %v\nwant %s", err, found, want)
 	}
-	found, err = l.Preflight(t.Context(), example(t, func(d *definition.Definition) { d.Cluster.Spec.Identity.Roles = "None" }, "dev.yaml"))
+	found, err = Run(t.Context(), l.Engine, example(t, func(d *definition.Definition) { d.Cluster.Spec.Identity.Roles = "None" }, "dev.yaml"))
 	if err != nil || found.Stop() {
 		t.Errorf("without role assignments: %v %v", err, found)
 	}
-	if writes, _ := l.requests(); len(writes) > 0 {
+	if writes := l.writes(); len(writes) > 0 {
 		t.Errorf("the preflight wrote %v", writes)
 	}
 }
 
-func TestRemedies(t *testing.T) {
-	for code, want := range map[string]string{
-		"ZonalAllocationFailed": "other zones", "SkuNotAvailable": "another vmSize", "QuotaExceeded": "a higher quota",
-		"LinkedAuthorizationFailed": "ask an owner", "RequestDisallowedByPolicy": "TemplatePatch", "VMExtensionProvisioningError": "boot log",
-	} {
-		if got := remedy(code); !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %s", code, got, want)
-		}
+// TestNothingFound checks that the layers of three teams have no finding.
+func TestNothingFound(t *testing.T) {
+	found, err := Run(t.Context(), newLab(t).Engine, example(t, nil, "ha.yaml", "team-a.yaml", "team-b.yaml"))
+	if err != nil || len(found) > 0 {
+		t.Errorf("%v\n%v", err, found)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/local/azureserver"
 )
@@ -15,14 +16,15 @@ import (
 // runCluster runs kaz cluster and returns its output, its errors and its exit status.
 func runCluster(t *testing.T, in string, args ...string) (out, errs string, status int) {
 	t.Helper()
-	command := rootCommand()
+	command := New()
+	command.SilenceUsage, command.SilenceErrors = true, true // as kaz does
 	var o, e bytes.Buffer
 	command.SetIn(strings.NewReader(in))
 	command.SetOut(&o)
 	command.SetErr(&e)
-	command.SetArgs(append([]string{"cluster"}, args...))
+	command.SetArgs(args)
 	err := command.ExecuteContext(t.Context())
-	if code, ok := errors.AsType[exitCode](err); ok {
+	if code, ok := errors.AsType[cli.ExitCode](err); ok {
 		status = int(code)
 	} else if err != nil {
 		e.WriteString(err.Error())
@@ -31,7 +33,7 @@ func runCluster(t *testing.T, in string, args ...string) (out, errs string, stat
 	return o.String(), e.String(), status
 }
 
-const exampleDir = "../../docs/example-manifests/cluster/"
+const exampleDir = "../../../docs/example-manifests/cluster/"
 
 // TestClusterOnLocalAzure is the story of a cluster, with the commands of the guide.
 func TestClusterOnLocalAzure(t *testing.T) {

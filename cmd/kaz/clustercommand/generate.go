@@ -1,20 +1,21 @@
-package main
+package clustercommand
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/plan/cluster"
 )
 
-func clusterGenerateCommand() *cobra.Command {
-	var dir, format string
+func generateCommand() *cobra.Command {
+	var dir, language string
 	command := &cobra.Command{
 		Use:   "generate FILE...",
 		Short: "Generate the template of a cluster without Azure",
@@ -31,14 +32,14 @@ a configuration of Terraform with the provider azapi. Both need --output-dir.`,
   az deployment group create --resource-group prod --template-file out/template.json --parameters out/parameters.json
   kaz cluster generate cluster.yaml --format bicep --output-dir out
   kaz cluster generate cluster.yaml --format terraform --output-dir out`,
-		Args: wants(1, 100, layerArguments),
+		Args: cli.Wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
-			f := cluster.Format(format)
+			f := cluster.Format(language)
 			if !slices.Contains(cluster.Formats(), f) {
-				return fmt.Errorf("--format %q: want arm, bicep or terraform", format)
+				return fmt.Errorf("--format %q: want arm, bicep or terraform", language)
 			}
 			if f != cluster.ARM && dir == "" {
-				return fmt.Errorf("--format %s writes several files: want --output-dir", format)
+				return fmt.Errorf("--format %s writes several files: want --output-dir", language)
 			}
 			d, err := readDefinition(command.InOrStdin(), args)
 			if err != nil {
@@ -50,19 +51,21 @@ a configuration of Terraform with the provider azapi. Both need --output-dir.`,
 			}
 			files := p.Files(f)
 			if dir != "" {
-				return writeFiles(command.OutOrStdout(), dir, files)
+				return writeFiles(command, dir, files)
 			}
-			_, err = command.OutOrStdout().Write(files["template.json"])
-			return err
+			return showJSON(command, files["template.json"])
 		},
 	}
-	command.Flags().StringVar(&format, "format", string(cluster.ARM), "language of the template: arm, bicep or terraform")
+	command.Flags().StringVar(&language, "format", string(cluster.ARM), "language of the template: arm, bicep or terraform")
 	command.Flags().StringVar(&dir, "output-dir", "", "directory for all files (default print the template)")
 	return command
 }
 
 // writeFiles writes files below a directory.
-func writeFiles(out io.Writer, dir string, files map[string][]byte) error {
+func writeFiles(command *cobra.Command, dir string, files map[string][]byte) error {
+	answer := struct {
+		Files []string `json:"files"`
+	}{}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		file := filepath.Join(dir, filepath.FromSlash(path))
 		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
@@ -71,9 +74,7 @@ func writeFiles(out io.Writer, dir string, files map[string][]byte) error {
 		if err := os.WriteFile(file, files[path], 0o600); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(out, file); err != nil {
-			return err
-		}
+		answer.Files = append(answer.Files, file)
 	}
-	return nil
+	return say(command, answer, "%s", strings.Join(answer.Files, "\n"))
 }

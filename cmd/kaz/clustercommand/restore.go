@@ -1,14 +1,12 @@
-package main
+package clustercommand
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"kaz/internal/engine"
 )
 
-func clusterBackupCommand() *cobra.Command {
+func backupCommand() *cobra.Command {
 	var f changeFlags
 	command := placeCommand(&cobra.Command{
 		Use:   "backup NAME",
@@ -21,21 +19,24 @@ do the same every hour, and each change of the control plane does.`,
 		if err != nil {
 			return err
 		}
-		if err := f.inside(e, p.Names); err != nil {
+		if _, err := f.inside(e, p.Definition.Cluster); err != nil {
 			return err
 		}
 		saved, err := e.Etcd.Save(command.Context())
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(command.OutOrStdout(), saved)
-		return err
+		answer := struct {
+			Cluster string `json:"cluster"`
+			Backup  string `json:"backup"`
+		}{p.Names.Cluster, saved}
+		return say(command, answer, "%s", saved)
 	})
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
 	return command
 }
 
-func clusterRestoreCommand() *cobra.Command {
+func restoreCommand() *cobra.Command {
 	var f changeFlags
 	var from string
 	command := placeCommand(&cobra.Command{
@@ -54,7 +55,7 @@ A restore that stops goes on with kaz cluster resume.`,
 		if err != nil {
 			return err
 		}
-		if err := f.inside(e, p.Names); err != nil {
+		if _, err := f.inside(e, p.Definition.Cluster); err != nil {
 			return err
 		}
 		if f.dryRun {
@@ -62,7 +63,7 @@ A restore that stops goes on with kaz cluster resume.`,
 			if err != nil {
 				return err
 			}
-			return writeSteps(command.OutOrStdout(), steps)
+			return showSteps(command, p.Names, steps)
 		}
 		return ended(command, e, p.Names, e.Restore(command.Context(), p.Names, from))
 	})
@@ -71,7 +72,7 @@ A restore that stops goes on with kaz cluster resume.`,
 	return command
 }
 
-func clusterRotateCommand() *cobra.Command {
+func rotateCommand() *cobra.Command {
 	var f changeFlags
 	command := placeCommand(&cobra.Command{
 		Use:   "rotate NAME",

@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"kaz/cmd/kaz/cli"
+	"kaz/internal/azure"
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
 )
@@ -30,7 +32,7 @@ func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engin
 	var place clusterPlace
 	target.define(command)
 	place.define(command)
-	command.Args = wants(1, 1, clusterArgument)
+	command.Args = cli.Wants(1, 1, clusterArgument)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		e, at, err := place.open(command, &target, args[0])
 		if err != nil {
@@ -41,9 +43,8 @@ func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engin
 	return command
 }
 
-func clusterStatusCommand() *cobra.Command {
-	var output string
-	command := placeCommand(&cobra.Command{
+func statusCommand() *cobra.Command {
+	return placeCommand(&cobra.Command{
 		Use:     "status NAME",
 		Short:   "Show the state of a cluster in Azure",
 		Example: `  kaz cluster status prod --subscription 00000000-0000-0000-0000-000000000001 -o json`,
@@ -52,10 +53,8 @@ func clusterStatusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printAs(command.OutOrStdout(), output, status, func(w io.Writer) error { return writeStatus(w, status) })
+		return show(command, status, func(w io.Writer) error { return writeStatus(w, status) })
 	})
-	outputFlag(command, &output)
-	return command
 }
 
 func writeStatus(out io.Writer, s engine.Status) error {
@@ -86,7 +85,7 @@ func recorded(command *cobra.Command, e *engine.Engine, at engine.Place) (cluste
 	return p, err
 }
 
-func clusterResumeCommand() *cobra.Command {
+func resumeCommand() *cobra.Command {
 	var f changeFlags
 	command := placeCommand(&cobra.Command{
 		Use:   "resume NAME",
@@ -104,20 +103,19 @@ the machine that began.`,
 			return f.run(command, e, *open)
 		}
 		if f.dryRun {
-			_, err := fmt.Fprintf(command.OutOrStdout(), "no change of %s has begun\n", at.Name)
-			return err
+			return say(command, changeAnswer{Cluster: at.Name, DryRun: true}, "no change of %s has begun", at.Name)
 		}
 		p, err := recorded(command, e, at)
 		if err != nil {
 			return err
 		}
-		return deploy(command.Context(), e, p, f.kubeconfig, command.OutOrStdout(), command.ErrOrStderr())
+		return deploy(command, e, p, f.kubeconfig, deployAnswer{Cluster: p.Names.Cluster})
 	})
 	f.define(command)
 	return command
 }
 
-func clusterAbortCommand() *cobra.Command {
+func abortCommand() *cobra.Command {
 	return placeCommand(&cobra.Command{
 		Use:   "abort NAME",
 		Short: "Cancel the running deployment or change of a cluster; what is done stays",
@@ -125,12 +123,15 @@ func clusterAbortCommand() *cobra.Command {
 		if err := e.Abort(command.Context(), at.Names()); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(command.OutOrStdout(), "the deployment or change of %s is canceled\n", at.Name)
-		return err
+		answer := struct {
+			Cluster  string `json:"cluster"`
+			Canceled bool   `json:"canceled"`
+		}{at.Name, true}
+		return say(command, answer, "the deployment or change of %s is canceled", at.Name)
 	})
 }
 
-func clusterDestroyCommand() *cobra.Command {
+func destroyCommand() *cobra.Command {
 	var yes bool
 	command := placeCommand(&cobra.Command{
 		Use:   "destroy NAME",
@@ -159,8 +160,14 @@ and asks for the name of the cluster.`,
 		if err := e.Destroy(command.Context(), p, r); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(command.OutOrStdout(), "cluster %s is removed\n", at.Name)
-		return err
+		answer := struct {
+			Cluster string `json:"cluster"`
+			Removed bool   `json:"removed"`
+			// Group says that the whole resource group is removed.
+			Group     bool       `json:"resourceGroup"`
+			Resources []azure.ID `json:"resources,omitempty"`
+		}{at.Name, true, r.Group, r.Resources}
+		return say(command, answer, "cluster %s is removed", at.Name)
 	})
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return command

@@ -1,12 +1,14 @@
-package main
+package clustercommand
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +16,12 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/klog/v2"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
 	"kaz/internal/engine/dataplane"
 	"kaz/internal/engine/etcd"
@@ -27,9 +31,6 @@ import (
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
 )
-
-// changeFailed is the exit status of a change that stopped at a node or a member.
-const changeFailed exitCode = 7
 
 // changeFlags are the flags of commands that drain and replace machines.
 type changeFlags struct {
@@ -51,21 +52,22 @@ func (f *changeFlags) define(command *cobra.Command) {
 // dialTimeout is how long an API server may take to accept a connection.
 const dialTimeout = 10 * time.Second
 
-// inside connects an engine with the inside of a cluster.
-func (f *changeFlags) inside(e *engine.Engine, n naming.Names) error {
+// inside connects an engine with the inside of a cluster. It returns how the API server is reached.
+func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Config, error) {
+	n := naming.Of(c)
 	file := f.kubeconfig
 	if file == "" {
 		file = n.Cluster + ".kubeconfig"
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
-		return fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
 	connections := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
 	config.Dial = connections.DialContext
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
 	e.Workload = &workload.Cluster{Client: client, Close: connections.CloseAll, Say: func(format string, args ...any) {
 		if e.Say != nil {
@@ -86,9 +88,26 @@ func (f *changeFlags) inside(e *engine.Engine, n naming.Names) error {
 			}
 			return authority.TLS("kaz", time.Now())
 		},
-		Put: container.Save,
+		Put: func(ctx context.Context, name string, backup *os.File) (string, error) {
+			at, err := container.Save(ctx, name, backup)
+			if err == nil {
+				prune(ctx, e, container, c.Spec.ControlPlane.EtcdBackups)
+			}
+			return at, err
+		},
 	}
-	return nil
+	return config, nil
+}
+
+// prune deletes old backups. The new one counts although that fails.
+func prune(ctx context.Context, e *engine.Engine, c dataplane.Container, keep int) {
+	deleted, err := c.Prune(ctx, keep)
+	if len(deleted) > 0 {
+		e.Say(fmt.Sprintf("%d old backups are deleted: %d are kept", len(deleted), keep))
+	}
+	if err != nil {
+		e.Say(fmt.Sprintf("old backups stay: %v", err))
+	}
 }
 
 // secretAuthority reads a certificate authority from the key vault of a cluster.
@@ -103,7 +122,7 @@ func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Name
 // run shows or makes a change.
 func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Record) error {
 	n := naming.Of(r.Definition.Cluster)
-	if err := f.inside(e, n); err != nil {
+	if _, err := f.inside(e, r.Definition.Cluster); err != nil {
 		return err
 	}
 	if f.dryRun {
@@ -111,39 +130,56 @@ func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Rec
 		if err != nil {
 			return err
 		}
-		return writeSteps(command.OutOrStdout(), steps)
+		return showSteps(command, n, steps)
 	}
 	return ended(command, e, n, e.Change(command.Context(), r))
 }
 
-func writeSteps(out io.Writer, steps []change.Step) error {
-	for _, step := range steps {
-		if _, err := fmt.Fprintln(out, step); err != nil {
-			return err
+// changeAnswer is what a change would do, or how it ended.
+type changeAnswer struct {
+	Cluster string        `json:"cluster"`
+	DryRun  bool          `json:"dryRun,omitempty"`
+	Steps   []change.Step `json:"steps,omitempty"`
+	// Done says that the cluster is as its definition says.
+	Done  bool   `json:"done"`
+	Error string `json:"error,omitempty"`
+}
+
+func showSteps(command *cobra.Command, n naming.Names, steps []change.Step) error {
+	answer := changeAnswer{Cluster: n.Cluster, DryRun: true, Steps: steps, Done: len(steps) == 0}
+	return show(command, answer, func(out io.Writer) error {
+		for _, step := range steps {
+			if _, err := fmt.Fprintln(out, step); err != nil {
+				return err
+			}
 		}
-	}
-	_, err := fmt.Fprintf(out, "%d steps\n", len(steps))
-	return err
+		_, err := fmt.Fprintf(out, "%d steps\n", len(steps))
+		return err
+	})
 }
 
 // ended says how a change ended. An error before it began is no exit status of its own.
 func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed error) error {
+	answer := changeAnswer{Cluster: n.Cluster, Done: failed == nil}
 	if failed == nil {
-		_, err := fmt.Fprintf(command.OutOrStdout(), "cluster %s is as its definition says\n", n.Cluster)
-		return err
+		return say(command, answer, "cluster %s is as its definition says", n.Cluster)
 	}
 	open, err := e.Open(context.WithoutCancel(command.Context()), n)
 	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) {
 		return failed
 	}
+	answer.Error = failed.Error()
+	if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
+		return err
+	}
 	if _, err := fmt.Fprintf(command.ErrOrStderr(), "%v\nkaz cluster resume %s goes on, kaz cluster abort %s leaves it as it is\n", failed,
 		n.Cluster, n.Cluster); err != nil {
 		return err
 	}
-	return changeFailed
+	return cmp.Or(statusOf(failed), changeFailed)
 }
 
-func clusterUpgradeCommand() *cobra.Command {
+func upgradeCommand() *cobra.Command {
 	var target targetFlags
 	var f changeFlags
 	var through []string
@@ -159,10 +195,11 @@ new machine, which joins before the old one leaves; etcd is saved first. Pools g
 further node, and each old node is drained and deleted.
 
 A change that stops is in Azure: kaz cluster resume goes on, also on another machine.
-Exit status 7: a node or a member stopped the change.`,
+Exit status 3: the definition has mistakes. 5: Azure has no room. 7: a node or a member
+stopped the change. 8: another change has begun and not ended.`,
 		Example: `  kaz cluster upgrade cluster.yaml --dry-run
   kaz cluster upgrade cluster.yaml team-a.yaml --through 1.37.4`,
-		Args: wants(1, 100, layerArguments),
+		Args: cli.Wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
 			p, err := target.plan(command, args)
 			if err != nil {
@@ -228,7 +265,7 @@ func deployedCommand(command *cobra.Command, args cobra.PositionalArgs,
 	return command
 }
 
-func clusterScaleCommand() *cobra.Command {
+func scaleCommand() *cobra.Command {
 	var count int
 	command := deployedCommand(&cobra.Command{
 		Use:   "scale NAME POOL",
@@ -238,7 +275,7 @@ have the annotation kaz/delete-first, then those of the zone with the most nodes
 with the fewest pods, and the newest. Set the number in the definition, too: a later
 deployment brings the pool to it.`,
 		Example: `  kaz cluster scale prod general --count 5 --subscription 00000000-0000-0000-0000-000000000001`,
-	}, wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition,
+	}, cli.Wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition,
 		args []string,
 	) (engine.Record, error) {
 		i := slices.IndexFunc(d.Pools, func(p definition.NodePool) bool { return p.Metadata.Name == args[0] })
@@ -267,7 +304,7 @@ func poolNames(pools []definition.NodePool) string {
 	return strings.Join(all, ", ")
 }
 
-func clusterRepairCommand() *cobra.Command {
+func repairCommand() *cobra.Command {
 	return deployedCommand(&cobra.Command{
 		Use:   "repair NAME [MEMBER...]",
 		Short: "Replace members of the control plane",
@@ -275,7 +312,7 @@ func clusterRepairCommand() *cobra.Command {
 member that answers leaves when its replacement has joined; one that does not answer
 leaves first. Etcd keeps a majority at every moment: if it has none, nothing is done.`,
 		Example: `  kaz cluster repair prod cp-1 --subscription 00000000-0000-0000-0000-000000000001`,
-	}, wants(1, 6, "the name of one cluster, and of members such as cp-1"), func(d *definition.Definition,
+	}, cli.Wants(1, 6, "the name of one cluster, and of members such as cp-1"), func(d *definition.Definition,
 		args []string,
 	) (engine.Record, error) {
 		for _, id := range args {
@@ -287,7 +324,7 @@ leaves first. Etcd keeps a majority at every moment: if it has none, nothing is 
 	})
 }
 
-func clusterKubeconfigCommand() *cobra.Command {
+func kubeconfigCommand() *cobra.Command {
 	var file string
 	command := placeCommand(&cobra.Command{
 		Use:   "kubeconfig NAME",
@@ -315,8 +352,11 @@ secrets of the vault.`,
 		if err := saveKubeconfig(file, text); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(command.OutOrStdout(), "kubeconfig:", file)
-		return err
+		answer := struct {
+			Cluster    string `json:"cluster"`
+			Kubeconfig string `json:"kubeconfig"`
+		}{p.Names.Cluster, file}
+		return say(command, answer, "kubeconfig: %s", file)
 	})
 	command.Flags().StringVar(&file, "kubeconfig", "", "file for the kubeconfig (default NAME.kubeconfig)")
 	return command

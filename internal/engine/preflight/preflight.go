@@ -1,4 +1,5 @@
-package engine
+// Package preflight checks, without a write, whether Azure will take a cluster. Layer L3.
+package preflight
 
 import (
 	"context"
@@ -11,73 +12,40 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/cluster/finding"
 	"kaz/internal/plan/rights"
 )
 
-// Finding is something that a check found.
-type Finding struct {
-	// Check is the name of the check.
-	Check string `json:"check"`
-	// Warning findings do not stop a deployment.
-	Warning bool   `json:"warning"`
-	Message string `json:"message"`
-	Remedy  string `json:"remedy"`
-}
-
-func (f Finding) String() string {
-	mark := "✘"
-	if f.Warning {
-		mark = "⚠"
-	}
-	return fmt.Sprintf("%s %s: %s\n  remedy: %s", mark, f.Check, f.Message, f.Remedy)
-}
-
-// Findings are the findings of all checks.
-type Findings []Finding
-
-// Stop reports whether a finding stops a deployment.
-func (f Findings) Stop() bool {
-	return slices.ContainsFunc(f, func(one Finding) bool { return !one.Warning })
-}
-
-func (f Findings) Error() string {
-	lines := make([]string, len(f))
-	for i, one := range f {
-		lines[i] = one.String()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// preflight runs the checks of one plan.
-type preflight struct {
-	*Engine
+// checker runs the checks of one plan.
+type checker struct {
+	*engine.Engine
 	p     cluster.Plan
-	state State
-	found Findings
+	state engine.State
+	found finding.List
 	// offered are the sizes of the location, once they are read.
 	offered map[string]size
 }
 
-func (c *preflight) add(check, remedy, format string, args ...any) {
-	c.found = append(c.found, Finding{Check: check, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+func (c *checker) add(check, remedy, format string, args ...any) {
+	c.found.Add(check, remedy, format, args...)
 }
 
-func (c *preflight) warn(check, remedy, format string, args ...any) {
-	c.add(check, remedy, format, args...)
-	c.found[len(c.found)-1].Warning = true
+func (c *checker) warn(check, remedy, format string, args ...any) {
+	c.found.Warn(check, remedy, format, args...)
 }
 
 // unread reports a check that could not be made.
-func (c *preflight) unread(check string, err error) {
+func (c *checker) unread(check string, err error) {
 	c.warn(check, "give the caller the right to read this, or go on without the check", "not checked: %v", err)
 }
 
-// Preflight checks, without a write, whether Azure will take the plan: the caller's credential and rights, the location, sizes,
-// zones and quotas, names, and what the definition says to exist.
-func (e *Engine) Preflight(ctx context.Context, p cluster.Plan) (Findings, error) {
-	c := &preflight{Engine: e, p: p}
+// Run checks, without a write, whether Azure will take the plan: the caller's credential and rights, the location, sizes, zones
+// and quotas, names, and what the definition says to exist.
+func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, error) {
+	c := &checker{Engine: e, p: p}
 	if !c.login(ctx) {
 		return c.found, ctx.Err()
 	}
@@ -96,6 +64,7 @@ func (e *Engine) Preflight(ctx context.Context, p cluster.Plan) (Findings, error
 	}
 	c.globalNames(ctx)
 	c.existing(ctx)
+	c.roles(ctx)
 	c.locks(ctx)
 	if !c.found.Stop() {
 		c.validate(ctx)
@@ -103,12 +72,12 @@ func (e *Engine) Preflight(ctx context.Context, p cluster.Plan) (Findings, error
 	return c.found, ctx.Err()
 }
 
-func (c *preflight) subscription() azure.ID {
+func (c *checker) subscription() azure.ID {
 	return azure.SubscriptionID(c.p.Definition.Cluster.Spec.Azure.SubscriptionID)
 }
 
 // login checks the credential and the subscription. Without them no other check says anything.
-func (c *preflight) login(ctx context.Context) bool {
+func (c *checker) login(ctx context.Context) bool {
 	a := c.p.Definition.Cluster.Spec.Azure
 	doc, err := c.Azure.Get(ctx, c.subscription())
 	if err != nil {
@@ -136,7 +105,7 @@ func (c *preflight) login(ctx context.Context) bool {
 }
 
 // loginFailed says what is wrong with the credential.
-func (c *preflight) loginFailed(err error) {
+func (c *checker) loginFailed(err error) {
 	id := c.p.Definition.Cluster.Spec.Azure.SubscriptionID
 	text := err.Error()
 	for _, known := range []struct{ code, message, remedy string }{
@@ -173,7 +142,7 @@ func (c *preflight) loginFailed(err error) {
 }
 
 // group checks that the resource group fits to its lifecycle.
-func (c *preflight) group() {
+func (c *checker) group() {
 	g := c.p.Definition.Cluster.Spec.Azure.ResourceGroup
 	owner := c.state.Tags["kaz_cluster"]
 	switch {
@@ -186,7 +155,7 @@ func (c *preflight) group() {
 }
 
 // rights checks that the caller may write what the template has.
-func (c *preflight) rights(ctx context.Context) {
+func (c *checker) rights(ctx context.Context) {
 	scope := c.subscription()
 	if c.state.Group != nil {
 		scope = *c.state.Group
@@ -205,7 +174,7 @@ func (c *preflight) rights(ctx context.Context) {
 		}
 		granted = append(granted, p)
 	}
-	needed := map[string]bool{deploymentType + "/write": true, deploymentType + "/validate/action": true}
+	needed := map[string]bool{engine.DeploymentType + "/write": true, engine.DeploymentType + "/validate/action": true}
 	if c.state.Group == nil {
 		needed["Microsoft.Resources/subscriptions/resourceGroups/write"] = true
 	}
@@ -231,7 +200,7 @@ func (c *preflight) rights(ctx context.Context) {
 }
 
 // providers checks that the resource providers are registered. The ARM client registers them when a write needs it.
-func (c *preflight) providers(ctx context.Context) {
+func (c *checker) providers(ctx context.Context) {
 	namespaces := map[string]bool{}
 	for _, u := range c.p.Graph.Units {
 		for _, r := range u.Resources {
@@ -255,7 +224,7 @@ func (c *preflight) providers(ctx context.Context) {
 	}
 }
 
-func (c *preflight) location(ctx context.Context) bool {
+func (c *checker) location(ctx context.Context) bool {
 	want := c.p.Definition.Cluster.Spec.Azure.Location
 	docs, err := c.Azure.List(ctx, azure.Query{Scope: c.subscription(), Type: "Microsoft.Resources/subscriptions/locations"})
 	if err != nil {
@@ -280,7 +249,7 @@ func (c *preflight) location(ctx context.Context) bool {
 }
 
 // globalNames checks that global names are free or ours.
-func (c *preflight) globalNames(ctx context.Context) {
+func (c *checker) globalNames(ctx context.Context) {
 	for _, unit := range []struct{ unit, symbol, provider, field string }{
 		{"storage", "account", "Microsoft.Storage", "spec.storage.id"}, {"vault", "vault", "Microsoft.KeyVault", "spec.keyVault.id"},
 	} {
@@ -288,7 +257,7 @@ func (c *preflight) globalNames(ctx context.Context) {
 		if r == nil {
 			continue
 		}
-		if _, ours := c.state.resources[emit.ID(c.p.Names, r, u).Key()]; ours {
+		if c.state.Has(emit.ID(c.p.Names, r, u)) {
 			continue
 		}
 		body, err := json.Marshal(map[string]string{"name": r.Name, "type": r.Type})
@@ -315,7 +284,7 @@ func (c *preflight) globalNames(ctx context.Context) {
 }
 
 // existing checks what the definition says to exist.
-func (c *preflight) existing(ctx context.Context) {
+func (c *checker) existing(ctx context.Context) {
 	s := c.p.Definition.Cluster.Spec
 	ids := map[string]string{
 		"spec.network.routeTableID": s.Network.RouteTableID, "spec.keyVault.id": s.KeyVault.ID, "spec.storage.id": s.Storage.ID,
@@ -350,7 +319,7 @@ func (c *preflight) existing(ctx context.Context) {
 }
 
 // subnet checks that a subnet has room for the machines of the cluster.
-func (c *preflight) subnet(field string, doc azure.Document) {
+func (c *checker) subnet(field string, doc azure.Document) {
 	var s struct {
 		ID         azure.ID `json:"id"`
 		Properties struct {
@@ -381,7 +350,7 @@ func (c *preflight) subnet(field string, doc azure.Document) {
 }
 
 // machinesIn is the number of machines of the definition in a subnet that exists.
-func (c *preflight) machinesIn(subnet azure.ID) int {
+func (c *checker) machinesIn(subnet azure.ID) int {
 	s := c.p.Definition.Cluster.Spec
 	n := 0
 	if subnet.Equal(azure.ID(s.Network.Subnets.ControlPlane.ID)) {
@@ -399,7 +368,7 @@ func (c *preflight) machinesIn(subnet azure.ID) int {
 	return n
 }
 
-func (c *preflight) locks(ctx context.Context) {
+func (c *checker) locks(ctx context.Context) {
 	if c.state.Group == nil {
 		return
 	}
@@ -422,26 +391,11 @@ func (c *preflight) locks(ctx context.Context) {
 }
 
 // validate lets Azure check the whole template, which also applies policies.
-func (c *preflight) validate(ctx context.Context) {
-	if c.state.Group == nil {
-		return // Azure validates a template in a group that exists only
-	}
-	w, err := c.prepare(ctx, c.p, false)
-	if errors.Is(err, ErrFixed) {
+func (c *checker) validate(ctx context.Context) {
+	switch err := c.Validate(ctx, c.p); {
+	case errors.Is(err, engine.ErrFixed):
 		c.add("definition", "see kaz cluster explain for what a change of a field does", "%v", err)
-		return
-	}
-	if err != nil || w.empty() {
-		return
-	}
-	w.seed = false // validation needs no secrets
-	body, err := w.body(nil)
-	if err == nil {
-		_, err = azure.Do(ctx, c.Azure, azure.Request{
-			Verb: azure.Post, ID: deploymentID(c.p.Names.Group(), c.p.Names.Deployment()), Action: "validate", Body: body,
-		})
-	}
-	if err != nil {
+	case err != nil:
 		c.add("validation", "correct the definition, or ask the owner of the policy", "Azure refuses the template: %v", err)
 	}
 }

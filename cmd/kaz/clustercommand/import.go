@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/plan/cluster/apimodel"
 )
 
-func clusterImportCommand() *cobra.Command {
+func importCommand() *cobra.Command {
 	var o apimodel.Options
 	command := &cobra.Command{
 		Use:   "import MODEL.json",
@@ -24,7 +25,7 @@ Exit status 3: the definition has mistakes, which standard error has, too.`,
 		Example: `  kaz cluster import apimodel.json --subscription 00000000-0000-0000-0000-000000000001 \
     --tenant 00000000-0000-0000-0000-0000000000aa > cluster.yaml
   kaz cluster validate cluster.yaml`,
-		Args: wants(1, 1, "the file of one model, or - for standard input"),
+		Args: cli.Wants(1, 1, "the file of one model, or - for standard input"),
 		RunE: func(command *cobra.Command, args []string) error {
 			text, err := readModel(command.InOrStdin(), args[0])
 			if err != nil {
@@ -54,17 +55,42 @@ func readModel(in io.Reader, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
+// dropped is a field that a definition does not have, as data.
+type dropped struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
 func writeImported(command *cobra.Command, r apimodel.Result) error {
-	if _, err := command.OutOrStdout().Write(r.Definition); err != nil {
+	answer := struct {
+		Definition string    `json:"definition"`
+		Dropped    []dropped `json:"dropped"`
+		Problems   []problem `json:"problems"`
+	}{string(r.Definition), []dropped{}, problemsOf(r.Problems)}
+	for _, d := range r.Dropped {
+		answer.Dropped = append(answer.Dropped, dropped{d.Path, d.Reason})
+	}
+	if err := show(command, answer, func(out io.Writer) error { return printImported(out, command.ErrOrStderr(), r) }); err != nil {
+		return err
+	}
+	if len(r.Problems) > 0 {
+		return invalid
+	}
+	return nil
+}
+
+func printImported(out, errs io.Writer, r apimodel.Result) error {
+	if _, err := out.Write(r.Definition); err != nil {
 		return err
 	}
 	for _, d := range r.Dropped {
-		if _, err := fmt.Fprintf(command.ErrOrStderr(), "dropped %s\n", d); err != nil {
+		if _, err := fmt.Fprintf(errs, "dropped %s\n", d); err != nil {
 			return err
 		}
 	}
 	if len(r.Problems) == 0 {
 		return nil
 	}
-	return mistakes(command, r.Problems)
+	_, err := fmt.Fprintln(errs, r.Problems)
+	return err
 }

@@ -1,4 +1,4 @@
-package engine
+package preflight
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // resource is a resource of the plan, nil for none.
-func (c *preflight) resource(unit, symbol string) (*graph.Resource, *graph.Unit) {
+func (c *checker) resource(unit, symbol string) (*graph.Resource, *graph.Unit) {
 	u := c.p.Graph.Unit(unit)
 	if u == nil {
 		return nil, nil
@@ -46,12 +46,12 @@ func most(p definition.NodePool) int {
 }
 
 // groups are the machines of the definition. Machines of units that exist count as made.
-func (c *preflight) groups() []machines {
+func (c *checker) groups() []machines {
 	spec := c.p.Definition.Cluster.Spec.ControlPlane
 	members := machines{field: "Cluster: spec.controlPlane.vmSize", size: spec.VMSize, zones: spec.Zones, least: 4,
 		premium: strings.HasPrefix(spec.OSDisk.Type, "Premium") || strings.HasPrefix(spec.EtcdDisk.Type, "Premium")}
 	for i := range spec.Replicas {
-		if _, there := c.state.generations()[i]; !there {
+		if _, there := c.state.Generations()[i]; !there {
 			members.count++
 		}
 	}
@@ -75,13 +75,12 @@ func (c *preflight) groups() []machines {
 	return all
 }
 
-func (c *preflight) exists(unit, symbol string) bool {
+func (c *checker) exists(unit, symbol string) bool {
 	r, u := c.resource(unit, symbol)
 	if r == nil {
 		return false
 	}
-	_, there := c.state.resources[emit.ID(c.p.Names, r, u).Key()]
-	return there
+	return c.state.Has(emit.ID(c.p.Names, r, u))
 }
 
 // size is what Azure says about a size of machines.
@@ -144,7 +143,7 @@ func (s size) restricted() bool {
 }
 
 // catalog reads the sizes of the location.
-func (c *preflight) catalog(ctx context.Context) (map[string]size, bool) {
+func (c *checker) catalog(ctx context.Context) (map[string]size, bool) {
 	if c.offered != nil {
 		return c.offered, true
 	}
@@ -168,7 +167,7 @@ func (c *preflight) catalog(ctx context.Context) (map[string]size, bool) {
 }
 
 // sizes checks that the sizes are offered, where, and with what the definition needs.
-func (c *preflight) sizes(ctx context.Context) {
+func (c *checker) sizes(ctx context.Context) {
 	all, ok := c.catalog(ctx)
 	if !ok {
 		return
@@ -196,7 +195,7 @@ func (c *preflight) sizes(ctx context.Context) {
 	}
 }
 
-func (c *preflight) capabilities(m machines, s size) {
+func (c *checker) capabilities(m machines, s size) {
 	const remedy = "choose a larger size, or one with this capability"
 	if n := s.number("vCPUs"); n < 2 {
 		c.add("sizes", remedy, "%s: %s has %v processors, and kubeadm needs 2", m.field, m.size, n)
@@ -242,7 +241,7 @@ type usage struct {
 	Limit   float64 `json:"limit"`
 }
 
-func (c *preflight) usages(ctx context.Context, provider string) map[string]usage {
+func (c *checker) usages(ctx context.Context, provider string) map[string]usage {
 	scope := c.subscription() + azure.ID("/providers/"+provider+"/locations/"+c.p.Definition.Cluster.Spec.Azure.Location)
 	docs, err := c.Azure.List(ctx, azure.Query{Scope: scope, Type: provider + "/locations/usages"})
 	if err != nil {
@@ -260,7 +259,7 @@ func (c *preflight) usages(ctx context.Context, provider string) map[string]usag
 }
 
 // quota checks that the cores, machines and addresses that are to be made fit into what is left.
-func (c *preflight) quota(ctx context.Context) {
+func (c *checker) quota(ctx context.Context) {
 	sizes, ok := c.catalog(ctx)
 	if !ok {
 		return
@@ -283,7 +282,7 @@ func (c *preflight) quota(ctx context.Context) {
 	addresses := map[string]int{}
 	for _, u := range c.p.Graph.Units {
 		for _, r := range u.Resources {
-			if _, there := c.state.resources[emit.ID(c.p.Names, r.Resource, u.Unit).Key()]; there {
+			if c.state.Has(emit.ID(c.p.Names, r.Resource, u.Unit)) {
 				continue
 			}
 			switch r.Type {
@@ -300,7 +299,7 @@ func (c *preflight) quota(ctx context.Context) {
 	c.compare(c.usages(ctx, "Microsoft.Network"), addresses)
 }
 
-func (c *preflight) compare(have map[string]usage, need map[string]int) {
+func (c *checker) compare(have map[string]usage, need map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		u, known := have[strings.ToLower(name)]
 		if known && need[name] > 0 && u.Current+float64(need[name]) > u.Limit {

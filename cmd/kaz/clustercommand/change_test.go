@@ -1,4 +1,4 @@
-package main
+package clustercommand
 
 import (
 	"encoding/json"
@@ -117,6 +117,11 @@ func TestClusterChanges(t *testing.T) {
 		{args: "repair dev cp-x --local --kubeconfig API", status: 1, errs: `"cp-x" is no member`},
 		{args: "deploy upgraded.yaml --local --dry-run", status: 3, errs: "kaz cluster upgrade can"},
 		{args: "resume dev --local --dry-run", out: "no change of dev has begun"},
+		{args: "doctor dev --local --kubeconfig API", status: 7,
+			out: "dev-cp-0  running  ready  ready       -     -\nnodes of pools: 2 of 2 ready\n"},
+		{args: "doctor dev --local --kubeconfig API", status: 7, out: "✘ etcd: its members cannot be read: no member of etcd runs\n  remedy: "},
+		{args: "doctor dev --local --kubeconfig API -o json", status: 7, out: `"healthy": false`},
+		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
 		{args: "kubeconfig dev --local", status: 1, errs: "secret dev-pki-ca of the key vault"},
 	} {
 		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)

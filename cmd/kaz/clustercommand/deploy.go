@@ -1,0 +1,201 @@
+package clustercommand
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kaz/cmd/kaz/cli"
+	"kaz/internal/engine"
+	"kaz/internal/engine/preflight"
+	"kaz/internal/local/atomicfile"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/finding"
+)
+
+// deployFlags are the flags of kaz cluster deploy.
+type deployFlags struct {
+	target         targetFlags
+	dryRun, whatIf bool
+	kubeconfig     string
+}
+
+func deployCommand() *cobra.Command {
+	var o deployFlags
+	command := &cobra.Command{
+		Use:   "deploy FILE...",
+		Short: "Deploy a cluster, or bring it to its definition",
+		Long: `Checks first that Azure will take the cluster: credentials, rights, location, sizes, zones,
+quota, names, networks. If a check fails, nothing is written. Then it deploys the units
+that are not deployed or have changed, and shows their progress. The first deployment
+writes a kubeconfig.
+
+If a deployment stops, the same command goes on where it stopped, also on another
+machine. Exit status 3: the definition has mistakes, or a check failed. 5: Azure has no
+room. 6: Azure could not deploy a resource. 8: another deployment or change runs.
+
+Credentials are found in the environment (AZURE_CLIENT_ID, AZURE_TENANT_ID,
+AZURE_CLIENT_SECRET), as a workload identity, as a managed identity, or from az login.`,
+		Example: `  kaz cluster deploy cluster.yaml --dry-run
+  kaz cluster deploy cluster.yaml team-a.yaml team-b.yaml
+  kaz cluster deploy cluster.yaml --what-if
+
+  # on an Azure on this machine
+  kaz local azure &
+  kaz cluster deploy cluster.yaml --local`,
+		Args: cli.Wants(1, 100, layerArguments),
+		RunE: func(command *cobra.Command, args []string) error {
+			p, err := o.target.plan(command, args)
+			if err != nil {
+				return err
+			}
+			e, err := o.target.engine(command.Context(), p.Definition.Cluster.Spec.Azure, command.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return o.run(command, e, p)
+		},
+	}
+	o.target.define(command)
+	f := command.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "only check, and show which units would be deployed")
+	f.BoolVar(&o.whatIf, "what-if", false, "only ask Azure which resources would change, and how")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file for the kubeconfig of a new cluster (default NAME.kubeconfig)")
+	return command
+}
+
+// deployAnswer is what a deployment did, or would do.
+type deployAnswer struct {
+	Cluster string `json:"cluster"`
+	// Findings are those of the checks.
+	Findings finding.List `json:"findings,omitempty"`
+	// Units are those that were deployed, or would be.
+	Units      []string         `json:"units,omitempty"`
+	Changes    []engine.Change  `json:"changes,omitempty"`
+	DryRun     bool             `json:"dryRun,omitempty"`
+	Unchanged  bool             `json:"unchanged,omitempty"`
+	APIServer  string           `json:"apiServer,omitempty"`
+	Kubeconfig string           `json:"kubeconfig,omitempty"`
+	Failures   []engine.Failure `json:"failures,omitempty"`
+}
+
+// run checks and deploys a plan, or shows what would be done.
+func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Plan) error {
+	ctx := command.Context()
+	answer := deployAnswer{Cluster: p.Names.Cluster, DryRun: o.dryRun || o.whatIf}
+	if err := check(command, e, p, &answer); err != nil {
+		return err
+	}
+	switch {
+	case o.whatIf:
+		return showChanges(command, e, p, answer)
+	case o.dryRun:
+		units, err := e.Preview(ctx, p)
+		if err != nil {
+			return err
+		}
+		answer.Units = units
+		return say(command, answer, "all checks passed; %d of %d units would be deployed: %s", len(units), len(p.Graph.Units),
+			strings.Join(units, ", "))
+	}
+	if err := deploy(command, e, p, o.kubeconfig, answer); err != nil || !o.target.local {
+		return err
+	}
+	return reachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
+}
+
+// check adds the findings of the preflight to an answer, and returns an exit status if one of them stops a deployment.
+func check(command *cobra.Command, e *engine.Engine, p cluster.Plan, answer *deployAnswer) error {
+	found, err := preflight.Run(command.Context(), e, p)
+	if err != nil {
+		return err
+	}
+	answer.Findings = found
+	if len(found) > 0 && format(command) == "text" {
+		if _, err := fmt.Fprintln(command.ErrOrStderr(), found); err != nil {
+			return err
+		}
+	}
+	if !found.Stop() {
+		return nil
+	}
+	if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
+		return err
+	}
+	return invalid
+}
+
+func showChanges(command *cobra.Command, e *engine.Engine, p cluster.Plan, answer deployAnswer) error {
+	changes, err := e.WhatIf(command.Context(), p)
+	if err != nil {
+		return err
+	}
+	answer.Changes = slices.DeleteFunc(changes, func(c engine.Change) bool { return c.Type == "NoChange" || c.Type == "Ignore" })
+	return show(command, answer, func(out io.Writer) error {
+		for _, c := range answer.Changes {
+			if _, err := fmt.Fprintln(out, c); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintf(out, "%d resources would change\n", len(answer.Changes))
+		return err
+	})
+}
+
+func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file string, answer deployAnswer) error {
+	if file == "" {
+		file = p.Names.Cluster + ".kubeconfig"
+	}
+	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) error { return saveKubeconfig(file, kubeconfig) })
+	if failed, ok := errors.AsType[*engine.DeployError](err); ok {
+		answer.Failures = failed.Failures
+		if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(command.ErrOrStderr(), failed); err != nil {
+			return err
+		}
+		return cmp.Or(statusOf(err), deploymentFailed)
+	}
+	if err != nil {
+		return err
+	}
+	answer.Units, answer.Unchanged, answer.APIServer = result.Units, result.Unchanged, p.Names.Host()
+	if result.Kubeconfig != nil {
+		answer.Kubeconfig = file
+	}
+	return show(command, answer, answer.write)
+}
+
+func (a deployAnswer) write(out io.Writer) error {
+	if a.Unchanged {
+		_, err := fmt.Fprintf(out, "cluster %s is up to date\n", a.Cluster)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "cluster %s is deployed: %d units, API server %s\n", a.Cluster, len(a.Units), a.APIServer)
+	if err == nil && a.Kubeconfig != "" {
+		_, err = fmt.Fprintln(out, "kubeconfig:", a.Kubeconfig)
+	}
+	return err
+}
+
+// saveKubeconfig writes a kubeconfig that only its owner can read. It does not replace that of another cluster.
+func saveKubeconfig(file string, text []byte) error {
+	had, err := os.ReadFile(file)
+	if err == nil && !bytes.Equal(had, text) {
+		old, oldErr := clientcmd.Load(had)
+		now, nowErr := clientcmd.Load(text)
+		if oldErr != nil || nowErr != nil || serverOf(old.Clusters) != serverOf(now.Clusters) {
+			return fmt.Errorf("%s exists and is of another cluster: want another --kubeconfig", file)
+		}
+	}
+	return atomicfile.Write(file, text, 0o600)
+}

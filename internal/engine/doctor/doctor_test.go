@@ -1,0 +1,219 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"kaz/internal/arm"
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/providers"
+	"kaz/internal/engine"
+	"kaz/internal/engine/workload"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/health"
+)
+
+type transport struct{ http.RoundTripper }
+
+func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
+
+// etcd is an etcd that notes what is done with it.
+type etcd struct {
+	members []engine.EtcdMember
+	fault   error
+	done    []string
+}
+
+func (e *etcd) Survey(context.Context) ([]engine.EtcdMember, error) {
+	return slices.Clone(e.members), e.fault
+}
+
+func (e *etcd) note(what string) error {
+	e.done = append(e.done, what)
+	return nil
+}
+
+func (e *etcd) Save(context.Context) (string, error) { return "blob", e.note("save") }
+func (e *etcd) Compact(context.Context) error        { return e.note("compact") }
+func (e *etcd) Defragment(_ context.Context, member string) error {
+	return e.note("defragment " + member)
+}
+func (e *etcd) Disarm(context.Context) error { return e.note("disarm") }
+
+// backups are backups of which the newest has a name.
+type backups struct {
+	engine.Backups
+	latest string
+}
+
+func (b backups) Latest(context.Context) (string, error) { return b.latest, nil }
+
+// ward is a cluster on a local Azure with an inside that is well.
+type ward struct {
+	Doctor
+	plan   cluster.Plan
+	etcd   *etcd
+	client *fake.Clientset
+}
+
+func open(t *testing.T) *ward {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/example-manifests/cluster/ha.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := definition.Load(definition.Layer{Name: "ha.yaml", Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := cluster.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := emulator.New(emulator.Options{Providers: providers.All(), Tenant: "00000000-0000-0000-0000-0000000000aa"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: transport{e.Transport()}, Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &ward{plan: p, etcd: &etcd{}}
+	now := time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC)
+	w.Engine = &engine.Engine{Azure: client, Now: func() time.Time { return now }, Backups: backups{latest: "etcd/20260102T030405Z-1234.db"}}
+	w.Etcd = w.etcd
+	if _, err := w.Deploy(t.Context(), p, func([]byte) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	var objects []runtime.Object
+	for _, name := range []string{"prod-cp-0", "prod-cp-1", "prod-cp-2"} {
+		objects = append(objects, node(name), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-" + name, Namespace: "kube-system"}, Spec: corev1.PodSpec{NodeName: name},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		})
+		w.etcd.members = append(w.etcd.members, engine.EtcdMember{Name: name, ID: "id-" + name, Healthy: true, Leader: name == "prod-cp-1",
+			Size: 20 << 20, InUse: 19 << 20, Quota: 2 << 30, Expires: now.AddDate(1, 0, 0)})
+	}
+	c := &clusterOf{t, w}
+	for _, name := range c.pools() {
+		objects = append(objects, node(name))
+	}
+	w.client = fake.NewClientset(objects...)
+	w.Workload = &workload.Cluster{Client: w.client}
+	return w
+}
+
+func node(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+}
+
+type clusterOf struct {
+	t *testing.T
+	*ward
+}
+
+// pools are the names of the machines of pools.
+func (c *clusterOf) pools() []string {
+	c.t.Helper()
+	found := &found{names: c.plan.Names, members: map[string]*health.Member{}, pools: map[string]*health.Machine{}}
+	if err := c.machines(c.t.Context(), found); err != nil {
+		c.t.Fatal(err)
+	}
+	var all []string
+	for name := range found.pools {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (w *ward) examine(t *testing.T) Report {
+	t.Helper()
+	r, err := w.Examine(t.Context(), w.plan.Names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestExamine checks what is read of a cluster, and that what is missing on one side is found.
+func TestExamine(t *testing.T) {
+	w := open(t)
+	r := w.examine(t)
+	if len(r.Findings) > 0 || !r.Healthy || len(r.Members) != 3 || len(r.Nodes) != 2 || len(r.Certificates) != 3 {
+		t.Fatalf("%+v", r)
+	}
+	want := health.Member{Machine: health.Machine{Name: "prod-cp-1", Power: "running", Node: true, Ready: true}, APIServer: true, Role: "leader",
+		ID: "id-prod-cp-1", Healthy: true, Size: 20 << 20, InUse: 19 << 20, Quota: 2 << 30}
+	if diff := cmp.Diff(want, r.Members[1]); diff != "" {
+		t.Error(diff)
+	}
+	group := w.plan.Names.Group()
+	stop := azure.Request{Verb: azure.Post, ID: group.Resource(machineType, "prod-cp-0"), Action: "deallocate"}
+	for _, request := range []azure.Request{stop, {Verb: azure.Delete, ID: group.Resource(machineType, "prod-cp-2")}} {
+		if _, err := azure.Do(t.Context(), w.Azure, request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.etcd.members[0].Healthy, w.etcd.members[0].Problem = false, "no answer"
+	w.etcd.members[2].Healthy, w.etcd.members[2].Problem = false, "no answer"
+	r = w.examine(t)
+	for _, want := range []string{"✘ etcd: 1 of 3 members answer, which is no majority", "⚠ machines: prod-cp-0 is deallocated",
+		"⚠ etcd: member prod-cp-2 has no machine", "kaz cluster restore prod"} {
+		if r.Healthy || !strings.Contains(r.Findings.Error(), want) {
+			t.Errorf("got\n%v\nwant %s", r.Findings, want)
+		}
+	}
+	w.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("connection refused")
+	})
+	r = w.examine(t)
+	if want := "✘ API server: it does not answer: nodes of the cluster: connection refused; machines: prod-cp-0 is deallocated, prod-cp-1 is " +
+		"running"; !strings.Contains(r.Findings.Error(), want) {
+		t.Errorf("got\n%v\nwant %s", r.Findings, want)
+	}
+}
+
+// TestFix checks that etcd is saved first, that the leader is defragmented last, and what is refused.
+func TestFix(t *testing.T) {
+	w := open(t)
+	if did, err := w.Fix(t.Context()); did || err != nil || len(w.etcd.done) > 0 {
+		t.Errorf("of a cluster that is well: %v %v %v", did, err, w.etcd.done)
+	}
+	w.etcd.members[0].Size = 100 << 20
+	if did, err := w.Fix(t.Context()); !did || err != nil {
+		t.Fatal(did, err)
+	}
+	want := []string{"save", "defragment prod-cp-0", "defragment prod-cp-2", "defragment prod-cp-1"}
+	if diff := cmp.Diff(want, w.etcd.done); diff != "" {
+		t.Error(diff)
+	}
+	w.etcd.done, w.etcd.members[2].Alarms = nil, []string{"NOSPACE"}
+	if did, err := w.Fix(t.Context()); !did || err != nil {
+		t.Fatal(did, err)
+	}
+	want = []string{"save", "compact", "defragment prod-cp-0", "defragment prod-cp-2", "defragment prod-cp-1", "disarm"}
+	if diff := cmp.Diff(want, w.etcd.done); diff != "" {
+		t.Error(diff)
+	}
+	w.etcd.done, w.etcd.members[0].Healthy = nil, false
+	if _, err := w.Fix(t.Context()); err == nil || len(w.etcd.done) > 0 {
+		t.Errorf("with a member that does not answer: %v %v", err, w.etcd.done)
+	}
+}

@@ -1,0 +1,103 @@
+package preflight
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/definition"
+)
+
+// principal is the object id of an identity.
+func (l *lab) principal(id string) string {
+	l.t.Helper()
+	doc, err := l.client.Get(l.t.Context(), azure.ID(id))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var identity struct {
+		Properties struct{ PrincipalID string }
+	}
+	if err := json.Unmarshal(doc, &identity); err != nil {
+		l.t.Fatal(err)
+	}
+	return identity.Properties.PrincipalID
+}
+
+// ownIdentities is a lab with two identities and a vault of their own group, and a plan that uses them and assigns no roles.
+func ownIdentities(t *testing.T) (*lab, func(roles string) cluster.Plan) {
+	t.Helper()
+	l := newLab(t)
+	const shared = group + "shared"
+	const identity = shared + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/"
+	const vault = shared + "/providers/Microsoft.KeyVault/vaults/kv-shared-1"
+	l.put(group+`dev {"location":"westeurope"}`, shared+` {"location":"westeurope"}`,
+		identity+`machines {"location":"westeurope"}`, identity+`nodes {"location":"westeurope"}`,
+		vault+` {"location":"westeurope","properties":{"tenantId":"`+tenant+`","sku":{"family":"A","name":"standard"},
+			"enableRbacAuthorization":true}}`)
+	return l, func(roles string) cluster.Plan {
+		return example(t, func(d *definition.Definition) {
+			s := &d.Cluster.Spec
+			s.Azure.ResourceGroup.Lifecycle = "Existing"
+			s.Identity.ControlPlane.ID, s.Identity.Nodes.ID, s.Identity.Roles = identity+"machines", identity+"nodes", roles
+			s.KeyVault.ID = vault
+		}, "dev.yaml")
+	}
+}
+
+// TestRoles checks scenario 18: an identity without its roles is found before anything is written, with what it may not do and the
+// command that helps.
+func TestRoles(t *testing.T) {
+	l, plan := ownIdentities(t)
+	p := plan("None")
+	l.writes()
+	found, err := Run(t.Context(), l.Engine, p)
+	if err != nil || !found.Stop() {
+		t.Fatalf("%v %v", err, found)
+	}
+	identity := p.Definition.Cluster.Spec.Identity.ControlPlane.ID
+	for _, want := range []string{
+		"✘ roles: spec.identity.controlPlane.id: identity machines may not do this at " + group + "dev: Microsoft.Network/loadBalancers/backendAddressPools/join/action, Microsoft.Network/loadBalancers/delete,",
+		fmt.Sprintf("\n  remedy: az role assignment create --assignee-object-id %s --assignee-principal-type ServicePrincipal "+
+			"--role \"Network Contributor\" --scope %sdev", l.principal(identity), group),
+		"Microsoft.Compute/disks/write",
+		"⚠ roles: spec.identity.nodes.id: identity nodes may not do this at " + p.Definition.Cluster.Spec.KeyVault.ID +
+			"/secrets/dev-bootstrap-token: Microsoft.KeyVault/vaults/secrets/getSecret/action",
+		"⚠ roles: spec.identity.controlPlane.id: identity machines may not do this at " + group +
+			"dev/providers/Microsoft.Storage/storageAccounts/" + p.Names.Account(),
+	} {
+		if !strings.Contains(found.Error(), want) {
+			t.Errorf("got\n%v\nwant %s", found, want)
+		}
+	}
+	if writes := l.writes(); len(writes) > 0 {
+		t.Errorf("the preflight wrote %v", writes)
+	}
+}
+
+// TestRolesAssigned checks that the roles that kaz assigns itself are all that the check asks for.
+func TestRolesAssigned(t *testing.T) {
+	l, plan := ownIdentities(t)
+	if found, err := Run(t.Context(), l.Engine, plan("Scoped")); err != nil || found.Stop() {
+		t.Fatalf("kaz assigns the roles: %v %v", err, found)
+	}
+	l.deploy(plan("Scoped"))
+	c := &checker{Engine: l.Engine, p: plan("None")}
+	c.roles(t.Context())
+	if len(c.found) > 0 {
+		t.Errorf("found %v", c.found)
+	}
+}
+
+// TestRolesOfNewIdentity checks the warning about an identity that is to get no roles.
+func TestRolesOfNewIdentity(t *testing.T) {
+	found, err := Run(t.Context(), newLab(t).Engine, example(t, func(d *definition.Definition) {
+		d.Cluster.Spec.Identity.Roles = "None"
+	}, "dev.yaml"))
+	if err != nil || found.Stop() || !strings.Contains(found.Error(), "the identity that kaz makes has no roles") {
+		t.Errorf("%v %v", err, found)
+	}
+}

@@ -1,0 +1,90 @@
+package health
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// well are the facts of a cluster of five members without a fault.
+func well() Facts {
+	f := Facts{Cluster: "prod", Now: now, Deployment: "Succeeded", Backup: Backup{Name: "etcd/1.db", At: now.Add(-time.Hour)},
+		Certificates: []Certificate{{"etcd of prod-cp-0", now.AddDate(1, 0, 0)}},
+		Machines:     []Machine{{Name: "prod-general000000", Power: "running", Node: true, Ready: true}}}
+	for _, name := range []string{"prod-cp-0", "prod-cp-1", "prod-cp-2", "prod-cp-3", "prod-cp-4"} {
+		f.Members = append(f.Members, Member{Machine: Machine{Name: name, Power: "running", Node: true, Ready: true}, APIServer: true,
+			Role: "voter", ID: "a1", Healthy: true, Size: 50 << 20, InUse: 40 << 20, Quota: 2 << 30})
+	}
+	f.Members[0].Role = "leader"
+	return f
+}
+
+func die(members ...*Member) {
+	for _, m := range members {
+		m.Healthy, m.Fault, m.Power, m.Ready = false, "no answer", "deallocated", false
+	}
+}
+
+// TestCheck checks scenarios 12 and 40 and the other faults: each is named with its remedy.
+func TestCheck(t *testing.T) {
+	if found := Check(well()); len(found) > 0 {
+		t.Errorf("a cluster without a fault: %v", found)
+	}
+	for name, test := range map[string]struct {
+		change func(*Facts)
+		stop   bool
+		want   []string
+	}{
+		"two of five members are lost": {func(f *Facts) { die(&f.Members[1], &f.Members[2]) }, false, []string{
+			"⚠ etcd: 3 of 5 members answer; etcd can lose 0 more\n  remedy: replace the members that do not answer with kaz cluster repair prod MEMBER",
+			"⚠ machines: prod-cp-1 is deallocated", "⚠ nodes: not ready: prod-cp-1, prod-cp-2"}},
+		"three of five members are lost": {func(f *Facts) { die(&f.Members[1], &f.Members[2], &f.Members[3]) }, true, []string{
+			"✘ etcd: 2 of 5 members answer, which is no majority: etcd takes no writes", "kaz cluster restore prod"}},
+		"no majority of machines": {func(f *Facts) {
+			die(&f.Members[1], &f.Members[2], &f.Members[3])
+			f.Members[4].Power, f.Silent = "", "timeout"
+		}, true, []string{"✘ API server: it does not answer: timeout; machines: prod-cp-0 is running, prod-cp-1 is deallocated",
+			"prod-cp-4 is gone\n  remedy: start the machines that do not run: etcd needs a majority", "kaz cluster restore prod"}},
+		"etcd out of reach": {func(f *Facts) { f.EtcdFault = "forbidden" }, true, []string{"✘ etcd: its members cannot be read: forbidden"}},
+		"no space": {func(f *Facts) { f.Members[1].Alarms, f.Members[1].Size = []string{"NOSPACE"}, 2<<30 }, true, []string{
+			"✘ alarm NOSPACE: the database of member prod-cp-1 has reached its quota: etcd takes no writes (2048 MiB of 2048 MiB, 40 MiB in use)\n" +
+				"  remedy: kaz cluster doctor prod --fix"}},
+		"corrupt": {func(f *Facts) { f.Members[1].Alarms = []string{"CORRUPT"} }, true, []string{
+			"✘ alarm CORRUPT: the database of member prod-cp-1 differs", "kaz cluster repair prod cp-1"}},
+		"nearly full": {func(f *Facts) { f.Members[1].Size, f.Members[1].Quota = 1800<<20, 0 }, false, []string{
+			"⚠ database: that of member prod-cp-1 is nearly full: 1800 MiB of 2048 MiB, 40 MiB in use"}},
+		"learner": {func(f *Facts) { f.Members[1].Role = "learner" }, false, []string{"⚠ etcd: member prod-cp-1 is a learner",
+			"kaz cluster repair prod cp-1"}},
+		"member without a machine": {func(f *Facts) { f.Members[1].Power = "" }, false, []string{"⚠ etcd: member prod-cp-1 has no machine",
+			"⚠ nodes: nodes without a machine: prod-cp-1"}},
+		"machine without a member": {func(f *Facts) { f.Members[1].Role, f.Members[1].Healthy = "", false }, false, []string{
+			"⚠ etcd: machine prod-cp-1 is no member of etcd"}},
+		"member that never started": {func(f *Facts) { f.Members = append(f.Members, Member{Role: "learner", ID: "b2"}) }, false, []string{
+			"⚠ etcd: member b2 (\"\") was added", "etcdctl member remove b2"}},
+		"machine that is no node": {func(f *Facts) { f.Machines[0].Node = false }, false, []string{
+			"⚠ nodes: machines that are no nodes: prod-general000000"}},
+		"certificates": {func(f *Facts) {
+			f.Certificates = []Certificate{{"etcd of prod-cp-0", now.AddDate(0, 0, 10)}, {"kubeconfig of kubernetes-admin", now.AddDate(0, 0, -1)}}
+		}, true, []string{"⚠ certificates: etcd of prod-cp-0: expires 2026-01-12\n  remedy: kaz cluster rotate prod",
+			"✘ certificates: kubeconfig of kubernetes-admin: expired 2026-01-01\n  remedy: kaz cluster kubeconfig prod"}},
+		"no backup":  {func(f *Facts) { f.Backup = Backup{} }, false, []string{"⚠ backup: there is none\n  remedy: kaz cluster backup prod"}},
+		"old backup": {func(f *Facts) { f.Backup.At = now.Add(-4 * time.Hour) }, false, []string{"⚠ backup: the newest one is of 2026-01-02T08:00:00Z"}},
+		"change": {func(f *Facts) { f.Change, f.Deployment = "to version 1.37.0", "Failed" }, false, []string{
+			"⚠ change: a change has begun and not ended: to version 1.37.0\n  remedy: kaz cluster resume prod",
+			"⚠ deployment: the last deployment is failed"}},
+	} {
+		f := well()
+		test.change(&f)
+		found := Check(f)
+		if found.Stop() != test.stop {
+			t.Errorf("%s: stop %v\n%v", name, found.Stop(), found)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(found.Error(), want) {
+				t.Errorf("%s: got\n%v\nwant %s", name, found, want)
+			}
+		}
+	}
+}
