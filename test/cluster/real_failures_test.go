@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -153,8 +154,16 @@ type stream struct {
 const everySoOften = 50 * time.Millisecond
 
 func (f *failures) ask(address string) *stream {
+	return asks(f.t, func(ctx context.Context) error {
+		_, err := askFromHere(ctx, "http://"+address+"/")
+		return err
+	})
+}
+
+// asks sends requests until the stream is closed.
+func asks(t *testing.T, once func(ctx context.Context) error) *stream {
 	s := &stream{stop: make(chan struct{})}
-	f.t.Cleanup(s.tasks.Wait)
+	t.Cleanup(s.tasks.Wait)
 	s.tasks.Go(func() {
 		tick := time.NewTicker(everySoOften)
 		defer tick.Stop()
@@ -171,7 +180,7 @@ func (f *failures) ask(address string) *stream {
 			s.mu.Unlock()
 			last = began
 			s.tasks.Go(func() {
-				if _, err := askFromHere(f.t.Context(), "http://"+address+"/"); err != nil {
+				if err := once(t.Context()); err != nil {
 					s.mu.Lock()
 					defer s.mu.Unlock()
 					s.failed, s.why = append(s.failed, began), err

@@ -658,6 +658,26 @@ func TestFlexibleScaleSet(t *testing.T) {
 	}
 }
 
+// The machines of a flexible scale set have the custom data and the extensions of its model.
+func TestFlexibleMachinesBoot(t *testing.T) {
+	w := newWorld(t, emulator.Options{Boots: true})
+	w.scaleSet(model{capacity: 1, extra: behaviour.Object{"orchestrationMode": "Flexible",
+		"virtualMachineProfile.extensionProfile": behaviour.Object{"extensions": []any{behaviour.Object{"name": "monitor",
+			"properties": behaviour.Object{"publisher": "p", "type": "t", "typeHandlerVersion": "1.0"}}}}}})
+	machines := w.list(group + "/providers/Microsoft.Compute/virtualMachines")
+	if len(machines) != 1 {
+		t.Fatalf("%d machines, want 1", len(machines))
+	}
+	id := behaviour.Text(machines[0], "id")
+	w.want(w.get(id+"/extensions/monitor"), "properties.provisioningState", "Succeeded")
+	w.Emulator.Look(func(in behaviour.World) {
+		doc, _ := in.Get(azure.ID(id))
+		if g, runs := vm.GuestOf(doc); vm.CustomData(doc) == "" || !runs || g.State != vm.GuestBooting {
+			t.Errorf("the machine does not boot: %+v", g)
+		}
+	})
+}
+
 // The link to the next page of a list has the default port and an unencoded query. A client has to
 // encode it.
 func TestNextLinkOfCompute(t *testing.T) {

@@ -84,8 +84,14 @@ func (f flexBuilder) create(zone string, domain int) error {
 	if zone != "" {
 		doc["zones"] = []any{zone}
 	}
-	if tags := c.Doc["tags"]; tags != nil {
-		doc["tags"] = behaviour.Clone(tags)
+	for _, shared := range []string{"tags", "identity"} {
+		if v := c.Doc[shared]; v != nil {
+			doc[shared] = behaviour.Clone(v)
+		}
+	}
+	if data := vm.CustomData(c.Doc); data != "" {
+		behaviour.Set(doc, schema.Runtime+".customData", data)
+		vm.BeginGuest(c.World, doc)
 	}
 	for _, shared := range schema.ModelFields() {
 		if v, ok := model[shared]; ok {
@@ -97,6 +103,11 @@ func (f flexBuilder) create(zone string, domain int) error {
 		return err
 	}
 	c.Put(id, doc)
+	for _, extension := range behaviour.Objects(c.Doc, extensionsPath) {
+		properties := behaviour.Clone(behaviour.Sub(extension, "properties"))
+		properties["provisioningState"] = schema.Succeeded
+		c.Put(id.Child("extensions", behaviour.Text(extension, "name")), behaviour.Object{"location": c.Location(), "properties": properties})
+	}
 	return nil
 }
 

@@ -1,0 +1,351 @@
+package cluster_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// bootedPods are web servers behind a load balancer, which move only while one of them serves, and a pod with a disk.
+const bootedPods = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: "kaz.local/web:1", imagePullPolicy: Never, lifecycle: {preStop: {sleep: {seconds: 5}}},
+         readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: keeper}
+spec:
+  serviceName: keeper
+  selector: {matchLabels: {app: keeper}}
+  template:
+    metadata: {labels: {app: keeper}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      securityContext: {fsGroup: 65534}
+      containers: [{name: tools, image: "kaz.local/tools:1", imagePullPolicy: Never, volumeMounts: [{name: data, mountPath: /data}]}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+
+// bootedPools is a layer with a pool of each further kind.
+const bootedPools = `
+apiVersion: cluster.kaz/v1alpha1
+kind: NodePool
+metadata: {name: flex}
+spec: {backend: VMSSFlexible, replicas: 1, zones: [], taints: ["team=a:NoSchedule"]}
+---
+apiVersion: cluster.kaz/v1alpha1
+kind: NodePool
+metadata: {name: alone}
+spec: {backend: StandaloneVM, replicas: 1, zones: []}
+`
+
+// TestBootedHA takes a cluster of three members and two nodes through its life, on machines that boot: it serves, grows, gets pools, is
+// upgraded under constant requests, loses one member and then all of them, and is destroyed.
+func TestBootedHA(t *testing.T) {
+	b := startBooting(t)
+	c := b.cluster("prod", strings.ReplaceAll(example(t, "ha.yaml"), "1.36.3", b.older))
+	for _, step := range []struct {
+		name string
+		do   func(*bootedCluster)
+	}{
+		{"serves", (*bootedCluster).serves},
+		{"pool grows and shrinks", (*bootedCluster).scaled},
+		{"pools come and go", (*bootedCluster).pooled},
+		{"upgrade", (*bootedCluster).upgraded},
+		{"one member dies", (*bootedCluster).repaired},
+		{"all members die", (*bootedCluster).restored},
+		{"destroyed", (*bootedCluster).destroyed},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.do(c.in(t)) }) {
+			return // what comes after begins with a whole cluster
+		}
+	}
+}
+
+// example is an example definition.
+func example(t *testing.T, name string) string {
+	t.Helper()
+	return string(readFile(t, filepath.Join("..", "..", "docs", "example-manifests", "cluster", name)))
+}
+
+// bootedCluster is a cluster that kaz cluster made.
+type bootedCluster struct {
+	*booting
+	name, definition string
+	address, sum     *string // of the Service, and of the data on the disk
+}
+
+// cluster deploys a definition and waits until its nodes are ready.
+func (b *booting) cluster(name, definition string) *bootedCluster {
+	b.t.Helper()
+	began := time.Now()
+	b.must(b.deploy(name, definition))
+	b.t.Logf("definition to cluster in %s", short(time.Since(began)))
+	return &bootedCluster{b, name, definition, new(string), new(string)}
+}
+
+func (c *bootedCluster) in(t *testing.T) *bootedCluster {
+	b := *c.booting
+	b.t = t
+	return &bootedCluster{&b, c.name, c.definition, c.address, c.sum}
+}
+
+func (c *bootedCluster) kubeconfig() string { return filepath.Join(c.dir, c.name+".kubeconfig") }
+
+// run runs kubectl.
+func (c *bootedCluster) run(stdin string, args ...string) (string, error) {
+	cmd := exec.CommandContext(c.t.Context(), c.kubectl, append([]string{"--kubeconfig", c.kubeconfig()}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// change runs a command of kaz cluster that changes the cluster, and logs what it took.
+func (c *bootedCluster) change(args ...string) {
+	c.t.Helper()
+	began := time.Now()
+	c.must(c.kaz(args...))
+	c.t.Logf("kaz cluster %s in %s", strings.Join(args, " "), short(time.Since(began)))
+}
+
+// whole waits until the cluster has so many nodes of a version that take pods, and the Service and the disk work.
+func (c *bootedCluster) whole(nodes int, version string) {
+	c.t.Helper()
+	took := wait(c.t, 5*time.Minute, "nodes that take pods", func() string {
+		out, err := c.run("", "get", "nodes", "-o", "json")
+		var list corev1.NodeList
+		if err != nil || json.Unmarshal([]byte(out), &list) != nil {
+			return out
+		}
+		for _, n := range list.Items {
+			if condition(n, corev1.NodeReady) != corev1.ConditionTrue || n.Status.NodeInfo.KubeletVersion != "v"+version || uninitialized(n) {
+				return fmt.Sprintf("%s: %s, taints %v, conditions %v", n.Name, n.Status.NodeInfo.KubeletVersion, n.Spec.Taints, n.Status.Conditions)
+			}
+		}
+		if len(list.Items) != nodes {
+			return fmt.Sprintf("%d nodes, want %d", len(list.Items), nodes)
+		}
+		return ""
+	})
+	c.t.Logf("%d nodes take pods after %s", nodes, short(took))
+	if *c.address == "" {
+		return
+	}
+	took = wait(c.t, 3*time.Minute, "the Service and the disk", func() string {
+		if _, err := askFromHere(c.t.Context(), "http://"+*c.address+"/"); err != nil {
+			return err.Error()
+		}
+		out, err := c.run("", "exec", "keeper-0", "--", "/box", "sum", "/data/file")
+		if err != nil || strings.TrimSpace(out) != *c.sum {
+			return fmt.Sprintf("the disk has %q, want %q: %v", out, *c.sum, err)
+		}
+		return ""
+	})
+	c.t.Logf("the Service and the disk work after %s", short(took))
+}
+
+// uninitialized reports whether a node waits for a cloud provider or its network.
+func uninitialized(n corev1.Node) bool {
+	for _, taint := range n.Spec.Taints {
+		if strings.HasPrefix(taint.Key, "node.cloudprovider.") || strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+			return true
+		}
+	}
+	return false
+}
+
+// serves makes a Service that answers this machine, and a pod with a disk.
+func (c *bootedCluster) serves() {
+	began := time.Now()
+	c.must(c.run(bootedPods, "apply", "-f", "-"))
+	var address string
+	wait(c.t, 3*time.Minute, "an address of the Service", func() string {
+		out, err := c.run("", "get", "service", "web", "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}")
+		if err != nil || out == "" {
+			return "none yet " + out
+		}
+		address = out
+		return ""
+	})
+	c.must(c.run("", "rollout", "status", "statefulset/keeper", "--timeout=3m"))
+	sum := strings.TrimSpace(c.must(c.run("", "exec", "keeper-0", "--", "/box", "fill", "/data/file", "1")))
+	*c.address, *c.sum = address, sum
+	c.whole(5, c.older)
+	c.t.Logf("a Service and a disk work after %s", short(time.Since(began)))
+	if out := c.must(c.deploy(c.name, c.definition)); !strings.Contains(out, "is up to date") {
+		c.t.Errorf("a second deployment: %s", out)
+	}
+}
+
+func (c *bootedCluster) scaled() {
+	for _, count := range []int{3, 2} {
+		c.change("scale", c.name, "general", "--count", strconv.Itoa(count))
+		c.whole(3+count, c.older)
+	}
+}
+
+// pooled adds pools of the other kinds with a layer of another team, and removes them again.
+func (c *bootedCluster) pooled() {
+	base, more := c.define(c.name, c.definition), c.define("more", bootedPools)
+	c.change("deploy", base, more)
+	c.whole(7, c.older)
+	c.change("upgrade", base)
+	c.whole(5, c.older)
+}
+
+// upgraded upgrades all machines by a minor version while the API server and the Service are asked 20 times a second each.
+func (c *bootedCluster) upgraded() {
+	api := asks(c.t, c.apiServer())
+	service := asks(c.t, func(ctx context.Context) error {
+		_, err := askFromHere(ctx, "http://"+*c.address+"/")
+		return err
+	})
+	c.change("upgrade", c.define(c.name, strings.ReplaceAll(c.definition, c.older, c.version)))
+	const perThousand = 1000
+	for name, s := range map[string]*stream{"API server": api, "Service": service} {
+		close(s.stop)
+		s.tasks.Wait()
+		c.t.Logf("%s: %d of %d requests failed; this machine was late by %s at most: %v", name, len(s.failed), s.asked, short(s.late), s.why)
+		if len(s.failed)*perThousand > s.asked {
+			c.t.Errorf("%s: %d of %d requests failed, want at most one of a thousand: %v", name, len(s.failed), s.asked, s.why)
+		}
+	}
+	c.whole(5, c.version)
+}
+
+// kill ends a machine as a power failure does.
+func (c *bootedCluster) kill(machine string) {
+	c.t.Helper()
+	text := strings.TrimSpace(string(readFile(c.t, filepath.Join(c.machines, "machines", machine, "first.pid"))))
+	pid, err := strconv.Atoi(text)
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		c.t.Fatalf("kill %s: %v", machine, err)
+	}
+}
+
+// members are the machines of the control plane.
+func (c *bootedCluster) members() []string {
+	c.t.Helper()
+	return strings.Fields(c.must(c.run("", "get", "nodes", "-l", "node-role.kubernetes.io/control-plane", "-o",
+		"jsonpath={.items[*].metadata.name}")))
+}
+
+func (c *bootedCluster) repaired() {
+	member := c.members()[1]
+	c.kill(member)
+	c.change("repair", c.name, strings.TrimPrefix(member, c.name+"-"))
+	c.whole(5, c.version)
+}
+
+// restored kills all members after a backup. What was written after the backup is lost, what was written before is there.
+func (c *bootedCluster) restored() {
+	c.must(c.run("", "create", "configmap", "before"))
+	c.change("backup", c.name)
+	c.must(c.run("", "create", "configmap", "after"))
+	for _, member := range c.members() {
+		c.kill(member)
+	}
+	c.change("restore", c.name)
+	c.whole(5, c.version)
+	names := c.must(c.run("", "get", "configmaps", "-o", "name"))
+	if !strings.Contains(names, "configmap/before") || strings.Contains(names, "configmap/after") {
+		c.t.Errorf("after the restore there are %q", names)
+	}
+}
+
+func (c *bootedCluster) destroyed() {
+	c.change("destroy", c.name, "--yes")
+	wait(c.t, time.Minute, "the end of all machines", func() string {
+		left, err := filepath.Glob(filepath.Join(c.machines, "machines", c.name+"-*"))
+		if err != nil || len(left) > 0 {
+			return fmt.Sprint(left, err)
+		}
+		return ""
+	})
+}
+
+// apiServer returns a function that asks the API server whether it is ready, with a connection of its own.
+func (c *bootedCluster) apiServer() func(ctx context.Context) error {
+	c.t.Helper()
+	var config struct {
+		Clusters []struct {
+			Cluster struct {
+				Server    string `json:"server"`
+				Authority []byte `json:"certificate-authority-data"`
+				Name      string `json:"tls-server-name"`
+			}
+		}
+		Users []struct {
+			User struct {
+				Certificate []byte `json:"client-certificate-data"`
+				Key         []byte `json:"client-key-data"`
+			}
+		}
+	}
+	if err := yaml.Unmarshal(readFile(c.t, c.kubeconfig()), &config); err != nil {
+		c.t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(config.Users[0].User.Certificate, config.Users[0].User.Key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(config.Clusters[0].Cluster.Authority)
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: config.Clusters[0].Cluster.Name, MinVersion: tls.VersionTLS12,
+	}}}
+	return func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Clusters[0].Cluster.Server+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s %w", answer.Status, text, err)
+		}
+		return nil
+	}
+}
