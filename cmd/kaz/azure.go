@@ -72,7 +72,7 @@ func serverFlags(command *cobra.Command, o *azureserver.Options) {
 	f.StringVar(&o.Address, "address", "127.0.0.1:0", "IP:PORT to serve HTTPS at; port 0 is any free port")
 	f.StringVar(&o.HTTPAddress, "http-address", "127.0.0.1:0", "IP:PORT to serve plain HTTP at")
 	f.StringVar(&o.ProxyAddress, "proxy-address", "127.0.0.1:0",
-		"IP:PORT of a proxy that leads Azure's public hosts (login, management, registries, storage, key vaults) to this Azure; empty for none")
+		"IP:PORT of a proxy that leads Azure's public login, management, registry, storage and vault hosts to this Azure; empty for none")
 	f.StringVar(&o.SMBAddress, "smb-address", "",
 		"IP:PORT to serve file shares over SMB at, which needs root and Samba (default none)")
 	f.StringVar(&o.NFSAddress, "nfs-address", "",

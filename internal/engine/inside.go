@@ -12,6 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster/change"
+	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
 )
 
@@ -262,7 +263,7 @@ func (e observer) observePools(ctx context.Context, n naming.Names, in *inside, 
 		if !strings.EqualFold(r.Type, scaleSetType) || name == "" || r.Tags[naming.ClusterTag] != n.Cluster {
 			continue
 		}
-		pools[name] = scaledPool(name, r)
+		pools[name] = scaledPool(name, r, *in.state.Definition)
 		members, err := e.instances(ctx, r.ID)
 		if err != nil {
 			return err
@@ -281,8 +282,15 @@ func (e observer) observePools(ctx context.Context, n naming.Names, in *inside, 
 }
 
 // scaledPool is the pool of a scale set.
-func scaledPool(name string, set resource) *change.Pool {
+func scaledPool(name string, set resource, d definition.Definition) *change.Pool {
 	p := &change.Pool{Name: name, Model: set.Tags[naming.VersionTag]}
+	for _, pool := range d.Pools {
+		if pool.Metadata.Name == name {
+			for _, zone := range pool.Spec.Zones {
+				p.Zones = append(p.Zones, strconv.Itoa(zone))
+			}
+		}
+	}
 	version, count, _ := strings.Cut(set.Tags[rolloutTag], "=")
 	if desired, err := strconv.Atoi(count); err == nil && version == p.Model {
 		p.Desired = desired
@@ -336,10 +344,10 @@ func (in *inside) addNode(p *change.Pool, one instance, nodes map[string]workloa
 	n := change.Node{Name: name, Zone: strings.Join(one.Zones, ","), Failed: one.Properties.ProvisioningState == "Failed"}
 	if joined {
 		n.Version, n.Ready, n.Cordoned, n.First = node.Version, node.Ready, node.Cordoned, node.First
-		n.Pods, n.Drained = node.Pods, node.Cordoned && node.Pods == 0 && node.Volumes == 0
+		n.Pods, n.Volumes, n.Drained = node.Pods, node.Volumes, node.Cordoned && node.Pods == 0 && node.Volumes == 0
 		n.Age = -node.Created.Unix()
-		if node.Zone != "" {
-			n.Zone = node.Zone
+		if n.Zone == "" {
+			n.Zone = node.Zone // the fault domain of a machine without a zone
 		}
 	}
 	n.Failed = n.Failed && !joined

@@ -670,7 +670,7 @@ func TestFlexibleMachinesBoot(t *testing.T) {
 	}
 	id := behaviour.Text(machines[0], "id")
 	w.want(w.get(id+"/extensions/monitor"), "properties.provisioningState", "Succeeded")
-	w.Emulator.Look(func(in behaviour.World) {
+	w.Look(func(in behaviour.World) {
 		doc, _ := in.Get(azure.ID(id))
 		if g, runs := vm.GuestOf(doc); vm.CustomData(doc) == "" || !runs || g.State != vm.GuestBooting {
 			t.Errorf("the machine does not boot: %+v", g)

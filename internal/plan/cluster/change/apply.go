@@ -105,7 +105,19 @@ func (p *Pool) grow(count int) {
 	for i := 0; len(p.Nodes) < count; i++ {
 		name := fmt.Sprintf("%s-%d", p.Name, i)
 		if !slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Name == name }) {
-			p.Nodes = append(p.Nodes, Node{Name: name, Version: p.Model, Ready: true})
+			p.Nodes = append(p.Nodes, Node{Name: name, Version: p.Model, Zone: p.emptiest(), Ready: true})
 		}
 	}
+}
+
+// emptiest is the zone with the fewest nodes, where Azure makes a new one.
+func (p *Pool) emptiest() string {
+	if len(p.Zones) == 0 {
+		return ""
+	}
+	count := map[string]int{}
+	for _, n := range p.Nodes {
+		count[n.Zone]++
+	}
+	return slices.MinFunc(p.Zones, func(a, b string) int { return count[a] - count[b] })
 }

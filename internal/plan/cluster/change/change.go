@@ -48,7 +48,9 @@ type Pool struct {
 	Model string
 	// Desired is the number of nodes that an autoscaled pool had when its upgrade to Model began.
 	Desired int
-	Nodes   []Node
+	// Zones are the availability zones of a scale set, none for a region without.
+	Zones []string
+	Nodes []Node
 }
 
 // Node is a machine of a pool.
@@ -58,8 +60,8 @@ type Node struct {
 	Cordoned, Drained   bool
 	// First says that a person wants this node to go before others.
 	First bool
-	// Pods are the pods that a drain would evict.
-	Pods int
+	// Pods are the pods that a drain would evict, Volumes those that are attached.
+	Pods, Volumes int
 	// Age orders nodes: the oldest has the greatest.
 	Age int64
 }
@@ -81,7 +83,8 @@ type PoolTarget struct {
 	Replicas int
 	// Autoscaled pools keep the number of nodes that they have.
 	Autoscaled bool
-	// Surge is the number of nodes that an upgrade makes before it removes one. At 0 it removes one first.
+	// Surge is the number of nodes that an upgrade makes before it removes one. At 0 it removes one first. A pool over zones gets up to
+	// one a zone, until one is in the zone of an old node.
 	Surge int
 }
 

@@ -376,6 +376,47 @@ func TestNodesStay(t *testing.T) {
 	}
 }
 
+// TestZones checks scenario 38: before a node goes, another one of its zone is ready, as long as there is room, and at the end the
+// node with a disk is in the zone of the disk. Azure makes nodes in one of the zones with the fewest.
+func TestZones(t *testing.T) {
+	for _, zones := range [][]string{{"1", "2"}, {"1", "2", "3"}, {"3", "1", "2"}} {
+		for count := 1; count <= 5; count++ {
+			pool := Pool{Name: "general", Model: "1.36.2", Zones: zones}
+			for i := range count {
+				pool.Nodes = append(pool.Nodes, Node{Name: fmt.Sprintf("n-%d", i), Version: "1.36.2", Zone: pool.emptiest(), Ready: true})
+			}
+			disk := pool.Nodes[count-1].Zone
+			c := Cluster{Version: "1.36.2", Members: members(1, "1.36.2"), Pools: []Pool{pool}}
+			to := Target{Version: "1.37.0", Members: 1, Pools: []PoolTarget{{Name: "general", Replicas: count, Surge: 1}}}
+			most := 0
+			got := run(t, c, to, func(c Cluster, _ Step) {
+				nodes := c.pool("general").Nodes
+				most = max(most, len(nodes))
+				if !slices.ContainsFunc(nodes, func(n Node) bool { return n.Zone == disk && n.Ready && !n.Cordoned }) {
+					t.Errorf("%d nodes over %v: no node takes pods in zone %s:\n%+v", count, zones, disk, nodes)
+				}
+				place(nodes, disk)
+			})
+			if len(got.pool("general").Nodes) != count || most > count+len(zones) {
+				t.Errorf("%d nodes over %v: %d in between, %d at the end", count, zones, most, len(got.pool("general").Nodes))
+			}
+		}
+	}
+}
+
+// place attaches the disk to one node of its zone that takes pods, the newest.
+func place(nodes []Node, zone string) {
+	for i := range nodes {
+		nodes[i].Volumes = 0
+	}
+	for i := len(nodes) - 1; i >= 0; i-- {
+		if n := &nodes[i]; n.Zone == zone && n.Ready && !n.Cordoned {
+			n.Volumes = 1
+			return
+		}
+	}
+}
+
 // TestUnready checks which nodes go when the upgrade of a pool stops: new ones that are not ready or have a failed machine.
 func TestUnready(t *testing.T) {
 	old := Node{Name: "old", Version: "1.36.3"}

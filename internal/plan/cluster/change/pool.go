@@ -41,19 +41,42 @@ func (p Pool) next(want PoolTarget, version string) *Step {
 	if p.Standalone {
 		surge = 0
 	}
+	most := desired + surge
+	if surge > 0 {
+		most = desired + max(surge, len(p.Zones))
+	}
+	ready := p.replaced(version, old)
 	switch {
 	case p.Model != version && !p.Standalone:
 		return &Step{Action: SetModel, Pool: p.Name, Version: version, Count: desired}
 	case len(p.Nodes) < desired+surge:
 		return &Step{Action: Grow, Pool: p.Name, Count: desired + surge}
-	case len(p.Nodes) > desired+surge && !want.Autoscaled:
-		return p.shrink(version, len(p.Nodes)-desired-surge)
+	case len(p.Nodes) > most && !want.Autoscaled:
+		return p.shrink(version, len(p.Nodes)-most)
 	case p.waits(version):
 		return &Step{Action: Grow, Pool: p.Name, Count: len(p.Nodes)} // waits until they are ready
+	case len(ready) > 0:
+		return p.evict(p.victims(version, 1, ready)[0])
+	case len(old) > 0 && len(p.Nodes) < most:
+		return &Step{Action: Grow, Pool: p.Name, Count: len(p.Nodes) + 1}
 	case len(old) > 0:
 		return p.evict(p.victims(version, 1, old)[0])
 	}
 	return nil
+}
+
+// replaced are the old nodes whose zone has a ready new node, so that pods with disks of that zone have a place. Azure chooses the zone
+// of a new machine, which is one with the fewest. Without zones all old nodes are replaced by any new one.
+func (p Pool) replaced(version string, old []Node) []Node {
+	var all []Node
+	for _, n := range old {
+		if n.Cordoned || !slices.Contains(p.Zones, n.Zone) || slices.ContainsFunc(p.Nodes, func(other Node) bool {
+			return other.Version == version && other.Zone == n.Zone && other.Ready
+		}) {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // waits reports whether a node has not joined, or, during an upgrade, a new one is not ready.
@@ -97,7 +120,7 @@ func (p Pool) remove() *Step {
 }
 
 // victims chooses the nodes that go: those that do not work, those that are cordoned or marked, old ones, those of the zone with
-// the most nodes, those with the fewest pods, and the newest. Standalone machines have fixed names, so those with the last names go.
+// the most nodes, those with the fewest volumes and the fewest pods, and the newest. Standalone machines have fixed names, so those with the last names go.
 func (p Pool) victims(version string, count int, among []Node) []Node {
 	rest := slices.Clone(among)
 	var all []Node
@@ -115,6 +138,7 @@ func (p Pool) victims(version string, count int, among []Node) []Node {
 				rank(b.Cordoned || b.First)-rank(a.Cordoned || a.First),
 				rank(a.Version == version)-rank(b.Version == version),
 				zones[b.Zone]-zones[a.Zone],
+				a.Volumes-b.Volumes,
 				a.Pods-b.Pods,
 				cmp.Compare(a.Age, b.Age),
 				cmp.Compare(a.Name, b.Name),

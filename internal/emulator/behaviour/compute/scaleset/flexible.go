@@ -106,7 +106,8 @@ func (f flexBuilder) create(zone string, domain int) error {
 	for _, extension := range behaviour.Objects(c.Doc, extensionsPath) {
 		properties := behaviour.Clone(behaviour.Sub(extension, "properties"))
 		properties["provisioningState"] = schema.Succeeded
-		c.Put(id.Child("extensions", behaviour.Text(extension, "name")), behaviour.Object{"location": c.Location(), "properties": properties})
+		child := id.Child("extensions", behaviour.Text(extension, "name"))
+		c.Put(child, behaviour.Object{"location": c.Location(), "properties": properties})
 	}
 	return nil
 }
