@@ -118,7 +118,8 @@ func diskTypes() []string {
 // Fields is the table of all fields, by path from the kind on. Elements of lists have the path of their list followed by [].
 func Fields() map[string]Field {
 	all := map[string]Field{}
-	for _, part := range []map[string]Field{clusterFields(), networkFields(), controlPlaneFields(), poolFields(), extensionFields()} {
+	for _, part := range []map[string]Field{clusterFields(), kubernetesFields(), networkFields(), controlPlaneFields(), poolFields(),
+		extensionFields()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -140,25 +141,6 @@ func clusterFields() map[string]Field {
 			"and `destroy` deletes only what has the cluster's tag.", Default: `"Owned"`, OneOf: []string{"Owned", "Existing"},
 			Change: Fixed},
 		"Cluster.spec.azure.tags": {Doc: "Tags of every resource.", Default: `{}`, Max: 40, key: tagKey, Change: Live},
-
-		"Cluster.spec.kubernetes.version":     {Doc: "Version of Kubernetes.", Required: true, rule: release, Change: Replaces},
-		"Cluster.spec.kubernetes.dnsDomain":   {Doc: "DNS domain of Services.", Default: `"cluster.local"`, rule: domain, Change: Fixed},
-		"Cluster.spec.kubernetes.podCIDR":     {Doc: "IPv4 addresses of pods.", Default: `"10.244.0.0/16"`, rule: cidr, Change: Fixed},
-		"Cluster.spec.kubernetes.serviceCIDR": {Doc: "IPv4 addresses of Services.", Default: `"10.0.0.0/16"`, rule: cidr, Change: Fixed},
-		"Cluster.spec.kubernetes.podNetwork": {Doc: "CloudRoutes: the cloud-controller-manager writes a route for each node to a route " +
-			"table. None: an Extension brings a network plugin.", Default: `"CloudRoutes"`, OneOf: []string{"CloudRoutes", "None"},
-			Change: Fixed},
-		"Cluster.spec.kubernetes.apiServer.certSANs": {Doc: "Further names and addresses in the API server's certificate.", Default: `[]`,
-			Max: 50, Union: true, Change: Replaces},
-		"Cluster.spec.kubernetes.apiServer.extraArgs": {Doc: "Flags of the API server.", Default: `{}`, key: flagName,
-			Change: Replaces},
-		"Cluster.spec.kubernetes.controllerManager.extraArgs": {Doc: "Flags of the controller manager.", Default: `{}`, key: flagName,
-			Change: Replaces},
-		"Cluster.spec.kubernetes.scheduler.extraArgs": {Doc: "Flags of the scheduler.", Default: `{}`, key: flagName,
-			Change: Replaces},
-		"Cluster.spec.kubernetes.artifactMirror": {Doc: "URL below which machines find the programs of Kubernetes, laid out as at " +
-			"dl.k8s.io.",
-			Default: `"https://dl.k8s.io"`, rule: url, Change: Replaces},
 
 		"Cluster.spec.identity.controlPlane.id": {Doc: "Identity of the control plane's machines. Empty: it is made.", Default: `""`,
 			rule: idOf(identityType), Change: Replaces},
@@ -184,6 +166,29 @@ func clusterFields() map[string]Field {
 		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, rule: user, Change: Replaces},
 		"Cluster.spec.access.sshPublicKeys": {Doc: "Public keys of that user. Azure demands at least one for a Linux machine without a " +
 			"password.", Required: true, Min: 1, Max: 20, Union: true, rule: sshKey, Change: Replaces},
+	}
+}
+
+func kubernetesFields() map[string]Field {
+	return map[string]Field{
+		"Cluster.spec.kubernetes.version":     {Doc: "Version of Kubernetes.", Required: true, rule: release, Change: Replaces},
+		"Cluster.spec.kubernetes.dnsDomain":   {Doc: "DNS domain of Services.", Default: `"cluster.local"`, rule: domain, Change: Fixed},
+		"Cluster.spec.kubernetes.podCIDR":     {Doc: "IPv4 addresses of pods.", Default: `"10.244.0.0/16"`, rule: cidr, Change: Fixed},
+		"Cluster.spec.kubernetes.serviceCIDR": {Doc: "IPv4 addresses of Services.", Default: `"10.0.0.0/16"`, rule: cidr, Change: Fixed},
+		"Cluster.spec.kubernetes.podNetwork": {Doc: "CloudRoutes: the cloud-controller-manager writes a route for each node to a route " +
+			"table. None: an Extension brings a network plugin.", Default: `"CloudRoutes"`, OneOf: []string{"CloudRoutes", "None"},
+			Change: Fixed},
+		"Cluster.spec.kubernetes.apiServer.certSANs": {Doc: "Further names and addresses in the API server's certificate.", Default: `[]`,
+			Max: 50, Union: true, Change: Replaces},
+		"Cluster.spec.kubernetes.apiServer.extraArgs": {Doc: "Flags of the API server.", Default: `{}`, key: flagName,
+			Change: Replaces},
+		"Cluster.spec.kubernetes.controllerManager.extraArgs": {Doc: "Flags of the controller manager.", Default: `{}`, key: flagName,
+			Change: Replaces},
+		"Cluster.spec.kubernetes.scheduler.extraArgs": {Doc: "Flags of the scheduler.", Default: `{}`, key: flagName,
+			Change: Replaces},
+		"Cluster.spec.kubernetes.artifactMirror": {Doc: "URL below which machines find the programs of Kubernetes, laid out as at " +
+			"dl.k8s.io.",
+			Default: `"https://dl.k8s.io"`, rule: url, Change: Replaces},
 	}
 }
 
