@@ -43,10 +43,7 @@ type allocation struct {
 
 // commit answers each Service with the steps that make its public IPs.
 func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.Service) ([][]plan.Step, error) {
-	in, err := a.Target(ctx, batch)
-	if err != nil {
-		return nil, err
-	}
+	in := a.Target(ctx, batch)
 	have, err := reconcile.Gather(ctx, a.azure, in.Needs)
 	if err != nil {
 		return nil, err

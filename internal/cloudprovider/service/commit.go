@@ -144,16 +144,12 @@ func (b *committer) gather(ctx context.Context, c commit) (commit, error) {
 			services = append(services, r.service)
 		}
 	}
-	in, err := b.Target(ctx, services)
-	if err != nil {
-		return c, err
-	}
-	known, err := b.Services()
-	in.Services = b.groups.recall(services, known)
+	in := b.Target(ctx, services)
+	in.Services = b.groups.recall(services, b.Services())
 	in.Others = b.presence.withoutDeleted(in.Others)
 	in.RejectedAddresses = b.rejected.stillOf(in.Nodes, c.reasons.drift)
 	c.target = decision.Commit{Target: in}
-	return c, err
+	return c, nil
 }
 
 // refresh reads Azure past the cache where the cache is older than what the commit is for. The

@@ -175,11 +175,7 @@ func (p *poolWriter) converge(ctx context.Context, write *poolWrite, services []
 		return err
 	}
 	defer release()
-	in, err := p.Target(ctx, services)
-	if err != nil {
-		return err
-	}
-	return reconcile.Achieve(ctx, client, membersAlone{in})
+	return reconcile.Achieve(ctx, client, membersAlone{p.Target(ctx, services)})
 }
 
 // membersAlone is a decision about the members of the pools, and nothing else.

@@ -15,8 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	listers "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
@@ -83,16 +81,13 @@ func newWorld(t *testing.T) *world {
 	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
 	}
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	var all []*corev1.Node
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
 		id, err := nodes.ProviderID(vm.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}}
-		if err := indexer.Add(node); err != nil {
-			t.Fatal(err)
-		}
+		all = append(all, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}})
 	}
 	w.cluster = decision.Cluster{
 		Config: loadbalancer.Config{
@@ -103,9 +98,9 @@ func newWorld(t *testing.T) *world {
 			Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup,
 			Subnet: "nodes", PrivateLinkResourceGroup: testkit.ResourceGroup,
 		},
-		Nodes:    listers.NewNodeLister(indexer),
-		Services: func() ([]*corev1.Service, error) { return nil, nil },
-		Foreign:  func() (bool, error) { return false, nil },
+		Nodes:    func() []*corev1.Node { return all },
+		Services: func() []*corev1.Service { return nil },
+		Foreign:  func() bool { return false },
 	}
 	return w
 }
@@ -118,11 +113,7 @@ func (w *world) service(n int, name string) *corev1.Service {
 
 func (w *world) commit(t *testing.T, c decision.Cluster, services []loadbalancer.Service) decision.Commit {
 	t.Helper()
-	target, err := c.Target(t.Context(), services)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decision.Commit{Target: target}
+	return decision.Commit{Target: c.Target(t.Context(), services)}
 }
 
 func (w *world) converge(t *testing.T, c decision.Commit) {

@@ -8,9 +8,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	listers "k8s.io/client-go/listers/core/v1"
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
@@ -25,11 +23,11 @@ import (
 type Cluster struct {
 	Config   loadbalancer.Config
 	Zones    func(context.Context) ([]string, error) // nil where Config has them
-	Nodes    listers.NodeLister
-	Services func() ([]*corev1.Service, error) // all that this controller serves
+	Nodes    func() []*corev1.Node
+	Services func() []*corev1.Service // all that this controller serves
 	// Foreign tells whether other controllers serve Services: what those have in Azure is not
 	// known.
-	Foreign      func() (bool, error)
+	Foreign      func() bool
 	Surroundings Surroundings
 	Deleted      *DeletedNodes // nil where none are remembered
 	// NameConfirmed remembers that --cluster-name is not the name of another cluster; nil where
@@ -38,37 +36,20 @@ type Cluster struct {
 }
 
 // Target gathers what a decision about these Services is made of, but for Azure.
-func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) (Target, error) {
+func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Target {
 	in := Target{nameConfirmed: c.NameConfirmed != nil && c.NameConfirmed.Load()}
 	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
 		c.Config.Zones, in.noZones = c.Zones(ctx)
 	}
-	nodes, err := c.Nodes.List(labels.Everything())
-	if err != nil {
-		return in, err
-	}
-	others, err := c.Services()
-	if err != nil {
-		return in, err
-	}
-	among := UIDs(services)
+	nodes, among := c.Nodes(), UIDs(services)
 	// A Service that leaves has no say in what stays: else a frontend that the last two Services
 	// shared would stay for the one that left first.
-	others = slices.DeleteFunc(others, func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
-	foreign, err := c.Foreign()
-	if err != nil {
-		return in, err
-	}
-	namespaces, err := c.Surroundings.labelsOf()
-	if err != nil {
-		return in, err
-	}
-	endpoints, err := c.Surroundings.nodesWith()
+	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
 	in.Input = loadbalancer.Input{
-		Config: c.Config, Services: services, Others: others, Complete: !foreign, Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
-		Namespaces: namespaces, Endpoints: endpoints,
+		Config: c.Config, Services: services, Others: others, Complete: !c.Foreign(), Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
+		Namespaces: c.Surroundings.labelsOf(), Endpoints: c.Surroundings.nodesWith(),
 	}
-	return in, err
+	return in
 }
 
 // ConfirmName notes that a decision has found no other name of the cluster.

@@ -92,11 +92,9 @@ func (e Explanation) Refused() []string {
 // too.
 func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service,
 	all decision.Listing) (Explanation, error) {
-	t, err := c.Target(ctx, services)
-	if err != nil {
-		return Explanation{}, err
-	}
+	t := c.Target(ctx, services)
 	if all != nil {
+		var err error
 		if t, err = t.WithOrphans(ctx, r, all); err != nil {
 			return Explanation{}, err
 		}
