@@ -68,10 +68,9 @@ func (n needs) links() []azure.Query {
 	var lists []azure.Query
 	for _, group := range index.LinkGroups(n.Input, n.all) {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PrivateLinkServices})
-		for _, d := range n.Have.List(group, network.PrivateLinkServices) {
-			l, err := azure.Decode[network.PrivateLinkService](d)
-			if err == nil && keys[index.LinkOwner(&l)] && index.IsManagedLink(n.Config, &l) &&
-				len(l.Properties.PrivateEndpointConnections) > 0 {
+		links, _ := plan.Views[network.PrivateLinkService](n.Have, group, network.PrivateLinkServices) // the decision reports an error
+		for _, l := range links {
+			if keys[index.LinkOwner(&l)] && index.IsManagedLink(n.Config, &l) && len(l.Properties.PrivateEndpointConnections) > 0 {
 				lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
 			}
 		}
@@ -145,13 +144,7 @@ func (n needs) wasAsked() bool {
 }
 
 func (n needs) scaleSets() []azure.Resource[compute.ScaleSet] {
-	var sets []azure.Resource[compute.ScaleSet]
-	for _, d := range n.Have.List(n.Config.MachineGroup(), compute.ScaleSets) {
-		// The decision reports a document that cannot be read.
-		if set, err := azure.Decode[compute.ScaleSet](d); err == nil {
-			sets = append(sets, set)
-		}
-	}
+	sets, _ := plan.Views[compute.ScaleSet](n.Have, n.Config.MachineGroup(), compute.ScaleSets) // the decision reports an error
 	return sets
 }
 
