@@ -53,10 +53,8 @@ func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.
 		return nil, err
 	}
 	a.ConfirmName()
-	for _, ask := range d.Ask {
-		if zones, ok := ask.(*decision.ZonesNeeded); ok {
-			return nil, zones.Refuse(len(batch), func(i int) string { return batch[i].Key() })
-		}
+	if zones, ok := d.Ask.(*decision.ZonesNeeded); ok {
+		return nil, zones.Refuse(len(batch), func(i int) string { return batch[i].Key() })
 	}
 	p, err := plan.Diff(have, d.Graph)
 	if err != nil {

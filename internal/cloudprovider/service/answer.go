@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (b *committer) answer(ctx context.Context, c commit, ask reconcile.Ask) (co
 	case *decision.ZonesNeeded:
 		return c, a.Refuse(len(c.batch), func(i int) string { return c.batch[i].service.Key() })
 	}
-	return c, errors.New(ask.String())
+	return c, fmt.Errorf("a decision asks for what no commit answers: %T", ask)
 }
 
 // confirmServices asks ahead for the Services of which Azure had nothing when their last commit

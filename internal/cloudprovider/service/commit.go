@@ -173,10 +173,10 @@ func (b *committer) apply(ctx context.Context, c commit) (commit, error) {
 		c.out, c.failure = reconcile.Converge(ctx, c.client, c.target)
 		reports = append(reports, c.out.Reports...)
 		c.out.Reports = reports
-		if c.failure != nil || len(c.out.Decision.Ask) == 0 {
+		if c.failure != nil || c.out.Decision.Ask == nil {
 			return c, nil
 		}
-		if c, c.failure = b.answer(ctx, c, c.out.Decision.Ask[0]); c.failure != nil {
+		if c, c.failure = b.answer(ctx, c, c.out.Decision.Ask); c.failure != nil {
 			return c, nil
 		}
 	}
@@ -377,10 +377,7 @@ func (b *committer) startPoolWrites(ctx context.Context, c commit) (commit, erro
 	if len(c.members) == 0 && !b.pools.reported.Load() {
 		return c, nil
 	}
-	empty, err := emptyBalancers(c.target.Input)
-	if err != nil {
-		return c, err
-	}
+	empty := emptyBalancers(c.target.Input)
 	write := b.pools.start(ctx, c.target.Services, empty)
 	for i, r := range c.batch {
 		if lb := empty.of(r.service); c.serves(i) && !r.service.Gone && lb != "" {

@@ -184,7 +184,7 @@ type membersAlone struct{ decision.Target }
 // Decide implements [reconcile.Target].
 func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	d, err := m.Target.Decide(have)
-	if err != nil || len(d.Ask) > 0 {
+	if err != nil || d.Ask != nil {
 		return d, err
 	}
 	var members plan.Graph
@@ -261,13 +261,11 @@ func (e emptyPools) of(s loadbalancer.Service) (found string) {
 	return found
 }
 
-func emptyBalancers(in loadbalancer.Input) (emptyPools, error) {
+func emptyBalancers(in loadbalancer.Input) emptyPools {
 	empty := emptyPools{}
-	for _, d := range in.Have.List(in.Config.LoadBalancer().Parent(), network.LoadBalancers) {
-		lb, err := azure.Decode[network.LoadBalancer](d)
-		if err != nil {
-			return nil, err
-		}
+	// The decision has read these documents without an error.
+	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
+	for _, lb := range balancers {
 		if slices.ContainsFunc(lb.Properties.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool {
 			return len(p.Properties.BackendIPConfigurations)+len(p.Properties.LoadBalancerBackendAddresses) > 0
 		}) {
@@ -279,5 +277,5 @@ func emptyBalancers(in loadbalancer.Input) (emptyPools, error) {
 		}
 		empty[lb.ID.Key()] = rules
 	}
-	return empty, nil
+	return empty
 }

@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -62,24 +61,6 @@ type (
 	WriteMembers struct{}
 )
 
-func (a ConfirmServices) String() string {
-	return fmt.Sprintf("do %d Services exist?", len(a.Services))
-}
-func (a ReadAgain) String() string {
-	return "is it true that Azure does not have " + a.Missing + "?"
-}
-func (a RecordGroups) String() string {
-	return fmt.Sprintf("record the resource groups of %d Services", len(a.Groups))
-}
-func (a RememberGroups) String() string {
-	return fmt.Sprintf("remember the resource groups of %d Services", len(a.Groups))
-}
-func (a ListServices) String() string { return "which Services exist?" }
-func (a RemoveBalancers) String() string {
-	return fmt.Sprintf("may %d load balancers be removed?", len(a.Balancers))
-}
-func (a WriteMembers) String() string { return "may members of pools be written?" }
-
 // Decide implements [reconcile.Target]. Of what it has to ask it names one thing at a time.
 func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
@@ -88,7 +69,7 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 		ask, err = in.askAgain()
 	}
 	if err != nil || ask != nil {
-		return asking(reconcile.Decision{}, ask), err
+		return reconcile.Decision{Ask: ask}, err
 	}
 	in.ConcurrentMembers = !in.WithMembers
 	d, err := in.Target.Decide(have)
@@ -96,21 +77,14 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 		return d, err
 	}
 	for _, next := range []func(reconcile.Decision) reconcile.Ask{in.askRemove, in.askMembers, in.askRemember, in.askList, in.askRecord} {
-		if len(d.Ask) == 0 {
-			d = asking(d, next(d))
+		if d.Ask == nil {
+			d.Ask = next(d)
 		}
 	}
-	if len(d.Ask) == 0 {
+	if d.Ask == nil {
 		d.Graph, d.Deferred, err = split(d.Graph, in.WithMembers)
 	}
 	return d, err
-}
-
-func asking(d reconcile.Decision, ask reconcile.Ask) reconcile.Decision {
-	if ask != nil {
-		d.Ask = []reconcile.Ask{ask}
-	}
-	return d
 }
 
 // split is a graph in two: what a commit writes, and what is written after it. Public IPs are deleted
@@ -169,11 +143,8 @@ func (in Commit) askAgain() (reconcile.Ask, error) {
 			return ReadAgain{s.Key()}, nil
 		}
 	}
-	for _, d := range in.Have.List(in.Config.LoadBalancer().Parent(), network.LoadBalancers) {
-		lb, err := azure.Decode[network.LoadBalancer](d)
-		if err != nil {
-			return nil, err
-		}
+	balancers, err := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
+	for _, lb := range balancers {
 		for _, id := range azure.References(lb.Properties.FrontendIPConfigurations) {
 			_, there := in.Have.Get(id)
 			if id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup) && !there {
@@ -181,7 +152,7 @@ func (in Commit) askAgain() (reconcile.Ask, error) {
 			}
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 func (in Commit) askRemove(d reconcile.Decision) reconcile.Ask {

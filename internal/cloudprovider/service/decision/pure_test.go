@@ -118,7 +118,7 @@ func (w *world) commit(t *testing.T, c decision.Cluster, services []loadbalancer
 
 func (w *world) converge(t *testing.T, c decision.Commit) {
 	t.Helper()
-	if out, err := reconcile.Converge(t.Context(), w.Client, c); err != nil || len(out.Decision.Ask) > 0 {
+	if out, err := reconcile.Converge(t.Context(), w.Client, c); err != nil || out.Decision.Ask != nil {
 		t.Fatalf("asked %v: %v", out.Decision.Ask, err)
 	}
 }
@@ -145,12 +145,8 @@ func (w *world) decides(t *testing.T, what string, c decision.Commit, want recon
 	if !reflect.DeepEqual(before, c) || documents != shapeOf(have) {
 		t.Errorf("%s: the decision has changed its input", what)
 	}
-	var asked reconcile.Ask
-	if len(first.Ask) > 0 {
-		asked = first.Ask[0]
-	}
-	if reflect.TypeOf(asked) != reflect.TypeOf(want) {
-		t.Errorf("%s: asked is %T (%v), want %T", what, asked, asked, want)
+	if reflect.TypeOf(first.Ask) != reflect.TypeOf(want) {
+		t.Errorf("%s: asked is %T (%v), want %T", what, first.Ask, first.Ask, want)
 	}
 	return first
 }
@@ -195,8 +191,8 @@ func shape(t *testing.T, d reconcile.Decision) string {
 		}
 		fmt.Fprintln(&b, g.Pending)
 	}
-	for _, ask := range d.Ask {
-		fmt.Fprintf(&b, "%#v\n", ask)
+	if d.Ask != nil {
+		fmt.Fprintf(&b, "%#v\n", d.Ask)
 	}
 	fmt.Fprintln(&b, d.Problems)
 	return b.String()

@@ -180,8 +180,6 @@ type ZonesNeeded struct {
 	cause    error
 }
 
-func (z *ZonesNeeded) String() string { return z.Error() }
-
 func (z *ZonesNeeded) Error() string {
 	return fmt.Sprintf("a new address spans the zones of the region, which are not known yet: %v", z.cause)
 }
@@ -190,7 +188,7 @@ func (z *ZonesNeeded) Unwrap() error { return z.cause }
 
 // askZones asks for zones where a graph has a step that would write them, or where another
 // decision follows, which may have one.
-func (in Target) askZones(graph plan.Graph) ([]reconcile.Ask, error) {
+func (in Target) askZones(graph plan.Graph) (reconcile.Ask, error) {
 	p, err := plan.Diff(in.Have, graph)
 	if err != nil {
 		return nil, err
@@ -210,7 +208,7 @@ func (in Target) askZones(graph plan.Graph) ([]reconcile.Ask, error) {
 	if !needed {
 		return nil, nil
 	}
-	return []reconcile.Ask{z}, nil
+	return z, nil
 }
 
 // Refuse is the error for a batch of n requests: those that need zones wait, and the others are
