@@ -112,11 +112,7 @@ func merged[K comparable, V any](a, b map[K]V) map[K]V {
 // record has Services record resource groups. One that does not exist any more is served as
 // gone, or has no say.
 func (b *committer) record(ctx context.Context, c commit, groups map[types.UID][]key.Note) (commit, error) {
-	var all []*corev1.Service
-	for _, s := range c.target.Services {
-		all = append(all, s.Service)
-	}
-	all = slices.DeleteFunc(slices.Concat(all, c.target.Others), func(s *corev1.Service) bool { return len(groups[s.UID]) == 0 })
+	all := slices.DeleteFunc(c.target.All(), func(s *corev1.Service) bool { return len(groups[s.UID]) == 0 })
 	errs := make([]error, len(all))
 	var writes errgroup.Group
 	for i, s := range all {

@@ -142,12 +142,7 @@ func (t triggers) ofEndpoints() cache.ResourceEventHandler {
 
 func (t triggers) markEndpoints(e *discovery.EndpointSlice) {
 	s, err := t.objects.services.Services(e.Namespace).Get(e.Labels[discovery.LabelServiceName])
-	if err == nil && keepsPackets(s) && t.config.Classes.Wants(s) {
+	if err == nil && (loadbalancer.Service{Service: s}).IsLocal() && t.config.Classes.Wants(s) {
 		t.queue.Mark(itemOf(s), reasons{nodes: true, since: time.Now()})
 	}
-}
-
-// keepsPackets reports whether packets stay at the node where they arrive.
-func keepsPackets(s *corev1.Service) bool {
-	return s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

@@ -21,7 +21,7 @@ func Status(in Input) (map[string][]v1.LoadBalancerIngress, error) {
 	status := make(map[string][]v1.LoadBalancerIngress, len(b.Live))
 	for _, s := range b.Live {
 		if ingress := ingressOf(x, s); ingress != nil {
-			status[s.Service.Key()] = ingress
+			status[s.Key()] = ingress
 		}
 	}
 	return status, nil

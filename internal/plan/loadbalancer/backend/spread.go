@@ -60,7 +60,7 @@ func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFam
 		if slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
 			return at.At.LB == w.State && at.OwnPool == "" && at.Family == family
 		}) {
-			p.found.Warn(s.Service.Key(), problem.NoNodes,
+			p.found.Warn(s.Key(), problem.NoNodes,
 				"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
 					"%q), or nodeSelector, has nodes",
 				family, w.State.ID.Name(), p.index.Config.Balancers[w.State.Entry].PrimaryVMSet)
@@ -237,7 +237,7 @@ func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 	}
 	for s, at := range p.batch.Placed() {
 		if at.At.LB == lb && at.OwnPool != "" {
-			owners[at.OwnPool] = poolOwner{s.Service.Key(), at.Family}
+			owners[at.OwnPool] = poolOwner{s.Key(), at.Family}
 		}
 	}
 	return owners

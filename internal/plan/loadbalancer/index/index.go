@@ -91,10 +91,7 @@ func Read(in Input) (*Index, error) {
 		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
 		linkAt:  map[string]*Link{}, linksByID: map[string]*Link{}, subnets: map[string]Subnet{},
 	}
-	for _, s := range in.Services {
-		x.Known[naming.OwnerOf(s.Service)] = s.Service
-	}
-	for _, s := range in.Others {
+	for _, s := range in.All() {
 		x.Known[naming.OwnerOf(s)] = s
 	}
 	x.Balancers = Balancers(in)

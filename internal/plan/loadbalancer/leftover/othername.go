@@ -30,10 +30,7 @@ type OtherName struct {
 // Services would get a new address. A public IP that its Service names does not count.
 func FindOtherName(in index.Input) (other OtherName, found bool, err error) {
 	services := map[string]*v1.Service{}
-	for _, s := range in.Services {
-		services[s.Key()] = s.Service
-	}
-	for _, s := range in.Others {
+	for _, s := range in.All() {
 		services[spec.KeyOf(s)] = s
 	}
 	const everywhere = azure.ID("")

@@ -159,11 +159,9 @@ func (f Interfaces) shown() []*Group {
 }
 
 // shown is a machine of which only its pools are known.
-func shown(id azure.ID, pools ...azure.ID) *Machine {
+func shown(id, pool azure.ID) *Machine {
 	m := &Machine{ID: id, Fixed: true, configurations: make([]Configuration, 1)}
-	for _, pool := range pools {
-		m.show(pool)
-	}
+	m.show(pool)
 	return m
 }
 

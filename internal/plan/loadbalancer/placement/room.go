@@ -18,11 +18,11 @@ func deferRenewals(x *index.Index, b *batch.Batch) {
 	b.Defer(func(s batch.Served, p batch.Placement) bool {
 		return publicip.IsOutdated(x, s.Spec, p) && len(b.Remaining(p.At)) == 0 &&
 			!slices.ContainsFunc(b.Live, func(other batch.Served) bool {
-				return other.Service.Key() != s.Service.Key() &&
+				return other.Key() != s.Key() &&
 					slices.ContainsFunc(other.Placements, func(o batch.Placement) bool { return o.IP.Equal(p.IP) })
 			})
 	}, func(s batch.Served, p batch.Placement) string {
-		return "public IP " + p.IP.Name() + " is recreated with another version or other IP tags [" + s.Service.Key() + "]"
+		return "public IP " + p.IP.Name() + " is recreated with another version or other IP tags [" + s.Key() + "]"
 	})
 }
 
@@ -44,7 +44,7 @@ func deferMoves(x *index.Index, b *batch.Batch) {
 		return
 	}
 	hold(b, func(_ batch.Served, p batch.Placement) bool { return later[p.At.Key()] }, func(s batch.Served, p batch.Placement) string {
-		return "load balancer " + p.At.LB.ID.Name() + " gets the address of " + s.Service.Key() + ", which is elsewhere so far"
+		return "load balancer " + p.At.LB.ID.Name() + " gets the address of " + s.Key() + ", which is elsewhere so far"
 	})
 }
 
@@ -86,7 +86,7 @@ func deferForRoom(x *index.Index, b *batch.Batch) {
 		return later[p.At.Key()] || full[p.At.LB] && arrives(x, s, p)
 	},
 		func(s batch.Served, p batch.Placement) string {
-			return "rules of " + s.Service.Key() + " come to load balancer " + p.At.LB.ID.Name() + " when others have left the nodes"
+			return "rules of " + s.Key() + " come to load balancer " + p.At.LB.ID.Name() + " when others have left the nodes"
 		})
 }
 
@@ -183,7 +183,7 @@ func checkRoom(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 	if p.IsIPv6() {
 		with = "the IPv6 address of a node"
 	}
-	wrong.Refuse(w.Service.Key(), problem.Limit,
+	wrong.Refuse(w.Key(), problem.Limit,
 		"with %d more rules of load balancer %s and its sibling, too many would lead to %s, allowed by Azure are %d: take ports or "+
 			"Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
 		newRules(w, p.At.LB, p.IsIPv6()), strings.TrimSuffix(p.At.LB.ID.Name(), cluster.InternalSuffix), with, mostRulesPerNode)

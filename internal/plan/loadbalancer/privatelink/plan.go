@@ -36,7 +36,7 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 		c := claimed[id]
 		have := x.Link(c.Placement.Link)
 		of, orphan := owner(x, have)
-		if of != "" && of != c.Service.Key() {
+		if of != "" && of != c.Key() {
 			continue // it is shared, and its owner says what it is like
 		}
 		if orphan { // it is given to the Service that asks for it now
@@ -48,8 +48,8 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 			i = len(subnetOrder)
 			subnetOrder = append(subnetOrder, subnet)
 		}
-		subnets[subnetOrder[i]] = append(subnets[subnetOrder[i]], c.Service.Key())
-		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, subnet), "private link service of "+c.Service.Key(), c.Service.Key()))
+		subnets[subnetOrder[i]] = append(subnets[subnetOrder[i]], c.Key())
+		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, subnet), "private link service of "+c.Key(), c.Key()))
 	}
 	for _, id := range subnetOrder {
 		view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
@@ -103,7 +103,7 @@ func (p *Plan) release(claimed map[string]batch.Claim) {
 // be read.
 func (p *Plan) isUndecided(l *index.Link, of string) bool {
 	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
-		return s.Service.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
+		return s.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
 			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
 				return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations,
 					func(ref azure.Reference) bool { return ref.ID.Equal(at.At.ID()) })
@@ -172,7 +172,7 @@ func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
 		have = &index.Link{}
 	}
 	id := c.Placement.Link
-	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Service.Key()), have.Tags)}
+	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Key()), have.Tags)}
 	if !exists {
 		view.Location, view.ExtendedLocation = config.Location, config.EdgeZone
 	}

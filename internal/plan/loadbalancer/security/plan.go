@@ -69,7 +69,7 @@ func Plan(in Input, found *problem.List) Result {
 			p.rules.open(g)
 		}
 		if why := p.rules.counts.exceeds(before); why != "" {
-			found.Refuse(s.Service.Key(), problem.Limit, "network security group %s cannot take its rules: %s",
+			found.Refuse(s.Key(), problem.Limit, "network security group %s cannot take its rules: %s",
 				x.Config.SecurityGroupName, why)
 			p.result.Refused = append(p.result.Refused, string(s.Service.UID))
 		}
@@ -109,7 +109,7 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 				to[known] = true
 			} else if len(s.Access.From[family]) > 0 || s.Access.Deny {
 				p.result.Pending = append(p.result.Pending,
-					"the security group needs the address of frontend "+at.At.Name+" ["+s.Service.Key()+"]")
+					"the security group needs the address of frontend "+at.At.Name+" ["+s.Key()+"]")
 			}
 		}
 		for _, ip := range s.Further {

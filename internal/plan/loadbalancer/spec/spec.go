@@ -36,6 +36,9 @@ type Spec struct {
 	Link      *Link           // private link service, nil for none
 }
 
+// Key is the Service's "namespace/name".
+func (s *Spec) Key() string { return s.Service.Key() }
+
 // Address is what a Service asks for in one IP family.
 type Address struct {
 	naming.Names
