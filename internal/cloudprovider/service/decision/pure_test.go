@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -101,6 +102,7 @@ func newWorld(t *testing.T) *world {
 		Nodes:    func() []*corev1.Node { return all },
 		Services: func() []*corev1.Service { return nil },
 		Foreign:  func() bool { return false },
+		Deleted:  &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{},
 	}
 	return w
 }

@@ -29,15 +29,15 @@ type Cluster struct {
 	// known.
 	Foreign      func() bool
 	Surroundings Surroundings
-	Deleted      *DeletedNodes // nil where none are remembered
-	// NameConfirmed remembers that --cluster-name is not the name of another cluster; nil where
-	// that is not remembered. Azure tells it only until something is made under the name.
+	Deleted      *DeletedNodes
+	// NameConfirmed remembers that --cluster-name is not the name of another cluster. Azure tells
+	// it only until something is made under the name.
 	NameConfirmed *atomic.Bool
 }
 
 // Target gathers what a decision about these Services is made of, but for Azure.
 func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Target {
-	in := Target{nameConfirmed: c.NameConfirmed != nil && c.NameConfirmed.Load()}
+	in := Target{nameConfirmed: c.NameConfirmed.Load()}
 	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
 		c.Config.Zones, in.noZones = c.Zones(ctx)
 	}
@@ -53,11 +53,7 @@ func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Ta
 }
 
 // ConfirmName notes that a decision has found no other name of the cluster.
-func (c Cluster) ConfirmName() {
-	if c.NameConfirmed != nil {
-		c.NameConfirmed.Store(true)
-	}
-}
+func (c Cluster) ConfirmName() { c.NameConfirmed.Store(true) }
 
 // UIDs are those of Services.
 func UIDs(services []loadbalancer.Service) map[types.UID]bool {

@@ -121,17 +121,14 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 		Problems: ofNoService(d.Problems, t.Services), plan: p}
 	is, after, notes := documents(have), outcome(have, p), notesOf(t, d.Graph, p)
 	for _, s := range services {
-		one, err := explained(s, t.ProblemsOf(s.Key(), s.Gone, d.Problems), is, after, status[s.Key()], notes)
-		if err != nil {
-			return Explanation{}, err
-		}
+		one := explained(s, t.ProblemsOf(s.Key(), s.Gone, d.Problems), is, after, status[s.Key()], notes)
 		if one.State == Settled && alone(p, s.Key(), len(t.Services)) {
 			one.State = Pending
 		}
 		e.Services = append(e.Services, one)
 	}
-	e.Leftovers, err = explainedOrphans(left, p, is, after)
-	return e, err
+	e.Leftovers = explainedOrphans(left, p, is, after)
+	return e, nil
 }
 
 // alone reports whether a plan has a step that is a Service's alone.
@@ -143,15 +140,11 @@ func alone(p plan.Plan, key string, services int) bool {
 }
 
 func explained(s loadbalancer.Service, problems []plan.Problem, is, after state, ingress []corev1.LoadBalancerIngress,
-	notes notes) (Explained, error) {
+	notes notes) Explained {
 	refused := slices.ContainsFunc(problems, func(p plan.Problem) bool { return !p.Warning })
 	e := Explained{Service: s.Key(), State: Settled, Problems: problems}
 	e.Kubernetes = changesInKubernetes(s, ingress, refused, notes)
-	o := owned{service: s.Service, addresses: kube.Addresses(s.Status.LoadBalancer.Ingress, ingress)}
-	var err error
-	if e.Parts, err = o.parts(is, after); err != nil {
-		return e, err
-	}
+	e.Parts = partsOf(s.Service, kube.Addresses(s.Status.LoadBalancer.Ingress, ingress), is, after)
 	switch {
 	case refused:
 		e.State = Refused
@@ -160,7 +153,7 @@ func explained(s loadbalancer.Service, problems []plan.Problem, is, after state,
 	case len(e.Kubernetes) > 0, slices.ContainsFunc(e.Parts, func(p Part) bool { return p.State != UpToDate }):
 		e.State = Pending
 	}
-	return e, nil
+	return e
 }
 
 // notes are the conditions in which Services record resource groups: the ones that stay when all is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -38,7 +39,8 @@ type Inspector struct {
 // NewInspector reads what a decision needs of Kubernetes. Of Azure, each explanation reads
 // what it needs.
 func NewInspector(ctx context.Context, config Config, r azure.Reader, client kubernetes.Interface) (*Inspector, error) {
-	in := &Inspector{classes: config.Classes, azure: r, kube: kube.New(client, 1), cluster: decision.Cluster{Config: config.LoadBalancer}}
+	in := &Inspector{classes: config.Classes, azure: r, kube: kube.New(client, 1),
+		cluster: decision.Cluster{Config: config.LoadBalancer, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}}
 	var err error
 	if in.all, err = in.kube.All(ctx); err != nil {
 		return nil, err
