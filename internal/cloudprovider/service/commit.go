@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -291,7 +290,8 @@ func (b *committer) remember(ctx context.Context, c commit) (commit, error) {
 	}
 	c.target.Have = c.out.Have
 	b.notify.nodeProblems(ctx, c)
-	return c, cmp.Or(b.presence.note(c.target.Input), b.Deleted.ForgetGone(c.target.Input))
+	b.presence.note(c.target.Input)
+	return c, b.Deleted.ForgetGone(c.target.Input)
 }
 
 // deferred is what the decision has left to do: deletions of public IPs, and members of pools.

@@ -31,11 +31,8 @@ type freshness struct{ read, wrote time.Time }
 type presence struct{ inAzure, deleted map[types.UID]bool }
 
 // note notes the Services of a commit that has ended.
-func (p *presence) note(in loadbalancer.Input) error {
-	absent, err := leftover.Absent(in)
-	if err != nil {
-		return err
-	}
+func (p *presence) note(in loadbalancer.Input) {
+	absent := leftover.Absent(in)
 	if p.inAzure == nil {
 		p.inAzure, p.deleted = map[types.UID]bool{}, map[types.UID]bool{}
 	}
@@ -48,7 +45,6 @@ func (p *presence) note(in loadbalancer.Input) error {
 			p.inAzure[s.UID] = true
 		}
 	}
-	return nil
 }
 
 // withoutDeleted leaves deleted Services out: what they shared with others goes with the last of

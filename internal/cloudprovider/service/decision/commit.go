@@ -64,12 +64,11 @@ type (
 // Decide implements [reconcile.Target]. Of what it has to ask it names one thing at a time.
 func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
-	ask, err := in.askConfirm()
-	if err == nil && ask == nil {
-		ask, err = in.askAgain()
+	if ask := in.askConfirm(); ask != nil {
+		return reconcile.Decision{Ask: ask}, nil
 	}
-	if err != nil || ask != nil {
-		return reconcile.Decision{Ask: ask}, err
+	if ask := in.askAgain(); ask != nil {
+		return reconcile.Decision{Ask: ask}, nil
 	}
 	in.ConcurrentMembers = !in.WithMembers
 	d, err := in.Target.Decide(have)
@@ -108,23 +107,23 @@ func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph, err er
 }
 
 // askConfirm asks for Services of which Azure has nothing and the API server was not asked yet.
-func (in Commit) askConfirm() (reconcile.Ask, error) {
+func (in Commit) askConfirm() reconcile.Ask {
 	if !slices.ContainsFunc(in.Services, func(s loadbalancer.Service) bool { return !s.Gone && !in.Confirmed[s.UID] }) {
-		return nil, nil
+		return nil
 	}
-	absent, err := leftover.Absent(in.Input)
+	absent := leftover.Absent(in.Input)
 	maps.DeleteFunc(absent, func(uid types.UID, _ bool) bool { return in.Confirmed[uid] })
-	if err != nil || len(absent) == 0 {
-		return nil, err
+	if len(absent) == 0 {
+		return nil
 	}
-	return ConfirmServices{absent}, nil
+	return ConfirmServices{absent}
 }
 
 // askAgain asks to read Azure again before Services leave, where it lacks what must be there:
 // anything of a Service that had an address, or the public IP of a frontend.
-func (in Commit) askAgain() (reconcile.Ask, error) {
+func (in Commit) askAgain() reconcile.Ask {
 	if in.Reread {
-		return nil, nil
+		return nil
 	}
 	leaving := in.Input
 	leaving.Services = nil
@@ -134,25 +133,25 @@ func (in Commit) askAgain() (reconcile.Ask, error) {
 			leaving.Services = append(leaving.Services, s)
 		}
 	}
-	absent, err := leftover.Absent(leaving)
-	if err != nil || len(leaving.Services) == 0 {
-		return nil, err
+	if len(leaving.Services) == 0 {
+		return nil
 	}
+	absent := leftover.Absent(leaving)
 	for _, s := range leaving.Services {
 		if absent[s.UID] {
-			return ReadAgain{s.Key()}, nil
+			return ReadAgain{s.Key()}
 		}
 	}
-	balancers, err := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
+	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
 	for _, lb := range balancers {
 		for _, id := range azure.References(lb.Properties.FrontendIPConfigurations) {
 			_, there := in.Have.Get(id)
 			if id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup) && !there {
-				return ReadAgain{string(id)}, nil
+				return ReadAgain{string(id)}
 			}
 		}
 	}
-	return nil, err
+	return nil
 }
 
 func (in Commit) askRemove(d reconcile.Decision) reconcile.Ask {
