@@ -242,33 +242,28 @@ func (s *ruleSet) open(g grant) {
 	for _, o := range g.openings {
 		s.allow(o, g.to...)
 	}
-	for _, address := range g.to {
-		if g.deny {
-			s.deny(g.family, address)
+	if g.deny {
+		s.lead(naming.DenyRule(g.family), denial(), lastPriority, -1, g.to...)
+	}
+}
+
+func (s *ruleSet) allow(o spec.Opening, to ...string) {
+	s.lead(o.Name(), allowance(o), firstPriority, 1, to...)
+}
+
+// lead has a rule lead to more addresses. A new rule gets the first free priority in the direction of step.
+func (s *ruleSet) lead(name string, content network.SecurityRule, priority, step int32, to ...string) {
+	r, ok := s.byName[strings.ToLower(name)]
+	if !ok {
+		for s.used[priority] {
+			priority += step
 		}
-	}
-}
-
-func (s *ruleSet) deny(family v1.IPFamily, address string) {
-	name := naming.DenyRule(family)
-	r, ok := s.byName[strings.ToLower(name)]
-	if !ok {
-		r = denyRule(name, s.freePriority(lastPriority, -1))
+		r = &rule{Child: azure.Child[network.SecurityRule]{Name: name, Properties: content}, to: map[string]bool{}}
+		r.Properties.Priority = priority
 		s.add(r)
 	}
-	r.conform(denyRule(name, 0).Properties)
-	s.admit(r, address)
-}
-
-func (s *ruleSet) allow(o spec.Opening, addresses ...string) {
-	name := o.Name()
-	r, ok := s.byName[strings.ToLower(name)]
-	if !ok {
-		r = allowRule(name, o, s.freePriority(firstPriority, 1))
-		s.add(r)
-	}
-	r.conform(allowRule(name, o, 0).Properties)
-	for _, address := range addresses {
+	r.conform(content)
+	for _, address := range to {
 		s.admit(r, address)
 	}
 }
@@ -296,13 +291,6 @@ func (s *ruleSet) extend(r *rule, addresses []string) {
 			s.admit(r, address)
 		}
 	}
-}
-
-func (s *ruleSet) freePriority(from, step int32) int32 {
-	for s.used[from] {
-		from += step
-	}
-	return from
 }
 
 // decided writes the rules that changed over those that were there, and removes managed rules that lost their
