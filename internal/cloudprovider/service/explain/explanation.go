@@ -265,21 +265,16 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// sentence says a state to a person.
-func (s State) sentence() string {
-	switch s {
-	case Pending:
-		return "changes are pending"
-	case Refused:
-		return "refused; what it has in Azure stays as it is"
-	case Leaving:
-		return "is removed from Azure"
-	}
-	return "nothing to do"
+// sentences say the states to a person.
+var sentences = map[State]string{
+	Settled: "nothing to do",
+	Pending: "changes are pending",
+	Refused: "refused; what it has in Azure stays as it is",
+	Leaving: "is removed from Azure",
 }
 
 func (s Explained) write(b *strings.Builder) {
-	fmt.Fprintf(b, "Service %s: %s\n", s.Service, s.State.sentence())
+	fmt.Fprintf(b, "Service %s: %s\n", s.Service, sentences[s.State])
 	writeParts(b, s.Parts)
 	for _, change := range s.Kubernetes {
 		fmt.Fprintf(b, "  in Kubernetes: %s\n", change)

@@ -115,11 +115,11 @@ func (p *Plan) isUndecided(l *index.Link, of string) bool {
 // asks for it, too; "" for none.
 func (p *Plan) heir(l *index.Link) string {
 	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-		lb := p.index.LoadBalancer(ref.ID.Parent())
-		if lb == nil {
+		at, known := p.index.FrontendAt(ref.ID)
+		if !known {
 			continue
 		}
-		for _, u := range p.batch.Remaining(index.Frontend{LB: lb, Name: ref.ID.Name()}) {
+		for _, u := range p.batch.Remaining(at) {
 			for _, o := range p.index.Staying() {
 				if key.LinkStays(o.Annotations) && naming.OwnerOf(o) == u.Owner {
 					return spec.KeyOf(o)

@@ -152,12 +152,8 @@ func isAt(x *index.Index, ip *index.PublicIP, s *spec.Spec) bool {
 	if at == nil {
 		return true
 	}
-	lb := x.LoadBalancer(at.ID.Parent())
-	if lb == nil {
-		return false
-	}
-	f := index.Frontend{LB: lb, Name: at.ID.Name()}
-	return f.Owner() == s.Owner || len(ip.Services) > 1 || f.UsedBy(s.Owner)
+	f, known := x.FrontendAt(at.ID)
+	return known && (f.Owner() == s.Owner || len(ip.Services) > 1 || f.UsedBy(s.Owner))
 }
 
 // WantsIPTags reports whether a Service asks for other IP tags than a public IP has.
