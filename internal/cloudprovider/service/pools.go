@@ -187,18 +187,13 @@ func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	if err != nil || d.Ask != nil {
 		return d, err
 	}
-	var members plan.Graph
-	for _, n := range d.Graph.Nodes() {
-		if _, exists := have.Get(n.ID); n.ID.Is(network.LoadBalancers) && (n.Want() == nil || !exists) {
-			return reconcile.Decision{}, nil // the commit that makes or removes it sees to the members
-		}
-		if decision.IsMember(n.ID) {
-			if err := members.Add(n); err != nil {
-				return d, err
-			}
-		}
+	if slices.ContainsFunc(d.Graph.Nodes(), func(n plan.Node) bool {
+		_, exists := have.Get(n.ID)
+		return n.ID.Is(network.LoadBalancers) && (n.Want() == nil || !exists)
+	}) {
+		return reconcile.Decision{}, nil // the commit that makes or removes it sees to the members
 	}
-	return reconcile.Decision{Graph: members}, nil
+	return reconcile.Decision{Graph: d.Graph.Only(func(n plan.Node) bool { return decision.IsMember(n.ID) })}, nil
 }
 
 // memberClient is the client of the holder of the turn. It tells a pool write of the first member

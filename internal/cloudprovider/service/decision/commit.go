@@ -81,29 +81,21 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 		}
 	}
 	if d.Ask == nil {
-		d.Graph, d.Deferred, err = split(d.Graph, in.WithMembers)
+		d.Graph, d.Deferred = split(d.Graph, in.WithMembers)
 	}
-	return d, err
+	return d, nil
 }
 
 // split is a graph in two: what a commit writes, and what is written after it. Public IPs are deleted
 // after the last round.
-func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph, err error) {
-	now.Pending = graph.Pending
-	for _, n := range graph.Nodes() {
-		to := &now
-		switch {
-		case n.Want() == nil && n.ID.Is(network.PublicIPAddresses) && len(graph.Pending) == 0:
-			n.After = nil
-			to = &deferred
-		case !withMembers && IsMember(n.ID):
-			to = &deferred
-		}
-		if err := to.Add(n); err != nil {
-			return graph, deferred, err
-		}
+func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph) {
+	isDeferred := func(n plan.Node) bool {
+		isReleased := n.Want() == nil && n.ID.Is(network.PublicIPAddresses) && len(graph.Pending) == 0
+		return isReleased || !withMembers && IsMember(n.ID)
 	}
-	return now, deferred, nil
+	now, deferred = graph.Only(func(n plan.Node) bool { return !isDeferred(n) }), graph.Only(isDeferred)
+	now.Pending = graph.Pending
+	return now, deferred
 }
 
 // askConfirm asks for Services of which Azure has nothing and the API server was not asked yet.

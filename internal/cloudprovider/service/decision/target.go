@@ -143,11 +143,10 @@ func (in Target) checkName() error {
 	if in.nameConfirmed {
 		return nil
 	}
-	other, found, err := leftover.FindOtherName(in.Input)
-	if err == nil && found {
-		err = &WrongName{in.Config.ClusterName, other}
+	if other, found := leftover.FindOtherName(in.Input); found {
+		return &WrongName{in.Config.ClusterName, other}
 	}
-	return err
+	return nil
 }
 
 func (w *WrongName) Error() string {
