@@ -3,7 +3,6 @@ package service
 import (
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"kaz/internal/controller"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/leftover"
 	"kaz/internal/reconcile"
 )
@@ -102,11 +102,9 @@ func (r rejectedAddresses) stillOf(nodes []*corev1.Node, drift bool) map[string]
 		return still
 	}
 	for _, n := range nodes {
-		for _, a := range n.Status.Addresses {
-			if ip, err := netip.ParseAddr(a.Address); err == nil {
-				if reason, rejected := r[ip.Unmap().String()]; rejected {
-					still[ip.Unmap().String()] = reason
-				}
+		for _, ip := range cluster.InternalIPs(n) {
+			if reason, rejected := r[ip.String()]; rejected {
+				still[ip.String()] = reason
 			}
 		}
 	}

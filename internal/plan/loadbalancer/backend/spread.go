@@ -166,17 +166,11 @@ func (p *Planner) currentEntries() map[string]int {
 // setOf names the set that a node's machine is in, "" for none. Machines of their own say
 // it in their documents.
 func (p *Planner) setOf(n *index.Node) string {
-	switch {
-	case n.Machine == "":
-		return ""
-	case n.Machine.Is(compute.ScaleSetInstances):
+	if n.Machine.Is(compute.ScaleSetInstances) {
 		return n.Machine.Parent().Name()
 	}
-	// Membership reports a document that cannot be read.
-	vm, exists, err := plan.View[compute.VirtualMachine](p.index.Have, n.Machine)
+	vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
 	switch {
-	case err != nil || !exists:
-		return ""
 	case vm.Properties.VirtualMachineScaleSet != nil:
 		return vm.Properties.VirtualMachineScaleSet.ID.Name()
 	case vm.Properties.AvailabilitySet != nil:

@@ -51,8 +51,7 @@ type PublicIP struct {
 
 // HasFamily reports whether a public IP is of a family.
 func (ip *PublicIP) HasFamily(family v1.IPFamily) bool {
-	version := ip.Properties.PublicIPAddressVersion
-	return strings.EqualFold(version, string(family)) || version == "" && family == v1.IPv4Protocol
+	return address.FamilyNamed(ip.Properties.PublicIPAddressVersion) == family
 }
 
 // IsOnlyFor reports whether a public IP is managed and serves one Service alone, by its key.
@@ -296,10 +295,8 @@ func (x *Index) IsIPv6(fe network.FrontendIPConfiguration) bool {
 
 // PublicIP is the public IP of an id, an empty one where there is none.
 func (x *Index) PublicIP(id azure.ID) (*PublicIP, bool) {
-	if id != "" {
-		if ip, ok := x.PublicIPs[id.Key()]; ok {
-			return ip, true
-		}
+	if ip, ok := x.PublicIPs[id.Key()]; ok {
+		return ip, true
 	}
 	return &PublicIP{}, false
 }

@@ -52,11 +52,7 @@ func find(x *index.Index, s *spec.Spec, a spec.Address) (id azure.ID, wrong prob
 		}
 		id = at[i]
 	default:
-		prefix := ""
-		if a.Prefix != "" {
-			prefix = a.Prefix.Name()
-		}
-		id = group.Resource(network.PublicIPAddresses, naming.PublicIP(x.Config.ClusterName, s.Base, prefix, a.Suffix))
+		id = group.Resource(network.PublicIPAddresses, naming.PublicIP(x.Config.ClusterName, s.Base, a.Prefix.Name(), a.Suffix))
 		if ip, exists := x.PublicIP(id); !exists || ip.IsOnlyFor(s.Key()) {
 			return id, nil
 		}

@@ -114,11 +114,10 @@ func read[T any](r *reader, from func(map[string]string) (T, error)) T {
 // readPort reads the annotation of a port; without one it is otherwise.
 func readPort[T any](r *reader, a key.PortAnnotation[T], port int32, otherwise T) T {
 	v, ok, err := a.Lookup(r.Annotations, port)
-	switch {
-	case err != nil:
+	if err != nil {
 		r.refuse(problem.Annotation, "annotation %v", err)
-		return otherwise
-	case !ok:
+	}
+	if err != nil || !ok {
 		return otherwise
 	}
 	return v
