@@ -29,15 +29,12 @@ func deferRenewals(x *index.Index, b *batch.Batch) {
 // deferMoves defers moves between load balancers that would wait for each other, be it by the machines that
 // leave one and join the other: the addresses leave in this round and return in the next.
 func deferMoves(x *index.Index, b *batch.Batch) {
-	waits := map[*index.LoadBalancer]map[*index.LoadBalancer]bool{}
+	waits := map[wait]bool{}
 	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
 	for s, p := range b.Placed() {
 		for _, from := range batch.Sources(x, s, p) {
 			later[p.At.Key()] = true
-			if waits[p.At.LB] == nil {
-				waits[p.At.LB] = map[*index.LoadBalancer]bool{}
-			}
-			waits[p.At.LB][from] = true
+			waits[wait{p.At.LB, from}] = true
 		}
 	}
 	if len(waits) == 0 || x.Config.PoolByIP && !hasCircle(x.LoadBalancers, waits) {
@@ -56,11 +53,14 @@ func hold(b *batch.Batch, which func(batch.Served, batch.Placement) bool, why fu
 	})
 }
 
+// wait is a load balancer that waits for another one.
+type wait struct{ then, first *index.LoadBalancer }
+
 // hasCircle reports whether load balancers wait for each other.
-func hasCircle(left []*index.LoadBalancer, waits map[*index.LoadBalancer]map[*index.LoadBalancer]bool) bool {
+func hasCircle(left []*index.LoadBalancer, waits map[wait]bool) bool {
 	for {
 		rest := slices.DeleteFunc(slices.Clone(left), func(lb *index.LoadBalancer) bool {
-			return !slices.ContainsFunc(left, func(other *index.LoadBalancer) bool { return waits[lb][other] })
+			return !slices.ContainsFunc(left, func(other *index.LoadBalancer) bool { return waits[wait{lb, other}] })
 		})
 		if len(rest) == len(left) {
 			return len(left) > 0

@@ -50,7 +50,7 @@ func Plan(in Input, found *problem.List) Result {
 	if in.NotesFirst && len(handovers) > 0 {
 		return Result{Node: plan.Wanted(view, "where "+batch.Summary(names)+" had addresses", names...)}
 	}
-	p := &planner{Input: in, rules: newRuleSet(x.SecurityGroup.Properties.SecurityRules), staying: map[string]map[string]bool{}}
+	p := &planner{Input: in, rules: newRuleSet(x.SecurityGroup.Properties.SecurityRules), staying: map[lead]bool{}}
 	grants := make([][]grant, len(b.Live))
 	for i, s := range b.Live {
 		grants[i] = p.grants(s)
@@ -84,7 +84,7 @@ func Plan(in Input, found *problem.List) Result {
 type planner struct {
 	Input
 	rules   *ruleSet
-	staying map[string]map[string]bool // destinations that are opened again, by the rule's name in lower case
+	staying map[lead]bool // what is opened again
 	result  Result
 }
 
