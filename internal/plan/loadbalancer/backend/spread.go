@@ -241,15 +241,10 @@ func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 func (p *Planner) poolsHad(lb *index.LoadBalancer) map[string]bool {
 	had := map[string]bool{}
 	for _, s := range p.batch.All() {
-		for _, r := range lb.RulesOf[s.Owner] {
-			if r.BackendAddressPool == nil {
-				continue
-			}
-			pool := strings.ToLower(r.BackendAddressPool.ID.Name())
-			for _, family := range address.Families() {
-				if !had[pool] && naming.OwnPool(s.Service.Service, family) == pool && !p.index.Config.IsOwnPool(pool) {
-					had[pool] = true
-				}
+		for _, family := range address.Families() {
+			pool := naming.OwnPool(s.Service.Service, family)
+			if lb.PoolUsers[pool][s.Owner] && !p.index.Config.IsOwnPool(pool) {
+				had[pool] = true
 			}
 		}
 	}

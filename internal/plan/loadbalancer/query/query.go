@@ -94,13 +94,13 @@ func (n needs) mayHaveLinks() bool {
 		owners[o.Owner] = true
 	}
 	return slices.ContainsFunc(n.all, func(b index.Balancer) bool {
-		internal := cluster.IsInternal(b.ID)
-		return internal && slices.ContainsFunc(b.Properties.FrontendIPConfigurations,
-			func(fe index.FrontendConfig) bool { return owners[naming.Owner(fe.Name)] }) ||
-			slices.ContainsFunc(b.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool {
-				f := r.Properties.EnableFloatingIP // a Service that shares a frontend has rules alone
-				return owners[naming.Owner(r.Name)] && (internal || f == nil || !*f)
-			})
+		if cluster.IsInternal(b.ID) {
+			return b.HasAnyOf(func(owner string) bool { return owners[owner] })
+		}
+		return slices.ContainsFunc(b.Properties.LoadBalancingRules, func(r index.Rule) bool {
+			f := r.Properties.EnableFloatingIP // a Service that shares a frontend has rules alone
+			return owners[naming.Owner(r.Name)] && (f == nil || !*f)
+		})
 	})
 }
 
@@ -171,24 +171,16 @@ func (n needs) machinesInvolved() (sets []azure.ID, alone bool) {
 	for _, id := range machine.Known(n.Input) {
 		add(id)
 	}
-	models := n.scaleSets()
-	for _, b := range n.all {
-		if b.Err != nil || !b.Exists {
-			continue
+	for _, m := range machine.Members(n.all) {
+		if m.Configuration.Parent().Is(network.Interfaces) {
+			alone = true
+		} else {
+			add(machine.InstanceOf(m.Configuration))
 		}
-		for _, p := range b.Properties.BackendAddressPools {
-			for _, c := range p.Properties.BackendIPConfigurations {
-				if c.ID.Parent().Is(network.Interfaces) {
-					alone = true
-				} else {
-					add(machine.InstanceOf(c.ID))
-				}
-			}
-		}
-		for _, set := range models {
-			if machine.OfModel(set).In(b.ID) {
-				add(set.ID.Child("virtualMachines", "0"))
-			}
+	}
+	for _, set := range n.scaleSets() {
+		if slices.ContainsFunc(n.all, func(b index.Balancer) bool { return b.Exists && machine.OfModel(set).In(b.ID) }) {
+			add(set.ID.Child("virtualMachines", "0"))
 		}
 	}
 	return sets, alone
