@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/reconcile"
 )
 
@@ -219,8 +219,7 @@ func (c commit) lastOf(balancers []azure.Document) map[int]bool {
 		}
 		owners := map[string]bool{}
 		for _, r := range lb.Properties.LoadBalancingRules {
-			owner, _, _ := strings.Cut(strings.ToLower(r.Name), "-")
-			owners[owner] = true
+			owners[naming.Owner(r.Name)] = true
 		}
 		for i, r := range slices.Backward(c.batch) {
 			if c.serves(i) && r.service.Gone && owners[framework.DefaultLoadBalancerName(r.service.Service)] {

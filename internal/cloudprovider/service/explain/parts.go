@@ -17,6 +17,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/naming"
 )
 
 // Part is one thing in Azure that a Service has or is to have.
@@ -194,14 +195,13 @@ func (s *search) refer(refs ...*azure.Reference) {
 // mine reports whether a name begins as those of the Service do, or its rules refer
 // to the id.
 func (s *search) mine(name string, id azure.ID) bool {
-	base, _, _ := strings.Cut(strings.ToLower(name), "-")
-	return base == s.base || s.refers[id.Key()]
+	return naming.Owner(name) == s.base || s.refers[id.Key()]
 }
 
 func (s *search) balancer(of azure.ID, lb azure.Resource[network.LoadBalancer]) {
 	in := func(name string) string { return of.Name() + "/" + name }
 	for _, r := range lb.Properties.LoadBalancingRules {
-		if base, _, _ := strings.Cut(strings.ToLower(r.Name), "-"); base != s.base {
+		if naming.Owner(r.Name) != s.base {
 			continue
 		}
 		p := r.Properties
