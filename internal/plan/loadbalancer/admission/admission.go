@@ -101,7 +101,7 @@ func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 // Service that asks for none any more. The connections have to go first.
 func canReadConnections(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	for _, l := range x.Links {
-		if index.LinkOwner(&l) != s.Key() || !index.IsManagedLink(x.Config, &l) {
+		if index.LinkOwner(l) != s.Key() || !index.IsManagedLink(x.Config, l) {
 			continue
 		}
 		if why, unread := x.Have.Unread(l.ID, network.PrivateEndpointConnections); unread && why != azure.NotFound {

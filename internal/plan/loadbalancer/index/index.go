@@ -26,7 +26,7 @@ type Index struct {
 	SecurityGroup    azure.Resource[network.SecurityGroup]
 	HasSecurityGroup bool
 	SortedNodes      []*Node // all, by name
-	Links            []Link
+	Links            []*Link
 	Balancers        []Balancer // all that were read, those of others too
 
 	Known        map[string]*v1.Service // all Services, by owner
@@ -157,7 +157,7 @@ func (x *Index) readLinks() error {
 			return err
 		}
 		for _, l := range links {
-			x.Links = append(x.Links, l)
+			x.Links = append(x.Links, &l)
 			x.linksByID[l.ID.Key()] = &l
 			for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
 				x.linkAt[ref.ID.Key()] = &l

@@ -40,8 +40,8 @@ func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Servi
 	for _, ip := range x.PublicIPs {
 		f.publicIP(ip)
 	}
-	for i := range x.Links {
-		f.link(&x.Links[i])
+	for _, l := range x.Links {
+		f.link(l)
 	}
 	for _, lb := range x.LoadBalancers {
 		f.loadBalancer(lb)

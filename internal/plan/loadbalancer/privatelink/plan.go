@@ -20,7 +20,7 @@ import (
 // Plan is the private link services of a batch.
 type Plan struct {
 	Wanted  []plan.Node
-	Gone    []index.Link
+	Gone    []*index.Link
 	Orphans []string // names of those that were of a Service which does not exist, and change hands
 	index   *index.Index
 	batch   *batch.Batch
@@ -83,8 +83,7 @@ func (p *Plan) claims() (claimed map[string]batch.Claim, order []string) {
 // If another Service asks for one at the frontend, it becomes the owner, and the next decision about it
 // configures the private link service.
 func (p *Plan) release(claimed map[string]batch.Claim) {
-	for i := range p.index.Links {
-		l := &p.index.Links[i]
+	for _, l := range p.index.Links {
 		of := index.LinkOwner(l)
 		_, wanted := claimed[l.ID.Key()]
 		if wanted || !p.batch.HasService(of) || !index.IsManagedLink(p.index.Config, l) || p.isUndecided(l, of) {
@@ -95,7 +94,7 @@ func (p *Plan) release(claimed map[string]batch.Claim) {
 			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
 			continue
 		}
-		p.Gone = append(p.Gone, *l)
+		p.Gone = append(p.Gone, l)
 	}
 }
 
@@ -134,8 +133,7 @@ func (p *Plan) heir(l *index.Link) string {
 // it is to be written, as writes reports, all is held until the next round; likewise if the private link
 // service returns at another frontend.
 func (p *Plan) Removals(writes func(*index.LoadBalancer) bool) (nodes []plan.Node, held []string) {
-	for i := range p.Gone {
-		l := &p.Gone[i]
+	for _, l := range p.Gone {
 		of := index.LinkOwner(l)
 		for _, d := range p.index.Have.List(l.ID, network.PrivateEndpointConnections) {
 			nodes = append(nodes,

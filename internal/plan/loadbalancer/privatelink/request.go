@@ -45,8 +45,7 @@ func owner(x *index.Index, l *index.Link) (owner string, orphan bool) {
 
 // countAt counts the private link services at a load balancer, without those of one Service.
 func countAt(x *index.Index, lb *index.LoadBalancer, but string) (count int) {
-	for i := range x.Links {
-		l := &x.Links[i]
+	for _, l := range x.Links {
 		if !slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations,
 			func(r azure.Reference) bool { return r.ID.Under(lb.ID) }) {
 			continue
