@@ -198,7 +198,7 @@ func (d *Client) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	return reader{client: d}.Get(ctx, id)
 }
 
-// At returns a reader whose reads have a priority.
+// At returns a reader that reads with a priority.
 func (d *Client) At(p azure.Priority) azure.Reader { return reader{d, p} }
 
 // reader reads with a priority.

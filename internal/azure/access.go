@@ -33,7 +33,7 @@ const (
 	Detach                        // detaches disks
 )
 
-// At returns a reader whose reads have a priority. A reader that does not know priorities is returned as it is.
+// At returns a reader that reads with a priority. A reader that does not know priorities is returned as it is.
 func At(r Reader, p Priority) Reader {
 	if ranked, ok := r.(interface{ At(p Priority) Reader }); ok {
 		return ranked.At(p)

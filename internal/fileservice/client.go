@@ -113,7 +113,7 @@ func (f *files) CreateFolder(ctx context.Context, in, path string) error {
 	return nil
 }
 
-// Snapshot implements [Service]. The request is sent once: each one takes a snapshot, also one whose answer is lost.
+// Snapshot implements [Service]. The request is sent once: each one takes a snapshot, even if its answer is lost.
 func (f *files) Snapshot(ctx context.Context, of string, metadata map[string]string) (string, error) {
 	ctx = policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
 	made, err := f.client.NewShareClient(of).CreateSnapshot(ctx, &share.CreateSnapshotOptions{Metadata: pointers(metadata)})

@@ -145,6 +145,17 @@ func (g *Graph) Add(n Node) error {
 // Nodes are the graph's nodes in the order in which they were added.
 func (g Graph) Nodes() []Node { return g.nodes }
 
+// Only is the graph of some of the nodes. It waits for nothing.
+func (g Graph) Only(which func(Node) bool) Graph {
+	var some Graph
+	for _, n := range g.nodes {
+		if which(n) {
+			_ = some.Add(n) // it was added to a graph before
+		}
+	}
+	return some
+}
+
 // Problem is something in one Kubernetes object that keeps a planner from doing
 // what the object asks. It never blocks other objects.
 type Problem struct {

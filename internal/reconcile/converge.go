@@ -19,15 +19,15 @@ type Decision struct {
 	Graph    plan.Graph
 	Problems []plan.Problem
 	// Ask is what has to be asked or recorded outside Azure before the graph may be applied,
-	// the most urgent first. Where there is any, [Converge] applies nothing.
-	Ask []Ask
+	// nil for nothing. Where there is any, [Converge] applies nothing.
+	Ask Ask
 	// Deferred is wanted, too, but is left to the caller to apply when the rest is done.
 	Deferred plan.Graph
 }
 
 // Ask is one thing that has to be asked or recorded outside Azure. Its types are those of
 // the component that decides.
-type Ask interface{ String() string }
+type Ask any
 
 // Target is a decision that [Converge] applies. Both methods are pure: the same arguments
 // give the same result, and neither changes the target.
@@ -106,7 +106,7 @@ var pauses = map[azure.Kind][]time.Duration{
 // A decision that asks for something ends it: see [Outcome].
 func Converge(ctx context.Context, client Azure, target Target) (Outcome, error) {
 	out, known, err := converge(ctx, client, target)
-	if err == nil && !known && len(out.Decision.Ask) == 0 {
+	if err == nil && !known && out.Decision.Ask == nil {
 		out.Have, err = Gather(ctx, client, target.Needs)
 	}
 	return out, err
@@ -116,8 +116,8 @@ func Converge(ctx context.Context, client Azure, target Target) (Outcome, error)
 // with a target that asks for nothing.
 func Achieve(ctx context.Context, client Azure, target Target) error {
 	out, _, err := converge(ctx, client, target)
-	if err == nil && len(out.Decision.Ask) > 0 {
-		return fmt.Errorf("nothing is written before an answer: %s", out.Decision.Ask[0])
+	if err == nil && out.Decision.Ask != nil {
+		return fmt.Errorf("nothing is written before an answer: %v", out.Decision.Ask)
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func converge(ctx context.Context, client Azure, target Target) (out Outcome, kn
 		if out.Have, err = Gather(ctx, reader, target.Needs); err != nil {
 			return out, false, err
 		}
-		if out.Decision, err = target.Decide(out.Have); err != nil || len(out.Decision.Ask) > 0 {
+		if out.Decision, err = target.Decide(out.Have); err != nil || out.Decision.Ask != nil {
 			return out, true, err
 		}
 		p, err := plan.Diff(out.Have, out.Decision.Graph)

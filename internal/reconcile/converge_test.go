@@ -419,15 +419,15 @@ func TestCancelledConvergeStartsNothingMore(t *testing.T) {
 // A decision that asks for something is not applied before the caller has answered it.
 func TestConvergeReturnsWhatADecisionAsks(t *testing.T) {
 	l := newLedger()
-	target := &asking{service: service{[]string{"a"}}, asks: []reconcile.Ask{question("does a exist?")}}
+	target := &asking{service: service{[]string{"a"}}, ask: question("does a exist?")}
 	out, err := reconcile.Converge(t.Context(), l, target)
-	if err != nil || len(out.Decision.Ask) != 1 || len(l.log) > 0 {
+	if err != nil || out.Decision.Ask == nil || len(l.log) > 0 {
 		t.Fatalf("asked %v, error %v, and written %v", out.Decision.Ask, err, l.log)
 	}
 	if err := reconcile.Achieve(t.Context(), l, target); err == nil || !strings.Contains(err.Error(), "does a exist?") {
 		t.Errorf("without a caller: %v", err)
 	}
-	target.asks = nil
+	target.ask = nil
 	synctest.Test(t, func(t *testing.T) {
 		if _, err := reconcile.Converge(t.Context(), l, target); err != nil || l.allowed() != 1 {
 			t.Errorf("after the answer: %v, %v", err, l.log)
@@ -442,11 +442,11 @@ func (q question) String() string { return string(q) }
 // asking asks for something first.
 type asking struct {
 	service
-	asks []reconcile.Ask
+	ask reconcile.Ask
 }
 
 func (a *asking) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	d, err := a.service.Decide(have)
-	d.Ask = a.asks
+	d.Ask = a.ask
 	return d, err
 }

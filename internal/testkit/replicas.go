@@ -11,7 +11,7 @@ type Replicas[C any] struct {
 	// Begin starts a controller, and End ends one. End may be nil.
 	Begin func() C
 	End   func(C)
-	// Crashed receives a value when the controller whose turn it is crashes.
+	// Crashed receives a value when the controller that handles a request crashes.
 	Crashed chan struct{}
 	// After runs after each request. It may be nil.
 	After func()

@@ -99,7 +99,7 @@ type Subject struct {
 	// requests at each resource too.
 	Shared, CountsEach bool
 	Priority           azure.Priority
-	// Turns is the key of the parent whose resources are written in turn, "" for none.
+	// Turns is the key of the parent if its children are written one after another, "" if they need not be.
 	Turns string
 }
 

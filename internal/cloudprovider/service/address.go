@@ -43,10 +43,7 @@ type allocation struct {
 
 // commit answers each Service with the steps that make its public IPs.
 func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.Service) ([][]plan.Step, error) {
-	in, err := a.Target(ctx, batch)
-	if err != nil {
-		return nil, err
-	}
+	in := a.Target(ctx, batch)
 	have, err := reconcile.Gather(ctx, a.azure, in.Needs)
 	if err != nil {
 		return nil, err
@@ -56,10 +53,8 @@ func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.
 		return nil, err
 	}
 	a.ConfirmName()
-	for _, ask := range d.Ask {
-		if zones, ok := ask.(*decision.ZonesNeeded); ok {
-			return nil, zones.Refuse(len(batch), func(i int) string { return batch[i].Key() })
-		}
+	if zones, ok := d.Ask.(*decision.ZonesNeeded); ok {
+		return nil, zones.Refuse(len(batch), func(i int) string { return batch[i].Key() })
 	}
 	p, err := plan.Diff(have, d.Graph)
 	if err != nil {

@@ -3,9 +3,9 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +18,7 @@ import (
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/reconcile"
 )
 
@@ -45,7 +46,7 @@ func (b *committer) answer(ctx context.Context, c commit, ask reconcile.Ask) (co
 	case *decision.ZonesNeeded:
 		return c, a.Refuse(len(c.batch), func(i int) string { return c.batch[i].service.Key() })
 	}
-	return c, errors.New(ask.String())
+	return c, fmt.Errorf("a decision asks for what no commit answers: %T", ask)
 }
 
 // confirmServices asks ahead for the Services of which Azure had nothing when their last commit
@@ -111,11 +112,7 @@ func merged[K comparable, V any](a, b map[K]V) map[K]V {
 // record has Services record resource groups. One that does not exist any more is served as
 // gone, or has no say.
 func (b *committer) record(ctx context.Context, c commit, groups map[types.UID][]key.Note) (commit, error) {
-	var all []*corev1.Service
-	for _, s := range c.target.Services {
-		all = append(all, s.Service)
-	}
-	all = slices.DeleteFunc(slices.Concat(all, c.target.Others), func(s *corev1.Service) bool { return len(groups[s.UID]) == 0 })
+	all := slices.DeleteFunc(c.target.All(), func(s *corev1.Service) bool { return len(groups[s.UID]) == 0 })
 	errs := make([]error, len(all))
 	var writes errgroup.Group
 	for i, s := range all {
@@ -222,8 +219,7 @@ func (c commit) lastOf(balancers []azure.Document) map[int]bool {
 		}
 		owners := map[string]bool{}
 		for _, r := range lb.Properties.LoadBalancingRules {
-			owner, _, _ := strings.Cut(strings.ToLower(r.Name), "-")
-			owners[owner] = true
+			owners[naming.Owner(r.Name)] = true
 		}
 		for i, r := range slices.Backward(c.batch) {
 			if c.serves(i) && r.service.Gone && owners[framework.DefaultLoadBalancerName(r.service.Service)] {

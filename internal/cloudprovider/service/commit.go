@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,16 +143,12 @@ func (b *committer) gather(ctx context.Context, c commit) (commit, error) {
 			services = append(services, r.service)
 		}
 	}
-	in, err := b.Target(ctx, services)
-	if err != nil {
-		return c, err
-	}
-	known, err := b.Services()
-	in.Services = b.groups.recall(services, known)
+	in := b.Target(ctx, services)
+	in.Services = b.groups.recall(services, b.Services())
 	in.Others = b.presence.withoutDeleted(in.Others)
 	in.RejectedAddresses = b.rejected.stillOf(in.Nodes, c.reasons.drift)
 	c.target = decision.Commit{Target: in}
-	return c, err
+	return c, nil
 }
 
 // refresh reads Azure past the cache where the cache is older than what the commit is for. The
@@ -177,10 +172,10 @@ func (b *committer) apply(ctx context.Context, c commit) (commit, error) {
 		c.out, c.failure = reconcile.Converge(ctx, c.client, c.target)
 		reports = append(reports, c.out.Reports...)
 		c.out.Reports = reports
-		if c.failure != nil || len(c.out.Decision.Ask) == 0 {
+		if c.failure != nil || c.out.Decision.Ask == nil {
 			return c, nil
 		}
-		if c, c.failure = b.answer(ctx, c, c.out.Decision.Ask[0]); c.failure != nil {
+		if c, c.failure = b.answer(ctx, c, c.out.Decision.Ask); c.failure != nil {
 			return c, nil
 		}
 	}
@@ -295,7 +290,8 @@ func (b *committer) remember(ctx context.Context, c commit) (commit, error) {
 	}
 	c.target.Have = c.out.Have
 	b.notify.nodeProblems(ctx, c)
-	return c, cmp.Or(b.presence.note(c.target.Input), b.Deleted.ForgetGone(c.target.Input))
+	b.presence.note(c.target.Input)
+	return c, b.Deleted.ForgetGone(c.target.Input)
 }
 
 // deferred is what the decision has left to do: deletions of public IPs, and members of pools.
@@ -381,10 +377,7 @@ func (b *committer) startPoolWrites(ctx context.Context, c commit) (commit, erro
 	if len(c.members) == 0 && !b.pools.reported.Load() {
 		return c, nil
 	}
-	empty, err := emptyBalancers(c.target.Input)
-	if err != nil {
-		return c, err
-	}
+	empty := emptyBalancers(c.target.Input)
 	write := b.pools.start(ctx, c.target.Services, empty)
 	for i, r := range c.batch {
 		if lb := empty.of(r.service); c.serves(i) && !r.service.Gone && lb != "" {

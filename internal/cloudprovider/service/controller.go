@@ -108,7 +108,7 @@ func New(config Config, d Deps) (*Controller, error) {
 		c.measure = func(string) func(error) { return func(error) {} }
 	}
 	c.objects = objects{services: services.Lister(), classes: config.Classes, served: c.histories.has}
-	c.cluster = decision.Cluster{Config: config.LoadBalancer, Zones: d.Zones, Nodes: nodes.Lister(), Services: c.objects.ours,
+	c.cluster = decision.Cluster{Config: config.LoadBalancer, Zones: d.Zones, Nodes: listed(nodes.Lister().List), Services: c.objects.ours,
 		Foreign: c.objects.foreign, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}
 	watch := triggers{config: config, queue: c.queue, objects: c.objects}
 	var more []watched
@@ -203,13 +203,17 @@ func (c *Controller) requeueWaiting() {
 }
 
 // markAll marks each Service that is ours.
-func (c *Controller) markAll(ctx context.Context, why reasons) {
-	all, err := c.objects.ours()
-	if err != nil {
-		slog.ErrorContext(ctx, "list services", "error", err)
-	}
-	for _, s := range all {
+func (c *Controller) markAll(why reasons) {
+	for _, s := range c.objects.ours() {
 		c.queue.Mark(itemOf(s), why)
+	}
+}
+
+// listed lists all objects of a lister, which knows no error: it reads the memory of an informer.
+func listed[T any](list func(labels.Selector) ([]T, error)) func() []T {
+	return func() []T {
+		all, _ := list(labels.Everything())
+		return all
 	}
 }
 
@@ -221,15 +225,14 @@ type objects struct {
 }
 
 // ours are the Services for which something is to be done, or is done already.
-func (o objects) ours() ([]*corev1.Service, error) {
-	all, err := o.services.List(labels.Everything())
-	return slices.DeleteFunc(all, func(s *corev1.Service) bool { return o.classes.Next(s, o.served(s.UID)) == decision.Ignore }), err
+func (o objects) ours() []*corev1.Service {
+	return slices.DeleteFunc(listed(o.services.List)(),
+		func(s *corev1.Service) bool { return o.classes.Next(s, o.served(s.UID)) == decision.Ignore })
 }
 
 // foreign reports whether other controllers serve Services.
-func (o objects) foreign() (bool, error) {
-	all, err := o.services.List(labels.Everything())
-	return slices.ContainsFunc(all, o.classes.Foreign), err
+func (o objects) foreign() bool {
+	return slices.ContainsFunc(listed(o.services.List)(), o.classes.Foreign)
 }
 
 // current is a Service as Kubernetes has it, nil when it is gone.
@@ -253,7 +256,7 @@ func (c *Controller) poolsFailed(services []loadbalancer.Service, err error, fai
 		}
 	}
 	if len(concerned) == 0 {
-		concerned, _ = c.objects.ours() // a lister knows no error
+		concerned = c.objects.ours()
 	}
 	for _, s := range concerned {
 		if report {

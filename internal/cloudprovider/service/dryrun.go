@@ -56,7 +56,7 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 		r.queue.Take(it)
 		r.queue.Done(it)
 		if it == everything {
-			r.markAll(ctx, reasons{})
+			r.markAll(reasons{})
 			continue
 		}
 		if it == orphansItem {

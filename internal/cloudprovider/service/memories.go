@@ -3,7 +3,6 @@ package service
 import (
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"kaz/internal/controller"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/leftover"
 	"kaz/internal/reconcile"
 )
@@ -31,11 +31,8 @@ type freshness struct{ read, wrote time.Time }
 type presence struct{ inAzure, deleted map[types.UID]bool }
 
 // note notes the Services of a commit that has ended.
-func (p *presence) note(in loadbalancer.Input) error {
-	absent, err := leftover.Absent(in)
-	if err != nil {
-		return err
-	}
+func (p *presence) note(in loadbalancer.Input) {
+	absent := leftover.Absent(in)
 	if p.inAzure == nil {
 		p.inAzure, p.deleted = map[types.UID]bool{}, map[types.UID]bool{}
 	}
@@ -48,7 +45,6 @@ func (p *presence) note(in loadbalancer.Input) error {
 			p.inAzure[s.UID] = true
 		}
 	}
-	return nil
 }
 
 // withoutDeleted leaves deleted Services out: what they shared with others goes with the last of
@@ -106,11 +102,9 @@ func (r rejectedAddresses) stillOf(nodes []*corev1.Node, drift bool) map[string]
 		return still
 	}
 	for _, n := range nodes {
-		for _, a := range n.Status.Addresses {
-			if ip, err := netip.ParseAddr(a.Address); err == nil {
-				if reason, rejected := r[ip.Unmap().String()]; rejected {
-					still[ip.Unmap().String()] = reason
-				}
+		for _, ip := range cluster.InternalIPs(n) {
+			if reason, rejected := r[ip.String()]; rejected {
+				still[ip.String()] = reason
 			}
 		}
 	}

@@ -30,11 +30,7 @@ func (c commit) mayBeOrphaned() (bool, error) {
 	if !slices.ContainsFunc(c.out.Decision.Problems, isOfAzure) {
 		return false, nil
 	}
-	all := slices.Clone(c.target.Others)
-	for _, s := range c.target.Services {
-		all = append(all, s.Service)
-	}
-	left, err := leftover.Find(c.target.Config, c.target.Have, all)
+	left, err := leftover.Find(c.target.Config, c.target.Have, c.target.All())
 	return slices.ContainsFunc(left, func(s loadbalancer.Service) bool { return !decision.IsRulesAlone(s) }), err
 }
 

@@ -26,7 +26,7 @@ func (c *Controller) pass(ctx context.Context, it item) {
 	why := c.queue.Take(it)
 	switch it {
 	case everything:
-		c.markAll(ctx, why)
+		c.markAll(why)
 		return
 	case orphansItem:
 		c.conclude(ctx, it, c.histories.of(it), why, c.removeOrphans(ctx, why))

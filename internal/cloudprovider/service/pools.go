@@ -175,11 +175,7 @@ func (p *poolWriter) converge(ctx context.Context, write *poolWrite, services []
 		return err
 	}
 	defer release()
-	in, err := p.Target(ctx, services)
-	if err != nil {
-		return err
-	}
-	return reconcile.Achieve(ctx, client, membersAlone{in})
+	return reconcile.Achieve(ctx, client, membersAlone{p.Target(ctx, services)})
 }
 
 // membersAlone is a decision about the members of the pools, and nothing else.
@@ -188,21 +184,16 @@ type membersAlone struct{ decision.Target }
 // Decide implements [reconcile.Target].
 func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	d, err := m.Target.Decide(have)
-	if err != nil || len(d.Ask) > 0 {
+	if err != nil || d.Ask != nil {
 		return d, err
 	}
-	var members plan.Graph
-	for _, n := range d.Graph.Nodes() {
-		if _, exists := have.Get(n.ID); n.ID.Is(network.LoadBalancers) && (n.Want() == nil || !exists) {
-			return reconcile.Decision{}, nil // the commit that makes or removes it sees to the members
-		}
-		if decision.IsMember(n.ID) {
-			if err := members.Add(n); err != nil {
-				return d, err
-			}
-		}
+	if slices.ContainsFunc(d.Graph.Nodes(), func(n plan.Node) bool {
+		_, exists := have.Get(n.ID)
+		return n.ID.Is(network.LoadBalancers) && (n.Want() == nil || !exists)
+	}) {
+		return reconcile.Decision{}, nil // the commit that makes or removes it sees to the members
 	}
-	return reconcile.Decision{Graph: members}, nil
+	return reconcile.Decision{Graph: d.Graph.Only(func(n plan.Node) bool { return decision.IsMember(n.ID) })}, nil
 }
 
 // memberClient is the client of the holder of the turn. It tells a pool write of the first member
@@ -265,13 +256,11 @@ func (e emptyPools) of(s loadbalancer.Service) (found string) {
 	return found
 }
 
-func emptyBalancers(in loadbalancer.Input) (emptyPools, error) {
+func emptyBalancers(in loadbalancer.Input) emptyPools {
 	empty := emptyPools{}
-	for _, d := range in.Have.List(in.Config.LoadBalancer().Parent(), network.LoadBalancers) {
-		lb, err := azure.Decode[network.LoadBalancer](d)
-		if err != nil {
-			return nil, err
-		}
+	// The decision has read these documents without an error.
+	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
+	for _, lb := range balancers {
 		if slices.ContainsFunc(lb.Properties.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool {
 			return len(p.Properties.BackendIPConfigurations)+len(p.Properties.LoadBalancerBackendAddresses) > 0
 		}) {
@@ -283,5 +272,5 @@ func emptyBalancers(in loadbalancer.Input) (emptyPools, error) {
 		}
 		empty[lb.ID.Key()] = rules
 	}
-	return empty, nil
+	return empty
 }

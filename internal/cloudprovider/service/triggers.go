@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/cloud-provider/service/helpers"
@@ -100,7 +99,7 @@ func (t triggers) surroundings(factory informers.SharedInformerFactory) (decisio
 		return decision.Surroundings{}, nil
 	}
 	namespaces, endpoints := factory.Core().V1().Namespaces(), factory.Discovery().V1().EndpointSlices()
-	return decision.Surroundings{Namespaces: namespaces.Lister(), Endpoints: endpoints.Lister()},
+	return decision.Surroundings{Namespaces: listed(namespaces.Lister().List), Endpoints: listed(endpoints.Lister().List)},
 		[]watched{{namespaces.Informer(), t.ofNamespaces()}, {endpoints.Informer(), t.ofEndpoints()}}
 }
 
@@ -108,8 +107,7 @@ func (t triggers) surroundings(factory informers.SharedInformerFactory) (decisio
 // after them. Namespaces that existed from the start are no change.
 func (t triggers) ofNamespaces() cache.ResourceEventHandler {
 	changed := func(n *corev1.Namespace) {
-		all, _ := t.objects.services.Services(n.Name).List(labels.Everything()) // a lister knows no error
-		for _, s := range all {
+		for _, s := range listed(t.objects.services.Services(n.Name).List)() {
 			if t.config.Classes.Wants(s) {
 				t.queue.Mark(itemOf(s), reasons{})
 			}
@@ -144,12 +142,7 @@ func (t triggers) ofEndpoints() cache.ResourceEventHandler {
 
 func (t triggers) markEndpoints(e *discovery.EndpointSlice) {
 	s, err := t.objects.services.Services(e.Namespace).Get(e.Labels[discovery.LabelServiceName])
-	if err == nil && keepsPackets(s) && t.config.Classes.Wants(s) {
+	if err == nil && (loadbalancer.Service{Service: s}).IsLocal() && t.config.Classes.Wants(s) {
 		t.queue.Mark(itemOf(s), reasons{nodes: true, since: time.Now()})
 	}
-}
-
-// keepsPackets reports whether packets stay at the node where they arrive.
-func keepsPackets(s *corev1.Service) bool {
-	return s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

@@ -39,7 +39,8 @@ const (
 	inTree = "kubernetes.io/azure-disk"
 )
 
-// Gather reads the facts about a claim. home has the subscription and the group of shares whose ids name none.
+// Gather reads the facts about a claim. home has the subscription and the resource group of shares with ids that
+// name neither.
 func Gather(ctx context.Context, client kubernetes.Interface, from azure.Reader, home share.Cluster, namespace, name string) (*Facts,
 	error) {
 	f := &Facts{Machines: map[string]azure.Document{}, Nodes: map[string]*corev1.Node{}}

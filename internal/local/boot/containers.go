@@ -163,7 +163,7 @@ func diskTools() []string {
 		"/usr/sbin/e2fsck", "/usr/sbin/mkfs.ext4", "/usr/sbin/resize2fs", "/usr/sbin/dumpe2fs"}
 }
 
-// diskDriver is the program whose pods name no command, so its image starts it.
+// diskDriver is the program that pods start without a command: it is the entry point of the image.
 const diskDriver = "azuredisk-csi-driver"
 
 // own returns the image of kaz, which has the names of all its components.
@@ -212,7 +212,7 @@ func closure(ctx context.Context, tree, program string, files map[string]string)
 	return nil
 }
 
-// inside returns the path of a file of a tree, whose links are followed within the tree.
+// inside returns the path of a file of a tree. Symbolic links are followed within the tree.
 func inside(tree, name string) (string, error) {
 	const mostLinks = 20
 	at := name

@@ -208,8 +208,8 @@ func (r Request) reachable(a Account) bool {
 	return len(a.Properties.Connections) == 0 || MadeByDriver(a) && !closed
 }
 
-// ofOthers reports whether tags of an account say that another program has it for itself: the installer of OpenShift, whose image
-// registry has an account in the group of the cluster, or Azure Cloud Shell.
+// ofOthers reports whether tags of an account say that another program has it for itself: the installer of OpenShift, which makes an
+// account for the image registry in the cluster's group, or Azure Cloud Shell.
 func ofOthers(a Account) bool {
 	if MadeByDriver(a) {
 		return false

@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -62,33 +61,14 @@ type (
 	WriteMembers struct{}
 )
 
-func (a ConfirmServices) String() string {
-	return fmt.Sprintf("do %d Services exist?", len(a.Services))
-}
-func (a ReadAgain) String() string {
-	return "is it true that Azure does not have " + a.Missing + "?"
-}
-func (a RecordGroups) String() string {
-	return fmt.Sprintf("record the resource groups of %d Services", len(a.Groups))
-}
-func (a RememberGroups) String() string {
-	return fmt.Sprintf("remember the resource groups of %d Services", len(a.Groups))
-}
-func (a ListServices) String() string { return "which Services exist?" }
-func (a RemoveBalancers) String() string {
-	return fmt.Sprintf("may %d load balancers be removed?", len(a.Balancers))
-}
-func (a WriteMembers) String() string { return "may members of pools be written?" }
-
 // Decide implements [reconcile.Target]. Of what it has to ask it names one thing at a time.
 func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
-	ask, err := in.askConfirm()
-	if err == nil && ask == nil {
-		ask, err = in.askAgain()
+	if ask := in.askConfirm(); ask != nil {
+		return reconcile.Decision{Ask: ask}, nil
 	}
-	if err != nil || ask != nil {
-		return asking(reconcile.Decision{}, ask), err
+	if ask := in.askAgain(); ask != nil {
+		return reconcile.Decision{Ask: ask}, nil
 	}
 	in.ConcurrentMembers = !in.WithMembers
 	d, err := in.Target.Decide(have)
@@ -96,61 +76,46 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 		return d, err
 	}
 	for _, next := range []func(reconcile.Decision) reconcile.Ask{in.askRemove, in.askMembers, in.askRemember, in.askList, in.askRecord} {
-		if len(d.Ask) == 0 {
-			d = asking(d, next(d))
+		if d.Ask == nil {
+			d.Ask = next(d)
 		}
 	}
-	if len(d.Ask) == 0 {
-		d.Graph, d.Deferred, err = split(d.Graph, in.WithMembers)
+	if d.Ask == nil {
+		d.Graph, d.Deferred = split(d.Graph, in.WithMembers)
 	}
-	return d, err
-}
-
-func asking(d reconcile.Decision, ask reconcile.Ask) reconcile.Decision {
-	if ask != nil {
-		d.Ask = []reconcile.Ask{ask}
-	}
-	return d
+	return d, nil
 }
 
 // split is a graph in two: what a commit writes, and what is written after it. Public IPs are deleted
 // after the last round.
-func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph, err error) {
-	now.Pending = graph.Pending
-	for _, n := range graph.Nodes() {
-		to := &now
-		switch {
-		case n.Want() == nil && n.ID.Is(network.PublicIPAddresses) && len(graph.Pending) == 0:
-			n.After = nil
-			to = &deferred
-		case !withMembers && IsMember(n.ID):
-			to = &deferred
-		}
-		if err := to.Add(n); err != nil {
-			return graph, deferred, err
-		}
+func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph) {
+	isDeferred := func(n plan.Node) bool {
+		isReleased := n.Want() == nil && n.ID.Is(network.PublicIPAddresses) && len(graph.Pending) == 0
+		return isReleased || !withMembers && IsMember(n.ID)
 	}
-	return now, deferred, nil
+	now, deferred = graph.Only(func(n plan.Node) bool { return !isDeferred(n) }), graph.Only(isDeferred)
+	now.Pending = graph.Pending
+	return now, deferred
 }
 
 // askConfirm asks for Services of which Azure has nothing and the API server was not asked yet.
-func (in Commit) askConfirm() (reconcile.Ask, error) {
+func (in Commit) askConfirm() reconcile.Ask {
 	if !slices.ContainsFunc(in.Services, func(s loadbalancer.Service) bool { return !s.Gone && !in.Confirmed[s.UID] }) {
-		return nil, nil
+		return nil
 	}
-	absent, err := leftover.Absent(in.Input)
+	absent := leftover.Absent(in.Input)
 	maps.DeleteFunc(absent, func(uid types.UID, _ bool) bool { return in.Confirmed[uid] })
-	if err != nil || len(absent) == 0 {
-		return nil, err
+	if len(absent) == 0 {
+		return nil
 	}
-	return ConfirmServices{absent}, nil
+	return ConfirmServices{absent}
 }
 
 // askAgain asks to read Azure again before Services leave, where it lacks what must be there:
 // anything of a Service that had an address, or the public IP of a frontend.
-func (in Commit) askAgain() (reconcile.Ask, error) {
+func (in Commit) askAgain() reconcile.Ask {
 	if in.Reread {
-		return nil, nil
+		return nil
 	}
 	leaving := in.Input
 	leaving.Services = nil
@@ -160,28 +125,25 @@ func (in Commit) askAgain() (reconcile.Ask, error) {
 			leaving.Services = append(leaving.Services, s)
 		}
 	}
-	absent, err := leftover.Absent(leaving)
-	if err != nil || len(leaving.Services) == 0 {
-		return nil, err
+	if len(leaving.Services) == 0 {
+		return nil
 	}
+	absent := leftover.Absent(leaving)
 	for _, s := range leaving.Services {
 		if absent[s.UID] {
-			return ReadAgain{s.Key()}, nil
+			return ReadAgain{s.Key()}
 		}
 	}
-	for _, d := range in.Have.List(in.Config.LoadBalancer().Parent(), network.LoadBalancers) {
-		lb, err := azure.Decode[network.LoadBalancer](d)
-		if err != nil {
-			return nil, err
-		}
+	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
+	for _, lb := range balancers {
 		for _, id := range azure.References(lb.Properties.FrontendIPConfigurations) {
 			_, there := in.Have.Get(id)
 			if id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup) && !there {
-				return ReadAgain{string(id)}, nil
+				return ReadAgain{string(id)}
 			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func (in Commit) askRemove(d reconcile.Decision) reconcile.Ask {

@@ -41,9 +41,6 @@ func (d *DeletedNodes) Add(n *corev1.Node) {
 // among are those that are known, sorted. Those that have one of these Nodes again are
 // forgotten.
 func (d *DeletedNodes) among(all []*corev1.Node) []azure.ID {
-	if d == nil {
-		return nil
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.machines) == 0 {

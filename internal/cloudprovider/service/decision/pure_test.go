@@ -9,14 +9,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	listers "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
@@ -83,16 +82,13 @@ func newWorld(t *testing.T) *world {
 	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
 	}
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	var all []*corev1.Node
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
 		id, err := nodes.ProviderID(vm.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}}
-		if err := indexer.Add(node); err != nil {
-			t.Fatal(err)
-		}
+		all = append(all, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}})
 	}
 	w.cluster = decision.Cluster{
 		Config: loadbalancer.Config{
@@ -103,9 +99,10 @@ func newWorld(t *testing.T) *world {
 			Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup,
 			Subnet: "nodes", PrivateLinkResourceGroup: testkit.ResourceGroup,
 		},
-		Nodes:    listers.NewNodeLister(indexer),
-		Services: func() ([]*corev1.Service, error) { return nil, nil },
-		Foreign:  func() (bool, error) { return false, nil },
+		Nodes:    func() []*corev1.Node { return all },
+		Services: func() []*corev1.Service { return nil },
+		Foreign:  func() bool { return false },
+		Deleted:  &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{},
 	}
 	return w
 }
@@ -118,16 +115,12 @@ func (w *world) service(n int, name string) *corev1.Service {
 
 func (w *world) commit(t *testing.T, c decision.Cluster, services []loadbalancer.Service) decision.Commit {
 	t.Helper()
-	target, err := c.Target(t.Context(), services)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decision.Commit{Target: target}
+	return decision.Commit{Target: c.Target(t.Context(), services)}
 }
 
 func (w *world) converge(t *testing.T, c decision.Commit) {
 	t.Helper()
-	if out, err := reconcile.Converge(t.Context(), w.Client, c); err != nil || len(out.Decision.Ask) > 0 {
+	if out, err := reconcile.Converge(t.Context(), w.Client, c); err != nil || out.Decision.Ask != nil {
 		t.Fatalf("asked %v: %v", out.Decision.Ask, err)
 	}
 }
@@ -154,12 +147,8 @@ func (w *world) decides(t *testing.T, what string, c decision.Commit, want recon
 	if !reflect.DeepEqual(before, c) || documents != shapeOf(have) {
 		t.Errorf("%s: the decision has changed its input", what)
 	}
-	var asked reconcile.Ask
-	if len(first.Ask) > 0 {
-		asked = first.Ask[0]
-	}
-	if reflect.TypeOf(asked) != reflect.TypeOf(want) {
-		t.Errorf("%s: asked is %T (%v), want %T", what, asked, asked, want)
+	if reflect.TypeOf(first.Ask) != reflect.TypeOf(want) {
+		t.Errorf("%s: asked is %T (%v), want %T", what, first.Ask, first.Ask, want)
 	}
 	return first
 }
@@ -204,8 +193,8 @@ func shape(t *testing.T, d reconcile.Decision) string {
 		}
 		fmt.Fprintln(&b, g.Pending)
 	}
-	for _, ask := range d.Ask {
-		fmt.Fprintf(&b, "%#v\n", ask)
+	if d.Ask != nil {
+		fmt.Fprintf(&b, "%#v\n", d.Ask)
 	}
 	fmt.Fprintln(&b, d.Problems)
 	return b.String()

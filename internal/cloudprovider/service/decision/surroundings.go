@@ -3,18 +3,16 @@ package decision
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	listers "k8s.io/client-go/listers/core/v1"
-	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 )
 
 // Surroundings are what decides among several load balancers besides Services and
 // nodes: the labels of namespaces, and where the endpoints of Services of policy
 // Local are. A cluster with one load balancer has none, and watches none.
 type Surroundings struct {
-	Namespaces listers.NamespaceLister
-	Endpoints  discoverylisters.EndpointSliceLister
+	Namespaces func() []*corev1.Namespace
+	Endpoints  func() []*discovery.EndpointSlice
 }
 
 // NodesOf are the nodes that have endpoints in a slice, ready or not: whether they
@@ -31,27 +29,25 @@ func NodesOf(e *discovery.EndpointSlice) []string {
 }
 
 // labelsOf are the labels of all namespaces, by name.
-func (s Surroundings) labelsOf() (map[string]map[string]string, error) {
+func (s Surroundings) labelsOf() map[string]map[string]string {
 	if s.Namespaces == nil {
-		return nil, nil
+		return nil
 	}
-	all, err := s.Namespaces.List(labels.Everything())
-	byName := make(map[string]map[string]string, len(all))
-	for _, n := range all {
+	byName := map[string]map[string]string{}
+	for _, n := range s.Namespaces() {
 		byName[n.Name] = n.Labels
 	}
-	return byName, err
+	return byName
 }
 
 // nodesWith are the nodes that have endpoints of Services of policy Local, by the Service's key. A
 // Service has no entry while its slices are not known.
-func (s Surroundings) nodesWith() (map[string][]string, error) {
+func (s Surroundings) nodesWith() map[string][]string {
 	if s.Endpoints == nil {
-		return nil, nil
+		return nil
 	}
-	all, err := s.Endpoints.List(labels.Everything())
 	nodes := map[string][]string{}
-	for _, e := range all {
+	for _, e := range s.Endpoints() {
 		if name := e.Labels[discovery.LabelServiceName]; name != "" {
 			key := e.Namespace + "/" + name
 			nodes[key] = append(nodes[key], NodesOf(e)...)
@@ -61,5 +57,5 @@ func (s Surroundings) nodesWith() (map[string][]string, error) {
 		slices.Sort(names)
 		nodes[key] = slices.Compact(names)
 	}
-	return nodes, err
+	return nodes
 }

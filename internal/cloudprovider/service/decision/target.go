@@ -8,9 +8,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	listers "k8s.io/client-go/listers/core/v1"
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
@@ -25,58 +23,37 @@ import (
 type Cluster struct {
 	Config   loadbalancer.Config
 	Zones    func(context.Context) ([]string, error) // nil where Config has them
-	Nodes    listers.NodeLister
-	Services func() ([]*corev1.Service, error) // all that this controller serves
+	Nodes    func() []*corev1.Node
+	Services func() []*corev1.Service // all that this controller serves
 	// Foreign tells whether other controllers serve Services: what those have in Azure is not
 	// known.
-	Foreign      func() (bool, error)
+	Foreign      func() bool
 	Surroundings Surroundings
-	Deleted      *DeletedNodes // nil where none are remembered
-	// NameConfirmed remembers that --cluster-name is not the name of another cluster; nil where
-	// that is not remembered. Azure tells it only until something is made under the name.
+	Deleted      *DeletedNodes
+	// NameConfirmed remembers that --cluster-name is not the name of another cluster. Azure tells
+	// it only until something is made under the name.
 	NameConfirmed *atomic.Bool
 }
 
 // Target gathers what a decision about these Services is made of, but for Azure.
-func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) (Target, error) {
-	in := Target{nameConfirmed: c.NameConfirmed != nil && c.NameConfirmed.Load()}
+func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Target {
+	in := Target{nameConfirmed: c.NameConfirmed.Load()}
 	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
 		c.Config.Zones, in.noZones = c.Zones(ctx)
 	}
-	nodes, err := c.Nodes.List(labels.Everything())
-	if err != nil {
-		return in, err
-	}
-	others, err := c.Services()
-	if err != nil {
-		return in, err
-	}
-	among := UIDs(services)
+	nodes, among := c.Nodes(), UIDs(services)
 	// A Service that leaves has no say in what stays: else a frontend that the last two Services
 	// shared would stay for the one that left first.
-	others = slices.DeleteFunc(others, func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
-	foreign, err := c.Foreign()
-	if err != nil {
-		return in, err
-	}
-	namespaces, err := c.Surroundings.labelsOf()
-	if err != nil {
-		return in, err
-	}
-	endpoints, err := c.Surroundings.nodesWith()
+	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
 	in.Input = loadbalancer.Input{
-		Config: c.Config, Services: services, Others: others, Complete: !foreign, Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
-		Namespaces: namespaces, Endpoints: endpoints,
+		Config: c.Config, Services: services, Others: others, Complete: !c.Foreign(), Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
+		Namespaces: c.Surroundings.labelsOf(), Endpoints: c.Surroundings.nodesWith(),
 	}
-	return in, err
+	return in
 }
 
 // ConfirmName notes that a decision has found no other name of the cluster.
-func (c Cluster) ConfirmName() {
-	if c.NameConfirmed != nil {
-		c.NameConfirmed.Store(true)
-	}
-}
+func (c Cluster) ConfirmName() { c.NameConfirmed.Store(true) }
 
 // UIDs are those of Services.
 func UIDs(services []loadbalancer.Service) map[types.UID]bool {
@@ -166,11 +143,10 @@ func (in Target) checkName() error {
 	if in.nameConfirmed {
 		return nil
 	}
-	other, found, err := leftover.FindOtherName(in.Input)
-	if err == nil && found {
-		err = &WrongName{in.Config.ClusterName, other}
+	if other, found := leftover.FindOtherName(in.Input); found {
+		return &WrongName{in.Config.ClusterName, other}
 	}
-	return err
+	return nil
 }
 
 func (w *WrongName) Error() string {
@@ -199,8 +175,6 @@ type ZonesNeeded struct {
 	cause    error
 }
 
-func (z *ZonesNeeded) String() string { return z.Error() }
-
 func (z *ZonesNeeded) Error() string {
 	return fmt.Sprintf("a new address spans the zones of the region, which are not known yet: %v", z.cause)
 }
@@ -209,7 +183,7 @@ func (z *ZonesNeeded) Unwrap() error { return z.cause }
 
 // askZones asks for zones where a graph has a step that would write them, or where another
 // decision follows, which may have one.
-func (in Target) askZones(graph plan.Graph) ([]reconcile.Ask, error) {
+func (in Target) askZones(graph plan.Graph) (reconcile.Ask, error) {
 	p, err := plan.Diff(in.Have, graph)
 	if err != nil {
 		return nil, err
@@ -229,7 +203,7 @@ func (in Target) askZones(graph plan.Graph) ([]reconcile.Ask, error) {
 	if !needed {
 		return nil, nil
 	}
-	return []reconcile.Ask{z}, nil
+	return z, nil
 }
 
 // Refuse is the error for a batch of n requests: those that need zones wait, and the others are

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/controller"
 	"kaz/internal/key"
 )
 
@@ -39,22 +40,8 @@ var remedies = map[azure.Kind]string{
 	azure.Denied:   "; to do: give the cluster's identity the right, or take the policy or lock away",
 }
 
-// mentions reports whether a text has a word, and not only as part of another one or
-// within an id.
+// mentions reports whether a text has a name or an address, which may end an id.
 func mentions(text, word string) bool {
-	const inNames = "abcdefghijklmnopqrstuvwxyz0123456789-_"
 	text, word = strings.ToLower(text), strings.ToLower(word)
-	for from := 0; ; {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			return false
-		}
-		begin, end := from+i, from+i+len(word)
-		before := begin > 0 && strings.ContainsRune(inNames, rune(text[begin-1]))
-		after := end < len(text) && strings.ContainsRune(inNames+"/", rune(text[end]))
-		if !before && !after {
-			return true
-		}
-		from = begin + 1
-	}
+	return controller.Mentions(text, word) || controller.Mentions(text, "/"+word)
 }

@@ -92,11 +92,9 @@ func (e Explanation) Refused() []string {
 // too.
 func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service,
 	all decision.Listing) (Explanation, error) {
-	t, err := c.Target(ctx, services)
-	if err != nil {
-		return Explanation{}, err
-	}
+	t := c.Target(ctx, services)
 	if all != nil {
+		var err error
 		if t, err = t.WithOrphans(ctx, r, all); err != nil {
 			return Explanation{}, err
 		}
@@ -123,17 +121,14 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 		Problems: ofNoService(d.Problems, t.Services), plan: p}
 	is, after, notes := documents(have), outcome(have, p), notesOf(t, d.Graph, p)
 	for _, s := range services {
-		one, err := explained(s, t.ProblemsOf(s.Key(), s.Gone, d.Problems), is, after, status[s.Key()], notes)
-		if err != nil {
-			return Explanation{}, err
-		}
+		one := explained(s, t.ProblemsOf(s.Key(), s.Gone, d.Problems), is, after, status[s.Key()], notes)
 		if one.State == Settled && alone(p, s.Key(), len(t.Services)) {
 			one.State = Pending
 		}
 		e.Services = append(e.Services, one)
 	}
-	e.Leftovers, err = explainedOrphans(left, p, is, after)
-	return e, err
+	e.Leftovers = explainedOrphans(left, p, is, after)
+	return e, nil
 }
 
 // alone reports whether a plan has a step that is a Service's alone.
@@ -145,15 +140,11 @@ func alone(p plan.Plan, key string, services int) bool {
 }
 
 func explained(s loadbalancer.Service, problems []plan.Problem, is, after state, ingress []corev1.LoadBalancerIngress,
-	notes notes) (Explained, error) {
+	notes notes) Explained {
 	refused := slices.ContainsFunc(problems, func(p plan.Problem) bool { return !p.Warning })
 	e := Explained{Service: s.Key(), State: Settled, Problems: problems}
 	e.Kubernetes = changesInKubernetes(s, ingress, refused, notes)
-	o := owned{service: s.Service, addresses: kube.Addresses(s.Status.LoadBalancer.Ingress, ingress)}
-	var err error
-	if e.Parts, err = o.parts(is, after); err != nil {
-		return e, err
-	}
+	e.Parts = partsOf(s.Service, kube.Addresses(s.Status.LoadBalancer.Ingress, ingress), is, after)
 	switch {
 	case refused:
 		e.State = Refused
@@ -162,7 +153,7 @@ func explained(s loadbalancer.Service, problems []plan.Problem, is, after state,
 	case len(e.Kubernetes) > 0, slices.ContainsFunc(e.Parts, func(p Part) bool { return p.State != UpToDate }):
 		e.State = Pending
 	}
-	return e, nil
+	return e
 }
 
 // notes are the conditions in which Services record resource groups: the ones that stay when all is
@@ -274,21 +265,16 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// sentence says a state to a person.
-func (s State) sentence() string {
-	switch s {
-	case Pending:
-		return "changes are pending"
-	case Refused:
-		return "refused; what it has in Azure stays as it is"
-	case Leaving:
-		return "is removed from Azure"
-	}
-	return "nothing to do"
+// sentences say the states to a person.
+var sentences = map[State]string{
+	Settled: "nothing to do",
+	Pending: "changes are pending",
+	Refused: "refused; what it has in Azure stays as it is",
+	Leaving: "is removed from Azure",
 }
 
 func (s Explained) write(b *strings.Builder) {
-	fmt.Fprintf(b, "Service %s: %s\n", s.Service, s.State.sentence())
+	fmt.Fprintf(b, "Service %s: %s\n", s.Service, sentences[s.State])
 	writeParts(b, s.Parts)
 	for _, change := range s.Kubernetes {
 		fmt.Fprintf(b, "  in Kubernetes: %s\n", change)

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	listers "k8s.io/client-go/listers/core/v1"
-	discoverylisters "k8s.io/client-go/listers/discovery/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service/decision"
@@ -41,25 +39,22 @@ type Inspector struct {
 // NewInspector reads what a decision needs of Kubernetes. Of Azure, each explanation reads
 // what it needs.
 func NewInspector(ctx context.Context, config Config, r azure.Reader, client kubernetes.Interface) (*Inspector, error) {
-	in := &Inspector{classes: config.Classes, azure: r, kube: kube.New(client, 1), cluster: decision.Cluster{Config: config.LoadBalancer}}
+	in := &Inspector{classes: config.Classes, azure: r, kube: kube.New(client, 1),
+		cluster: decision.Cluster{Config: config.LoadBalancer, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}}
 	var err error
 	if in.all, err = in.kube.All(ctx); err != nil {
 		return nil, err
 	}
-	in.cluster.Services = func() ([]*corev1.Service, error) {
+	in.cluster.Services = func() []*corev1.Service {
 		return slices.DeleteFunc(slices.Clone(in.all),
-			func(s *corev1.Service) bool { return config.Classes.Next(s, false) == decision.Ignore }), nil
+			func(s *corev1.Service) bool { return config.Classes.Next(s, false) == decision.Ignore })
 	}
-	in.cluster.Foreign = func() (bool, error) { return slices.ContainsFunc(in.all, config.Classes.Foreign), nil }
+	in.cluster.Foreign = func() bool { return slices.ContainsFunc(in.all, config.Classes.Foreign) }
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: config.NodeSelector})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	indexer, err := indexed(nodes.Items)
-	if err != nil {
-		return nil, err
-	}
-	in.cluster.Nodes = listers.NewNodeLister(indexer)
+	in.cluster.Nodes = func() []*corev1.Node { return kube.Pointers(nodes.Items) }
 	if len(config.LoadBalancer.Balancers) > 0 {
 		in.cluster.Surroundings, err = readSurroundings(ctx, client)
 	}
@@ -75,24 +70,10 @@ func readSurroundings(ctx context.Context, client kubernetes.Interface) (decisio
 	if err != nil {
 		return decision.Surroundings{}, fmt.Errorf("list endpoint slices: %w", err)
 	}
-	names, err := indexed[corev1.Namespace](namespaces.Items)
-	if err != nil {
-		return decision.Surroundings{}, err
-	}
-	slicesOf, err := indexed[discovery.EndpointSlice](endpoints.Items)
-	return decision.Surroundings{Namespaces: listers.NewNamespaceLister(names),
-		Endpoints: discoverylisters.NewEndpointSliceLister(slicesOf)}, err
-}
-
-// indexed is objects as listers read them.
-func indexed[T any](items []T) (cache.Indexer, error) {
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	for i := range items {
-		if err := indexer.Add(&items[i]); err != nil {
-			return nil, err
-		}
-	}
-	return indexer, nil
+	return decision.Surroundings{
+		Namespaces: func() []*corev1.Namespace { return kube.Pointers(namespaces.Items) },
+		Endpoints:  func() []*discovery.EndpointSlice { return kube.Pointers(endpoints.Items) },
+	}, nil
 }
 
 // Explain explains one Service, as it would be served alone.
@@ -110,10 +91,7 @@ func (in *Inspector) Explain(ctx context.Context, namespace, name string) (Expla
 // ExplainAll explains all Services, served together, and what deleted Services
 // have left.
 func (in *Inspector) ExplainAll(ctx context.Context) (Explanation, error) {
-	ours, err := in.cluster.Services()
-	if err != nil {
-		return Explanation{}, err
-	}
+	ours := in.cluster.Services()
 	slices.SortFunc(ours, func(a, b *corev1.Service) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})

@@ -23,21 +23,18 @@ type Orphan struct {
 }
 
 // explainedOrphans are those orphans for which something is to be done.
-func explainedOrphans(left []loadbalancer.Service, p plan.Plan, is, after state) ([]Orphan, error) {
+func explainedOrphans(left []loadbalancer.Service, p plan.Plan, is, after state) []Orphan {
 	var all []Orphan
 	for _, s := range left {
 		l := Orphan{Service: s.Key(), UID: s.UID}
 		if s.UID != "" {
-			var err error
-			if l.Parts, err = (owned{service: s.Service}).parts(is, after); err != nil {
-				return nil, err
-			}
+			l.Parts = partsOf(s.Service, nil, is, after)
 		}
 		if len(l.Parts) > 0 || slices.ContainsFunc(p.Steps, func(step plan.Step) bool { return slices.Contains(step.For, l.Service) }) {
 			all = append(all, l)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // owner says which Service it was.

@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/naming"
 )
 
 // Part is one thing in Azure that a Service has or is to have.
@@ -100,25 +100,14 @@ func outcome(have plan.Snapshot, p plan.Plan) state {
 }
 
 // each views the documents of a type, in the order of their ids.
-func each[P any](w state, fullType string, do func(id azure.ID, view azure.Resource[P])) error {
+func each[P any](w state, fullType string, do func(id azure.ID, view azure.Resource[P])) {
 	for _, key := range slices.Sorted(maps.Keys(w)) {
-		if !w[key].id.Is(fullType) {
-			continue
+		if w[key].id.Is(fullType) {
+			view, _ := azure.Decode[P](w[key].doc) // the decision has read it, or made it
+			view.Etag = ""                         // differs with each write
+			do(w[key].id, view)
 		}
-		view, err := azure.Decode[P](w[key].doc)
-		if err != nil {
-			return err
-		}
-		view.Etag = "" // differs with each write
-		do(w[key].id, view)
 	}
-	return nil
-}
-
-// owned finds what belongs to a Service.
-type owned struct {
-	service   *corev1.Service
-	addresses []string
 }
 
 // found is a part as it is in one state.
@@ -129,16 +118,9 @@ type found struct {
 	content    string // all that makes a difference
 }
 
-// parts compares what belongs to the Service in two worlds.
-func (o owned) parts(is, after state) ([]Part, error) {
-	before, err := o.find(is)
-	if err != nil {
-		return nil, err
-	}
-	later, err := o.find(after)
-	if err != nil {
-		return nil, err
-	}
+// partsOf compares what belongs to a Service, with its addresses, in two states.
+func partsOf(s *corev1.Service, addresses []string, is, after state) []Part {
+	before, later := find(s, addresses, is), find(s, addresses, after)
 	var all []Part
 	for _, f := range before {
 		p := Part{Kind: f.kind, Name: f.name, ID: f.id, Is: f.text, State: ToDelete}
@@ -156,7 +138,7 @@ func (o owned) parts(is, after state) ([]Part, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Part) int { return slices.Index(kinds(), a.Kind) - slices.Index(kinds(), b.Kind) })
-	return all, nil
+	return all
 }
 
 func (f found) same(other found) bool { return f.id.Equal(other.id) }
@@ -176,21 +158,25 @@ func kinds() []string {
 	return []string{kindAddress, kindFrontend, kindRule, kindProbe, kindPool, kindSecurity, kindLink}
 }
 
-// find is what belongs to the Service in one state.
-func (o owned) find(w state) ([]found, error) {
-	s := search{owned: o, base: strings.ToLower(framework.DefaultLoadBalancerName(o.service)), refers: map[string]bool{}}
-	err := errors.Join(each(w, network.LoadBalancers, s.balancer), each(w, network.PublicIPAddresses, s.publicIP),
-		each(w, network.SecurityGroups, s.group), each(w, network.PrivateLinkServices, s.link))
-	return s.all, err
+// find is what belongs to a Service in one state.
+func find(service *corev1.Service, addresses []string, w state) []found {
+	s := search{service: service, addresses: slices.Clone(addresses),
+		base: strings.ToLower(framework.DefaultLoadBalancerName(service)), refers: map[string]bool{}}
+	each(w, network.LoadBalancers, s.balancer)
+	each(w, network.PublicIPAddresses, s.publicIP)
+	each(w, network.SecurityGroups, s.group)
+	each(w, network.PrivateLinkServices, s.link)
+	return s.all
 }
 
 // search collects what belongs to a Service. What its rules refer to is the Service's, whatever
 // else uses it.
 type search struct {
-	owned
-	base   string
-	refers map[string]bool
-	all    []found
+	service   *corev1.Service
+	addresses []string
+	base      string
+	refers    map[string]bool
+	all       []found
 }
 
 func (s *search) add(kind, name string, id azure.ID, text string, content any) {
@@ -209,14 +195,13 @@ func (s *search) refer(refs ...*azure.Reference) {
 // mine reports whether a name begins as those of the Service do, or its rules refer
 // to the id.
 func (s *search) mine(name string, id azure.ID) bool {
-	base, _, _ := strings.Cut(strings.ToLower(name), "-")
-	return base == s.base || s.refers[id.Key()]
+	return naming.Owner(name) == s.base || s.refers[id.Key()]
 }
 
 func (s *search) balancer(of azure.ID, lb azure.Resource[network.LoadBalancer]) {
 	in := func(name string) string { return of.Name() + "/" + name }
 	for _, r := range lb.Properties.LoadBalancingRules {
-		if base, _, _ := strings.Cut(strings.ToLower(r.Name), "-"); base != s.base {
+		if naming.Owner(r.Name) != s.base {
 			continue
 		}
 		p := r.Properties

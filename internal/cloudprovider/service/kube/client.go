@@ -179,11 +179,16 @@ func (k Client) list(ctx context.Context, namespace string, o metav1.ListOptions
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server which Services there are: %w", err)
 	}
-	all := make([]*corev1.Service, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
+	return Pointers(list.Items), nil
+}
+
+// Pointers are pointers to the items of a list.
+func Pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
 	}
-	return all, nil
+	return all
 }
 
 // eventsWithin is how long a start waits for the events that exist. A cluster can have very many.

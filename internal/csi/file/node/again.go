@@ -18,8 +18,9 @@ func (n *Node) differs(v *volume, path string, names ...string) (*share.Differen
 	return n.wanted(v).Differs(options, names...), nil
 }
 
-// restage unmounts a volume whose owner or modes are others now, such as those of a changed persistent volume. If pods use the volume,
-// it stays and the request is refused. The group does not count: it is that of one pod, see [Node.bind].
+// restage unmounts a volume if its mount has other owners or modes than the request, for example because the persistent volume has
+// changed. If pods use the volume, it stays mounted and the request is refused. The group does not count: it is that of one pod, see
+// [Node.bind].
 func (n *Node) restage(v *volume, path string) error {
 	mounted, err := n.config.Mounts.Mounted(path)
 	if err != nil || !mounted {

@@ -16,17 +16,24 @@ import (
 	"kaz/internal/emulator/behaviour/storage"
 )
 
-// authorize checks that the request may do the operation: by a signature with a key of the account, a shared access signature, or a
-// token of Entra ID.
-func (c *call) authorize(o operation) error {
-	scheme, credential, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
+// authorizer checks what a request may do.
+type authorizer struct {
+	service *Service
+	r       *http.Request
+}
+
+// check returns an error unless the request may do an operation: by a signature with a key of the account, a shared access signature,
+// or a token of Entra ID.
+func (z authorizer) check(a account, t target, o operation) error {
+	scheme, credential, _ := strings.Cut(z.r.Header.Get("Authorization"), " ")
+	query := z.r.URL.Query()
 	switch {
-	case c.query.Get("sig") != "":
-		return c.checkSAS(c.account, c.target, o, c.query)
+	case query.Get("sig") != "":
+		return z.checkSAS(a, t, o, query)
 	case scheme == "SharedKey":
-		return c.checkKey(credential)
+		return z.checkKey(a, credential)
 	case strings.EqualFold(scheme, "Bearer"):
-		return c.checkToken(c.account, credential, o)
+		return z.checkToken(a, credential, o)
 	}
 	return refuse(http.StatusUnauthorized, "NoAuthenticationInformation",
 		"Server failed to authenticate the request. Please refer to the information in the www-authenticate header.")
@@ -51,21 +58,21 @@ func mismatch(code, what string) *refusal {
 const maxSkew = 15 * time.Minute
 
 // checkKey checks a signature "ACCOUNT:SIGNATURE".
-func (c *call) checkKey(credential string) error {
+func (z authorizer) checkKey(a account, credential string) error {
 	name, signature, ok := strings.Cut(credential, ":")
-	if !ok || name != c.account.name {
+	if !ok || name != a.name {
 		return failed("The account of the signature is not the account of the request.")
 	}
-	if !c.account.sharedKeys {
+	if !a.sharedKeys {
 		return keysForbidden()
 	}
-	date := cmp.Or(c.r.Header.Get("x-ms-date"), c.r.Header.Get("Date"))
+	date := cmp.Or(z.r.Header.Get("x-ms-date"), z.r.Header.Get("Date"))
 	at, err := http.ParseTime(date)
 	if err != nil || time.Since(at).Abs() > maxSkew {
 		return failed("The date of the request is missing, or more than 15 minutes from now.")
 	}
 	for _, compare := range []func(a, b string) int{strings.Compare, compareWithoutHyphens} {
-		if signedBy(c.account.keys, stringToSign(c.r, c.account.name, compare), signature) {
+		if signedBy(a.keys, stringToSign(z.r, a.name, compare), signature) {
 			return nil
 		}
 	}
@@ -144,11 +151,11 @@ func compareWithoutHyphens(a, b string) int {
 }
 
 // checkSAS checks a shared access signature in a URL's query.
-func (c *call) checkSAS(a account, t target, o operation, v url.Values) error {
+func (z authorizer) checkSAS(a account, t target, o operation, v url.Values) error {
 	if !a.sharedKeys {
 		return keysForbidden()
 	}
-	if err := c.checkSASTimes(v); err != nil {
+	if err := z.checkSASTimes(v); err != nil {
 		return err
 	}
 	if v.Get("ss") != "" {
@@ -184,7 +191,7 @@ func resourceTypes(o operation) string {
 }
 
 // checkSASTimes checks the time, the protocol and the address of a shared access signature.
-func (c *call) checkSASTimes(v url.Values) error {
+func (z authorizer) checkSASTimes(v url.Values) error {
 	now := time.Now()
 	if start := v.Get("st"); start != "" {
 		if at, err := parseSASTime(start); err != nil || now.Before(at) {
@@ -194,10 +201,10 @@ func (c *call) checkSASTimes(v url.Values) error {
 	if end, err := parseSASTime(v.Get("se")); err != nil || !now.Before(end) {
 		return failed("Signature not valid in the specified time frame: it ends at " + v.Get("se") + ".")
 	}
-	if v.Get("spr") == "https" && c.r.TLS == nil {
+	if v.Get("spr") == "https" && z.r.TLS == nil {
 		return mismatch("AuthorizationProtocolMismatch", "protocol")
 	}
-	if allowed := v.Get("sip"); allowed != "" && !inRange(c.r.RemoteAddr, allowed) {
+	if allowed := v.Get("sip"); allowed != "" && !inRange(z.r.RemoteAddr, allowed) {
 		return mismatch("AuthorizationSourceIPMismatch", "source IP")
 	}
 	return nil
@@ -260,22 +267,39 @@ func audiences(host string) []string {
 }
 
 // checkToken checks a token of Entra ID.
-func (c *call) checkToken(a account, text string, o operation) error {
-	p, err := c.service.Tokens.AuthenticateFor(text, audiences(c.r.Host)...)
+func (z authorizer) checkToken(a account, text string, o operation) error {
+	p, err := z.service.Tokens.AuthenticateFor(text, audiences(z.r.Host)...)
 	if err != nil {
-		c.service.Log.Info("file request refused", "account", a.name, "reason", err.Error())
+		z.service.Log.Info("file request refused", "account", a.name, "reason", err.Error())
 		return refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo",
 			"Authentication information is not given in the correct format. Check the value of Authorization header.")
 	}
 	if o.scope == directoryScope || o.scope == fileScope {
-		if intent := c.r.Header.Get("x-ms-file-request-intent"); !strings.EqualFold(intent, "backup") {
+		if intent := z.r.Header.Get("x-ms-file-request-intent"); !strings.EqualFold(intent, "backup") {
 			return missingHeader("x-ms-file-request-intent")
 		}
 	}
-	if !c.service.allowed(p, a, o) {
+	if !z.service.allowed(p, a, o) {
 		return mismatch("AuthorizationPermissionMismatch", "permission")
 	}
 	return nil
+}
+
+// checkSource returns an error unless the request may read the file of a URL: by the shared access signature of the URL, by a token in
+// x-ms-copy-source-authorization or, if own says so, by the authorization of the request.
+func (z authorizer) checkSource(a account, t target, u *url.URL, own bool) error {
+	read := operation{scope: fileScope, method: http.MethodGet, allowedBy: "r"}
+	if u.Query().Get("sig") != "" {
+		return z.checkSAS(a, t, read, u.Query())
+	}
+	if scheme, text, _ := strings.Cut(z.r.Header.Get("x-ms-copy-source-authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		return z.checkToken(a, text, read)
+	}
+	if own {
+		return nil
+	}
+	return refuse(http.StatusForbidden, "CannotVerifyCopySource",
+		"The source needs a shared access signature in its URL, or a token in x-ms-copy-source-authorization.")
 }
 
 // verbs are the ends of the actions of the permissions of operations.

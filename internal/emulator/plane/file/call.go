@@ -3,27 +3,23 @@ package file
 import (
 	"crypto/rand"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/behaviour/storage"
 )
 
-// call is one request to a file service.
+// call is one request to a file service, with what all operations need: its target, and its answer. The operations of a subject are
+// methods of a type of their own: [serviceCall], [shareCall], [pathCall], [directoryCall], [fileCall], [rangeCall] and [copyCall].
 type call struct {
 	service *Service
-	w       http.ResponseWriter
 	r       *http.Request
 	query   url.Values
-	id      string // of the request
+	response
 
 	account account
 	target  target
@@ -47,17 +43,6 @@ type target struct {
 	snapshot string
 }
 
-// opened is a share or snapshot with its directory.
-type opened struct {
-	id       azure.ID
-	doc      behaviour.Object
-	content  string
-	root     *os.Root
-	nfs      bool
-	readOnly bool
-	quotaGiB int
-}
-
 // operation is a kind of request.
 type operation struct {
 	scope  scope
@@ -72,48 +57,40 @@ type operation struct {
 
 // operations are all kinds of requests. HEAD is GET.
 var operations = []operation{
-	{serviceScope, "GET", "list", (*call).listShares, "l", false},
-	{serviceScope, "GET", "properties", (*call).getService, "r", false},
-	{shareScope, "PUT", "", (*call).createShare, "cw", false},
-	{shareScope, "GET", "", (*call).getShare, "r", false},
-	{shareScope, "DELETE", "", (*call).deleteShare, "d", false},
-	{shareScope, "PUT", "metadata", (*call).setShareMetadata, "w", false},
-	{shareScope, "GET", "metadata", (*call).getShare, "r", false},
-	{shareScope, "PUT", "properties", (*call).setShareProperties, "w", false},
-	{shareScope, "PUT", "snapshot", (*call).snapshotShare, "cw", false},
-	{shareScope, "GET", "stats", (*call).shareStats, "r", false},
-	{shareScope, "PUT", "undelete", (*call).undeleteShare, "w", false},
-	{directoryScope, "PUT", "", (*call).createDirectory, "cw", true},
-	{directoryScope, "GET", "", (*call).getDirectory, "r", false},
-	{directoryScope, "GET", "metadata", (*call).getDirectory, "r", false},
-	{directoryScope, "DELETE", "", (*call).deleteDirectory, "d", true},
-	{directoryScope, "PUT", "metadata", (*call).setMetadata, "w", true},
-	{directoryScope, "PUT", "properties", (*call).setDirectoryProperties, "w", true},
-	{directoryScope, "PUT", "rename", (*call).rename, "w", true},
-	{directoryScope, "GET", "list", (*call).listDirectory, "l", false},
-	{fileScope, "PUT", "", (*call).createFile, "cw", true},
-	{fileScope, "GET", "", (*call).getFile, "r", false},
-	{fileScope, "GET", "metadata", (*call).getFile, "r", false},
-	{fileScope, "DELETE", "", (*call).deleteFile, "d", true},
-	{fileScope, "PUT", "metadata", (*call).setMetadata, "w", true},
-	{fileScope, "PUT", "properties", (*call).setFileProperties, "w", true},
-	{fileScope, "PUT", "range", (*call).putRange, "w", true},
-	{fileScope, "GET", "rangelist", (*call).listRanges, "r", false},
-	{fileScope, "PUT", "copy", (*call).abortCopy, "w", true},
-	{fileScope, "PUT", "rename", (*call).rename, "w", true},
+	{serviceScope, "GET", "list", on(serviceCall.listShares), "l", false},
+	{serviceScope, "GET", "properties", on(serviceCall.properties), "r", false},
+	{shareScope, "PUT", "", on(shareCall.create), "cw", false},
+	{shareScope, "GET", "", on(shareCall.get), "r", false},
+	{shareScope, "DELETE", "", on(shareCall.delete), "d", false},
+	{shareScope, "PUT", "metadata", on(shareCall.setMetadata), "w", false},
+	{shareScope, "GET", "metadata", on(shareCall.get), "r", false},
+	{shareScope, "PUT", "properties", on(shareCall.setProperties), "w", false},
+	{shareScope, "PUT", "snapshot", on(shareCall.snapshot), "cw", false},
+	{shareScope, "GET", "stats", on(shareCall.stats), "r", false},
+	{shareScope, "PUT", "undelete", on(shareCall.undelete), "w", false},
+	{directoryScope, "PUT", "", on(directoryCall.create), "cw", true},
+	{directoryScope, "GET", "", on(directoryCall.get), "r", false},
+	{directoryScope, "GET", "metadata", on(directoryCall.get), "r", false},
+	{directoryScope, "DELETE", "", on(directoryCall.delete), "d", true},
+	{directoryScope, "PUT", "metadata", on(pathCall.setMetadata), "w", true},
+	{directoryScope, "PUT", "properties", on(directoryCall.setProperties), "w", true},
+	{directoryScope, "PUT", "rename", on(pathCall.rename), "w", true},
+	{directoryScope, "GET", "list", on(directoryCall.list), "l", false},
+	{fileScope, "PUT", "", on(fileCall.create), "cw", true},
+	{fileScope, "GET", "", on(fileCall.get), "r", false},
+	{fileScope, "GET", "metadata", on(fileCall.get), "r", false},
+	{fileScope, "DELETE", "", on(fileCall.delete), "d", true},
+	{fileScope, "PUT", "metadata", on(pathCall.setMetadata), "w", true},
+	{fileScope, "PUT", "properties", on(fileCall.setProperties), "w", true},
+	{fileScope, "PUT", "range", on(rangeCall.put), "w", true},
+	{fileScope, "GET", "rangelist", on(rangeCall.list), "r", false},
+	{fileScope, "PUT", "copy", on(copyCall.abort), "w", true},
+	{fileScope, "PUT", "rename", on(pathCall.rename), "w", true},
 }
 
-// begin writes the headers of all answers.
-func (c *call) begin() {
-	h := c.w.Header()
-	h.Set("Server", "Windows-Azure-File/1.0 Microsoft-HTTPAPI/2.0")
-	h.Set("x-ms-request-id", c.id)
-	if id := c.r.Header.Get("x-ms-client-request-id"); id != "" {
-		h.Set("x-ms-client-request-id", id)
-	}
-	if version := c.r.Header.Get("x-ms-version"); version != "" {
-		h.Set("x-ms-version", version)
-	}
+// on returns a method of the type of a subject as a function of the request.
+func on[C ~struct{ *call }](do func(C) error) func(*call) error {
+	return func(c *call) error { return do(C{c}) }
 }
 
 func (c *call) serve() error {
@@ -133,7 +110,7 @@ func (c *call) serve() error {
 	if err != nil {
 		return err
 	}
-	if err := c.authorize(o); err != nil {
+	if err := c.authorizer().check(c.account, c.target, o); err != nil {
 		return err
 	}
 	if o.writes && c.target.snapshot != "" {
@@ -200,109 +177,15 @@ func (c *call) operation() (operation, error) {
 		"One of the query parameters specified in the request URI is not supported: %s of a %s with comp=%q.", method, c.target.scope, comp)
 }
 
+func (c *call) authorizer() authorizer { return authorizer{c.service, c.r} }
+
 // share returns the document of the share of the request.
 func (c *call) share() (azure.ID, behaviour.Object, error) {
-	id := c.account.share(c.target.share)
-	var doc behaviour.Object
-	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(id) })
-	if doc == nil {
-		return id, nil, notFound("ShareNotFound", "share")
-	}
-	return id, doc, nil
+	return c.service.share(c.account, c.target.share)
 }
 
 // open opens the directory of the share of the request. The caller closes it.
 func (c *call) open() (*opened, error) { return c.service.open(c.r, c.account, c.target) }
-
-func (s *Service) open(r *http.Request, a account, t target) (*opened, error) {
-	at := call{service: s, account: a, target: t}
-	s.directories.Lock()
-	defer s.directories.Unlock()
-	id, doc, err := at.share()
-	if err != nil {
-		return nil, err
-	}
-	share := s.describe(doc)
-	o := &opened{id: id, doc: doc, content: share.content, nfs: share.NFS, quotaGiB: share.QuotaGiB}
-	var snapshot time.Time
-	if t.snapshot != "" {
-		if snapshot, err = findSnapshot(doc, t.snapshot); err != nil {
-			return nil, err
-		}
-		o.readOnly = true
-	}
-	// The request may be faster than the change of the document.
-	if err := s.content.Ensure(r.Context(), share.content, share.snapshots); err != nil {
-		return nil, err
-	}
-	o.root, err = os.OpenRoot(s.content.Path(share.content, snapshot))
-	return o, err
-}
-
-func findSnapshot(share behaviour.Object, text string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return at, refuse(http.StatusBadRequest, "InvalidQueryParameterValue",
-			"Value for one of the query parameters specified in the request URI is invalid: sharesnapshot is %q.", text)
-	}
-	for _, s := range storage.Snapshots(share) {
-		if s.Time.Equal(at) {
-			return s.Time, nil
-		}
-	}
-	return at, notFound("ShareSnapshotNotFound", "share snapshot")
-}
-
-// find returns the name of a file or directory as it is stored: names of SMB shares are the same in any case. It returns the name of
-// a missing one too.
-func (o *opened) find(t target) (string, fs.FileInfo, error) {
-	at := "."
-	for i, part := range t.parts {
-		last := i == len(t.parts)-1
-		next := path.Join(at, part)
-		info, err := o.root.Lstat(next)
-		if err != nil && !o.nfs {
-			if other := o.otherCase(at, part); other != "" {
-				next = path.Join(at, other)
-				info, err = o.root.Lstat(next)
-			}
-		}
-		switch {
-		case err != nil && last:
-			return next, nil, err
-		case err != nil || !last && !info.IsDir():
-			return next, nil, notFound("ParentNotFound", "parent path")
-		case last:
-			return next, info, nil
-		}
-		at = next
-	}
-	info, err := o.root.Lstat(at)
-	return at, info, err
-}
-
-// otherCase returns the name in a directory that differs in case only, "" for none.
-func (o *opened) otherCase(dir, name string) string {
-	entries, err := fs.ReadDir(o.root.FS(), dir)
-	if err != nil {
-		return ""
-	}
-	for _, e := range entries {
-		if strings.EqualFold(e.Name(), name) {
-			return e.Name()
-		}
-	}
-	return ""
-}
-
-// findKind is find for a directory or a file that must exist.
-func (o *opened) findKind(t target) (string, fs.FileInfo, error) {
-	name, info, err := o.find(t)
-	if err == nil && info.IsDir() != (t.scope == directoryScope) {
-		return name, info, wrongType()
-	}
-	return name, info, err
-}
 
 // with calls f with the open share.
 func (c *call) with(f func(o *opened) error) error {
@@ -318,6 +201,48 @@ func (c *call) with(f func(o *opened) error) error {
 func (c *call) change(f func(o *opened) error) error {
 	return c.with(func(o *opened) error { return c.service.content.Write(func() error { return f(o) }) })
 }
+
+// look opens the file or directory of the request for reading.
+func (c *call) look(f func(h *handle) error) error {
+	return c.with(func(o *opened) error { return c.handle(o, os.O_RDONLY, f) })
+}
+
+// modify opens the file or directory of the request for a change of its content or properties. The properties of a directory are
+// changed without opening it for writing.
+func (c *call) modify(flag int, f func(h *handle) error) error {
+	return c.change(func(o *opened) error { return c.handle(o, flag, f) })
+}
+
+// handle opens the file or directory of the request in a share that is open.
+func (c *call) handle(o *opened, flag int, f func(h *handle) error) error {
+	name, _, err := o.findKind(c.target)
+	if err != nil {
+		return err
+	}
+	h, err := o.open(name, flag)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return f(h)
+}
+
+// store stores the properties that the request gives to a file or directory, and answers.
+func (c *call) store(h *handle, status int) error {
+	if err := h.read(c.r.Header); err != nil {
+		return err
+	}
+	if err := h.write(h.File); err != nil {
+		return err
+	}
+	if err := h.applyFileSystem(c.r.Header); err != nil {
+		return err
+	}
+	return c.answer(h, status)
+}
+
+// endpoint returns the URL of the file service of the request.
+func (c *call) endpoint() string { return "https://" + c.r.Host + "/" }
 
 func newGUID() string {
 	var b [16]byte

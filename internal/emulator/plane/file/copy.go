@@ -128,9 +128,12 @@ type source struct {
 
 func (s *source) close() error { return errors.Join(s.handle.Close(), s.share.root.Close()) }
 
-// openSource opens the source of a copy after a check that the request may read it: by the shared access signature of its URL, by a
-// token in x-ms-copy-source-authorization or, for a copy within an account, by the authorization of the request.
-func (c *call) openSource(withinAccount bool) (*source, error) {
+// copyCall is a request that copies a file, or a range of one.
+type copyCall struct{ *call }
+
+// openSource opens the source of a copy after a check that the request may read it. withinAccount says that the authorization of the
+// request is enough for files of its account.
+func (c copyCall) openSource(withinAccount bool) (*source, error) {
 	text := c.r.Header.Get("x-ms-copy-source")
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -145,7 +148,7 @@ func (c *call) openSource(withinAccount bool) (*source, error) {
 	if err != nil || t.scope != fileScope {
 		return nil, unverified
 	}
-	if err := c.authorizeSource(a, t, u, withinAccount); err != nil {
+	if err := c.authorizer().checkSource(a, t, u, withinAccount && a.id.Equal(c.account.id)); err != nil {
 		if r := refused(err); r != nil {
 			return nil, &refusal{http.StatusForbidden, "CannotVerifyCopySource", r.message}
 		}
@@ -173,23 +176,8 @@ func openFile(o *opened, t target) (*handle, error) {
 	return o.open(name, os.O_RDONLY)
 }
 
-func (c *call) authorizeSource(a account, t target, u *url.URL, withinAccount bool) error {
-	read := operation{scope: fileScope, method: http.MethodGet, allowedBy: "r"}
-	if u.Query().Get("sig") != "" {
-		return c.checkSAS(a, t, read, u.Query())
-	}
-	if scheme, text, _ := strings.Cut(c.r.Header.Get("x-ms-copy-source-authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		return c.checkToken(a, text, read)
-	}
-	if withinAccount && a.id.Equal(c.account.id) {
-		return nil
-	}
-	return refuse(http.StatusForbidden, "CannotVerifyCopySource",
-		"The source needs a shared access signature in its URL, or a token in x-ms-copy-source-authorization.")
-}
-
 // sourceData returns the range of another file that a request copies, and writes the sum of it.
-func (c *call) sourceData(length int64) ([]byte, error) {
+func (c copyCall) sourceData(length int64) ([]byte, error) {
 	text := c.r.Header.Get("x-ms-source-range")
 	if text == "" {
 		return nil, missingHeader("x-ms-source-range")
@@ -225,19 +213,19 @@ func (c *call) sourceData(length int64) ([]byte, error) {
 // promptCopy is the time that a request waits for its copy. Copies that take longer are pending in its answer.
 const promptCopy = 50 * time.Millisecond
 
-// copyFile begins to copy a file.
-func (c *call) copyFile() error {
+// start begins to copy a file.
+func (c copyCall) start() error {
 	s, err := c.openSource(true)
 	if err != nil {
 		return err
 	}
 	var job *copyJob
 	err = c.change(func(o *opened) error {
-		h, err := c.makeFile(o, s.handle.info.Size())
+		h, err := fileCall(c).make(o, s.handle.info.Size())
 		if err != nil {
 			return err
 		}
-		if err := c.describeCopy(h, s); err != nil {
+		if err := c.describe(h, s); err != nil {
 			return errors.Join(err, h.Close())
 		}
 		// The copy outlives the request, and so do its files.
@@ -262,15 +250,15 @@ func (c *call) copyFile() error {
 	return c.answerCopy(job)
 }
 
-// describeCopy gives the target the properties of the request or, where it has none, of the source.
-func (c *call) describeCopy(h *handle, s *source) error {
+// describe gives the target the properties of the request or, where it has none, of the source.
+func (c copyCall) describe(h *handle, s *source) error {
 	h.Metadata, h.Headers = s.handle.Metadata, s.handle.Headers
-	if given := c.metadata(); len(given) > 0 {
+	if given := metadataOf(c.r.Header); len(given) > 0 {
 		h.Metadata = given
 	}
 	if strings.EqualFold(c.r.Header.Get("x-ms-file-attributes"), "source") {
 		h.Attributes = s.handle.Attributes
-	} else if err := c.read(&h.properties); err != nil {
+	} else if err := h.read(c.r.Header); err != nil {
 		return err
 	}
 	if strings.EqualFold(c.r.Header.Get("x-ms-file-creation-time"), "source") {
@@ -285,11 +273,11 @@ func (c *call) describeCopy(h *handle, s *source) error {
 	if err := h.write(h.File); err != nil {
 		return err
 	}
-	return c.applyOwner(h)
+	return h.applyOwner(c.r.Header)
 }
 
 // answerCopy answers with the state of a copy.
-func (c *call) answerCopy(job *copyJob) error {
+func (c copyCall) answerCopy(job *copyJob) error {
 	c.service.copies.mu.Lock()
 	state := job.state
 	c.service.copies.mu.Unlock()
@@ -383,8 +371,8 @@ func (c *copies) end(job *copyJob, h *handle, err error) {
 	}
 }
 
-// abortCopy ends a copy that runs.
-func (c *call) abortCopy() error {
+// abort ends a copy that runs.
+func (c copyCall) abort() error {
 	if action := c.r.Header.Get("x-ms-copy-action"); action != "abort" {
 		return invalidHeader("x-ms-copy-action", action, "abort")
 	}

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"encoding/base64"
 	"encoding/xml"
 	"io/fs"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -17,7 +15,10 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-func (c *call) createDirectory() error {
+// directoryCall is a request about a directory.
+type directoryCall struct{ *call }
+
+func (c directoryCall) create() error {
 	return c.change(func(o *opened) error {
 		name, _, err := o.find(c.target)
 		if err == nil {
@@ -34,26 +35,12 @@ func (c *call) createDirectory() error {
 			return err
 		}
 		defer h.Close()
-		return c.initialize(h, http.StatusCreated)
+		h.Metadata = metadataOf(c.r.Header)
+		return c.store(h, http.StatusCreated)
 	})
 }
 
-// initialize stores the properties of a new file or directory, and answers.
-func (c *call) initialize(h *handle, status int) error {
-	if err := c.read(&h.properties); err != nil {
-		return err
-	}
-	h.Metadata = c.metadata()
-	if err := h.write(h.File); err != nil {
-		return err
-	}
-	if err := c.applyFileSystem(h); err != nil {
-		return err
-	}
-	return c.answer(h, status)
-}
-
-func (c *call) getDirectory() error {
+func (c directoryCall) get() error {
 	return c.look(func(h *handle) error {
 		c.stamp(h)
 		c.showProperties(h)
@@ -63,22 +50,13 @@ func (c *call) getDirectory() error {
 	})
 }
 
-func (c *call) setDirectoryProperties() error {
+func (c directoryCall) setProperties() error {
 	return c.modify(os.O_RDONLY, func(h *handle) error {
-		if err := c.read(&h.properties); err != nil {
-			return err
-		}
-		if err := h.write(h.File); err != nil {
-			return err
-		}
-		if err := c.applyFileSystem(h); err != nil {
-			return err
-		}
-		return c.answer(h, http.StatusOK)
+		return c.store(h, http.StatusOK)
 	})
 }
 
-func (c *call) deleteDirectory() error {
+func (c directoryCall) delete() error {
 	return c.change(func(o *opened) error {
 		name, _, err := o.findKind(c.target)
 		if err != nil {
@@ -93,68 +71,6 @@ func (c *call) deleteDirectory() error {
 		c.w.WriteHeader(http.StatusAccepted)
 		return nil
 	})
-}
-
-// rename moves a file or directory of the same share to the target of the request.
-func (c *call) rename() error {
-	source, err := url.Parse(c.r.Header.Get("x-ms-file-rename-source"))
-	if err != nil || source.Path == "" {
-		return missingHeader("x-ms-file-rename-source")
-	}
-	if c.target.scope == directoryScope {
-		source.RawQuery = "restype=directory"
-	}
-	from, err := parseTarget(source)
-	if err != nil {
-		return err
-	}
-	if !strings.EqualFold(from.share, c.target.share) || accountOf(source.Host) != c.account.name {
-		return invalidHeader("x-ms-file-rename-source", source.Redacted(), "a path in the same share")
-	}
-	return c.change(func(o *opened) error {
-		old, _, err := o.findKind(from)
-		if err != nil {
-			return err
-		}
-		name, err := c.newName(o, old)
-		if err != nil {
-			return err
-		}
-		if err := o.root.Rename(old, name); err != nil {
-			return err
-		}
-		h, err := o.open(name, os.O_RDONLY)
-		if err != nil {
-			return err
-		}
-		defer h.Close()
-		return c.answer(h, http.StatusOK)
-	})
-}
-
-// newName returns the name that a renamed file or directory gets, unless another one has it.
-func (c *call) newName(o *opened, old string) (string, error) {
-	name, info, err := o.find(c.target)
-	switch {
-	case isMissing(err):
-		return name, nil
-	case err != nil:
-		return "", err
-	case old == name: // only the case differs
-		return path.Join(parentOf(name), c.target.parts[len(c.target.parts)-1]), nil
-	case info.IsDir() || !strings.EqualFold(c.r.Header.Get("x-ms-file-rename-replace-if-exists"), "true"):
-		return "", refuse(http.StatusConflict, "ResourceAlreadyExists", "The specified resource already exists.")
-	}
-	return name, nil
-}
-
-// isMissing reports that a file does not exist, and its directory does.
-func isMissing(err error) bool {
-	if err == nil {
-		return false
-	}
-	r := refused(err)
-	return r != nil && r.code == "ResourceNotFound"
 }
 
 // entry is a file or directory in a list.
@@ -191,7 +107,7 @@ func encode(name string) encoded {
 	return encoded{true, url.PathEscape(name)}
 }
 
-func (c *call) listDirectory() error {
+func (c directoryCall) list() error {
 	return c.with(func(o *opened) error {
 		name, info, err := o.findKind(c.target)
 		if err != nil {
@@ -205,7 +121,7 @@ func (c *call) listDirectory() error {
 		all = slices.DeleteFunc(all, func(e fs.DirEntry) bool {
 			return len(e.Name()) < len(prefix) || !strings.EqualFold(e.Name()[:len(prefix)], prefix)
 		})
-		page, err := c.page(len(all), func(i int) string { return all[i].Name() })
+		page, err := pageOf(c.query, len(all), func(i int) string { return all[i].Name() })
 		if err != nil {
 			return err
 		}
@@ -220,7 +136,7 @@ func (c *call) listDirectory() error {
 	})
 }
 
-func (c *call) writeList(directory fs.FileInfo, entries []entry, page page) {
+func (c directoryCall) writeList(directory fs.FileInfo, entries []entry, page page) {
 	c.xml(http.StatusOK, struct {
 		XMLName         xml.Name `xml:"EnumerationResults"`
 		ServiceEndpoint string   `xml:",attr"`
@@ -239,7 +155,7 @@ func (c *call) writeList(directory fs.FileInfo, entries []entry, page page) {
 }
 
 // entry describes a file of a list, false for one that was removed meanwhile.
-func (c *call) entry(o *opened, name string, e fs.DirEntry) (entry, bool) {
+func (c directoryCall) entry(o *opened, name string, e fs.DirEntry) (entry, bool) {
 	info, err := e.Info()
 	if err != nil {
 		return entry{}, false
@@ -269,7 +185,7 @@ func (c *call) entry(o *opened, name string, e fs.DirEntry) (entry, bool) {
 }
 
 // detail adds what the request includes.
-func (c *call) detail(one *entry, info fs.FileInfo, stored properties, include string) {
+func (c directoryCall) detail(one *entry, info fs.FileInfo, stored properties, include string) {
 	modified := behaviour.Timestamp(info.ModTime())
 	if strings.Contains(include, "timestamps") {
 		created := stored.Created
@@ -296,43 +212,4 @@ func accessed(info fs.FileInfo) string {
 		return behaviour.Timestamp(accessTime(stat))
 	}
 	return ""
-}
-
-// page is a part of a list.
-type page struct {
-	from, to, given int
-	next            string
-}
-
-// mostResults is the most entries on a page.
-const mostResults = 5000
-
-// page returns the page that the request asks for. The marker has the key of the first entry of the page, so that changes before it
-// move nothing. The keys are sorted.
-func (c *call) page(n int, key func(i int) string) (page, error) {
-	p := page{}
-	size := mostResults
-	if text := c.query.Get("maxresults"); text != "" {
-		var err error
-		if p.given, err = strconv.Atoi(text); err != nil || p.given < 1 {
-			return p, refuse(http.StatusBadRequest, "OutOfRangeQueryParameterValue",
-				"One of the query parameters specified in the request URI is outside the permissible range: maxresults is %q.", text)
-		}
-		size = min(size, p.given)
-	}
-	if marker := c.query.Get("marker"); marker != "" {
-		first, err := base64.RawURLEncoding.DecodeString(marker)
-		if err != nil {
-			return p, refuse(http.StatusBadRequest, "InvalidQueryParameterValue",
-				"Value for one of the query parameters specified in the request URI is invalid: marker is %q.", marker)
-		}
-		for p.from < n && key(p.from) < string(first) {
-			p.from++
-		}
-	}
-	p.to = min(p.from+size, n)
-	if p.to < n {
-		p.next = base64.RawURLEncoding.EncodeToString([]byte(key(p.to)))
-	}
-	return p, nil
 }

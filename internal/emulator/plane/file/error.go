@@ -1,14 +1,12 @@
 package file
 
 import (
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"syscall"
-	"time"
 
 	"kaz/internal/emulator/behaviour"
 )
@@ -68,36 +66,4 @@ func refused(err error) *refusal {
 func wrongType() *refusal {
 	return refuse(http.StatusConflict, "ResourceTypeMismatch",
 		"The specified resource type does not match the type of the existing resource.")
-}
-
-// fail answers with an error.
-func (c *call) fail(err error) {
-	e := refused(err)
-	if e == nil {
-		c.service.Log.Error("request to file shares", "method", c.r.Method, "path", c.r.URL.Path, "error", err)
-		e = refuse(http.StatusInternalServerError, "InternalError", "The server encountered an internal error. Please retry the request.")
-	}
-	c.w.Header().Set("x-ms-error-code", e.code)
-	if c.r.Method == http.MethodHead {
-		c.w.WriteHeader(e.status)
-		return
-	}
-	message := fmt.Sprintf("%s\nRequestId:%s\nTime:%s", e.message, c.id, behaviour.Timestamp(time.Now()))
-	c.xml(e.status, struct {
-		XMLName xml.Name `xml:"Error"`
-		Code    string
-		Message string
-	}{Code: e.code, Message: message})
-}
-
-// xml answers with a document.
-func (c *call) xml(status int, document any) {
-	text, err := xml.Marshal(document)
-	if err != nil {
-		c.service.Log.Error("answer of file shares", "error", err)
-		status, text = http.StatusInternalServerError, nil
-	}
-	c.w.Header().Set("Content-Type", "application/xml")
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(append([]byte(xml.Header), text...)) // the client is gone
 }

@@ -151,10 +151,10 @@ func (a account) share(name string) azure.ID { return a.service().Child("shares"
 
 // ServeHTTP implements http.Handler for hosts that [Service.Answers].
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{service: s, w: w, r: r, query: r.URL.Query(), id: newGUID()}
-	c.begin()
+	c := &call{service: s, r: r, query: r.URL.Query(), response: response{s.Log, w, newGUID()}}
+	c.begin(r)
 	if err := c.serve(); err != nil {
-		c.fail(err)
+		c.fail(r, err)
 	}
 }
 

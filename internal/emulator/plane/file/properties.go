@@ -1,7 +1,6 @@
 package file
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/plane/file/content"
 )
 
@@ -93,69 +91,6 @@ func (h *handle) refresh() (err error) {
 	return err
 }
 
-// look opens the file or directory of the request for reading.
-func (c *call) look(f func(h *handle) error) error {
-	return c.with(func(o *opened) error { return c.handle(o, os.O_RDONLY, f) })
-}
-
-// modify opens the file or directory of the request for a change of its content or properties. The properties of a directory are
-// changed without opening it for writing.
-func (c *call) modify(flag int, f func(h *handle) error) error {
-	return c.change(func(o *opened) error { return c.handle(o, flag, f) })
-}
-
-func (c *call) handle(o *opened, flag int, f func(h *handle) error) error {
-	name, _, err := o.findKind(c.target)
-	if err != nil {
-		return err
-	}
-	h, err := o.open(name, flag)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	return f(h)
-}
-
-// stamp writes the headers that all answers about a file or directory have.
-func (c *call) stamp(h *handle) {
-	header := c.w.Header()
-	header.Set("ETag", h.etag())
-	header.Set("Last-Modified", h.info.ModTime().UTC().Format(http.TimeFormat))
-	header.Set("x-ms-file-last-write-time", behaviour.Timestamp(h.info.ModTime()))
-	header.Set("x-ms-file-change-time", behaviour.Timestamp(h.info.ModTime()))
-	created := h.Created
-	if created.IsZero() {
-		created = h.info.ModTime()
-	}
-	header.Set("x-ms-file-creation-time", behaviour.Timestamp(created))
-	id, parent := idOf(h.info), "0"
-	if info, err := h.share.root.Lstat(parentOf(h.name)); err == nil {
-		parent = idOf(info)
-	}
-	header.Set("x-ms-file-id", id)
-	header.Set("x-ms-file-parent-id", parent)
-	if h.share.nfs {
-		c.stampNFS(h.info)
-		return
-	}
-	header.Set("x-ms-file-attributes", cmp.Or(h.Attributes, defaultAttributes(h.info)))
-	header.Set("x-ms-file-permission-key", "0")
-}
-
-// stampNFS writes the headers of files of NFS shares.
-func (c *call) stampNFS(info fs.FileInfo) {
-	header := c.w.Header()
-	header.Set("x-ms-mode", fmt.Sprintf("%04o", modeOf(info.Mode())))
-	kind := map[fs.FileMode]string{0: "Regular", fs.ModeDir: "Directory", fs.ModeSymlink: "SymLink"}[info.Mode().Type()]
-	header.Set("x-ms-file-file-type", kind)
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		header.Set("x-ms-owner", strconv.Itoa(int(stat.Uid)))
-		header.Set("x-ms-group", strconv.Itoa(int(stat.Gid)))
-		header.Set("x-ms-link-count", strconv.Itoa(int(stat.Nlink)))
-	}
-}
-
 // modeOf returns the bits of a mode as Unix has them.
 func modeOf(mode fs.FileMode) uint32 {
 	bits := uint32(mode.Perm())
@@ -190,8 +125,7 @@ func parentOf(name string) string {
 }
 
 // read takes the properties that a request gives. New files have defaults for the others.
-func (c *call) read(p *properties) error {
-	h := c.r.Header
+func (p *properties) read(h http.Header) error {
 	for _, name := range contentHeaders {
 		value, given := h["X-Ms-"+name]
 		if name == "Content-MD5" {
@@ -226,12 +160,24 @@ func (c *call) read(p *properties) error {
 	return nil
 }
 
+// metadataOf returns the x-ms-meta headers.
+func metadataOf(given http.Header) map[string]string {
+	const prefix = "X-Ms-Meta-"
+	found := map[string]string{}
+	for name, values := range given {
+		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
+			found[strings.ToLower(name[len(prefix):])] = strings.Join(values, ",")
+		}
+	}
+	return found
+}
+
 // applyFileSystem applies the headers that are attributes of the file system: the last write, and owner and mode of NFS.
-func (c *call) applyFileSystem(h *handle) error {
-	if err := c.applyOwner(h); err != nil {
+func (h *handle) applyFileSystem(given http.Header) error {
+	if err := h.applyOwner(given); err != nil {
 		return err
 	}
-	switch text := c.r.Header.Get("x-ms-file-last-write-time"); strings.ToLower(text) {
+	switch text := given.Get("x-ms-file-last-write-time"); strings.ToLower(text) {
 	case "", "preserve", "source":
 		return nil
 	case "now":
@@ -246,11 +192,11 @@ func (c *call) applyFileSystem(h *handle) error {
 	}
 }
 
-func (c *call) applyOwner(h *handle) error {
+func (h *handle) applyOwner(given http.Header) error {
 	if !h.share.nfs {
 		return nil
 	}
-	if mode := c.r.Header.Get("x-ms-mode"); mode != "" {
+	if mode := given.Get("x-ms-mode"); mode != "" {
 		bits, err := strconv.ParseUint(mode, 8, 32)
 		if err != nil {
 			return invalidHeader("x-ms-mode", mode, "an octal number")
@@ -261,7 +207,7 @@ func (c *call) applyOwner(h *handle) error {
 	}
 	ids := map[string]int{"x-ms-owner": -1, "x-ms-group": -1}
 	for name := range ids {
-		text := c.r.Header.Get(name)
+		text := given.Get(name)
 		if text == "" {
 			continue
 		}
@@ -277,44 +223,7 @@ func (c *call) applyOwner(h *handle) error {
 	return h.Chown(ids["x-ms-owner"], ids["x-ms-group"])
 }
 
-// showProperties writes the headers of a file's own properties.
-func (c *call) showProperties(h *handle) {
-	header := c.w.Header()
-	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
-		if h.Headers[name] != "" {
-			header.Set(name, h.Headers[name])
-		}
-	}
-	for name, value := range h.Metadata {
-		setMeta(header, name, value)
-	}
-}
-
-// setMeta sets a header of metadata. Its name keeps its case.
-func setMeta(h http.Header, name, value string) { h["x-ms-meta-"+name] = []string{value} }
-
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func (c *call) setMetadata() error {
-	return c.modify(os.O_RDONLY, func(h *handle) error {
-		h.Metadata = c.metadata()
-		if err := h.write(h.File); err != nil {
-			return err
-		}
-		return c.answer(h, http.StatusOK)
-	})
-}
-
-// answer answers with the headers of a changed file or directory.
-func (c *call) answer(h *handle, status int) error {
-	if err := h.refresh(); err != nil {
-		return err
-	}
-	c.stamp(h)
-	c.w.Header().Set("x-ms-request-server-encrypted", "true")
-	c.w.WriteHeader(status)
-	return nil
-}
 
 // md5Text returns the text of an MD5 sum in headers.
 func md5Text(sum [16]byte) string { return base64.StdEncoding.EncodeToString(sum[:]) }

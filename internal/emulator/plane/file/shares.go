@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"kaz/internal/emulator/behaviour"
@@ -26,11 +25,11 @@ var shareHeaders = []struct {
 	{"x-ms-share-provisioned-bandwidth-mibps", "provisionedBandwidthMibps", true},
 }
 
-// shareProperties returns the properties that a request gives.
-func (c *call) shareProperties() (behaviour.Object, error) {
+// sharePropertiesOf returns the properties that a request gives.
+func sharePropertiesOf(given http.Header) (behaviour.Object, error) {
 	properties := behaviour.Object{}
 	for _, p := range shareHeaders {
-		text := c.r.Header.Get(p.header)
+		text := given.Get(p.header)
 		if text == "" {
 			continue
 		}
@@ -46,18 +45,6 @@ func (c *call) shareProperties() (behaviour.Object, error) {
 	return properties, nil
 }
 
-// metadata returns the x-ms-meta headers.
-func (c *call) metadata() map[string]string {
-	const prefix = "X-Ms-Meta-"
-	found := map[string]string{}
-	for name, values := range c.r.Header {
-		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
-			found[strings.ToLower(name[len(prefix):])] = strings.Join(values, ",")
-		}
-	}
-	return found
-}
-
 func object(metadata map[string]string) behaviour.Object {
 	all := behaviour.Object{}
 	for name, value := range metadata {
@@ -66,12 +53,15 @@ func object(metadata map[string]string) behaviour.Object {
 	return all
 }
 
-func (c *call) createShare() error {
-	properties, err := c.shareProperties()
+// shareCall is a request about a share.
+type shareCall struct{ *call }
+
+func (c shareCall) create() error {
+	properties, err := sharePropertiesOf(c.r.Header)
 	if err != nil {
 		return err
 	}
-	if metadata := c.metadata(); len(metadata) > 0 {
+	if metadata := metadataOf(c.r.Header); len(metadata) > 0 {
 		properties["metadata"] = object(metadata)
 	}
 	id := c.account.share(c.target.share)
@@ -88,7 +78,7 @@ func (c *call) createShare() error {
 }
 
 // answerShare answers with the headers of the share after a change.
-func (c *call) answerShare(status int) error {
+func (c shareCall) answerShare(status int) error {
 	_, doc, err := c.share()
 	if err != nil {
 		return err
@@ -96,13 +86,6 @@ func (c *call) answerShare(status int) error {
 	c.shareStamp(doc)
 	c.w.WriteHeader(status)
 	return nil
-}
-
-// shareStamp writes the ETag and the time of the last change.
-func (c *call) shareStamp(doc behaviour.Object) {
-	h := c.w.Header()
-	h.Set("ETag", behaviour.Text(doc, "etag"))
-	h.Set("Last-Modified", httpTime(behaviour.Text(doc, "properties.lastModifiedTime")))
 }
 
 // httpTime converts a time of a document to the form of headers.
@@ -114,7 +97,7 @@ func httpTime(text string) string {
 	return at.UTC().Format(http.TimeFormat)
 }
 
-func (c *call) getShare() error {
+func (c shareCall) get() error {
 	_, doc, err := c.share()
 	if err != nil {
 		return err
@@ -173,9 +156,9 @@ func text(value any) string {
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-// deleteShare deletes a share or a snapshot. Unlike Azure Resource Manager it refuses to delete a share with snapshots, unless the
+// delete deletes a share or a snapshot. Unlike Azure Resource Manager it refuses to delete a share with snapshots, unless the
 // request includes them.
-func (c *call) deleteShare() error {
+func (c shareCall) delete() error {
 	id, doc, err := c.share()
 	if err != nil {
 		return err
@@ -196,20 +179,20 @@ func (c *call) deleteShare() error {
 	return nil
 }
 
-func (c *call) setShareMetadata() error {
-	return c.updateShare(func(properties behaviour.Object) { properties["metadata"] = object(c.metadata()) })
+func (c shareCall) setMetadata() error {
+	return c.update(func(properties behaviour.Object) { properties["metadata"] = object(metadataOf(c.r.Header)) })
 }
 
-func (c *call) setShareProperties() error {
-	given, err := c.shareProperties()
+func (c shareCall) setProperties() error {
+	given, err := sharePropertiesOf(c.r.Header)
 	if err != nil {
 		return err
 	}
-	return c.updateShare(func(properties behaviour.Object) { maps.Copy(properties, given) })
+	return c.update(func(properties behaviour.Object) { maps.Copy(properties, given) })
 }
 
-// updateShare changes properties of a share. What change leaves alone stays.
-func (c *call) updateShare(change func(properties behaviour.Object)) error {
+// update changes properties of a share. What change leaves alone stays.
+func (c shareCall) update(change func(properties behaviour.Object)) error {
 	err := c.service.Azure.Do(func(w behaviour.World) error {
 		id := c.account.share(c.target.share)
 		doc, there := w.Get(id)
@@ -229,13 +212,13 @@ func (c *call) updateShare(change func(properties behaviour.Object)) error {
 	return c.answerShare(http.StatusOK)
 }
 
-func (c *call) snapshotShare() error {
+func (c shareCall) snapshot() error {
 	id, _, err := c.share()
 	if err != nil {
 		return err
 	}
 	var metadata behaviour.Object
-	if given := c.metadata(); len(given) > 0 {
+	if given := metadataOf(c.r.Header); len(given) > 0 {
 		metadata = object(given)
 	}
 	var at time.Time
@@ -257,7 +240,7 @@ func (c *call) snapshotShare() error {
 	return c.answerShare(http.StatusCreated)
 }
 
-func (c *call) shareStats() error {
+func (c shareCall) stats() error {
 	_, doc, err := c.share()
 	if err != nil {
 		return err
@@ -274,7 +257,7 @@ func (c *call) shareStats() error {
 	return nil
 }
 
-func (c *call) undeleteShare() error {
+func (c shareCall) undelete() error {
 	err := c.service.Azure.Do(func(w behaviour.World) error {
 		_, err := w.Act(c.account.share(c.target.share), "restore", behaviour.Object{
 			"deletedShareName":    c.r.Header.Get("x-ms-deleted-share-name"),
@@ -286,116 +269,4 @@ func (c *call) undeleteShare() error {
 		return err
 	}
 	return c.answerShare(http.StatusCreated)
-}
-
-// listedShare is a share in a list.
-type listedShare struct {
-	Name       string
-	Snapshot   string       `xml:",omitempty"`
-	Deleted    bool         `xml:",omitempty"`
-	Version    string       `xml:",omitempty"`
-	Properties listedDetail `xml:"Properties"`
-	Metadata   *listedMeta  `xml:",omitempty"`
-}
-
-type listedDetail struct {
-	LastModified              string `xml:"Last-Modified"`
-	Etag                      string
-	Quota                     string
-	AccessTier                string `xml:",omitempty"`
-	EnabledProtocols          string
-	RootSquash                string `xml:",omitempty"`
-	ProvisionedIops           string `xml:",omitempty"`
-	ProvisionedBandwidthMiBps string `xml:",omitempty"`
-	LeaseStatus, LeaseState   string
-	DeletedTime               string `xml:",omitempty"`
-	RemainingRetentionDays    string `xml:",omitempty"`
-}
-
-// listedMeta is metadata with an element for each name.
-type listedMeta struct{ values behaviour.Object }
-
-// MarshalXML implements xml.Marshaler.
-func (m listedMeta) MarshalXML(e *xml.Encoder, start xml.StartElement) error {
-	if err := e.EncodeToken(start); err != nil {
-		return err
-	}
-	for _, name := range sortedKeys(m.values) {
-		if err := e.EncodeElement(text(m.values[name]), xml.StartElement{Name: xml.Name{Local: name}}); err != nil {
-			return err
-		}
-	}
-	return e.EncodeToken(start.End())
-}
-
-func (c *call) listShares() error {
-	include := strings.Split(strings.ToLower(c.query.Get("include")), ",")
-	wants := func(what string) bool { return slices.Contains(include, what) }
-	var expand []string
-	for _, what := range []string{"snapshots", "deleted"} {
-		if wants(what) {
-			expand = append(expand, what)
-		}
-	}
-	var docs []behaviour.Object
-	c.service.Azure.Look(func(w behaviour.World) { docs = storage.ListShares(w, c.account.service(), expand) })
-	var all []listedShare
-	for _, doc := range docs {
-		if strings.HasPrefix(behaviour.Text(doc, "name"), c.query.Get("prefix")) {
-			all = append(all, listShare(doc, wants("metadata")))
-		}
-	}
-	slices.SortStableFunc(all, func(a, b listedShare) int { return strings.Compare(a.Name, b.Name) })
-	page, err := c.page(len(all), func(i int) string { return all[i].Name + "\x00" + all[i].Snapshot + "\x00" + all[i].Version })
-	if err != nil {
-		return err
-	}
-	c.xml(http.StatusOK, struct {
-		XMLName         xml.Name `xml:"EnumerationResults"`
-		ServiceEndpoint string   `xml:",attr"`
-		Prefix          string   `xml:",omitempty"`
-		Marker          string   `xml:",omitempty"`
-		MaxResults      int      `xml:",omitempty"`
-		Shares          struct {
-			Share []listedShare
-		}
-		NextMarker string
-	}{ServiceEndpoint: c.endpoint(), Prefix: c.query.Get("prefix"), Marker: c.query.Get("marker"), MaxResults: page.given,
-		Shares: struct{ Share []listedShare }{all[page.from:page.to]}, NextMarker: page.next})
-	return nil
-}
-
-func (c *call) endpoint() string { return "https://" + c.r.Host + "/" }
-
-func listShare(doc behaviour.Object, metadata bool) listedShare {
-	property := func(name string) string { return text(behaviour.At(doc, "properties."+name)) }
-	one := listedShare{Name: behaviour.Text(doc, "name"), Snapshot: property("snapshotTime"), Version: property("version"),
-		Deleted: property("deleted") == "true", Properties: listedDetail{
-			LastModified: httpTime(property("lastModifiedTime")), Etag: behaviour.Text(doc, "etag"), Quota: property("shareQuota"),
-			AccessTier: property("accessTier"), EnabledProtocols: property("enabledProtocols"), RootSquash: property("rootSquash"),
-			ProvisionedIops: property("provisionedIops"), ProvisionedBandwidthMiBps: property("provisionedBandwidthMibps"),
-			LeaseStatus: property("leaseStatus"), LeaseState: property("leaseState"), DeletedTime: httpTime(property("deletedTime")),
-			RemainingRetentionDays: property("remainingRetentionDays"),
-		}}
-	if values := behaviour.Sub(doc, "properties.metadata"); metadata && values != nil {
-		one.Metadata = &listedMeta{values}
-	}
-	return one
-}
-
-// getService answers with the settings of the file service.
-func (c *call) getService() error {
-	var doc behaviour.Object
-	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.View(c.account.service()) })
-	type enabled struct{ Enabled bool }
-	c.xml(http.StatusOK, struct {
-		XMLName          xml.Name `xml:"StorageServiceProperties"`
-		Cors             struct{}
-		ProtocolSettings struct {
-			SMB struct{ Multichannel enabled }
-		}
-	}{ProtocolSettings: struct {
-		SMB struct{ Multichannel enabled }
-	}{struct{ Multichannel enabled }{enabled{behaviour.Bool(doc, "properties.protocolSettings.smb.multichannel.enabled")}}}})
-	return nil
 }

@@ -194,7 +194,7 @@ func refuse(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// aggregated serves the group kaz.test with one resource, whose objects say who asked where.
+// aggregated serves the group kaz.test with one resource. Its objects name the client, the server and the user of the request.
 func aggregated() http.Handler {
 	type object = map[string]any
 	send := func(w http.ResponseWriter, o object) {

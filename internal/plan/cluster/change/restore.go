@@ -14,7 +14,7 @@ const (
 	ReleaseBackup Action = "release the backup"
 )
 
-// Loss is what there is of a control plane whose members are lost, as far as Azure tells.
+// Loss is what Azure still has of a control plane that lost its members.
 type Loss struct {
 	// Left are the members of which something is left: a machine, a network interface, a disk or a deployment.
 	Left []string

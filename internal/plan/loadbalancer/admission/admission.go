@@ -45,7 +45,7 @@ func checkReadable(x *index.Index, s *spec.Spec, wrong *problem.List) {
 func refuseUnread(x *index.Index, s *spec.Spec, scope azure.ID, fullType, what, allowed string, wrong *problem.List) bool {
 	why, unread := x.Have.Unread(scope, fullType)
 	if unread {
-		wrong.Refuse(s.Service.Key(), problem.Unread, "%s %s, allowed is %s; to do: %s", what, WhyUnread(why), allowed, ToDo(why, fullType))
+		wrong.Refuse(s.Key(), problem.Unread, "%s %s, allowed is %s; to do: %s", what, WhyUnread(why), allowed, ToDo(why, fullType))
 	}
 	return unread
 }
@@ -101,11 +101,11 @@ func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 // Service that asks for none any more. The connections have to go first.
 func canReadConnections(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	for _, l := range x.Links {
-		if index.LinkOwner(&l) != s.Service.Key() || !index.IsManagedLink(x.Config, &l) {
+		if index.LinkOwner(l) != s.Key() || !index.IsManagedLink(x.Config, l) {
 			continue
 		}
 		if why, unread := x.Have.Unread(l.ID, network.PrivateEndpointConnections); unread && why != azure.NotFound {
-			wrong.Refuse(s.Service.Key(), problem.Unread,
+			wrong.Refuse(s.Key(), problem.Unread,
 				"the list of connections to its private link service %s, which is deleted, %s; to do: give the cluster's identity "+
 					"the right %s/read there",
 				l.ID.Name(), WhyUnread(why), network.PrivateEndpointConnections)
@@ -118,11 +118,11 @@ func canReadConnections(x *index.Index, s *spec.Spec, wrong *problem.List) bool 
 func checkSecurityGroup(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	switch {
 	case x.Config.SecurityGroupName == "":
-		wrong.Refuse(s.Service.Key(), problem.SecurityGroup,
+		wrong.Refuse(s.Key(), problem.SecurityGroup,
 			"securityGroupName is not configured, allowed is the name of the nodes' network security group")
 	case !x.HasSecurityGroup:
 		id := x.Config.SecurityGroupID()
-		wrong.Refuse(s.Service.Key(), problem.SecurityGroup,
+		wrong.Refuse(s.Key(), problem.SecurityGroup,
 			"network security group %s is not found, allowed is one that is there: make it, or configure another securityGroupName%s",
 			id, x.AzureSays(id))
 	}
@@ -136,7 +136,7 @@ func checkSubnet(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	}
 	id := x.Config.SubnetID(s.Subnet)
 	if id == "" {
-		wrong.Refuse(s.Service.Key(), problem.Subnet,
+		wrong.Refuse(s.Key(), problem.Subnet,
 			"an internal Service needs a subnet: vnetName and subnetName are not configured, allowed is the name of a subnet in %s "+
 				"or in the annotation %s",
 			"the cloud configuration", key.InternalSubnet.Name)
@@ -149,7 +149,7 @@ func checkSubnet(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	RequireSubnet(x, s, asked, id, wrong)
 	for _, a := range s.Addresses {
 		if subnet := x.Subnet(id); subnet.Lacks(a.Family) {
-			wrong.Refuse(s.Service.Key(), problem.Address,
+			wrong.Refuse(s.Key(), problem.Address,
 				"%s: %q has no range of the family %s, it has %s, allowed is a subnet that has one, or a Service without %[3]s in "+
 					"spec.ipFamilies",
 				asked, id.Name(), a.Family, subnet)
@@ -164,12 +164,12 @@ func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, 
 	_, networkUnread := x.Have.Unread(vnet, network.VirtualNetworks)
 	switch {
 	case subnet == "":
-		wrong.Refuse(s.Service.Key(), problem.Subnet,
+		wrong.Refuse(s.Key(), problem.Subnet,
 			"%s: vnetName or subnetName is missing in the cloud configuration, allowed is the name of a subnet of the virtual "+
 				"network that is configured there", asked)
 	case x.Subnet(subnet).Exists:
 	case networkAbsent:
-		wrong.Refuse(s.Service.Key(), problem.Subnet,
+		wrong.Refuse(s.Key(), problem.Subnet,
 			"%s: the virtual network %s of the subnet %q is not found, allowed is one that is there: make it, or configure another "+
 				"vnetName or vnetResourceGroup%s",
 			asked, vnet, subnet.Name(), x.AzureSays(vnet))
@@ -178,7 +178,7 @@ func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, 
 		if networkUnread {
 			or = ", or the network is not there"
 		}
-		wrong.Refuse(s.Service.Key(), problem.Subnet,
+		wrong.Refuse(s.Key(), problem.Subnet,
 			"%s: %q is not found in virtual network %s%s, allowed is the name of one of its subnets", asked, subnet.Name(), vnet, or)
 	}
 }
@@ -187,16 +187,18 @@ func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, 
 func checkPrivateAddress(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	id := x.Config.SubnetID(s.Subnet)
 	for _, a := range s.Addresses {
-		ip, err := netip.ParseAddr(a.Pinned)
-		if !s.Internal || err != nil || id == "" {
-			continue
+		if ip, err := netip.ParseAddr(a.Pinned); s.Internal && err == nil && id != "" {
+			RequireAddress(x, s, a.Asked, id, ip, wrong)
 		}
-		if why := x.Subnet(id).Refuses(ip); why != "" {
-			wrong.Refuse(s.Service.Key(), problem.Address, "%s %s %q, allowed is another address of %s", a.Asked, why, id.Name(),
-				x.Subnet(id))
-		} else if x.NodeIPs[ip] {
-			wrong.Refuse(s.Service.Key(), problem.Address,
-				"%s is in use by a node, allowed is an address of the subnet %q that nothing else has", a.Asked, id.Name())
-		}
+	}
+}
+
+// RequireAddress refuses a Service that asks for an address of a subnet which nothing can have there, or which a node has.
+func RequireAddress(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, ip netip.Addr, wrong *problem.List) {
+	if why := x.Subnet(subnet).Refuses(ip); why != "" {
+		wrong.Refuse(s.Key(), problem.Address, "%s %s %q, allowed is another address of %s", asked, why, subnet.Name(), x.Subnet(subnet))
+	} else if x.NodeIPs[ip] {
+		wrong.Refuse(s.Key(), problem.Address, "%s is in use by a node, allowed is an address of the subnet %q that nothing else has",
+			asked, subnet.Name())
 	}
 }

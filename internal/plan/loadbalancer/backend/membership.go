@@ -22,11 +22,13 @@ import (
 
 // Members are the members of the backend pools after the decision.
 type Members struct {
-	nodes     []*index.Node
-	machines  map[string]map[string]bool // by pool id key: machine id keys
-	addresses map[string]map[string]bool // by pool id key, for pools of addresses
-	known     map[string][]string        // results of AddressesIn
+	nodes []*index.Node
+	in    map[inPool]bool
+	known map[string][]string // results of AddressesIn
 }
+
+// inPool is a machine, by id key, or an address in a pool, by id key.
+type inPool struct{ pool, member string }
 
 // AddressesIn are the addresses of the nodes in a pool.
 func (m *Members) AddressesIn(id azure.ID, family v1.IPFamily) []string {
@@ -36,7 +38,7 @@ func (m *Members) AddressesIn(id azure.ID, family v1.IPFamily) []string {
 	}
 	var all []string
 	for _, n := range m.nodes {
-		if ip, has := n.Address(family); has && (m.machines[pool][n.Machine.Key()] || m.addresses[pool][ip.String()]) {
+		if ip, has := n.Address(family); has && (m.in[inPool{pool, n.Machine.Key()}] || m.in[inPool{pool, ip.String()}]) {
 			all = append(all, ip.String())
 		}
 	}
@@ -46,13 +48,9 @@ func (m *Members) AddressesIn(id azure.ID, family v1.IPFamily) []string {
 
 // note notes a machine that is in a pool.
 func (m *Members) note(one *machine.Machine, pool azure.ID) {
-	if one.Model || !one.In(pool) {
-		return
+	if !one.Model && one.In(pool) {
+		m.in[inPool{pool.Key(), one.ID.Key()}] = true
 	}
-	if m.machines[pool.Key()] == nil {
-		m.machines[pool.Key()] = map[string]bool{}
-	}
-	m.machines[pool.Key()][one.ID.Key()] = true
 }
 
 // noteAddresses notes the members of pools of addresses.
@@ -62,11 +60,10 @@ func (m *Members) noteAddresses(all []*balancer.Wanted) {
 			if !index.HasAddresses(p) {
 				continue
 			}
-			in := map[string]bool{}
+			pool := w.State.ID.Child(network.BackendAddressPools, p.Name).Key()
 			for _, member := range p.Properties.LoadBalancerBackendAddresses {
-				in[member.Properties.IPAddress] = true
+				m.in[inPool{pool, member.Properties.IPAddress}] = true
 			}
-			m.addresses[w.State.ID.Child(network.BackendAddressPools, p.Name).Key()] = in
 		}
 	}
 }
@@ -92,8 +89,8 @@ type pool struct {
 // models first, so that new instances are created in them, then the machines. With a
 // load balancer that goes, all its pools are left.
 func (p *Planner) Membership(all []*balancer.Wanted) (*Members, []plan.Node, error) {
-	m := &membership{Planner: p, members: &Members{nodes: p.index.SortedNodes, machines: map[string]map[string]bool{},
-		addresses: map[string]map[string]bool{}, known: map[string][]string{}}}
+	m := &membership{Planner: p, members: &Members{nodes: p.index.SortedNodes, in: map[inPool]bool{},
+		known: map[string][]string{}}}
 	m.members.noteAddresses(all)
 	var others []pool // that something else fills
 	for _, w := range all {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -30,14 +31,14 @@ type Planner struct {
 	index *index.Index
 	batch *batch.Batch
 	found *problem.List
-	// groups are the machines, once they are read.
-	groups []*machine.Group
-	read   bool
+	// machines are all machines that may be in pools, which are read once.
+	machines func() ([]*machine.Group, error)
 }
 
 // New is a planner for a batch.
 func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
-	return &Planner{index: x, batch: b, found: found}
+	machines := sync.OnceValues(func() ([]*machine.Group, error) { return machine.Read(x.Input, x.Balancers) })
+	return &Planner{index: x, batch: b, found: found, machines: machines}
 }
 
 // Pools adds the pools that the batch's Services need to a load balancer. Pools of addresses get their members
@@ -96,16 +97,6 @@ func (p *Planner) withNodes(lb *index.LoadBalancer, had index.Pool, family v1.IP
 		return index.Pool{Name: had.Name}
 	}
 	return p.byAddress(had, family, p.index.SortedNodes)
-}
-
-// machines are all machines that may be in pools.
-func (p *Planner) machines() ([]*machine.Group, error) {
-	if p.read {
-		return p.groups, nil
-	}
-	groups, err := machine.Read(p.index.Input, p.index.Balancers)
-	p.groups, p.read = groups, err == nil
-	return groups, err
 }
 
 // isUsed reports whether machines, or the model of some, name a pool.

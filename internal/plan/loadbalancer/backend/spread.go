@@ -60,7 +60,7 @@ func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFam
 		if slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
 			return at.At.LB == w.State && at.OwnPool == "" && at.Family == family
 		}) {
-			p.found.Warn(s.Service.Key(), problem.NoNodes,
+			p.found.Warn(s.Key(), problem.NoNodes,
 				"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
 					"%q), or nodeSelector, has nodes",
 				family, w.State.ID.Name(), p.index.Config.Balancers[w.State.Entry].PrimaryVMSet)
@@ -166,17 +166,11 @@ func (p *Planner) currentEntries() map[string]int {
 // setOf names the set that a node's machine is in, "" for none. Machines of their own say
 // it in their documents.
 func (p *Planner) setOf(n *index.Node) string {
-	switch {
-	case n.Machine == "":
-		return ""
-	case n.Machine.Is(compute.ScaleSetInstances):
+	if n.Machine.Is(compute.ScaleSetInstances) {
 		return n.Machine.Parent().Name()
 	}
-	// Membership reports a document that cannot be read.
-	vm, exists, err := plan.View[compute.VirtualMachine](p.index.Have, n.Machine)
+	vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
 	switch {
-	case err != nil || !exists:
-		return ""
 	case vm.Properties.VirtualMachineScaleSet != nil:
 		return vm.Properties.VirtualMachineScaleSet.ID.Name()
 	case vm.Properties.AvailabilitySet != nil:
@@ -195,15 +189,20 @@ func (p *Planner) OwnPools(w *balancer.Wanted) {
 			used[strings.ToLower(ref.ID.Name())] = true
 		}
 	}
-	for name := range p.poolsHad(w.State) {
-		if !used[name] {
+	owners := p.poolOwners(w.State)
+	for name, had := range owners {
+		if !used[name] && p.batch.Has(had.owner) {
 			w.Pools.Remove(name)
 		}
 	}
 	if !p.fills(w.State) {
 		return
 	}
-	owners := p.poolOwners(w.State)
+	for s, at := range p.batch.Placed() {
+		if at.At.LB == w.State && at.OwnPool != "" {
+			owners[at.OwnPool] = poolOwner{s.Owner, s.Key(), at.Family}
+		}
+	}
 	for _, pool := range slices.Collect(w.Pools.All()) {
 		owner, owned := owners[strings.ToLower(pool.Name)]
 		if ends, known := p.index.Endpoints[owner.service]; owned && known {
@@ -214,12 +213,13 @@ func (p *Planner) OwnPools(w *balancer.Wanted) {
 
 // poolOwner is the Service that has a pool to itself.
 type poolOwner struct {
+	owner   string
 	service string // its key
 	family  v1.IPFamily
 }
 
-// poolOwners are the Services that have a pool to themselves, by the pool's name in lower case: its rules
-// lead there, or it is of the batch.
+// poolOwners are the Services that have a pool to themselves so far, by the pool's name in lower case: their rules
+// lead there.
 func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 	owners := map[string]poolOwner{}
 	for name, users := range lb.PoolUsers {
@@ -230,36 +230,12 @@ func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 			s := p.index.Known[owner]
 			for _, family := range address.Families() {
 				if s != nil && naming.OwnPool(s, family) == name {
-					owners[name] = poolOwner{spec.KeyOf(s), family}
+					owners[name] = poolOwner{owner, spec.KeyOf(s), family}
 				}
 			}
-		}
-	}
-	for s, at := range p.batch.Placed() {
-		if at.At.LB == lb && at.OwnPool != "" {
-			owners[at.OwnPool] = poolOwner{s.Service.Key(), at.Family}
 		}
 	}
 	return owners
-}
-
-// poolsHad are the pools that Services of the batch have had to themselves, by name in lower case.
-func (p *Planner) poolsHad(lb *index.LoadBalancer) map[string]bool {
-	had := map[string]bool{}
-	for _, s := range p.batch.All() {
-		for _, r := range lb.RulesOf[s.Owner] {
-			if r.BackendAddressPool == nil {
-				continue
-			}
-			pool := strings.ToLower(r.BackendAddressPool.ID.Name())
-			for _, family := range address.Families() {
-				if !had[pool] && naming.OwnPool(s.Service.Service, family) == pool && !p.index.Config.IsOwnPool(pool) {
-					had[pool] = true
-				}
-			}
-		}
-	}
-	return had
 }
 
 func (p *Planner) nodesNamed(names []string) []*index.Node {

@@ -175,7 +175,7 @@ func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *proble
 		refuse := func(which []batch.Served, is func(batch.Served) bool) {
 			for _, s := range which {
 				if is(s) {
-					found.Refuse(s.Service.Key(), problem.Family,
+					found.Refuse(s.Key(), problem.Family,
 						"load balancer %s would have IPv6 frontends alone, allowed is IPv6 together with a Service with IPv4 at the same "+
 							"load balancer",
 						w.State.ID.Name())

@@ -149,7 +149,7 @@ func (b *Batch) Has(owner string) bool { return b.owners[owner] }
 
 // HasService reports whether a Service of this key is of the batch.
 func (b *Batch) HasService(key string) bool {
-	return slices.ContainsFunc(b.All(), func(s Served) bool { return s.Service.Key() == key })
+	return slices.ContainsFunc(b.All(), func(s Served) bool { return s.Key() == key })
 }
 
 // Names is the keys of the batch's Services.
@@ -166,7 +166,7 @@ func names(all []Served, which func(Served) bool) []string {
 	var names []string
 	for _, s := range all {
 		if which(s) {
-			names = append(names, s.Service.Key())
+			names = append(names, s.Key())
 		}
 	}
 	slices.Sort(names)

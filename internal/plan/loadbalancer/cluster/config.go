@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -128,18 +129,12 @@ func (c Config) SecurityGroupID() azure.ID {
 
 // PublicIPGroup is a resource group of public IPs, "" for the cluster's.
 func (c Config) PublicIPGroup(group string) azure.ID {
-	if group == "" {
-		group = c.ResourceGroup
-	}
-	return azure.GroupID(c.NetworkSubscription, group)
+	return azure.GroupID(c.NetworkSubscription, cmp.Or(group, c.ResourceGroup))
 }
 
 // LinkGroup is a resource group of private link services, "" for the configured one.
 func (c Config) LinkGroup(group string) azure.ID {
-	if group == "" {
-		group = c.PrivateLinkResourceGroup
-	}
-	return azure.GroupID(c.NetworkSubscription, group)
+	return azure.GroupID(c.NetworkSubscription, cmp.Or(group, c.PrivateLinkResourceGroup))
 }
 
 // NetworkID is the id of the virtual network, "" when none is configured.
@@ -153,10 +148,7 @@ func (c Config) NetworkID() azure.ID {
 // SubnetID is the id of a subnet of the cluster's network, "" for the configured one;
 // it is "" when nothing is configured.
 func (c Config) SubnetID(name string) azure.ID {
-	if name == "" {
-		name = c.Subnet
-	}
-	if name == "" || c.NetworkID() == "" {
+	if name = cmp.Or(name, c.Subnet); name == "" || c.NetworkID() == "" {
 		return ""
 	}
 	return c.NetworkID().Child("subnets", name)

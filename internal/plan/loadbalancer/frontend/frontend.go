@@ -30,7 +30,7 @@ func Plan(x *index.Index, b *batch.Batch, w *balancer.Wanted, found *problem.Lis
 		case claimed && c.Placement.Own:
 			w.Frontends.Write(p.view(c, &fe))
 		case claimed:
-			p.warnKept(at, "Service "+c.Service.Key())
+			p.warnKept(at, "Service "+c.Key())
 		case p.leaves(at):
 			unused = append(unused, fe.Name)
 		}
@@ -70,7 +70,7 @@ func (p planner) fresh(lb *index.LoadBalancer) (all []index.FrontendConfig) {
 func (p planner) warnLast(lb *index.LoadBalancer, name string) {
 	for _, s := range p.batch.All() {
 		if s.Owner == naming.Owner(name) {
-			p.found.Warn(s.Service.Key(), problem.FrontendKept,
+			p.found.Warn(s.Key(), problem.FrontendKept,
 				"frontend %s and its address stay: it is the last one of load balancer %s, whose pools are pre-configured and which "+
 					"is not deleted", name, lb.ID.Name())
 		}
@@ -94,7 +94,7 @@ func (p planner) leaves(at index.Frontend) bool {
 func (p planner) warnKept(at index.Frontend, user string) {
 	for _, s := range p.batch.Gone {
 		if s.Owner == at.Owner() {
-			p.found.Warn(s.Service.Key(), problem.FrontendKept, "frontend %s and its address stay: %s uses it", at.Name, user)
+			p.found.Warn(s.Key(), problem.FrontendKept, "frontend %s and its address stay: %s uses it", at.Name, user)
 		}
 	}
 }

@@ -70,9 +70,6 @@ func newLoadBalancer(b Balancer) *LoadBalancer {
 	return lb
 }
 
-// Uses are what uses a frontend.
-func (lb *LoadBalancer) Uses(frontend string) []Use { return lb.uses[strings.ToLower(frontend)] }
-
 // HasRule reports whether there is a rule of a name.
 func (lb *LoadBalancer) HasRule(name string) bool { return lb.rules[strings.ToLower(name)] }
 
@@ -114,7 +111,7 @@ func (f Frontend) ID() azure.ID { return f.LB.ID.Child(network.FrontendIPConfigu
 func (f Frontend) Config() (FrontendConfig, bool) { return f.LB.Frontend(f.Name) }
 
 // Uses are what uses the frontend.
-func (f Frontend) Uses() []Use { return f.LB.Uses(f.Name) }
+func (f Frontend) Uses() []Use { return f.LB.uses[strings.ToLower(f.Name)] }
 
 // Owner is the owner in the frontend's name.
 func (f Frontend) Owner() string { return naming.Owner(f.Name) }

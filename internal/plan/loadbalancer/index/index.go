@@ -26,7 +26,7 @@ type Index struct {
 	SecurityGroup    azure.Resource[network.SecurityGroup]
 	HasSecurityGroup bool
 	SortedNodes      []*Node // all, by name
-	Links            []Link
+	Links            []*Link
 	Balancers        []Balancer // all that were read, those of others too
 
 	Known        map[string]*v1.Service // all Services, by owner
@@ -51,8 +51,7 @@ type PublicIP struct {
 
 // HasFamily reports whether a public IP is of a family.
 func (ip *PublicIP) HasFamily(family v1.IPFamily) bool {
-	version := ip.Properties.PublicIPAddressVersion
-	return strings.EqualFold(version, string(family)) || version == "" && family == v1.IPv4Protocol
+	return address.FamilyNamed(ip.Properties.PublicIPAddressVersion) == family
 }
 
 // IsOnlyFor reports whether a public IP is managed and serves one Service alone, by its key.
@@ -91,10 +90,7 @@ func Read(in Input) (*Index, error) {
 		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
 		linkAt:  map[string]*Link{}, linksByID: map[string]*Link{}, subnets: map[string]Subnet{},
 	}
-	for _, s := range in.Services {
-		x.Known[naming.OwnerOf(s.Service)] = s.Service
-	}
-	for _, s := range in.Others {
+	for _, s := range in.All() {
 		x.Known[naming.OwnerOf(s)] = s
 	}
 	x.Balancers = Balancers(in)
@@ -161,7 +157,7 @@ func (x *Index) readLinks() error {
 			return err
 		}
 		for _, l := range links {
-			x.Links = append(x.Links, l)
+			x.Links = append(x.Links, &l)
 			x.linksByID[l.ID.Key()] = &l
 			for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
 				x.linkAt[ref.ID.Key()] = &l
@@ -299,10 +295,8 @@ func (x *Index) IsIPv6(fe network.FrontendIPConfiguration) bool {
 
 // PublicIP is the public IP of an id, an empty one where there is none.
 func (x *Index) PublicIP(id azure.ID) (*PublicIP, bool) {
-	if id != "" {
-		if ip, ok := x.PublicIPs[id.Key()]; ok {
-			return ip, true
-		}
+	if ip, ok := x.PublicIPs[id.Key()]; ok {
+		return ip, true
 	}
 	return &PublicIP{}, false
 }

@@ -49,6 +49,15 @@ type Input struct {
 	Have       plan.Snapshot
 }
 
+// All are the Services of the commit, gone or not, and then the others.
+func (in Input) All() []*v1.Service {
+	var all []*v1.Service
+	for _, s := range in.Services {
+		all = append(all, s.Service)
+	}
+	return append(all, in.Others...)
+}
+
 // Balancer is a load balancer of the snapshot, or a configured one that does not exist yet.
 type Balancer struct {
 	azure.Resource[network.LoadBalancer]

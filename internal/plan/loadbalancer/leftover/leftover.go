@@ -40,8 +40,8 @@ func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Servi
 	for _, ip := range x.PublicIPs {
 		f.publicIP(ip)
 	}
-	for i := range x.Links {
-		f.link(&x.Links[i])
+	for _, l := range x.Links {
+		f.link(l)
 	}
 	for _, lb := range x.LoadBalancers {
 		f.loadBalancer(lb)
@@ -176,8 +176,8 @@ func (f *finder) link(l *index.Link) {
 }
 
 // Absent are the UIDs of live Services of which no load balancer has anything: they are new, or something
-// removed what they had.
-func Absent(in index.Input) (map[types.UID]bool, error) {
+// removed what they had. If a load balancer cannot be read, which the decision reports, none is known to be absent.
+func Absent(in index.Input) map[types.UID]bool {
 	absent := map[types.UID]bool{}
 	byOwner := map[string]types.UID{}
 	for _, s := range in.Services {
@@ -188,7 +188,7 @@ func Absent(in index.Input) (map[types.UID]bool, error) {
 	}
 	for _, b := range index.Balancers(in) {
 		if b.Err != nil {
-			return nil, b.Err
+			return nil
 		}
 		for _, fe := range b.Properties.FrontendIPConfigurations {
 			delete(absent, byOwner[naming.Owner(fe.Name)])
@@ -197,5 +197,5 @@ func Absent(in index.Input) (map[types.UID]bool, error) {
 			delete(absent, byOwner[naming.Owner(r.Name)])
 		}
 	}
-	return absent, nil
+	return absent
 }

@@ -28,26 +28,20 @@ type OtherName struct {
 // FindOtherName looks for public IPs that were made for Services of this cluster under another cluster's
 // name, where none was made under its own. Then the configured name is probably wrong, and each of these
 // Services would get a new address. A public IP that its Service names does not count.
-func FindOtherName(in index.Input) (other OtherName, found bool, err error) {
+func FindOtherName(in index.Input) (other OtherName, found bool) {
 	services := map[string]*v1.Service{}
-	for _, s := range in.Services {
-		services[s.Key()] = s.Service
-	}
-	for _, s := range in.Others {
+	for _, s := range in.All() {
 		services[spec.KeyOf(s)] = s
 	}
 	const everywhere = azure.ID("")
-	ips, err := plan.Views[network.PublicIPAddress](in.Have, everywhere, network.PublicIPAddresses)
-	if err != nil {
-		return OtherName{}, false, err
-	}
+	ips, _ := plan.Views[network.PublicIPAddress](in.Have, everywhere, network.PublicIPAddresses) // the decision reports an error
 	for _, ip := range ips {
 		name, ok := tag.ClusterIn(ip.Tags)
 		owner := ownerAmong(services, ip, name)
 		switch {
 		case !ok, owner == nil, ip.Properties.IPConfiguration == nil:
 		case strings.EqualFold(name, in.Config.ClusterName):
-			return OtherName{}, false, nil
+			return OtherName{}, false
 		case asksFor(owner, ip):
 		default:
 			other.Addresses++
@@ -58,7 +52,7 @@ func FindOtherName(in index.Input) (other OtherName, found bool, err error) {
 			}
 		}
 	}
-	return other, found, nil
+	return other, found
 }
 
 // ownerAmong is the Service for which a public IP was made under the name of a cluster, nil

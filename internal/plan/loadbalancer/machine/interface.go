@@ -61,26 +61,25 @@ func FindInterfaces(in index.Input, all []index.Balancer) Interfaces {
 			add(id)
 		}
 	}
-	for _, m := range members(all) {
-		if holder := m.configuration.Parent(); holder.Is(network.Interfaces) {
+	for _, m := range Members(all) {
+		if holder := m.Configuration.Parent(); holder.Is(network.Interfaces) {
 			add(holder)
 		}
 	}
 	return f
 }
 
-// member is an IP configuration in a pool, as the load balancer shows it.
-type member struct {
-	pool, configuration azure.ID
-}
+// Member is an IP configuration in a pool.
+type Member struct{ Pool, Configuration azure.ID }
 
-func members(all []index.Balancer) []member {
-	var list []member
+// Members are the members of the pools, as load balancers show them.
+func Members(all []index.Balancer) []Member {
+	var list []Member
 	for _, b := range all {
 		for _, p := range b.Properties.BackendAddressPools {
 			pool := b.ID.Child(network.BackendAddressPools, p.Name)
 			for _, c := range p.Properties.BackendIPConfigurations {
-				list = append(list, member{pool, c.ID})
+				list = append(list, Member{pool, c.ID})
 			}
 		}
 	}
@@ -150,20 +149,18 @@ func (f Interfaces) shown() []*Group {
 		}
 	}
 	var groups []*Group
-	for _, m := range members(f.all) {
-		if id, is := hidden[m.configuration.Parent().Key()]; is {
-			groups = append(groups, &Group{Machines: []*Machine{shown(id, m.pool)}})
+	for _, m := range Members(f.all) {
+		if id, is := hidden[m.Configuration.Parent().Key()]; is {
+			groups = append(groups, &Group{Machines: []*Machine{shown(id, m.Pool)}})
 		}
 	}
 	return groups
 }
 
 // shown is a machine of which only its pools are known.
-func shown(id azure.ID, pools ...azure.ID) *Machine {
+func shown(id, pool azure.ID) *Machine {
 	m := &Machine{ID: id, Fixed: true, configurations: make([]Configuration, 1)}
-	for _, pool := range pools {
-		m.show(pool)
-	}
+	m.show(pool)
 	return m
 }
 

@@ -110,17 +110,17 @@ func showInstances(all []index.Balancer, sets map[string]*Group) {
 		return
 	}
 	known := map[string]*Machine{}
-	for _, m := range members(all) {
-		id := InstanceOf(m.configuration)
+	for _, m := range Members(all) {
+		id := InstanceOf(m.Configuration)
 		g, isUnread := unread[id.Parent().Key()]
 		if !isUnread {
 			continue
 		}
 		if one, again := known[id.Key()]; again {
-			one.show(m.pool)
+			one.show(m.Pool)
 			continue
 		}
-		one := shown(id, m.pool)
+		one := shown(id, m.Pool)
 		known[id.Key()] = one
 		g.Machines = append(g.Machines, one)
 	}

@@ -95,11 +95,8 @@ type link struct {
 
 func linksElsewhere(in index.Input) (all []link) {
 	for _, group := range index.LinkGroups(in, index.Balancers(in)) {
-		for _, d := range in.Have.List(group, network.PrivateLinkServices) {
-			l, err := azure.Decode[network.PrivateLinkService](d)
-			if err != nil {
-				continue // the decision reports it
-			}
+		links, _ := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices) // the decision reports an error
+		for _, l := range links {
 			if note, elsewhere := of(in.Config, l.ID); elsewhere && index.IsManagedLink(in.Config, &l) {
 				all = append(all, link{index.LinkOwner(&l), note})
 			}

@@ -41,11 +41,11 @@ func checkSharing(s *search, w *spec.Spec, p batch.Placement, wrong *problem.Lis
 	switch {
 	case p.Own:
 	case !p.Given():
-		wrong.Refuse(w.Service.Key(), problem.Conflict,
+		wrong.Refuse(w.Key(), problem.Conflict,
 			"its public IP %s is already at frontend %s of %s, allowed is one that the annotation %s or spec.loadBalancerIP names",
 			p.IP.Name(), p.At.Name, p.At.LB.ID.Name(), key.PublicIPName.Name)
 	case p.At.LB.Internal != w.Internal:
-		wrong.Refuse(w.Service.Key(), problem.Conflict,
+		wrong.Refuse(w.Key(), problem.Conflict,
 			"%s belongs to frontend %s of load balancer %s, allowed is one of the same kind as the Service", p.Asked, p.At.Name,
 			p.At.LB.ID.Name())
 	}
@@ -63,7 +63,7 @@ func checkAttached(s *search, w *spec.Spec, p batch.Placement, wrong *problem.Li
 	case at == nil || s.LoadBalancer(at.ID.Parent()) != nil:
 		return
 	}
-	wrong.Refuse(w.Service.Key(), problem.Address, "%s: public IP %s is in use by %s, allowed is one that nothing else uses",
+	wrong.Refuse(w.Key(), problem.Address, "%s: public IP %s is in use by %s, allowed is one that nothing else uses",
 		cmp.Or(p.Asked, "its own"), p.IP, at.ID)
 }
 
@@ -77,7 +77,7 @@ func checkOccupied(s *search, w *spec.Spec, p batch.Placement, wrong *problem.Li
 		return
 	}
 	for _, u := range s.sharers(p.At) {
-		wrong.Refuse(w.Service.Key(), problem.Conflict,
+		wrong.Refuse(w.Key(), problem.Conflict,
 			"the address of frontend %s cannot change while the %s %q of %s uses it, allowed is the address that it has; "+
 				"asked for is %s",
 			p.At.Name, u.What, u.Name, s.NameOf(u, p.IP), describe(s.Index, p))
@@ -95,7 +95,7 @@ func checkPorts(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List)
 		}
 		for _, u := range uses {
 			if u.Owner != w.Owner && u.Takes(r.Protocol, r.Port) {
-				wrong.Refuse(w.Service.Key(), problem.Conflict,
+				wrong.Refuse(w.Key(), problem.Conflict,
 					"%s of %s: the %s %q of %s uses it at frontend %s, allowed is a port that is free",
 					port, describe(s.Index, p), u.What, u.Name, s.NameOf(u, p.IP), p.At.Name)
 			}
@@ -152,7 +152,7 @@ func checkPool(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 	if p.OwnPool == "" {
 		return
 	}
-	refuse := func(format string, args ...any) { wrong.Refuse(w.Service.Key(), problem.Spec, format, args...) }
+	refuse := func(format string, args ...any) { wrong.Refuse(w.Key(), problem.Spec, format, args...) }
 	if len(p.OwnPool) > longestPoolName {
 		refuse("its backend pool would be named %q, which has %d characters, allowed are %d: a shorter name of Service or namespace",
 			p.OwnPool, len(p.OwnPool), longestPoolName)
@@ -162,7 +162,7 @@ func checkPool(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 			refuse("its backend pool would be named like the cluster's, %q, allowed is another name of Service or namespace", p.OwnPool)
 		}
 	}
-	if other, taken := s.pools[ownPool{p.At.LB, p.OwnPool}]; taken && other != w.Service.Key() {
+	if other, taken := s.pools[ownPool{p.At.LB, p.OwnPool}]; taken && other != w.Key() {
 		refuse("its backend pool would be named %q like that of Service %s, allowed is another name of Service or namespace", p.OwnPool,
 			other)
 	}
@@ -189,7 +189,7 @@ func (s *search) warnFurther(w *spec.Spec, placements []batch.Placement, found *
 		}
 		if i := slices.IndexFunc(w.Service.Spec.Ports, func(p v1.ServicePort) bool { return !s.isForwarded(p, at) }); i >= 0 {
 			p := w.Service.Spec.Ports[i]
-			found.Warn(w.Service.Key(), problem.Address,
+			found.Warn(w.Key(), problem.Address,
 				"annotation %s: %q is the address of Service %s/%s, where nothing forwards the packets of port %d/%s to this "+
 					"Service, allowed are addresses whose packets something else forwards to it",
 				key.AdditionalIPs.Name, ip, other.Namespace, other.Name, p.Port, spec.ProtocolOf(p))

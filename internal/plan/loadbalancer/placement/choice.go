@@ -43,7 +43,7 @@ func (s *search) best(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 	eligible := s.eligible(w, current, wrong)
 	if at := s.pinnedTo(w); at != nil {
 		if len(eligible) > 0 && !slices.Contains(eligible, at) {
-			wrong.Refuse(w.Service.Key(), problem.Choice,
+			wrong.Refuse(w.Key(), problem.Choice,
 				"its address is at load balancer %s, which may not serve it, allowed are %s", at.ID.Name(), s.names(eligible))
 		}
 		return at
@@ -61,7 +61,7 @@ func (s *search) best(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 	if limit := s.Config.MaximumRules; limit > 0 {
 		most = min(limit, most)
 	}
-	wrong.Refuse(w.Service.Key(), problem.Limit,
+	wrong.Refuse(w.Key(), problem.Limit,
 		"load balancers %s have as many rules as are allowed (%d each): take Services away, or configure another load balancer",
 		s.names(eligible), most)
 	return first
@@ -147,7 +147,7 @@ func (s *search) names(of []*index.LoadBalancer) string {
 func (s *search) eligible(w *spec.Spec, current *index.LoadBalancer, wrong *problem.List) []*index.LoadBalancer {
 	asked := w.Service.LoadBalancersAsked()
 	if len(asked) > 0 && slices.ContainsFunc(w.Addresses, spec.Address.Given) {
-		wrong.Refuse(w.Service.Key(), problem.Choice,
+		wrong.Refuse(w.Key(), problem.Choice,
 			"annotation %s and an address or public IP of its own are both set, allowed is one of them", key.Balancers.Name)
 		return nil
 	}
@@ -173,7 +173,7 @@ func (s *search) eligible(w *spec.Spec, current *index.LoadBalancer, wrong *prob
 		if len(asked) > 0 {
 			said = fmt.Sprintf("annotation %s: %q: ", key.Balancers.Name, strings.Join(asked, ", "))
 		}
-		wrong.Refuse(w.Service.Key(), problem.Choice,
+		wrong.Refuse(w.Key(), problem.Choice,
 			"%sno load balancer may serve it: %s; allowed is a Service that the annotation %s, its labels and its namespace's lead to one",
 			said, strings.Join(why, ", "), key.Balancers.Name)
 	}
@@ -257,14 +257,14 @@ func (s *search) refuseMove(w *spec.Spec, at index.Frontend, to *index.LoadBalan
 	asked := w.Service.LoadBalancersAsked()
 	if at.LB.Entry >= 0 && len(asked) > 0 {
 		if has := s.names([]*index.LoadBalancer{at.LB}); !slices.Contains(asked, strings.ToLower(has)) {
-			wrong.Refuse(w.Service.Key(), problem.Conflict,
+			wrong.Refuse(w.Key(), problem.Conflict,
 				"annotation %s: %q: frontend %s cannot leave load balancer %s while the %s %q of %s uses it, allowed is %q: "+
 					"name that, remove the annotation, or first remove what uses the frontend",
 				key.Balancers.Name, strings.Join(asked, ", "), at.Name, at.LB.ID.Name(), by.What, by.Name, owner, has)
 			return
 		}
 	}
-	wrong.Warn(w.Service.Key(), problem.Conflict,
+	wrong.Warn(w.Key(), problem.Conflict,
 		"frontend %s cannot go from load balancer %s to %s while the %s %q of %s uses it: the Service is served at %s until "+
 			"that goes, or may go there, too",
 		at.Name, at.LB.ID.Name(), to.ID.Name(), by.What, by.Name, owner, at.LB.ID.Name())

@@ -156,7 +156,7 @@ func (s *search) run(found *problem.List) []batch.Served {
 		}
 		live = append(live, batch.Served{Spec: w, Placements: placements})
 	}
-	slices.SortStableFunc(live, func(a, b batch.Served) int { return strings.Compare(a.Service.Key(), b.Service.Key()) })
+	slices.SortStableFunc(live, func(a, b batch.Served) int { return strings.Compare(a.Key(), b.Key()) })
 	return live
 }
 
@@ -280,7 +280,7 @@ func (s *search) placements(w *spec.Spec, wrong *problem.List) []batch.Placement
 			p.OwnPool = naming.OwnPool(w.Service.Service, a.Family)
 		}
 		p.Link = s.links.ID(w, p)
-		p.Leads = s.links.Leader(w, p) == w.Service.Key()
+		p.Leads = s.links.Leader(w, p) == w.Key()
 		for _, check := range checks {
 			check(s, w, p, wrong)
 		}
@@ -294,7 +294,7 @@ func (s *search) note(w *spec.Spec, p batch.Placement) {
 	if _, known := s.at[key]; key != "" && (p.Own || !known) {
 		s.at[key] = p.At // also of an address that has been elsewhere
 	}
-	s.pools[ownPool{p.At.LB, p.OwnPool}] = w.Service.Key()
+	s.pools[ownPool{p.At.LB, p.OwnPool}] = w.Key()
 	s.ipv4[p.At.LB] = s.ipv4[p.At.LB] || !p.IsIPv6()
 	s.rules[p.At.LB] += p.NewRules()
 	s.leading[nodesBehind(s.Index, lbFamily{p.At.LB, p.IsIPv6()})] += p.NewRules()
@@ -349,7 +349,7 @@ func (s *search) leaves(service string, ip azure.ID) bool {
 	leaves := false
 	for _, w := range s.commit {
 		switch {
-		case w.Service.Key() != service:
+		case w.Key() != service:
 		case !w.Service.Gone && s.wants(w.Owner, index.Target{PublicIP: ip}):
 			return false
 		default:

@@ -37,8 +37,8 @@ func (s *search) noteArrival(w *spec.Spec, p batch.Placement) {
 		a.tags = azure.Tags{}
 	}
 	tag.Add(a.tags, tagsAt(w))
-	if ip := p.Public; ip.Tagged && !slices.Contains(ip.Services, w.Service.Key()) {
-		a.services = append(a.services, w.Service.Key())
+	if ip := p.Public; ip.Tagged && !slices.Contains(ip.Services, w.Key()) {
+		a.services = append(a.services, w.Key())
 	}
 	s.coming[id] = a
 }
@@ -48,7 +48,7 @@ func tagsAt(w *spec.Spec) azure.Tags {
 	tags := azure.Tags{}
 	maps.Copy(tags, w.Tags)
 	if w.Label != nil && *w.Label != "" {
-		tags[tag.Label] = w.Service.Key()
+		tags[tag.Label] = w.Key()
 	}
 	return tags
 }
@@ -58,18 +58,18 @@ func tagsAt(w *spec.Spec) azure.Tags {
 func checkListed(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
 	have := p.Public
 	listed := have.Services
-	if !have.Managed || slices.Contains(listed, w.Service.Key()) {
+	if !have.Managed || slices.Contains(listed, w.Key()) {
 		return
 	}
 	length := func() int {
-		return utf8.RuneCountInString(strings.Join(slices.Concat(listed, s.coming[p.IP.Key()].services, []string{w.Service.Key()}), ","))
+		return utf8.RuneCountInString(strings.Join(slices.Concat(listed, s.coming[p.IP.Key()].services, []string{w.Key()}), ","))
 	}
 	if length() <= azure.LongestTagValue {
 		return
 	}
 	listed = slices.DeleteFunc(slices.Clone(listed), func(name string) bool { return s.leaves(name, p.IP) })
 	if n := length(); n > azure.LongestTagValue {
-		wrong.Refuse(w.Service.Key(), problem.Limit,
+		wrong.Refuse(w.Key(), problem.Limit,
 			"with its name the tag %s of public IP %s, which lists the Services there, would have %d characters, allowed by Azure "+
 				"are %d: have fewer Services at one address, or an address of your own, which carries no such tag",
 			tag.Services, p.IP.Name(), n, azure.LongestTagValue)
@@ -94,7 +94,7 @@ func checkTags(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 		own[tag.Label] = owner
 	}
 	for _, other := range have.Services {
-		if other != w.Service.Key() && !s.leaves(other, p.IP) {
+		if other != w.Key() && !s.leaves(other, p.IP) {
 			tag.Add(own, publicip.TagsOfOther(s.Index, other, have))
 		}
 	}
@@ -111,7 +111,7 @@ func checkTags(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 		}
 	}
 	if count > azure.MostTags {
-		wrong.Refuse(w.Service.Key(), problem.Limit,
+		wrong.Refuse(w.Key(), problem.Limit,
 			"annotation %s: with its %d tags public IP %s would have %d, allowed by Azure are %d: take some away",
 			key.PublicIPTags.Name, len(w.Tags), p.IP.Name(), count, azure.MostTags)
 	}
@@ -121,7 +121,7 @@ func checkTags(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 func warnTags(w *spec.Spec, have *index.PublicIP, found *problem.List) {
 	for name, value := range w.Tags {
 		if had, is := have.Tags.Get(name); !is || had != value {
-			found.Warn(w.Service.Key(), problem.Unheeded,
+			found.Warn(w.Key(), problem.Unheeded,
 				"annotation %s: %q is ignored at public IP %s, which kaz does not manage: set the tags there",
 				key.PublicIPTags.Name, w.Service.Annotations[key.PublicIPTags.Name], have.ID.Name())
 			return
@@ -145,19 +145,19 @@ func checkIPTags(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List
 	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.Service.Annotations[key.IPTags.Name])
 	switch {
 	case !renewed && !changed && exists && wants:
-		wrong.Warn(w.Service.Key(), problem.Unheeded,
+		wrong.Warn(w.Key(), problem.Unheeded,
 			"%s is ignored at public IP %s, which kaz does not manage or other Services share: its IP tags are %s, and Azure changes "+
 				"none of a public IP",
 			asked, p.IP.Name(), publicip.IPTagsText(have))
 	case !renewed && !changed:
 		spec.WarnIPTags(w.Service, wrong)
 	case w.IPTagSlip != "":
-		wrong.Refuse(w.Service.Key(), problem.Annotation,
+		wrong.Refuse(w.Key(), problem.Annotation,
 			"%s would change the IP tags of public IP %s, which are %s, but %s, allowed is %s: correct it, or take the annotation "+
 				"away and the public IP stays as it is",
 			asked, p.IP.Name(), publicip.IPTagsText(have), w.IPTagSlip, key.IPTags.Allowed)
 	case renewed && p.Given():
-		wrong.Refuse(w.Service.Key(), problem.Annotation,
+		wrong.Refuse(w.Key(), problem.Annotation,
 			"%s would recreate public IP %s with another address, but %s is that one, allowed are the IP tags that it has, "+
 				"%s: ask for these, or take one of the two away",
 			asked, p.IP.Name(), p.Asked, publicip.IPTagsText(have))
@@ -173,11 +173,11 @@ func checkHeld(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 	case holder == "":
 		return false
 	case !have.HasFamily(p.Family):
-		wrong.Refuse(w.Service.Key(), problem.Address,
+		wrong.Refuse(w.Key(), problem.Address,
 			"its own public IP %s has %s and cannot be recreated while %s, allowed is %s until then",
 			p.IP.Name(), version, holder, version)
 	default:
-		wrong.Warn(w.Service.Key(), problem.Unheeded,
+		wrong.Warn(w.Key(), problem.Unheeded,
 			"annotation %s: %q is ignored at public IP %s, which cannot be recreated while %s, allowed are the IP tags that it has, "+
 				"%s, until then",
 			key.IPTags.Name, w.Service.Annotations[key.IPTags.Name], p.IP.Name(), holder, publicip.IPTagsText(have))
@@ -193,8 +193,8 @@ func (s *search) ipHolder(w *spec.Spec, p batch.Placement) string {
 		}
 	}
 	for _, other := range s.commit {
-		if !other.Service.Gone && other.Service.Key() != w.Service.Key() && s.wants(other.Owner, index.Target{PublicIP: p.IP}) {
-			return "Service " + other.Service.Key() + " asks for it, too"
+		if !other.Service.Gone && other.Key() != w.Key() && s.wants(other.Owner, index.Target{PublicIP: p.IP}) {
+			return "Service " + other.Key() + " asks for it, too"
 		}
 	}
 	return ""
@@ -212,7 +212,7 @@ func checkPrefix(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List
 	if from != nil {
 		is = "from " + string(from.ID)
 	}
-	wrong.Warn(w.Service.Key(), problem.Unheeded,
+	wrong.Warn(w.Key(), problem.Unheeded,
 		"%s is ignored at public IP %s, which is %s, and Azure changes that of no public IP, allowed is a prefix whose name "+
 			"differs in its first %d characters: the Service gets another public IP for it",
 		p.Asked, p.IP.Name(), is, naming.LongestName-len(naming.PublicIP(s.Config.ClusterName, w.Base, "", ""))-1)
@@ -247,7 +247,7 @@ func checkLabel(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List)
 		if other.service.UID == own.service.UID || other.label == own.label || there[w.Owner] && own.precedes(other, ip.Label()) {
 			continue
 		}
-		wrong.Refuse(w.Service.Key(), problem.DNSLabel,
+		wrong.Refuse(w.Key(), problem.DNSLabel,
 			"annotation %s: %q cannot be set, Service %s asks for %q at public IP %s, allowed is one label for all of them",
 			key.DNSLabel.Name, own.label, spec.KeyOf(other.service), other.label, ip.ID.Name())
 		return

@@ -18,33 +18,30 @@ func deferRenewals(x *index.Index, b *batch.Batch) {
 	b.Defer(func(s batch.Served, p batch.Placement) bool {
 		return publicip.IsOutdated(x, s.Spec, p) && len(b.Remaining(p.At)) == 0 &&
 			!slices.ContainsFunc(b.Live, func(other batch.Served) bool {
-				return other.Service.Key() != s.Service.Key() &&
+				return other.Key() != s.Key() &&
 					slices.ContainsFunc(other.Placements, func(o batch.Placement) bool { return o.IP.Equal(p.IP) })
 			})
 	}, func(s batch.Served, p batch.Placement) string {
-		return "public IP " + p.IP.Name() + " is recreated with another version or other IP tags [" + s.Service.Key() + "]"
+		return "public IP " + p.IP.Name() + " is recreated with another version or other IP tags [" + s.Key() + "]"
 	})
 }
 
 // deferMoves defers moves between load balancers that would wait for each other, be it by the machines that
 // leave one and join the other: the addresses leave in this round and return in the next.
 func deferMoves(x *index.Index, b *batch.Batch) {
-	waits := map[*index.LoadBalancer]map[*index.LoadBalancer]bool{}
+	waits := map[wait]bool{}
 	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
 	for s, p := range b.Placed() {
 		for _, from := range batch.Sources(x, s, p) {
 			later[p.At.Key()] = true
-			if waits[p.At.LB] == nil {
-				waits[p.At.LB] = map[*index.LoadBalancer]bool{}
-			}
-			waits[p.At.LB][from] = true
+			waits[wait{p.At.LB, from}] = true
 		}
 	}
 	if len(waits) == 0 || x.Config.PoolByIP && !hasCircle(x.LoadBalancers, waits) {
 		return
 	}
 	hold(b, func(_ batch.Served, p batch.Placement) bool { return later[p.At.Key()] }, func(s batch.Served, p batch.Placement) string {
-		return "load balancer " + p.At.LB.ID.Name() + " gets the address of " + s.Service.Key() + ", which is elsewhere so far"
+		return "load balancer " + p.At.LB.ID.Name() + " gets the address of " + s.Key() + ", which is elsewhere so far"
 	})
 }
 
@@ -56,11 +53,14 @@ func hold(b *batch.Batch, which func(batch.Served, batch.Placement) bool, why fu
 	})
 }
 
+// wait is a load balancer that waits for another one.
+type wait struct{ then, first *index.LoadBalancer }
+
 // hasCircle reports whether load balancers wait for each other.
-func hasCircle(left []*index.LoadBalancer, waits map[*index.LoadBalancer]map[*index.LoadBalancer]bool) bool {
+func hasCircle(left []*index.LoadBalancer, waits map[wait]bool) bool {
 	for {
 		rest := slices.DeleteFunc(slices.Clone(left), func(lb *index.LoadBalancer) bool {
-			return !slices.ContainsFunc(left, func(other *index.LoadBalancer) bool { return waits[lb][other] })
+			return !slices.ContainsFunc(left, func(other *index.LoadBalancer) bool { return waits[wait{lb, other}] })
 		})
 		if len(rest) == len(left) {
 			return len(left) > 0
@@ -86,7 +86,7 @@ func deferForRoom(x *index.Index, b *batch.Batch) {
 		return later[p.At.Key()] || full[p.At.LB] && arrives(x, s, p)
 	},
 		func(s batch.Served, p batch.Placement) string {
-			return "rules of " + s.Service.Key() + " come to load balancer " + p.At.LB.ID.Name() + " when others have left the nodes"
+			return "rules of " + s.Key() + " come to load balancer " + p.At.LB.ID.Name() + " when others have left the nodes"
 		})
 }
 
@@ -183,7 +183,7 @@ func checkRoom(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 	if p.IsIPv6() {
 		with = "the IPv6 address of a node"
 	}
-	wrong.Refuse(w.Service.Key(), problem.Limit,
+	wrong.Refuse(w.Key(), problem.Limit,
 		"with %d more rules of load balancer %s and its sibling, too many would lead to %s, allowed by Azure are %d: take ports or "+
 			"Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
 		newRules(w, p.At.LB, p.IsIPv6()), strings.TrimSuffix(p.At.LB.ID.Name(), cluster.InternalSuffix), with, mostRulesPerNode)

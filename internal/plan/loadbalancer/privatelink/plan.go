@@ -20,7 +20,7 @@ import (
 // Plan is the private link services of a batch.
 type Plan struct {
 	Wanted  []plan.Node
-	Gone    []index.Link
+	Gone    []*index.Link
 	Orphans []string // names of those that were of a Service which does not exist, and change hands
 	index   *index.Index
 	batch   *batch.Batch
@@ -36,7 +36,7 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 		c := claimed[id]
 		have := x.Link(c.Placement.Link)
 		of, orphan := owner(x, have)
-		if of != "" && of != c.Service.Key() {
+		if of != "" && of != c.Key() {
 			continue // it is shared, and its owner says what it is like
 		}
 		if orphan { // it is given to the Service that asks for it now
@@ -48,8 +48,8 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 			i = len(subnetOrder)
 			subnetOrder = append(subnetOrder, subnet)
 		}
-		subnets[subnetOrder[i]] = append(subnets[subnetOrder[i]], c.Service.Key())
-		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, subnet), "private link service of "+c.Service.Key(), c.Service.Key()))
+		subnets[subnetOrder[i]] = append(subnets[subnetOrder[i]], c.Key())
+		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, subnet), "private link service of "+c.Key(), c.Key()))
 	}
 	for _, id := range subnetOrder {
 		view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
@@ -83,8 +83,7 @@ func (p *Plan) claims() (claimed map[string]batch.Claim, order []string) {
 // If another Service asks for one at the frontend, it becomes the owner, and the next decision about it
 // configures the private link service.
 func (p *Plan) release(claimed map[string]batch.Claim) {
-	for i := range p.index.Links {
-		l := &p.index.Links[i]
+	for _, l := range p.index.Links {
 		of := index.LinkOwner(l)
 		_, wanted := claimed[l.ID.Key()]
 		if wanted || !p.batch.HasService(of) || !index.IsManagedLink(p.index.Config, l) || p.isUndecided(l, of) {
@@ -95,7 +94,7 @@ func (p *Plan) release(claimed map[string]batch.Claim) {
 			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
 			continue
 		}
-		p.Gone = append(p.Gone, *l)
+		p.Gone = append(p.Gone, l)
 	}
 }
 
@@ -103,7 +102,7 @@ func (p *Plan) release(claimed map[string]batch.Claim) {
 // be read.
 func (p *Plan) isUndecided(l *index.Link, of string) bool {
 	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
-		return s.Service.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
+		return s.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
 			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
 				return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations,
 					func(ref azure.Reference) bool { return ref.ID.Equal(at.At.ID()) })
@@ -115,11 +114,11 @@ func (p *Plan) isUndecided(l *index.Link, of string) bool {
 // asks for it, too; "" for none.
 func (p *Plan) heir(l *index.Link) string {
 	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-		lb := p.index.LoadBalancer(ref.ID.Parent())
-		if lb == nil {
+		at, known := p.index.FrontendAt(ref.ID)
+		if !known {
 			continue
 		}
-		for _, u := range p.batch.Remaining(index.Frontend{LB: lb, Name: ref.ID.Name()}) {
+		for _, u := range p.batch.Remaining(at) {
 			for _, o := range p.index.Staying() {
 				if key.LinkStays(o.Annotations) && naming.OwnerOf(o) == u.Owner {
 					return spec.KeyOf(o)
@@ -134,8 +133,7 @@ func (p *Plan) heir(l *index.Link) string {
 // it is to be written, as writes reports, all is held until the next round; likewise if the private link
 // service returns at another frontend.
 func (p *Plan) Removals(writes func(*index.LoadBalancer) bool) (nodes []plan.Node, held []string) {
-	for i := range p.Gone {
-		l := &p.Gone[i]
+	for _, l := range p.Gone {
 		of := index.LinkOwner(l)
 		for _, d := range p.index.Have.List(l.ID, network.PrivateEndpointConnections) {
 			nodes = append(nodes,
@@ -172,7 +170,7 @@ func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
 		have = &index.Link{}
 	}
 	id := c.Placement.Link
-	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Service.Key()), have.Tags)}
+	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Key()), have.Tags)}
 	if !exists {
 		view.Location, view.ExtendedLocation = config.Location, config.EdgeZone
 	}

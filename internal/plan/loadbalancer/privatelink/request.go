@@ -4,6 +4,7 @@ package privatelink
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -44,8 +45,7 @@ func owner(x *index.Index, l *index.Link) (owner string, orphan bool) {
 
 // countAt counts the private link services at a load balancer, without those of one Service.
 func countAt(x *index.Index, lb *index.LoadBalancer, but string) (count int) {
-	for i := range x.Links {
-		l := &x.Links[i]
+	for _, l := range x.Links {
 		if !slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations,
 			func(r azure.Reference) bool { return r.ID.Under(lb.ID) }) {
 			continue
@@ -100,13 +100,13 @@ func (r *Requests) ID(s *spec.Spec, p batch.Placement) azure.ID {
 // owner, or the first of the commit that asks for it.
 func (r *Requests) Leader(s *spec.Spec, p batch.Placement) string {
 	of, _ := owner(r.index, r.index.LinkAt(p.At))
-	return cmp.Or(of, r.first[p.Link.Key()].service, s.Service.Key())
+	return cmp.Or(of, r.first[p.Link.Key()].service, s.Key())
 }
 
 // Add notes the private link service of a placement.
 func (r *Requests) Add(s *spec.Spec, p batch.Placement) {
 	if id := p.Link.Key(); p.Link != "" && r.first[id].service == "" {
-		r.first[id], r.at[p.At.Key()] = request{s.Service.Key(), p.At.LB}, p.Link
+		r.first[id], r.at[p.At.Key()] = request{s.Key(), p.At.LB}, p.Link
 	}
 }
 
@@ -119,14 +119,8 @@ func (r *Requests) Check(s *spec.Spec, p batch.Placement, wrong *problem.List) {
 	id := x.Config.SubnetID(s.Link.Subnet)
 	admission.RequireSubnet(x, s, "annotation "+key.LinkSubnet.Name, id, wrong)
 	for _, text := range s.Link.Static {
-		ip, err := netip.ParseAddr(text)
-		if why := x.Subnet(id).Refuses(ip); err == nil && why != "" {
-			wrong.Refuse(s.Service.Key(), problem.Address, "annotation %s: %q %s %q, allowed is another address of %s",
-				key.LinkAddresses.Name, text, why, id.Name(), x.Subnet(id))
-		} else if x.NodeIPs[ip] {
-			wrong.Refuse(s.Service.Key(), problem.Address,
-				"annotation %s: %q is in use by a node, allowed is an address of the subnet %q that nothing else has",
-				key.LinkAddresses.Name, text, id.Name())
+		if ip, err := netip.ParseAddr(text); err == nil {
+			admission.RequireAddress(x, s, fmt.Sprintf("annotation %s: %q", key.LinkAddresses.Name, text), id, ip, wrong)
 		}
 	}
 	if have := x.LinkAt(p.At); have == nil {
@@ -134,8 +128,8 @@ func (r *Requests) Check(s *spec.Spec, p batch.Placement, wrong *problem.List) {
 	} else {
 		r.checkPresent(s, p, have, wrong)
 	}
-	if leader := r.Leader(s, p); s.Link.Option != "" && leader != s.Service.Key() {
-		wrong.Refuse(s.Service.Key(), problem.Link,
+	if leader := r.Leader(s, p); s.Link.Option != "" && leader != s.Key() {
+		wrong.Refuse(s.Key(), problem.Link,
 			"annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", s.Link.Option,
 			p.At.Name, leader, key.LinkCreate.Name)
 	}
@@ -147,23 +141,23 @@ func (r *Requests) checkPresent(s *spec.Spec, p batch.Placement, have *index.Lin
 	c := r.index.Config
 	switch {
 	case !index.IsManagedLink(c, have):
-		wrong.Refuse(s.Service.Key(), problem.Link,
+		wrong.Refuse(s.Key(), problem.Link,
 			"private link service %s at frontend %s is not managed by this cluster, allowed is a frontend without one", have.ID.Name(),
 			p.At.Name)
 	case s.Link.Name != "" && !strings.EqualFold(s.Link.Name, have.ID.Name()):
-		wrong.Refuse(s.Service.Key(), problem.Link,
+		wrong.Refuse(s.Key(), problem.Link,
 			"annotation %s: %q cannot be, the private link service is named %q and keeps that, allowed is its name", key.LinkName.Name,
 			s.Link.Name, have.ID.Name())
 	}
 	group, asked := have.ID.Parent(), c.LinkGroup(s.Link.Group)
-	if of, _ := owner(r.index, have); of == s.Service.Key() && !group.Equal(asked) {
+	if of, _ := owner(r.index, have); of == s.Key() && !group.Equal(asked) {
 		wrong.Warn(of, problem.Link,
 			"annotation %s: %q cannot be, private link service %s stays in the resource group %q, allowed is that one; to move it, "+
 				"which disconnects its users, take %s off and put it on again",
 			key.LinkGroup.Name, asked.Name(), have.ID.Name(), group.Name(), key.LinkCreate.Name)
 	}
 	if c.PoolByIP && !ByIP(r.index, p.At.LB) && !c.IsPreset(p.At.LB.Internal) {
-		wrong.Warn(s.Service.Key(), problem.Link,
+		wrong.Warn(s.Key(), problem.Link,
 			"private link service %s is in front of load balancer %s, whose backend pools list network interfaces for that and not "+
 				"addresses, allowed is loadBalancerBackendPoolConfigurationType %q, or no private link service there",
 			have.ID.Name(), p.At.LB.ID.Name(), "nodeIPConfiguration")
@@ -175,15 +169,15 @@ func (r *Requests) checkPresent(s *spec.Spec, p batch.Placement, have *index.Lin
 func (r *Requests) checkNew(s *spec.Spec, p batch.Placement, wrong *problem.List) {
 	c, lb := r.index.Config, p.At.LB
 	if other := r.index.Link(p.Link); other != nil {
-		if of, _ := owner(r.index, other); of != s.Service.Key() {
-			wrong.Refuse(s.Service.Key(), problem.Link,
+		if of, _ := owner(r.index, other); of != s.Key() {
+			wrong.Refuse(s.Key(), problem.Link,
 				"annotation %s: private link service %q is already at another frontend, allowed is another name", key.LinkName.Name,
 				other.ID.Name())
 		}
 	}
-	count := countAt(r.index, lb, s.Service.Key())
+	count := countAt(r.index, lb, s.Key())
 	if c.PoolByIP && count == 0 && !c.IsPreset(lb.Internal) {
-		wrong.Refuse(s.Service.Key(), problem.Link,
+		wrong.Refuse(s.Key(), problem.Link,
 			"annotation %s: Azure has no private link service in front of backend pools that list addresses, as those of load balancer "+
 				"%s, allowed is one where loadBalancerBackendPoolConfigurationType is %q",
 			key.LinkCreate.Name, lb.ID.Name(), "nodeIPConfiguration")
@@ -194,7 +188,7 @@ func (r *Requests) checkNew(s *spec.Spec, p batch.Placement, wrong *problem.List
 		}
 	}
 	if r.first[p.Link.Key()].service == "" && count >= most {
-		wrong.Refuse(s.Service.Key(), problem.Limit, "load balancer %s has %d private link services already, allowed are %d",
+		wrong.Refuse(s.Key(), problem.Limit, "load balancer %s has %d private link services already, allowed are %d",
 			lb.ID.Name(), count, most)
 	}
 }

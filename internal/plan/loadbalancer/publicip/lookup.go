@@ -38,7 +38,7 @@ func find(x *index.Index, s *spec.Spec, a spec.Address) (id azure.ID, wrong prob
 	case a.PublicIP != "":
 		id = group.Resource(network.PublicIPAddresses, a.PublicIP)
 		if _, exists := x.PublicIP(id); !exists {
-			wrong.Refuse(s.Service.Key(), problem.Address,
+			wrong.Refuse(s.Key(), problem.Address,
 				"%s is not found in resource group %s, allowed is the name of a public IP that is there", a.Asked, group.Name())
 			return "", wrong
 		}
@@ -46,24 +46,20 @@ func find(x *index.Index, s *spec.Spec, a spec.Address) (id azure.ID, wrong prob
 		at := x.PublicIPsAt[a.Pinned]
 		i := slices.IndexFunc(at, func(id azure.ID) bool { return id.Parent().Equal(group) })
 		if i < 0 {
-			wrong.Refuse(s.Service.Key(), problem.Address,
+			wrong.Refuse(s.Key(), problem.Address,
 				"%s is not found in resource group %s, allowed is the address of a public IP that is there", a.Asked, group.Name())
 			return "", wrong
 		}
 		id = at[i]
 	default:
-		prefix := ""
-		if a.Prefix != "" {
-			prefix = a.Prefix.Name()
-		}
-		id = group.Resource(network.PublicIPAddresses, naming.PublicIP(x.Config.ClusterName, s.Base, prefix, a.Suffix))
-		if ip, exists := x.PublicIP(id); !exists || ip.IsOnlyFor(s.Service.Key()) {
+		id = group.Resource(network.PublicIPAddresses, naming.PublicIP(x.Config.ClusterName, s.Base, a.Prefix.Name(), a.Suffix))
+		if ip, exists := x.PublicIP(id); !exists || ip.IsOnlyFor(s.Key()) {
 			return id, nil
 		}
 	}
 	ip, _ := x.PublicIP(id)
 	if !ip.HasFamily(a.Family) {
-		wrong.Refuse(s.Service.Key(), problem.Address, "%s: public IP %s has %s, allowed is one with %s", cmp.Or(a.Asked, "its own"),
+		wrong.Refuse(s.Key(), problem.Address, "%s: public IP %s has %s, allowed is one with %s", cmp.Or(a.Asked, "its own"),
 			id.Name(), ip.Properties.PublicIPAddressVersion, a.Family)
 		return "", wrong
 	}
@@ -74,7 +70,7 @@ func find(x *index.Index, s *spec.Spec, a spec.Address) (id azure.ID, wrong prob
 // checkLabelOwner keeps a Service from naming a public IP that another one has named.
 func checkLabelOwner(x *index.Index, s *spec.Spec, ip *index.PublicIP, wrong *problem.List) {
 	owner := tag.LabelOwner(ip.Tags)
-	if s.Label == nil || owner == "" || owner == s.Service.Key() {
+	if s.Label == nil || owner == "" || owner == s.Key() {
 		return
 	}
 	named, asks := ip.Label(), asksForLabel(x, owner)
@@ -85,7 +81,7 @@ func checkLabelOwner(x *index.Index, s *spec.Spec, ip *index.PublicIP, wrong *pr
 	if !asks {
 		or = fmt.Sprintf("; that Service no longer asks for a label, but %q stays there until its annotation is \"\"", named)
 	}
-	wrong.Refuse(s.Service.Key(), problem.DNSLabel,
+	wrong.Refuse(s.Key(), problem.DNSLabel,
 		"annotation %s: %q cannot be set, Service %s has named public IP %s, allowed is one Service that does%s", key.DNSLabel.Name,
 		*s.Label, owner, ip.ID.Name(), or)
 }
@@ -93,10 +89,7 @@ func checkLabelOwner(x *index.Index, s *spec.Spec, ip *index.PublicIP, wrong *pr
 // asksForLabel reports whether a Service, by its key, asks for a DNS label. A Service that is not
 // known may do so.
 func asksForLabel(x *index.Index, service string) bool {
-	all := x.Staying()
-	for _, s := range x.Services {
-		all = append(all, s.Service)
-	}
+	all := slices.Concat(x.Staying(), x.All())
 	i := slices.IndexFunc(all, func(s *v1.Service) bool { return spec.KeyOf(s) == service })
 	if i < 0 {
 		return true
@@ -131,7 +124,7 @@ func GivesUp(s *spec.Spec, at index.Frontend, t index.Target, want func(spec.Add
 // something else uses is not among them.
 func ManagedOf(x *index.Index, s *spec.Spec) []azure.ID {
 	var ids []azure.ID
-	for _, ip := range x.PublicIPsFor[s.Service.Key()] {
+	for _, ip := range x.PublicIPsFor[s.Key()] {
 		if ip.Managed && isAt(x, ip, s) && !isOfSuccessor(x, ip, s) && !slices.ContainsFunc(ids, ip.ID.Equal) {
 			ids = append(ids, ip.ID)
 		}
@@ -155,12 +148,8 @@ func isAt(x *index.Index, ip *index.PublicIP, s *spec.Spec) bool {
 	if at == nil {
 		return true
 	}
-	lb := x.LoadBalancer(at.ID.Parent())
-	if lb == nil {
-		return false
-	}
-	f := index.Frontend{LB: lb, Name: at.ID.Name()}
-	return f.Owner() == s.Owner || len(ip.Services) > 1 || f.UsedBy(s.Owner)
+	f, known := x.FrontendAt(at.ID)
+	return known && (f.Owner() == s.Owner || len(ip.Services) > 1 || f.UsedBy(s.Owner))
 }
 
 // WantsIPTags reports whether a Service asks for other IP tags than a public IP has.
@@ -191,17 +180,13 @@ func IPTagsText(ip *index.PublicIP) string {
 func IsOutdated(x *index.Index, s *spec.Spec, p batch.Placement) bool {
 	have := p.Public
 	return have.ID != "" && p.Own && (!x.Config.IPTagsMayChange && WantsIPTags(s, have) || !have.HasFamily(p.Family)) &&
-		have.IsOnlyFor(s.Service.Key())
+		have.IsOnlyFor(s.Key())
 }
 
 // TagsOfOther are the tags of a public IP for which a Service asks that this decision leaves unchanged.
 func TagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tags {
 	tags := azure.Tags{}
-	all := slices.Clone(x.Others)
-	for _, s := range x.Services {
-		all = append(all, s.Service)
-	}
-	for _, o := range all {
+	for _, o := range x.All() {
 		if spec.KeyOf(o) != service {
 			continue
 		}

@@ -40,12 +40,12 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 	}
 	for _, s := range b.All() {
 		for _, id := range ManagedOf(x, s.Spec) {
-			has := func(c batch.Claim) bool { return c.Service.Key() == s.Service.Key() }
+			has := func(c batch.Claim) bool { return c.Key() == s.Key() }
 			if b.Holds[id.Key()] {
 				continue
 			}
-			if u := p.at(id); !slices.ContainsFunc(u.claims, has) && !slices.Contains(u.leaving, s.Service.Key()) {
-				u.leaving = append(u.leaving, s.Service.Key())
+			if u := p.at(id); !slices.ContainsFunc(u.claims, has) && !slices.Contains(u.leaving, s.Key()) {
+				u.leaving = append(u.leaving, s.Key())
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
 		case len(u.claims) > 0:
 			var of []string
 			for _, c := range u.claims {
-				of = append(of, c.Service.Key())
+				of = append(of, c.Key())
 			}
 			wanted = append(wanted, plan.Wanted(p.view(id, u), "address of "+batch.Summary(of), of...))
 		case len(rest) > 0 || !kept[id.Key()]:
@@ -105,7 +105,7 @@ func foreign(u *users, have *index.PublicIP) plan.Node {
 		view.Properties.DNSSettings = dnsSettings(*c.Label)
 	}
 	view.Properties.ProvisioningState = Retried(have.Properties.ProvisioningState)
-	return plan.Wanted(view, "public IP that kaz does not manage, for "+c.Service.Key(), c.Service.Key())
+	return plan.Wanted(view, "public IP that kaz does not manage, for "+c.Key(), c.Key())
 }
 
 func asksForName(c batch.Claim) bool { return c.Label != nil }
@@ -171,7 +171,7 @@ func (p *Plan) view(id azure.ID, u *users) azure.Resource[network.PublicIPAddres
 func (p *Plan) askedTags(u *users, have *index.PublicIP) []azure.Tags {
 	by := map[string]azure.Tags{}
 	for _, c := range u.claims {
-		by[c.Service.Key()] = c.Tags
+		by[c.Key()] = c.Tags
 	}
 	for _, name := range have.Services {
 		if _, claims := by[name]; !claims && !slices.Contains(u.leaving, name) {
@@ -196,8 +196,8 @@ func (p *Plan) ownershipTags(u *users, have *index.PublicIP, asked []azure.Tags)
 	})
 	now := without(have.Services, u.leaving)
 	for _, claim := range u.claims {
-		if !slices.Contains(now, claim.Service.Key()) {
-			now = append(now, claim.Service.Key())
+		if !slices.Contains(now, claim.Key()) {
+			now = append(now, claim.Key())
 		}
 	}
 	own := azure.Tags{tag.Cluster: tag.ClusterAs(have.Tags, c.ClusterName), tag.Services: strings.Join(now, ",")}
@@ -232,10 +232,10 @@ func (p *Plan) name(view *azure.Resource[network.PublicIPAddress], own azure.Tag
 	}
 	view.Properties.DNSSettings = dnsSettings(*c.Label)
 	_, said := have.Tags.Get(tag.Label)
-	if *c.Label == "" || tag.LabelOwner(have.Tags) == c.Service.Key() && !said && len(p.index.Config.SystemTags) == 0 {
+	if *c.Label == "" || tag.LabelOwner(have.Tags) == c.Key() && !said && len(p.index.Config.SystemTags) == 0 {
 		return
 	}
-	own[tag.Label] = tag.LabelAs(have.Tags, c.Service.Key())
+	own[tag.Label] = tag.LabelAs(have.Tags, c.Key())
 }
 
 func (p *Plan) released(ip *index.PublicIP, leaving, rest []string) plan.Node {
@@ -267,7 +267,7 @@ func (p *Plan) DeferLabels(kept map[string]bool) (waits []string) {
 		if from := p.labelHolder(u.claims[i], kept); from != "" {
 			u.unnamed = true
 			waits = append(waits, "public IP "+id.Name()+" gets the DNS label of "+from.Name()+", which goes ["+
-				u.claims[i].Service.Key()+"]")
+				u.claims[i].Key()+"]")
 		}
 	}
 	return waits
@@ -296,7 +296,7 @@ func (p *Plan) UnnamedGroups(released []plan.Node) []azure.ID {
 	by := map[string][]azure.ID{} // groups by the Service that names them
 	for _, s := range p.batch.All() {
 		name, _ := key.PublicIPGroup.Read(s.Service.Annotations)
-		by[s.Service.Key()] = append(by[s.Service.Key()], p.index.Config.PublicIPGroup(name))
+		by[s.Key()] = append(by[s.Key()], p.index.Config.PublicIPGroup(name))
 	}
 	var groups []azure.ID
 	for _, n := range released {

@@ -68,10 +68,9 @@ func (n needs) links() []azure.Query {
 	var lists []azure.Query
 	for _, group := range index.LinkGroups(n.Input, n.all) {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PrivateLinkServices})
-		for _, d := range n.Have.List(group, network.PrivateLinkServices) {
-			l, err := azure.Decode[network.PrivateLinkService](d)
-			if err == nil && keys[index.LinkOwner(&l)] && index.IsManagedLink(n.Config, &l) &&
-				len(l.Properties.PrivateEndpointConnections) > 0 {
+		links, _ := plan.Views[network.PrivateLinkService](n.Have, group, network.PrivateLinkServices) // the decision reports an error
+		for _, l := range links {
+			if keys[index.LinkOwner(&l)] && index.IsManagedLink(n.Config, &l) && len(l.Properties.PrivateEndpointConnections) > 0 {
 				lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
 			}
 		}
@@ -95,13 +94,13 @@ func (n needs) mayHaveLinks() bool {
 		owners[o.Owner] = true
 	}
 	return slices.ContainsFunc(n.all, func(b index.Balancer) bool {
-		internal := cluster.IsInternal(b.ID)
-		return internal && slices.ContainsFunc(b.Properties.FrontendIPConfigurations,
-			func(fe index.FrontendConfig) bool { return owners[naming.Owner(fe.Name)] }) ||
-			slices.ContainsFunc(b.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool {
-				f := r.Properties.EnableFloatingIP // a Service that shares a frontend has rules alone
-				return owners[naming.Owner(r.Name)] && (internal || f == nil || !*f)
-			})
+		if cluster.IsInternal(b.ID) {
+			return b.HasAnyOf(func(owner string) bool { return owners[owner] })
+		}
+		return slices.ContainsFunc(b.Properties.LoadBalancingRules, func(r index.Rule) bool {
+			f := r.Properties.EnableFloatingIP // a Service that shares a frontend has rules alone
+			return owners[naming.Owner(r.Name)] && (f == nil || !*f)
+		})
 	})
 }
 
@@ -145,13 +144,7 @@ func (n needs) wasAsked() bool {
 }
 
 func (n needs) scaleSets() []azure.Resource[compute.ScaleSet] {
-	var sets []azure.Resource[compute.ScaleSet]
-	for _, d := range n.Have.List(n.Config.MachineGroup(), compute.ScaleSets) {
-		// The decision reports a document that cannot be read.
-		if set, err := azure.Decode[compute.ScaleSet](d); err == nil {
-			sets = append(sets, set)
-		}
-	}
+	sets, _ := plan.Views[compute.ScaleSet](n.Have, n.Config.MachineGroup(), compute.ScaleSets) // the decision reports an error
 	return sets
 }
 
@@ -178,24 +171,16 @@ func (n needs) machinesInvolved() (sets []azure.ID, alone bool) {
 	for _, id := range machine.Known(n.Input) {
 		add(id)
 	}
-	models := n.scaleSets()
-	for _, b := range n.all {
-		if b.Err != nil || !b.Exists {
-			continue
+	for _, m := range machine.Members(n.all) {
+		if m.Configuration.Parent().Is(network.Interfaces) {
+			alone = true
+		} else {
+			add(machine.InstanceOf(m.Configuration))
 		}
-		for _, p := range b.Properties.BackendAddressPools {
-			for _, c := range p.Properties.BackendIPConfigurations {
-				if c.ID.Parent().Is(network.Interfaces) {
-					alone = true
-				} else {
-					add(machine.InstanceOf(c.ID))
-				}
-			}
-		}
-		for _, set := range models {
-			if machine.OfModel(set).In(b.ID) {
-				add(set.ID.Child("virtualMachines", "0"))
-			}
+	}
+	for _, set := range n.scaleSets() {
+		if slices.ContainsFunc(n.all, func(b index.Balancer) bool { return b.Exists && machine.OfModel(set).In(b.ID) }) {
+			add(set.ID.Child("virtualMachines", "0"))
 		}
 	}
 	return sets, alone

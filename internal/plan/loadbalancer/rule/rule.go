@@ -10,6 +10,7 @@ import (
 	"kaz/internal/plan/loadbalancer/balancer"
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
 )
@@ -36,19 +37,17 @@ func Plan(c cluster.Config, b *batch.Batch, w *balancer.Wanted) {
 		for _, r := range p.Rules {
 			view := view(c, r, p)
 			asBefore(&view, before[strings.ToLower(r.Name)])
-			w.Rules.Write(azure.Child[network.LoadBalancingRule]{Name: r.Name, Properties: view})
+			w.Rules.Write(index.Rule{Name: r.Name, Properties: view})
 		}
 		for _, probe := range p.Probes {
 			w.Probes.Write(probe)
 		}
 	}
-	if !w.Rules.Has(asksShared) {
+	if !w.Rules.Has(func(r index.Rule) bool {
+		return r.Properties.Probe != nil && strings.EqualFold(r.Properties.Probe.ID.Name(), spec.SharedProbe)
+	}) {
 		w.Probes.Remove(spec.SharedProbe)
 	}
-}
-
-func asksShared(r azure.Child[network.LoadBalancingRule]) bool {
-	return r.Properties.Probe != nil && strings.EqualFold(r.Properties.Probe.ID.Name(), spec.SharedProbe)
 }
 
 // view is a rule as the load balancer has it.

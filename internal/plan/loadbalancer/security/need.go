@@ -52,15 +52,16 @@ func atNodes(family v1.IPFamily) destination { return destination{nodes: true, f
 // needs is what others than the batch's Services need at each destination.
 type needs struct {
 	index *index.Index
-	by    map[destination]map[need]bool
+	all   map[needAt]bool
 }
 
-func (n needs) add(to destination, what need) {
-	if n.by[to] == nil {
-		n.by[to] = map[need]bool{}
-	}
-	n.by[to][what] = true
+// needAt is what is needed at a destination.
+type needAt struct {
+	to   destination
+	what need
 }
+
+func (n needs) add(to destination, what need) { n.all[needAt{to, what}] = true }
 
 func (n needs) addPort(to destination, protocol, port string) {
 	n.add(to, need{kind: needPort, port: portOf(protocol, port)})
@@ -68,17 +69,19 @@ func (n needs) addPort(to destination, protocol, port string) {
 
 // at is what others need at an address, which may be a node's.
 func (n needs) at(text string) func(need) bool {
-	all := []map[need]bool{n.by[at(text)]}
+	all := []destination{at(text)}
 	if ip, err := netip.ParseAddr(text); err == nil && n.index.NodeIPs[ip] {
-		all = append(all, n.by[atNodes("")], n.by[atNodes(address.Family(ip))])
+		all = append(all, atNodes(""), atNodes(address.Family(ip)))
 	}
-	return func(what need) bool { return slices.ContainsFunc(all, func(m map[need]bool) bool { return m[what] }) }
+	return func(what need) bool {
+		return slices.ContainsFunc(all, func(to destination) bool { return n.all[needAt{to, what}] })
+	}
 }
 
 // needsOfOthers is what others than the batch's Services need: by the rules that Services have at frontends, and by
 // the objects of Services that are known. A Service that is not known may want a denial wherever it is.
 func needsOfOthers(x *index.Index, b *batch.Batch, rules *ruleSet) needs {
-	n := needs{x, map[destination]map[need]bool{}}
+	n := needs{x, map[needAt]bool{}}
 	known := map[string]*spec.Spec{} // by owner
 	for _, o := range others(x, b) {
 		s := spec.WithAccess(o)

@@ -50,7 +50,7 @@ func Plan(in Input, found *problem.List) Result {
 	if in.NotesFirst && len(handovers) > 0 {
 		return Result{Node: plan.Wanted(view, "where "+batch.Summary(names)+" had addresses", names...)}
 	}
-	p := &planner{Input: in, rules: newRuleSet(x.SecurityGroup.Properties.SecurityRules), staying: map[string]map[string]bool{}}
+	p := &planner{Input: in, rules: newRuleSet(x.SecurityGroup.Properties.SecurityRules), staying: map[lead]bool{}}
 	grants := make([][]grant, len(b.Live))
 	for i, s := range b.Live {
 		grants[i] = p.grants(s)
@@ -69,7 +69,7 @@ func Plan(in Input, found *problem.List) Result {
 			p.rules.open(g)
 		}
 		if why := p.rules.counts.exceeds(before); why != "" {
-			found.Refuse(s.Service.Key(), problem.Limit, "network security group %s cannot take its rules: %s",
+			found.Refuse(s.Key(), problem.Limit, "network security group %s cannot take its rules: %s",
 				x.Config.SecurityGroupName, why)
 			p.result.Refused = append(p.result.Refused, string(s.Service.UID))
 		}
@@ -84,7 +84,7 @@ func Plan(in Input, found *problem.List) Result {
 type planner struct {
 	Input
 	rules   *ruleSet
-	staying map[string]map[string]bool // destinations that are opened again, by the rule's name in lower case
+	staying map[lead]bool // what is opened again
 	result  Result
 }
 
@@ -109,7 +109,7 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 				to[known] = true
 			} else if len(s.Access.From[family]) > 0 || s.Access.Deny {
 				p.result.Pending = append(p.result.Pending,
-					"the security group needs the address of frontend "+at.At.Name+" ["+s.Service.Key()+"]")
+					"the security group needs the address of frontend "+at.At.Name+" ["+s.Key()+"]")
 			}
 		}
 		for _, ip := range s.Further {

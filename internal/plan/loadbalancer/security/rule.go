@@ -134,19 +134,16 @@ func sameList(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-func allowRule(name string, o spec.Opening, priority int32) *rule {
-	r := network.SecurityRule{
-		Priority: priority, Direction: "Inbound", Access: "Allow", Protocol: o.Protocol,
-		SourcePortRange: new("*"), DestinationPortRanges: slices.Sorted(slices.Values(o.Ports)),
-	}
+// allowance is the content of the rule of an opening.
+func allowance(o spec.Opening) network.SecurityRule {
+	r := network.SecurityRule{Direction: "Inbound", Access: "Allow", Protocol: o.Protocol, SourcePortRange: new("*"),
+		DestinationPortRanges: slices.Sorted(slices.Values(o.Ports))}
 	r.SourceAddressPrefix, r.SourceAddressPrefixes = oneOrMany(slices.Sorted(slices.Values(o.Sources)), false)
-	return &rule{Child: azure.Child[network.SecurityRule]{Name: name, Properties: r}, to: map[string]bool{}}
+	return r
 }
 
-func denyRule(name string, priority int32) *rule {
-	r := network.SecurityRule{
-		Priority: priority, Direction: "Inbound", Access: "Deny", Protocol: "*",
-		SourceAddressPrefix: new("*"), SourcePortRange: new("*"), DestinationPortRange: new("*"),
-	}
-	return &rule{Child: azure.Child[network.SecurityRule]{Name: name, Properties: r}, to: map[string]bool{}}
+// denial is the content of a rule that denies everything.
+func denial() network.SecurityRule {
+	return network.SecurityRule{Direction: "Inbound", Access: "Deny", Protocol: "*",
+		SourceAddressPrefix: new("*"), SourcePortRange: new("*"), DestinationPortRange: new("*")}
 }

@@ -45,18 +45,15 @@ func newGrant(s *spec.Spec, family v1.IPFamily, nodePort bool, to map[string]boo
 	return grant{s.Openings(family, nodePort), s.Implied(family, nodePort), family, sorted(to), deny}
 }
 
-// note adds the grant's destinations to the rules that it opens.
-func (g grant) note(staying map[string]map[string]bool) {
-	if len(g.to) == 0 {
-		return
-	}
+// lead is a rule, by its name in lower case, that leads to a destination.
+type lead struct{ rule, to string }
+
+// note adds where the rules of the grant lead.
+func (g grant) note(staying map[lead]bool) {
 	add := func(name string) {
 		name = strings.ToLower(name)
-		if staying[name] == nil {
-			staying[name] = make(map[string]bool, len(g.to))
-		}
 		for _, address := range g.to {
-			staying[name][address] = true
+			staying[lead{name, address}] = true
 		}
 	}
 	for _, o := range slices.Concat(g.openings, g.implied) {
@@ -145,14 +142,14 @@ func (s *ruleSet) drop(which func(*rule) bool) {
 
 // withdraw removes an address from all managed rules, except for rules and ports that others need, and
 // reports whether it did.
-func (s *ruleSet) withdraw(address string, staying map[string]map[string]bool, needed needs) (was bool) {
+func (s *ruleSet) withdraw(address string, staying map[lead]bool, needed needs) (was bool) {
 	rules := s.having(address)
 	if len(rules) == 0 {
 		return false
 	}
 	needs := needed.at(address)
 	for _, r := range rules {
-		if staying[strings.ToLower(r.Name)][address] {
+		if staying[lead{strings.ToLower(r.Name), address}] {
 			continue
 		}
 		all := ports(r.Properties)
@@ -242,33 +239,28 @@ func (s *ruleSet) open(g grant) {
 	for _, o := range g.openings {
 		s.allow(o, g.to...)
 	}
-	for _, address := range g.to {
-		if g.deny {
-			s.deny(g.family, address)
+	if g.deny {
+		s.point(naming.DenyRule(g.family), denial(), lastPriority, -1, g.to...)
+	}
+}
+
+func (s *ruleSet) allow(o spec.Opening, to ...string) {
+	s.point(o.Name(), allowance(o), firstPriority, 1, to...)
+}
+
+// point has a rule lead to more addresses. A new rule gets the first free priority in the direction of step.
+func (s *ruleSet) point(name string, content network.SecurityRule, priority, step int32, to ...string) {
+	r, ok := s.byName[strings.ToLower(name)]
+	if !ok {
+		for s.used[priority] {
+			priority += step
 		}
-	}
-}
-
-func (s *ruleSet) deny(family v1.IPFamily, address string) {
-	name := naming.DenyRule(family)
-	r, ok := s.byName[strings.ToLower(name)]
-	if !ok {
-		r = denyRule(name, s.freePriority(lastPriority, -1))
+		r = &rule{Child: azure.Child[network.SecurityRule]{Name: name, Properties: content}, to: map[string]bool{}}
+		r.Properties.Priority = priority
 		s.add(r)
 	}
-	r.conform(denyRule(name, 0).Properties)
-	s.admit(r, address)
-}
-
-func (s *ruleSet) allow(o spec.Opening, addresses ...string) {
-	name := o.Name()
-	r, ok := s.byName[strings.ToLower(name)]
-	if !ok {
-		r = allowRule(name, o, s.freePriority(firstPriority, 1))
-		s.add(r)
-	}
-	r.conform(allowRule(name, o, 0).Properties)
-	for _, address := range addresses {
+	r.conform(content)
+	for _, address := range to {
 		s.admit(r, address)
 	}
 }
@@ -296,13 +288,6 @@ func (s *ruleSet) extend(r *rule, addresses []string) {
 			s.admit(r, address)
 		}
 	}
-}
-
-func (s *ruleSet) freePriority(from, step int32) int32 {
-	for s.used[from] {
-		from += step
-	}
-	return from
 }
 
 // decided writes the rules that changed over those that were there, and removes managed rules that lost their

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -189,13 +190,7 @@ func (r *reader) probeProtocol(p v1.ServicePort) string {
 	if !own { // an empty value is one, and counts as tcp in cloud-provider-azure
 		word = firstOf(appProtocol, read(r, key.ProbeProtocol.Read))
 	}
-	switch strings.ToLower(word) {
-	case "http":
-		return "Http"
-	case "https":
-		return "Https"
-	}
-	return "Tcp"
+	return cmp.Or(map[string]string{"http": "Http", "https": "Https"}[strings.ToLower(word)], "Tcp")
 }
 
 // firstOf is the first text that is not blank.

@@ -36,6 +36,9 @@ type Spec struct {
 	Link      *Link           // private link service, nil for none
 }
 
+// Key is the Service's "namespace/name".
+func (s *Spec) Key() string { return s.Service.Key() }
+
 // Address is what a Service asks for in one IP family.
 type Address struct {
 	naming.Names
@@ -111,11 +114,10 @@ func read[T any](r *reader, from func(map[string]string) (T, error)) T {
 // readPort reads the annotation of a port; without one it is otherwise.
 func readPort[T any](r *reader, a key.PortAnnotation[T], port int32, otherwise T) T {
 	v, ok, err := a.Lookup(r.Annotations, port)
-	switch {
-	case err != nil:
+	if err != nil {
 		r.refuse(problem.Annotation, "annotation %v", err)
-		return otherwise
-	case !ok:
+	}
+	if err != nil || !ok {
 		return otherwise
 	}
 	return v

@@ -15,7 +15,7 @@ var lunInLocation = regexp.MustCompile(`(?:^|: )LUN (\d+)$`)
 const temporaryLabel = "Temporary Storage"
 
 // choose returns the data disk of a LUN, nil if it is not there. Disks of other controllers can have the same LUN: that of the
-// operating system, that for temporary files beside it, and NVMe disks, whose LUNs are not those of Azure.
+// operating system, that for temporary files beside it, and NVMe disks: their LUNs are not Azure's.
 func choose(disks []Disk, lun int) (*Disk, error) {
 	reserved := map[string]bool{} // adapters
 	for _, d := range disks {

@@ -299,7 +299,7 @@ func (s *System) Unmount(ctx context.Context, path string) error {
 // Others returns nothing: Windows has no list of the links to a volume.
 func (s *System) Others(string) ([]string, error) { return nil, nil }
 
-// Device returns the number of the disk to whose volume a path leads.
+// Device returns the number of the disk that has the volume of a path.
 func (s *System) Device(ctx context.Context, path string) (string, error) {
 	const links = 4 // the path of a pod, the staging path, and what an administrator may have put between them
 	target := s.host.Path(path)
