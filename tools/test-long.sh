@@ -3,6 +3,7 @@
 #   planner    the properties of the load balancer planner, with ten times the cases of make test
 #   services   the Service controller: every write of twenty kinds of Services fails in every way; speed
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
+#   booted     a cluster on machines that boot, from its definition to its end: upgraded, repaired, restored
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller: SCHEDULES says how many, FIRST is the seed of the first
@@ -11,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-all=(clusters az planner services schedules coldstart)
+all=(clusters az planner services schedules booted coldstart)
 read -ra parts <<<"${PARTS:-${all[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -40,10 +41,15 @@ services() {
 # Clusters wait for programs most of the time, so they run beside the parts that compute.
 clusters() {
   beside "clusters: those that make test leaves out" \
-    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters" ./...
+    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|^TestBootedHA\$" ./...
 }
 
 az() { step "az: commands of Debian's az and its SDK for Python" bash tools/az.sh; }
+
+booted() {
+  step "booted: a cluster of three members from its definition to its end" \
+    tests_in test/cluster booted -count=1 -timeout 75m -run '^TestBootedHA$' .
+}
 
 coldstart() {
   step "cold start of a controller with 5,000 nodes" \
@@ -63,8 +69,8 @@ schedules() {
 
 step "programs that run and summarize tests" build_gotestsum
 for part in "${parts[@]}"; do
-  # The largest cluster measures times, so it runs alone.
-  if [[ $part == coldstart ]]; then join; fi
+  # These measure times, so they run alone.
+  if [[ $part == coldstart || $part == booted ]]; then join; fi
   "$part"
 done
 join

@@ -78,13 +78,13 @@ spec: {backend: StandaloneVM, replicas: 1, zones: []}
 // TestBootedHA takes a cluster of three members and two nodes through its life, on machines that boot: it serves, grows, gets pools, is
 // upgraded under constant requests, loses one member and then all of them, and is destroyed.
 func TestBootedHA(t *testing.T) {
-	b := startBooting(t)
-	c := b.cluster("prod", strings.ReplaceAll(example(t, "ha.yaml"), "1.36.3", b.older))
+	b := startBooting(t, 2)
+	c := b.cluster("prod", strings.ReplaceAll(example(t, "ha.yaml"), b.version, b.older))
 	for _, step := range []struct {
 		name string
 		do   func(*bootedCluster)
 	}{
-		{"serves", (*bootedCluster).serves},
+		{"serves", func(c *bootedCluster) { c.serves(5, c.older) }},
 		{"pool grows and shrinks", (*bootedCluster).scaled},
 		{"pools come and go", (*bootedCluster).pooled},
 		{"upgrade", (*bootedCluster).upgraded},
@@ -191,7 +191,8 @@ func uninitialized(n corev1.Node) bool {
 }
 
 // serves makes a Service that answers this machine, and a pod with a disk.
-func (c *bootedCluster) serves() {
+func (c *bootedCluster) serves(nodes int, version string) {
+	c.t.Helper()
 	began := time.Now()
 	c.must(c.run(bootedPods, "apply", "-f", "-"))
 	var address string
@@ -206,7 +207,7 @@ func (c *bootedCluster) serves() {
 	c.must(c.run("", "rollout", "status", "statefulset/keeper", "--timeout=3m"))
 	sum := strings.TrimSpace(c.must(c.run("", "exec", "keeper-0", "--", "/box", "fill", "/data/file", "1")))
 	*c.address, *c.sum = address, sum
-	c.whole(5, c.older)
+	c.whole(nodes, version)
 	c.t.Logf("a Service and a disk work after %s", short(time.Since(began)))
 	if out := c.must(c.deploy(c.name, c.definition)); !strings.Contains(out, "is up to date") {
 		c.t.Errorf("a second deployment: %s", out)
@@ -294,7 +295,8 @@ func (c *bootedCluster) restored() {
 
 func (c *bootedCluster) destroyed() {
 	c.change("destroy", c.name, "--yes")
-	wait(c.t, time.Minute, "the end of all machines", func() string {
+	// Machines shut down before they are deleted, and their kubelets give pods a minute.
+	wait(c.t, 3*time.Minute, "the end of all machines", func() string {
 		left, err := filepath.Glob(filepath.Join(c.machines, "machines", c.name+"-*"))
 		if err != nil || len(left) > 0 {
 			return fmt.Sprint(left, err)
