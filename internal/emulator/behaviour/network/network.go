@@ -21,6 +21,12 @@ import (
 //go:embed types.txt
 var table string
 
+//go:embed actions.txt
+var actions string
+
+//go:embed routes.txt
+var routes string
+
 // Provider is Microsoft.Network.
 func Provider() behaviour.Provider {
 	types := slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types(),
@@ -28,10 +34,16 @@ func Provider() behaviour.Provider {
 	firewall := behaviour.Network()
 	firewall.Protocol = behaviour.FirewallOperations()
 	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall}, types)
+	types = behaviour.Describe(actions, nil, types)
 	gateway := slices.IndexFunc(types, func(t behaviour.Type) bool { return t.Name == "Microsoft.Network/applicationGateways" })
 	types[gateway].Show = showGatewayParts
+	types[gateway].Actions["start"], types[gateway].Actions["stop"] = turn("Running"), turn("Stopped")
+	connection := slices.IndexFunc(types, func(t behaviour.Type) bool { return t.Name == "Microsoft.Network/connections" })
+	types[connection].Fill = keepSharedKey
+	types[connection].Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
 	return behaviour.Provider{
-		Types:  types,
-		Routes: slices.Concat(publicip.Routes(), trafficManagerRoutes(), []behaviour.Route{usages()}),
+		Types: types,
+		Routes: slices.Concat(publicip.Routes(), trafficManagerRoutes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
+			[]behaviour.Route{usages()}),
 	}
 }
