@@ -10,6 +10,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/compute/manageddisk"
 	"kaz/internal/emulator/behaviour/compute/scaleset"
+	"kaz/internal/emulator/behaviour/compute/schema"
 	"kaz/internal/emulator/behaviour/compute/vm"
 )
 
@@ -32,12 +33,17 @@ func Provider() behaviour.Provider {
 	types := behaviour.Describe(table, styles(),
 		slices.Concat(scaleset.Types(), vm.Types(), manageddisk.Types(), []behaviour.Type{sshPublicKeys(), images()}))
 	for i := range types {
-		if strings.HasSuffix(types[i].Name, "/proximityPlacementGroups") {
+		switch strings.TrimPrefix(types[i].Name, schema.Namespace) {
+		case "proximityPlacementGroups":
 			types[i].Show = placementGroups
+		case "galleries/images/versions":
+			types[i].Settle, types[i].Show = copyImage, showReplication
+		case "restorePointCollections":
+			types[i].Fill = locateSource
 		}
 	}
 	return behaviour.Provider{
 		Types:  types,
-		Routes: slices.Concat(skuRoutes(), catalogueRoutes(), scaleset.Routes()),
+		Routes: slices.Concat(skuRoutes(), catalogueRoutes(), scaleset.Routes(), locationRoutes()),
 	}
 }

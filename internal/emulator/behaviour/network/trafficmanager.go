@@ -122,5 +122,9 @@ func trafficManagerRoutes() []behaviour.Route {
 		}
 		return behaviour.Reply{Status: 200, Body: body}, nil
 	}
-	return []behaviour.Route{{Method: "POST", Pattern: "/providers/Microsoft.Network/checkTrafficManagerNameAvailability", Do: do}}
+	return []behaviour.Route{
+		{Method: "POST", Pattern: "/providers/Microsoft.Network/checkTrafficManagerNameAvailability", Do: do},
+		{Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Network/checkTrafficManagerNameAvailabilityV2", Do: do,
+			Permission: "Microsoft.Network/checkTrafficManagerNameAvailabilityV2/action"},
+	}
 }

@@ -13,16 +13,25 @@ var table string
 
 // styles are the styles of the types that only the table has.
 func styles() map[string]behaviour.Style {
-	updated := child(behaviour.NoEtag)
-	updated.Created = 200
-	return map[string]behaviour.Style{"child": updated, "scope": child(behaviour.NoEtag), "ticks": child(behaviour.Ticks)}
+	updated, ticks := child(behaviour.NoEtag), child(behaviour.Ticks)
+	updated.Created, ticks.Created = 200, 200
+	data := updated // of the data plane
+	data.Deleted = 204
+	return map[string]behaviour.Style{"child": updated, "data": data, "scope": child(behaviour.NoEtag), "ticks": ticks}
 }
 
 // Provider is Microsoft.Storage.
 func Provider() behaviour.Provider {
+	types := behaviour.Describe(table, styles(), []behaviour.Type{accounts(), blobServices(), containers(), fileServices(), shares(),
+		queueServices(), tableServices()})
+	for i := range types {
+		if t := &types[i]; t.Name == policyType {
+			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
+			t.Refuse, t.Farewell = refuseLocked, noPolicy
+		}
+	}
 	return behaviour.Provider{
-		Types: behaviour.Describe(table, styles(), []behaviour.Type{accounts(), blobServices(), containers(), fileServices(), shares(),
-			queueServices(), tableServices()}),
+		Types: types,
 		Routes: []behaviour.Route{
 			{
 				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/checkNameAvailability",
@@ -35,6 +44,10 @@ func Provider() behaviour.Provider {
 			{
 				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/skus", Do: listSKUs,
 				Permission: "Microsoft.Storage/skus/read",
+			},
+			{
+				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/deletedAccounts", Do: noDeletedAccounts,
+				Permission: "Microsoft.Storage/deletedAccounts/read",
 			},
 		},
 	}
@@ -49,6 +62,7 @@ const (
 // child returns the style of an account's children, which have no operations and no states.
 func child(etag behaviour.Etag) behaviour.Style {
 	s := behaviour.Plain("Microsoft.Storage children")
+	s.Protocol = behaviour.StorageOperations()
 	s.Etag = etag
 	if etag != behaviour.NoEtag {
 		s.EtagHeader = behaviour.OnGetAndPut

@@ -12,7 +12,7 @@ import (
 // Provider is Microsoft.KeyVault.
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
-		Types: []behaviour.Type{vaults(), secrets(), deletedVaults(), {Name: vaultType + "/privateEndpointConnections",
+		Types: []behaviour.Type{vaults(), secrets(), keys(), deletedVaults(), {Name: vaultType + "/privateEndpointConnections",
 			Style: behaviour.Plain("Microsoft.KeyVault")}},
 		Routes: []behaviour.Route{
 			policyRoute(),

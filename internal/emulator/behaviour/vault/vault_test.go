@@ -197,3 +197,21 @@ func TestAccessPoliciesAreAddedReplacedAndRemoved(t *testing.T) {
 		exchange{Do: "PUT " + keys + "/accessPolicies/none", Body: policy("b", `"set"`), Status: 400, Code: "BadRequest"},
 	)
 }
+
+// A key that ARM creates has versions; a second PUT changes nothing.
+func TestKeysOfAVault(t *testing.T) {
+	a := start(t)
+	const key = keys + "/keys/k1"
+	made := a.Run(
+		exchange{Do: "PUT " + keys, Body: body},
+		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"none"}}`, Status: 400, Code: "BadRequest"},
+		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"RSA"}}`, Has: has{"properties.keySize": 2048, "location": "eastus",
+			"properties.attributes.enabled": true, "properties.keyUri": "https://keys-1.vault.azure.net/keys/k1"}},
+	)
+	a.Run(
+		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"EC"}}`, Has: has{"properties.kty": "RSA",
+			"properties.keyUriWithVersion": behaviourtest.At(made, "properties.keyUriWithVersion")}},
+		exchange{Do: "GET " + keys + "/keys", Has: has{"value.#": 1}},
+		exchange{Do: "GET " + key + "/versions", Has: has{"value.#": 1, "value.0.type": "Microsoft.KeyVault/vaults/keys/versions"}},
+	)
+}
