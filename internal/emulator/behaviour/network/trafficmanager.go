@@ -17,8 +17,10 @@ var endpointKinds = []string{"azureEndpoints", "externalEndpoints", "nestedEndpo
 // writes them.
 func trafficManagerTypes() []behaviour.Type {
 	style := behaviour.Plain("Microsoft.Network Traffic Manager")
+	tagged := style
+	tagged.EmptyTags = true
 	profiles := behaviour.Type{
-		Name: trafficType, Style: style, Where: behaviour.Global, NoState: true,
+		Name: trafficType, Style: tagged, Where: behaviour.Global, NoState: true,
 		Fill:   fillProfile,
 		Settle: writeEndpoints,
 		Show: func(c *behaviour.Call, view behaviour.Object) {

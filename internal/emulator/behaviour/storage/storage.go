@@ -25,9 +25,18 @@ func Provider() behaviour.Provider {
 	types := behaviour.Describe(table, styles(), []behaviour.Type{accounts(), blobServices(), containers(), fileServices(), shares(),
 		queueServices(), tableServices()})
 	for i := range types {
-		if t := &types[i]; t.Name == policyType {
+		switch t := &types[i]; t.Name {
+		case policyType:
 			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
 			t.Refuse, t.Farewell = refuseLocked, noPolicy
+		case AccountType + "/queueServices/queues":
+			t.Missing = missing("QueueNotFound", "queue")
+		case AccountType + "/tableServices/tables":
+			t.Missing = missing("TableNotFound", "table")
+		case AccountType + "/managementPolicies":
+			t.Missing = func(c *behaviour.Call) error {
+				return behaviour.Refusal(404, "ManagementPolicyNotFound", "No ManagementPolicy found for account %s", c.ID.Parent().Name())
+			}
 		}
 	}
 	return behaviour.Provider{

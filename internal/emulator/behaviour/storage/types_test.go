@@ -143,6 +143,8 @@ func TestEndpointsAndKeysOfAnAccount(t *testing.T) {
 		exchange{Do: "POST " + account + "/failover", Status: 202, Header: map[string]string{"Location": "*"}},
 		exchange{Do: "PUT " + account + "/queueServices/default/queues/q1", Body: `{}`},
 		exchange{Do: "DELETE " + account + "/queueServices/default/queues/q1", Status: 204},
+		exchange{Do: "GET " + account + "/queueServices/default/queues/q1", Status: 404, Code: "QueueNotFound"},
+		exchange{Do: "GET " + account + "/managementPolicies/default", Status: 404, Code: "ManagementPolicyNotFound"},
 		exchange{Do: "GET ~~/providers/Microsoft.Storage/deletedAccounts", Has: has{"value.#": 0}},
 	)
 	key := a.Run(exchange{Do: "GET " + account})

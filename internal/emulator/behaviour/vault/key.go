@@ -8,11 +8,9 @@ import (
 
 // keys is the type of the keys that ARM creates in vaults. A PUT of a key that exists changes nothing.
 func keys() behaviour.Type {
-	style := behaviour.Plain("Microsoft.KeyVault keys")
-	style.Created = 200
 	return behaviour.Type{
 		Name:    vaultType + "/keys",
-		Style:   style,
+		Style:   secretStyle("Microsoft.KeyVault keys"),
 		NoState: true,
 		Own:     []string{"properties.keyUri", "properties.keyUriWithVersion"},
 		Header:  serviceHeader,

@@ -3,18 +3,25 @@
 package vault
 
 import (
+	_ "embed"
 	"regexp"
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
 )
 
+//go:embed types.txt
+var table string
+
+//go:embed routes.txt
+var routes string
+
 // Provider is Microsoft.KeyVault.
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
-		Types: []behaviour.Type{vaults(), secrets(), keys(), deletedVaults(), {Name: vaultType + "/privateEndpointConnections",
-			Style: behaviour.Plain("Microsoft.KeyVault")}},
-		Routes: []behaviour.Route{
+		Types: behaviour.Describe(table, map[string]behaviour.Style{"child": secretStyle("Microsoft.KeyVault")},
+			[]behaviour.Type{vaults(), secrets(), keys(), deletedVaults()}),
+		Routes: append(behaviour.DescribeRoutes(routes), []behaviour.Route{
 			policyRoute(),
 			{
 				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.KeyVault/checkNameAvailability",
@@ -24,7 +31,7 @@ func Provider() behaviour.Provider {
 				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.KeyVault/deletedVaults",
 				Do: listDeleted, Permission: "Microsoft.KeyVault/deletedVaults/read",
 			},
-		},
+		}...),
 	}
 }
 

@@ -198,6 +198,19 @@ func TestAccessPoliciesAreAddedReplacedAndRemoved(t *testing.T) {
 	)
 }
 
+// Values of a vault are converted, and its network rules completed.
+func TestValuesOfAVault(t *testing.T) {
+	start(t).Run(
+		exchange{Do: "GET ~~/providers/Microsoft.KeyVault/deletedManagedHSMs", Has: has{"value.#": 0}},
+		exchange{Do: "PUT " + keys, Body: strings.Replace(body, `"standard"`, `"Standard"`, 1)},
+		exchange{Do: "PATCH " + keys, Body: `{"properties":{"enabledForDeployment":"true","networkAcls":{"ipRules":[{"value":"1.2.3.4"}]}}}`},
+		exchange{Do: "GET " + keys, Has: has{"properties.sku.name": "standard", "properties.enabledForDeployment": true,
+			"properties.networkAcls.virtualNetworkRules.#": 0, "properties.networkAcls.bypass": "AzureServices"}},
+		exchange{Do: "PUT " + keys + "/privateEndpointConnections/c", Body: `{"properties":{"privateLinkServiceConnectionState":{
+			"status":"Approved"}}}`, Has: has{"properties.privateLinkServiceConnectionState.actionsRequired": "None"}},
+	)
+}
+
 // A key that ARM creates has versions; a second PUT changes nothing.
 func TestKeysOfAVault(t *testing.T) {
 	a := start(t)
