@@ -17,6 +17,9 @@ import (
 //go:embed types.txt
 var table string
 
+//go:embed routes.txt
+var routes string
+
 // styles are the styles of the types that only the table has.
 func styles() map[string]behaviour.Style {
 	plain := behaviour.Plain("Microsoft.Compute")
@@ -44,6 +47,6 @@ func Provider() behaviour.Provider {
 	}
 	return behaviour.Provider{
 		Types:  types,
-		Routes: slices.Concat(skuRoutes(), catalogueRoutes(), scaleset.Routes(), locationRoutes()),
+		Routes: slices.Concat(skuRoutes(), catalogueRoutes(), scaleset.Routes(), locationRoutes(), behaviour.DescribeRoutes(routes)),
 	}
 }

@@ -35,12 +35,18 @@ func Provider() behaviour.Provider {
 	firewall.Protocol = behaviour.FirewallOperations()
 	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall}, types)
 	types = behaviour.Describe(actions, nil, types)
-	gateway := slices.IndexFunc(types, func(t behaviour.Type) bool { return t.Name == "Microsoft.Network/applicationGateways" })
-	types[gateway].Show = showGatewayParts
-	types[gateway].Actions["start"], types[gateway].Actions["stop"] = turn("Running"), turn("Stopped")
-	connection := slices.IndexFunc(types, func(t behaviour.Type) bool { return t.Name == "Microsoft.Network/connections" })
-	types[connection].Fill = keepSharedKey
-	types[connection].Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
+	for i := range types {
+		switch t := &types[i]; t.Name {
+		case "Microsoft.Network/applicationGateways":
+			t.Show = showGatewayParts
+			t.Actions["start"], t.Actions["stop"] = turn("Running"), turn("Stopped")
+		case "Microsoft.Network/connections":
+			t.Fill = keepSharedKey
+			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
+		case "Microsoft.Network/virtualNetworkGateways":
+			t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
+		}
+	}
 	return behaviour.Provider{
 		Types: types,
 		Routes: slices.Concat(publicip.Routes(), trafficManagerRoutes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),

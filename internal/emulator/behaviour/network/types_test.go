@@ -263,3 +263,28 @@ func TestSharedKeyOfAConnection(t *testing.T) {
 	}
 	c.refused("GET", net+"/connections/none/sharedkey", "", 404, "ResourceNotFound")
 }
+
+// Only {"id": ...} must refer to what exists; ids in lists of texts are looked up later.
+func TestIdsInListsAreNotChecked(t *testing.T) {
+	c := start(t)
+	c.network()
+	const missing = net + "/expressRouteCircuits/none"
+	c.put(net+"/serviceEndpointPolicies/p", `{"location":"eastus","properties":{"serviceEndpointPolicyDefinitions":[{"name":"d","properties":{
+		"service":"Microsoft.Storage","serviceResources":["`+group+`/providers/Microsoft.Storage/storageAccounts/none"]}}]}}`)
+	c.refused("PUT", net+"/connections/c", `{"location":"eastus","properties":{"peer":`+ref(missing)+`}}`, 400, "InvalidResourceReference")
+}
+
+// A virtual network gateway lists its connections.
+func TestConnectionsOfAGateway(t *testing.T) {
+	c := start(t)
+	const gateway = net + "/virtualNetworkGateways/g"
+	c.put(gateway, `{"location":"eastus","properties":{"gatewayType":"Vpn"}}`)
+	c.put(net+"/connections/c", `{"location":"eastus","properties":{"virtualNetworkGateway1":`+ref(gateway)+`}}`)
+	c.has(c.get(gateway+"/connections"), `{"value":[{"name":"c"}]}`)
+	got := c.do("POST", gateway+"/getvpnclientipsecparameters", "")
+	c.has(got.Body, `{"ipsecEncryption":"AES256"}`)
+	gateways := net + "/applicationGateways/a"
+	c.put(gateways, `{"location":"eastus","properties":{}}`)
+	c.ended(gateways, c.do("POST", gateways+"/stop", ""))
+	c.has(c.get(gateways), `{"properties":{"operationalState":"Stopped"}}`)
+}

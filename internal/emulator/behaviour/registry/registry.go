@@ -15,7 +15,7 @@ var table string
 
 // Provider is Microsoft.ContainerRegistry.
 func Provider() behaviour.Provider {
-	types := behaviour.Describe(table, styles(), []behaviour.Type{registries()})
+	types := behaviour.Describe(table, styles(), []behaviour.Type{registries(), behaviour.PrivateLinkResources(registryType, linkGroups)})
 	completeTasks(types)
 	return behaviour.Provider{
 		Types: types,
@@ -83,8 +83,7 @@ func registries() behaviour.Type {
 			"generateCredentials":  {Long: true, Headers: behaviour.Location, Busy: "-", Do: checkToken, Settle: generateCredentials},
 		},
 		Settle: settleRegistry,
-		Views: map[string]func(c *behaviour.Call) (any, error){
-			"listUsages": listUsages, "privateLinkResources": behaviour.PrivateLinkResources(linkGroups)},
+		Views:  map[string]func(c *behaviour.Call) (any, error){"listUsages": listUsages},
 	}
 }
 

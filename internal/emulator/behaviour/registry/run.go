@@ -34,9 +34,16 @@ func completeTasks(types []behaviour.Type) {
 		return behaviour.Clone(behaviour.Sub(c.Doc, callbackField)), nil
 	}}
 	for _, name := range []string{"tasks", "taskRuns"} {
-		if i := slices.IndexFunc(types, func(t behaviour.Type) bool { return t.Name == registryType+"/"+name }); i >= 0 {
-			types[i].Actions = map[string]behaviour.Action{"listDetails": {Do: func(c *behaviour.Call) (any, error) { return c.Doc, nil }}}
+		of(name).Actions = map[string]behaviour.Action{"listDetails": {Do: func(c *behaviour.Call) (any, error) { return c.Doc, nil }}}
+	}
+	of("taskRuns").Own = []string{"properties.runResult"}
+	of("taskRuns").Settle = func(c *behaviour.Call) error {
+		if request := behaviour.Sub(c.Doc, "properties.runRequest"); request != nil {
+			result, err := newRun(c, c.ID.Parent(), request)
+			behaviour.Set(c.Doc, "properties.runResult", result)
+			return err
 		}
+		return nil
 	}
 	of("runs").Actions["cancel"] = behaviour.Action{Do: func(c *behaviour.Call) (any, error) {
 		behaviour.Set(c.Doc, "properties.status", "Canceled")
@@ -45,13 +52,16 @@ func completeTasks(types []behaviour.Type) {
 }
 
 // scheduleRun stores a run of a task or of a quick build. Nothing runs it, so it stays queued.
-func scheduleRun(c *behaviour.Call) (any, error) {
-	kind := behaviour.Text(c.Body, "type")
-	properties := behaviour.Object{"status": "Queued", "runType": "QuickRun", "isArchiveEnabled": behaviour.Bool(c.Body, "isArchiveEnabled"),
+func scheduleRun(c *behaviour.Call) (any, error) { return newRun(c, c.ID, c.Body) }
+
+// newRun stores a run of a registry for a request.
+func newRun(c *behaviour.Call, registry azure.ID, request behaviour.Object) (behaviour.Object, error) {
+	kind := behaviour.Text(request, "type")
+	properties := behaviour.Object{"status": "Queued", "runType": "QuickRun", "isArchiveEnabled": behaviour.Bool(request, "isArchiveEnabled"),
 		"createTime": behaviour.Timestamp(c.Now()), "lastUpdatedTime": behaviour.Timestamp(c.Now()), "provisioningState": "Succeeded"}
 	switch {
 	case strings.EqualFold(kind, "TaskRunRequest"):
-		task := azure.ID(behaviour.Text(c.Body, "taskId"))
+		task := azure.ID(behaviour.Text(request, "taskId"))
 		if _, there := c.Get(task); !there {
 			return nil, behaviour.NotFound(task)
 		}
@@ -59,16 +69,16 @@ func scheduleRun(c *behaviour.Call) (any, error) {
 	case strings.EqualFold(kind, "DockerBuildRequest"):
 		properties["runType"] = "QuickBuild"
 	}
-	if platform := behaviour.Sub(c.Body, "platform"); platform != nil {
+	if platform := behaviour.Sub(request, "platform"); platform != nil {
 		properties["platform"] = behaviour.Clone(platform)
 	}
 	last := 0
-	for range c.List(c.ID, registryType+"/runs") {
+	for range c.List(registry, registryType+"/runs") {
 		last++
 	}
 	name := fmt.Sprintf("ca%d", last+1)
 	properties["runId"] = name
-	id := c.ID.Child("runs", name)
+	id := registry.Child("runs", name)
 	c.Put(id, behaviour.Object{"properties": properties})
 	view, _ := c.View(id)
 	return view, nil

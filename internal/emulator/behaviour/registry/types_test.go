@@ -62,7 +62,9 @@ func TestWebhooksAndRuns(t *testing.T) {
 			behaviourtest.Group, 1) + `/tasks/none"}`, Status: 404, Code: "ResourceNotFound"},
 		exchange{Do: "POST " + reg + "/scheduleRun", Body: `{"type":"DockerBuildRequest","platform":{"os":"Linux"}}`,
 			Has: has{"name": "ca1", "properties.runType": "QuickBuild", "properties.status": "Queued"}},
+		exchange{Do: "PUT " + reg + "/taskRuns/r1", Status: 201, Body: `{"properties":{"runRequest":{"type":"DockerBuildRequest"}}}`},
+		exchange{Do: "GET " + reg + "/taskRuns/r1", Has: has{"properties.runResult.properties.runId": "ca2"}},
 		exchange{Do: "POST " + reg + "/runs/ca1/cancel"},
-		exchange{Do: "GET " + reg + "/runs", Has: has{"value.#": 1, "value.0.properties.status": "Canceled"}},
+		exchange{Do: "GET " + reg + "/runs", Has: has{"value.#": 2, "value.0.properties.status": "Canceled"}},
 	)
 }

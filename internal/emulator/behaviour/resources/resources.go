@@ -5,6 +5,7 @@ package resources
 
 import (
 	"regexp"
+	"slices"
 
 	"kaz/internal/emulator/behaviour"
 )
@@ -21,8 +22,8 @@ func Provider() behaviour.Provider {
 		shortDeployment = "/resourceGroups/{group}/deployments/{deployment}"
 	)
 	return behaviour.Provider{
-		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), tags()}, featureTypes()...),
-		Routes: append(featureRoutes(), []behaviour.Route{
+		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), tags(), tagNames()}, featureTypes()...),
+		Routes: slices.Concat(featureRoutes(), tagNameRoutes(), []behaviour.Route{
 			read("/tenants", "", listTenants),
 			read("/subscriptions", "", listSubscriptions),
 			read(here, "", getSubscription),
@@ -44,7 +45,7 @@ func Provider() behaviour.Provider {
 				Permission: "Microsoft.Resources/subscriptions/resourceGroups/exportTemplate/action"},
 			read(here+shortDeployment+"/operations", "Microsoft.Resources/deployments/operations/read", shortOperations),
 			read(here+shortDeployment+"/operations/{operation}", "Microsoft.Resources/deployments/operations/read", shortOperations),
-		}...),
+		}),
 	}
 }
 

@@ -22,6 +22,14 @@ func accounts() behaviour.Type {
 		},
 		Fill:   fillAccount,
 		Settle: createServices,
+		Removed: func(c *behaviour.Call) error {
+			id := azure.SubscriptionID(c.ID.Subscription()).Resource("Microsoft.Storage/locations", behaviour.Text(c.Old, "location")).
+				Child("deletedAccounts", c.ID.Name())
+			c.Put(id, behaviour.Object{"properties": behaviour.Object{"storageAccountResourceId": string(c.ID),
+				"location": behaviour.Text(c.Old, "location"), "restoreReference": c.ID.Name() + "|" + behaviour.Timestamp(c.Now()),
+				"creationTime": behaviour.Text(c.Old, "properties.creationTime"), "deletionTime": behaviour.Timestamp(c.Now())}})
+			return nil
+		},
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
 			behaviour.Set(view, "properties.privateEndpointConnections", behaviour.PrivateEndpointConnections(c, c.ID))
@@ -38,7 +46,6 @@ func accounts() behaviour.Type {
 			"ListServiceSas":           {Do: serviceSAS},
 			"revokeUserDelegationKeys": {},
 		},
-		Views: map[string]func(*behaviour.Call) (any, error){"privateLinkResources": behaviour.PrivateLinkResources(linkGroups)},
 	}
 }
 
@@ -393,9 +400,28 @@ func checkName(c *behaviour.Call) (behaviour.Reply, error) {
 	return behaviour.Reply{Status: 200, Body: behaviour.Object{"nameAvailable": true}}, nil
 }
 
-// noDeletedAccounts lists the accounts that can be restored: none is kept.
-func noDeletedAccounts(*behaviour.Call) (behaviour.Reply, error) {
-	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": []any{}}}, nil
+// deletedType is the type of the accounts that were deleted. Azure keeps them for some days; here they are notes and nothing else.
+const deletedType = "Microsoft.Storage/locations/deletedAccounts"
+
+func deletedAccounts() behaviour.Type {
+	return behaviour.Type{
+		Name: deletedType, Style: child(behaviour.NoEtag), ReadOnly: true, NoState: true,
+		Show: func(_ *behaviour.Call, view behaviour.Object) { view["type"] = "Microsoft.Storage/deletedAccounts" },
+		Missing: func(c *behaviour.Call) error {
+			return behaviour.Refusal(404, "DeletedAccountNotFound", "Deleted account %s not found in location %s.", c.ID.Name(),
+				c.ID.Parent().Name())
+		},
+	}
+}
+
+func listDeletedAccounts(c *behaviour.Call) (behaviour.Reply, error) {
+	items := []any{}
+	for id := range c.List(azure.SubscriptionID(c.Param["subscription"]), deletedType) {
+		if view, there := c.View(id); there {
+			items = append(items, view)
+		}
+	}
+	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": items}}, nil
 }
 
 // maxAccounts is the limit of accounts of a subscription in a region.

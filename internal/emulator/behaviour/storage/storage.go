@@ -22,7 +22,7 @@ func styles() map[string]behaviour.Style {
 
 // Provider is Microsoft.Storage.
 func Provider() behaviour.Provider {
-	types := behaviour.Describe(table, styles(), []behaviour.Type{accounts(), blobServices(), containers(), fileServices(), shares(),
+	types := behaviour.Describe(table, styles(), []behaviour.Type{accounts(), behaviour.PrivateLinkResources(AccountType, linkGroups), deletedAccounts(), blobServices(), containers(), fileServices(), shares(),
 		queueServices(), tableServices()})
 	for i := range types {
 		switch t := &types[i]; t.Name {
@@ -55,7 +55,7 @@ func Provider() behaviour.Provider {
 				Permission: "Microsoft.Storage/skus/read",
 			},
 			{
-				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/deletedAccounts", Do: noDeletedAccounts,
+				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/deletedAccounts", Do: listDeletedAccounts,
 				Permission: "Microsoft.Storage/deletedAccounts/read",
 			},
 		},

@@ -145,7 +145,12 @@ func TestEndpointsAndKeysOfAnAccount(t *testing.T) {
 		exchange{Do: "DELETE " + account + "/queueServices/default/queues/q1", Status: 204},
 		exchange{Do: "GET " + account + "/queueServices/default/queues/q1", Status: 404, Code: "QueueNotFound"},
 		exchange{Do: "GET " + account + "/managementPolicies/default", Status: 404, Code: "ManagementPolicyNotFound"},
-		exchange{Do: "GET ~~/providers/Microsoft.Storage/deletedAccounts", Has: has{"value.#": 0}},
+		exchange{Do: "GET " + account + "/privateLinkResources/blob", Has: has{"properties.groupId": "blob"}},
+		exchange{Do: "PUT " + account + "2", Body: standard, Status: 202},
+		exchange{Do: "DELETE " + account + "2"},
+		exchange{Do: "GET ~~/providers/Microsoft.Storage/deletedAccounts", Has: has{"value.#": 1, "value.0.name": "data12"}},
+		exchange{Do: "GET ~~/providers/Microsoft.Storage/locations/eastus/deletedAccounts/data12",
+			Has: has{"type": "Microsoft.Storage/deletedAccounts"}},
 	)
 	key := a.Run(exchange{Do: "GET " + account})
 	const path = "properties.encryption.keyvaultproperties.currentVersionedKeyIdentifier"

@@ -3,6 +3,7 @@ package network
 import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/network/schema"
 )
 
 // sharedKey is the private field of a connection with its shared key, which no reply about the connection shows.
@@ -57,4 +58,15 @@ func sharedKeyRoutes() []behaviour.Route {
 				return behaviour.Object{"keyLength": length}
 			})},
 	}
+}
+
+// connectionsOf lists the connections of a virtual network gateway.
+func connectionsOf(c *behaviour.Call) (any, error) {
+	items := []any{}
+	for _, r := range schema.ReferrersAt(c.World, c.ID, "properties.virtualNetworkGateway1", "properties.virtualNetworkGateway2") {
+		if view, there := c.View(r.Resource); there {
+			items = append(items, view)
+		}
+	}
+	return behaviour.Object{"value": items}, nil
 }
