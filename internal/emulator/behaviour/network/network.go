@@ -33,7 +33,9 @@ func Provider() behaviour.Provider {
 		trafficManagerTypes())
 	firewall := behaviour.Network()
 	firewall.Protocol = behaviour.FirewallOperations()
-	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall}, types)
+	now := behaviour.Network() // writes end in their reply
+	now.Long = map[behaviour.Verb]behaviour.Headers{behaviour.Delete: now.Long[behaviour.Delete]}
+	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall, "now": now}, types)
 	types = behaviour.Describe(actions, nil, types)
 	for i := range types {
 		switch t := &types[i]; t.Name {
@@ -45,6 +47,9 @@ func Provider() behaviour.Provider {
 			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
 		case "Microsoft.Network/virtualNetworkGateways":
 			t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
+			t.Fill, t.Settle = fillGateway, peerGateway
+		case "Microsoft.Network/azureFirewalls":
+			t.Settle = addressFirewall
 		}
 	}
 	return behaviour.Provider{

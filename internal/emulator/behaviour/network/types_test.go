@@ -288,3 +288,23 @@ func TestConnectionsOfAGateway(t *testing.T) {
 	c.ended(gateways, c.do("POST", gateways+"/stop", ""))
 	c.has(c.get(gateways), `{"properties":{"operationalState":"Stopped"}}`)
 }
+
+// A VPN gateway speaks BGP at the last address of its subnet; a firewall has the first one.
+func TestAddressesOfGateways(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	configuration := `{"name":"c","properties":{"publicIPAddress":` + ref(publicIP) + `,"subnet":` + ref(subnet) + `}}`
+	const gateway = net + "/virtualNetworkGateways/g"
+	got := c.put(gateway, `{"location":"eastus","properties":{"gatewayType":"Vpn","ipConfigurations":[`+configuration+`]}}`)
+	c.has(got, `{"properties":{"vpnGatewayGeneration":"Generation1","bgpSettings":{"bgpPeeringAddress":"10.0.0.254","bgpPeeringAddresses":[
+		{"ipconfigurationId":"`+gateway+`/ipConfigurations/c","defaultBgpIpAddresses":["10.0.0.254"],"customBgpIpAddresses":[],
+		"tunnelIpAddresses":["`+behaviour.Text(c.get(publicIP), "properties.ipAddress")+`"]}]}}}`)
+	c.has(c.put(net+"/virtualNetworkGateways/e", `{"location":"eastus","properties":{"gatewayType":"ExpressRoute"}}`),
+		`{"properties":{"vpnGatewayGeneration":"None"}}`)
+	c.has(c.put(net+"/azureFirewalls/f", `{"location":"eastus","properties":{"ipConfigurations":[{"name":"c","properties":{"subnet":`+
+		ref(subnet)+`}}]}}`), `{"properties":{"ipConfigurations":[{"properties":{"privateIPAddress":"10.0.0.4"}}]}}`)
+	if made := c.do("PUT", net+"/networkWatchers/w", `{"location":"eastus"}`); behaviour.Text(made.Body, "properties.provisioningState") != "Succeeded" {
+		t.Errorf("a network watcher is not ready at once: %v", made.Body)
+	}
+}
