@@ -43,6 +43,13 @@ func Provider() behaviour.Provider {
 			types[i].Settle, types[i].Show = copyImage, showReplication
 		case "restorePointCollections":
 			types[i].Fill = locateSource
+			types[i].Show = showChildren("restorePoints", "restorePoints")
+		case "hostGroups":
+			types[i].Show = showChildren("hosts", "")
+		case "capacityReservationGroups":
+			types[i].Show = showChildren("capacityReservations", "")
+		case "hostGroups/hosts", "capacityReservationGroups/capacityReservations":
+			types[i].Show = showHost
 		}
 	}
 	return behaviour.Provider{

@@ -4,6 +4,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/compute/schema"
+	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/catalog"
 )
 
@@ -60,6 +61,33 @@ func locateSource(c *behaviour.Call) error {
 		behaviour.Default(c.Doc, "properties.source.location", behaviour.Text(source, "location"))
 	}
 	return nil
+}
+
+// showChildren returns a function that shows the resources of a kind in their group: references, or whole resources if the request
+// expands what.
+func showChildren(kind, what string) func(c *behaviour.Call, view behaviour.Object) {
+	return func(c *behaviour.Call, view behaviour.Object) {
+		id := azure.ID(behaviour.Text(view, "id"))
+		items := []any{}
+		for child := range c.List(id, c.Type.Name+"/"+kind) {
+			if what == "" {
+				items = append(items, behaviour.Ref(child))
+			} else if shown, there := c.View(child); there {
+				items = append(items, shown)
+			}
+		}
+		if len(items) > 0 && (what == "" || c.Expands(what)) {
+			behaviour.Set(view, "properties."+kind, items)
+		}
+	}
+}
+
+// showHost shows the state of a dedicated host or a capacity reservation, if a request asks for it.
+func showHost(c *behaviour.Call, view behaviour.Object) {
+	if c.Expands("instanceView") {
+		behaviour.Set(view, "properties.instanceView", behaviour.Object{
+			"statuses": vm.Statuses(schema.State(view), vm.Running, behaviour.Text(view, "properties.timeCreated"))})
+	}
 }
 
 // locationRoutes list the machines and the scale sets of a location.

@@ -102,6 +102,10 @@ func TestTypesOfTheTable(t *testing.T) {
 			"creationData":{"createOption":"empty"},"diskSizeGB":"8"}}`, Status: 202},
 		exchange{Do: "GET " + here + "disks/u", Has: has{"sku.name": "UltraSSD_LRS", "properties.creationData.logicalSectorSize": 4096,
 			"properties.diskIOPSReadOnly": 500, "properties.diskMBpsReadOnly": 100}},
+		exchange{Do: "PUT " + here + "hostGroups/h/hosts/o", Body: `{"location":"eastus","sku":{"name":"DSv3-Type1"}}`, Status: 201},
+		exchange{Do: "GET " + here + "hostGroups/h", Has: has{"properties.hosts.#": 1}},
+		exchange{Do: "GET " + here + "hostGroups/h/hosts/o?$expand=instanceView", Has: has{
+			"properties.instanceView.statuses.0.code": "ProvisioningState/succeeded"}},
 		exchange{Do: "GET " + here + "nothings/x", Status: 404, Code: "InvalidResourceType"},
 	)
 }

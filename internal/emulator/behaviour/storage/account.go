@@ -54,6 +54,9 @@ func linkGroups(c *behaviour.Call) []behaviour.LinkGroup {
 	var groups []behaviour.LinkGroup
 	for _, service := range endpoints[behaviour.Text(c.Old, "kind")] {
 		for _, suffix := range []string{"", "_secondary"} {
+			if service == "file" && suffix != "" {
+				continue
+			}
 			groups = append(groups, behaviour.LinkGroup{ID: service + suffix, Members: []string{service + suffix},
 				Zones: []string{"privatelink." + service + "." + behaviour.CloudOf(c.Location()).Storage}})
 		}

@@ -55,6 +55,11 @@ func Provider() behaviour.Provider {
 				Permission: "Microsoft.Storage/skus/read",
 			},
 			{
+				Method: "PUT", Pattern: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Storage/storageAccounts/" +
+					"{account}/objectReplicationPolicies/default",
+				Do: newReplication, Permission: AccountType + "/objectReplicationPolicies/write", Writes: true,
+			},
+			{
 				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/deletedAccounts", Do: listDeletedAccounts,
 				Permission: "Microsoft.Storage/deletedAccounts/read",
 			},

@@ -145,6 +145,8 @@ func TestEndpointsAndKeysOfAnAccount(t *testing.T) {
 		exchange{Do: "DELETE " + account + "/queueServices/default/queues/q1", Status: 204},
 		exchange{Do: "GET " + account + "/queueServices/default/queues/q1", Status: 404, Code: "QueueNotFound"},
 		exchange{Do: "GET " + account + "/managementPolicies/default", Status: 404, Code: "ManagementPolicyNotFound"},
+		exchange{Do: "GET " + account + "/privateLinkResources/file_secondary", Status: 404, Code: "NotFound"},
+		exchange{Do: "GET ~~/providers/Microsoft.Storage/skus", Has: has{"value.0.capabilities.#": 3}},
 		exchange{Do: "GET " + account + "/privateLinkResources/blob", Has: has{"properties.groupId": "blob"}},
 		exchange{Do: "PUT " + account + "2", Body: standard, Status: 202},
 		exchange{Do: "DELETE " + account + "2"},
@@ -152,6 +154,11 @@ func TestEndpointsAndKeysOfAnAccount(t *testing.T) {
 		exchange{Do: "GET ~~/providers/Microsoft.Storage/locations/eastus/deletedAccounts/data12",
 			Has: has{"type": "Microsoft.Storage/deletedAccounts"}},
 	)
+	policy := a.Run(exchange{Do: "PUT " + account + "/objectReplicationPolicies/default", Body: `{"properties":{"sourceAccount":"s",
+		"destinationAccount":"d","rules":[{"sourceContainer":"a","destinationContainer":"b"}]}}`})
+	if name, _ := policy["name"].(string); name == "default" || behaviourtest.At(policy, "properties.policyId") != any(name) {
+		t.Errorf("the policy has the name %q: %v", name, policy)
+	}
 	key := a.Run(exchange{Do: "GET " + account})
 	const path = "properties.encryption.keyvaultproperties.currentVersionedKeyIdentifier"
 	if text, _ := behaviourtest.At(key, path).(string); !strings.HasPrefix(text, "https://v.vault.azure.net/keys/k/") {
