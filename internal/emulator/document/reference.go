@@ -63,7 +63,8 @@ func (w *refWalk) value(around azure.ID, path string, value any, named bool) {
 			return
 		}
 		w.found = append(w.found,
-			Reference{Target: to.Key(), Named: named, Place: behaviour.Referrer{Resource: w.id, Object: around, Path: unique.Make(path).Value()}})
+			Reference{Target: to.Key(), Named: named,
+				Place: behaviour.Referrer{Resource: w.id, Object: around, Path: unique.Make(path).Value()}})
 	}
 }
 

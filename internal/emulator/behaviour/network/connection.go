@@ -45,7 +45,8 @@ func sharedKeyRoutes() []behaviour.Route {
 				set(c, id, behaviour.Text(c.Body, "value"))
 				return behaviour.Object{"value": behaviour.Text(c.Body, "value")}
 			})},
-		{Method: "POST", Pattern: connection + "/sharedkey/reset", Permission: "Microsoft.Network/connections/sharedKey/action", Writes: true,
+		{Method: "POST", Pattern: connection + "/sharedkey/reset", Writes: true,
+			Permission: "Microsoft.Network/connections/sharedKey/action",
 			Do: on(func(c *behaviour.Call, id azure.ID) behaviour.Object {
 				const longest = 128
 				length, _ := behaviour.Int(c.Body, "keyLength")

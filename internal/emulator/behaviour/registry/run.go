@@ -57,8 +57,9 @@ func scheduleRun(c *behaviour.Call) (any, error) { return newRun(c, c.ID, c.Body
 // newRun stores a run of a registry for a request.
 func newRun(c *behaviour.Call, registry azure.ID, request behaviour.Object) (behaviour.Object, error) {
 	kind := behaviour.Text(request, "type")
-	properties := behaviour.Object{"status": "Queued", "runType": "QuickRun", "isArchiveEnabled": behaviour.Bool(request, "isArchiveEnabled"),
-		"createTime": behaviour.Timestamp(c.Now()), "lastUpdatedTime": behaviour.Timestamp(c.Now()), "provisioningState": "Succeeded"}
+	properties := behaviour.Object{"status": "Queued", "runType": "QuickRun",
+		"isArchiveEnabled": behaviour.Bool(request, "isArchiveEnabled"),
+		"createTime":       behaviour.Timestamp(c.Now()), "lastUpdatedTime": behaviour.Timestamp(c.Now()), "provisioningState": "Succeeded"}
 	switch {
 	case strings.EqualFold(kind, "TaskRunRequest"):
 		task := azure.ID(behaviour.Text(request, "taskId"))

@@ -47,7 +47,8 @@ func listOperations(c *behaviour.Call) (behaviour.Reply, error) {
 		for _, v := range verbs {
 			resource := spaced(t.name[strings.LastIndexByte(t.name, '/')+1:])
 			operations = append(operations, behaviour.Object{"name": namespace + "/" + t.name + "/" + v.name, "isDataAction": false,
-				"origin": "user,system", "display": behaviour.Object{"provider": strings.ReplaceAll(namespace, ".", " "), "resource": resource,
+				"origin": "user,system", "display": behaviour.Object{
+					"provider": strings.ReplaceAll(namespace, ".", " "), "resource": resource,
 					"operation": v.text + " " + resource, "description": v.text + " " + resource}})
 		}
 	}

@@ -93,7 +93,8 @@ func putTagValue(c *behaviour.Call) (behaviour.Reply, error) {
 		status = 201
 		return append(values, value)
 	})
-	return behaviour.Reply{Status: status, Body: showTagValue("/subscriptions/"+c.Param["subscription"]+"/tagNames/"+c.Param["name"], value)}, err
+	name := "/subscriptions/" + c.Param["subscription"] + "/tagNames/" + c.Param["name"]
+	return behaviour.Reply{Status: status, Body: showTagValue(name, value)}, err
 }
 
 func deleteTagValue(c *behaviour.Call) (behaviour.Reply, error) {

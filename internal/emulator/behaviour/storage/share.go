@@ -28,8 +28,8 @@ func shares() behaviour.Type {
 		Style:   child(behaviour.Ticks),
 		NoState: true,
 		Own: []string{
-			snapshotsField, contentField, leaseField, "properties.lastModifiedTime", "properties.accessTierChangeTime", "properties.leaseStatus",
-			"properties.leaseState", "properties.deleted", "properties.version",
+			snapshotsField, contentField, leaseField, "properties.lastModifiedTime", "properties.accessTierChangeTime",
+			"properties.leaseStatus", "properties.leaseState", "properties.deleted", "properties.version",
 			"properties.includedBurstIops", "properties.maxBurstCreditsForIops",
 		},
 		Fill:    fillShare,

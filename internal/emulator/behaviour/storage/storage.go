@@ -22,8 +22,8 @@ func styles() map[string]behaviour.Style {
 
 // Provider is Microsoft.Storage.
 func Provider() behaviour.Provider {
-	types := behaviour.Describe(table, styles(), []behaviour.Type{accounts(), behaviour.PrivateLinkResources(AccountType, linkGroups), deletedAccounts(), blobServices(), containers(), fileServices(), shares(),
-		queueServices(), tableServices()})
+	types := behaviour.Describe(table, styles(), []behaviour.Type{accounts(), behaviour.PrivateLinkResources(AccountType, linkGroups),
+		deletedAccounts(), blobServices(), containers(), fileServices(), shares(), queueServices(), tableServices()})
 	for i := range types {
 		switch t := &types[i]; t.Name {
 		case policyType:
@@ -55,13 +55,14 @@ func Provider() behaviour.Provider {
 				Permission: "Microsoft.Storage/skus/read",
 			},
 			{
-				Method: "PUT", Pattern: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Storage/storageAccounts/" +
-					"{account}/objectReplicationPolicies/default",
+				Method: "PUT",
+				Pattern: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Storage/storageAccounts/{account}/" +
+					"objectReplicationPolicies/default",
 				Do: newReplication, Permission: AccountType + "/objectReplicationPolicies/write", Writes: true,
 			},
 			{
-				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/deletedAccounts", Do: listDeletedAccounts,
-				Permission: "Microsoft.Storage/deletedAccounts/read",
+				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/deletedAccounts",
+				Do: listDeletedAccounts, Permission: "Microsoft.Storage/deletedAccounts/read",
 			},
 		},
 	}

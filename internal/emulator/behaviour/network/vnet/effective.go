@@ -17,8 +17,8 @@ func effective(compute func(c *behaviour.Call) any) behaviour.Action {
 		Do: func(c *behaviour.Call) (any, error) {
 			if len(schema.ReferrersAt(c.World, c.ID, machineInterfaces)) == 0 {
 				return nil, behaviour.Invalid("NetworkInterfaceNotAttachedToVM",
-					"Network Interface %s is not attached to a virtual machine. The network interface must be attached to a running virtual "+
-						"machine.", c.ID)
+					"Network Interface %s is not attached to a virtual machine. The network interface must be attached to a running "+
+						"virtual machine.", c.ID)
 			}
 			return nil, nil
 		},
@@ -126,7 +126,8 @@ func effectiveRule(prefix string, rule behaviour.Object) behaviour.Object {
 		made["protocol"] = "All"
 	}
 	for _, side := range []string{"source", "destination"} {
-		ports, addresses := behaviour.Texts(rule, "properties."+side+"PortRanges"), behaviour.Texts(rule, "properties."+side+"AddressPrefixes")
+		ports := behaviour.Texts(rule, "properties."+side+"PortRanges")
+		addresses := behaviour.Texts(rule, "properties."+side+"AddressPrefixes")
 		if one := behaviour.Text(rule, "properties."+side+"PortRange"); one != "" {
 			ports = append(ports, one)
 		}
