@@ -1,11 +1,15 @@
 package behaviour
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"kaz/internal/azure"
 )
 
 // Field describes a member of the documents of a type: what clients may send there, and what Azure fills in.
@@ -234,6 +238,9 @@ func (c *Call) expand(value any) any {
 		}
 		return made
 	case string:
+		if name, ok := strings.CutPrefix(v, "{param."); ok {
+			return c.Param[strings.TrimSuffix(name, "}")]
+		}
 		if path, ok := strings.CutPrefix(v, "{body."); ok {
 			return clone(At(c.Body, strings.TrimSuffix(path, "}")))
 		}
@@ -252,10 +259,20 @@ func (c *Call) expandText(text string) string {
 	if strings.Contains(text, "{now}") {
 		text = strings.ReplaceAll(text, "{now}", Stamp(c.Now()))
 	}
+	if strings.Contains(text, "{key") {
+		text = strings.NewReplacer("{key1}", keyOf(c.ID, "1"), "{key2}", keyOf(c.ID, "2")).Replace(text)
+	}
 	subscription, location := c.ID.Subscription(), c.Location()
 	if c.ID == "" {
 		subscription, location = c.Param["subscription"], c.Param["location"]
 	}
-	return strings.NewReplacer("{id}", string(c.ID), "{Name}", c.ID.Name(), "{name}", strings.ToLower(c.ID.Name()), "{NAME}",
-		strings.ToUpper(c.ID.Name()), "{subscription}", subscription, "{location}", location).Replace(text)
+	name := c.ID.Name()
+	return strings.NewReplacer("{id}", string(c.ID), "{Top}", c.ID.TopLevel().Name(), "{Name}", name, "{name}", strings.ToLower(name),
+		"{NAME}", strings.ToUpper(name), "{subscription}", subscription, "{location}", location, "{tenant}", c.Tenant()).Replace(text)
+}
+
+// keyOf returns a key in base64 that a resource always has.
+func keyOf(id azure.ID, which string) string {
+	sum := sha256.Sum256([]byte(id.Key() + " " + which))
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
