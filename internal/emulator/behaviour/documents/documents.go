@@ -29,6 +29,9 @@ func Provider() behaviour.Provider {
 			t.Find, t.Adopt = findThroughput, true
 			t.Actions = map[string]behaviour.Action{"migrateToAutoscale": migrate(true), "migrateToManualThroughput": migrate(false)}
 		}
+		if strings.HasSuffix(t.Name, "/diagnosticSettingsCategories") {
+			t.All, t.Find = metricsCategory, findMetricsCategory
+		}
 		if children := made[t.Name]; children != nil {
 			t.Settle = func(c *behaviour.Call) error {
 				for path, properties := range children {

@@ -129,5 +129,7 @@ func TestTagNames(t *testing.T) {
 		exchange{Do: "DELETE " + names + "/cost/tagValues/x", Status: 204},
 		exchange{Do: "DELETE " + names + "/cost"},
 		exchange{Do: "DELETE " + names + "/cost", Status: 204},
+		exchange{Do: "PUT ~~/providers/Microsoft.Features/featureProviders/Microsoft.Compute/subscriptionFeatureRegistrations/f", Body: `{}`,
+			Has: has{"properties.state": "Registered"}},
 	)
 }
