@@ -25,7 +25,7 @@ import (
 // KIND is bool, int, text, object, list, any, guid, time or an enumeration A|B|C. The words are own, for a field of Azure, and
 // secret, for a field that clients never see. The JSON is what Azure fills in; its texts can contain
 // {guid}, {id}, {now}, {key1} and {key2} (keys that the resource always has), {Name}, {name} and {NAME} (in small letters and capitals),
-// {Top} (the name of the outermost resource), {subscription}, {tenant} and {location}. In the answers of actions {body.PATH} is the
+// {Top} (the name of the outermost resource), {subscription}, {group}, {tenant} and {location}. In answers of actions {body.PATH} is the
 // value that the request has at PATH, left out if there is none. In routes {param.NAME} is a part of the path. A word that begins with #
 // begins a comment. A line that ends with \ goes on in the next line.
 //

@@ -268,7 +268,8 @@ func (c *Call) expandText(text string) string {
 	}
 	name := c.ID.Name()
 	return strings.NewReplacer("{id}", string(c.ID), "{Top}", c.ID.TopLevel().Name(), "{Name}", name, "{name}", strings.ToLower(name),
-		"{NAME}", strings.ToUpper(name), "{subscription}", subscription, "{location}", location, "{tenant}", c.Tenant()).Replace(text)
+		"{NAME}", strings.ToUpper(name), "{subscription}", subscription, "{location}", location, "{tenant}", c.Tenant(),
+		"{group}", c.ID.Group()).Replace(text)
 }
 
 // keyOf returns a key in base64 that a resource always has.
