@@ -48,5 +48,10 @@ func TestOperationsOfAProvider(t *testing.T) {
 			Has: has{"name": "Microsoft.Storage", "resourceTypes.0.operations.#": 3}},
 		exchange{Do: "GET /providers/Microsoft.Authorization/providerOperations/Nobody.Knows", Status: 404, Code: "ProviderNotFound"},
 		exchange{Do: "GET ~/providers/Microsoft.Authorization/denyAssignments", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.Authorization/classicAdministrators", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.Storage/resourceTypes", Has: has{"value.0.resourceType": "storageAccounts"}},
+		exchange{Do: "POST /providers/Microsoft.Resources/calculateTemplateHash", Body: `{"resources": []}`,
+			Has: has{"minifiedTemplate": `{"resources":[]}`}},
+		exchange{Do: "GET ~~/providers/Nobody.Knows/providerPermissions", Status: 404, Code: "InvalidResourceNamespace"},
 	)
 }

@@ -24,6 +24,7 @@ func Provider() behaviour.Provider {
 	return behaviour.Provider{
 		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), tags(), tagNames()}, featureTypes()...),
 		Routes: slices.Concat(featureRoutes(), tagNameRoutes(), []behaviour.Route{
+			{Method: "POST", Pattern: "/providers/Microsoft.Resources/calculateTemplateHash", Do: templateHash},
 			read("/tenants", "", listTenants),
 			read("/subscriptions", "", listSubscriptions),
 			read(here, "", getSubscription),
@@ -35,6 +36,8 @@ func Provider() behaviour.Provider {
 			read("/providers/Microsoft.Authorization/providerOperations/{namespace}", "", getProviderOperations),
 			read(here+"/providers", "Microsoft.Resources/subscriptions/providers/read", listProviders),
 			read(here+"/providers/{namespace}", "Microsoft.Resources/subscriptions/providers/read", getProvider),
+			read(here+"/providers/{namespace}/resourceTypes", "Microsoft.Resources/subscriptions/providers/read", listResourceTypes),
+			read(here+"/providers/{namespace}/providerPermissions", "Microsoft.Resources/subscriptions/providers/read", noPermissions),
 			{Method: "POST", Pattern: here + "/providers/{namespace}/unregister", Do: getProvider,
 				Permission: "Microsoft.Resources/subscriptions/providers/unregister/action"},
 			{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider,
