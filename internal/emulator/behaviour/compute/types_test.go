@@ -199,6 +199,10 @@ func TestFurtherOfMachines(t *testing.T) {
 		exchange{Do: "GET " + here + "virtualMachines/m2", Has: has{"properties.osProfile": nil}},
 		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/eastus/virtualMachines", Has: has{"value.#": 2}},
 		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/westus/virtualMachines", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/eastus/sharedGalleries", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/eastus/publishers/Canonical/artifacttypes/vmimage/offers/" +
+			"0001-com-ubuntu-server-jammy/skus/22_04-lts/versions?$expand=properties", Has: has{
+			"value.0.properties.osDiskImage.operatingSystem": "Linux"}},
 		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/eastus/runCommands/RunShellScript", Has: has{"osType": "Linux"}},
 		exchange{Do: "POST " + here + "virtualMachines/m/installPatches", Body: `{}`, Status: 202},
 		exchange{Do: "PUT " + here + "restorePointCollections/r", Body: `{"location":"eastus","properties":{"source":{"id":"` +
