@@ -32,6 +32,9 @@ func Provider() behaviour.Provider {
 		if strings.HasSuffix(t.Name, "/diagnosticSettingsCategories") {
 			t.All, t.Find = metricsCategory, findMetricsCategory
 		}
+		if strings.HasSuffix(t.Name, "/namespaces/disasterRecoveryConfigs") {
+			t.Settle, t.Own = pairNamespaces, append(slices.Clip(t.Own), "properties.role")
+		}
 		if children := made[t.Name]; children != nil {
 			t.Settle = func(c *behaviour.Call) error {
 				for path, properties := range children {

@@ -51,3 +51,19 @@ func aliasRules(t *behaviour.Type, rules string) {
 		return nil, nil
 	}
 }
+
+// pairNamespaces gives the alias of a recovery to the partner, too: there it has the role Secondary.
+func pairNamespaces(c *behaviour.Call) error {
+	partner := azure.ID(behaviour.Text(c.Doc, "properties.partnerNamespace"))
+	if _, there := c.Get(partner); !there {
+		behaviour.Set(c.Doc, "properties.role", "PrimaryNotReplicating")
+		return nil
+	}
+	if behaviour.Text(c.Doc, "properties.role") == "Secondary" {
+		return nil
+	}
+	behaviour.Set(c.Doc, "properties.role", "Primary")
+	c.Put(partner.Child("disasterRecoveryConfigs", c.ID.Name()), behaviour.Object{"properties": behaviour.Object{"role": "Secondary",
+		"partnerNamespace": string(c.ID.Parent()), "provisioningState": "Succeeded"}})
+	return nil
+}
