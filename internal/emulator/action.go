@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
@@ -51,6 +52,13 @@ func (t actions) post(r *request) (reply, error) {
 func (t actions) start(r *request, c *behaviour.Call, action behaviour.Action, body any) (reply, error) {
 	o := t.starter.operation(r, c.Verb)
 	o.Body, o.Notes = r.body, c.Notes
+	if action.Deferred {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return reply{}, err
+		}
+		o.Output, body = json.RawMessage(text), nil
+	}
 	if err := t.starter.overlap(r, o); err != nil {
 		return reply{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/document"
 	"kaz/internal/emulator/store"
@@ -40,6 +41,9 @@ func (t reader) get(r *request) (reply, error) {
 	}
 	if r.Action != "" {
 		body, err := r.Kind.View(r.Action)(c)
+		if err == nil && r.Element != "" {
+			body, err = element(body, r.ID.Child(r.Action, r.Element))
+		}
 		return reply{status: http.StatusOK, body: body}, err
 	}
 	answer := reply{status: http.StatusNoContent}
@@ -50,6 +54,17 @@ func (t reader) get(r *request) (reply, error) {
 		t.etagHeader(r, &answer)
 	}
 	return answer, nil
+}
+
+// element returns the element of a view's list that has the name of the id.
+func element(body any, id azure.ID) (any, error) {
+	list, _ := body.(behaviour.Object)
+	for _, item := range behaviour.Objects(list, "value") {
+		if strings.EqualFold(behaviour.Text(item, "name"), id.Name()) {
+			return item, nil
+		}
+	}
+	return nil, behaviour.Refusal(http.StatusNotFound, "NotFound", "Resource %s not found.", id)
 }
 
 // view is what a client sees of the document that was found: often the stored text

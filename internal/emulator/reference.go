@@ -26,6 +26,9 @@ func (t references) check(k *kind.Kind, id azure.ID, doc behaviour.Object) error
 	}
 	held := k.HolderOf(id)
 	for _, ref := range document.References(k, id, doc) {
+		if ref.Named {
+			continue // providers look such an id up when they use it
+		}
 		to, other := t.referred(azure.ID(ref.Target))
 		if other == nil || other.Find != nil || other.ReadOnly || to.Under(held) {
 			continue

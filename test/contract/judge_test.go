@@ -279,7 +279,7 @@ var unpublished = map[string][]string{
 	"microsoft.network/loadbalancers": {"enableDestinationServiceEndpoint", "allowBackendPortConflict", "allocationPolicy",
 		"loadBalancerBackendAddresses[].id", "loadBalancerBackendAddresses[].type", "loadBalancerBackendAddresses[].etag",
 		"loadBalancerBackendAddresses[].properties.provisioningState"},
-	"microsoft.network/virtualnetworks":         {"properties.remoteGateways"},
+	"microsoft.network/virtualnetworks":         {"properties.remoteGateways", "properties.routeServiceVips"},
 	"microsoft.network/dnszones":                {"properties.trafficManagementProfile"},
 	"microsoft.network/natgateways":             {"properties.type", "sku.tier"},
 	"microsoft.network/networkinterfaces":       {"kind", "properties.allowPort25Out"},

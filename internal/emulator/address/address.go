@@ -18,6 +18,8 @@ type Target struct {
 	ID     azure.ID   // of the resource; for a list the scope that is listed
 	List   bool
 	Action string // POST action, or GET view
+	// Element is the name of an element in the list of a view, "" for the view.
+	Element string
 }
 
 // Request is what the meaning of a path depends on.
@@ -133,7 +135,7 @@ func (r Resolver) resource(q Request, a parsed) (Target, error) {
 	k := r.Kinds.Of(full)
 	if len(a.types) == len(a.names) {
 		if k == nil {
-			return Target{}, r.unknownType(a, q.Version)
+			return r.element(q, a, scope)
 		}
 		t := Target{Kind: k, ID: r.build(scope, k.Name, a.names)}
 		return t, checkName(t.ID)
@@ -155,6 +157,19 @@ func (r Resolver) resource(q Request, a parsed) (Target, error) {
 		return t, checkName(t.ID)
 	}
 	return t, nil
+}
+
+// element understands a path below a view, such as .../privateLinkResources/blob: an element of its list.
+func (r Resolver) element(q Request, a parsed, scope azure.ID) (Target, error) {
+	last := len(a.types) - 1
+	if last > 0 && (q.Method == http.MethodGet || q.Method == http.MethodHead) {
+		holder := r.Kinds.Of(a.namespace + "/" + strings.Join(a.types[:last], "/"))
+		if holder != nil && holder.View(a.types[last]) != nil {
+			t := Target{Kind: holder, ID: r.build(scope, holder.Name, a.names[:last]), Action: a.types[last], Element: a.names[last]}
+			return t, checkName(t.ID)
+		}
+	}
+	return Target{}, r.unknownType(a, q.Version)
 }
 
 func checkName(id azure.ID) error {

@@ -155,8 +155,10 @@ type Action struct {
 	Do func(c *Call) (any, error)
 	// Status of a good reply: when 0 it is 200, or 202 for a long action.
 	Status int
-	// Anew actions work on resources that are not there, too; they are never Long.
+	// Anew actions work on resources that are not there, too.
 	Anew bool
+	// Deferred actions are operations whose output is what Do returns; their reply is empty. They are Long, without Settle.
+	Deferred bool
 	// Long actions are operations; Settle runs when they end and returns the output.
 	Long   bool
 	Settle func(c *Call) (any, error)

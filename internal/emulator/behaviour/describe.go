@@ -3,6 +3,7 @@ package behaviour
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,30 +15,104 @@ import (
 // documents are stored as they are sent, with what the table fills in.
 //
 // A type begins with a line "type NAME" or, for a type of the table, "type NAME STYLE WHERE WORD...". The words are those of
-// [typeWords], inline=PATH, and post:NAME=CODE for an action that answers with its code and nothing else. The lines of its fields
-// follow:
+// [typeWords], inline=PATH, and post:NAME=CODE for an action that answers with its code and nothing else. The lines of its fields,
+// actions and views follow:
 //
 //	PATH KIND WORD... = JSON
+//	post NAME CODE = JSON
+//	get NAME = JSON
 //
 // KIND is bool, int, text, object, list, any, guid, time or an enumeration A|B|C. The words are own, for a field of Azure, and
 // secret, for a field that clients never see. The JSON is what Azure fills in; its texts can contain
-// {guid}, {Name}, {name} and {NAME} (in small letters and capitals), {subscription} and {location}. A # begins a comment.
+// {guid}, {id}, {now}, {key1} and {key2} (keys that the resource always has), {Name}, {name} and {NAME} (in small letters and capitals),
+// {Top} (the name of the outermost resource), {subscription}, {group}, {tenant} and {location}. In answers of actions {body.PATH} is the
+// value that the request has at PATH, left out if there is none. In routes {param.NAME} is a part of the path. A word that begins with #
+// begins a comment. A line that ends with \ goes on in the next line.
+//
+// An action with the code 202 is an operation, and its JSON is the output of the operation. Actions and views without a value have an
+// empty reply.
 //
 // A mistake in a table is a mistake of the program, so Describe panics; the tests read all tables.
 func Describe(table string, styles map[string]Style, types []Type) []Type {
 	d := describer{styles: styles, types: slices.Clone(types)}
-	for line := range strings.Lines(table) {
-		line, _, _ = strings.Cut(line, "#")
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 0:
-		case words[0] == "type":
+	for words := range tableLines(table) {
+		switch words[0] {
+		case "type":
 			d.begin(words[1:])
+		case "post":
+			d.action(words[1:])
+		case "get":
+			d.view(words[1:])
 		default:
 			d.field(words)
 		}
 	}
 	return d.types
+}
+
+// DescribeRoutes reads a table of requests with fixed answers, such as catalogues:
+//
+//	METHOD PATTERN = JSON
+//
+// The texts of the JSON can contain what those of [Describe] can. The permission is that of the path: for
+// "/subscriptions/{subscription}/providers/N/locations/{location}/kinds" it is "N/locations/kinds/read".
+func DescribeRoutes(table string) []Route {
+	const least = 4
+	var routes []Route
+	for words := range tableLines(table) {
+		if len(words) < least || words[2] != "=" {
+			panic(fmt.Sprintf("table of routes: %v is not METHOD PATTERN = JSON", words))
+		}
+		answer := parseJSON("table of routes: "+words[1], words[3:])
+		routes = append(routes, Route{
+			Method: words[0], Pattern: words[1], Permission: routePermission(words[0], words[1]),
+			Do: func(c *Call) (Reply, error) { return Reply{Status: http.StatusOK, Body: c.expand(answer)}, nil },
+		})
+	}
+	return routes
+}
+
+// routePermission returns the permission for a pattern, "" for a pattern outside of subscriptions.
+func routePermission(method, pattern string) string {
+	_, path, found := strings.Cut(pattern, "/providers/")
+	if !found || !strings.HasPrefix(pattern, "/subscriptions/") {
+		return ""
+	}
+	kept := slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return strings.HasPrefix(s, "{") })
+	if method == http.MethodGet {
+		return strings.Join(kept, "/") + "/read"
+	}
+	return strings.Join(kept, "/") + "/action"
+}
+
+// tableLines yields the words of the lines of a table, without comments and empty lines.
+func tableLines(table string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		var words []string
+		for line := range strings.Lines(table) {
+			more := strings.Fields(line)
+			if i := slices.IndexFunc(more, func(w string) bool { return strings.HasPrefix(w, "#") }); i >= 0 {
+				more = more[:i]
+			}
+			words = append(words, more...)
+			if n := len(words); n > 0 && words[n-1] == "\\" {
+				words = words[:n-1]
+				continue
+			}
+			if len(words) > 0 && !yield(words) {
+				return
+			}
+			words = nil
+		}
+	}
+}
+
+func parseJSON(where string, words []string) any {
+	var value any
+	if err := json.Unmarshal([]byte(strings.Join(words, " ")), &value); err != nil {
+		panic(fmt.Sprintf("%s: %v", where, err))
+	}
+	return value
 }
 
 type describer struct {
@@ -80,7 +155,8 @@ func (d *describer) begin(words []string) {
 		case isInline:
 			t.Inline = inline
 		case isAction:
-			addAction(&t, action)
+			name, code, _ := strings.Cut(action, "=")
+			addAction(&t, name, code, nil)
 		case set != nil:
 			set(&t)
 		default:
@@ -91,21 +167,56 @@ func (d *describer) begin(words []string) {
 	d.at = &d.types[len(d.types)-1]
 }
 
-// addAction gives a type the action of a word NAME=CODE. An action with the code 202 is an operation.
-func addAction(t *Type, word string) {
-	name, code, _ := strings.Cut(word, "=")
+// addAction gives a type an action. An action with the code 202 is an operation.
+func addAction(t *Type, name, code string, answer any) {
 	status, err := strconv.Atoi(code)
 	if err != nil {
-		panic(fmt.Sprintf("table of types: %s has the action %s, want NAME=CODE", t.Name, word))
+		panic(fmt.Sprintf("table of types: %s has the action %s with the code %q", t.Name, name, code))
 	}
+	reply := func(c *Call) (any, error) { return c.expand(answer), nil }
+	a := Action{Status: status}
+	switch {
+	case status == http.StatusAccepted:
+		a.Long, a.Busy, a.Headers = true, "-", AsyncOperation|Location
+		if answer != nil {
+			a.Settle = reply
+		}
+	case answer != nil:
+		a.Do = reply
+	}
+	t.Actions = maps.Clone(t.Actions)
 	if t.Actions == nil {
 		t.Actions = map[string]Action{}
 	}
-	a := Action{Status: status}
-	if status == http.StatusAccepted {
-		a.Long, a.Busy, a.Headers = true, "-", AsyncOperation|Location
-	}
 	t.Actions[name] = a
+}
+
+// action reads what follows the word post.
+func (d *describer) action(words []string) {
+	const least, value = 2, 3
+	if d.at == nil || len(words) < least || len(words) > least && words[least] != "=" {
+		panic(fmt.Sprintf("table of types: post %v is not NAME CODE = JSON in a type", words))
+	}
+	var answer any
+	if len(words) > value {
+		answer = parseJSON("table of types: "+words[0]+" of "+d.at.Name, words[value:])
+	}
+	addAction(d.at, words[0], words[1], answer)
+}
+
+// view reads what follows the word get.
+func (d *describer) view(words []string) {
+	const least = 3
+	if d.at == nil || len(words) < least || words[1] != "=" {
+		panic(fmt.Sprintf("table of types: get %v is not NAME = JSON in a type", words))
+	}
+	answer := parseJSON("table of types: "+words[0]+" of "+d.at.Name, words[2:])
+	views := maps.Clone(d.at.Views)
+	if views == nil {
+		views = map[string]func(*Call) (any, error){}
+	}
+	views[words[0]] = func(c *Call) (any, error) { return c.expand(answer), nil }
+	d.at.Views = views
 }
 
 func (d *describer) field(words []string) {
@@ -121,9 +232,7 @@ func (d *describer) field(words []string) {
 	own := f.kind == guidField || f.kind == timeField
 	rest := words[least:]
 	if i := slices.Index(rest, "="); i >= 0 {
-		if err := json.Unmarshal([]byte(strings.Join(rest[i+1:], " ")), &f.otherwise); err != nil {
-			panic(fmt.Sprintf("table of types: %s of %s: %v", words[0], d.at.Name, err))
-		}
+		f.otherwise = parseJSON("table of types: "+words[0]+" of "+d.at.Name, rest[i+1:])
 		rest = rest[:i]
 	}
 	for _, word := range rest {

@@ -1,11 +1,15 @@
 package behaviour
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"kaz/internal/azure"
 )
 
 // Field describes a member of the documents of a type: what clients may send there, and what Azure fills in.
@@ -212,19 +216,64 @@ func (f Field) complete(c *Call, value any, depth int) {
 	case f.kind == timeField:
 		holder[key] = Stamp(c.Now())
 	case f.otherwise != nil:
-		holder[key] = f.fresh(c)
+		holder[key] = c.expand(f.otherwise)
 	}
 }
 
-// fresh returns the value that Azure writes. A text can contain {guid}, {name}, {NAME}, {Name}, {subscription} and {location}.
-func (f Field) fresh(c *Call) any {
-	text, ok := f.otherwise.(string)
-	if !ok || !strings.Contains(text, "{") {
-		return clone(f.otherwise)
+// expand returns a copy of a value of a table for this call, with what its texts name in braces.
+func (c *Call) expand(value any) any {
+	switch v := value.(type) {
+	case Object:
+		made := make(Object, len(v))
+		for key, element := range v {
+			if made[key] = c.expand(element); made[key] == nil {
+				delete(made, key)
+			}
+		}
+		return made
+	case []any:
+		made := make([]any, len(v))
+		for i, element := range v {
+			made[i] = c.expand(element)
+		}
+		return made
+	case string:
+		if name, ok := strings.CutPrefix(v, "{param."); ok {
+			return c.Param[strings.TrimSuffix(name, "}")]
+		}
+		if path, ok := strings.CutPrefix(v, "{body."); ok {
+			return clone(At(c.Body, strings.TrimSuffix(path, "}")))
+		}
+		return c.expandText(v)
+	}
+	return value
+}
+
+func (c *Call) expandText(text string) string {
+	if !strings.Contains(text, "{") {
+		return text
 	}
 	if strings.Contains(text, "{guid}") {
 		text = strings.ReplaceAll(text, "{guid}", c.GUID())
 	}
-	return strings.NewReplacer("{Name}", c.ID.Name(), "{name}", strings.ToLower(c.ID.Name()), "{NAME}", strings.ToUpper(c.ID.Name()),
-		"{subscription}", c.ID.Subscription(), "{location}", c.Location()).Replace(text)
+	if strings.Contains(text, "{now}") {
+		text = strings.ReplaceAll(text, "{now}", Stamp(c.Now()))
+	}
+	if strings.Contains(text, "{key") {
+		text = strings.NewReplacer("{key1}", keyOf(c.ID, "1"), "{key2}", keyOf(c.ID, "2")).Replace(text)
+	}
+	subscription, location := c.ID.Subscription(), c.Location()
+	if c.ID == "" {
+		subscription, location = c.Param["subscription"], c.Param["location"]
+	}
+	name := c.ID.Name()
+	return strings.NewReplacer("{id}", string(c.ID), "{Top}", c.ID.TopLevel().Name(), "{Name}", name, "{name}", strings.ToLower(name),
+		"{NAME}", strings.ToUpper(name), "{subscription}", subscription, "{location}", location, "{tenant}", c.Tenant(),
+		"{group}", c.ID.Group()).Replace(text)
+}
+
+// keyOf returns a key in base64 that a resource always has.
+func keyOf(id azure.ID, which string) string {
+	sum := sha256.Sum256([]byte(id.Key() + " " + which))
+	return base64.StdEncoding.EncodeToString(sum[:])
 }

@@ -1,6 +1,10 @@
 package behaviour
 
-import "kaz/internal/azure"
+import (
+	"strings"
+
+	"kaz/internal/azure"
+)
 
 // PrivateEndpointConnections are the connections of private endpoints to a resource, as its document shows them. The endpoints
 // store them, as resources of the type with the name "privateEndpointConnections" below the type of the resource.
@@ -18,16 +22,36 @@ type LinkGroup struct {
 	Members, Zones []string
 }
 
-// PrivateLinkResources returns the view that lists the parts of a resource to which private endpoints can connect.
-func PrivateLinkResources(groups func(c *Call) []LinkGroup) func(c *Call) (any, error) {
-	return func(c *Call) (any, error) {
-		value := []any{}
-		for _, g := range groups(c) {
-			id := c.ID.Child("privateLinkResources", g.ID)
-			value = append(value, Object{"id": string(id), "name": g.ID, "type": id.Type(), "properties": Object{
+// PrivateLinkResources returns the type of the parts of a resource to which private endpoints can connect. The function gets a call
+// with the resource as its document.
+func PrivateLinkResources(parent string, groups func(c *Call) []LinkGroup) Type {
+	of := func(c *Call, id azure.ID) ([]Object, error) {
+		doc, there := c.Get(id)
+		if !there {
+			return nil, NotFound(id)
+		}
+		about := *c
+		about.ID, about.Old, about.Doc = id, doc, doc
+		items := []Object{}
+		for _, g := range groups(&about) {
+			part := id.Child("privateLinkResources", g.ID)
+			items = append(items, Object{"id": string(part), "name": g.ID, "type": parent + "/privateLinkResources", "properties": Object{
 				"groupId": g.ID, "requiredMembers": texts(g.Members), "requiredZoneNames": texts(g.Zones)}})
 		}
-		return Object{"value": value}, nil
+		return items, nil
+	}
+	return Type{
+		Name: parent + "/privateLinkResources", Style: Plain(parent), ReadOnly: true, NoState: true,
+		All: func(c *Call) ([]Object, error) { return of(c, c.ID) },
+		Find: func(c *Call) (Object, error) {
+			items, err := of(c, c.ID.Parent())
+			for _, item := range items {
+				if strings.EqualFold(Text(item, "name"), c.ID.Name()) {
+					return item, nil
+				}
+			}
+			return nil, err
+		},
 	}
 }
 

@@ -102,6 +102,8 @@ func networkOperations(path string) Protocol {
 				return Reply{Status: 202}
 			case o.Error != nil:
 				return Reply{Status: statusOf(o.Error), Body: Object{"error": o.Error.Body()}}
+			case o.Output != nil && !isWrite(o.Verb):
+				return Reply{Status: 200, Body: o.Output} // of an action
 			}
 			return Reply{Status: 204}
 		},

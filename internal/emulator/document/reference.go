@@ -13,6 +13,8 @@ import (
 type Reference struct {
 	Target string // key of the id
 	Place  behaviour.Referrer
+	// Named says that the id is a text of its own. Other references are objects: {"id": ...}.
+	Named bool
 }
 
 // References finds every place in a document that names another resource. A document that only
@@ -40,17 +42,17 @@ func (w *refWalk) object(around azure.ID, path string, o behaviour.Object) {
 		if key != "id" {
 			at = strings.TrimPrefix(path+"."+key, ".")
 		}
-		w.value(around, at, value)
+		w.value(around, at, value, key != "id")
 	}
 }
 
-func (w *refWalk) value(around azure.ID, path string, value any) {
+func (w *refWalk) value(around azure.ID, path string, value any, named bool) {
 	switch v := value.(type) {
 	case behaviour.Object:
 		w.object(around, path, v)
 	case []any:
 		for _, element := range v {
-			w.value(around, path, element)
+			w.value(around, path, element, true)
 		}
 	case string:
 		if !strings.HasPrefix(v, "/subscriptions/") || len(v) > maxID {
@@ -61,7 +63,8 @@ func (w *refWalk) value(around azure.ID, path string, value any) {
 			return
 		}
 		w.found = append(w.found,
-			Reference{Target: to.Key(), Place: behaviour.Referrer{Resource: w.id, Object: around, Path: unique.Make(path).Value()}})
+			Reference{Target: to.Key(), Named: named,
+				Place: behaviour.Referrer{Resource: w.id, Object: around, Path: unique.Make(path).Value()}})
 	}
 }
 

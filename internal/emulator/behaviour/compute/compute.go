@@ -10,11 +10,15 @@ import (
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/compute/manageddisk"
 	"kaz/internal/emulator/behaviour/compute/scaleset"
+	"kaz/internal/emulator/behaviour/compute/schema"
 	"kaz/internal/emulator/behaviour/compute/vm"
 )
 
 //go:embed types.txt
 var table string
+
+//go:embed routes.txt
+var routes string
 
 // styles are the styles of the types that only the table has.
 func styles() map[string]behaviour.Style {
@@ -32,12 +36,24 @@ func Provider() behaviour.Provider {
 	types := behaviour.Describe(table, styles(),
 		slices.Concat(scaleset.Types(), vm.Types(), manageddisk.Types(), []behaviour.Type{sshPublicKeys(), images()}))
 	for i := range types {
-		if strings.HasSuffix(types[i].Name, "/proximityPlacementGroups") {
+		switch strings.TrimPrefix(types[i].Name, schema.Namespace) {
+		case "proximityPlacementGroups":
 			types[i].Show = placementGroups
+		case "galleries/images/versions":
+			types[i].Settle, types[i].Show = copyImage, showReplication
+		case "restorePointCollections":
+			types[i].Fill = locateSource
+			types[i].Show = showChildren("restorePoints", "restorePoints")
+		case "hostGroups":
+			types[i].Show = showChildren("hosts", "")
+		case "capacityReservationGroups":
+			types[i].Show = showChildren("capacityReservations", "")
+		case "hostGroups/hosts", "capacityReservationGroups/capacityReservations":
+			types[i].Show = showHost
 		}
 	}
 	return behaviour.Provider{
 		Types:  types,
-		Routes: slices.Concat(skuRoutes(), catalogueRoutes(), scaleset.Routes()),
+		Routes: slices.Concat(skuRoutes(), catalogueRoutes(), scaleset.Routes(), locationRoutes(), behaviour.DescribeRoutes(routes)),
 	}
 }

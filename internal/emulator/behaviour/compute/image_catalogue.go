@@ -108,7 +108,7 @@ func within(entry, path []string) bool {
 	return slices.EqualFunc(entry[:len(path)], path, strings.EqualFold)
 }
 
-// list replies with the entries of a level, as an array without an object around it.
+// list replies with the entries of a level, as an array without an object around it. Versions with their properties have one.
 func (b branch) list(c *behaviour.Call, depth int) (behaviour.Reply, error) {
 	region, ok := catalog.FindRegion(c.Param["location"])
 	if !ok {
@@ -124,8 +124,16 @@ func (b branch) list(c *behaviour.Call, depth int) (behaviour.Reply, error) {
 		return behaviour.Reply{}, behaviour.Refusal(404, "NotFound", "Artifact: %s was not found.", strings.Join(path, ":"))
 	}
 	list := []any{}
+	whole := depth == len(b.levels)-1 && c.Expands("properties")
 	for _, name := range sortedNames(c, slices.Collect(maps.Keys(found))) {
-		list = append(list, b.entry(c, region, found[name]))
+		entry := b.entry(c, region, found[name])
+		if whole {
+			entry["properties"] = b.detail(found[name])
+		}
+		list = append(list, entry)
+	}
+	if whole {
+		return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": list}}, nil
 	}
 	return behaviour.Reply{Status: 200, Body: list}, nil
 }

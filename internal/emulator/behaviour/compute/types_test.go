@@ -1,6 +1,7 @@
 package compute_test
 
 import (
+	"strings"
 	"testing"
 
 	"kaz/internal/emulator/behaviour/behaviourtest"
@@ -83,6 +84,9 @@ func TestTypesOfTheTable(t *testing.T) {
 		exchange{Do: "PUT " + here + "galleries/g/images/d/versions/1.0.0", Status: 201, Body: `{"location":"eastus","properties":{
 			"publishingProfile":{"targetRegions":[{"name":"East US"}]},"storageProfile":{"source":{"id":"` + behaviourtest.Group +
 			`/providers/Microsoft.Compute/images/i"}}}}`},
+		exchange{Do: "GET " + here + "galleries/g/images/d/versions/1.0.0?$expand=ReplicationStatus", Has: has{
+			"properties.storageProfile.osDiskImage.hostCaching": "ReadWrite", "properties.storageProfile.osDiskImage.sizeInGB": 64,
+			"properties.storageProfile.dataDiskImages.0.sizeInGB": 8, "properties.replicationStatus.summary.0.progress": 100}},
 		exchange{Do: "GET " + here + "galleries/g/images/d", Has: has{"properties.osType": "Linux", "properties.osState": "Generalized",
 			"properties.hyperVGeneration": "V1"}},
 		exchange{Do: "GET " + here + "galleries/g/images/d/versions", Has: has{"value.#": 1,
@@ -98,6 +102,10 @@ func TestTypesOfTheTable(t *testing.T) {
 			"creationData":{"createOption":"empty"},"diskSizeGB":"8"}}`, Status: 202},
 		exchange{Do: "GET " + here + "disks/u", Has: has{"sku.name": "UltraSSD_LRS", "properties.creationData.logicalSectorSize": 4096,
 			"properties.diskIOPSReadOnly": 500, "properties.diskMBpsReadOnly": 100}},
+		exchange{Do: "PUT " + here + "hostGroups/h/hosts/o", Body: `{"location":"eastus","sku":{"name":"DSv3-Type1"}}`, Status: 201},
+		exchange{Do: "GET " + here + "hostGroups/h", Has: has{"properties.hosts.#": 1}},
+		exchange{Do: "GET " + here + "hostGroups/h/hosts/o?$expand=instanceView", Has: has{
+			"properties.instanceView.statuses.0.code": "ProvisioningState/succeeded"}},
 		exchange{Do: "GET " + here + "nothings/x", Status: 404, Code: "InvalidResourceType"},
 	)
 }
@@ -168,4 +176,59 @@ func TestManagedIdentities(t *testing.T) {
 	if got := behaviourtest.At(users[user], "clientId"); got == nil || got != behaviourtest.At(made, "properties.clientId") {
 		t.Errorf("client id %v of %v", got, shown)
 	}
+}
+
+// Machines can be made from specialized images without users, are listed by location, and have further actions.
+func TestFurtherOfMachines(t *testing.T) {
+	a := startAll(t)
+	specialized := behaviourtest.Group + "/providers/Microsoft.Compute/galleries/g/images/s"
+	disk := behaviourtest.Group + "/providers/Microsoft.Compute/disks/d"
+	machine := strings.Replace(strings.Replace(plainVM, `"publisher":"Canonical","offer":"0001-com-ubuntu-server-jammy","sku":"22_04-lts","version":"latest"`,
+		`"id":"`+specialized+`"`, 1), "networkInterfaces/n", "networkInterfaces/n2", 1)
+	profile := machine[strings.Index(machine, `"osProfile"`):strings.Index(machine, `"networkProfile"`)]
+	a.Run(
+		exchange{Do: "PUT ~/providers/Microsoft.Network/networkInterfaces/n2", Body: plainNIC, Status: 201},
+		exchange{Do: "PUT " + here + "disks/d", Body: `{"location":"eastus","properties":{"creationData":{"createOption":"Empty"},
+			"diskSizeGB":32}}`, Status: 202},
+		exchange{Do: "PUT " + here + "galleries/g", Body: `{"location":"eastus"}`, Status: 201},
+		exchange{Do: "PUT " + here + "galleries/g/images/s", Body: `{"location":"eastus","properties":{"osType":"Linux","osState":"Specialized",
+			"identifier":{"publisher":"p","offer":"o","sku":"s"}}}`, Status: 201},
+		exchange{Do: "PUT " + here + "galleries/g/images/s/versions/1.0.0", Body: `{"location":"eastus","properties":{"storageProfile":{
+			"osDiskImage":{"source":{"id":"` + disk + `"}}}}}`, Status: 201},
+		exchange{Do: "PUT " + here + "virtualMachines/m2", Body: strings.Replace(machine, profile, "", 1), Status: 201},
+		exchange{Do: "GET " + here + "virtualMachines/m2", Has: has{"properties.osProfile": nil}},
+		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/eastus/virtualMachines", Has: has{"value.#": 2}},
+		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/westus/virtualMachines", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/eastus/sharedGalleries", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/eastus/publishers/Canonical/artifacttypes/vmimage/offers/" +
+			"0001-com-ubuntu-server-jammy/skus/22_04-lts/versions?$expand=properties", Has: has{
+			"value.0.properties.osDiskImage.operatingSystem": "Linux"}},
+		exchange{Do: "GET ~~/providers/Microsoft.Compute/locations/eastus/runCommands/RunShellScript", Has: has{"osType": "Linux"}},
+		exchange{Do: "POST " + here + "virtualMachines/m/installPatches", Body: `{}`, Status: 202},
+		exchange{Do: "PUT " + here + "restorePointCollections/r", Body: `{"location":"eastus","properties":{"source":{"id":"` +
+			behaviourtest.Group + `/providers/Microsoft.Compute/virtualMachines/m"}}}`, Status: 201,
+			Has: has{"properties.source.location": "eastus"}},
+		exchange{Do: "PUT " + here + "diskAccesses/a", Body: `{"location":"eastus"}`, Status: 202},
+		exchange{Do: "GET " + here + "diskAccesses/a/privateLinkResources", Has: has{"value.0.properties.groupId": "disks"}},
+	)
+}
+
+// The data disks of a scale set's model have a caching and a kind of storage.
+func TestDataDisksOfAModel(t *testing.T) {
+	a := startAll(t)
+	subnet := behaviourtest.Group + "/providers/Microsoft.Network/virtualNetworks/v/subnets/s"
+	const model = "properties.virtualMachineProfile.storageProfile.dataDisks.0."
+	a.Run(
+		exchange{Do: "PUT " + here + "virtualMachineScaleSets/s", Status: 201, Body: `{"location":"eastus","sku":{"name":"Standard_D2s_v3",
+			"capacity":1},"properties":{"virtualMachineProfile":{"storageProfile":{"imageReference":{"publisher":"Canonical",
+			"offer":"0001-com-ubuntu-server-jammy","sku":"22_04-lts","version":"latest"},"dataDisks":[{"lun":0,"createOption":"Empty",
+			"diskSizeGB":4}]},"osProfile":{"computerNamePrefix":"p","adminUsername":"u","adminPassword":"Secret-12345"},
+			"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"primary":true,"ipConfigurations":[{"name":"c",
+			"properties":{"subnet":{"id":"` + subnet + `"}}}]}}]}}}}`},
+		exchange{Do: "GET " + here + "virtualMachineScaleSets/s",
+			Has: has{model + "caching": "None", model + "managedDisk.storageAccountType": "Premium_LRS"}},
+		exchange{Do: "GET " + here + "virtualMachineScaleSets/s/osUpgradeHistory", Has: has{"value.#": 0}},
+		exchange{Do: "POST " + here + "virtualMachineScaleSets/s/forceRecoveryServiceFabricPlatformUpdateDomainWalk?platformUpdateDomain=1",
+			Has: has{"walkPerformed": true}},
+	)
 }

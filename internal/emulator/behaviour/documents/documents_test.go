@@ -80,3 +80,55 @@ func TestChildrenAndActionsOfDocuments(t *testing.T) {
 		exchange{Do: "GET " + site, Status: 404, Code: "ResourceNotFound"},
 	)
 }
+
+// Rules tell their keys, which stay the same; names are free or taken; a container has the throughput that it was made with.
+func TestKeysNamesAndThroughput(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), documents.Provider())
+	const bus = "~/providers/Microsoft.ServiceBus/namespaces/bus1"
+	const cosmos = "~/providers/Microsoft.DocumentDB/databaseAccounts/c1"
+	first := a.Run(
+		exchange{Do: "PUT " + bus, Body: `{"location":"eastus","sku":{"name":"Standard"}}`, Status: 201},
+		exchange{Do: "PUT " + bus + "/AuthorizationRules/r", Body: `{"properties":{"rights":["Listen"]}}`},
+		exchange{Do: "POST " + bus + "/AuthorizationRules/r/listKeys", Has: has{"keyName": "r"}},
+	)
+	a.Run(
+		exchange{Do: "POST " + bus + "/AuthorizationRules/r/listKeys", Has: has{"primaryKey": first["primaryKey"]}},
+		exchange{Do: "POST ~~/providers/Microsoft.ServiceBus/checkNameAvailability", Body: `{"name":"BUS1"}`, Has: has{"nameAvailable": false}},
+		exchange{Do: "POST ~~/providers/Microsoft.ServiceBus/checkNameAvailability", Body: `{"name":"bus2"}`, Has: has{"nameAvailable": true}},
+		exchange{Do: "PUT " + cosmos, Body: `{"location":"eastus","properties":{"locations":[{"locationName":"eastus"}]}}`},
+		exchange{Do: "PUT " + cosmos + "/tables/t", Status: 202, Body: `{"properties":{"resource":{"id":"t"},"options":{"throughput":500}}}`},
+		exchange{Do: "GET " + cosmos + "/tables/t/throughputSettings/default", Has: has{"properties.resource.throughput": 500}},
+		exchange{Do: "POST " + cosmos + "/tables/t/throughputSettings/default/migrateToAutoscale", Status: 202},
+		exchange{Do: "GET " + bus + "/AuthorizationRules/RootManageSharedAccessKey", Has: has{"properties.rights.#": 3}},
+		exchange{Do: "GET " + bus + "/networkRuleSets/default", Has: has{"properties.defaultAction": "Allow"}},
+		exchange{Do: "PUT " + bus + "/disasterRecoveryConfigs/a", Body: `{"properties":{"partnerNamespace":""}}`, Status: 201},
+		exchange{Do: "PUT " + bus + "b", Body: `{"location":"westus","sku":{"name":"Standard"}}`, Status: 201},
+		exchange{Do: "PUT " + bus + "/disasterRecoveryConfigs/a", Body: `{"properties":{"partnerNamespace":"` + strings.Replace(bus, "~",
+			behaviourtest.Group, 1) + `b"}}`, Has: has{"properties.role": "Primary"}},
+		exchange{Do: "GET " + bus + "b/disasterRecoveryConfigs/a", Has: has{"properties.role": "Secondary"}},
+		exchange{Do: "GET " + bus + "/disasterRecoveryConfigs/a/AuthorizationRules", Has: has{"value.#": 2}},
+		exchange{Do: "GET " + bus + "/disasterRecoveryConfigs/a/AuthorizationRules/r", Has: has{"name": "r"}},
+		exchange{Do: "GET " + bus + "/privateLinkResources/namespace", Has: has{"properties.groupId": "namespace"}},
+		exchange{Do: "GET " + bus + "/privateLinkResources/other", Status: 404, Code: "NotFound"},
+		exchange{Do: "GET " + bus + "/providers/Microsoft.Insights/diagnosticSettingsCategories", Has: has{"value.0.name": "AllMetrics"}},
+		exchange{Do: "GET " + bus + "/providers/Microsoft.Insights/diagnosticSettingsCategories/AllMetrics",
+			Has: has{"properties.categoryType": "Metrics"}},
+		exchange{Do: "GET " + bus + "/providers/Microsoft.Insights/metricDefinitions", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.ContainerInstance/locations/eastus/cachedImages", Has: has{"value.#": 0}},
+		exchange{Do: "PUT ~/providers/Microsoft.ContainerService/managedClusters/k", Status: 201, Body: `{"location":"eastus","properties":{
+			"dnsPrefix":"k","agentPoolProfiles":[{"name":"p","mode":"system"}]}}`},
+		exchange{Do: "GET ~/providers/Microsoft.ContainerService/managedClusters/k", Has: has{"properties.enableRBAC": true,
+			"properties.agentPoolProfiles.0.mode": "System", "properties.agentPoolProfiles.0.osSKU": "Ubuntu",
+			"properties.networkProfile.loadBalancerSku": "standard"}},
+		exchange{Do: "POST ~/providers/Microsoft.ContainerService/managedClusters/k/listClusterUserCredential",
+			Has: has{"kubeconfigs.0.name": "clusterUser"}},
+		exchange{Do: "GET ~/providers/Microsoft.ContainerService/managedClusters/k/upgradeProfiles/default", Has: has{"name": "default"}},
+		exchange{Do: "PUT ~/providers/Microsoft.RecoveryServices/vaults/v", Body: `{"location":"eastus","sku":{"name":"standard"},
+			"properties":{}}`, Status: 201},
+		exchange{Do: "GET ~/providers/Microsoft.RecoveryServices/vaults/v", Has: has{"sku.name": "Standard",
+			"properties.privateEndpointStateForBackup": "None"}},
+	)
+	if key, _ := first["primaryKey"].(string); !strings.Contains(first["primaryConnectionString"].(string), "SharedAccessKey="+key) {
+		t.Errorf("keys %v", first)
+	}
+}

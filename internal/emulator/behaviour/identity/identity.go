@@ -24,11 +24,12 @@ func userAssigned() behaviour.Type {
 		Style:   style,
 		Where:   behaviour.Located,
 		NoState: true,
-		Own:     []string{"properties"},
+		Own:     []string{"properties.tenantId", "properties.principalId", "properties.clientId"},
 		Fill: func(c *behaviour.Call) error {
 			behaviour.Default(c.Doc, "properties.tenantId", c.TenantOf(c.ID.Subscription()))
 			behaviour.Default(c.Doc, "properties.principalId", c.GUID())
 			behaviour.Default(c.Doc, "properties.clientId", c.GUID())
+			behaviour.Default(c.Doc, "properties.isolationScope", "None")
 			return nil
 		},
 		Show: func(_ *behaviour.Call, view behaviour.Object) {

@@ -32,11 +32,13 @@ func TestAnIdentityKeepsItsIds(t *testing.T) {
 	shown := strings.Replace(strings.Replace(node, "~", behaviourtest.Group, 1), "resourceGroups", "resourcegroups", 1)
 	made := a.Run(exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201,
 		Header: map[string]string{"Location": shown},
-		Has:    has{"id": shown, "properties.tenantId": emulator.DefaultTenant, "tags": map[string]any{}}})
+		Has:    has{"id": shown, "properties.tenantId": emulator.DefaultTenant, "properties.isolationScope": "None", "tags": map[string]any{}}})
 	client := behaviour.Text(made, "properties.clientId")
 	a.Run(
 		exchange{Do: "PUT " + node, Body: `{"location":"eastus","tags":{"a":"b"},"properties":{"clientId":"mine"}}`,
 			Has: has{"properties.clientId": client, "tags.a": "b"}},
+		exchange{Do: "PATCH " + node, Body: `{"properties":{"isolationScope":"Regional"}}`,
+			Has: has{"properties.clientId": client, "properties.isolationScope": "Regional"}},
 		exchange{Do: "GET " + node + "none", Status: 404, Code: "ResourceNotFound"},
 	)
 	a.Look(func(w behaviour.World) {

@@ -36,3 +36,11 @@ func eachPart(doc behaviour.Object, f func(list string, part behaviour.Object)) 
 		}
 	}
 }
+
+// turn returns the action that starts or stops an application gateway.
+func turn(state string) behaviour.Action {
+	return behaviour.Action{Long: true, Settle: func(c *behaviour.Call) (any, error) {
+		behaviour.Set(c.Doc, "properties.operationalState", state)
+		return nil, nil
+	}}
+}

@@ -380,7 +380,7 @@ func TestMigrateToIPBased(t *testing.T) {
 	if got.Status != 200 {
 		t.Fatalf("migrateToIpBased: %d %v", got.Status, got.Body)
 	}
-	c.has(got.Body, `{"migratedPools":{"migratedPools":["pool"]}}`)
+	c.has(got.Body, `{"migratedPools":["pool"]}`)
 	migrated := c.get(pool)
 	c.has(migrated, `{"properties":{"virtualNetwork":`+ref(vnet)+
 		`,"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"10.0.0.4"}}]}}`)

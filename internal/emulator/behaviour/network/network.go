@@ -21,17 +21,40 @@ import (
 //go:embed types.txt
 var table string
 
+//go:embed actions.txt
+var actions string
+
+//go:embed routes.txt
+var routes string
+
 // Provider is Microsoft.Network.
 func Provider() behaviour.Provider {
 	types := slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types(),
 		trafficManagerTypes())
 	firewall := behaviour.Network()
 	firewall.Protocol = behaviour.FirewallOperations()
-	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall}, types)
-	gateway := slices.IndexFunc(types, func(t behaviour.Type) bool { return t.Name == "Microsoft.Network/applicationGateways" })
-	types[gateway].Show = showGatewayParts
+	now := behaviour.Network() // writes end in their reply
+	now.Long = map[behaviour.Verb]behaviour.Headers{behaviour.Delete: now.Long[behaviour.Delete]}
+	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall, "now": now}, types)
+	types = behaviour.Describe(actions, nil, types)
+	for i := range types {
+		switch t := &types[i]; t.Name {
+		case "Microsoft.Network/applicationGateways":
+			t.Show = showGatewayParts
+			t.Actions["start"], t.Actions["stop"] = turn("Running"), turn("Stopped")
+		case "Microsoft.Network/connections":
+			t.Fill = keepSharedKey
+			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
+		case "Microsoft.Network/virtualNetworkGateways":
+			t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
+			t.Fill, t.Settle = fillGateway, peerGateway
+		case "Microsoft.Network/azureFirewalls":
+			t.Settle = addressFirewall
+		}
+	}
 	return behaviour.Provider{
-		Types:  types,
-		Routes: slices.Concat(publicip.Routes(), trafficManagerRoutes(), []behaviour.Route{usages()}),
+		Types: types,
+		Routes: slices.Concat(publicip.Routes(), trafficManagerRoutes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
+			[]behaviour.Route{usages()}),
 	}
 }

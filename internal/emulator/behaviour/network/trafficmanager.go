@@ -17,8 +17,10 @@ var endpointKinds = []string{"azureEndpoints", "externalEndpoints", "nestedEndpo
 // writes them.
 func trafficManagerTypes() []behaviour.Type {
 	style := behaviour.Plain("Microsoft.Network Traffic Manager")
+	tagged := style
+	tagged.EmptyTags = true
 	profiles := behaviour.Type{
-		Name: trafficType, Style: style, Where: behaviour.Global, NoState: true,
+		Name: trafficType, Style: tagged, Where: behaviour.Global, NoState: true,
 		Fill:   fillProfile,
 		Settle: writeEndpoints,
 		Show: func(c *behaviour.Call, view behaviour.Object) {
@@ -122,5 +124,9 @@ func trafficManagerRoutes() []behaviour.Route {
 		}
 		return behaviour.Reply{Status: 200, Body: body}, nil
 	}
-	return []behaviour.Route{{Method: "POST", Pattern: "/providers/Microsoft.Network/checkTrafficManagerNameAvailability", Do: do}}
+	return []behaviour.Route{
+		{Method: "POST", Pattern: "/providers/Microsoft.Network/checkTrafficManagerNameAvailability", Do: do},
+		{Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Network/checkTrafficManagerNameAvailabilityV2", Do: do,
+			Permission: "Microsoft.Network/checkTrafficManagerNameAvailabilityV2/action"},
+	}
 }

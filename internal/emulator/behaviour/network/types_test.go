@@ -170,3 +170,141 @@ func TestApplicationGateway(t *testing.T) {
 		t.Errorf("a document that is sent back has %d back-references", n)
 	}
 }
+
+// Actions and views of the table answer, actions with 202 as operations with an output.
+func TestActionsOfTheTable(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(net+"/networkWatchers/w", `{"location":"eastus"}`)
+	c.has(c.do("POST", net+"/networkWatchers/w/topology", `{"targetResourceGroupName":"rg"}`).Body, `{"resources":[]}`)
+	for path, test := range map[string]struct{ body, want string }{
+		"/networkWatchers/w/nextHop":          {`{"targetResourceId":"x"}`, `{"nextHopType":"Internet"}`},
+		"/networkWatchers/w/configureFlowLog": {`{"targetResourceId":"x","properties":{"enabled":true}}`, `{"targetResourceId":"x","properties":{"enabled":true}}`},
+	} {
+		got := c.do("POST", net+path, test.body)
+		if got.Status != 202 {
+			t.Fatalf("%s: %d %v", path, got.Status, got.Body)
+		}
+		c.ended(path, got)
+		c.has(c.do("GET", got.Header.Get("Location"), "").Body, test.want)
+	}
+	got := c.do("POST", subnet+"/PrepareNetworkPolicies", `{"serviceName":"Microsoft.Sql/managedInstances"}`)
+	if end := c.do("GET", got.Header.Get("Location"), ""); got.Status != 202 || end.Status != 204 {
+		t.Errorf("PrepareNetworkPolicies: %d, then %d", got.Status, end.Status)
+	}
+	c.has(c.get(subnet+"/ResourceNavigationLinks"), `{"value":[]}`)
+	c.has(c.get(vnet+"/usages"), `{"value":[{"id":"`+subnet+`","currentValue":0,"limit":251,"unit":"Count"}]}`)
+}
+
+// The catalogues of the table answer, with the subscription and the location of the request.
+func TestCataloguesOfTheTable(t *testing.T) {
+	c := start(t)
+	const here = subscription + "/providers/Microsoft.Network/"
+	for path, want := range map[string]string{
+		"locations/eastus/serviceTags": `{"name":"Public","type":"Microsoft.Network/serviceTags"}`,
+		"applicationGatewayAvailableSslOptions/default/predefinedPolicies/AppGwSslPolicy20220101S": `{"name":"AppGwSslPolicy20220101S"}`,
+		"locations/eastus/autoApprovedPrivateLinkServices":                                         `{"value":[]}`,
+	} {
+		c.has(c.get(here+path), want)
+	}
+	delegations := behaviour.Objects(c.get(here+"locations/eastus/availableDelegations"), "value")
+	if len(delegations) == 0 || !strings.HasPrefix(behaviour.Text(delegations[0], "id"), here) {
+		t.Errorf("delegations %v", delegations)
+	}
+}
+
+// A network interface of a machine tells what applies to it.
+func TestEffectiveRoutesAndRules(t *testing.T) {
+	c := start(t)
+	c.put(table, `{"location":"eastus","properties":{"routes":[{"name":"all","properties":{"addressPrefix":"0.0.0.0/0","nextHopType":
+		"VirtualAppliance","nextHopIpAddress":"10.0.0.9"}}]}}`)
+	c.put(nsg, `{"location":"eastus","properties":{"securityRules":[{"name":"web","properties":{"priority":100,"direction":"Inbound",
+		"access":"Allow","protocol":"Tcp","sourcePortRange":"*","destinationPortRange":"80","sourceAddressPrefix":"*",
+		"destinationAddressPrefix":"*"}}]}}`)
+	c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"nodes","properties":{
+		"addressPrefix":"10.0.0.0/24","routeTable":`+ref(table)+`,"networkSecurityGroup":`+ref(nsg)+`,"serviceEndpoints":[
+		{"service":"Microsoft.Storage"},{"service":"Microsoft.KeyVault"}]}}]}}`)
+	c.has(c.get(subnet), `{"properties":{"serviceEndpoints":[{"locations":["eastus","westus"]},{"locations":["*"]}]}}`)
+	c.put(nic, nicBody(""))
+	c.refused("POST", nic+"/effectiveRouteTable", "", 400, "NetworkInterfaceNotAttachedToVM")
+	c.put(group+"/providers/Microsoft.Compute/virtualMachines/m",
+		`{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[`+ref(nic)+`]}}}`)
+	output := func(action string) behaviour.Object {
+		got := c.do("POST", nic+"/"+action, "")
+		c.ended(action, got)
+		return c.do("GET", got.Header.Get("Location"), "").Body
+	}
+	routes := behaviour.Objects(output("effectiveRouteTable"), "value")
+	c.has(routes[0], `{"source":"Default","state":"Active","addressPrefix":["10.0.0.0/16"],"nextHopType":"VnetLocal"}`)
+	c.has(routes[1], `{"source":"Default","state":"Invalid","addressPrefix":["0.0.0.0/0"],"nextHopType":"Internet"}`)
+	c.has(routes[len(routes)-1], `{"name":"all","source":"User","nextHopType":"VirtualAppliance","nextHopIpAddress":["10.0.0.9"]}`)
+	groups := behaviour.Objects(output("effectiveNetworkSecurityGroups"), "value")
+	if len(groups) != 1 || len(behaviour.Objects(groups[0], "effectiveSecurityRules")) != 7 {
+		t.Fatalf("groups %v", groups)
+	}
+	c.has(groups[0], `{"networkSecurityGroup":`+ref(nsg)+`,"association":{"subnet":`+ref(subnet)+`}}`)
+	c.has(behaviour.Objects(groups[0], "effectiveSecurityRules")[0],
+		`{"name":"securityRules/web","protocol":"Tcp","destinationPortRanges":["80-80"],"sourcePortRange":"0-65535"}`)
+}
+
+// The shared key of a connection is a resource of its own.
+func TestSharedKeyOfAConnection(t *testing.T) {
+	c := start(t)
+	const connection = net + "/connections/c"
+	got := c.put(connection, `{"location":"eastus","properties":{"connectionType":"IPsec","sharedKey":"first"}}`)
+	c.absent(got, "properties.sharedKey", "$sharedKey")
+	c.has(c.get(connection+"/sharedkey"), `{"value":"first"}`)
+	c.has(c.do("PUT", connection+"/sharedkey", `{"value":"second"}`).Body, `{"value":"second"}`)
+	c.put(connection, `{"location":"eastus","properties":{"connectionType":"IPsec"}}`)
+	c.has(c.get(connection+"/sharedkey"), `{"value":"second"}`)
+	c.has(c.do("POST", connection+"/sharedkey/reset", `{"keyLength":10}`).Body, `{"keyLength":10}`)
+	if key := behaviour.Text(c.get(connection+"/sharedkey"), "value"); len(key) != 10 {
+		t.Errorf("key %q", key)
+	}
+	c.refused("GET", net+"/connections/none/sharedkey", "", 404, "ResourceNotFound")
+}
+
+// Only {"id": ...} must refer to what exists; ids in lists of texts are looked up later.
+func TestIdsInListsAreNotChecked(t *testing.T) {
+	c := start(t)
+	c.network()
+	const missing = net + "/expressRouteCircuits/none"
+	c.put(net+"/serviceEndpointPolicies/p", `{"location":"eastus","properties":{"serviceEndpointPolicyDefinitions":[{"name":"d","properties":{
+		"service":"Microsoft.Storage","serviceResources":["`+group+`/providers/Microsoft.Storage/storageAccounts/none"]}}]}}`)
+	c.refused("PUT", net+"/connections/c", `{"location":"eastus","properties":{"peer":`+ref(missing)+`}}`, 400, "InvalidResourceReference")
+}
+
+// A virtual network gateway lists its connections.
+func TestConnectionsOfAGateway(t *testing.T) {
+	c := start(t)
+	const gateway = net + "/virtualNetworkGateways/g"
+	c.put(gateway, `{"location":"eastus","properties":{"gatewayType":"Vpn"}}`)
+	c.put(net+"/connections/c", `{"location":"eastus","properties":{"virtualNetworkGateway1":`+ref(gateway)+`}}`)
+	c.has(c.get(gateway+"/connections"), `{"value":[{"name":"c"}]}`)
+	got := c.do("POST", gateway+"/getvpnclientipsecparameters", "")
+	c.has(got.Body, `{"ipsecEncryption":"AES256"}`)
+	gateways := net + "/applicationGateways/a"
+	c.put(gateways, `{"location":"eastus","properties":{}}`)
+	c.ended(gateways, c.do("POST", gateways+"/stop", ""))
+	c.has(c.get(gateways), `{"properties":{"operationalState":"Stopped"}}`)
+}
+
+// A VPN gateway speaks BGP at the last address of its subnet; a firewall has the first one.
+func TestAddressesOfGateways(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	configuration := `{"name":"c","properties":{"publicIPAddress":` + ref(publicIP) + `,"subnet":` + ref(subnet) + `}}`
+	const gateway = net + "/virtualNetworkGateways/g"
+	got := c.put(gateway, `{"location":"eastus","properties":{"gatewayType":"Vpn","ipConfigurations":[`+configuration+`]}}`)
+	c.has(got, `{"properties":{"vpnGatewayGeneration":"Generation1","bgpSettings":{"bgpPeeringAddress":"10.0.0.254","bgpPeeringAddresses":[
+		{"ipconfigurationId":"`+gateway+`/ipConfigurations/c","defaultBgpIpAddresses":["10.0.0.254"],"customBgpIpAddresses":[],
+		"tunnelIpAddresses":["`+behaviour.Text(c.get(publicIP), "properties.ipAddress")+`"]}]}}}`)
+	c.has(c.put(net+"/virtualNetworkGateways/e", `{"location":"eastus","properties":{"gatewayType":"ExpressRoute"}}`),
+		`{"properties":{"vpnGatewayGeneration":"None"}}`)
+	c.has(c.put(net+"/azureFirewalls/f", `{"location":"eastus","properties":{"ipConfigurations":[{"name":"c","properties":{"subnet":`+
+		ref(subnet)+`}}]}}`), `{"properties":{"ipConfigurations":[{"properties":{"privateIPAddress":"10.0.0.4"}}]}}`)
+	if made := c.do("PUT", net+"/networkWatchers/w", `{"location":"eastus"}`); behaviour.Text(made.Body, "properties.provisioningState") != "Succeeded" {
+		t.Errorf("a network watcher is not ready at once: %v", made.Body)
+	}
+}

@@ -15,8 +15,10 @@ var table string
 
 // Provider is Microsoft.ContainerRegistry.
 func Provider() behaviour.Provider {
+	types := behaviour.Describe(table, styles(), []behaviour.Type{registries(), behaviour.PrivateLinkResources(registryType, linkGroups)})
+	completeTasks(types)
 	return behaviour.Provider{
-		Types: behaviour.Describe(table, styles(), []behaviour.Type{registries()}),
+		Types: types,
 		Routes: []behaviour.Route{{
 			Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.ContainerRegistry/checkNameAvailability",
 			Do: checkName, Permission: "Microsoft.ContainerRegistry/checkNameAvailability/read",
@@ -77,11 +79,11 @@ func registries() behaviour.Type {
 			"importImage":          {Long: true, Headers: behaviour.Location, Busy: "-", Do: checkImport, Settle: recordImport},
 			"listCredentials":      {Do: listCredentials},
 			"regenerateCredential": {Do: regenerateCredential},
+			"scheduleRun":          {Do: scheduleRun},
 			"generateCredentials":  {Long: true, Headers: behaviour.Location, Busy: "-", Do: checkToken, Settle: generateCredentials},
 		},
 		Settle: settleRegistry,
-		Views: map[string]func(c *behaviour.Call) (any, error){
-			"listUsages": listUsages, "privateLinkResources": behaviour.PrivateLinkResources(linkGroups)},
+		Views:  map[string]func(c *behaviour.Call) (any, error){"listUsages": listUsages},
 	}
 }
 

@@ -60,8 +60,13 @@ func generateCredentials(c *behaviour.Call) (any, error) {
 		stored := []any{}
 		for _, name := range []string{"password1", "password2"} {
 			if asked == "" || strings.EqualFold(asked, name) {
-				shown = append(shown, behaviour.Object{"creationTime": now, "name": name, "value": newPassword(c)})
-				stored = append(stored, behaviour.Object{"creationTime": now, "name": name})
+				password := behaviour.Object{"creationTime": now, "name": name}
+				if expiry := behaviour.Text(c.Body, "expiry"); expiry != "" {
+					password["expiry"] = expiry
+				}
+				stored = append(stored, behaviour.Clone(password))
+				password["value"] = newPassword(c)
+				shown = append(shown, password)
 			} else if was := behaviour.Named(doc, "properties.credentials.passwords", name); was != nil {
 				stored = append(stored, was)
 			}

@@ -36,3 +36,22 @@ func TestTheCatalogueListsEveryType(t *testing.T) {
 		}
 	}
 }
+
+// Every provider lists what can be done with its types.
+func TestOperationsOfAProvider(t *testing.T) {
+	a := behaviourtest.Start(t, providers.All()...)
+	a.Run(
+		exchange{Do: "GET /providers/Microsoft.Storage/operations", Has: has{"value.0.name": "Microsoft.Storage/storageAccounts/read",
+			"value.0.display.resource": "Storage Accounts"}},
+		exchange{Do: "GET /providers/Nobody.Knows/operations", Status: 404, Code: "InvalidResourceNamespace"},
+		exchange{Do: "GET /providers/Microsoft.Authorization/providerOperations/Microsoft.Storage",
+			Has: has{"name": "Microsoft.Storage", "resourceTypes.0.operations.#": 3}},
+		exchange{Do: "GET /providers/Microsoft.Authorization/providerOperations/Nobody.Knows", Status: 404, Code: "ProviderNotFound"},
+		exchange{Do: "GET ~/providers/Microsoft.Authorization/denyAssignments", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.Authorization/classicAdministrators", Has: has{"value.#": 0}},
+		exchange{Do: "GET ~~/providers/Microsoft.Storage/resourceTypes", Has: has{"value.0.resourceType": "storageAccounts"}},
+		exchange{Do: "POST /providers/Microsoft.Resources/calculateTemplateHash", Body: `{"resources": []}`,
+			Has: has{"minifiedTemplate": `{"resources":[]}`}},
+		exchange{Do: "GET ~~/providers/Nobody.Knows/providerPermissions", Status: 404, Code: "InvalidResourceNamespace"},
+	)
+}

@@ -44,7 +44,7 @@ func deployments() behaviour.Type {
 		},
 		Actions: map[string]behaviour.Action{
 			"validate": {Do: validate, Anew: true},
-			"whatIf":   {Do: whatIf, Anew: true},
+			"whatIf":   {Do: whatIf, Anew: true, Long: true, Deferred: true, Busy: "-", Headers: behaviour.Location},
 			"cancel": {Status: 204, Do: func(c *behaviour.Call) (any, error) {
 				if !c.Cancel(c.ID) {
 					return nil, behaviour.Gateway(409, "DeploymentCannotBeCancelled",

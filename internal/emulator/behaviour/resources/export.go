@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -146,4 +147,13 @@ func versionOf(fullType string) string {
 		}
 	}
 	return "2024-01-01"
+}
+
+// templateHash returns the hash of a template as deployments show it, and the template without blanks.
+func templateHash(c *behaviour.Call) (behaviour.Reply, error) {
+	text, err := json.Marshal(c.Body)
+	if err != nil {
+		return behaviour.Reply{}, err
+	}
+	return ok(behaviour.Object{"minifiedTemplate": string(text), "templateHash": hash(c.Body)})
 }

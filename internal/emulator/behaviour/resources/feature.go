@@ -11,12 +11,14 @@ import (
 const featureType = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 
 func featureTypes() []behaviour.Type {
+	registration := behaviour.Plain("Microsoft.Features")
+	registration.Created = 200
 	return []behaviour.Type{
 		{Name: "Microsoft.Features/featureProviders", Style: behaviour.Plain("Microsoft.Features"), ReadOnly: true, NoState: true,
 			Find: func(c *behaviour.Call) (behaviour.Object, error) {
 				return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": c.Type.Name}, nil
 			}},
-		{Name: featureType, Style: behaviour.Plain("Microsoft.Features"), NoState: true,
+		{Name: featureType, Style: registration, NoState: true,
 			Fill: func(c *behaviour.Call) error {
 				behaviour.Set(c.Doc, "properties.state", "Registered")
 				behaviour.Set(c.Doc, "properties.providerNamespace", c.ID.Parent().Name())

@@ -162,6 +162,25 @@ func TestADeploymentInModeComplete(t *testing.T) {
 	)
 }
 
+// predict returns what a deployment would change: the output of an operation.
+func predict(a *behaviourtest.Azure, number, body string, want has) behaviour.Object {
+	a.Helper()
+	got := a.Request("POST", deployment+number+"/whatIf", body)
+	if got.Status != 202 || got.Body != nil {
+		a.Fatalf("whatIf: %d %v", got.Status, got.Body)
+	}
+	end := a.Request("GET", got.Header.Get("Location"), "")
+	for path, value := range want {
+		if found := behaviourtest.At(end.Body, path); !behaviour.Equal(found, value) {
+			a.Errorf("whatIf: %s is %v, want %v", path, found, value)
+		}
+	}
+	if end.Status != 200 {
+		a.Errorf("the end of whatIf: %d %v", end.Status, end.Body)
+	}
+	return end.Body
+}
+
 func TestWhatIf(t *testing.T) {
 	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), network.Provider())
 	network := func(prefixes, tags string) string {
@@ -173,33 +192,34 @@ func TestWhatIf(t *testing.T) {
 	before := a.Run(exchange{Do: "GET ~/resources"})
 	template := `{"resources":[` + network(`["10.0.0.0/16","10.1.0.0/16"]`, `{"a":"3","c":"4"}`) + `,` +
 		identityIn("same", "") + `,` + nested("n", "", `{"resources":[`+identityIn("new", "")+`]}`) + `]}`
+	predict(a, "3", of(template, ""), has{
+		"status": "Succeeded", "properties.changes.#": 4,
+		"properties.changes.0.changeType": "Create", "properties.changes.0.after.name": "new", "properties.changes.0.before": nil,
+		"properties.changes.0.after.apiVersion": "2024-11-30",
+		"properties.changes.1.changeType":       "NoChange", "properties.changes.1.before.name": "same",
+		"properties.changes.2.changeType": "Ignore", "properties.changes.2.before.name": "unknown",
+		"properties.changes.3.changeType": "Modify", "properties.changes.3.delta.#": 4,
+		"properties.changes.3.delta.0.path":                        "properties.addressSpace.addressPrefixes",
+		"properties.changes.3.delta.0.propertyChangeType":          "Array",
+		"properties.changes.3.delta.0.children.0.path":             "1",
+		"properties.changes.3.delta.0.children.0.after":            "10.1.0.0/16",
+		"properties.changes.3.delta.1.path":                        "tags.a",
+		"properties.changes.3.delta.1.before":                      "1",
+		"properties.changes.3.delta.1.after":                       "3",
+		"properties.changes.3.delta.1.propertyChangeType":          "Modify",
+		"properties.changes.3.delta.2.propertyChangeType":          "Delete",
+		"properties.changes.3.delta.3.propertyChangeType":          "Create",
+		"properties.changes.3.before.tags.a":                       "1",
+		"properties.changes.3.before.properties.provisioningState": nil,
+	})
+	predict(a, "3", strings.Replace(of(template, ""), `"mode":"Incremental"`,
+		`"mode":"Complete","whatIfSettings":{"resultFormat":"ResourceIdOnly"}`, 1), has{
+		"properties.changes.0.changeType": "Deploy", "properties.changes.0.after": nil, "properties.changes.2.changeType": "Delete"})
+	predict(a, "3", of(`{"resources":[{}]}`, ""), has{"status": "Failed", "error.code": "InvalidTemplate"})
 	a.Run(
-		exchange{Do: "POST " + deployment + "3/whatIf", Body: of(template, ""), Has: has{
-			"status": "Succeeded", "properties.changes.#": 4,
-			"properties.changes.0.changeType": "Create", "properties.changes.0.after.name": "new", "properties.changes.0.before": nil,
-			"properties.changes.0.after.apiVersion": "2024-11-30",
-			"properties.changes.1.changeType":       "NoChange", "properties.changes.1.before.name": "same",
-			"properties.changes.2.changeType": "Ignore", "properties.changes.2.before.name": "unknown",
-			"properties.changes.3.changeType": "Modify", "properties.changes.3.delta.#": 4,
-			"properties.changes.3.delta.0.path":                        "properties.addressSpace.addressPrefixes",
-			"properties.changes.3.delta.0.propertyChangeType":          "Array",
-			"properties.changes.3.delta.0.children.0.path":             "1",
-			"properties.changes.3.delta.0.children.0.after":            "10.1.0.0/16",
-			"properties.changes.3.delta.1.path":                        "tags.a",
-			"properties.changes.3.delta.1.before":                      "1",
-			"properties.changes.3.delta.1.after":                       "3",
-			"properties.changes.3.delta.1.propertyChangeType":          "Modify",
-			"properties.changes.3.delta.2.propertyChangeType":          "Delete",
-			"properties.changes.3.delta.3.propertyChangeType":          "Create",
-			"properties.changes.3.before.tags.a":                       "1",
-			"properties.changes.3.before.properties.provisioningState": nil,
-		}},
-		exchange{Do: "POST " + deployment + "3/whatIf", Body: strings.Replace(of(template, ""), `"mode":"Incremental"`,
-			`"mode":"Complete","whatIfSettings":{"resultFormat":"ResourceIdOnly"}`, 1), Has: has{
-			"properties.changes.0.changeType": "Deploy", "properties.changes.0.after": nil, "properties.changes.2.changeType": "Delete"}},
 		exchange{Do: "GET " + deployment + "3", Status: 404, Code: "DeploymentNotFound"},
 		exchange{Do: "GET ~/providers/Microsoft.Resources/deployments/n", Status: 404, Code: "DeploymentNotFound"},
-		exchange{Do: "POST " + deployment + "3/whatIf", Body: of(`{"resources":[{}]}`, ""), Status: 400, Code: "InvalidTemplate"},
+		exchange{Do: "POST " + deployment + "3/whatIf", Body: `{}`, Status: 400, Code: "InvalidRequestContent"},
 	)
 	if after := a.Run(exchange{Do: "GET ~/resources"}); !behaviour.Equal(before, after) {
 		t.Errorf("the what-if changed %v\nto %v", before, after)
@@ -224,7 +244,7 @@ func TestExportOfAGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes := a.Run(exchange{Do: "POST " + deployment + "2/whatIf", Body: of(string(text), "")})
+	changes := predict(a, "2", of(string(text), ""), nil)
 	for _, change := range behaviour.Objects(changes, "properties.changes") {
 		if change["changeType"] != "NoChange" {
 			t.Errorf("the exported template would change %v", change)

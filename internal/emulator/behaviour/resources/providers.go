@@ -231,3 +231,18 @@ func getProvider(c *behaviour.Call) (behaviour.Reply, error) {
 	}
 	return ok(doc)
 }
+
+// listResourceTypes lists the types of a provider.
+func listResourceTypes(c *behaviour.Call) (behaviour.Reply, error) {
+	answer, err := getProvider(c)
+	doc, _ := answer.Body.(behaviour.Object)
+	return behaviour.Reply{Status: answer.Status, Body: behaviour.Object{"value": doc["resourceTypes"]}}, err
+}
+
+// noPermissions lists the permissions that a provider has in a subscription, which are left out.
+func noPermissions(c *behaviour.Call) (behaviour.Reply, error) {
+	if _, err := getProvider(c); err != nil {
+		return behaviour.Reply{}, err
+	}
+	return ok(behaviour.Object{"value": []any{}})
+}

@@ -5,6 +5,7 @@ package resources
 
 import (
 	"regexp"
+	"slices"
 
 	"kaz/internal/emulator/behaviour"
 )
@@ -21,16 +22,22 @@ func Provider() behaviour.Provider {
 		shortDeployment = "/resourceGroups/{group}/deployments/{deployment}"
 	)
 	return behaviour.Provider{
-		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), tags()}, featureTypes()...),
-		Routes: append(featureRoutes(), []behaviour.Route{
+		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), tags(), tagNames()}, featureTypes()...),
+		Routes: slices.Concat(featureRoutes(), tagNameRoutes(), []behaviour.Route{
+			{Method: "POST", Pattern: "/providers/Microsoft.Resources/calculateTemplateHash", Do: templateHash},
 			read("/tenants", "", listTenants),
 			read("/subscriptions", "", listSubscriptions),
 			read(here, "", getSubscription),
 			read(here+"/locations", "", listLocations),
 			read("/providers", "", listProviders),
 			read("/providers/{namespace}", "", getProvider),
+			read("/providers/{namespace}/operations", "", listOperations),
+			read("/providers/Microsoft.Authorization/providerOperations", "", listProviderOperations),
+			read("/providers/Microsoft.Authorization/providerOperations/{namespace}", "", getProviderOperations),
 			read(here+"/providers", "Microsoft.Resources/subscriptions/providers/read", listProviders),
 			read(here+"/providers/{namespace}", "Microsoft.Resources/subscriptions/providers/read", getProvider),
+			read(here+"/providers/{namespace}/resourceTypes", "Microsoft.Resources/subscriptions/providers/read", listResourceTypes),
+			read(here+"/providers/{namespace}/providerPermissions", "Microsoft.Resources/subscriptions/providers/read", noPermissions),
 			{Method: "POST", Pattern: here + "/providers/{namespace}/unregister", Do: getProvider,
 				Permission: "Microsoft.Resources/subscriptions/providers/unregister/action"},
 			{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider,
@@ -41,7 +48,7 @@ func Provider() behaviour.Provider {
 				Permission: "Microsoft.Resources/subscriptions/resourceGroups/exportTemplate/action"},
 			read(here+shortDeployment+"/operations", "Microsoft.Resources/deployments/operations/read", shortOperations),
 			read(here+shortDeployment+"/operations/{operation}", "Microsoft.Resources/deployments/operations/read", shortOperations),
-		}...),
+		}),
 	}
 }
 

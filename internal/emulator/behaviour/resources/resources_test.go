@@ -7,6 +7,7 @@ import (
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/behaviourtest"
+	"kaz/internal/emulator/behaviour/resources"
 	"kaz/internal/emulator/catalog"
 )
 
@@ -111,5 +112,24 @@ func TestAllResources(t *testing.T) {
 		exchange{Do: "GET " + behaviour.Text(page, "nextLink"), Has: has{"value.#": 1, "nextLink": nil}},
 		exchange{Do: "GET ~~/resources?$filter=substringof('a', name)", Status: 400, Code: "InvalidFilterInQueryString"},
 		exchange{Do: "GET ~none/resources", Status: 404, Code: "ResourceGroupNotFound"},
+	)
+}
+
+// A subscription has tag names with predefined values.
+func TestTagNames(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider())
+	const names = "~~/tagNames"
+	a.Run(
+		exchange{Do: "PUT " + names + "/cost", Status: 201, Has: has{"tagName": "cost", "values.#": 0, "count.type": "Total"}},
+		exchange{Do: "PUT " + names + "/cost"},
+		exchange{Do: "PUT " + names + "/none/tagValues/x", Status: 404, Code: "TagNameNotFound"},
+		exchange{Do: "PUT " + names + "/cost/tagValues/x", Status: 201, Has: has{"tagValue": "x"}},
+		exchange{Do: "GET " + names, Has: has{"value.#": 1, "value.0.values.0.tagValue": "x"}},
+		exchange{Do: "DELETE " + names + "/cost/tagValues/x"},
+		exchange{Do: "DELETE " + names + "/cost/tagValues/x", Status: 204},
+		exchange{Do: "DELETE " + names + "/cost"},
+		exchange{Do: "DELETE " + names + "/cost", Status: 204},
+		exchange{Do: "PUT ~~/providers/Microsoft.Features/featureProviders/Microsoft.Compute/subscriptionFeatureRegistrations/f", Body: `{}`,
+			Has: has{"properties.state": "Registered"}},
 	)
 }

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,8 +14,13 @@ import (
 
 // whatIf says what a deployment would change. It deploys, compares, and takes everything back, so the values that
 // Azure adds count as they would.
+//
+// The request is an operation. A template that is invalid is the failure of the operation, not of the request.
 func whatIf(c *behaviour.Call) (any, error) {
 	call, t, err := checked(c)
+	if fault, ok := errors.AsType[*behaviour.Error](err); ok && fault.Code == "InvalidTemplate" {
+		return behaviour.Object{"status": "Failed", "error": fault.Body()}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -22,9 +22,22 @@ func accounts() behaviour.Type {
 		},
 		Fill:   fillAccount,
 		Settle: createServices,
+		Removed: func(c *behaviour.Call) error {
+			id := azure.SubscriptionID(c.ID.Subscription()).Resource("Microsoft.Storage/locations", behaviour.Text(c.Old, "location")).
+				Child("deletedAccounts", c.ID.Name())
+			c.Put(id, behaviour.Object{"properties": behaviour.Object{"storageAccountResourceId": string(c.ID),
+				"location": behaviour.Text(c.Old, "location"), "restoreReference": c.ID.Name() + "|" + behaviour.Timestamp(c.Now()),
+				"creationTime": behaviour.Text(c.Old, "properties.creationTime"), "deletionTime": behaviour.Timestamp(c.Now())}})
+			return nil
+		},
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
 			behaviour.Set(view, "properties.privateEndpointConnections", behaviour.PrivateEndpointConnections(c, c.ID))
+			if c.Expands("geoReplicationStats") && behaviour.Text(view, "properties.secondaryLocation") != "" {
+				behaviour.Set(view, "properties.geoReplicationStats", behaviour.Object{"status": "Live",
+					"lastSyncTime": behaviour.Timestamp(c.Now()), "canFailover": true, "canPlannedFailover": true,
+					"postFailoverRedundancy": "Standard_LRS", "postPlannedFailoverRedundancy": behaviour.Text(view, "sku.name")})
+			}
 		},
 		Actions: map[string]behaviour.Action{
 			"listKeys":                 {Do: listKeys},
@@ -33,7 +46,6 @@ func accounts() behaviour.Type {
 			"ListServiceSas":           {Do: serviceSAS},
 			"revokeUserDelegationKeys": {},
 		},
-		Views: map[string]func(*behaviour.Call) (any, error){"privateLinkResources": behaviour.PrivateLinkResources(linkGroups)},
 	}
 }
 
@@ -42,6 +54,9 @@ func linkGroups(c *behaviour.Call) []behaviour.LinkGroup {
 	var groups []behaviour.LinkGroup
 	for _, service := range endpoints[behaviour.Text(c.Old, "kind")] {
 		for _, suffix := range []string{"", "_secondary"} {
+			if service == "file" && suffix != "" {
+				continue
+			}
 			groups = append(groups, behaviour.LinkGroup{ID: service + suffix, Members: []string{service + suffix},
 				Zones: []string{"privatelink." + service + "." + behaviour.CloudOf(c.Location()).Storage}})
 		}
@@ -236,7 +251,11 @@ func fillSettings(c *behaviour.Call) {
 			behaviour.Default(rule, "state", "Succeeded")
 		}
 	}
-	if kind := behaviour.Text(c.Doc, "kind"); kind == "StorageV2" || kind == "BlobStorage" {
+	kind := behaviour.Text(c.Doc, "kind")
+	if kind == "BlockBlobStorage" {
+		behaviour.Set(c.Doc, "properties.accessTier", "Premium")
+	}
+	if kind == "StorageV2" || kind == "BlobStorage" {
 		tier := "Hot"
 		if was := behaviour.Text(c.Old, "properties.accessTier"); was != "" {
 			tier = was
@@ -260,6 +279,25 @@ func fillEncryption(doc behaviour.Object, now string) {
 		behaviour.Default(service, "lastEnabledTime", now)
 	}
 	behaviour.Default(doc, "properties.encryption.keySource", "Microsoft.Storage")
+	fillKey(doc, "properties.encryption.keyvaultproperties", now)
+}
+
+// fillKey shows which version of a key of a vault is in use, and since when.
+func fillKey(doc behaviour.Object, path, now string) {
+	key := behaviour.Sub(doc, path)
+	if key == nil {
+		return
+	}
+	const version = "863425f1358359c863425f1358359c00"
+	current := behaviour.Text(key, "keyversion")
+	if current == "" {
+		current = version
+	}
+	uri := strings.TrimSuffix(behaviour.Text(key, "keyvaulturi"), "/") + "/keys/" + behaviour.Text(key, "keyname") + "/" + current
+	if behaviour.Text(key, "currentVersionedKeyIdentifier") != uri {
+		key["currentVersionedKeyIdentifier"], key["lastKeyRotationTimestamp"] = uri, now
+	}
+	behaviour.Default(key, "lastKeyRotationTimestamp", now)
 }
 
 // endpoints returns the services of an account by its kind.
@@ -276,7 +314,7 @@ func fillLocations(c *behaviour.Call) {
 	location, sku := c.Location(), behaviour.Text(c.Doc, "sku.name")
 	behaviour.Set(c.Doc, "properties.primaryLocation", location)
 	behaviour.Set(c.Doc, "properties.statusOfPrimary", "available")
-	behaviour.Set(c.Doc, "properties.primaryEndpoints", urls(c, ""))
+	behaviour.Set(c.Doc, "properties.primaryEndpoints", routed(c, ""))
 	for _, field := range []string{"secondaryLocation", "statusOfSecondary", "secondaryEndpoints"} {
 		behaviour.Remove(c.Doc, "properties."+field)
 	}
@@ -287,21 +325,42 @@ func fillLocations(c *behaviour.Call) {
 	behaviour.Set(c.Doc, "properties.secondaryLocation", region.Pair)
 	behaviour.Set(c.Doc, "properties.statusOfSecondary", "available")
 	if strings.Contains(sku, "_RA") {
-		secondary := urls(c, "-secondary")
-		delete(secondary, "file")
+		secondary := routed(c, "-secondary")
 		behaviour.Set(c.Doc, "properties.secondaryEndpoints", secondary)
 	}
 }
 
-func urls(c *behaviour.Call, suffix string) behaviour.Object {
-	cloud := behaviour.CloudOf(c.Location()).Storage
+// routed returns the URLs of an account's services, with those of the routes that its routing preference publishes.
+func routed(c *behaviour.Call, suffix string) behaviour.Object {
+	all := urls(c, suffix, endpoints[behaviour.Text(c.Doc, "kind")])
+	for setting, route := range map[string]string{"publishMicrosoftEndpoints": "microsoft", "publishInternetEndpoints": "internet"} {
+		if !behaviour.Bool(c.Doc, "properties.routingPreference."+setting) {
+			continue
+		}
+		services := slices.Clone(endpoints[behaviour.Text(c.Doc, "kind")])
+		if route == "internet" { // queues and tables have no URL for it
+			services = slices.DeleteFunc(services, func(s string) bool { return s == "queue" || s == "table" })
+		}
+		all[route+"Endpoints"] = urls(c, suffix+"-"+route+"routing", services)
+	}
+	return all
+}
+
+// urls returns the URLs of services of an account. The names of secondary endpoints have no file service.
+func urls(c *behaviour.Call, suffix string, services []string) behaviour.Object {
+	cloud, zone := behaviour.CloudOf(c.Location()).Storage, ""
+	if behaviour.Text(c.Doc, "properties.dnsEndpointType") == "AzureDnsZone" {
+		cloud, zone = "storage.azure.net", webZone(c.Location())+"."
+	}
 	found := behaviour.Object{}
-	for _, service := range endpoints[behaviour.Text(c.Doc, "kind")] {
-		host := service
+	for _, service := range services {
+		host := zone + service
 		if service == "web" {
 			host = webZone(c.Location()) + ".web"
 		}
-		found[service] = "https://" + strings.ToLower(c.ID.Name()) + suffix + "." + host + "." + cloud + "/"
+		if service != "file" || !strings.HasPrefix(suffix, "-secondary") {
+			found[service] = "https://" + strings.ToLower(c.ID.Name()) + suffix + "." + host + "." + cloud + "/"
+		}
 	}
 	return found
 }
@@ -342,6 +401,30 @@ func checkName(c *behaviour.Call) (behaviour.Reply, error) {
 		return no("AlreadyExists", strings.ReplaceAll(nameTaken, "%s", name))
 	}
 	return behaviour.Reply{Status: 200, Body: behaviour.Object{"nameAvailable": true}}, nil
+}
+
+// deletedType is the type of the accounts that were deleted. Azure keeps them for some days; here they are notes and nothing else.
+const deletedType = "Microsoft.Storage/locations/deletedAccounts"
+
+func deletedAccounts() behaviour.Type {
+	return behaviour.Type{
+		Name: deletedType, Style: child(behaviour.NoEtag), ReadOnly: true, NoState: true,
+		Show: func(_ *behaviour.Call, view behaviour.Object) { view["type"] = "Microsoft.Storage/deletedAccounts" },
+		Missing: func(c *behaviour.Call) error {
+			return behaviour.Refusal(404, "DeletedAccountNotFound", "Deleted account %s not found in location %s.", c.ID.Name(),
+				c.ID.Parent().Name())
+		},
+	}
+}
+
+func listDeletedAccounts(c *behaviour.Call) (behaviour.Reply, error) {
+	items := []any{}
+	for id := range c.List(azure.SubscriptionID(c.Param["subscription"]), deletedType) {
+		if view, there := c.View(id); there {
+			items = append(items, view)
+		}
+	}
+	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": items}}, nil
 }
 
 // maxAccounts is the limit of accounts of a subscription in a region.

@@ -16,6 +16,12 @@ func containers() behaviour.Type {
 		Own: []string{
 			"properties.lastModifiedTime", "properties.leaseStatus", "properties.leaseState", "properties.hasLegalHold",
 			"properties.hasImmutabilityPolicy", "properties.deleted", "properties.remainingRetentionDays", "properties.legalHold",
+			"properties.immutabilityPolicy", leaseField,
+		},
+		Actions: map[string]behaviour.Action{
+			"setLegalHold": {Do: setLegalHold}, "clearLegalHold": {Do: clearLegalHold},
+			"lease":   lease(leaseStates{"Locked", "Leased", "Unlocked", "Available", "Broken"}),
+			"migrate": {Long: true, Busy: "-", Headers: behaviour.Location},
 		},
 		Fill:    fillContainer,
 		Show:    showContainer,
@@ -59,6 +65,7 @@ func fillContainer(c *behaviour.Call) error {
 func accountOf(id azure.ID) azure.ID { return id.TopLevel() }
 
 func showContainer(c *behaviour.Call, view behaviour.Object) {
+	behaviour.Hide(view)
 	for name, value := range map[string]any{"deleted": false, "remainingRetentionDays": 0, "hasImmutabilityPolicy": false,
 		"hasLegalHold": false} {
 		behaviour.Default(view, "properties."+name, value)
@@ -73,6 +80,7 @@ func showContainer(c *behaviour.Call, view behaviour.Object) {
 	default:
 		behaviour.Default(view, "properties.legalHold", behaviour.Object{"hasLegalHold": false, "tags": []any{}})
 	}
+	showPolicy(c, view)
 	behaviour.Default(view, "properties.defaultEncryptionScope", "$account-encryption-key")
 	behaviour.Default(view, "properties.denyEncryptionScopeOverride", false)
 	behaviour.Default(view, "properties.leaseStatus", "Unlocked")

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/base64"
+	"net/url"
 
 	"kaz/internal/emulator/behaviour"
 )
@@ -33,13 +34,24 @@ func listKeys(c *behaviour.Call) (any, error) {
 			"keyName":      name, "value": values[i], "permissions": "FULL",
 		}
 	}
+	for _, name := range []string{"kerb1", "kerb2"} {
+		if value := behaviour.Text(c.Doc, keysField+"."+name); value != "" && c.Expands("kerb") {
+			keys = append(keys, behaviour.Object{"keyName": name, "value": value, "permissions": "FULL"})
+		}
+	}
 	return behaviour.Object{"keys": keys}, nil
 }
 
 func regenerateKey(c *behaviour.Call) (any, error) {
 	name := behaviour.Text(c.Body, "keyName")
+	if name == "kerb1" || name == "kerb2" {
+		c.Query = url.Values{"$expand": {"kerb"}} // the reply has these keys, too
+		behaviour.Set(c.Doc, keysField+"."+name, newKey(c))
+		return listKeys(c)
+	}
 	if name != "key1" && name != "key2" {
-		return nil, behaviour.Invalid("InvalidKeyName", "The key name '%s' is not valid. The allowed values are key1 and key2.", name)
+		return nil, behaviour.Invalid("InvalidKeyName",
+			"The key name '%s' is not valid. The allowed values are key1, key2, kerb1 and kerb2.", name)
 	}
 	behaviour.Set(c.Doc, keysField+"."+name, newKey(c))
 	behaviour.Set(c.Doc, "properties.keyCreationTime."+name, behaviour.Timestamp(c.Now()))

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
@@ -92,6 +93,21 @@ func ServiceSASText(resource string, v url.Values) string {
 }
 
 // listSKUs lists the SKUs of accounts in all regions.
+// abilities are what accounts can do, with the kinds that can.
+var abilities = map[string][]string{
+	"supportschangenotification": {"BlobStorage", "BlockBlobStorage", "StorageV2"},
+	"supportsfileencryption":     {"FileStorage", "StorageV2", "Storage"},
+	"supportshoeclsplus":         {"BlobStorage", "BlockBlobStorage", "StorageV2"},
+}
+
+func capabilities(kind string) []any {
+	all := []any{}
+	for _, name := range slices.Sorted(maps.Keys(abilities)) {
+		all = append(all, behaviour.Object{"name": name, "value": strconv.FormatBool(slices.Contains(abilities[name], kind))})
+	}
+	return all
+}
+
 func listSKUs(*behaviour.Call) (behaviour.Reply, error) {
 	value := []any{}
 	for _, region := range catalog.Regions() {
@@ -100,7 +116,7 @@ func listSKUs(*behaviour.Call) (behaviour.Reply, error) {
 			for _, kind := range replications[name] {
 				value = append(value, behaviour.Object{"resourceType": "storageAccounts", "name": name,
 					"tier": strings.TrimSuffix(tier, "V2"), "kind": kind, "locations": []any{region.Name},
-					"capabilities": []any{}, "restrictions": []any{}})
+					"capabilities": capabilities(kind), "restrictions": []any{}})
 			}
 		}
 	}

@@ -28,8 +28,8 @@ func shares() behaviour.Type {
 		Style:   child(behaviour.Ticks),
 		NoState: true,
 		Own: []string{
-			snapshotsField, contentField, "properties.lastModifiedTime", "properties.accessTierChangeTime", "properties.leaseStatus",
-			"properties.leaseState", "properties.deleted", "properties.version",
+			snapshotsField, contentField, leaseField, "properties.lastModifiedTime", "properties.accessTierChangeTime",
+			"properties.leaseStatus", "properties.leaseState", "properties.deleted", "properties.version",
 			"properties.includedBurstIops", "properties.maxBurstCreditsForIops",
 		},
 		Fill:    fillShare,
@@ -41,7 +41,10 @@ func shares() behaviour.Type {
 		Missing: missing("ShareNotFound", "share"),
 
 		Version: snapshotView, RemoveVersion: removeSnapshot,
-		Actions: map[string]behaviour.Action{"restore": {Do: restore, Anew: true}},
+		Actions: map[string]behaviour.Action{
+			"restore": {Do: restore, Anew: true},
+			"lease":   lease(leaseStates{"locked", "leased", "unlocked", "available", "broken"}),
+		},
 	}
 }
 

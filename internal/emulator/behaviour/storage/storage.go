@@ -13,16 +13,34 @@ var table string
 
 // styles are the styles of the types that only the table has.
 func styles() map[string]behaviour.Style {
-	updated := child(behaviour.NoEtag)
-	updated.Created = 200
-	return map[string]behaviour.Style{"child": updated, "scope": child(behaviour.NoEtag), "ticks": child(behaviour.Ticks)}
+	updated, ticks := child(behaviour.NoEtag), child(behaviour.Ticks)
+	updated.Created, ticks.Created = 200, 200
+	data := updated // of the data plane
+	data.Deleted = 204
+	return map[string]behaviour.Style{"child": updated, "data": data, "scope": child(behaviour.NoEtag), "ticks": ticks}
 }
 
 // Provider is Microsoft.Storage.
 func Provider() behaviour.Provider {
+	types := behaviour.Describe(table, styles(), []behaviour.Type{accounts(), behaviour.PrivateLinkResources(AccountType, linkGroups),
+		deletedAccounts(), blobServices(), containers(), fileServices(), shares(), queueServices(), tableServices()})
+	for i := range types {
+		switch t := &types[i]; t.Name {
+		case policyType:
+			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
+			t.Refuse, t.Farewell = refuseLocked, noPolicy
+		case AccountType + "/queueServices/queues":
+			t.Missing = missing("QueueNotFound", "queue")
+		case AccountType + "/tableServices/tables":
+			t.Missing = missing("TableNotFound", "table")
+		case AccountType + "/managementPolicies":
+			t.Missing = func(c *behaviour.Call) error {
+				return behaviour.Refusal(404, "ManagementPolicyNotFound", "No ManagementPolicy found for account %s", c.ID.Parent().Name())
+			}
+		}
+	}
 	return behaviour.Provider{
-		Types: behaviour.Describe(table, styles(), []behaviour.Type{accounts(), blobServices(), containers(), fileServices(), shares(),
-			queueServices(), tableServices()}),
+		Types: types,
 		Routes: []behaviour.Route{
 			{
 				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/checkNameAvailability",
@@ -35,6 +53,16 @@ func Provider() behaviour.Provider {
 			{
 				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/skus", Do: listSKUs,
 				Permission: "Microsoft.Storage/skus/read",
+			},
+			{
+				Method: "PUT",
+				Pattern: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Storage/storageAccounts/{account}/" +
+					"objectReplicationPolicies/default",
+				Do: newReplication, Permission: AccountType + "/objectReplicationPolicies/write", Writes: true,
+			},
+			{
+				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/deletedAccounts",
+				Do: listDeletedAccounts, Permission: "Microsoft.Storage/deletedAccounts/read",
 			},
 		},
 	}
@@ -49,6 +77,7 @@ const (
 // child returns the style of an account's children, which have no operations and no states.
 func child(etag behaviour.Etag) behaviour.Style {
 	s := behaviour.Plain("Microsoft.Storage children")
+	s.Protocol = behaviour.StorageOperations()
 	s.Etag = etag
 	if etag != behaviour.NoEtag {
 		s.EtagHeader = behaviour.OnGetAndPut

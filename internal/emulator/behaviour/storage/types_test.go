@@ -81,3 +81,87 @@ func TestPrivateEndpointConnectionsOfAnAccount(t *testing.T) {
 		exchange{Do: "GET " + net + "/privateEndpoints/e", Has: has{"properties.privateLinkServiceConnections.0." + state: "Disconnected"}},
 	)
 }
+
+// Containers can be held, leased and made immutable; shares can be leased.
+func TestHoldsAndLeases(t *testing.T) {
+	a := withAccount(t, standard)
+	const container = account + "/blobServices/default/containers/c-1"
+	const policy = container + "/immutabilityPolicies/default"
+	body := func(days string) string {
+		return `{"properties":{"immutabilityPeriodSinceCreationInDays":` + days + `}}`
+	}
+	a.Run(
+		exchange{Do: "PUT " + container, Body: `{}`, Status: 201},
+		exchange{Do: "POST " + container + "/setLegalHold", Body: `{"tags":["Tag2","tag1"]}`,
+			Has: has{"hasLegalHold": true, "tags.0": "tag1", "tags.1": "tag2"}},
+		exchange{Do: "GET " + container, Has: has{"properties.hasLegalHold": true, "properties.legalHold.tags.#": 2,
+			"properties.legalHold.tags.0.tag": "tag1"}},
+		exchange{Do: "POST " + container + "/clearLegalHold", Body: `{"tags":["tag1","tag2"]}`, Has: has{"hasLegalHold": false, "tags.#": 0}},
+		exchange{Do: "POST " + container + "/lease", Body: `{"action":"Renew","leaseId":"x"}`, Status: 409,
+			Code: "LeaseNotPresentWithLeaseOperation"},
+		exchange{Do: "POST " + container + "/lease", Body: `{"action":"Acquire","proposedLeaseId":"l1","leaseDuration":-1}`,
+			Has: has{"leaseId": "l1"}},
+		exchange{Do: "GET " + container, Has: has{"properties.leaseState": "Leased", "properties.leaseStatus": "Locked", "$lease": nil}},
+		exchange{Do: "POST " + container + "/lease", Body: `{"action":"Break"}`, Has: has{"leaseTimeSeconds": "0"}},
+		exchange{Do: "PUT " + policy, Body: body("3"), Header: map[string]string{"ETag": "*"},
+			Has: has{"properties.state": "Unlocked", "type": "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"}},
+		exchange{Do: "GET " + container, Has: has{"properties.hasImmutabilityPolicy": true,
+			"properties.immutabilityPolicy.properties.immutabilityPeriodSinceCreationInDays": 3}},
+		exchange{Do: "POST " + policy + "/extend", Body: body("9"), Status: 409, Code: "ImmutabilityPolicyUpdateNotAllowed"},
+		exchange{Do: "POST " + policy + "/lock", Has: has{"properties.state": "Locked"}},
+		exchange{Do: "POST " + policy + "/extend", Body: body("9"), Has: has{"properties.immutabilityPeriodSinceCreationInDays": 9}},
+		exchange{Do: "DELETE " + policy, Status: 409, Code: "ContainerImmutabilityPolicyFailure"},
+		exchange{Do: "PUT " + container + "2", Body: `{}`, Status: 201},
+		exchange{Do: "PUT " + container + "2/immutabilityPolicies/default", Body: body("3")},
+		exchange{Do: "DELETE " + container + "2/immutabilityPolicies/default", Has: has{"properties.immutabilityPeriodSinceCreationInDays": 0}},
+		exchange{Do: "PUT " + shares + "/share1", Body: `{}`, Status: 201},
+		exchange{Do: "POST " + shares + "/share1/lease", Body: `{"action":"Acquire","leaseDuration":-1,"proposedLeaseId":"s1"}`,
+			Has: has{"leaseId": "s1"}},
+		exchange{Do: "GET " + shares + "/share1", Has: has{"properties.leaseState": "leased"}},
+	)
+}
+
+// An account has the endpoints of its routing preference and of its DNS zone, the version of its key, and the keys of Kerberos.
+func TestEndpointsAndKeysOfAnAccount(t *testing.T) {
+	a := withAccount(t, `{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_RAGRS"},"properties":{"dnsEndpointType":"azurednszone",
+		"routingPreference":{"publishMicrosoftEndpoints":true,"publishInternetEndpoints":"true"},"encryption":{"keySource":"microsoft.keyvault",
+		"keyvaultproperties":{"keyname":"k","keyvaulturi":"https://v.vault.azure.net/"}}}}`)
+	const blob = "properties.primaryEndpoints."
+	a.Run(
+		exchange{Do: "GET " + account + "?$expand=geoReplicationStats", Has: has{
+			blob + "blob":                                          "https://data1.z13.blob.storage.azure.net/",
+			blob + "microsoftEndpoints.file":                       "https://data1-microsoftrouting.z13.file.storage.azure.net/",
+			blob + "internetEndpoints.queue":                       nil,
+			blob + "internetEndpoints.blob":                        "https://data1-internetrouting.z13.blob.storage.azure.net/",
+			"properties.secondaryEndpoints.internetEndpoints.blob": "https://data1-secondary-internetrouting.z13.blob.storage.azure.net/",
+			"properties.secondaryEndpoints.file":                   nil,
+			"properties.geoReplicationStats.status":                "Live",
+		}},
+		exchange{Do: "POST " + account + "/listKeys?$expand=kerb", Has: has{"keys.#": 2}},
+		exchange{Do: "POST " + account + "/regenerateKey", Body: `{"keyName":"kerb1"}`, Has: has{"keys.#": 3, "keys.2.keyName": "kerb1"}},
+		exchange{Do: "POST " + account + "/listKeys", Has: has{"keys.#": 2}},
+		exchange{Do: "POST " + account + "/failover", Status: 202, Header: map[string]string{"Location": "*"}},
+		exchange{Do: "PUT " + account + "/queueServices/default/queues/q1", Body: `{}`},
+		exchange{Do: "DELETE " + account + "/queueServices/default/queues/q1", Status: 204},
+		exchange{Do: "GET " + account + "/queueServices/default/queues/q1", Status: 404, Code: "QueueNotFound"},
+		exchange{Do: "GET " + account + "/managementPolicies/default", Status: 404, Code: "ManagementPolicyNotFound"},
+		exchange{Do: "GET " + account + "/privateLinkResources/file_secondary", Status: 404, Code: "NotFound"},
+		exchange{Do: "GET ~~/providers/Microsoft.Storage/skus", Has: has{"value.0.capabilities.#": 3}},
+		exchange{Do: "GET " + account + "/privateLinkResources/blob", Has: has{"properties.groupId": "blob"}},
+		exchange{Do: "PUT " + account + "2", Body: standard, Status: 202},
+		exchange{Do: "DELETE " + account + "2"},
+		exchange{Do: "GET ~~/providers/Microsoft.Storage/deletedAccounts", Has: has{"value.#": 1, "value.0.name": "data12"}},
+		exchange{Do: "GET ~~/providers/Microsoft.Storage/locations/eastus/deletedAccounts/data12",
+			Has: has{"type": "Microsoft.Storage/deletedAccounts"}},
+	)
+	policy := a.Run(exchange{Do: "PUT " + account + "/objectReplicationPolicies/default", Body: `{"properties":{"sourceAccount":"s",
+		"destinationAccount":"d","rules":[{"sourceContainer":"a","destinationContainer":"b"}]}}`})
+	if name, _ := policy["name"].(string); name == "default" || behaviourtest.At(policy, "properties.policyId") != any(name) {
+		t.Errorf("the policy has the name %q: %v", name, policy)
+	}
+	key := a.Run(exchange{Do: "GET " + account})
+	const path = "properties.encryption.keyvaultproperties.currentVersionedKeyIdentifier"
+	if text, _ := behaviourtest.At(key, path).(string); !strings.HasPrefix(text, "https://v.vault.azure.net/keys/k/") {
+		t.Errorf("%s is %q", path, text)
+	}
+}

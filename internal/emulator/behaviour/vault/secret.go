@@ -11,12 +11,17 @@ import (
 // valueField is the field of a secret's document with its value, which ARM never shows.
 const valueField = behaviour.Private + "value"
 
-func secrets() behaviour.Type {
-	style := behaviour.Plain("Microsoft.KeyVault secrets")
+// secretStyle returns the style of what is in a vault: every PUT is answered with 200.
+func secretStyle(name string) behaviour.Style {
+	style := behaviour.Plain(name)
 	style.Created = 200
+	return style
+}
+
+func secrets() behaviour.Type {
 	return behaviour.Type{
 		Name:    secretType,
-		Style:   style,
+		Style:   secretStyle("Microsoft.KeyVault secrets"),
 		NoState: true,
 		Own:     []string{valueField, "properties.secretUri", "properties.secretUriWithVersion"},
 		Fill:    fillSecret,

@@ -3,18 +3,25 @@
 package vault
 
 import (
+	_ "embed"
 	"regexp"
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
 )
 
+//go:embed types.txt
+var table string
+
+//go:embed routes.txt
+var routes string
+
 // Provider is Microsoft.KeyVault.
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
-		Types: []behaviour.Type{vaults(), secrets(), deletedVaults(), {Name: vaultType + "/privateEndpointConnections",
-			Style: behaviour.Plain("Microsoft.KeyVault")}},
-		Routes: []behaviour.Route{
+		Types: behaviour.Describe(table, map[string]behaviour.Style{"child": secretStyle("Microsoft.KeyVault")},
+			[]behaviour.Type{vaults(), secrets(), keys(), deletedVaults(), behaviour.PrivateLinkResources(vaultType, linkGroups)}),
+		Routes: append(behaviour.DescribeRoutes(routes), []behaviour.Route{
 			policyRoute(),
 			{
 				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.KeyVault/checkNameAvailability",
@@ -24,7 +31,7 @@ func Provider() behaviour.Provider {
 				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.KeyVault/deletedVaults",
 				Do: listDeleted, Permission: "Microsoft.KeyVault/deletedVaults/read",
 			},
-		},
+		}...),
 	}
 }
 
@@ -63,11 +70,6 @@ func vaults() behaviour.Type {
 		Settle:  recoverSecrets,
 		Removed: keepDeleted,
 		Header:  serviceHeader,
-		Views: map[string]func(*behaviour.Call) (any, error){"privateLinkResources": behaviour.PrivateLinkResources(
-			func(*behaviour.Call) []behaviour.LinkGroup {
-				return []behaviour.LinkGroup{{ID: "vault", Members: []string{"default"},
-					Zones: []string{"privatelink.vaultcore.azure.net"}}}
-			})},
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
 			if connections := behaviour.PrivateEndpointConnections(c, c.ID); len(connections) > 0 {
@@ -78,6 +80,11 @@ func vaults() behaviour.Type {
 			}
 		},
 	}
+}
+
+// linkGroups is the part of a vault to which private endpoints can connect.
+func linkGroups(*behaviour.Call) []behaviour.LinkGroup {
+	return []behaviour.LinkGroup{{ID: "vault", Members: []string{"default"}, Zones: []string{"privatelink.vaultcore.azure.net"}}}
 }
 
 var vaultName = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9]|-[A-Za-z0-9])*$`)

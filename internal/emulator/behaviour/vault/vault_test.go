@@ -197,3 +197,34 @@ func TestAccessPoliciesAreAddedReplacedAndRemoved(t *testing.T) {
 		exchange{Do: "PUT " + keys + "/accessPolicies/none", Body: policy("b", `"set"`), Status: 400, Code: "BadRequest"},
 	)
 }
+
+// Values of a vault are converted, and its network rules completed.
+func TestValuesOfAVault(t *testing.T) {
+	start(t).Run(
+		exchange{Do: "GET ~~/providers/Microsoft.KeyVault/deletedManagedHSMs", Has: has{"value.#": 0}},
+		exchange{Do: "PUT " + keys, Body: strings.Replace(body, `"standard"`, `"Standard"`, 1)},
+		exchange{Do: "PATCH " + keys, Body: `{"properties":{"enabledForDeployment":"true","networkAcls":{"ipRules":[{"value":"1.2.3.4"}]}}}`},
+		exchange{Do: "GET " + keys, Has: has{"properties.sku.name": "standard", "properties.enabledForDeployment": true,
+			"properties.networkAcls.virtualNetworkRules.#": 0, "properties.networkAcls.bypass": "AzureServices"}},
+		exchange{Do: "PUT " + keys + "/privateEndpointConnections/c", Body: `{"properties":{"privateLinkServiceConnectionState":{
+			"status":"Approved"}}}`, Has: has{"properties.privateLinkServiceConnectionState.actionsRequired": "None"}},
+	)
+}
+
+// A key that ARM creates has versions; a second PUT changes nothing.
+func TestKeysOfAVault(t *testing.T) {
+	a := start(t)
+	const key = keys + "/keys/k1"
+	made := a.Run(
+		exchange{Do: "PUT " + keys, Body: body},
+		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"none"}}`, Status: 400, Code: "BadRequest"},
+		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"RSA"}}`, Has: has{"properties.keySize": 2048, "location": "eastus",
+			"properties.attributes.enabled": true, "properties.keyUri": "https://keys-1.vault.azure.net/keys/k1"}},
+	)
+	a.Run(
+		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"EC"}}`, Has: has{"properties.kty": "RSA",
+			"properties.keyUriWithVersion": behaviourtest.At(made, "properties.keyUriWithVersion")}},
+		exchange{Do: "GET " + keys + "/keys", Has: has{"value.#": 1}},
+		exchange{Do: "GET " + key + "/versions", Has: has{"value.#": 1, "value.0.type": "Microsoft.KeyVault/vaults/keys/versions"}},
+	)
+}

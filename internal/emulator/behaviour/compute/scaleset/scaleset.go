@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/compute/manageddisk"
 	"kaz/internal/emulator/behaviour/compute/schema"
 	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/behaviour/network/loadbalancer"
@@ -81,6 +82,10 @@ func fillScaleSetModel(c *behaviour.Call) error {
 	behaviour.Default(model, "timeCreated", behaviour.Stamp(c.Now()))
 	behaviour.Default(model, "storageProfile.osDisk.caching", "None") // a machine of its own has ReadWrite
 	image := vm.FillOSDisk(c, model, size)
+	for _, disk := range behaviour.Objects(model, "storageProfile.dataDisks") {
+		behaviour.Default(disk, "caching", "None")
+		behaviour.Default(disk, "managedDisk.storageAccountType", manageddisk.DefaultDiskSKU(size))
+	}
 	behaviour.Default(model, "osProfile.computerNamePrefix", c.ID.Name())
 	vm.KeepCustomData(c.Doc, model)
 	vm.FillOSProfile(model, image.OS == "Windows", false)

@@ -110,7 +110,7 @@ func fillMachineStorage(c *behaviour.Call, size catalog.Size) error {
 	ExactVersion(storage, image)
 	behaviour.Default(storage, "osDisk.name", c.ID.Name()+"_OsDisk_1_"+schema.Hex32(c))
 	behaviour.Default(storage, "osDisk.deleteOption", "Detach")
-	if behaviour.Text(storage, "osDisk.createOption") != "Attach" {
+	if behaviour.Text(storage, "osDisk.createOption") != "Attach" && !isSpecialized(c, storage) {
 		if err := schema.Required(c.Doc, "properties.osProfile", "osProfile"); err != nil {
 			return err
 		}
@@ -126,6 +126,18 @@ func fillMachineStorage(c *behaviour.Call, size catalog.Size) error {
 	d := machineDisks(c.World, c.ID, c.Doc)
 	d.Old, d.Size = c.Old, size
 	return d.Attach()
+}
+
+// isSpecialized reports whether a machine is made from a specialized image of a gallery, which has its own users.
+func isSpecialized(c *behaviour.Call, storage behaviour.Object) bool {
+	image := behaviour.RefID(storage, "imageReference")
+	for image.Is("Microsoft.Compute/galleries/images/versions") || image.Is("Microsoft.Compute/galleries/images") {
+		if doc, there := c.Get(image); there && behaviour.Text(doc, "properties.osState") == "Specialized" {
+			return true
+		}
+		image = image.Parent()
+	}
+	return false
 }
 
 // checkOSDisk refuses the name or the id of another machine's disk.

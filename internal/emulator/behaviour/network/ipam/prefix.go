@@ -99,6 +99,21 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return a
 }
 
+// Nth returns the nth address of a range, from the end for a negative n.
+func Nth(p netip.Prefix, n int) netip.Addr {
+	a := p.Masked().Addr()
+	for range n {
+		a = a.Next()
+	}
+	if n < 0 {
+		a = lastOf(p)
+		for range -n - 1 {
+			a = a.Prev()
+		}
+	}
+	return a
+}
+
 // plus returns the address n above a.
 func plus(a netip.Addr, n uint64) netip.Addr {
 	bytes := a.AsSlice()

@@ -314,7 +314,21 @@ func migrateToIPBased(c *behaviour.Call) (any, error) {
 		migrated = append(migrated, name)
 		migratePool(c, c.ID.Child(PartType(poolsPath), name), pool)
 	}
-	return behaviour.Object{"migratedPools": behaviour.Object{"migratedPools": migrated}}, nil
+	return behaviour.Object{"migratedPools": migrated}, nil
+}
+
+// members returns the network interfaces in the pools of a load balancer, as a view.
+func members(c *behaviour.Call) (any, error) {
+	all, seen := []any{}, map[string]bool{}
+	for _, pool := range behaviour.Objects(c.Old, poolsPath) {
+		for _, r := range schema.ReferrersAt(c.World, c.ID.Child(PartType(poolsPath), behaviour.Text(pool, "name")), nicPools) {
+			if view, there := c.View(r.Resource); there && !seen[r.Resource.Key()] {
+				seen[r.Resource.Key()] = true
+				all = append(all, view)
+			}
+		}
+	}
+	return behaviour.Object{"value": all}, nil
 }
 
 func migratePool(c *behaviour.Call, id azure.ID, pool behaviour.Object) {

@@ -34,6 +34,7 @@ func loadBalancers() behaviour.Type {
 		Check:     checkLoadBalancer,
 		BlockedBy: scaleSetsInPools,
 		Actions:   map[string]behaviour.Action{"migrateToIpBased": {Do: migrateToIPBased}},
+		Views:     map[string]func(c *behaviour.Call) (any, error){"networkInterfaces": members},
 	})
 }
 

@@ -33,6 +33,10 @@ func networkInterfaces() behaviour.Type {
 		InUse:  interfaceInUse,
 		Refuse: refuseManagedInterface,
 		Show:   showNetworkInterface,
+		Actions: map[string]behaviour.Action{
+			"effectiveRouteTable": effective(effectiveRoutes), "effectiveNetworkSecurityGroups": effective(effectiveGroups),
+		},
+		Views: map[string]func(c *behaviour.Call) (any, error){"loadBalancers": balancersOf},
 	})
 }
 

@@ -2,10 +2,12 @@ package vnet
 
 import (
 	"net/netip"
+	"strings"
 
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/network/ipam"
 	"kaz/internal/emulator/behaviour/network/schema"
+	"kaz/internal/emulator/catalog"
 )
 
 // The paths at which a private address refers to its subnet.
@@ -61,9 +63,23 @@ func fillSubnet(c *behaviour.Call) error {
 	}
 	for _, endpoint := range behaviour.Objects(c.Doc, "properties.serviceEndpoints") {
 		endpoint["provisioningState"] = "Succeeded"
-		behaviour.Default(endpoint, "locations", []any{"*"})
+		behaviour.Default(endpoint, "locations", endpointLocations(c, behaviour.Text(endpoint, "service")))
 	}
 	return nil
+}
+
+// endpointLocations returns where a subnet reaches a service: storage in the region and its pair, SQL in the region, others everywhere.
+func endpointLocations(c *behaviour.Call, service string) []any {
+	switch location := c.Location(); strings.ToLower(service) {
+	case "microsoft.storage":
+		if region, ok := catalog.FindRegion(location); ok && region.Pair != "" {
+			return []any{location, region.Pair}
+		}
+		return []any{location}
+	case "microsoft.sql":
+		return []any{location}
+	}
+	return []any{"*"}
 }
 
 // checkSubnetSizes checks the sizes of a subnet's ranges: Azure reserves five addresses of an IPv4 range, and an IPv6

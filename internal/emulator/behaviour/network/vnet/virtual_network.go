@@ -30,7 +30,7 @@ func virtualNetworks() behaviour.Type {
 		Check: checkVirtualNetwork,
 		InUse: networkInUse,
 		Views: map[string]func(c *behaviour.Call) (any, error){
-			"CheckIPAddressAvailability": addressAvailability,
+			"CheckIPAddressAvailability": addressAvailability, "usages": networkUsage,
 		},
 	})
 }
