@@ -52,22 +52,24 @@ func Describe(table string, styles map[string]Style, types []Type) []Type {
 
 // DescribeRoutes reads a table of requests with fixed answers, such as catalogues:
 //
-//	METHOD PATTERN = JSON
+//	METHOD PATTERN... = JSON
 //
 // The texts of the JSON can contain what those of [Describe] can. The permission is that of the path: for
 // "/subscriptions/{subscription}/providers/N/locations/{location}/kinds" it is "N/locations/kinds/read".
 func DescribeRoutes(table string) []Route {
-	const least = 4
 	var routes []Route
 	for words := range tableLines(table) {
-		if len(words) < least || words[2] != "=" {
-			panic(fmt.Sprintf("table of routes: %v is not METHOD PATTERN = JSON", words))
+		sign := slices.Index(words, "=")
+		if sign < 2 || sign == len(words)-1 {
+			panic(fmt.Sprintf("table of routes: %v is not METHOD PATTERN... = JSON", words))
 		}
-		answer := parseJSON("table of routes: "+words[1], words[3:])
-		routes = append(routes, Route{
-			Method: words[0], Pattern: words[1], Permission: routePermission(words[0], words[1]),
-			Do: func(c *Call) (Reply, error) { return Reply{Status: http.StatusOK, Body: c.expand(answer)}, nil },
-		})
+		answer := parseJSON("table of routes: "+words[1], words[sign+1:])
+		for _, pattern := range words[1:sign] {
+			routes = append(routes, Route{
+				Method: words[0], Pattern: pattern, Permission: routePermission(words[0], pattern),
+				Do: func(c *Call) (Reply, error) { return Reply{Status: http.StatusOK, Body: c.expand(answer)}, nil },
+			})
+		}
 	}
 	return routes
 }

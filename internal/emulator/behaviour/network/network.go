@@ -41,7 +41,7 @@ func Provider() behaviour.Provider {
 		switch t := &types[i]; t.Name {
 		case "Microsoft.Network/applicationGateways":
 			t.Show = showGatewayParts
-			t.Actions["start"], t.Actions["stop"] = turn("Running"), turn("Stopped")
+			t.Actions = map[string]behaviour.Action{"start": turn("Running"), "stop": turn("Stopped")}
 		case "Microsoft.Network/connections":
 			t.Fill = keepSharedKey
 			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }

@@ -176,9 +176,7 @@ func TestActionsOfTheTable(t *testing.T) {
 	c := start(t)
 	c.network()
 	c.put(net+"/networkWatchers/w", `{"location":"eastus"}`)
-	c.has(c.do("POST", net+"/networkWatchers/w/topology", `{"targetResourceGroupName":"rg"}`).Body, `{"resources":[]}`)
 	for path, test := range map[string]struct{ body, want string }{
-		"/networkWatchers/w/nextHop":          {`{"targetResourceId":"x"}`, `{"nextHopType":"Internet"}`},
 		"/networkWatchers/w/configureFlowLog": {`{"targetResourceId":"x","properties":{"enabled":true}}`, `{"targetResourceId":"x","properties":{"enabled":true}}`},
 	} {
 		got := c.do("POST", net+path, test.body)
@@ -281,8 +279,6 @@ func TestConnectionsOfAGateway(t *testing.T) {
 	c.put(gateway, `{"location":"eastus","properties":{"gatewayType":"Vpn"}}`)
 	c.put(net+"/connections/c", `{"location":"eastus","properties":{"virtualNetworkGateway1":`+ref(gateway)+`}}`)
 	c.has(c.get(gateway+"/connections"), `{"value":[{"name":"c"}]}`)
-	got := c.do("POST", gateway+"/getvpnclientipsecparameters", "")
-	c.has(got.Body, `{"ipsecEncryption":"AES256"}`)
 	gateways := net + "/applicationGateways/a"
 	c.put(gateways, `{"location":"eastus","properties":{}}`)
 	c.ended(gateways, c.do("POST", gateways+"/stop", ""))
