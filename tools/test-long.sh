@@ -3,7 +3,7 @@
 #   planner    the properties of the load balancer planner, with ten times the cases of make test
 #   services   the Service controller: every write of twenty kinds of Services fails in every way; speed
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
-#   booted     a cluster on machines that boot, from its definition to its end: upgraded, repaired, restored
+#   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller: SCHEDULES says how many, FIRST is the seed of the first
@@ -41,14 +41,14 @@ services() {
 # Clusters wait for programs most of the time, so they run beside the parts that compute.
 clusters() {
   beside "clusters: those that make test leaves out" \
-    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|^TestBootedHA\$" ./...
+    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|^TestBooted(HA|Members)\$" ./...
 }
 
 az() { step "az: commands of Debian's az and its SDK for Python" bash tools/az.sh; }
 
 booted() {
-  step "booted: a cluster of three members from its definition to its end" \
-    tests_in test/cluster booted -count=1 -timeout 75m -run '^TestBootedHA$' .
+  step "booted: clusters of machines that boot, from their definition to their end" \
+    tests_in test/cluster booted -count=1 -timeout 75m -run '^TestBooted(HA|Members)$' .
 }
 
 coldstart() {

@@ -98,6 +98,34 @@ func TestBootedHA(t *testing.T) {
 	}
 }
 
+// TestBootedMembers changes the number of members of a cluster on machines that boot, and replaces the only one. The timer of a member
+// saves a backup, and nothing is wrong in between.
+func TestBootedMembers(t *testing.T) {
+	b := startBooting(t, 1)
+	one := example(t, "dev.yaml")
+	c := b.cluster("dev", one)
+	c.whole(2, c.version)
+	c.on("dev-cp-0", "systemctl", "start", "kaz-backup")
+	for _, count := range []int{3, 1} {
+		c.change("upgrade", c.define(c.name, strings.Replace(one, "replicas: 1", "replicas: "+strconv.Itoa(count), 1)))
+		c.whole(count+1, c.version)
+		if out := c.must(c.kaz("doctor", c.name)); !strings.Contains(out, "nothing is wrong") {
+			t.Errorf("with %d members: %s", count, out)
+		}
+	}
+	c.change("rotate", c.name)
+	c.whole(2, c.version)
+}
+
+// on runs a command on a machine.
+func (c *bootedCluster) on(machine string, command ...string) {
+	c.t.Helper()
+	pid := strings.TrimSpace(string(readFile(c.t, filepath.Join(c.machines, "machines", machine, "first.pid"))))
+	if out, err := exec.CommandContext(c.t.Context(), "nsenter", append([]string{"-t", pid, "-a"}, command...)...).CombinedOutput(); err != nil {
+		c.t.Fatalf("%s on %s: %v\n%s", strings.Join(command, " "), machine, err, out)
+	}
+}
+
 // example is an example definition.
 func example(t *testing.T, name string) string {
 	t.Helper()
