@@ -2,6 +2,7 @@ package azure
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -198,6 +199,23 @@ func Decode[P any](d Document) (Resource[P], error) {
 		return r, fmt.Errorf("document of %s: %w", nameless(d.ID()), err)
 	}
 	return r, nil
+}
+
+// ListAs reads resources as values of a type of the caller.
+func ListAs[T any](ctx context.Context, r Reader, q Query) ([]T, error) {
+	docs, err := r.List(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var all []T
+	for _, doc := range docs {
+		var one T
+		if err := json.Unmarshal(doc, &one); err != nil {
+			return nil, fmt.Errorf("document of %s: %w", nameless(doc.ID()), err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 func nameless(id ID) string {

@@ -404,11 +404,8 @@ func (l *lab) named(_ string, ends ...string) []string {
 // all are the ids of the resources of the cluster with their versions.
 func (l *lab) all() []string {
 	l.t.Helper()
-	docs, err := l.client.List(context.Background(), azure.Query{Scope: azure.SubscriptionID(emulator.DefaultSubscription), Type: resourceType})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	resources, err := decoded[resource](docs, nil)
+	resources, err := azure.ListAs[resource](context.Background(), l.client,
+		azure.Query{Scope: azure.SubscriptionID(emulator.DefaultSubscription), Type: resourceType})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -501,7 +498,7 @@ func TestNoRoom(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
 		before := len(s.nodes())
 		faults := emulator.Fault{Method: "PATCH", Type: scaleSetType, Times: 1, Fault: "operation", Code: "AllocationFailed", Message: "no room"}
-		if err := l.emulator.SetFaults([]emulator.Fault{faults}); err != nil {
+		if err := l.azure.SetFaults([]emulator.Fault{faults}); err != nil {
 			t.Fatal(err)
 		}
 		now := copied(d)
@@ -580,8 +577,8 @@ func TestBadNode(t *testing.T) {
 		}
 		set := s.names.Group().Resource(scaleSetType, "dev-general")
 		before := l.model(set)
-		way := &patches{next: l.way}
-		l.connect(transport{way})
+		way := &patches{next: l.azure.Transport()}
+		l.connect(way)
 		s.inside(l.Engine)
 		s.absent = func(machine string) bool { return !s.member(machine) && !slices.Contains(old, machine) }
 		now := copied(d)
@@ -624,7 +621,7 @@ func TestBadNode(t *testing.T) {
 
 // patches notes the last change of a part of a resource.
 type patches struct {
-	next transport
+	next http.RoundTripper
 	last map[string]any
 }
 
@@ -690,7 +687,7 @@ func TestOpenChange(t *testing.T) {
 
 // killed lets an engine die: from a write on nothing reaches Azure. If late, that write does, and its answer is lost.
 type killed struct {
-	next  transport
+	next  http.RoundTripper
 	left  int
 	late  bool
 	spent bool
@@ -726,12 +723,12 @@ func TestKilled(t *testing.T) {
 			now := copied(d)
 			now.Cluster.Spec.Kubernetes.Version = "1.37.1"
 			now.Pools[0].Spec.Replicas = 1
-			healthy := l.way
+			healthy := l.azure.Transport()
 			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
 			if kill == 0 {
 				k.left = 10000
 			}
-			l.connect(transport{k})
+			l.connect(k)
 			s.inside(l.Engine)
 			victim := l.Engine
 			l.connect(healthy)

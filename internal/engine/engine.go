@@ -54,7 +54,7 @@ type Engine struct {
 type Patience struct {
 	// Join is how long a new machine may take until its node is ready, by default 15 minutes.
 	Join time.Duration
-	// Voter is how long etcd may take to count a new member whose node is ready, by default 2 minutes.
+	// Voter is how long etcd may take to count a new member after its node is ready, by default 2 minutes.
 	Voter time.Duration
 	// Drain bounds the drain of a node, by default 30 minutes.
 	Drain workload.DrainOptions

@@ -2,14 +2,10 @@ package engine
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,79 +15,43 @@ import (
 	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
-	"kaz/internal/emulator/providers"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/testkit/clustertest"
 )
-
-type transport struct{ http.RoundTripper }
-
-func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
 
 // lab is a local Azure and an engine for it.
 type lab struct {
 	*Engine
-	client   *arm.Client
-	emulator *emulator.Emulator
-	way      transport
-	t        *testing.T
-	mu       sync.Mutex
-	log      bytes.Buffer
-	said     []string
-	saved    []byte
-}
-
-func (l *lab) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.log.Write(p)
+	azure  *clustertest.Azure
+	client *arm.Client
+	t      *testing.T
+	said   []string
+	saved  []byte
 }
 
 func newLab(t *testing.T, o emulator.Options) *lab {
 	t.Helper()
-	l := &lab{t: t}
-	o.Providers, o.RequestLog = providers.All(), l
-	o.Tenant = tenant
-	e, err := emulator.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.emulator, l.way = e, transport{e.Transport()}
-	l.connect(l.way)
+	l := &lab{t: t, azure: clustertest.Start(t, o)}
+	l.connect(l.azure.Transport())
 	return l
 }
 
-const tenant = "00000000-0000-0000-0000-0000000000aa"
-
-func (l *lab) connect(way transport) {
+func (l *lab) connect(way http.RoundTripper) {
 	l.t.Helper()
-	c, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: way, Retries: -1})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.client = c
-	l.Engine = &Engine{Azure: c, Say: func(line string) { l.said = append(l.said, line) }}
+	l.client = clustertest.Client(l.t, way)
+	l.Engine = &Engine{Azure: l.client, Say: func(line string) { l.said = append(l.said, line) }}
 }
 
 // requests are the requests since the last call, "PUT kaz-prod".
 func (l *lab) requests() (writes, reads []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.log.String()) {
-		var r struct{ Method, Path string }
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			l.t.Fatal(err)
-		}
-		name := r.Method + " " + r.Path[strings.LastIndexByte(r.Path, '/')+1:]
-		switch {
-		case r.Method == http.MethodGet:
-			reads = append(reads, name)
-		case slices.Contains([]string{"checkNameAvailability", "validate", "whatIf"}, r.Path[strings.LastIndexByte(r.Path, '/')+1:]):
-		default:
-			writes = append(writes, name)
+	for _, r := range l.azure.Requests() {
+		if r.Writes() {
+			writes = append(writes, r.Method+" "+r.Name())
+		} else if r.Method == http.MethodGet {
+			reads = append(reads, r.Method+" "+r.Name())
 		}
 	}
-	l.log.Reset()
 	return writes, reads
 }
 
@@ -100,29 +60,9 @@ func (l *lab) save(kubeconfig []byte) error {
 	return nil
 }
 
-// example is the plan of example files after a change.
 func example(t *testing.T, change func(*definition.Definition), files ...string) cluster.Plan {
 	t.Helper()
-	var layers []definition.Layer
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join("../../docs/example-manifests/cluster", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		layers = append(layers, definition.Layer{Name: file, Text: text})
-	}
-	d, err := definition.Load(layers...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(&d)
-	}
-	p, err := cluster.New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return clustertest.Plan(t, change, files...)
 }
 
 func (l *lab) deploy(p cluster.Plan) Result {

@@ -315,25 +315,13 @@ func (in *inside) addMachines(n naming.Names, machines []instance, pools map[str
 
 // machines are the machines of the resource group.
 func (e observer) machines(ctx context.Context, n naming.Names) ([]instance, error) {
-	return decoded[instance](e.Azure.List(ctx, azure.Query{Scope: n.Group(), Type: machineType}))
+	return azure.ListAs[instance](ctx, e.Azure, azure.Query{Scope: n.Group(), Type: machineType})
 }
 
 // instances are the machines of a scale set in Uniform mode.
 func (e observer) instances(ctx context.Context, set azure.ID) ([]instance, error) {
-	all, err := decoded[instance](e.Azure.List(ctx, azure.Query{Scope: set, Type: scaleSetType + "/virtualMachines"}))
+	all, err := azure.ListAs[instance](ctx, e.Azure, azure.Query{Scope: set, Type: scaleSetType + "/virtualMachines"})
 	return slices.DeleteFunc(all, func(i instance) bool { return !i.ID.Under(set) }), err
-}
-
-func decoded[T any](docs []azure.Document, err error) ([]T, error) {
-	var all []T
-	for _, doc := range docs {
-		var one T
-		if err := json.Unmarshal(doc, &one); err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, err
 }
 
 // addNode adds a machine to a pool.

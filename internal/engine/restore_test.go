@@ -144,12 +144,12 @@ func TestRestoreKilled(t *testing.T) {
 			l, s, _ := deployed(t, nil, "dev.yaml")
 			s.lose()
 			a := &archive{names: []string{"etcd/1.db"}}
-			healthy := l.way
+			healthy := l.azure.Transport()
 			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
 			if kill == 0 {
 				k.left = 10000
 			}
-			l.connect(transport{k})
+			l.connect(k)
 			s.inside(l.Engine)
 			victim := l.Engine
 			victim.Backups = a

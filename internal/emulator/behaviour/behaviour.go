@@ -157,7 +157,7 @@ type Action struct {
 	Status int
 	// Anew actions work on resources that are not there, too.
 	Anew bool
-	// Deferred actions are operations whose output is what Do returns; their reply is empty. They are Long, without Settle.
+	// Deferred actions are operations: what Do returns is the output, and the reply is empty. They are Long, without Settle.
 	Deferred bool
 	// Long actions are operations; Settle runs when they end and returns the output.
 	Long   bool

@@ -3,8 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,20 +15,14 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
-	"kaz/internal/emulator/providers"
 	"kaz/internal/engine"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
-	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/health"
+	"kaz/internal/testkit/clustertest"
 )
-
-type transport struct{ http.RoundTripper }
-
-func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
 
 // etcd is an etcd that notes what is done with it.
 type etcd struct {
@@ -73,26 +65,8 @@ type ward struct {
 
 func open(t *testing.T) *ward {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/example-manifests/cluster/ha.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := definition.Load(definition.Layer{Name: "ha.yaml", Text: text})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := cluster.New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := emulator.New(emulator.Options{Providers: providers.All(), Tenant: "00000000-0000-0000-0000-0000000000aa"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: transport{e.Transport()}, Retries: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := clustertest.Plan(t, nil, "ha.yaml")
+	client := clustertest.Client(t, clustertest.Start(t, emulator.Options{}).Transport())
 	w := &ward{plan: p, etcd: &etcd{}}
 	now := time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC)
 	w.Engine = &engine.Engine{Azure: client, Now: func() time.Time { return now }, Backups: backups{latest: "etcd/20260102T030405Z-1234.db"}}

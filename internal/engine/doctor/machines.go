@@ -46,7 +46,7 @@ func (m machine) power() string {
 // machines adds the machines of the cluster.
 func (d Doctor) machines(ctx context.Context, c *found) error {
 	group := c.names.Group()
-	sets, err := list[machine](ctx, d.Azure, azure.Query{Scope: group, Type: scaleSetType})
+	sets, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: group, Type: scaleSetType})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (d Doctor) machines(ctx context.Context, c *found) error {
 			continue
 		}
 		ours[set.ID.Key()] = true
-		instances, err := list[machine](ctx, d.Azure, azure.Query{Scope: set.ID, Type: scaleSetType + "/virtualMachines",
+		instances, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: set.ID, Type: scaleSetType + "/virtualMachines",
 			Expand: "instanceView"})
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (d Doctor) machines(ctx context.Context, c *found) error {
 			}
 		}
 	}
-	machines, err := list[machine](ctx, d.Azure, azure.Query{Scope: group, Type: machineType})
+	machines, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: group, Type: machineType})
 	if err != nil {
 		return err
 	}
@@ -85,20 +85,4 @@ func (d Doctor) machines(ctx context.Context, c *found) error {
 		c.machine(strings.ToLower(m.Properties.OS.Name)).Power = m.power()
 	}
 	return nil
-}
-
-func list[T any](ctx context.Context, r azure.Reader, q azure.Query) ([]T, error) {
-	docs, err := r.List(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	var all []T
-	for _, doc := range docs {
-		var one T
-		if err := json.Unmarshal(doc, &one); err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
 }

@@ -1,83 +1,48 @@
 package preflight
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
-	"kaz/internal/emulator/providers"
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/testkit/clustertest"
 )
-
-const tenant = "00000000-0000-0000-0000-0000000000aa"
-
-type transport struct{ http.RoundTripper }
-
-func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
 
 // lab is a local Azure and an engine for it.
 type lab struct {
 	*engine.Engine
+	azure  *clustertest.Azure
 	client *arm.Client
 	t      *testing.T
-	mu     sync.Mutex
-	log    bytes.Buffer
-}
-
-func (l *lab) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.log.Write(p)
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{t: t}
-	e, err := emulator.New(emulator.Options{Providers: providers.All(), RequestLog: l, Tenant: tenant})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.connect(transport{e.Transport()})
+	l := &lab{t: t, azure: clustertest.Start(t, emulator.Options{})}
+	l.connect(l.azure.Transport())
 	return l
 }
 
-func (l *lab) connect(way transport) {
+func (l *lab) connect(way http.RoundTripper) {
 	l.t.Helper()
-	c, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: way, Retries: -1})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.client = c
-	l.Engine = &engine.Engine{Azure: c}
+	l.client = clustertest.Client(l.t, way)
+	l.Engine = &engine.Engine{Azure: l.client}
 }
 
 // writes are the requests since the last call that change something.
 func (l *lab) writes() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var all []string
-	for line := range strings.Lines(l.log.String()) {
-		var r struct{ Method, Path string }
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			l.t.Fatal(err)
-		}
-		name := r.Path[strings.LastIndexByte(r.Path, '/')+1:]
-		if r.Method != http.MethodGet && !slices.Contains([]string{"checkNameAvailability", "validate"}, name) {
+	for _, r := range l.azure.Requests() {
+		if r.Writes() {
 			all = append(all, r.Method+" "+r.Path)
 		}
 	}
-	l.log.Reset()
 	return all
 }
 
@@ -99,27 +64,7 @@ func (l *lab) deploy(p cluster.Plan) {
 	}
 }
 
-// example is the plan of example files after a change.
 func example(t *testing.T, change func(*definition.Definition), files ...string) cluster.Plan {
 	t.Helper()
-	var layers []definition.Layer
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join("../../../docs/example-manifests/cluster", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		layers = append(layers, definition.Layer{Name: file, Text: text})
-	}
-	d, err := definition.Load(layers...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(&d)
-	}
-	p, err := cluster.New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return clustertest.Plan(t, change, files...)
 }

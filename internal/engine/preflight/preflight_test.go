@@ -12,6 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/testkit/clustertest"
 )
 
 const group = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/"
@@ -27,7 +28,7 @@ func TestPreflight(t *testing.T) {
 		want   string
 	}{
 		{name: "tenant", change: func(d *definition.Definition) { d.Cluster.Spec.Azure.TenantID = "00000000-0000-0000-0000-0000000000bb" },
-			want: "✘ login: subscription 00000000-0000-0000-0000-000000000001 is of tenant " + tenant},
+			want: "✘ login: subscription 00000000-0000-0000-0000-000000000001 is of tenant " + clustertest.Tenant},
 		{name: "subscription", change: func(d *definition.Definition) {
 			d.Cluster.Spec.Azure.SubscriptionID = "00000000-0000-0000-0000-000000000009"
 		}, want: "✘ login: the caller does not see subscription 00000000-0000-0000-0000-000000000009"},
@@ -178,7 +179,7 @@ func TestLogin(t *testing.T) {
 	} {
 		l := &lab{t: t}
 		way := &readOnly{next: test.way}
-		l.connect(transport{way})
+		l.connect(way)
 		found, err := Run(t.Context(), l.Engine, example(t, nil, "dev.yaml"))
 		if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || found[0].Remedy == "" {
 			t.Errorf("got %v %v, want %s", err, found, test.want)

@@ -9,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/testkit/clustertest"
 )
 
 // principal is the object id of an identity.
@@ -36,7 +37,7 @@ func ownIdentities(t *testing.T) (*lab, func(roles string) cluster.Plan) {
 	const vault = shared + "/providers/Microsoft.KeyVault/vaults/kv-shared-1"
 	l.put(group+`dev {"location":"westeurope"}`, shared+` {"location":"westeurope"}`,
 		identity+`machines {"location":"westeurope"}`, identity+`nodes {"location":"westeurope"}`,
-		vault+` {"location":"westeurope","properties":{"tenantId":"`+tenant+`","sku":{"family":"A","name":"standard"},
+		vault+` {"location":"westeurope","properties":{"tenantId":"`+clustertest.Tenant+`","sku":{"family":"A","name":"standard"},
 			"enableRbacAuthorization":true}}`)
 	return l, func(roles string) cluster.Plan {
 		return example(t, func(d *definition.Definition) {

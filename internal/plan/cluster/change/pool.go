@@ -65,8 +65,8 @@ func (p Pool) next(want PoolTarget, version string) *Step {
 	return nil
 }
 
-// replaced are the old nodes whose zone has a ready new node, so that pods with disks of that zone have a place. Azure chooses the zone
-// of a new machine, which is one with the fewest. Without zones all old nodes are replaced by any new one.
+// replaced are the old nodes with a ready new node in the same zone, where pods with disks of that zone have a place. Azure chooses the
+// zone of a new machine, one of those with the fewest. Without zones any new node replaces all old ones.
 func (p Pool) replaced(version string, old []Node) []Node {
 	var all []Node
 	for _, n := range old {
@@ -120,7 +120,8 @@ func (p Pool) remove() *Step {
 }
 
 // victims chooses the nodes that go: those that do not work, those that are cordoned or marked, old ones, those of the zone with
-// the most nodes, those with the fewest volumes and the fewest pods, and the newest. Standalone machines have fixed names, so those with the last names go.
+// the most nodes, those with the fewest volumes and the fewest pods, and the newest. Standalone machines have fixed names, so those with
+// the last names go.
 func (p Pool) victims(version string, count int, among []Node) []Node {
 	rest := slices.Clone(among)
 	var all []Node

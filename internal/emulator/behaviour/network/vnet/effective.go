@@ -156,7 +156,7 @@ func portRange(port string) string {
 	return port + "-" + port
 }
 
-// balancersOf returns the load balancers in whose pools or NAT rules an interface is.
+// balancersOf returns the load balancers that have an interface in a pool or a NAT rule.
 func balancersOf(c *behaviour.Call) (any, error) {
 	all := []any{}
 	seen := map[string]bool{}
