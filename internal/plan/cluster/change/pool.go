@@ -37,32 +37,41 @@ func (p Pool) next(want PoolTarget, version string) *Step {
 			desired = p.Desired
 		}
 	}
-	surge := min(want.Surge, len(old))
-	if p.Standalone {
-		surge = 0
-	}
-	most := desired + surge
-	if surge > 0 {
-		most = desired + max(surge, len(p.Zones))
-	}
-	ready := p.replaced(version, old)
+	least, most := p.room(want, desired, len(old))
 	switch {
 	case p.Model != version && !p.Standalone:
 		return &Step{Action: SetModel, Pool: p.Name, Version: version, Count: desired}
-	case len(p.Nodes) < desired+surge:
-		return &Step{Action: Grow, Pool: p.Name, Count: desired + surge}
+	case len(p.Nodes) < least:
+		return &Step{Action: Grow, Pool: p.Name, Count: least}
 	case len(p.Nodes) > most && !want.Autoscaled:
 		return p.shrink(version, len(p.Nodes)-most)
 	case p.waits(version):
 		return &Step{Action: Grow, Pool: p.Name, Count: len(p.Nodes)} // waits until they are ready
-	case len(ready) > 0:
-		return p.evict(p.victims(version, 1, ready)[0])
-	case len(old) > 0 && len(p.Nodes) < most:
-		return &Step{Action: Grow, Pool: p.Name, Count: len(p.Nodes) + 1}
 	case len(old) > 0:
-		return p.evict(p.victims(version, 1, old)[0])
+		return p.replace(version, old, most)
 	}
 	return nil
+}
+
+// room is how many nodes a pool has at least and at most while old ones are replaced.
+func (p Pool) room(want PoolTarget, desired, old int) (least, most int) {
+	surge := min(want.Surge, old)
+	if surge == 0 || p.Standalone {
+		return desired, desired
+	}
+	return desired + surge, desired + max(surge, len(p.Zones))
+}
+
+// replace lets an old node go, or makes a further new one first.
+func (p Pool) replace(version string, old []Node, most int) *Step {
+	ready := p.replaced(version, old)
+	if len(ready) == 0 && len(p.Nodes) < most {
+		return &Step{Action: Grow, Pool: p.Name, Count: len(p.Nodes) + 1}
+	}
+	if len(ready) == 0 {
+		ready = old
+	}
+	return p.evict(p.victims(version, 1, ready)[0])
 }
 
 // replaced are the old nodes with a ready new node in the same zone, where pods with disks of that zone have a place. Azure chooses the
