@@ -118,7 +118,7 @@ func TestAFailedBuildShowsWhatTheCompilerSaid(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if diff := cmp.Diff([]string{Etcd, APIServer}, leftIn(t, cache)); diff != "" {
+	if diff := cmp.Diff([]string{Etcd, Etcdctl, Etcdutl, APIServer}, leftIn(t, cache)); diff != "" {
 		t.Errorf("finished programs stay, and nothing else:\n%s", diff)
 	}
 }

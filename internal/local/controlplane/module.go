@@ -245,6 +245,7 @@ func (m module) names() []string {
 
 // programs returns all programs in the order of the build.
 func programs() []string {
-	return slices.Concat([]string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK, CoreDNS},
-		MachinePrograms(), StoragePrograms())
+	return append([]string{
+		Etcd, Etcdctl, Etcdutl, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, Kubeadm, KWOK, CoreDNS,
+	}, StoragePrograms()...)
 }
