@@ -246,12 +246,13 @@ func (e *Engine) worker(n naming.Names, r *Record, in inside) worker {
 	waits.Voter = cmp.Or(waits.Voter, 2*time.Minute)
 	waits.Drain.Timeout = cmp.Or(waits.Drain.Timeout, 30*time.Minute)
 	waits.Settle = cmp.Or(waits.Settle, time.Minute)
-	waits.Drain.Settle = cmp.Or(waits.Drain.Settle, min(waits.Settle, mostBalancing))
+	waits.Drain.Settle = cmp.Or(waits.Drain.Settle, balancing)
 	return worker{e, n, r, in, waits}
 }
 
-// mostBalancing is how long the cloud-controller-manager and a load balancer may take to leave a node out.
-const mostBalancing = 15 * time.Second
+// balancing is how long the cloud-controller-manager, which may have just been replaced, and a load balancer may take to leave a node
+// out.
+const balancing = 20 * time.Second
 
 // at is the plan of the change's definition for a version on the way, and the generations of the members.
 func (w worker) at(version string, generations map[int]int) (cluster.Plan, error) {
