@@ -183,8 +183,8 @@ func TestFurtherOfMachines(t *testing.T) {
 	a := startAll(t)
 	specialized := behaviourtest.Group + "/providers/Microsoft.Compute/galleries/g/images/s"
 	disk := behaviourtest.Group + "/providers/Microsoft.Compute/disks/d"
-	machine := strings.Replace(strings.Replace(plainVM, `"publisher":"Canonical","offer":"0001-com-ubuntu-server-jammy","sku":"22_04-lts","version":"latest"`,
-		`"id":"`+specialized+`"`, 1), "networkInterfaces/n", "networkInterfaces/n2", 1)
+	const image = `"publisher":"Canonical","offer":"0001-com-ubuntu-server-jammy","sku":"22_04-lts","version":"latest"`
+	machine := strings.Replace(strings.Replace(plainVM, image, `"id":"`+specialized+`"`, 1), "networkInterfaces/n", "networkInterfaces/n2", 1)
 	profile := machine[strings.Index(machine, `"osProfile"`):strings.Index(machine, `"networkProfile"`)]
 	a.Run(
 		exchange{Do: "PUT ~/providers/Microsoft.Network/networkInterfaces/n2", Body: plainNIC, Status: 201},

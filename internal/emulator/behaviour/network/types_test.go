@@ -176,17 +176,14 @@ func TestActionsOfTheTable(t *testing.T) {
 	c := start(t)
 	c.network()
 	c.put(net+"/networkWatchers/w", `{"location":"eastus"}`)
-	for path, test := range map[string]struct{ body, want string }{
-		"/networkWatchers/w/configureFlowLog": {`{"targetResourceId":"x","properties":{"enabled":true}}`, `{"targetResourceId":"x","properties":{"enabled":true}}`},
-	} {
-		got := c.do("POST", net+path, test.body)
-		if got.Status != 202 {
-			t.Fatalf("%s: %d %v", path, got.Status, got.Body)
-		}
-		c.ended(path, got)
-		c.has(c.do("GET", got.Header.Get("Location"), "").Body, test.want)
+	const flowLog = `{"targetResourceId":"x","properties":{"enabled":true}}`
+	got := c.do("POST", net+"/networkWatchers/w/configureFlowLog", flowLog)
+	if got.Status != 202 {
+		t.Fatalf("configureFlowLog: %d %v", got.Status, got.Body)
 	}
-	got := c.do("POST", subnet+"/PrepareNetworkPolicies", `{"serviceName":"Microsoft.Sql/managedInstances"}`)
+	c.ended("configureFlowLog", got)
+	c.has(c.do("GET", got.Header.Get("Location"), "").Body, flowLog)
+	got = c.do("POST", subnet+"/PrepareNetworkPolicies", `{"serviceName":"Microsoft.Sql/managedInstances"}`)
 	if end := c.do("GET", got.Header.Get("Location"), ""); got.Status != 202 || end.Status != 204 {
 		t.Errorf("PrepareNetworkPolicies: %d, then %d", got.Status, end.Status)
 	}
@@ -219,8 +216,8 @@ func TestEffectiveRoutesAndRules(t *testing.T) {
 	c.put(nsg, `{"location":"eastus","properties":{"securityRules":[{"name":"web","properties":{"priority":100,"direction":"Inbound",
 		"access":"Allow","protocol":"Tcp","sourcePortRange":"*","destinationPortRange":"80","sourceAddressPrefix":"*",
 		"destinationAddressPrefix":"*"}}]}}`)
-	c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"nodes","properties":{
-		"addressPrefix":"10.0.0.0/24","routeTable":`+ref(table)+`,"networkSecurityGroup":`+ref(nsg)+`,"serviceEndpoints":[
+	c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[
+		{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24","routeTable":`+ref(table)+`,"networkSecurityGroup":`+ref(nsg)+`,"serviceEndpoints":[
 		{"service":"Microsoft.Storage"},{"service":"Microsoft.KeyVault"}]}}]}}`)
 	c.has(c.get(subnet), `{"properties":{"serviceEndpoints":[{"locations":["eastus","westus"]},{"locations":["*"]}]}}`)
 	c.put(nic, nicBody(""))
@@ -300,7 +297,8 @@ func TestAddressesOfGateways(t *testing.T) {
 		`{"properties":{"vpnGatewayGeneration":"None"}}`)
 	c.has(c.put(net+"/azureFirewalls/f", `{"location":"eastus","properties":{"ipConfigurations":[{"name":"c","properties":{"subnet":`+
 		ref(subnet)+`}}]}}`), `{"properties":{"ipConfigurations":[{"properties":{"privateIPAddress":"10.0.0.4"}}]}}`)
-	if made := c.do("PUT", net+"/networkWatchers/w", `{"location":"eastus"}`); behaviour.Text(made.Body, "properties.provisioningState") != "Succeeded" {
+	made := c.do("PUT", net+"/networkWatchers/w", `{"location":"eastus"}`)
+	if behaviour.Text(made.Body, "properties.provisioningState") != "Succeeded" {
 		t.Errorf("a network watcher is not ready at once: %v", made.Body)
 	}
 }
