@@ -272,7 +272,7 @@ func scaleCommand() *cobra.Command {
 		Short: "Change the number of nodes of a pool",
 		Long: `Makes nodes, or drains and deletes some: first those that are not ready, are cordoned or
 have the annotation kaz/delete-first, then those of the zone with the most nodes, those
-with the fewest pods, and the newest. Set the number in the definition, too: a later
+with the fewest disks and pods, and the newest. Set the number in the definition, too: a later
 deployment brings the pool to it.`,
 		Example: `  kaz cluster scale prod general --count 5 --subscription 00000000-0000-0000-0000-000000000001`,
 	}, cli.Wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition,

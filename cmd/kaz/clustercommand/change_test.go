@@ -13,9 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"kaz/internal/local/azureclient"
-	"kaz/internal/local/azureserver"
 )
 
 // apiServer answers for the nodes of a cluster of one member and two nodes of a pool, and returns a kubeconfig for it.
@@ -62,27 +59,12 @@ func apiServer(t *testing.T) string {
 
 // TestClusterChanges shows the steps of changes, and what the commands refuse.
 func TestClusterChanges(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	examples, err := filepath.Abs(exampleDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	dir, err := azureclient.AnnounceDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	azure, err := azureserver.Start(t.Context(), azureserver.Options{
-		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := azure.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	startAzure(t)
 	write := func(name string, replace ...string) {
 		text, err := os.ReadFile(filepath.Join(examples, "dev.yaml"))
 		if err != nil {

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/local/azureclient"
-	"kaz/internal/local/azureserver"
 )
 
 // runCluster runs kaz cluster and returns its output, its errors and its exit status.
@@ -37,22 +35,7 @@ const exampleDir = "../../../docs/example-manifests/cluster/"
 
 // TestClusterOnLocalAzure is the story of a cluster, with the commands of the guide.
 func TestClusterOnLocalAzure(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	dir, err := azureclient.AnnounceDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	azure, err := azureserver.Start(t.Context(), azureserver.Options{
-		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := azure.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	startAzure(t)
 	kubeconfig := filepath.Join(t.TempDir(), "admin.conf")
 	for _, step := range []struct {
 		in     string

@@ -18,10 +18,30 @@ import (
 	"kaz/internal/local/azureserver"
 )
 
+// startAzure starts a local Azure that the commands of a test find.
+func startAzure(t *testing.T) {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir, err := azureclient.AnnounceDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := azureserver.Start(t.Context(), azureserver.Options{
+		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // start starts a local Azure for a test in a directory of its own, with the example dev.yaml and broken variants of it.
 func start(t *testing.T) {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	text, err := os.ReadFile(exampleDir + "dev.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -43,21 +63,7 @@ func start(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dir, err := azureclient.AnnounceDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := azureserver.Start(t.Context(), azureserver.Options{
-		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	startAzure(t)
 }
 
 // TestOutput checks scenario 54: with -o json and -o yaml every command prints one document of data and nothing else, the same in both
@@ -162,7 +168,8 @@ func TestStatus(t *testing.T) {
 		{fmt.Errorf("%w (since today)", engine.ErrOpen), 8},
 		{fmt.Errorf("%w: that of dev", engine.ErrRunning), 8},
 		{fmt.Errorf("grow: %w", &azure.Error{Code: "ZonalAllocationFailed"}), 5},
-		{&azure.Error{Code: "OperationNotAllowed", Message: "Operation could not be completed as it results in exceeding approved Cores quota."}, 5},
+		{&azure.Error{Code: "OperationNotAllowed",
+			Message: "Operation could not be completed as it results in exceeding approved Cores quota."}, 5},
 		{&azure.Error{Code: "OperationNotAllowed", Message: "the machine is being deleted"}, 0},
 		{&engine.DeployError{Failures: []engine.Failure{{Code: "SkuNotAvailable"}}}, 5},
 		{&engine.DeployError{Failures: []engine.Failure{{Code: "InvalidParameter"}}}, 0},
