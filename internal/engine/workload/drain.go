@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,13 +58,11 @@ func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error 
 	if err := c.Cordon(ctx, true, node); err != nil {
 		return err
 	}
-	exclude, include := c.balancing(before)
 	timed, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	var reasons []string
-	if err = exclude(timed, o.Settle); err == nil {
-		reasons, err = c.empty(timed, node)
-	}
+	why, had := before.Labels[corev1.LabelNodeExcludeBalancers]
+	byOthers := had && why != draining // also a drain that stopped has left its label
+	reasons, err := c.vacate(timed, node, byOthers, o.Settle)
 	if len(reasons) > 0 && o.Force && ctx.Err() == nil {
 		c.say("node %s: time is over, pods are deleted", node)
 		reasons, err = c.deleteAll(ctx, node, o.Timeout)
@@ -71,44 +70,56 @@ func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error 
 	if err == nil && len(reasons) == 0 {
 		return nil
 	}
-	undone := context.WithoutCancel(ctx)
-	if undo := errors.Join(c.Cordon(undone, false, node), include(undone)); undo != nil {
-		c.say("node %s takes no pods: %v", node, undo)
-	}
+	c.giveBack(context.WithoutCancel(ctx), node, byOthers)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return blocked(node, reasons, err)
 }
 
-// balancing returns functions that exclude a node from the load balancers of Services, and include it again. They do nothing for a
-// node that was excluded before.
-func (c *Cluster) balancing(node *corev1.Node) (exclude func(context.Context, time.Duration) error, include func(context.Context) error) {
-	if _, excluded := node.Labels[corev1.LabelNodeExcludeBalancers]; excluded {
-		return func(context.Context, time.Duration) error { return nil }, func(context.Context) error { return nil }
-	}
-	label := func(ctx context.Context, value string) error {
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, corev1.LabelNodeExcludeBalancers, value)
-		_, err := c.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
-	}
-	exclude = func(ctx context.Context, settle time.Duration) error {
-		if err := label(ctx, `"draining"`); err != nil {
-			return fmt.Errorf("exclude node %s from load balancers: %w", node.Name, err)
+// vacate lets load balancers leave a node out, unless others have seen to that, and evicts its pods.
+func (c *Cluster) vacate(ctx context.Context, node string, byOthers bool, settle time.Duration) ([]string, error) {
+	if !byOthers {
+		if err := c.exclude(ctx, true, node); err != nil {
+			return nil, err
 		}
 		timer := time.NewTimer(settle)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return []string{"the time is over"}, nil
 		case <-timer.C:
-			return nil
 		}
 	}
-	return exclude, func(ctx context.Context) error { return label(ctx, "null") }
+	return c.empty(ctx, node)
+}
+
+// giveBack lets a node take pods and requests again.
+func (c *Cluster) giveBack(ctx context.Context, node string, byOthers bool) {
+	err := c.Cordon(ctx, false, node)
+	if !byOthers {
+		err = errors.Join(err, c.exclude(ctx, false, node))
+	}
+	if err != nil {
+		c.say("node %s takes no pods or requests: %v", node, err)
+	}
+}
+
+// draining is the value of the label that excludes a node while it is drained.
+const draining = "draining"
+
+// exclude takes a node out of the load balancers of Services, or in again. A node that is gone is no error.
+func (c *Cluster) exclude(ctx context.Context, on bool, node string) error {
+	value := "null"
+	if on {
+		value = strconv.Quote(draining)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, corev1.LabelNodeExcludeBalancers, value)
+	_, err := c.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("load balancers of node %s: %w", node, err)
+	}
+	return nil
 }
 
 func blocked(node string, reasons []string, err error) error {
