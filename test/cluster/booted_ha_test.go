@@ -260,6 +260,7 @@ func (c *bootedCluster) pooled() {
 
 // upgraded upgrades all machines by a minor version while the API server and the Service are asked 20 times a second each.
 func (c *bootedCluster) upgraded() {
+	began := time.Now()
 	api := asks(c.t, c.apiServer())
 	service := asks(c.t, func(ctx context.Context) error {
 		_, err := askFromHere(ctx, "http://"+*c.address+"/")
@@ -271,6 +272,9 @@ func (c *bootedCluster) upgraded() {
 		close(s.stop)
 		s.tasks.Wait()
 		c.t.Logf("%s: %d of %d requests failed; this machine was late by %s at most: %v", name, len(s.failed), s.asked, short(s.late), s.why)
+		if len(s.failed) > 0 {
+			c.t.Logf("%s: failed requests by second of the upgrade: %s", name, s.bySecond(began))
+		}
 		if len(s.failed)*perThousand > s.asked {
 			c.t.Errorf("%s: %d of %d requests failed, want at most one of a thousand: %v", name, len(s.failed), s.asked, s.why)
 		}
