@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -11,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"kaz/internal/local/azureclient"
+	"kaz/internal/local/freeport"
 	"kaz/internal/local/realnodes"
 	"kaz/internal/local/site"
 )
@@ -74,30 +75,21 @@ func (r record) healthPort() string {
 	return port
 }
 
-func (r *record) setAddresses(info azureclient.Info) {
-	r.ARM, r.HTTP, r.Proxy = azureclient.HostOf(info.ARM), azureclient.HostOf(info.ARMHTTP), azureclient.HostOf(info.Proxy)
-}
-
-// freeAddresses returns the recorded addresses, each one replaced by a free one if it is taken.
-func (r record) freeAddresses() (arm, http, proxy string, err error) {
-	var errs [3]error
-	arm, errs[0] = freeAddress(r.ARM)
-	http, errs[1] = freeAddress(r.HTTP)
-	proxy, errs[2] = freeAddress(r.Proxy)
-	return arm, http, proxy, errors.Join(errs[:]...)
-}
-
-// freeAddress returns the recorded address if it is free, else a free one on loopback. The caller opens it at once.
-func freeAddress(recorded string) (string, error) {
-	for _, address := range []string{recorded, "127.0.0.1:0"} {
-		if address == "" {
-			continue
-		}
-		if l, err := net.Listen("tcp", address); err == nil {
-			return l.Addr().String(), l.Close()
-		}
+// chooseAddresses replaces each address that is missing or taken by a free one.
+func (r *record) chooseAddresses() error {
+	all := []*string{&r.ARM, &r.HTTP, &r.Proxy, &r.Health}
+	wanted := make([]string, len(all))
+	for i, address := range all {
+		wanted[i] = cmp.Or(*address, "127.0.0.1:0")
 	}
-	return "", errors.New("no free port on 127.0.0.1")
+	chosen, err := freeport.Choose(wanted...)
+	if err != nil {
+		return err
+	}
+	for i, address := range chosen {
+		*all[i] = address
+	}
+	return nil
 }
 
 // sweep removes what a killed Up left of real nodes. The processes have ended with it.

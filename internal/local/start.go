@@ -36,21 +36,18 @@ func build(ctx context.Context, without []string, progress *progress) (controlpl
 // startAzure starts the local Azure with the state in the directory. It uses the recorded addresses, which azure.json
 // names, if they are free.
 func (c *cluster) startAzure(ctx context.Context) error {
-	var err error
 	o := c.Azure
 	o.CAFile, o.State, o.RequestLog = c.path("azure-ca.pem"), c.path("azure-state.json"), c.path("logs/azure-requests.jsonl")
-	if o.Address, o.HTTPAddress, o.ProxyAddress, err = c.record.freeAddresses(); err != nil {
+	err := c.record.chooseAddresses()
+	if err != nil {
 		return err
 	}
+	o.Address, o.HTTPAddress, o.ProxyAddress = c.record.ARM, c.record.HTTP, c.record.Proxy
 	c.nodes.prepareAzure(&o)
 	if c.azure, err = azureserver.Start(ctx, o); err != nil {
 		return err
 	}
 	info := c.azure.Info()
-	c.record.setAddresses(info)
-	if c.record.Health, err = freeAddress(c.record.Health); err != nil {
-		return err
-	}
 	if c.record.isNew() {
 		c.record.Site = site.New(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
 		c.record.Site.IPFamilies = c.IPFamilies

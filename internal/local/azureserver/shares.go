@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"kaz/internal/emulator/plane/file"
+	"kaz/internal/local/freeport"
 	"kaz/internal/local/process"
 	"kaz/internal/local/share"
 )
@@ -51,8 +51,12 @@ func (a *Server) startShares(ctx context.Context, o Options) error {
 		return err
 	}
 	for _, text := range []*string{&o.SMBAddress, &o.NFSAddress} {
-		if *text, err = freePort(ctx, *text); err != nil {
-			return err
+		if strings.HasSuffix(*text, ":0") { // the servers need a number
+			chosen, err := freeport.Choose(*text)
+			if err != nil {
+				return err
+			}
+			*text = chosen[0]
 		}
 	}
 	group, err := process.Open(ctx, dir)
@@ -101,18 +105,6 @@ func (a *Server) sharesDir(o Options) (string, error) {
 		a.closers.add(func() error { return os.RemoveAll(dir) })
 	}
 	return dir, err
-}
-
-// freePort replaces port 0 of an address by a free port, because the servers need a number.
-func freePort(ctx context.Context, text string) (string, error) {
-	if !strings.HasSuffix(text, ":0") {
-		return text, nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", text)
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // shareAccounts are the accounts as the servers of SMB and NFS have them. Samba knows one password of a user, which is the first key.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 
 	"kaz/internal/local/atomicfile"
+	"kaz/internal/local/freeport"
 )
 
 // ports are the loopback ports of a cluster's servers. They are stored, so that a restarted cluster has the same address.
@@ -50,27 +52,21 @@ func openPorts(file string) (ports, error) {
 	return p, nil
 }
 
-// choose opens a port for each server. All stay open until the last one is chosen, so that no port is chosen twice.
+// choose gives each server without a free port another one.
 func (p *ports) choose() error {
-	for _, port := range p.each() {
-		l, err := listen(*port)
-		if err != nil {
-			return err
-		}
-		defer l.Close()
-		*port = l.Addr().(*net.TCPAddr).Port
+	all := p.each()
+	wanted := make([]string, len(all))
+	for i, port := range all {
+		wanted[i] = loopbackAddress(*port)
+	}
+	chosen, err := freeport.Choose(wanted...)
+	if err != nil {
+		return err
+	}
+	for i, address := range chosen {
+		*all[i] = int(netip.MustParseAddrPort(address).Port())
 	}
 	return nil
-}
-
-// listen opens the wanted port if it is free, else any free port.
-func listen(wanted int) (net.Listener, error) {
-	if wanted > 0 && wanted < 1<<16 {
-		if l, err := net.Listen("tcp", loopbackAddress(wanted)); err == nil {
-			return l, nil
-		}
-	}
-	return net.Listen("tcp", "127.0.0.1:0")
 }
 
 func loopbackAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
