@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -66,7 +67,11 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
 		in, err = observer{e}.observe(ctx, n, true)
 	}
+	if err != nil {
+		return in, err
+	}
 	in.Saved = r.Saved != ""
+	in.Stale, err = e.Workload.Stale(ctx, boot.Programs(r.Definition.Cluster))
 	return in, err
 }
 
@@ -125,23 +130,11 @@ func (e *Engine) Resume(ctx context.Context, n naming.Names) (bool, error) {
 	return true, e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
 }
 
-const versionField = ": spec.kubernetes.version"
-
-// upgradable are the fields that a change of machines brings into effect. Flags of the control plane come into effect with another
-// version, because then every member is replaced.
-func upgradable(d definition.Difference, all []definition.Difference) bool {
-	if strings.Contains(d.Path, ": spec.kubernetes.") && strings.HasSuffix(d.Path, ".extraArgs") {
-		return slices.ContainsFunc(all, func(other definition.Difference) bool { return strings.HasSuffix(other.Path, versionField) })
-	}
-	return strings.HasSuffix(d.Path, versionField) || strings.HasSuffix(d.Path, ": spec.controlPlane.replicas")
-}
-
-// fixed refuses what no change of machines brings into effect yet.
+// fixed refuses what no change of machines brings into effect.
 func fixed(old, now definition.Definition) error {
 	var refused []string
-	all := definition.Compare(old, now)
-	for _, d := range all {
-		if d.Change != definition.Live && !upgradable(d, all) {
+	for _, d := range definition.Compare(old, now) {
+		if d.Change == definition.Fixed {
 			refused = append(refused, d.String())
 		}
 	}

@@ -273,11 +273,11 @@ func TestRefusedChanges(t *testing.T) {
 	l.requests()
 	_, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) {
 		d.Cluster.Spec.Kubernetes.ServiceCIDR = "10.1.0.0/16"
-		d.Pools[0].Spec.VMSize = "Standard_D8s_v5"
+		d.Pools[0].Spec.OSDisk.Ephemeral = true
 	}, "dev.yaml"), l.save)
 	want := `the definition changes what a deployment cannot change: make a new pool or cluster, or take the change back:
 Cluster dev: spec.kubernetes.serviceCIDR: "10.0.0.0/16" -> "10.1.0.0/16" (fixed)
-NodePool general: spec.vmSize: "Standard_D4s_v5" -> "Standard_D8s_v5" (replaces machines)`
+NodePool general: spec.osDisk.ephemeral: false -> true (fixed)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

@@ -186,13 +186,14 @@ func upgradeCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "upgrade FILE...",
 		Short: "Bring the machines of a cluster to its definition",
-		Long: `Replaces machines, one after the other, until all have the version of the definition, and
-the control plane and the pools have its numbers of machines. Pools that the definition
-no longer has are drained and removed.
+		Long: `Replaces machines until all are as the definition says: their version, size, image, disks,
+labels, taints, flags, and the files and commands of extensions. The control plane and the
+pools get its numbers of machines. Pools that the definition no longer has are drained and
+removed.
 
 Minor versions are passed one by one. Each member of the control plane is replaced by a
-new machine, which joins before the old one leaves; etcd is saved first. Pools get one
-further node, and each old node is drained and deleted.
+new machine, which joins before the old one leaves; etcd is saved first. Pools get further
+nodes, one or spec.upgrade.maxSurge, and each old node is drained and deleted.
 
 A change that stops is in Azure: kaz cluster resume goes on, also on another machine.
 Exit status 3: the definition has mistakes. 5: Azure has no room. 7: a node or a member

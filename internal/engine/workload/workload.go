@@ -5,6 +5,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
+
+	"kaz/internal/plan/cluster/naming"
 )
 
 // FirstAnnotation at a node, with the value "true", lets it go before other nodes.
@@ -54,10 +57,10 @@ func (c *Cluster) poll() time.Duration {
 
 // Node is a node and what runs on it.
 type Node struct {
-	Name, Version, Zone string
-	Ready, Cordoned     bool
-	First               bool
-	Created             time.Time
+	Name, Version, Revision, Zone string
+	Ready, Cordoned               bool
+	First                         bool
+	Created                       time.Time
 	// Pods are those that a drain evicts.
 	Pods int
 	// Volumes are attached to the node.
@@ -84,7 +87,8 @@ func (c *Cluster) Nodes(ctx context.Context) (map[string]Node, error) {
 	for _, n := range list.Items {
 		all[n.Name] = Node{
 			Name: n.Name, Version: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"), Zone: n.Labels[corev1.LabelTopologyZone],
-			Ready: nodeReady(n), Cordoned: n.Spec.Unschedulable, First: n.Annotations[FirstAnnotation] == "true",
+			Revision: n.Labels[naming.RevisionLabel],
+			Ready:    nodeReady(n), Cordoned: n.Spec.Unschedulable, First: n.Annotations[FirstAnnotation] == "true",
 			Created: n.CreationTimestamp.Time,
 		}
 	}
@@ -168,7 +172,7 @@ func (c *Cluster) configuration(ctx context.Context) (*corev1.ConfigMap, map[str
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration of kubeadm: %w", err)
 	}
-	var config map[string]any
+	config := map[string]any{}
 	if err := yaml.Unmarshal([]byte(m.Data[clusterKey]), &config); err != nil {
 		return nil, nil, fmt.Errorf("configuration of kubeadm: %w", err)
 	}
@@ -185,22 +189,42 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(version, "v"), nil
 }
 
-// SetVersion sets the version that new members take, and the flags of their programs: the extraArgs of apiServer, controllerManager
-// and scheduler. kubeadm of that version reads them when it joins.
-func (c *Cluster) SetVersion(ctx context.Context, version string, flags map[string][]map[string]any) error {
-	m, config, err := c.configuration(ctx)
+// Stale reports whether the programs of new members are configured otherwise: fields of apiServer, controllerManager and scheduler.
+func (c *Cluster) Stale(ctx context.Context, programs map[string]map[string]any) (bool, error) {
+	_, config, err := c.configuration(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	config["kubernetesVersion"] = "v" + version
-	for program, list := range flags {
+	before, err := yaml.Marshal(config)
+	if err != nil {
+		return false, err
+	}
+	configure(config, programs)
+	after, err := yaml.Marshal(config)
+	return string(before) != string(after), err
+}
+
+// configure sets fields of programs in a configuration of kubeadm.
+func configure(config map[string]any, programs map[string]map[string]any) {
+	for program, fields := range programs {
 		part, _ := config[program].(map[string]any)
 		if part == nil {
 			part = map[string]any{}
 			config[program] = part
 		}
-		part["extraArgs"] = list
+		maps.Copy(part, fields)
 	}
+}
+
+// SetVersion sets the version that new members take, and the configuration of their programs. kubeadm of that version reads them when it
+// joins.
+func (c *Cluster) SetVersion(ctx context.Context, version string, programs map[string]map[string]any) error {
+	m, config, err := c.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	config["kubernetesVersion"] = "v" + version
+	configure(config, programs)
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return err

@@ -143,9 +143,7 @@ func (b builder) extensions(pool *definition.NodePool) []file {
 				files = append(files, file{fmt.Sprintf("/etc/kaz/manifests/%s-%03d.yaml", name, i), "0600", text})
 			}
 		}
-		a := e.Spec.AppliesTo
-		if pool == nil && !a.ControlPlane || pool != nil && !slices.Contains(a.Pools, pool.Metadata.Name) && !slices.Contains(a.Pools,
-			"*") {
+		if !e.Spec.AppliesTo.Has(nameOf(pool)) {
 			continue
 		}
 		for _, f := range e.Spec.Files {
@@ -156,6 +154,14 @@ func (b builder) extensions(pool *definition.NodePool) []file {
 		}
 	}
 	return files
+}
+
+// nameOf is the name of a pool, "" for the control plane.
+func nameOf(pool *definition.NodePool) string {
+	if pool == nil {
+		return ""
+	}
+	return pool.Metadata.Name
 }
 
 // identity is the id of the identity of a pool's machines, or of the control plane's.
