@@ -89,6 +89,10 @@ func wait(ctx context.Context, d time.Duration) error {
 // Change brings the machines of a cluster to a record's definition. It records the change first, and looks at what is there
 // before each step. So after a stop at any moment [Engine.Resume] goes on.
 func (e *Engine) Change(ctx context.Context, r Record) error {
+	return e.locked(ctx, func(ctx context.Context) error { return e.change(ctx, r) })
+}
+
+func (e *Engine) change(ctx context.Context, r Record) error {
 	n := naming.Of(r.Definition.Cluster)
 	open, err := e.Open(ctx, n)
 	if err != nil {
@@ -122,12 +126,17 @@ func (e *Engine) Change(ctx context.Context, r Record) error {
 }
 
 // Resume goes on with the change that has begun. It is false if there is none.
-func (e *Engine) Resume(ctx context.Context, n naming.Names) (bool, error) {
-	r, err := e.Open(ctx, n)
-	if err != nil || r == nil {
+func (e *Engine) Resume(ctx context.Context, n naming.Names) (found bool, err error) {
+	if r, err := e.Open(ctx, n); err != nil || r == nil {
 		return false, err
 	}
-	return true, e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
+	return true, e.locked(ctx, func(ctx context.Context) error {
+		r, err := e.Open(ctx, n)
+		if err != nil || r == nil { // another process has ended it
+			return err
+		}
+		return e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
+	})
 }
 
 // fixed refuses what no change of machines brings into effect.
