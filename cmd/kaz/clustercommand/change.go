@@ -27,6 +27,7 @@ import (
 	"kaz/internal/engine/etcd"
 	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
+	"kaz/internal/local/clusterengine"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -350,7 +351,7 @@ secrets of the vault.`,
 		if file == "" {
 			file = p.Names.Cluster + ".kubeconfig"
 		}
-		if err := saveKubeconfig(file, text); err != nil {
+		if err := clusterengine.SaveKubeconfig(file, text); err != nil {
 			return err
 		}
 		answer := struct {
