@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -80,6 +81,7 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
 	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL()}
 	e.Backups = container
+	e.Lock, e.Holder = &dataplane.Lock{Container: container}, holder()
 	pods := etcd.Pods{Client: client, Config: config}
 	e.Etcd = &etcd.Client{Names: pods.Names, Dial: pods.Dial,
 		TLS: func(ctx context.Context) (*tls.Config, error) {
@@ -98,6 +100,19 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 		},
 	}
 	return config, nil
+}
+
+// holder is how other processes see this one.
+func holder() string {
+	name := "somebody"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine without a name"
+	}
+	return fmt.Sprintf("%s at %s (process %d, since %s)", name, host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 }
 
 // prune deletes old backups. The new one counts although that fails.
@@ -166,7 +181,7 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 		return say(command, answer, "cluster %s is as its definition says", n.Cluster)
 	}
 	open, err := e.Open(context.WithoutCancel(command.Context()), n)
-	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) {
+	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) || errors.Is(failed, engine.ErrHeld) {
 		return failed
 	}
 	answer.Error = failed.Error()
@@ -198,7 +213,7 @@ nodes, one or spec.upgrade.maxSurge, and each old node is drained and deleted.
 
 A change that stops is in Azure: kaz cluster resume goes on, also on another machine.
 Exit status 3: the definition has mistakes. 5: Azure has no room. 7: a node or a member
-stopped the change. 8: another change has begun and not ended.`,
+stopped the change. 8: another process makes a change, or one has begun and not ended.`,
 		Example: `  kaz cluster upgrade cluster.yaml --dry-run
   kaz cluster upgrade cluster.yaml team-a.yaml --through 1.37.4`,
 		Args: cli.Wants(1, 100, layerArguments),
