@@ -187,8 +187,8 @@ func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	}
 }
 
-// settle deploys what the definition changes beside machines, records the definition, gives kube-proxy and CoreDNS the images of the
-// version, and ends the change.
+// settle brings the objects of add-ons and extensions to the definition, deploys what it changes beside machines, records it, gives
+// kube-proxy and CoreDNS the images of the version, and ends the change.
 func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	state, err := e.Read(ctx, n)
 	if err != nil {
@@ -197,6 +197,11 @@ func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	p, err := cluster.WithMembers(r.Definition, state.Generations())
 	if err != nil {
 		return err
+	}
+	if before, now := boot.Manifests(*state.Definition), boot.Manifests(r.Definition); !slices.Equal(before, now) {
+		if err := e.Workload.Apply(ctx, before, now); err != nil {
+			return err
+		}
 	}
 	if _, err := e.deploy(ctx, p, nil, true); err != nil {
 		return err

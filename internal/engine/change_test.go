@@ -30,6 +30,7 @@ import (
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/testkit/clustertest"
 )
 
 // simulation is the inside of a cluster of machines that are documents of the local Azure: each machine is a node as soon as it is
@@ -51,12 +52,14 @@ type simulation struct {
 	saved     int
 	full      bool // the database of etcd has reached its quota
 	client    *fake.Clientset
+	objects   *clustertest.Objects // of manifests
 }
 
 func simulate(l *lab, n naming.Names) *simulation {
 	s := &simulation{l: l, names: n, versions: map[string]string{}, revisions: map[string]string{}, cordoned: map[string]bool{},
 		excluded: map[string]bool{}, forgotten: map[string]bool{}, removed: map[string]bool{}, pods: map[string]string{},
 		bare: map[string]bool{}, blocked: map[string]bool{}, absent: func(string) bool { return false }}
+	s.objects = clustertest.NewObjects()
 	s.client = fake.NewClientset(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
 		Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.3\n"},
@@ -263,7 +266,7 @@ func (s *simulation) Save(context.Context) (string, error) {
 
 // inside connects an engine to the simulation.
 func (s *simulation) inside(e *Engine) {
-	e.Workload = &workload.Cluster{Client: s.client, Say: e.say}
+	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects}}
 	e.Etcd = s
 	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
 }
@@ -403,6 +406,43 @@ func TestRevised(t *testing.T) {
 				t.Errorf("a deployment: got %v, want %s", err, want)
 			}
 			l.change(now)
+		}
+	})
+}
+
+// TestManifests checks that an upgrade brings other images of add-ons and other manifests of Extensions into a cluster, and replaces no
+// machine for them.
+func TestManifests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		before := s.nodes()
+		now := copied(d)
+		now.Cluster.Spec.Addons.Tag = "v9"
+		now.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "motd"}, Spec: definition.ExtensionSpec{
+			Manifests: []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: motd}, data: {text: hello}}"}}}}
+		_, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "dev.yaml"), l.save)
+		if want := `and kaz cluster upgrade can:
+Cluster dev: spec.addons.tag: "devel" -> "v9" (by an upgrade)`; !errors.Is(err, ErrFixed) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("a deployment: got %v\nwant %s", err, want)
+		}
+		l.change(now)
+		done := s.objects.Done()
+		for _, want := range []string{"apply deployments kube-system/cloud-controller-manager", "apply configmaps default/motd"} {
+			if !slices.Contains(done, want) {
+				t.Errorf("%q has no %s", done, want)
+			}
+		}
+		now.Extensions = nil
+		l.change(now)
+		if done := s.objects.Done(); done[len(done)-1] != "delete configmaps default/motd" {
+			t.Errorf("without the Extension: %q", done)
+		}
+		l.change(now)
+		if done := s.objects.Done(); len(done) > 0 {
+			t.Errorf("without a change: %q", done)
+		}
+		if diff := cmp.Diff(before, s.nodes()); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

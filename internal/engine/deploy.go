@@ -13,6 +13,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/engine/pki"
 	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/lint"
@@ -89,7 +90,7 @@ func (s State) allowed(d definition.Definition) error {
 	}
 	var replaced []string
 	for _, difference := range definition.Compare(*s.Definition, d) {
-		if difference.Change == definition.Replaces {
+		if difference.Change != definition.Live {
 			replaced = append(replaced, difference.String())
 		}
 	}
@@ -97,14 +98,17 @@ func (s State) allowed(d definition.Definition) error {
 		replaced = revised(*s.Definition, d)
 	}
 	if len(replaced) > 0 {
-		return fmt.Errorf("%w, and kaz cluster upgrade can, which drains and replaces machines:\n%s", ErrFixed, strings.Join(replaced, "\n"))
+		return fmt.Errorf("%w, and kaz cluster upgrade can:\n%s", ErrFixed, strings.Join(replaced, "\n"))
 	}
 	return nil
 }
 
-// revised are the machines that get other files or commands from extensions.
+// revised are changes of extensions that are more than resources of Azure.
 func revised(old, now definition.Definition) []string {
 	var all []string
+	if !slices.Equal(boot.Manifests(old), boot.Manifests(now)) {
+		all = append(all, "manifests of extensions change")
+	}
 	if definition.Revision(old, "") != definition.Revision(now, "") {
 		all = append(all, "the control plane gets other files or commands of extensions")
 	}

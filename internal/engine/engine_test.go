@@ -172,10 +172,7 @@ func TestMachinesStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := example(t, func(d *definition.Definition) {
-		d.Extensions = append(d.Extensions, definition.Extension{Metadata: definition.Metadata{Name: "x"},
-			Spec: definition.ExtensionSpec{Manifests: []string{"kind: Namespace"}}})
-	}, "dev.yaml")
+	changed := example(t, func(d *definition.Definition) { d.Cluster.Spec.ControlPlane.EtcdBackups++ }, "dev.yaml")
 	l.deploy(changed)
 	if after, err := l.client.Get(t.Context(), set); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the machine was written: %v", err)

@@ -16,8 +16,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/klog/v2"
@@ -67,11 +70,17 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	}
 	connections := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
 	config.Dial = connections.DialContext
+	config.QPS, config.Burst = 50, 100
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
-	e.Workload = &workload.Cluster{Client: client, Close: connections.CloseAll, Say: func(format string, args ...any) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+	}
+	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	e.Workload = &workload.Cluster{Client: client, Objects: objects, Kinds: kinds, Close: connections.CloseAll, Say: func(format string, args ...any) {
 		if e.Say != nil {
 			e.Say(fmt.Sprintf(format, args...))
 		}

@@ -13,8 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -27,6 +29,9 @@ const FirstAnnotation = "kaz/delete-first"
 // Cluster is a cluster by its API server.
 type Cluster struct {
 	Client kubernetes.Interface
+	// Objects and Kinds are for objects of any kind.
+	Objects dynamic.Interface
+	Kinds   meta.ResettableRESTMapper
 	// Say gets a line for each event, for people.
 	Say func(format string, args ...any)
 	// Poll is the time between two looks, by default 2 s.
@@ -53,6 +58,18 @@ func (c *Cluster) poll() time.Duration {
 		return 2 * time.Second
 	}
 	return c.Poll
+}
+
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // Node is a node and what runs on it.

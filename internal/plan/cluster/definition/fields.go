@@ -14,6 +14,8 @@ const (
 	Fixed Change = "fixed"
 	// Replaces means that an upgrade replaces machines, which get the new value.
 	Replaces Change = "replaces machines"
+	// Upgrades means that an upgrade brings the new value into effect, without other machines.
+	Upgrades Change = "by an upgrade"
 	// Live fields change in place.
 	Live Change = "live"
 )
@@ -173,10 +175,10 @@ func clusterFields() map[string]Field {
 
 		"Cluster.spec.addons.repository": {Doc: "Repository with the container images of kaz's cloud-controller-manager, " +
 			"cloud-node-manager and azuredisk-csi-driver. Empty: they are not installed, and nodes stay uninitialized until another " +
-			"cloud-controller-manager runs.", Default: `""`, rule: repository, Change: Fixed},
-		"Cluster.spec.addons.tag": {Doc: "Tag of these images.", Default: `"devel"`, rule: imageTag, Change: Fixed},
+			"cloud-controller-manager runs.", Default: `""`, rule: repository, Change: Upgrades},
+		"Cluster.spec.addons.tag": {Doc: "Tag of these images.", Default: `"devel"`, rule: imageTag, Change: Upgrades},
 		"Cluster.spec.addons.disks": {Doc: "Whether the driver of managed disks is installed, with the StorageClasses managed-csi and " +
-			"managed-csi-premium.", Default: `true`, Change: Fixed},
+			"managed-csi-premium.", Default: `true`, Change: Upgrades},
 
 		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, rule: user, Change: Fixed},
 		"Cluster.spec.access.sshPublicKeys": {Doc: "Public keys of that user. Azure demands at least one for a Linux machine without a " +
@@ -341,7 +343,7 @@ func extensionFields() map[string]Field {
 			Change: Replaces},
 		e + "manifests": {Doc: "Kubernetes manifests, such as an add-on, that the first member of the control plane applies.",
 			Default: `[]`,
-			Change:  Replaces},
+			Change:  Upgrades},
 		e + "resources": {Doc: "Azure resources as in an ARM template, in a nested deployment of their own. \"${PORT}\" stands for the " +
 			"id of " +
 			"a port, and makes the resources wait for it.", Default: `[]`, Max: 100, Change: Live},
