@@ -18,7 +18,9 @@ type Record struct {
 	Definition definition.Definition `json:"definition"`
 	Through    map[string]string     `json:"through,omitempty"`
 	Replace    []string              `json:"replace,omitempty"`
-	Began      string                `json:"began"`
+	// AllowRemoved lets an upgrade remove APIs that clients use.
+	AllowRemoved bool   `json:"allowRemoved,omitempty"`
+	Began        string `json:"began"`
 	// Saved is where the backup of etcd is that the change made.
 	Saved string `json:"saved,omitempty"`
 	// Restore is the restore with which the change begins, nil for none.
