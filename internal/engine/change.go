@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -79,7 +80,7 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 		}
 	}
 	if err != nil {
-		return in, err
+		return in, fromOutside(r.Definition, err)
 	}
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
 		in, err = observer{e}.observe(ctx, n, true)
@@ -90,6 +91,16 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	in.Saved = r.Saved != ""
 	in.Stale, err = e.Workload.Stale(ctx, boot.Programs(r.Definition.Cluster))
 	return in, err
+}
+
+// fromOutside adds to an error that an API server which does not answer is reached from its network only.
+func fromOutside(d definition.Definition, err error) error {
+	unreached, ok := errors.AsType[*url.Error](err)
+	if !ok || d.Cluster.Spec.Network.APIServer.Access != "Internal" {
+		return err
+	}
+	return fmt.Errorf("%w: the API server %s is reached from its network only (spec.network.apiServer.access: Internal): use a machine "+
+		"there, or --kubeconfig with a server that leads there", err, unreached.URL)
 }
 
 func wait(ctx context.Context, d time.Duration) error {

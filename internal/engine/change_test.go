@@ -9,7 +9,10 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -411,6 +414,55 @@ func TestRevised(t *testing.T) {
 				t.Errorf("a deployment: got %v, want %s", err, want)
 			}
 			l.change(now)
+		}
+	})
+}
+
+// TestInternal checks scenario 15: a change from outside of the network of an internal API server says so, and writes nothing.
+func TestInternal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) { d.Cluster.Spec.Network.APIServer.Access = "Internal" }, "dev.yaml")
+		s.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, &url.Error{Op: "Get", URL: "https://api.dev.kaz.internal:6443/api/v1/nodes", Err: os.ErrDeadlineExceeded}
+		})
+		now := copied(d)
+		now.Pools[0].Spec.Replicas++
+		err := l.Change(t.Context(), Record{Definition: now})
+		if want := "https://api.dev.kaz.internal:6443/api/v1/nodes is reached from its network only"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if writes, _ := l.requests(); len(writes) > 0 {
+			t.Errorf("wrote %v", writes)
+		}
+	})
+}
+
+// TestLimits checks scenario 30: other limits of an autoscaled pool reach its scale set, a pool that is no longer autoscaled has none, and
+// nothing else of the scale set changes.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) {
+			d.Pools[0].Spec.Replicas, d.Pools[0].Spec.Autoscaling = 2, &definition.Autoscaling{Min: 1, Max: 3}
+		}, "dev.yaml")
+		set := s.names.Group().Resource(scaleSetType, "dev-general")
+		for _, limits := range []*definition.Autoscaling{{Min: 2, Max: 9}, nil} {
+			now := copied(d)
+			now.Pools[0].Spec.Autoscaling = limits
+			if _, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "dev.yaml"), l.save); err != nil {
+				t.Fatal(err)
+			}
+			state, err := l.Read(t.Context(), s.names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tags := state.resources[set.Key()].Tags
+			want := [2]string{}
+			if limits != nil {
+				want = [2]string{strconv.Itoa(limits.Min), strconv.Itoa(limits.Max)}
+			}
+			if got := [2]string{tags["min"], tags["max"]}; got != want || tags[naming.PoolTag] != "general" || len(s.nodes()) != 3 {
+				t.Errorf("limits %v, want %v; tags %v, nodes %v", got, want, tags, s.nodes())
+			}
 		}
 	})
 }
