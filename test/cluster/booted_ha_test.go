@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -164,12 +165,30 @@ func (c *bootedCluster) run(stdin string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// change runs a command of kaz cluster that changes the cluster, and logs what it took.
-func (c *bootedCluster) change(args ...string) {
+// change runs a command of kaz cluster that changes the cluster, and logs what it took. It returns what the command wrote, each line with
+// its second.
+func (c *bootedCluster) change(args ...string) string {
 	c.t.Helper()
-	began := time.Now()
-	c.must(c.kaz(args...))
+	cmd, began := c.command(args...), time.Now()
+	var out stamped
+	out.began = began
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		c.t.Fatalf("%v\n%s", err, out.text.String())
+	}
 	c.t.Logf("kaz cluster %s in %s", strings.Join(args, " "), short(time.Since(began)))
+	return out.text.String()
+}
+
+// stamped is the output of a program, each write with its second.
+type stamped struct {
+	began time.Time
+	text  bytes.Buffer
+}
+
+func (s *stamped) Write(p []byte) (int, error) {
+	fmt.Fprintf(&s.text, "%3.0f s %s", time.Since(s.began).Seconds(), p)
+	return len(p), nil
 }
 
 // whole waits until the cluster has so many nodes of a version that take pods, and the Service and the disk work.
@@ -266,14 +285,14 @@ func (c *bootedCluster) upgraded() {
 		_, err := askFromHere(ctx, "http://"+*c.address+"/")
 		return err
 	})
-	c.change("upgrade", c.define(c.name, strings.ReplaceAll(c.definition, c.older, c.version)))
+	steps := c.change("upgrade", c.define(c.name, strings.ReplaceAll(c.definition, c.older, c.version)))
 	const perThousand = 1000
 	for name, s := range map[string]*stream{"API server": api, "Service": service} {
 		close(s.stop)
 		s.tasks.Wait()
 		c.t.Logf("%s: %d of %d requests failed; this machine was late by %s at most: %v", name, len(s.failed), s.asked, short(s.late), s.why)
 		if len(s.failed) > 0 {
-			c.t.Logf("%s: failed requests by second of the upgrade: %s", name, s.bySecond(began))
+			c.t.Logf("%s: failed requests by second of the upgrade: %s\n%s", name, s.bySecond(began), steps)
 		}
 		if len(s.failed)*perThousand > s.asked {
 			c.t.Errorf("%s: %d of %d requests failed, want at most one of a thousand: %v", name, len(s.failed), s.asked, s.why)
