@@ -263,6 +263,7 @@ func (s *simulation) Save(context.Context) (string, error) {
 func (s *simulation) inside(e *Engine) {
 	e.Workload = &workload.Cluster{Client: s.client, Say: e.say}
 	e.Etcd = s
+	e.Planes = s.planes()
 	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
 }
 
@@ -698,19 +699,22 @@ func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if k.spent {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if r.Method != http.MethodGet {
-		k.left--
-		if k.left < 0 {
-			k.spent = true
-			if k.late {
-				if answer, err := k.next.RoundTrip(r); err == nil {
-					_ = answer.Body.Close()
-				}
+	if r.Method != http.MethodGet && k.dies() {
+		if k.late {
+			if answer, err := k.next.RoundTrip(r); err == nil {
+				_ = answer.Body.Close()
 			}
-			return nil, io.ErrUnexpectedEOF
 		}
+		return nil, io.ErrUnexpectedEOF
 	}
 	return k.next.RoundTrip(r)
+}
+
+// dies reports whether the engine dies at this write.
+func (k *killed) dies() bool {
+	k.left--
+	k.spent = k.spent || k.left < 0
+	return k.spent
 }
 
 // TestKilled checks scenarios 24 and 35: a change that dies before or after any write goes on from another machine, to the same

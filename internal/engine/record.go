@@ -18,7 +18,9 @@ type Record struct {
 	Definition definition.Definition `json:"definition"`
 	Through    map[string]string     `json:"through,omitempty"`
 	Replace    []string              `json:"replace,omitempty"`
-	Began      string                `json:"began"`
+	// Tokens are the IDs of the join tokens that a new one replaces. They are no secrets.
+	Tokens []string `json:"tokens,omitempty"`
+	Began  string   `json:"began"`
 	// Saved is where the backup of etcd is that the change made.
 	Saved string `json:"saved,omitempty"`
 	// Restore is the restore with which the change begins, nil for none.
@@ -34,6 +36,10 @@ func (r Record) target() change.Target {
 		Members: r.Definition.Cluster.Spec.ControlPlane.Replicas, Replace: map[string]bool{}}
 	for _, id := range r.Replace {
 		t.Replace[id] = true
+	}
+	t.Tokens = map[string]bool{}
+	for _, id := range r.Tokens {
+		t.Tokens[id] = true
 	}
 	for _, p := range r.Definition.Pools {
 		t.Pools = append(t.Pools, change.PoolTarget{Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
@@ -94,5 +100,6 @@ func (e *Engine) Close(ctx context.Context, n naming.Names) error {
 func (r Record) same(other Record) bool {
 	a, errA := json.Marshal(r.Definition)
 	b, errB := json.Marshal(other.Definition)
-	return errA == nil && errB == nil && string(a) == string(b) && slices.Equal(r.Replace, other.Replace)
+	return errA == nil && errB == nil && string(a) == string(b) && slices.Equal(r.Replace, other.Replace) &&
+		slices.Equal(r.Tokens, other.Tokens)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -115,6 +116,36 @@ func TestBootedMembers(t *testing.T) {
 	}
 	c.change("rotate", c.name)
 	c.whole(2, c.version)
+}
+
+// TestBootedRotation replaces the secrets of a cluster on machines that boot.
+func TestBootedRotation(t *testing.T) {
+	c := startBooting(t, 1).cluster("dev", example(t, "dev.yaml"))
+	c.whole(2, c.version)
+	c.tokenReplaced()
+}
+
+// tokenReplaced replaces the join token and takes the old one away. Then a new node joins, and the timer of the member gives the new token
+// an end.
+func (c *bootedCluster) tokenReplaced() {
+	c.t.Helper()
+	tokens := func() []string {
+		return strings.Fields(c.must(c.run("", "-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token",
+			"-o", "jsonpath={.items[*].metadata.name}")))
+	}
+	old := tokens()
+	c.change("rotate", c.name, "--token")
+	c.must(c.run("", append([]string{"-n", "kube-system", "delete", "secret"}, old...)...))
+	c.change("scale", c.name, "general", "--count", "2")
+	c.whole(3, c.version)
+	c.on(c.members()[0], "systemctl", "start", "kaz-join-token")
+	names := tokens()
+	if len(names) != 1 || slices.Contains(old, names[0]) {
+		c.t.Fatalf("the cluster takes the tokens %v; before it took %v", names, old)
+	}
+	if end := c.must(c.run("", "-n", "kube-system", "get", "secret", names[0], "-o", "jsonpath={.data.expiration}")); end == "" {
+		c.t.Error("the token has no end")
+	}
 }
 
 // on runs a command on a machine.

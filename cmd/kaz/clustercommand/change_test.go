@@ -104,6 +104,7 @@ func TestClusterChanges(t *testing.T) {
 		{args: "doctor dev --local --kubeconfig API", status: 7, out: "✘ etcd: its members cannot be read: no member of etcd runs\n  remedy: "},
 		{args: "doctor dev --local --kubeconfig API -o json", status: 7, out: `"healthy": false`},
 		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
+		{args: "rotate dev --token --local --kubeconfig API", status: 1, errs: "secret dev-bootstrap-token of the key vault"},
 		{args: "kubeconfig dev --local", status: 1, errs: "secret dev-pki-ca of the key vault"},
 	} {
 		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)

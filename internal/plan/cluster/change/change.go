@@ -22,6 +22,10 @@ type Cluster struct {
 	Pools   []Pool
 	// Saved says that etcd was saved since the change began.
 	Saved bool
+	// Token is the ID of the join token in the key vault. Only the rotation of the token needs it.
+	Token string
+	// Tokens are the join tokens of kaz that the API server takes.
+	Tokens []Token
 }
 
 // Member is a machine of the control plane. A replacement has the index of the machine that it replaces and a higher generation.
@@ -74,7 +78,9 @@ type Target struct {
 	Members int
 	// Replace are members, by ID, that are replaced although they have the right version.
 	Replace map[string]bool
-	Pools   []PoolTarget
+	// Tokens are the join tokens, by ID, that are replaced by a new one. None for no rotation of the token.
+	Tokens map[string]bool
+	Pools  []PoolTarget
 }
 
 // PoolTarget is what a pool is to be.
@@ -122,6 +128,8 @@ type Step struct {
 	Names []string `json:"names,omitempty"`
 	// Backup is the backup of etcd that a restore begins with.
 	Backup string `json:"backup,omitempty"`
+	// Token is the ID of a join token, which is no secret.
+	Token string `json:"tokenId,omitempty"`
 
 	index, generation int
 }
@@ -136,7 +144,7 @@ func (s *Step) OfControlPlane() bool {
 
 func (s Step) String() string {
 	parts := []string{string(s.Action)}
-	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", "), s.Backup} {
+	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", "), s.Backup, s.Token} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -175,6 +183,9 @@ func Next(c Cluster, t Target) (*Step, error) {
 	hop, err := hop(c, t)
 	if err != nil {
 		return nil, err
+	}
+	if step := c.rotateToken(t); step != nil {
+		return step, nil
 	}
 	if step := c.late(t, hop); step != nil {
 		return step, nil
