@@ -220,6 +220,7 @@ func (e *Engine) perform(ctx context.Context, n naming.Names, r *Record, in insi
 		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
 		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
 		change.MakeToken: w.makeToken, change.PublishToken: w.publishToken, change.EndToken: w.endToken,
+		change.NextKey: w.nextKey, change.SignKey: w.signKey, change.NoteKey: w.noteKey, change.DropKeys: w.dropKeys,
 	}
 	do, known := actions[s.Action]
 	if !known {

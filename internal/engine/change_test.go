@@ -27,6 +27,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
+	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -48,14 +49,15 @@ type simulation struct {
 	blocked   map[string]bool   // pods with a disruption budget that allows nothing
 	absent    func(machine string) bool
 	saved     int
-	full      bool // the database of etcd has reached its quota
+	full      bool                       // the database of etcd has reached its quota
+	keys      map[string]pki.AccountKeys // those of service accounts of members: what the key vault had when they booted
 	client    *fake.Clientset
 }
 
 func simulate(l *lab, n naming.Names) *simulation {
 	s := &simulation{l: l, names: n, versions: map[string]string{}, cordoned: map[string]bool{}, excluded: map[string]bool{}, forgotten: map[string]bool{},
 		removed: map[string]bool{}, pods: map[string]string{}, bare: map[string]bool{}, blocked: map[string]bool{},
-		absent: func(string) bool { return false }}
+		absent: func(string) bool { return false }, keys: map[string]pki.AccountKeys{}}
 	s.client = fake.NewClientset(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
 		Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.3\n"},
@@ -122,6 +124,7 @@ func (s *simulation) nodes() []string {
 		there[name] = true
 		if _, had := s.versions[name]; !had {
 			s.versions[name] = version
+			s.boot(name)
 		}
 		if !s.forgotten[name] && !s.absent(name) {
 			all = append(all, name)
@@ -161,9 +164,11 @@ func (s *simulation) nodes() []string {
 			delete(s.cordoned, name)
 			delete(s.excluded, name)
 			delete(s.removed, name)
+			delete(s.keys, name)
 		}
 	}
 	slices.Sort(all)
+	s.accepted()
 	return all
 }
 

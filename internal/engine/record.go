@@ -20,7 +20,9 @@ type Record struct {
 	Replace    []string              `json:"replace,omitempty"`
 	// Tokens are the IDs of the join tokens that a new one replaces. They are no secrets.
 	Tokens []string `json:"tokens,omitempty"`
-	Began  string   `json:"began"`
+	// Keys is the rotation of the key of service accounts, nil for none.
+	Keys  *change.KeyRotation `json:"keys,omitempty"`
+	Began string              `json:"began"`
 	// Saved is where the backup of etcd is that the change made.
 	Saved string `json:"saved,omitempty"`
 	// Restore is the restore with which the change begins, nil for none.
@@ -37,7 +39,7 @@ func (r Record) target() change.Target {
 	for _, id := range r.Replace {
 		t.Replace[id] = true
 	}
-	t.Tokens = map[string]bool{}
+	t.Tokens, t.Keys = map[string]bool{}, r.Keys
 	for _, id := range r.Tokens {
 		t.Tokens[id] = true
 	}
@@ -101,5 +103,16 @@ func (r Record) same(other Record) bool {
 	a, errA := json.Marshal(r.Definition)
 	b, errB := json.Marshal(other.Definition)
 	return errA == nil && errB == nil && string(a) == string(b) && slices.Equal(r.Replace, other.Replace) &&
-		slices.Equal(r.Tokens, other.Tokens)
+		len(r.Tokens) > 0 == (len(other.Tokens) > 0) && r.rotatesKeys() == other.rotatesKeys()
+}
+
+// rotatesKeys says what a record wants of the key of service accounts.
+func (r Record) rotatesKeys() string {
+	switch {
+	case r.Keys == nil:
+		return ""
+	case r.Keys.Finish:
+		return "finish"
+	}
+	return "rotate"
 }

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"kaz/internal/azure"
@@ -17,10 +19,17 @@ import (
 const (
 	secretType = "Microsoft.KeyVault/vaults/secrets"
 	tokenName  = "bootstrap-token"
+	keysName   = "pki-sa"
 	// tokenRest is how long a replaced join token is valid, for machines that have read it and not joined yet. A boot that takes longer
 	// than 15 minutes has failed.
 	tokenRest = time.Hour
+	// tokenLife is how long pods may use a token after another key signs. Kubelets renew tokens of pods after a day at most, and programs
+	// read them again within minutes.
+	tokenLife = 25 * time.Hour
 )
+
+// ErrEarly is in the chain of an error about tokens of former keys of service accounts that may be in use.
+var ErrEarly = errors.New("tokens that a former key of service accounts signed may be in use")
 
 // secret reads a secret of the cluster from its key vault.
 func (e *Engine) secret(ctx context.Context, n naming.Names, what string) (string, error) {
@@ -98,6 +107,11 @@ func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd
 	if err == nil && len(r.Tokens) > 0 {
 		err = e.observeTokens(ctx, naming.Of(r.Definition.Cluster), r, &in)
 	}
+	if err == nil && r.Keys != nil {
+		var keys pki.AccountKeys
+		keys, err = e.accountKeys(ctx, naming.Of(r.Definition.Cluster))
+		in.Keys = keysOf(keys)
+	}
 	return in, err
 }
 
@@ -151,4 +165,95 @@ func (w worker) publishToken(ctx context.Context, s change.Step) error {
 
 func (w worker) endToken(ctx context.Context, s change.Step) error {
 	return w.Workload.EndToken(ctx, s.Token, w.now().Add(tokenRest))
+}
+
+// KeyRotation is the change that replaces the key of service accounts, or with finish the one that forgets the former keys. Without
+// atOnce the latter is refused while tokens of a former key may be in use.
+func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce bool) (Record, error) {
+	if e.Workload == nil {
+		return Record{}, errInside
+	}
+	r, state, err := e.deployedRecord(ctx, n)
+	if err != nil {
+		return r, err
+	}
+	keys, err := e.accountKeys(ctx, naming.Of(r.Definition.Cluster))
+	if err != nil {
+		return r, err
+	}
+	if finish && !atOnce && len(keys.Accepted()) > 1 {
+		if err := e.unused(ctx, keys); err != nil {
+			return r, err
+		}
+	}
+	rotation := change.NewKeyRotation(keysOf(keys), state.Generations(), finish)
+	r.Keys = &rotation
+	return r, nil
+}
+
+// unused checks that no tokens of former keys are in use, as far as that can be known.
+func (e *Engine) unused(ctx context.Context, keys pki.AccountKeys) error {
+	if end := keys.Complete().Add(tokenLife); !keys.Complete().IsZero() && e.now().Before(end) {
+		return fmt.Errorf("%w until %s, by pods: wait, or take --at-once, with which their requests fail until their tokens are renewed",
+			ErrEarly, end.UTC().Format(time.RFC3339))
+	}
+	old, err := e.Workload.TokensOfOtherKeys(ctx, keys.Signs())
+	if err != nil {
+		return err
+	}
+	if len(old) > 0 {
+		return fmt.Errorf("%w: these Secrets have some, which never end: delete them and make them again, or take --at-once: %s", ErrEarly,
+			strings.Join(old, ", "))
+	}
+	return nil
+}
+
+func (e *Engine) accountKeys(ctx context.Context, n naming.Names) (pki.AccountKeys, error) {
+	text, err := e.secret(ctx, n, keysName)
+	if err != nil {
+		return pki.AccountKeys{}, err
+	}
+	return pki.ParseAccountKeys(text)
+}
+
+// keysOf are keys as far as a plan needs them, none for the zero value.
+func keysOf(k pki.AccountKeys) change.Keys {
+	if len(k.Accepted()) == 0 {
+		return change.Keys{}
+	}
+	return change.Keys{Signs: k.Signs(), Next: k.Next(), Accepted: k.Accepted(), Complete: !k.Complete().IsZero()}
+}
+
+// editKeys writes other keys of service accounts into the key vault.
+func (w worker) editKeys(ctx context.Context, edit func(pki.AccountKeys) (pki.AccountKeys, error)) error {
+	keys, err := w.accountKeys(ctx, w.names)
+	if err == nil {
+		keys, err = edit(keys)
+	}
+	if err != nil {
+		return err
+	}
+	return w.writeSecret(ctx, w.names, keysName, keys.Text())
+}
+
+func (w worker) nextKey(ctx context.Context, _ change.Step) error {
+	return w.editKeys(ctx, pki.AccountKeys.WithNext)
+}
+
+func (w worker) signKey(ctx context.Context, _ change.Step) error {
+	return w.editKeys(ctx, func(k pki.AccountKeys) (pki.AccountKeys, error) { return k.Switched(), nil })
+}
+
+func (w worker) noteKey(ctx context.Context, _ change.Step) error {
+	now := w.now()
+	err := w.editKeys(ctx, func(k pki.AccountKeys) (pki.AccountKeys, error) { return k.CompleteSince(now), nil })
+	if err == nil {
+		w.say("  tokens of the former key are accepted until kaz cluster rotate %s --service-account --finish, which can begin at %s",
+			w.names.Cluster, now.Add(tokenLife).UTC().Format(time.RFC3339))
+	}
+	return err
+}
+
+func (w worker) dropKeys(ctx context.Context, _ change.Step) error {
+	return w.editKeys(ctx, func(k pki.AccountKeys) (pki.AccountKeys, error) { return k.Alone(), nil })
 }

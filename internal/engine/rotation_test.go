@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +23,7 @@ import (
 	"kaz/internal/emulator/plane/vault"
 	"kaz/internal/engine/dataplane"
 	"kaz/internal/engine/pki"
+	"kaz/internal/plan/cluster/naming"
 )
 
 // served sends requests to a handler.
@@ -204,6 +207,201 @@ func TestTokenRotationKilled(t *testing.T) {
 			_, end := s.takes(old.ID())
 			if !taken || s.join().ID() == old.ID() || end.IsZero() {
 				t.Fatalf("died at %d: the new token is taken: %t, the old one ends %v\n%s", kill, taken, end, strings.Join(l.said, "\n"))
+			}
+		}
+	})
+}
+
+// boot gives a member the keys of service accounts that the key vault has now.
+func (s *simulation) boot(name string) {
+	s.l.t.Helper()
+	if !s.member(name) {
+		return
+	}
+	keys, err := (&Engine{Planes: s.planes()}).accountKeys(context.Background(), s.names)
+	if err != nil {
+		s.l.t.Fatal(err)
+	}
+	s.keys[name] = keys
+}
+
+// accepted checks that each member accepts the tokens of all others: requests go to any of them.
+func (s *simulation) accepted() {
+	s.l.t.Helper()
+	for one, its := range s.keys {
+		for other, keys := range s.keys {
+			if !s.removed[one] && !s.removed[other] && !slices.Contains(keys.Accepted(), its.Signs()) {
+				s.l.t.Errorf("%s signs with a key that %s does not accept", one, other)
+			}
+		}
+	}
+}
+
+// rotateKeys rotates the key of service accounts, or ends that.
+func (l *lab) rotateKeys(s *simulation, finish bool) error {
+	r, err := l.KeyRotation(l.t.Context(), s.names, finish, false)
+	if err != nil {
+		return err
+	}
+	return l.Change(l.t.Context(), r)
+}
+
+// have checks that all members have generation, sign with another key than before or with the same one, and accept so many keys.
+func (s *simulation) have(members, generation, accept int) {
+	s.l.t.Helper()
+	vault, err := s.l.accountKeys(s.l.t.Context(), s.names)
+	if err != nil {
+		s.l.t.Fatal(err)
+	}
+	count := 0
+	for _, name := range s.nodes() {
+		if !s.member(name) {
+			continue
+		}
+		count++
+		_, got, _ := naming.MemberSlot(strings.TrimPrefix(name, s.names.Cluster+"-"))
+		if keys := s.keys[name]; got != generation || keys.Signs() != vault.Signs() || len(keys.Accepted()) != accept {
+			s.l.t.Errorf("%s signs with the key of the vault: %t, and accepts %d keys, want %d", name, keys.Signs() == vault.Signs(),
+				len(keys.Accepted()), accept)
+		}
+	}
+	if count != members {
+		s.l.t.Errorf("%d members, want %d", count, members)
+	}
+}
+
+// jwt is a token of a service account that a key signed, as far as its header tells.
+func jwt(key string) []byte {
+	return []byte(base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"`+key+`"}`)) + ".e30.c2ln")
+}
+
+// TestKeyRotation checks scenario 43 for the key of service accounts: two passes over the members after which all sign with a new key,
+// with no moment at which a member does not accept the tokens of another one. Former keys are forgotten in a third pass, once no token of
+// them is in use.
+func TestKeyRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "ha.yaml")
+		began := time.Now()
+		clock := began
+		l.Now = func() time.Time { return clock }
+		first := s.keys["prod-cp-0"]
+		if err := l.rotateKeys(s, true); err != nil {
+			t.Errorf("an end without former keys, which replaces the members: %v", err)
+		}
+		s.have(3, 1, 1)
+		if err := l.rotateKeys(s, false); err != nil {
+			t.Fatalf("%v\n%s", err, strings.Join(l.said, "\n"))
+		}
+		s.have(3, 3, 2)
+		now := s.keys["prod-cp-0-3"]
+		if now.Signs() == first.Signs() || !slices.Contains(now.Accepted(), first.Signs()) {
+			t.Errorf("signs with %s, accepts %v; before it was %s", now.Signs(), now.Accepted(), first.Signs())
+		}
+		secrets := s.client.CoreV1().Secrets("team")
+		for name, key := range map[string]string{"old": first.Signs(), "new": now.Signs()} {
+			if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team"},
+				Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": jwt(key)}}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock = began.Add(24 * time.Hour)
+		if err := l.rotateKeys(s, true); !errors.Is(err, ErrEarly) || !strings.Contains(err.Error(), "by pods: wait") {
+			t.Errorf("the end after a day: %v", err)
+		}
+		clock = began.Add(26 * time.Hour)
+		if err := l.rotateKeys(s, true); !errors.Is(err, ErrEarly) || !strings.HasSuffix(err.Error(), "take --at-once: team/old") {
+			t.Errorf("the end while a Secret has a token: %v", err)
+		}
+		s.have(3, 3, 2)
+		if err := secrets.Delete(t.Context(), "old", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.rotateKeys(s, true); err != nil {
+			t.Fatal(err)
+		}
+		s.have(3, 4, 1)
+		vault, err := l.secret(t.Context(), s.names, keysName)
+		if err != nil || strings.Count(vault, "BEGIN PRIVATE KEY") != 1 || strings.Count(vault, "BEGIN PUBLIC KEY") != 1 {
+			t.Errorf("the key vault has former keys: %v", err)
+		}
+		p := example(t, nil, "ha.yaml")
+		p.Definition = d
+		if r, err := l.Deploy(t.Context(), p, l.save); err != nil || !r.Unchanged {
+			t.Errorf("a deployment after the rotation: %v %+v", err, r)
+		}
+	})
+}
+
+// TestKeyRotationAborted checks that a rotation which was aborted between its passes is not ended, but can begin anew.
+func TestKeyRotationAborted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, _ := deployed(t, nil, "dev.yaml")
+		s.absent = func(machine string) bool { return strings.HasSuffix(machine, "-cp-0-2") }
+		first := s.keys["dev-cp-0"].Signs()
+		if err := l.rotateKeys(s, false); err == nil || !strings.Contains(err.Error(), "not ready after 1m0s: dev-cp-0-2") {
+			t.Fatalf("got %v", err)
+		}
+		if err := l.rotateKeys(s, true); !errors.Is(err, ErrOpen) {
+			t.Errorf("another change beside it: %v", err)
+		}
+		if err := l.Close(t.Context(), s.names); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.rotateKeys(s, true); err == nil || !strings.Contains(err.Error(), "a rotation that is not complete") {
+			t.Errorf("the end of a rotation that was aborted: %v", err)
+		}
+		s.absent = func(string) bool { return false }
+		if err := l.rotateKeys(s, false); err != nil {
+			t.Fatal(err)
+		}
+		s.have(1, 3, 3)
+		if s.keys["dev-cp-0-3"].Signs() == first {
+			t.Error("the first key signs")
+		}
+	})
+}
+
+// TestKeyRotationKilled checks that a rotation of the key of service accounts goes on after its death at any write to Azure, and that no
+// key is in the record of the change or is said.
+func TestKeyRotationKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for kill := range 1000 {
+			l, s, _ := deployed(t, nil, "dev.yaml")
+			first := s.keys["dev-cp-0"].Signs()
+			healthy := l.azure.Transport()
+			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
+			l.connect(k)
+			s.inside(l.Engine)
+			victim := *l
+			err := victim.rotateKeys(s, false)
+			l.connect(healthy)
+			s.inside(l.Engine)
+			open, openErr := l.Open(t.Context(), s.names)
+			_, begins := s.keys["dev-cp-0"]
+			switch {
+			case openErr != nil:
+				t.Fatal(openErr)
+			case open != nil:
+				doc, noDoc := l.client.Get(t.Context(), deploymentID(s.names.Group(), s.names.Change()))
+				if noDoc != nil || strings.Contains(string(doc), "BEGIN") {
+					t.Errorf("the record of the change: %v, or it has a key", noDoc)
+				}
+				_, err = l.Resume(t.Context(), s.names)
+			case begins:
+				err = l.rotateKeys(s, false) // it died before it was recorded
+			case k.spent:
+				err = nil // it died when all was done
+			}
+			if err != nil {
+				t.Fatalf("died at %d: %v\n%s", kill, err, strings.Join(l.said, "\n"))
+			}
+			s.have(1, 2, 2)
+			if s.keys["dev-cp-0-2"].Signs() == first || strings.Contains(strings.Join(l.said, "\n"), "BEGIN") {
+				t.Fatalf("died at %d: the first key signs, or a key was said", kill)
+			}
+			if !k.spent {
+				t.Logf("%d places to die", kill)
+				return
 			}
 		}
 	})

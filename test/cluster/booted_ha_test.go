@@ -123,6 +123,47 @@ func TestBootedRotation(t *testing.T) {
 	c := startBooting(t, 1).cluster("dev", example(t, "dev.yaml"))
 	c.whole(2, c.version)
 	c.tokenReplaced()
+	c.keyReplaced()
+}
+
+// keyReplaced replaces the key of service accounts while the API server is asked with a token of the former key, which is accepted until
+// the end of the rotation, and not after it.
+func (c *bootedCluster) keyReplaced() {
+	c.t.Helper()
+	old := strings.TrimSpace(c.must(c.run("", "create", "token", "default", "--duration", "24h")))
+	stream := asks(c.t, c.requests("/apis", old))
+	c.change("rotate", c.name, "--service-account")
+	close(stream.stop)
+	stream.tasks.Wait()
+	c.t.Logf("%d of %d requests with the token failed: %v", len(stream.failed), stream.asked, stream.why)
+	const perThousand = 1000
+	if len(stream.failed)*perThousand > stream.asked {
+		c.t.Errorf("%d of %d requests failed, want at most one of a thousand: %v", len(stream.failed), stream.asked, stream.why)
+	}
+	c.whole(3, c.version)
+	fresh := strings.TrimSpace(c.must(c.run("", "create", "token", "default")))
+	for name, token := range map[string]string{"the former key": old, "the new key": fresh} {
+		if out, err := c.review(token); err != nil || !strings.Contains(out, "system:serviceaccount:default:default") {
+			c.t.Errorf("a token of %s: %v %s", name, err, out)
+		}
+	}
+	if out, err := c.kaz("rotate", c.name, "--service-account", "--finish"); err == nil || !strings.Contains(out, "may be in use until") {
+		c.t.Errorf("the end within a day: %v %s", err, out)
+	}
+	c.change("rotate", c.name, "--service-account", "--finish", "--at-once")
+	c.whole(3, c.version)
+	if out, err := c.review(fresh); err != nil || !strings.Contains(out, "system:serviceaccount:default:default") {
+		c.t.Errorf("a token of the new key: %v %s", err, out)
+	}
+	if out, err := c.review(old); err != nil || strings.Contains(out, "system:serviceaccount") {
+		c.t.Errorf("a token of the former key is accepted: %v %s", err, out)
+	}
+}
+
+// review asks the API server whose token it is.
+func (c *bootedCluster) review(token string) (string, error) {
+	return c.run(fmt.Sprintf(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":%q}}`, token),
+		"create", "-f", "-", "-o", "jsonpath={.status.user.username}")
 }
 
 // tokenReplaced replaces the join token and takes the old one away. Then a new node joins, and the timer of the member gives the new token
@@ -369,7 +410,10 @@ func (c *bootedCluster) destroyed() {
 }
 
 // apiServer returns a function that asks the API server whether it is ready, with a connection of its own.
-func (c *bootedCluster) apiServer() func(ctx context.Context) error {
+func (c *bootedCluster) apiServer() func(ctx context.Context) error { return c.requests("/readyz", "") }
+
+// requests returns a function that asks the API server for a path, with a connection of its own: as the administrator, or with a token.
+func (c *bootedCluster) requests(path, token string) func(ctx context.Context) error {
 	c.t.Helper()
 	var config struct {
 		Clusters []struct {
@@ -395,13 +439,18 @@ func (c *bootedCluster) apiServer() func(ctx context.Context) error {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(config.Clusters[0].Cluster.Authority)
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
-		Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: config.Clusters[0].Cluster.Name, MinVersion: tls.VersionTLS12,
-	}}}
+	secure := &tls.Config{RootCAs: pool, ServerName: config.Clusters[0].Cluster.Name, MinVersion: tls.VersionTLS12}
+	if token == "" {
+		secure.Certificates = []tls.Certificate{pair}
+	}
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: secure}}
 	return func(ctx context.Context) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Clusters[0].Cluster.Server+"/readyz", nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Clusters[0].Cluster.Server+path, nil)
 		if err != nil {
 			return err
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
 		}
 		answer, err := client.Do(r)
 		if err != nil {

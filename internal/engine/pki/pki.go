@@ -185,12 +185,8 @@ func (s Secrets) Parameters() (map[string]string, error) {
 		}
 		all[name] = string(bundle)
 	}
-	public, err := x509.MarshalPKIXPublicKey(s.ServiceAccount.Public())
-	if err != nil {
-		return nil, err
-	}
-	key, err := keyPEM(s.ServiceAccount)
-	all["pkiServiceAccount"] = string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})) + string(key)
+	account, err := accountBundle(s.ServiceAccount)
+	all["pkiServiceAccount"] = string(account)
 	return all, err
 }
 

@@ -2,7 +2,10 @@ package workload
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,4 +102,38 @@ func (c *Cluster) EndToken(ctx context.Context, id string, at time.Time) error {
 		return fmt.Errorf("end join token %s: %w", id, err)
 	}
 	return nil
+}
+
+// TokensOfOtherKeys are the Secrets with a token of a service account that another key signed than that with an ID, as NAMESPACE/NAME. Such
+// tokens do not end.
+func (c *Cluster) TokensOfOtherKeys(ctx context.Context, keyID string) ([]string, error) {
+	list, err := c.Client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
+	if err != nil {
+		return nil, fmt.Errorf("tokens of service accounts: %w", err)
+	}
+	var all []string
+	for _, s := range list.Items {
+		token := s.Data[corev1.ServiceAccountTokenKey]
+		if s.Type == corev1.SecretTypeServiceAccountToken && len(token) > 0 && signedBy(string(token)) != keyID {
+			all = append(all, s.Namespace+"/"+s.Name)
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// signedBy is the ID of the key that signed a token, "" if the token names none.
+func signedBy(token string) string {
+	head, _, _ := strings.Cut(token, ".")
+	text, err := base64.RawURLEncoding.DecodeString(head)
+	if err != nil {
+		return ""
+	}
+	var header struct {
+		Key string `json:"kid"`
+	}
+	if json.Unmarshal(text, &header) != nil {
+		return ""
+	}
+	return header.Key
 }

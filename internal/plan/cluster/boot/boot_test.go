@@ -164,6 +164,14 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "bootstrap-token") {
 			value = `{"token":"abcdef.0123456789abcdef","caCertHash":"sha256:00"}`
 		}
+		if strings.HasSuffix(r.URL.Path, "pki-sa") {
+			value = "" // during a rotation
+			for _, block := range []string{"PUBLIC KEY p1", "PUBLIC KEY p2", "PRIVATE KEY k1", "PRIVATE KEY k2"} {
+				kind, content := block[:len(block)-3], block[len(block)-2:]
+				value += "-----BEGIN " + kind + "-----\n" + content + "\n-----END " + kind + "-----\n"
+			}
+			value += "every member signs with the first key since 2030-01-02T03:04:05Z\n"
+		}
 		_ = json.NewEncoder(w).Encode(map[string]string{"value": value})
 	case !strings.HasSuffix(r.URL.Path, "/initialized"):
 		c.blob(w, r, strings.TrimPrefix(r.URL.Path, "/container/"))
@@ -342,6 +350,14 @@ func TestElection(t *testing.T) {
 	}
 	if hosts, err := os.ReadFile(filepath.Join(first.root, "etc/hosts")); err != nil || !strings.Contains(string(hosts), "127.0.0.1 api.prod.kaz.internal") {
 		t.Errorf("the member does not reach its own API server: %v\n%s", err, hosts)
+	}
+	for file, want := range map[string]string{ // scenario 43: tokens of both keys are accepted, and the first key signs
+		"sa.pub": "-----BEGIN PUBLIC KEY-----\np1\n-----END PUBLIC KEY-----\n-----BEGIN PUBLIC KEY-----\np2\n-----END PUBLIC KEY-----\n",
+		"sa.key": "-----BEGIN PRIVATE KEY-----\nk1\n-----END PRIVATE KEY-----\n",
+	} {
+		if text, err := os.ReadFile(filepath.Join(first.root, "etc/kubernetes/pki", file)); err != nil || string(text) != want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", file, err, text, want)
+		}
 	}
 	for _, secret := range []string{"join.json", "kubeadm.yaml", "bundle", "answer"} {
 		if _, err := os.Stat(filepath.Join(first.root, "run/kaz", secret)); !os.IsNotExist(err) {

@@ -131,7 +131,8 @@ keys() {
       pki-sa) sed -n '/BEGIN PUBLIC KEY/,/END PUBLIC KEY/p' "$state/bundle" > "$file.pub" ;;
       *) sed -n '/BEGIN CERTIFICATE/,/END CERTIFICATE/p' "$state/bundle" > "$file.crt" ;;
     esac
-    sed -n '/BEGIN PRIVATE KEY/,/END PRIVATE KEY/p' "$state/bundle" > "$file.key"
+    # A second private key is the next of a rotation, and nothing signs with it yet.
+    sed -n '/BEGIN PRIVATE KEY/,/END PRIVATE KEY/p; /END PRIVATE KEY/q' "$state/bundle" > "$file.key"
     rm -f "$state/bundle"
     [ -s "$file.key" ] || { echo "the secret $name has no key"; return 1; }
   done

@@ -26,6 +26,8 @@ func Apply(c Cluster, s Step) Cluster {
 		c.applyMember(s)
 	case MakeToken, PublishToken, EndToken:
 		c.applyToken(s)
+	case NextKey, SignKey, NoteKey, DropKeys:
+		c.applyKeys(s)
 	default:
 		c.applyPool(s)
 	}

@@ -26,6 +26,8 @@ type Cluster struct {
 	Token string
 	// Tokens are the join tokens of kaz that the API server takes.
 	Tokens []Token
+	// Keys are the keys of service accounts in the key vault. Only their rotation needs them.
+	Keys Keys
 }
 
 // Member is a machine of the control plane. A replacement has the index of the machine that it replaces and a higher generation.
@@ -80,7 +82,9 @@ type Target struct {
 	Replace map[string]bool
 	// Tokens are the join tokens, by ID, that are replaced by a new one. None for no rotation of the token.
 	Tokens map[string]bool
-	Pools  []PoolTarget
+	// Keys is the rotation of the key of service accounts, nil for none.
+	Keys  *KeyRotation
+	Pools []PoolTarget
 }
 
 // PoolTarget is what a pool is to be.
@@ -139,7 +143,7 @@ func (s Step) Slot() (index, generation int) { return s.index, s.generation }
 
 // OfControlPlane reports whether a step changes the control plane.
 func (s *Step) OfControlPlane() bool {
-	return s != nil && (s.Action == Save || s.Action == SetVersion || s.Member != "")
+	return s != nil && (s.Member != "" || slices.Contains([]Action{Save, SetVersion, NextKey, SignKey, NoteKey, DropKeys}, s.Action))
 }
 
 func (s Step) String() string {
@@ -189,6 +193,10 @@ func Next(c Cluster, t Target) (*Step, error) {
 	}
 	if step := c.late(t, hop); step != nil {
 		return step, nil
+	}
+	step, t, err := c.rotateKeys(t, hop)
+	if step != nil || err != nil {
+		return step, err
 	}
 	if step, err := c.member(t, hop); step != nil || err != nil {
 		return step, err
