@@ -268,7 +268,7 @@ func (s *simulation) Save(context.Context) (string, error) {
 func (s *simulation) inside(e *Engine) {
 	e.Workload = &workload.Cluster{Client: s.client, Say: e.say}
 	e.Etcd = s
-	e.Planes = s.planes()
+	e.Planes = s.l.azure.Vaults()
 	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
 }
 

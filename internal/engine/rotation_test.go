@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -19,32 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/plane/vault"
-	"kaz/internal/engine/dataplane"
 	"kaz/internal/engine/pki"
 	"kaz/internal/plan/cluster/naming"
 )
-
-// served sends requests to a handler.
-type served struct{ http.Handler }
-
-// Do implements the client of [dataplane.Client].
-func (s served) Do(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	return w.Result(), nil
-}
-
-// planes are the data planes of the local Azure, as far as the engine uses them here: its key vaults.
-func (s *simulation) planes() dataplane.Client {
-	return dataplane.Client{
-		Token: func(context.Context, string) (string, error) { return "t", nil },
-		HTTP: served{&vault.Service{World: s.l.azure.Look, Authenticate: func(string, ...string) (*behaviour.Principal, error) {
-			return nil, nil
-		}}},
-	}
-}
 
 // join is the secret of the key vault with which machines join now.
 func (s *simulation) join() pki.Join {
@@ -67,9 +42,14 @@ func (s *simulation) takes(id string) (bool, time.Time) {
 	if apierrors.IsNotFound(err) {
 		return false, time.Time{}
 	}
-	if err != nil || string(secret.Data["usage-bootstrap-authentication"]) != "true" || string(secret.Data["usage-bootstrap-signing"]) != "true" ||
-		string(secret.Data["auth-extra-groups"]) != "system:bootstrappers:kubeadm:default-node-token" {
-		s.l.t.Errorf("token %s lets no node join: %v", id, err)
+	if err != nil {
+		s.l.t.Fatal(err)
+	}
+	for field, want := range map[string]string{"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
+		"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token"} {
+		if got := string(secret.Data[field]); got != want {
+			s.l.t.Errorf("token %s lets no node join: %s is %q, want %q", id, field, got, want)
+		}
 	}
 	end, err := time.Parse(time.RFC3339, string(secret.Data["expiration"]))
 	return err != nil || end.After(time.Now()), end
@@ -218,7 +198,7 @@ func (s *simulation) boot(name string) {
 	if !s.member(name) {
 		return
 	}
-	keys, err := (&Engine{Planes: s.planes()}).accountKeys(context.Background(), s.names)
+	keys, err := (&Engine{Planes: s.l.azure.Vaults()}).accountKeys(context.Background(), s.names)
 	if err != nil {
 		s.l.t.Fatal(err)
 	}

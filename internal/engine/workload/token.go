@@ -64,8 +64,9 @@ func (c *Cluster) Tokens(ctx context.Context) ([]Token, error) {
 func (c *Cluster) AddToken(ctx context.Context, token string) error {
 	id, secret, _ := strings.Cut(token, ".")
 	_, err := c.Client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: tokenPrefix + id, Namespace: metav1.NamespaceSystem, Labels: map[string]string{TokenLabel: "true"}},
-		Type:       corev1.SecretTypeBootstrapToken,
+		ObjectMeta: metav1.ObjectMeta{Name: tokenPrefix + id, Namespace: metav1.NamespaceSystem,
+			Labels: map[string]string{TokenLabel: "true"}},
+		Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
 			tokenID: []byte(id), tokenSecret: []byte(secret), "description": []byte("Machines of kaz cluster join with it."),
 			"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"),
@@ -107,7 +108,8 @@ func (c *Cluster) EndToken(ctx context.Context, id string, at time.Time) error {
 // TokensOfOtherKeys are the Secrets with a token of a service account that another key signed than that with an ID, as NAMESPACE/NAME. Such
 // tokens do not end.
 func (c *Cluster) TokensOfOtherKeys(ctx context.Context, keyID string) ([]string, error) {
-	list, err := c.Client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
+	list, err := c.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx,
+		metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
 	if err != nil {
 		return nil, fmt.Errorf("tokens of service accounts: %w", err)
 	}
