@@ -282,7 +282,7 @@ renew() {
 join-token() {
   [ "$KAZ_ROLE" = control-plane ] || return 0
   umask 077
-  local result
+  local try result=1
   secret "$KAZ_CLUSTER-bootstrap-token" > "$state/join-token.json" || { rm -f "$state/join-token.json"; return 1; }
   python3 - "$state/join-token.json" > "$state/join-token.manifest" <<'PY' &&
 import datetime, json, sys
@@ -298,9 +298,11 @@ print(json.dumps({
     },
 }))
 PY
-    kubectl --kubeconfig "$kubernetes/admin.conf" apply --server-side --force-conflicts --field-manager kaz-join-token \
-      -f "$state/join-token.manifest"
-  result=$?
+    for try in $(seq "${KAZ_TRIES:-60}"); do
+      kubectl --kubeconfig "$kubernetes/admin.conf" apply --server-side --force-conflicts --field-manager kaz-join-token \
+        -f "$state/join-token.manifest" && result=0 && break
+      sleep "${KAZ_RETRY_DELAY:-5}" # the load balancer may not know the API server of this member yet
+    done
   rm -f "$state/join-token.json" "$state/join-token.manifest"
   return "$result"
 }
