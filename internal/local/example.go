@@ -38,7 +38,7 @@ func (n *realNodes) startExample(ctx context.Context) error {
 			return err
 		}
 	}
-	client, err := newClient(n.controlPlane.Kubeconfig)
+	client, err := newClient(n.kubeconfig())
 	if err != nil {
 		return err
 	}

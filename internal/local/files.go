@@ -19,9 +19,9 @@ const (
 	kubeconfigFile  = "kubeconfig"
 )
 
-// writeClientFiles writes the configuration of clients of the cluster's Azure.
-func (c *cluster) writeClientFiles() error {
-	if err := atomicfile.WriteJSON(c.path(cloudConfigFile), c.record.Site.CloudConfig(c.azure.Info().ARM)); err != nil {
+// writeClientFiles writes the configuration of clients of the cluster's Azure. cloudConfig is the content of azure.json.
+func (c *cluster) writeClientFiles(cloudConfig map[string]any) error {
+	if err := atomicfile.WriteJSON(c.path(cloudConfigFile), cloudConfig); err != nil {
 		return err
 	}
 	var b strings.Builder

@@ -14,18 +14,21 @@ import (
 // hollowNodes starts simulated nodes.
 type hollowNodes struct{ *cluster }
 
+// unused returns the programs that simulated nodes do not need.
 func (n hollowNodes) unused() []string {
 	return slices.Concat([]string{controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS},
 		controlplane.MachinePrograms(), controlplane.StoragePrograms())
 }
 
+func (n hollowNodes) build(ctx context.Context) (controlplane.Binaries, error) {
+	return buildPrograms(ctx, n.unused(), n.progress)
+}
+
 func (n hollowNodes) prepareAzure(*azureserver.Options) {}
 
-func (n hollowNodes) beforeControlPlane() []step { return nil }
-
-func (n hollowNodes) afterControlPlane(manager step) []step {
+func (n hollowNodes) steps() []step {
 	return []step{
-		{"nodes", n.register}, manager,
+		n.resourcesStep(), n.controlPlaneStep(n.unused()), {"nodes", n.register}, n.managerStep(),
 		{CloudNodeManager, n.components().startCloudNodeManager},
 		{"nodes ready", n.waitNodes},
 	}
@@ -33,7 +36,7 @@ func (n hollowNodes) afterControlPlane(manager step) []step {
 
 // register begins to register a Node for each machine.
 func (n hollowNodes) register(ctx context.Context) error {
-	client, err := newClient(n.controlPlane.Kubeconfig)
+	client, err := newClient(n.kubeconfig())
 	if err != nil {
 		return err
 	}
@@ -43,6 +46,11 @@ func (n hollowNodes) register(ctx context.Context) error {
 		Listed: n.components().writeNodeList, Log: slog.Default(),
 	}
 	n.tasks.Go(func() error { return r.Run(ctx) })
+	return nil
+}
+
+func (n hollowNodes) describe(_ context.Context, s *Status) error {
+	n.describeSite(s)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"kaz/internal/emulator/plane/fabric/wiring"
 	"kaz/internal/local/atomicfile"
 	"kaz/internal/local/inventory"
+	"kaz/internal/local/realnodes"
 )
 
 // MachineStatus is a virtual machine of the local Azure.
@@ -38,11 +39,11 @@ type networkStatus struct {
 const networkFile = "network.json"
 
 // writeNetworkStatus updates the file after each change of the network, until ctx is done.
-func (n *realNodes) writeNetworkStatus(ctx context.Context) error {
+func (c *cluster) writeNetworkStatus(ctx context.Context, network *realnodes.Nodes) error {
 	var written []byte
 	for {
-		err := n.network.WaitBalancers(ctx, func(all []wiring.Balancer) bool {
-			machines, err := n.machines(ctx)
+		err := network.WaitBalancers(ctx, func(all []wiring.Balancer) bool {
+			machines, err := c.machines(ctx)
 			if err != nil {
 				return false
 			}
@@ -56,7 +57,7 @@ func (n *realNodes) writeNetworkStatus(ctx context.Context) error {
 		if err != nil {
 			return nil // ctx is done
 		}
-		if err := atomicfile.Write(n.path(networkFile), written, 0o600); err != nil {
+		if err := atomicfile.Write(c.path(networkFile), written, 0o600); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func (c *cluster) waitNodes(ctx context.Context) error {
 	if len(c.Without) > 0 {
 		return nil
 	}
-	client, err := newClient(c.controlPlane.Kubeconfig)
+	client, err := newClient(c.kubeconfig())
 	if err != nil {
 		return err
 	}

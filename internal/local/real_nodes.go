@@ -38,6 +38,7 @@ type realNodes struct {
 	network               *realnodes.Nodes
 }
 
+// unused returns the programs that real nodes do not need.
 func (n *realNodes) unused() []string {
 	without := append(controlplane.MachinePrograms(), controlplane.KWOK)
 	if len(n.drivers()) > 0 {
@@ -46,13 +47,20 @@ func (n *realNodes) unused() []string {
 	return append(without, controlplane.StoragePrograms()...)
 }
 
-func (n *realNodes) beforeControlPlane() []step { return []step{{"network", n.startNetwork}} }
+func (n *realNodes) build(ctx context.Context) (controlplane.Binaries, error) {
+	return buildPrograms(ctx, n.unused(), n.progress)
+}
 
-func (n *realNodes) afterControlPlane(manager step) []step {
+func (n *realNodes) steps() []step {
 	return []step{
-		{"machines", n.startMachines}, manager, {"storage", n.startStorage}, {"name server", n.startNameServer},
-		{"nodes ready", n.waitNodes}, {"example", n.startExample},
+		n.resourcesStep(), {"network", n.startNetwork}, n.controlPlaneStep(n.unused()), {"machines", n.startMachines}, n.managerStep(),
+		{"storage", n.startStorage}, {"name server", n.startNameServer}, {"nodes ready", n.waitNodes}, {"example", n.startExample},
 	}
+}
+
+func (n *realNodes) describe(ctx context.Context, s *Status) error {
+	n.describeSite(s)
+	return n.describeMachines(ctx, s)
 }
 
 // startNetwork prepares the images of the machines and starts their network.
@@ -102,7 +110,7 @@ func (n *realNodes) startMachines(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.tasks.Go(func() error { return n.writeNetworkStatus(ctx) })
+	n.tasks.Go(func() error { return n.writeNetworkStatus(ctx, n.network) })
 	n.network.Boot(ctx, n.tasks, describe)
 	return nil
 }
@@ -156,7 +164,7 @@ func (n *realNodes) apply(ctx context.Context, manifests []byte) error {
 
 // kubectl runs kubectl with standard input. The first argument is the command.
 func (n *realNodes) kubectl(ctx context.Context, input []byte, args ...string) error {
-	args = append([]string{"--kubeconfig", n.controlPlane.Kubeconfig}, args...)
+	args = append([]string{"--kubeconfig", n.kubeconfig()}, args...)
 	cmd := exec.CommandContext(ctx, n.binaries[controlplane.Kubectl], args...)
 	cmd.Stdin, cmd.Env = bytes.NewReader(input), []string{"HOME=" + n.group.Dir()}
 	if out, err := cmd.CombinedOutput(); err != nil {

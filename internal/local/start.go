@@ -14,8 +14,8 @@ import (
 	"kaz/internal/local/site"
 )
 
-// build builds the programs that are missing in the user's cache, except those in without.
-func build(ctx context.Context, without []string, progress *progress) (controlplane.Binaries, error) {
+// buildPrograms builds the programs that are missing in the user's cache, except those in without.
+func buildPrograms(ctx context.Context, without []string, progress *progress) (controlplane.Binaries, error) {
 	defer progress.begin("control plane programs")()
 	return controlplane.Build(ctx, controlplane.BuildOptions{
 		Without: without,
@@ -47,19 +47,24 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	if c.azure, err = azureserver.Start(ctx, o); err != nil {
 		return err
 	}
-	info := c.azure.Info()
-	if c.record.isNew() {
-		c.record.Site = site.New(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
-		c.record.Site.IPFamilies = c.IPFamilies
-	}
-	return atomicfile.WriteJSON(c.path(recordFile), c.record)
+	return c.writeRecord()
 }
+
+func (c *cluster) writeRecord() error { return atomicfile.WriteJSON(c.path(recordFile), c.record) }
 
 // defaultNodes is the number of nodes of a new cluster.
 const defaultNodes = 3
 
 // createResources creates the resources of the cluster in the local Azure, and the files for its clients.
 func (c *cluster) createResources(ctx context.Context) error {
+	if c.record.isNew() {
+		info := c.azure.Info()
+		c.record.Site = site.New(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
+		c.record.Site.IPFamilies = c.IPFamilies
+		if err := c.writeRecord(); err != nil {
+			return err
+		}
+	}
 	s, count := c.record.Site, c.Nodes
 	if c.ScaleSets > 0 && c.ScaleSets != len(s.ScaleSets) {
 		return fmt.Errorf("--scale-sets %d: the cluster in %s has %d, and that cannot be changed", c.ScaleSets, c.group.Dir(),
@@ -80,14 +85,15 @@ func (c *cluster) createResources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.writeClientFiles()
+	return c.writeClientFiles(s.CloudConfig(c.azure.Info().ARM))
 }
 
-func (c *cluster) startControlPlane(ctx context.Context) error {
+// startControlPlane starts the control plane as programs of this machine, without the unused ones.
+func (c *cluster) startControlPlane(ctx context.Context, unused []string) error {
 	config := controlplane.Config{
 		Processes: c.group, Binaries: c.binaries,
 		PodCIDRs: c.record.Site.PodRanges(), ServiceCIDRs: c.record.Site.ServiceRanges(),
-		Without: slices.DeleteFunc(slices.Concat(c.Without, c.nodes.unused()), func(name string) bool {
+		Without: slices.DeleteFunc(slices.Concat(c.Without, unused), func(name string) bool {
 			return slices.Contains(ownComponents(), name)
 		}),
 		Inside:  realnodes.APIServer(),

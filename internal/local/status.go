@@ -145,19 +145,23 @@ func joined(addresses []netip.Addr) string {
 // status returns the status of the cluster.
 func (c *cluster) status(ctx context.Context) (Status, error) {
 	s := Status{
-		Dir: c.group.Dir(), UpPID: os.Getpid(), Server: c.controlPlane.Server, ARM: c.azure.Info().ARM,
-		Metrics:    "https://" + c.record.Health + "/metrics",
-		Kubeconfig: c.path(kubeconfigFile), CloudConfig: c.path(cloudConfigFile), Environment: c.path(environmentFile),
-		Kubectl: c.binaries[controlplane.Kubectl], ClusterName: c.record.Site.ClusterName, ScaleSets: c.record.Site.ScaleSets,
-		Subscription: c.record.Site.Subscription,
-		Without:      c.Without, NodesKind: c.NodesKind, Example: c.example,
+		Dir: c.group.Dir(), UpPID: os.Getpid(), ARM: c.azure.Info().ARM, Subscription: c.azure.Info().Subscription,
+		Kubeconfig: c.kubeconfig(), CloudConfig: c.path(cloudConfigFile), Environment: c.path(environmentFile),
+		Kubectl: c.binaries[controlplane.Kubectl], Without: c.Without, NodesKind: c.NodesKind, Example: c.example,
 	}
-	if c.NodesKind == NodesReal {
-		machines, err := c.machines(ctx)
-		if err != nil {
-			return s, err
-		}
-		s.networkStatus = newNetworkStatus(machines, nil)
-	}
-	return s, nil
+	err := c.nodes.describe(ctx, &s)
+	return s, err
+}
+
+// describeSite adds the cluster beside a control plane of this machine to a status.
+func (c *cluster) describeSite(s *Status) {
+	s.Server, s.Metrics = c.controlPlane.Server, "https://"+c.record.Health+"/metrics"
+	s.ClusterName, s.ScaleSets = c.record.Site.ClusterName, c.record.Site.ScaleSets
+}
+
+// describeMachines adds the machines to a status.
+func (c *cluster) describeMachines(ctx context.Context, s *Status) error {
+	machines, err := c.machines(ctx)
+	s.networkStatus = newNetworkStatus(machines, nil)
+	return err
 }

@@ -66,20 +66,24 @@ type cluster struct {
 	stopTasks context.CancelFunc
 }
 
-// nodes is what differs between real and hollow nodes.
+// nodes is what differs between the kinds of nodes.
 type nodes interface {
-	// unused returns the programs that a cluster with such nodes does not run.
-	unused() []string
+	// build returns the programs that the cluster runs. It builds those that are missing.
+	build(ctx context.Context) (controlplane.Binaries, error)
 	// prepareAzure changes the options of the local Azure before it starts.
 	prepareAzure(o *azureserver.Options)
-	// beforeControlPlane and afterControlPlane return the steps that start the nodes.
-	beforeControlPlane() []step
-	afterControlPlane(manager step) []step
+	// steps returns the steps that start the cluster after the local Azure.
+	steps() []step
+	// describe adds what the kind of nodes knows to a status.
+	describe(ctx context.Context, s *Status) error
 	// stop stops the network of the nodes.
 	stop(ctx context.Context) error
 }
 
 func (c *cluster) path(name string) string { return filepath.Join(c.group.Dir(), name) }
+
+// kubeconfig is the file of the administrator's kubeconfig.
+func (c *cluster) kubeconfig() string { return c.path(kubeconfigFile) }
 
 func (c *cluster) without(name string) bool { return slices.Contains(c.Without, name) }
 
@@ -107,10 +111,10 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 	if err := c.choose(ctx); err != nil {
 		return err
 	}
-	if c.binaries, err = build(ctx, c.nodes.unused(), c.progress); err != nil {
+	if c.binaries, err = c.nodes.build(ctx); err != nil {
 		return err
 	}
-	for _, step := range c.steps() {
+	for _, step := range append([]step{{"local Azure", c.startAzure}}, c.nodes.steps()...) {
 		done := c.progress.begin(step.name)
 		if err := step.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -134,14 +138,17 @@ type step struct {
 	run  func(context.Context) error
 }
 
-func (c *cluster) steps() []step {
-	manager := step{CloudControllerManager, c.components().startCloudControllerManager}
-	return slices.Concat(
-		[]step{{"local Azure", c.startAzure}, {"resource group, network and scale sets", c.createResources}},
-		c.nodes.beforeControlPlane(),
-		[]step{{"control plane", c.startControlPlane}},
-		c.nodes.afterControlPlane(manager),
-	)
+// resourcesStep, controlPlaneStep and managerStep are steps of nodes beside a control plane of this machine.
+func (c *cluster) resourcesStep() step {
+	return step{"resource group, network and scale sets", c.createResources}
+}
+
+func (c *cluster) controlPlaneStep(unused []string) step {
+	return step{"control plane", func(ctx context.Context) error { return c.startControlPlane(ctx, unused) }}
+}
+
+func (c *cluster) managerStep() step {
+	return step{CloudControllerManager, c.components().startCloudControllerManager}
 }
 
 // watch returns when the cluster must stop: nil after the end of ctx.

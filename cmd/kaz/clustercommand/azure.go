@@ -2,19 +2,11 @@ package clustercommand
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
-	"os"
-	"strings"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/spf13/cobra"
 
@@ -22,8 +14,8 @@ import (
 	"kaz/internal/arm"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/engine"
-	"kaz/internal/engine/dataplane"
 	"kaz/internal/local/azureclient"
+	"kaz/internal/local/clusterengine"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
 )
@@ -41,19 +33,6 @@ func (t *targetFlags) define(command *cobra.Command) {
 	f.StringVar(&t.endpoint, "endpoint", "", "base URL of the local Azure, with --local (default the running one)")
 }
 
-// localSettle is how long a local Azure's load balancer may take to stop sending requests to a machine.
-const localSettle = 2 * time.Second
-
-// localCredential is the service principal of a local Azure, which has tokens for its key vaults and blobs, too.
-func localCredential(info azureclient.Info, transport policy.Transporter) (azcore.TokenCredential, error) {
-	return azidentity.NewClientSecretCredential(info.Tenant, info.ClientID, info.ClientSecret, &azidentity.ClientSecretCredentialOptions{
-		ClientOptions: azcore.ClientOptions{
-			Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: info.ARM}, Transport: transport,
-		},
-		DisableInstanceDiscovery: true,
-	})
-}
-
 // info finds the local Azure.
 func (t *targetFlags) info(ctx context.Context) (azureclient.Info, error) {
 	dir, err := azureclient.AnnounceDir()
@@ -65,7 +44,7 @@ func (t *targetFlags) info(ctx context.Context) (azureclient.Info, error) {
 
 // plan reads a definition for the selected Azure.
 func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan, error) {
-	d, err := readDefinition(command.InOrStdin(), files)
+	d, err := clusterengine.ReadDefinition(command.InOrStdin(), files)
 	if err != nil {
 		return cluster.Plan{}, mistakes(command, err)
 	}
@@ -74,80 +53,36 @@ func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan
 		if err != nil {
 			return cluster.Plan{}, err
 		}
-		d.Cluster.Spec.Azure.SubscriptionID, d.Cluster.Spec.Azure.TenantID = info.Subscription, info.Tenant
+		return clusterengine.LocalPlan(d, info)
 	}
 	return cluster.New(d)
 }
 
 // engine opens an engine for the selected Azure.
-func (t *targetFlags) engine(ctx context.Context, a definition.Azure, say io.Writer) (*engine.Engine, error) {
-	config := arm.Config{UserAgent: "kaz/" + release.Version()}
-	poll := 5 * time.Second
+func (t *targetFlags) engine(ctx context.Context, a definition.Azure, out io.Writer) (*engine.Engine, error) {
+	userAgent := "kaz/" + release.Version()
+	say := func(line string) { _, _ = fmt.Fprintln(out, line) }
 	if t.local {
 		info, err := t.info(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if config.Transport, err = trusting(info); err != nil {
-			return nil, err
-		}
-		if config.Credential, err = localCredential(info, config.Transport); err != nil {
-			return nil, err
-		}
-		config.Endpoint, poll = info.ARM, time.Second
-	} else {
-		environment, known := cloudconfig.EnvironmentNamed(a.Cloud)
-		if !known {
-			return nil, fmt.Errorf("no endpoint is known for cloud %s", a.Cloud)
-		}
-		credential, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
-			TenantID:      a.TenantID,
-			ClientOptions: azcore.ClientOptions{Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: environment.Authority}},
-		})
-		if err != nil {
-			return nil, err
-		}
-		config.Endpoint, config.Scope, config.Credential = environment.ResourceManager, environment.Scope(), credential
+		return clusterengine.OpenLocal(info, userAgent, say)
 	}
-	client, err := arm.New(config)
+	environment, known := cloudconfig.EnvironmentNamed(a.Cloud)
+	if !known {
+		return nil, fmt.Errorf("no endpoint is known for cloud %s", a.Cloud)
+	}
+	credential, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
+		TenantID:      a.TenantID,
+		ClientOptions: azcore.ClientOptions{Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: environment.Authority}},
+	})
 	if err != nil {
 		return nil, err
 	}
-	planes := dataplane.Client{HTTP: config.Transport, Token: func(ctx context.Context, scope string) (string, error) {
-		token, err := config.Credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
-		return token.Token, err
-	}}
-	if planes.HTTP == nil {
-		planes.HTTP = http.DefaultClient
-	}
-	e := &engine.Engine{Azure: client, Poll: poll, Planes: planes, Say: func(line string) { _, _ = fmt.Fprintln(say, line) }}
-	if t.local {
-		e.Patience.Settle = localSettle
-	}
-	return e, nil
-}
-
-// trusting is a transport that trusts the certificate authority of a local Azure. Hosts of Azure are reached through its proxy, if
-// it has one.
-func trusting(info azureclient.Info) (policy.Transporter, error) {
-	text, err := os.ReadFile(info.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("certificate authority of the local Azure: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("certificate authority of the local Azure: no certificate in %s", info.CAFile)
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, ForceAttemptHTTP2: true}
-	if proxy, err := url.Parse(info.Proxy); err == nil && info.Proxy != "" {
-		transport.Proxy = func(r *http.Request) (*url.URL, error) {
-			if strings.HasPrefix(info.ARM, r.URL.Scheme+"://"+r.URL.Host) {
-				return nil, nil
-			}
-			return proxy, nil
-		}
-	}
-	return &http.Client{Transport: transport}, nil
+	return clusterengine.Open(arm.Config{
+		UserAgent: userAgent, Endpoint: environment.ResourceManager, Scope: environment.Scope(), Credential: credential,
+	}, say)
 }
 
 // clusterPlace selects a cluster that exists without its definition.

@@ -3,13 +3,12 @@ package clustercommand
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/kaz/cli"
+	"kaz/internal/local/clusterengine"
 	"kaz/internal/plan/cluster/definition"
 )
 
@@ -32,26 +31,6 @@ func New() *cobra.Command {
 
 const layerArguments = "the files of a definition, the base first, such as cluster.yaml team-a.yaml; - for standard input"
 
-// readDefinition reads the layers of a definition.
-func readDefinition(in io.Reader, files []string) (definition.Definition, error) {
-	var layers []definition.Layer
-	for _, file := range files {
-		var text []byte
-		var err error
-		if file == "-" {
-			text, err = io.ReadAll(in)
-			file = "standard input"
-		} else {
-			text, err = os.ReadFile(file)
-		}
-		if err != nil {
-			return definition.Definition{}, fmt.Errorf("definition: %w", err)
-		}
-		layers = append(layers, definition.Layer{Name: file, Text: text})
-	}
-	return definition.Load(layers...)
-}
-
 func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
@@ -62,7 +41,7 @@ field and value, and what is allowed. Exit status 3: the definition has mistakes
   kaz cluster validate cluster.yaml team-a.yaml team-b.yaml`,
 		Args: cli.Wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
-			d, err := readDefinition(command.InOrStdin(), args)
+			d, err := clusterengine.ReadDefinition(command.InOrStdin(), args)
 			if err != nil {
 				return mistakes(command, err)
 			}

@@ -1,22 +1,19 @@
 package clustercommand
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
 	"kaz/internal/engine/preflight"
-	"kaz/internal/local/atomicfile"
+	"kaz/internal/local/clusterengine"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/finding"
 )
@@ -109,7 +106,7 @@ func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Pla
 	if err := deploy(command, e, p, o.kubeconfig, answer); err != nil || !o.target.local {
 		return err
 	}
-	return reachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
+	return clusterengine.ReachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
 }
 
 // check adds the findings of the preflight to an answer, and returns an exit status if one of them stops a deployment.
@@ -154,7 +151,7 @@ func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file strin
 	if file == "" {
 		file = p.Names.Cluster + ".kubeconfig"
 	}
-	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) error { return saveKubeconfig(file, kubeconfig) })
+	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) error { return clusterengine.SaveKubeconfig(file, kubeconfig) })
 	if failed, ok := errors.AsType[*engine.DeployError](err); ok {
 		answer.Failures = failed.Failures
 		if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
@@ -185,17 +182,4 @@ func (a deployAnswer) write(out io.Writer) error {
 		_, err = fmt.Fprintln(out, "kubeconfig:", a.Kubeconfig)
 	}
 	return err
-}
-
-// saveKubeconfig writes a kubeconfig that only its owner can read. It does not replace that of another cluster.
-func saveKubeconfig(file string, text []byte) error {
-	had, err := os.ReadFile(file)
-	if err == nil && !bytes.Equal(had, text) {
-		old, oldErr := clientcmd.Load(had)
-		now, nowErr := clientcmd.Load(text)
-		if oldErr != nil || nowErr != nil || serverOf(old.Clusters) != serverOf(now.Clusters) {
-			return fmt.Errorf("%s exists and is of another cluster: want another --kubeconfig", file)
-		}
-	}
-	return atomicfile.Write(file, text, 0o600)
 }

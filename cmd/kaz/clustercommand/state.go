@@ -9,20 +9,12 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd/api"
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
 )
-
-func serverOf(clusters map[string]*api.Cluster) string {
-	for _, c := range clusters {
-		return c.Server
-	}
-	return ""
-}
 
 const clusterArgument = "the name of one cluster, as in its definition"
 

@@ -79,7 +79,8 @@ func TestFiles(t *testing.T) {
 	if _, has := db["/etc/kaz/kubeadm-init.yaml"]; has {
 		t.Error("a node can make a cluster")
 	}
-	for _, want := range []string{"name: cloud-provider", "value: kaz/pool=batch,team=a", "effect: NoSchedule", "key: team"} {
+	for _, want := range []string{"name: cloud-provider", "value: kaz/pool=batch,kaz/revision=fb17135516,team=a", "effect: NoSchedule",
+		"key: team"} {
 		if !strings.Contains(batch["/etc/kaz/kubeadm-join.yaml"].Content, want) {
 			t.Errorf("the configuration of the nodes has no %s:\n%s", want, batch["/etc/kaz/kubeadm-join.yaml"].Content)
 		}

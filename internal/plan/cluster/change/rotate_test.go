@@ -53,7 +53,7 @@ func TestToken(t *testing.T) {
 func TestTokenAnywhere(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		to := Target{Version: "1.37.1", Members: 3, Tokens: map[string]bool{}, Pools: []PoolTarget{{Name: "general", Replicas: 2, Surge: 1}}}
+		to := Target{Version: "1.37.1", Members: 3, Tokens: map[string]bool{}, Pools: []PoolTarget{{Name: "general", Replicas: 2, Surge: "1"}}}
 		c := Cluster{Version: "1.36.2", Members: members(1, "1.36.2"), Pools: general(random.IntN(4), "1.36.2")}
 		for i := range random.IntN(3) + 1 {
 			c.Token = fmt.Sprintf("token%d", i)

@@ -1,6 +1,7 @@
-package clustercommand
+package clusterengine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,18 +9,40 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"kaz/internal/azure"
 	"kaz/internal/local/atomicfile"
 	"kaz/internal/plan/cluster"
 )
 
-// reachHere makes the kubeconfig of a cluster on a local Azure reach the API server from this machine, which cannot resolve the
+// SaveKubeconfig writes a kubeconfig that only its owner can read. It does not replace that of another cluster.
+func SaveKubeconfig(file string, text []byte) error {
+	had, err := os.ReadFile(file)
+	if err == nil && !bytes.Equal(had, text) {
+		old, oldErr := clientcmd.Load(had)
+		now, nowErr := clientcmd.Load(text)
+		if oldErr != nil || nowErr != nil || serverOf(old.Clusters) != serverOf(now.Clusters) {
+			return fmt.Errorf("%s exists and is of another cluster: want another --kubeconfig", file)
+		}
+	}
+	return atomicfile.Write(file, text, 0o600)
+}
+
+func serverOf(clusters map[string]*api.Cluster) string {
+	for _, c := range clusters {
+		return c.Server
+	}
+	return ""
+}
+
+// ReachHere makes the kubeconfig of a cluster on a local Azure reach the API server from this machine, which cannot resolve the
 // names of that Azure: by the public address, with the name for TLS. A cluster without a public address keeps the name.
-func reachHere(ctx context.Context, reader azure.Reader, p cluster.Plan, file string) error {
+func ReachHere(ctx context.Context, reader azure.Reader, p cluster.Plan, file string) error {
 	config, err := clientcmd.LoadFromFile(file)
 	if errors.Is(err, fs.ErrNotExist) || p.Names.PublicHost() == "" {
 		return nil

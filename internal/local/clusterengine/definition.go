@@ -1,0 +1,37 @@
+package clusterengine
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"kaz/internal/local/azureclient"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/definition"
+)
+
+// ReadDefinition reads the layers of a definition, the base first. The file - is in.
+func ReadDefinition(in io.Reader, files []string) (definition.Definition, error) {
+	var layers []definition.Layer
+	for _, file := range files {
+		var text []byte
+		var err error
+		if file == "-" {
+			text, err = io.ReadAll(in)
+			file = "standard input"
+		} else {
+			text, err = os.ReadFile(file)
+		}
+		if err != nil {
+			return definition.Definition{}, fmt.Errorf("definition: %w", err)
+		}
+		layers = append(layers, definition.Layer{Name: file, Text: text})
+	}
+	return definition.Load(layers...)
+}
+
+// LocalPlan is the plan of a definition for a local Azure, which has a subscription and a tenant of its own.
+func LocalPlan(d definition.Definition, info azureclient.Info) (cluster.Plan, error) {
+	d.Cluster.Spec.Azure.SubscriptionID, d.Cluster.Spec.Azure.TenantID = info.Subscription, info.Tenant
+	return cluster.New(d)
+}
