@@ -30,7 +30,24 @@ func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := e.used(ctx, in, r); err != nil {
+		return nil, err
+	}
 	return change.Plan(in.Cluster, r.target())
+}
+
+// used refuses an upgrade that removes APIs that clients use.
+func (e *Engine) used(ctx context.Context, in inside, r Record) error {
+	version := r.Definition.Cluster.Spec.Kubernetes.Version
+	if r.AllowRemoved || in.Version == version {
+		return nil
+	}
+	all, err := e.Workload.Removed(ctx, version)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return fmt.Errorf("version %s has no longer what clients have used since the API server started: change those clients, or allow it "+
+		"with --allow-removed-apis:\n%s", version, strings.Join(all, "\n"))
 }
 
 // Rotation is the change that replaces every member, so that all certificates of the control plane are new.
@@ -105,6 +122,9 @@ func (e *Engine) change(ctx context.Context, r Record) error {
 		return err
 	}
 	if err := fixed(*in.state.Definition, r.Definition); err != nil {
+		return err
+	}
+	if err := e.used(ctx, in, r); err != nil {
 		return err
 	}
 	steps, err := change.Plan(in.Cluster, r.target())

@@ -55,6 +55,7 @@ type simulation struct {
 	keys      map[string]pki.AccountKeys // those of service accounts of members: what the key vault had when they booted
 	client    *fake.Clientset
 	objects   *clustertest.Objects // of manifests
+	metrics   string               // of an API server
 }
 
 func simulate(l *lab, n naming.Names) *simulation {
@@ -272,7 +273,8 @@ func (s *simulation) Save(context.Context) (string, error) {
 
 // inside connects an engine to the simulation.
 func (s *simulation) inside(e *Engine) {
-	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects}}
+	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects},
+		Metrics: func(context.Context) ([]byte, error) { return []byte(s.metrics), nil }}
 	e.Etcd = s
 	e.Planes = s.l.azure.Vaults()
 	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
@@ -336,7 +338,10 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("%d nodes, want %d; %d backups\n%s", len(s.nodes()), before, s.saved, strings.Join(l.said, "\n"))
 		}
 		members, _ := s.Members(t.Context())
-		want := []EtcdMember{{Name: "prod-cp-0-1", Healthy: true}, {Name: "prod-cp-1-1", Healthy: true}, {Name: "prod-cp-2-1", Healthy: true}}
+		var want []EtcdMember
+		for _, name := range []string{"prod-cp-0-1", "prod-cp-1-1", "prod-cp-2-1"} {
+			want = append(want, EtcdMember{Name: name, Healthy: true})
+		}
 		for i := range members {
 			members[i].Leader = false
 		}
@@ -413,6 +418,31 @@ func TestRevised(t *testing.T) {
 				t.Errorf("a deployment: got %v, want %s", err, want)
 			}
 			l.change(now)
+		}
+	})
+}
+
+// TestRemovedAPIs checks that an upgrade begins only if clients use no API that the version no longer has, or if that is allowed.
+func TestRemovedAPIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		s.metrics = "# TYPE apiserver_requested_deprecated_apis gauge\n" +
+			`apiserver_requested_deprecated_apis{group="example.com",removed_release="1.37",resource="widgets",version="v1"} 1` + "\n"
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		for _, try := range []func() error{
+			func() error { return l.Change(t.Context(), Record{Definition: now}) },
+			func() error { _, err := l.Steps(t.Context(), Record{Definition: now}); return err },
+		} {
+			if err := try(); err == nil || !strings.HasSuffix(err.Error(), "--allow-removed-apis:\nexample.com/v1 widgets (removed in 1.37)") {
+				t.Errorf("got %v", err)
+			}
+		}
+		if writes, _ := l.requests(); len(writes) > 0 {
+			t.Errorf("wrote %v", writes)
+		}
+		if err := l.Change(t.Context(), Record{Definition: now, AllowRemoved: true}); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -21,8 +21,10 @@ type Record struct {
 	// Tokens are the IDs of the join tokens that a new one replaces. They are no secrets.
 	Tokens []string `json:"tokens,omitempty"`
 	// Keys is the rotation of the key of service accounts, nil for none.
-	Keys  *change.KeyRotation `json:"keys,omitempty"`
-	Began string              `json:"began"`
+	Keys *change.KeyRotation `json:"keys,omitempty"`
+	// AllowRemoved lets an upgrade remove APIs that clients use.
+	AllowRemoved bool   `json:"allowRemoved,omitempty"`
+	Began        string `json:"began"`
 	// Saved is where the backup of etcd is that the change made.
 	Saved string `json:"saved,omitempty"`
 	// Restore is the restore with which the change begins, nil for none.
