@@ -53,14 +53,10 @@ func (e *Engine) used(ctx context.Context, in inside, r Record) error {
 
 // Rotation is the change that replaces every member, so that all certificates of the control plane are new.
 func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
-	state, err := e.Read(ctx, n)
+	r, state, err := e.deployedRecord(ctx, n)
 	if err != nil {
-		return Record{}, err
+		return r, err
 	}
-	if state.Definition == nil {
-		return Record{}, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
-	}
-	r := Record{Definition: *state.Definition}
 	for index, generation := range state.Generations() {
 		r.Replace = append(r.Replace, naming.MemberUnit(index, generation))
 	}
@@ -73,17 +69,17 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	if e.Workload == nil {
 		return inside{}, errInside
 	}
-	in, err := observer{e}.observe(ctx, n, false)
+	in, err := observer{e}.observeFor(ctx, n, r, false)
 	for err == nil && in.state.Main.running() { // of a process that died
 		if err = wait(ctx, e.every()); err == nil {
-			in, err = observer{e}.observe(ctx, n, false)
+			in, err = observer{e}.observeFor(ctx, n, r, false)
 		}
 	}
 	if err != nil {
 		return in, fromOutside(r.Definition, err)
 	}
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
-		in, err = observer{e}.observe(ctx, n, true)
+		in, err = observer{e}.observeFor(ctx, n, r, true)
 	}
 	if err != nil {
 		return in, err
@@ -261,6 +257,8 @@ func (e *Engine) perform(ctx context.Context, n naming.Names, r *Record, in insi
 		change.RemoveVoter: w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
 		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
 		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
+		change.MakeToken: w.makeToken, change.PublishToken: w.publishToken, change.EndToken: w.endToken,
+		change.NextKey: w.nextKey, change.SignKey: w.signKey, change.NoteKey: w.noteKey, change.DropKeys: w.dropKeys,
 	}
 	do, known := actions[s.Action]
 	if !known {

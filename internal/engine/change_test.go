@@ -30,6 +30,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
+	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -53,7 +54,8 @@ type simulation struct {
 	blocked   map[string]bool   // pods with a disruption budget that allows nothing
 	absent    func(machine string) bool
 	saved     int
-	full      bool // the database of etcd has reached its quota
+	full      bool                       // the database of etcd has reached its quota
+	keys      map[string]pki.AccountKeys // those of service accounts of members: what the key vault had when they booted
 	client    *fake.Clientset
 	objects   *clustertest.Objects // of manifests
 	metrics   string               // of an API server
@@ -62,7 +64,8 @@ type simulation struct {
 func simulate(l *lab, n naming.Names) *simulation {
 	s := &simulation{l: l, names: n, versions: map[string]string{}, revisions: map[string]string{}, cordoned: map[string]bool{},
 		excluded: map[string]bool{}, forgotten: map[string]bool{}, removed: map[string]bool{}, pods: map[string]string{},
-		bare: map[string]bool{}, blocked: map[string]bool{}, absent: func(string) bool { return false }}
+		bare: map[string]bool{}, blocked: map[string]bool{}, absent: func(string) bool { return false },
+		keys: map[string]pki.AccountKeys{}}
 	s.objects = clustertest.NewObjects()
 	s.client = fake.NewClientset(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
@@ -130,6 +133,7 @@ func (s *simulation) nodes() []string {
 		there[name] = true
 		if _, had := s.versions[name]; !had {
 			s.versions[name], s.revisions[name] = tags[naming.VersionTag], tags[naming.RevisionTag]
+			s.boot(name)
 		}
 		if !s.forgotten[name] && !s.absent(name) {
 			all = append(all, name)
@@ -169,9 +173,11 @@ func (s *simulation) nodes() []string {
 			delete(s.cordoned, name)
 			delete(s.excluded, name)
 			delete(s.removed, name)
+			delete(s.keys, name)
 		}
 	}
 	slices.Sort(all)
+	s.accepted()
 	return all
 }
 
@@ -273,6 +279,7 @@ func (s *simulation) inside(e *Engine) {
 	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects},
 		Metrics: func(context.Context) ([]byte, error) { return []byte(s.metrics), nil }}
 	e.Etcd = s
+	e.Planes = s.l.azure.Vaults()
 	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
 }
 
@@ -887,19 +894,22 @@ func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if k.spent {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if r.Method != http.MethodGet {
-		k.left--
-		if k.left < 0 {
-			k.spent = true
-			if k.late {
-				if answer, err := k.next.RoundTrip(r); err == nil {
-					_ = answer.Body.Close()
-				}
+	if r.Method != http.MethodGet && k.dies() {
+		if k.late {
+			if answer, err := k.next.RoundTrip(r); err == nil {
+				_ = answer.Body.Close()
 			}
-			return nil, io.ErrUnexpectedEOF
 		}
+		return nil, io.ErrUnexpectedEOF
 	}
 	return k.next.RoundTrip(r)
+}
+
+// dies reports whether the engine dies at this write.
+func (k *killed) dies() bool {
+	k.left--
+	k.spent = k.spent || k.left < 0
+	return k.spent
 }
 
 // TestKilled checks scenarios 24 and 35: a change that dies before or after any write goes on from another machine, to the same

@@ -150,10 +150,15 @@ func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Name
 
 // run shows or makes a change.
 func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Record) error {
-	n := naming.Of(r.Definition.Cluster)
 	if _, err := f.inside(e, r.Definition.Cluster); err != nil {
 		return err
 	}
+	return f.perform(command, e, r)
+}
+
+// perform shows or makes a change with an engine that reaches the inside of the cluster.
+func (f *changeFlags) perform(command *cobra.Command, e *engine.Engine, r engine.Record) error {
+	n := naming.Of(r.Definition.Cluster)
 	if f.dryRun {
 		steps, err := e.Steps(command.Context(), r)
 		if err != nil {
