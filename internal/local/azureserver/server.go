@@ -234,7 +234,7 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 		log:       a.requestLog,
 	}
 	login := "https://" + cloud.Clouds()[0].Logins[0] + "/" + a.info.Tenant
-	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, World: a.Look, Authority: login}
+	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: login}
 	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: login}
 	a.wire = &wire.Service{Do: a.emulator.Do, Log: a.log}
 	a.http.serve(l.tls, a.withHosts(handler, a.hosted()...), authority.tlsConfig())
