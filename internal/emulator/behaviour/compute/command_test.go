@@ -218,3 +218,37 @@ func TestRefusedRunCommands(t *testing.T) {
 			"OperationNotAllowed")
 	})
 }
+
+// The console of a machine has addresses in an account of the user, or in one of Azure, which the instance view does not name.
+func TestBootDiagnostics(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	const retrieve = "/retrieveBootDiagnosticsData"
+	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
+	w.refused("POST", machine+retrieve, "", 409, "OperationNotAllowed")
+	w.want(w.get(machine+"/instanceView"), "bootDiagnostics", nil)
+	w.must("PATCH", machine, `{"properties":{"diagnosticsProfile":{"bootDiagnostics":{"enabled":true}}}}`)
+	w.want(w.get(machine+"/instanceView"), "bootDiagnostics", behaviour.Object{})
+	log := behaviour.Text(w.must("POST", machine+retrieve+"?sasUriExpirationTimeInMinutes=5", "").Body, "serialConsoleLogBlobUri")
+	if !strings.HasPrefix(log, "https://md-") || !strings.Contains(log, ".serialconsole.log?se=") {
+		t.Errorf("address %s", log)
+	}
+	if text(w.get(machine)) == "" || strings.Contains(text(w.get(machine)), "diagnosticsKey") {
+		t.Error("the machine shows the key of its console")
+	}
+	for _, minutes := range []string{"0", "1441", "x"} {
+		w.refused("POST", machine+retrieve+"?sasUriExpirationTimeInMinutes="+minutes, "", 400, "InvalidParameter")
+	}
+	w.must("PATCH", machine, `{"properties":{"diagnosticsProfile":{"bootDiagnostics":{"storageUri":"https://account1.blob.core.windows.net/"}}}}`)
+	view := w.get(machine + "/instanceView")
+	uri := behaviour.Text(view, "bootDiagnostics.serialConsoleLogBlobUri")
+	if !strings.HasPrefix(uri, "https://account1.blob.core.windows.net/bootdiagnostics-vm-") || strings.Contains(uri, "?") {
+		t.Errorf("address in the instance view: %s", uri)
+	}
+	w.refused("POST", machine+retrieve, "", 409, "StorageAccountNotFound")
+	w.scaleSet(model{capacity: 1, extra: behaviour.Object{
+		"virtualMachineProfile.diagnosticsProfile": behaviour.Object{"bootDiagnostics": behaviour.Object{"enabled": true}}}})
+	log = behaviour.Text(w.must("POST", first+retrieve, "").Body, "serialConsoleLogBlobUri")
+	if !strings.Contains(log, "/bootdiagnostics-np0-") || !strings.Contains(log, "/np_0.") {
+		t.Errorf("address of an instance: %s", log)
+	}
+}
