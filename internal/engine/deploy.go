@@ -358,6 +358,9 @@ func (d *DeployError) Error() string {
 	}
 	if len(d.Failures) == 0 {
 		fmt.Fprintf(&b, ": %v", d.cause)
+		if fault, ok := errors.AsType[*azure.Error](d.cause); ok && remedy(fault.Code) != "" {
+			fmt.Fprintf(&b, "\n  remedy: %s", remedy(fault.Code))
+		}
 	}
 	b.WriteString("\nthe same command goes on where this deployment stopped")
 	return b.String()

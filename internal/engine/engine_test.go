@@ -283,6 +283,34 @@ NodePool general: spec.osDisk.ephemeral: false -> true (fixed)`
 	}
 }
 
+// TestPolicy checks scenario 22: Azure refuses a template with a resource that a policy denies, the error names both, and nothing is made.
+func TestPolicy(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	policy := azure.SubscriptionID(p.Definition.Cluster.Spec.Azure.SubscriptionID).Resource("Microsoft.Authorization/policyDefinitions", "closed")
+	assignment := p.Names.Group().Resource("Microsoft.Authorization/policyAssignments", "no-way-in")
+	rule := `{"properties":{"policyRule":{"if":{"field":"type","equals":"Microsoft.Network/publicIPAddresses"},"then":{"effect":"deny"}}}}`
+	if err := errors.Join(l.write(p.Names.Group(), `{"location":"westeurope"}`), l.write(policy, rule),
+		l.write(assignment, `{"properties":{"policyDefinitionId":"`+string(policy)+`"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Deploy(t.Context(), p, l.save)
+	for _, want := range []string{"'dev-api-pip' was disallowed by policy", "no-way-in", "remedy: a policy of the subscription"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if state, err := l.Read(t.Context(), p.Names); err != nil || len(state.resources) > 0 {
+		t.Errorf("made %v: %v", state.resources, err)
+	}
+}
+
+// write writes a document of a test.
+func (l *lab) write(id azure.ID, body string) error {
+	_, err := azure.Do(l.t.Context(), l.client, azure.Request{Verb: azure.Put, ID: id, Body: azure.Document(body), Unseen: true})
+	return err
+}
+
 // TestDestroy checks scenario 48: a group that kaz made goes, and of another group only what is ours.
 func TestDestroy(t *testing.T) {
 	for _, lifecycle := range []string{"Owned", "Existing"} {

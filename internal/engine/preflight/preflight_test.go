@@ -15,7 +15,12 @@ import (
 	"kaz/internal/testkit/clustertest"
 )
 
-const group = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/"
+const (
+	subscription     = "/subscriptions/00000000-0000-0000-0000-000000000001"
+	group            = subscription + "/resourceGroups/"
+	policyDefinition = subscription + "/providers/Microsoft.Authorization/policyDefinitions/closed"
+	policyAssignment = group + "dev/providers/Microsoft.Authorization/policyAssignments/closed"
+)
 
 // TestPreflight checks scenarios 19, 21 and 22: each obstacle is found before anything is written, and has a remedy.
 func TestPreflight(t *testing.T) {
@@ -60,6 +65,12 @@ func TestPreflight(t *testing.T) {
 			group + "dev": `{"location":"westeurope","tags":{"kaz_cluster":"dev"}}`,
 			group + "dev/providers/Microsoft.Authorization/locks/freeze": `{"properties":{"level":"ReadOnly"}}`,
 		}, want: "✘ locks: the lock freeze forbids changes in the resource group"},
+		{name: "policy", before: map[azure.ID]string{
+			group + "dev": `{"location":"westeurope","tags":{"kaz_cluster":"dev"}}`,
+			policyDefinition: `{"properties":{"policyRule":{"if":{"field":"type","equals":"Microsoft.Network/publicIPAddresses"},
+				"then":{"effect":"deny"}}}}`,
+			policyAssignment: `{"properties":{"policyDefinitionId":"` + policyDefinition + `"}}`,
+		}, want: "was disallowed by policy"},
 		{name: "a text that looks like an expression", before: map[azure.ID]string{group + "dev": `{"location":"westeurope","tags":{"kaz_cluster":"dev"}}`},
 			change: func(d *definition.Definition) {
 				d.Extensions = append(d.Extensions, definition.Extension{Metadata: definition.Metadata{Name: "x"}, Spec: definition.ExtensionSpec{
@@ -70,7 +81,8 @@ func TestPreflight(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := newLab(t)
-			for _, id := range []string{group + "dev", group + "dev/providers/Microsoft.Authorization/locks/freeze"} {
+			for _, id := range []string{group + "dev", group + "dev/providers/Microsoft.Authorization/locks/freeze", policyDefinition,
+				policyAssignment} {
 				if body, has := test.before[azure.ID(id)]; has {
 					l.put(id + " " + body)
 				}

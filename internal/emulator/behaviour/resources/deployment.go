@@ -79,6 +79,9 @@ func fillDeployment(c *behaviour.Call) error {
 	if err := checkNested(c, s, t, 0); err != nil {
 		return err
 	}
+	if err := denied(c, s, t); err != nil {
+		return err
+	}
 	given := behaviour.Object{}
 	for name, value := range t.Parameters {
 		given[name] = behaviour.Object{"value": value}

@@ -40,6 +40,7 @@ func whatIf(c *behaviour.Call) (any, error) {
 // prediction collects the changes of a deployment.
 type prediction struct {
 	brief   bool // ids alone
+	denied  []*behaviour.Error
 	changes []behaviour.Object
 }
 
@@ -73,6 +74,7 @@ func (p *prediction) deploy(c *behaviour.Call, s *source, t *template.Template) 
 		if err == nil {
 			err = c.Apply(r.ID, body)
 		}
+		p.noteDenied(err)
 		switch after, _ := c.View(r.ID); {
 		case err != nil && body == nil:
 			p.note(r.ID, "Unsupported", before, nil)["unsupportedReason"] = "The resource cannot be evaluated before it is deployed: " +
