@@ -153,17 +153,25 @@ func (b builder) extensions(pool *definition.NodePool) []file {
 			files = append(files, file{"/etc/kaz/manifests/" + m.Name + ".yaml", "0600", m.Text})
 		}
 	}
+	var downloads strings.Builder
 	for _, e := range b.d.Extensions {
 		name := e.Metadata.Name
 		if !e.Spec.AppliesTo.Has(nameOf(pool)) {
 			continue
 		}
 		for _, f := range e.Spec.Files {
+			if f.URL != "" {
+				fmt.Fprintf(&downloads, "%s %s %s %s\n", f.SHA256, f.Mode, f.URL, f.Path)
+				continue
+			}
 			files = append(files, file{f.Path, f.Mode, f.Content})
 		}
 		for i, text := range e.Spec.Commands {
 			files = append(files, file{fmt.Sprintf("/etc/kaz/commands/%s-%03d.sh", name, i), "0700", text + "\n"})
 		}
+	}
+	if downloads.Len() > 0 {
+		files = append(files, file{"/etc/kaz/downloads", "0600", downloads.String()})
 	}
 	return files
 }

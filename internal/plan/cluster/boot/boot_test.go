@@ -607,6 +607,31 @@ func TestPrune(t *testing.T) {
 }
 
 // TestRenew checks scenario 43 on one machine: certificates that expire within 30 days are renewed, and the static pods start anew.
+// TestDownloads checks scenario 46: a machine gets the files of Extensions that are elsewhere. One with another checksum stops the boot,
+// and is not written.
+func TestDownloads(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
+	t.Cleanup(server.Close)
+	c := newCloud(t)
+	for _, text := range []string{"/tool", "/another"} {
+		h := newHost(t, c, "vm-a", "node")
+		h.write("etc/kaz/downloads", fmt.Sprintf("%x 0750 %s/tool /opt/my tools/tool\n", sha256.Sum256([]byte(text)), server.URL), 0o600)
+		_, report, err := h.boot()
+		got, readErr := os.ReadFile(filepath.Join(h.root, "opt/my tools/tool"))
+		if text == "/tool" {
+			info, statErr := os.Stat(filepath.Join(h.root, "opt/my tools/tool"))
+			if err != nil || readErr != nil || statErr != nil || string(got) != text || info.Mode() != 0o750 {
+				t.Errorf("%v %v %v: %q\n%s", err, readErr, statErr, got, report)
+			}
+			continue
+		}
+		if want := `"phase": "downloads", "code": 31`; err == nil || readErr == nil || !strings.Contains(report, want) ||
+			!strings.Contains(report, "another checksum than the Extension says") {
+			t.Errorf("%v, got %s, want %s; the file has %q", err, report, want, got)
+		}
+	}
+}
+
 // TestUpgradeScript runs the script of a run command: the machine gets this boot script and the version, kubeadm upgrades the control
 // plane, and the report says how it ended.
 func TestUpgradeScript(t *testing.T) {

@@ -118,6 +118,18 @@ binaries() {
   systemctl daemon-reload && systemctl enable -q kubelet
 }
 
+# downloads brings the files of extensions that are elsewhere. Nothing is written whose checksum does not fit.
+downloads() {
+  local sum mode url path
+  [ -e "$root/etc/kaz/downloads" ] || return 0
+  while read -r sum mode url path; do
+    curl -sSfL --retry 5 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors -o "$state/download" "$url" ||
+      { echo "$url cannot be read"; return 1; }
+    echo "$sum  $state/download" | sha256sum -c --quiet - || { echo "the file at $url has another checksum than the Extension says"; return 1; }
+    mkdir -p "$(dirname "$root$path")" && install -m "$mode" "$state/download" "$root$path" && rm "$state/download" || return 1
+  done < "$root/etc/kaz/downloads"
+}
+
 # keys writes the certificate authorities of the cluster. Nodes have no right to read them.
 keys() {
   umask 077
@@ -393,6 +405,7 @@ phase disks 10 disks
 phase system 15 system
 phase runtime 20 runtime
 phase binaries 30 binaries
+phase downloads 31 downloads
 phase keys 51 keys
 phase election 52 elect
 phase restore 53 restore

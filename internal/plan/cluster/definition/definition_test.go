@@ -80,6 +80,12 @@ func changed(t *testing.T, old, with string) Layer {
 	return l
 }
 
+// file is a pool and an Extension with a file.
+func file(text string) string {
+	return "spec: {replicas: 2}\n---\napiVersion: cluster.kaz/v1alpha1\nkind: Extension\nmetadata: {name: e}\nspec:\n" +
+		"  appliesTo: {pools: [general]}\n  files:\n  - " + text
+}
+
 func TestMistakes(t *testing.T) {
 	for _, test := range []struct{ old, with, want string }{
 		{"location: westeurope", "location: West Europe",
@@ -106,6 +112,14 @@ func TestMistakes(t *testing.T) {
 		{"spec: {replicas: 2}", "spec: {upgrade: {maxSurge: 0}}",
 			`ha.yaml:24: NodePool general: spec.upgrade.maxSurge: "0": with neither further nodes nor missing ones no node can be replaced: ` +
 				"want more than 0, or spec.upgrade.maxUnavailable"},
+		{"spec: {replicas: 2}", file("{path: /opt/x, url: https://example.com/x}"),
+			"ha.yaml:32: Extension e: spec.files[0].sha256: \"\": missing: want the SHA-256 of the file at the URL"},
+		{"spec: {replicas: 2}", file("{path: /opt/x, url: https://example.com/x, sha256: 12ab}"),
+			`ha.yaml:32: Extension e: spec.files[0].sha256: "12ab": want 64 small hexadecimal digits, as sha256sum prints them`},
+		{"spec: {replicas: 2}", file("{path: /opt/x, url: \"https://example.com/x?sig=secret\"}"),
+			`ha.yaml:32: Extension e: spec.files[0].url: "https://example.com/x?sig=secret": want a URL such as https://mirror.example.com/kubernetes`},
+		{"spec: {replicas: 2}", file("{path: /opt/x}"),
+			"ha.yaml:32: Extension e: spec.files[0]: the file has no content: want content, or url and sha256"},
 		{"name: general", "name: gen-eral",
 			`ha.yaml:23: NodePool gen-eral: metadata.name: "gen-eral": want at most 12 small letters and digits, first a letter`},
 		{"kind: NodePool", "kind: Nodepool", `ha.yaml:22: kind: "Nodepool": want Cluster, NodePool, Extension or TemplatePatch; did you mean NodePool?`},

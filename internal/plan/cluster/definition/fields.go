@@ -46,6 +46,7 @@ var (
 	release  = matching(`1\.\d{1,3}\.\d{1,3}`, "a version of Kubernetes such as 1.36.3")
 	domain   = matching(`[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`, "a DNS domain such as cluster.local")
 	url      = matching(`https?://[^\s?#]+`, "a URL such as https://mirror.example.com/kubernetes")
+	checksum = matching(`[0-9a-f]{64}`, "64 small hexadecimal digits, as sha256sum prints them")
 	cidr     = matching(`[0-9a-fA-F.:]+/\d{1,3}`, "a range of addresses such as 10.244.0.0/16")
 	source   = matching(`\*|[0-9a-fA-F.:]+(/\d{1,3})?|[A-Z][A-Za-z]+(\.[A-Za-z0-9]+)?`,
 		"a range such as 198.51.100.0/24, a service tag such as Internet, or *")
@@ -56,7 +57,7 @@ var (
 	poolName = matching(`[a-z][a-z0-9]{0,11}`, "at most 12 small letters and digits, first a letter")
 	user     = matching(`[a-z_][a-z0-9_-]{0,31}`, "the name of a Linux user: at most 32 small letters, digits, '_' and '-'")
 	sshKey   = matching(`(ssh-(rsa|ed25519)|ecdsa-sha2-nistp\d+) [A-Za-z0-9+/=]+( .*)?`, "a public key such as 'ssh-ed25519 AAAA...'")
-	hostPath = matching(`/[^\0]*[^/\0]`, "an absolute path of a file")
+	hostPath = matching(`/[^\x00-\x1f]*[^/\x00-\x1f]`, "an absolute path of a file")
 	mode     = matching(`0?[0-7]{3}`, "the mode of a file in quotes, such as \"0644\"")
 	flagName = matching(`[a-z][a-z0-9-]*`, "the name of a flag without '--'")
 	amount   = matching(`\d{1,3}%?`, "a number of nodes such as 1, or a share of the pool such as 25%")
@@ -341,8 +342,11 @@ func extensionFields() map[string]Field {
 		e + "appliesTo.pools": {Doc: "Pools whose nodes get files and commands; * for all.", Default: `[]`, Change: Replaces},
 		e + "files":           {Doc: "Files on the machines.", Default: `[]`, Change: Replaces},
 		e + "files[].path":    {Doc: "Path of the file.", Required: true, rule: hostPath, Change: Replaces},
-		e + "files[].content": {Doc: "Content of the file. It is no place for secrets: it is in the template.", Required: true,
-			Change: Replaces},
+		e + "files[].content": {Doc: "Content of the file, or empty with url. It is no place for secrets: it is in the template.",
+			Default: `""`, Change: Replaces},
+		e + "files[].url": {Doc: "Where machines get the file when they boot.", Default: `""`, rule: url, Change: Replaces},
+		e + "files[].sha256": {Doc: "SHA-256 of the file at the URL. A machine with another file does not join.", Default: `""`,
+			rule: checksum, Change: Replaces},
 		e + "files[].mode": {Doc: "Mode of the file.", Default: `"0644"`, rule: mode, Change: Replaces},
 		e + "commands": {Doc: "Shell commands that run after a machine has joined the cluster.", Default: `[]`,
 			Change: Replaces},

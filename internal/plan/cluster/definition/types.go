@@ -253,10 +253,12 @@ func (a AppliesTo) Has(pool string) bool {
 	return slices.Contains(a.Pools, pool) || slices.Contains(a.Pools, "*")
 }
 
-// File is a file on machines.
+// File is a file on machines. Its content is here, or at a URL with a checksum.
 type File struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
+	URL     string `json:"url"`
+	SHA256  string `json:"sha256"`
 	Mode    string `json:"mode"`
 }
 

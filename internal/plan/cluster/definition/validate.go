@@ -308,6 +308,7 @@ func (v *validator) extensions() {
 			v.add("Extension", name, "spec.appliesTo", "no machine gets the files and commands: want controlPlane: true, or pools")
 		}
 		for i, file := range e.Spec.Files {
+			v.content(name, fmt.Sprintf("spec.files[%d]", i), file)
 			if other, had := owner[file.Path]; had {
 				v.add("Extension", name, fmt.Sprintf("spec.files[%d].path", i), "Extension %s has this file, too: want another path", other)
 			}
@@ -320,6 +321,20 @@ func (v *validator) extensions() {
 				}
 			}
 		}
+	}
+}
+
+// content checks that a file has one content, and one at a URL a checksum.
+func (v *validator) content(extension, path string, f File) {
+	switch {
+	case f.Content == "" && f.URL == "":
+		v.add("Extension", extension, path, "the file has no content: want content, or url and sha256")
+	case f.Content != "" && f.URL != "":
+		v.add("Extension", extension, path+".url", "the file has content, too: want one of both")
+	case f.URL != "" && f.SHA256 == "":
+		v.add("Extension", extension, path+".sha256", "missing: want the SHA-256 of the file at the URL")
+	case f.URL == "" && f.SHA256 != "":
+		v.add("Extension", extension, path+".sha256", "only a file at a URL has a checksum: want it removed, or url")
 	}
 }
 
