@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/change"
@@ -71,7 +72,7 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	}
 	in, err := observer{e}.observeFor(ctx, n, r, false)
 	for err == nil && in.state.Main.running() { // of a process that died
-		if err = wait(ctx, e.every()); err == nil {
+		if err = workload.Pause(ctx, e.every()); err == nil {
 			in, err = observer{e}.observeFor(ctx, n, r, false)
 		}
 	}
@@ -97,17 +98,6 @@ func fromOutside(d definition.Definition, err error) error {
 	}
 	return fmt.Errorf("%w: the API server %s is reached from its network only (spec.network.apiServer.access: Internal): use a machine "+
 		"there, or --kubeconfig with a server that leads there", err, unreached.URL)
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // Change brings the machines of a cluster to a record's definition. It records the change first, and looks at what is there

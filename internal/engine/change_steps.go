@@ -100,7 +100,7 @@ func (w worker) awaitVoter(ctx context.Context, name string) error {
 		if err == nil || ctx.Err() != nil || w.now().After(deadline) {
 			return err
 		}
-		if err := wait(ctx, w.every()); err != nil {
+		if err := workload.Pause(ctx, w.every()); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (w worker) unbalance(ctx context.Context, s change.Step) error {
 	if _, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Put, ID: n.id, Body: body, Unseen: true}); err != nil {
 		return err
 	}
-	if err := wait(ctx, w.waits.Settle); err != nil {
+	if err := workload.Pause(ctx, w.waits.Settle); err != nil {
 		return err
 	}
 	w.Workload.Renew() // its connections may lead to this member

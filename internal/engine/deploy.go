@@ -12,6 +12,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/engine/pki"
+	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/definition"
@@ -282,7 +283,7 @@ func (e *Engine) run(ctx context.Context, w work, secrets map[string]string) err
 func (e *Engine) watch(ctx context.Context, n naming.Names, id azure.ID) {
 	said := map[string]string{}
 	for {
-		if wait(ctx, e.every()) != nil {
+		if workload.Pause(ctx, e.every()) != nil {
 			return
 		}
 		operations, err := e.operations(ctx, id)

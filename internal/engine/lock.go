@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kaz/internal/engine/dataplane"
+	"kaz/internal/engine/workload"
 )
 
 // Lock keeps two processes from changing a cluster at the same time. It holds for a minute after it was acquired or renewed.
@@ -74,7 +75,7 @@ func (e *Engine) acquire(ctx context.Context) error {
 			e.say("%s changes the cluster: waiting for a minute, in case it has died", other)
 			said = true
 		}
-		if err := wait(ctx, e.every()); err != nil {
+		if err := workload.Pause(ctx, e.every()); err != nil {
 			return err
 		}
 	}

@@ -171,7 +171,7 @@ func (e restorer) restore(ctx context.Context, n naming.Names, r *Record) error 
 func (e restorer) loss(ctx context.Context, n naming.Names, r change.Restore) (change.Loss, State, error) {
 	state, err := e.Read(ctx, n)
 	for err == nil && state.Main.running() { // of a process that died
-		if err = wait(ctx, e.every()); err == nil {
+		if err = workload.Pause(ctx, e.every()); err == nil {
 			state, err = e.Read(ctx, n)
 		}
 	}
@@ -222,7 +222,7 @@ func (w worker) awaitFounder(ctx context.Context, name string) error {
 		if _, notReady := errors.AsType[*workload.NotReadyError](err); err == nil || notReady {
 			return err
 		}
-		if stopped := wait(late, w.every()); stopped != nil {
+		if stopped := workload.Pause(late, w.every()); stopped != nil {
 			return errors.Join(stopped, err)
 		}
 	}

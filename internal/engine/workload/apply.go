@@ -26,7 +26,7 @@ const fieldManager = "kaz"
 // kindWait is how long a kind may take to be known after its CustomResourceDefinition.
 const kindWait = 30 * time.Second
 
-// lasting are kinds whose objects hold what cannot be had again.
+// lasting are kinds of objects that hold what cannot be had again.
 var lasting = []string{"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"}
 
 // Apply brings objects to their manifests, in this order, and deletes those that only the manifests of before have. Objects that hold
@@ -63,7 +63,7 @@ func (c *Cluster) Apply(ctx context.Context, before, now []boot.Manifest) error 
 func (c *Cluster) applyOne(ctx context.Context, object *unstructured.Unstructured) error {
 	client, err := c.clientOf(object)
 	for deadline := time.Now().Add(kindWait); meta.IsNoMatchError(err) && time.Now().Before(deadline); {
-		if err := pause(ctx, c.poll()); err != nil {
+		if err := Pause(ctx, c.poll()); err != nil {
 			return err
 		}
 		c.Kinds.Reset()

@@ -82,7 +82,7 @@ func (c *Cluster) vacate(ctx context.Context, node string, byOthers bool, settle
 		if err := c.exclude(ctx, true, node); err != nil {
 			return nil, err
 		}
-		if pause(ctx, settle) != nil {
+		if Pause(ctx, settle) != nil {
 			return []string{"the time is over"}, nil
 		}
 	}
@@ -98,7 +98,7 @@ func (c *Cluster) GiveBack(ctx context.Context, node string) error {
 	return c.takeBack(ctx, node, excludedByOthers(now))
 }
 
-// excludedByOthers reports whether somebody else has taken a node out of load balancers. A drain that stopped has left its own label.
+// excludedByOthers reports whether another program or person has taken a node out of load balancers. A drain that stopped has left its own label.
 func excludedByOthers(n *corev1.Node) bool {
 	why, had := n.Labels[corev1.LabelNodeExcludeBalancers]
 	return had && why != draining
@@ -185,7 +185,7 @@ func (c *Cluster) empty(ctx context.Context, node string) ([]string, error) {
 			c.say("  node %s waits: %s", node, now)
 			last = now
 		}
-		if pause(ctx, c.poll()) != nil {
+		if Pause(ctx, c.poll()) != nil {
 			return reasons, nil
 		}
 	}
@@ -289,7 +289,7 @@ func (c *Cluster) Await(ctx context.Context, most time.Duration, wanted func(map
 				return nil
 			}
 		}
-		if pause(timed, c.poll()) != nil {
+		if Pause(timed, c.poll()) != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

@@ -62,8 +62,8 @@ func (c *Cluster) poll() time.Duration {
 	return c.Poll
 }
 
-// pause waits, unless the context ends.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits, unless the context ends.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -11,12 +11,12 @@ import (
 	"kaz/internal/engine/dataplane"
 )
 
-// Vaults are the key vaults of the local Azure, for everybody who asks.
+// Vaults are the key vaults of the local Azure, for all callers.
 func (a *Azure) Vaults() dataplane.Client {
 	return client(&vault.Service{Azure: a, Authenticate: anybody})
 }
 
-// Blobs are the blobs of the local Azure, for everybody who asks. All clients have the same blobs.
+// Blobs are the blobs of the local Azure, for all callers. All clients have the same blobs.
 func (a *Azure) Blobs() dataplane.Client {
 	a.mu.Lock()
 	defer a.mu.Unlock()

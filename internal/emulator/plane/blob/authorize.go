@@ -15,7 +15,7 @@ import (
 // storageAudience is the audience of tokens for all accounts.
 const storageAudience = "https://storage.azure.com"
 
-// authenticate finds out who has sent a token.
+// authenticate finds out which principal has sent a token.
 func (c *call) authenticate() (err error) {
 	own := "https://" + strings.ToLower(c.r.Host)
 	token, _ := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer ")

@@ -65,7 +65,7 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	query   url.Values
-	// caller is who has sent a token, nil for a signature.
+	// caller is the principal that has sent a token, nil for a signature.
 	caller *behaviour.Principal
 	// blob is the name of the blob, "" for the container.
 	blob string

@@ -26,7 +26,7 @@ const (
 // Infinite is the duration of a lease that never expires.
 const Infinite = -1
 
-// Lease is the lease of a resource. The zero value is the one of a resource that nobody has leased. A lease that expired or was
+// Lease is the lease of a resource. The zero value is that of a resource that was never leased. A lease that expired or was
 // broken keeps its ID, so that its holder can renew or release it.
 type Lease struct {
 	ID string
