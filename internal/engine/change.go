@@ -80,7 +80,7 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 		return in, fromOutside(r.Definition, err)
 	}
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
-		in, err = observer{e}.observeFor(ctx, n, r, true)
+		in, err = e.lookAtEtcd(ctx, n, r)
 	}
 	if err != nil {
 		return in, err
@@ -88,6 +88,27 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	in.Saved = r.Saved != ""
 	in.Stale, err = e.Workload.Stale(ctx, boot.Programs(r.Definition.Cluster))
 	return in, err
+}
+
+// recovery is how long the other members of etcd may not answer after one has died.
+const recovery = time.Minute
+
+// lookAtEtcd observes a cluster with its etcd. If too few members answer, it looks again for a while.
+func (e *Engine) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (inside, error) {
+	for deadline := e.now().Add(recovery); ; {
+		in, err := observer{e}.observeFor(ctx, n, r, true)
+		if err != nil {
+			return in, err
+		}
+		_, stuck := change.Next(in.Cluster, r.target())
+		if !errors.Is(stuck, change.ErrNoMajority) || e.now().After(deadline) {
+			return in, nil
+		}
+		e.say("  %v: looking again", stuck)
+		if err := workload.Pause(ctx, e.every()); err != nil {
+			return in, err
+		}
+	}
 }
 
 // fromOutside adds to an error that an API server which does not answer is reached from its network only.

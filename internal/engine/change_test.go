@@ -56,6 +56,7 @@ type simulation struct {
 	absent    func(machine string) bool
 	saved     int
 	full      bool                       // the database of etcd has reached its quota
+	answers   time.Time                  // when etcd answers again
 	keys      map[string]pki.AccountKeys // those of service accounts of members: what the key vault had when they booted
 	client    *fake.Clientset
 	objects   *clustertest.Objects // of manifests
@@ -241,7 +242,7 @@ func (s *simulation) Members(context.Context) ([]EtcdMember, error) {
 	var all []EtcdMember
 	for _, name := range s.nodes() {
 		if s.member(name) && !s.removed[name] {
-			one := EtcdMember{Name: name, Healthy: true, Leader: name == s.leader}
+			one := EtcdMember{Name: name, Healthy: !time.Now().Before(s.answers), Leader: name == s.leader}
 			if s.full {
 				one.Alarms = []string{"NOSPACE"}
 			}
@@ -796,6 +797,23 @@ func TestNoRoom(t *testing.T) {
 			t.Errorf("resume: %v %v, %d nodes", found, err, len(s.nodes()))
 		}
 	})
+}
+
+// TestRecovery checks scenario 11: a repair begins although the other members of etcd do not answer for a moment, as after the death of
+// their leader. Without an answer it says what is to be done.
+func TestRecovery(t *testing.T) {
+	for after, want := range map[time.Duration]string{30 * time.Second: "", time.Hour: "0 of 3 members of etcd answer, which is no majority"} {
+		t.Run(after.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, s, d := deployed(t, nil, "ha.yaml")
+				s.answers = time.Now().Add(after)
+				err := l.Change(t.Context(), Record{Definition: d, Replace: []string{"cp-1"}})
+				if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %s\n%s", err, want, strings.Join(l.said, "\n"))
+				}
+			})
+		})
+	}
 }
 
 // TestMembers checks that members are added and removed one by one, and that a broken one is replaced.

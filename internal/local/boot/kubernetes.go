@@ -18,8 +18,8 @@ type Release struct {
 
 // Content is what the image of a node has beside Debian.
 type Content struct {
-	// Releases are releases of Kubernetes. The programs of the first one are installed. Machines find those of the others in a
-	// directory that is laid out as their mirror.
+	// Releases are releases of Kubernetes. The programs of the first one are installed. If there are several, machines find all of them in
+	// a directory that is laid out as their mirror.
 	Releases []Release
 	// Addons are the container images of add-ons by the name of their program, and Programs the programs that are not of a release.
 	Addons, Programs map[string]string
@@ -32,7 +32,7 @@ type Content struct {
 // nodePrograms are the programs of a release that are in the image itself. The others are in container images.
 func nodePrograms() []string { return []string{"kubeadm", "kubelet", "kubectl"} }
 
-// mirror is the directory of the image with the programs of further releases.
+// mirror is the directory of the image with the programs of several releases.
 const mirror = "usr/local/share/kaz/mirror"
 
 // hostSettings fit kubeadm and the kubelet to a host with control groups of version 1.
@@ -68,7 +68,7 @@ func (r Release) version(ctx context.Context) (string, error) {
 
 // programs returns the layer with the programs of releases that run outside containers.
 func (c Catalogue) programs(ctx context.Context, releases []Release) (string, error) {
-	files, versions, from := hostSettings(), []string(nil), []string(nil)
+	files, versions, from := hostSettings(), []string(nil), []string{"all releases in the mirror"}
 	for _, r := range releases {
 		version, err := r.version(ctx)
 		if err != nil {
@@ -83,12 +83,11 @@ func (c Catalogue) programs(ctx context.Context, releases []Release) (string, er
 		if err := write(dir, files, nil); err != nil {
 			return err
 		}
+		if err := releases[0].install(filepath.Join(dir, "usr/local/bin")); err != nil || len(releases) == 1 {
+			return err
+		}
 		for i, r := range releases {
-			to := filepath.Join(dir, "usr/local/bin")
-			if i > 0 {
-				to = filepath.Join(dir, mirror, versions[i], "bin/linux", runtime.GOARCH)
-			}
-			if err := r.install(to, i > 0); err != nil {
+			if err := r.publish(filepath.Join(dir, mirror, versions[i], "bin/linux", runtime.GOARCH)); err != nil {
 				return err
 			}
 		}
@@ -96,8 +95,8 @@ func (c Catalogue) programs(ctx context.Context, releases []Release) (string, er
 	})
 }
 
-// install copies the programs of a node into a directory, with their checksums if it is a mirror.
-func (r Release) install(dir string, isMirror bool) error {
+// install copies the programs of a node into a directory.
+func (r Release) install(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -109,8 +108,19 @@ func (r Release) install(dir string, isMirror bool) error {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o755); err != nil {
 			return err
 		}
-		if !isMirror {
-			continue
+	}
+	return nil
+}
+
+// publish copies the programs of a node into a directory of a mirror, with their checksums.
+func (r Release) publish(dir string) error {
+	if err := r.install(dir); err != nil {
+		return err
+	}
+	for _, name := range nodePrograms() {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
 		}
 		if err := os.WriteFile(filepath.Join(dir, name+".sha256"), fmt.Appendf(nil, "%x", sha256.Sum256(text)), 0o644); err != nil {
 			return err

@@ -7,6 +7,7 @@ package change
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -273,12 +274,15 @@ func (c Cluster) late(t Target, hop string) *Step {
 	return nil
 }
 
+// ErrNoMajority is in the chain of an error about an etcd that takes no writes.
+var ErrNoMajority = errors.New("which is no majority: restore it from a backup")
+
 // member chooses the next step of the control plane. An old member goes when its replacement is complete, so that etcd has at
 // most one member more than it is to have, and never fewer.
 func (c Cluster) member(t Target, hop string) (*Step, error) {
 	voters, healthy := c.voters()
 	if 2*healthy <= voters {
-		return nil, fmt.Errorf("%d of %d members of etcd answer, which is no majority: restore it from a backup", healthy, voters)
+		return nil, fmt.Errorf("%d of %d members of etcd answer, %w", healthy, voters, ErrNoMajority)
 	}
 	wanted := c.wanted(t, hop)
 	if step, err := c.dead(t); step != nil || err != nil {
