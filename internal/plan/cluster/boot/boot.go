@@ -106,7 +106,8 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 	run := [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}
 	if pool == nil {
 		configs["kubeadm-init.yaml"] = b.init
-		files = append(files, file{"/usr/local/lib/kaz/prune.py", "0644", prune})
+		files = append(files, file{"/etc/systemd/system/kubelet.service.d/20-etcd.conf", "0644", kubeletAfterDisk},
+			file{"/usr/local/lib/kaz/prune.py", "0644", prune})
 		for _, t := range timers(b.spec.ControlPlane.EtcdBackups) {
 			files = append(files, t.files()...)
 			run = append(run, []string{"systemctl", "enable", "--now", "kaz-" + t.name + ".timer"})
@@ -260,6 +261,12 @@ EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
 ExecStart=
 ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
   --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
+`
+
+// kubeletAfterDisk lets the kubelet of a member wait for the disk of etcd. Without it a machine that boots again could start etcd in
+// the empty directory below, as a new cluster.
+const kubeletAfterDisk = `[Service]
+ExecStartPre=/bin/sh -c 'until mountpoint -q /var/lib/etcddisk; do sleep 1; done'
 `
 
 // timer lets members of the control plane do something again and again, after their boot.
