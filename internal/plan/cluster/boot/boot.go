@@ -197,6 +197,16 @@ func (b builder) environment(pool *definition.NodePool) string {
 
 // azureJSON is the configuration of the cloud-controller-manager and of the drivers.
 func (b builder) azureJSON(pool *definition.NodePool) (string, error) {
+	text, err := json.MarshalIndent(b.cloudConfig(pool), "", "  ")
+	return string(text) + "\n", err
+}
+
+// CloudConfig is the configuration of the cloud-controller-manager on the control plane of a definition, as in azure.json.
+func CloudConfig(d definition.Definition) map[string]any {
+	return builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster)}.cloudConfig(nil)
+}
+
+func (b builder) cloudConfig(pool *definition.NodePool) object {
 	a := b.spec.Azure
 	kind := "vmss"
 	if slices.ContainsFunc(b.d.Pools, func(p definition.NodePool) bool { return p.Spec.Backend == "VMSSFlexible" }) {
@@ -222,8 +232,7 @@ func (b builder) azureJSON(pool *definition.NodePool) (string, error) {
 	case b.spec.Kubernetes.PodNetwork == "CloudRoutes":
 		config["routeTableName"] = b.names.With("rt")
 	}
-	text, err := json.MarshalIndent(config, "", "  ")
-	return string(text) + "\n", err
+	return config
 }
 
 // containerd configures containerd for Kubernetes.
