@@ -22,6 +22,7 @@ import (
 	"kaz/internal/local/controlplane"
 	clusterplan "kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/boot"
+	"kaz/internal/plan/cluster/definition"
 )
 
 // bootedNodes are the machines of a cluster of the cluster engine, also those of its control plane. They boot from an image.
@@ -58,7 +59,7 @@ func (b *bootedNodes) build(ctx context.Context) (controlplane.Binaries, error) 
 
 // chooseReleases chooses the releases in the image: the given ones, else those of the last start, else that of the definition.
 func (b *bootedNodes) chooseReleases() error {
-	if len(b.Releases) > 0 {
+	if len(b.Releases) > 0 || b.isNew() {
 		b.record.Cluster.Releases = b.Releases
 	}
 	if !b.isNew() && len(b.Definitions) == 0 {
@@ -68,11 +69,16 @@ func (b *bootedNodes) chooseReleases() error {
 	if err != nil {
 		return err
 	}
-	version := d.Cluster.Spec.Kubernetes.Version
-	switch has := b.record.Cluster.Releases; {
-	case len(has) == 0:
-		b.record.Cluster.Releases = []string{version}
-	case !slices.Contains(has, version):
+	if len(b.record.Cluster.Releases) == 0 {
+		b.record.Cluster.Releases = []string{d.Cluster.Spec.Kubernetes.Version}
+	}
+	return b.checkVersion(d)
+}
+
+// checkVersion refuses a definition whose machines would not find their release in the image.
+func (b *bootedNodes) checkVersion(d definition.Definition) error {
+	version, has := d.Cluster.Spec.Kubernetes.Version, b.record.Cluster.Releases
+	if !slices.Contains(has, version) {
 		return fmt.Errorf("--kubernetes %s: the definition has version %s; want that one, too", strings.Join(has, ","), version)
 	}
 	return nil
@@ -149,6 +155,9 @@ func (b *bootedNodes) desired(ctx context.Context, e *engine.Engine) (clusterpla
 			return p, err
 		}
 		if found {
+			if err := b.checkVersion(p.Definition); err != nil {
+				return p, err
+			}
 			return resized(p, b.Nodes, b.group.Dir())
 		}
 	}
@@ -187,8 +196,8 @@ func resized(p clusterplan.Plan, nodes int, dir string) (clusterplan.Plan, error
 	}
 	pools, name := slices.Clone(p.Definition.Pools), p.Names.Cluster
 	if len(pools) != 1 || pools[0].Spec.Autoscaling != nil {
-		return p, fmt.Errorf("--nodes %d: cluster %s in %s does not have one pool with a fixed number of nodes; want --definition with numbers",
-			nodes, name, dir)
+		return p, fmt.Errorf("--nodes %d: cluster %s in %s does not have one pool with a fixed number of nodes; want --definition with "+
+			"numbers", nodes, name, dir)
 	}
 	if has := pools[0].Spec.Replicas; nodes < has {
 		return p, fmt.Errorf("--nodes %d: cluster %s in %s has %d nodes, which must be drained first; start it without --nodes, and then: "+

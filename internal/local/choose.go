@@ -48,7 +48,7 @@ func (c *cluster) chooseEngine(ctx context.Context) error {
 		return fmt.Errorf("--engine: the cluster in %s has %s nodes, and that cannot be changed; want another --dir", c.group.Dir(), have)
 	}
 	if err := c.checkEngine(); err != nil {
-		return err
+		return fmt.Errorf("the cluster in %s is made with --engine: %w", c.group.Dir(), err)
 	}
 	c.NodesKind = NodesBooted
 	c.record.NodesKind = c.NodesKind

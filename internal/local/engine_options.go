@@ -28,7 +28,7 @@ func (o *UpOptions) checkKind() error {
 	}
 	var problems []error
 	for _, file := range o.Definitions {
-		problems = append(problems, fmt.Errorf("--definition %s: only the cluster engine makes clusters of definitions; add --engine", file))
+		problems = append(problems, fmt.Errorf("--definition %s: only the cluster engine has definitions; add --engine", file))
 	}
 	for _, release := range o.Releases {
 		problems = append(problems, fmt.Errorf("--kubernetes %s: only the cluster engine has a choice of releases; add --engine", release))
@@ -48,17 +48,19 @@ func (o *UpOptions) checkEngine() error {
 			o.ScaleSets)
 	}
 	if slices.Contains(o.IPFamilies, site.IPv6) {
-		refuse("--ip-families %s: the cluster engine makes no IPv6 networks; want %s with --engine", strings.Join(o.IPFamilies, ","), site.IPv4)
+		refuse("--ip-families %s: the cluster engine makes no IPv6 networks; want %s with --engine",
+			strings.Join(o.IPFamilies, ","), site.IPv4)
 	}
 	if o.Example {
 		refuse("--example: --engine has no example; want --engine without --example")
 	}
 	for _, name := range o.Without {
-		refuse("--without %s: --engine runs all components, or none without spec.addons in --definition", name)
+		refuse("--without %s: the components of --engine are the add-ons of its definition; want --definition without spec.addons for "+
+			"none", name)
 	}
 	for _, file := range o.Images {
-		refuse("--image %s: machines of --engine import no archives; want a registry of the local Azure, or --nodes-kind %s without --engine",
-			file, NodesReal)
+		refuse("--image %s: machines of --engine import no archives; want a registry of the local Azure, or --nodes-kind %s without "+
+			"--engine", file, NodesReal)
 	}
 	if len(o.Definitions) > 0 && o.Nodes > 0 {
 		refuse("--nodes %d: the definition has the numbers of nodes; want --nodes or --definition", o.Nodes)

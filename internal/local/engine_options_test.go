@@ -48,7 +48,7 @@ func TestEngineOptions(t *testing.T) {
 		{"scale sets", UpOptions{ScaleSets: 2}, "--scale-sets 2: the scale sets of --engine are the node pools"},
 		{"dual stack", UpOptions{IPFamilies: []string{"IPv4", "IPv6"}}, "--ip-families IPv4,IPv6: the cluster engine makes no IPv6"},
 		{"example", UpOptions{Example: true}, "--example: --engine has no example"},
-		{"component", UpOptions{Without: []string{CloudControllerManager}}, "--without cloud-controller-manager: --engine runs all"},
+		{"component", UpOptions{Without: []string{CloudControllerManager}}, "--without cloud-controller-manager: the components of --engine"},
 		{"image", UpOptions{Images: []string{archive}}, "--image " + archive + ": machines of --engine import no archives"},
 		{"nodes and definition", UpOptions{Nodes: 2, Definitions: []string{exampleDefinition}}, "--nodes 2: the definition has the numbers"},
 		{"release", UpOptions{Releases: []string{"1.30.0"}}, "--kubernetes 1.30.0: want some of 1."},
