@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -66,7 +67,11 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
 		in, err = observer{e}.observe(ctx, n, true)
 	}
+	if err != nil {
+		return in, err
+	}
 	in.Saved = r.Saved != ""
+	in.Stale, err = e.Workload.Stale(ctx, boot.Programs(r.Definition.Cluster))
 	return in, err
 }
 
@@ -84,6 +89,10 @@ func wait(ctx context.Context, d time.Duration) error {
 // Change brings the machines of a cluster to a record's definition. It records the change first, and looks at what is there
 // before each step. So after a stop at any moment [Engine.Resume] goes on.
 func (e *Engine) Change(ctx context.Context, r Record) error {
+	return e.locked(ctx, func(ctx context.Context) error { return e.change(ctx, r) })
+}
+
+func (e *Engine) change(ctx context.Context, r Record) error {
 	n := naming.Of(r.Definition.Cluster)
 	open, err := e.Open(ctx, n)
 	if err != nil {
@@ -117,31 +126,24 @@ func (e *Engine) Change(ctx context.Context, r Record) error {
 }
 
 // Resume goes on with the change that has begun. It is false if there is none.
-func (e *Engine) Resume(ctx context.Context, n naming.Names) (bool, error) {
-	r, err := e.Open(ctx, n)
-	if err != nil || r == nil {
+func (e *Engine) Resume(ctx context.Context, n naming.Names) (found bool, err error) {
+	if r, err := e.Open(ctx, n); err != nil || r == nil {
 		return false, err
 	}
-	return true, e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
+	return true, e.locked(ctx, func(ctx context.Context) error {
+		r, err := e.Open(ctx, n)
+		if err != nil || r == nil { // another process has ended it
+			return err
+		}
+		return e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
+	})
 }
 
-const versionField = ": spec.kubernetes.version"
-
-// upgradable are the fields that a change of machines brings into effect. Flags of the control plane come into effect with another
-// version, because then every member is replaced.
-func upgradable(d definition.Difference, all []definition.Difference) bool {
-	if strings.Contains(d.Path, ": spec.kubernetes.") && strings.HasSuffix(d.Path, ".extraArgs") {
-		return slices.ContainsFunc(all, func(other definition.Difference) bool { return strings.HasSuffix(other.Path, versionField) })
-	}
-	return strings.HasSuffix(d.Path, versionField) || strings.HasSuffix(d.Path, ": spec.controlPlane.replicas")
-}
-
-// fixed refuses what no change of machines brings into effect yet.
+// fixed refuses what no change of machines brings into effect.
 func fixed(old, now definition.Definition) error {
 	var refused []string
-	all := definition.Compare(old, now)
-	for _, d := range all {
-		if d.Change != definition.Live && !upgradable(d, all) {
+	for _, d := range definition.Compare(old, now) {
+		if d.Change == definition.Fixed {
 			refused = append(refused, d.String())
 		}
 	}
@@ -185,8 +187,8 @@ func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	}
 }
 
-// settle deploys what the definition changes beside machines, records the definition, gives kube-proxy and CoreDNS the images of the
-// version, and ends the change.
+// settle brings the objects of add-ons and extensions to the definition, deploys what it changes beside machines, records it, gives
+// kube-proxy and CoreDNS the images of the version, and ends the change.
 func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	state, err := e.Read(ctx, n)
 	if err != nil {
@@ -195,6 +197,11 @@ func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	p, err := cluster.WithMembers(r.Definition, state.Generations())
 	if err != nil {
 		return err
+	}
+	if before, now := boot.Manifests(*state.Definition), boot.Manifests(r.Definition); !slices.Equal(before, now) {
+		if err := e.Workload.Apply(ctx, before, now); err != nil {
+			return err
+		}
 	}
 	if _, err := e.deploy(ctx, p, nil, true); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/graph"
 	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/plan/cluster/units"
 )
 
 var errNoEtcd = errors.New("the control plane changes, which needs etcd: want a kubeconfig with the right to forward ports to pods of " +
@@ -36,7 +37,7 @@ func (w worker) save(ctx context.Context, _ change.Step) error {
 }
 
 func (w worker) setVersion(ctx context.Context, s change.Step) error {
-	return w.Workload.SetVersion(ctx, s.Version, boot.Flags(w.record.Definition.Cluster.Spec.Kubernetes))
+	return w.Workload.SetVersion(ctx, s.Version, boot.Programs(w.record.Definition.Cluster))
 }
 
 // addMember deploys the unit of a member and waits until it is a member of etcd and its API server answers. If it never is, the
@@ -238,30 +239,68 @@ func (w worker) setModel(ctx context.Context, s change.Step) error {
 	if err != nil {
 		return err
 	}
-	return w.writeModel(ctx, p, s.Pool, func(tags map[string]string) {
-		if tags[naming.VersionTag] != s.Version {
-			tags[previousTag] = tags[naming.VersionTag]
+	return w.writeModel(ctx, p, s.Pool, func(tags, now map[string]string) {
+		if now[naming.VersionTag] != s.Version || now[naming.RevisionTag] != s.Revision {
+			tags[previousTag] = now[naming.VersionTag]
 		}
-		tags[naming.VersionTag], tags[rolloutTag] = s.Version, fmt.Sprintf("%s=%d", s.Version, s.Count)
+		tags[rolloutTag] = fmt.Sprintf("%s=%d", s.Version, s.Count)
 	})
 }
 
-// writeModel writes what new machines of a pool's scale set get, as a plan has it, and tags. It writes nothing else, because other
-// programs write into the scale set, too.
-func (w worker) writeModel(ctx context.Context, p cluster.Plan, pool string, mark func(tags map[string]string)) error {
+// writeModel writes what new machines of a pool's scale set get, as a plan has it, and the plan's tags with those that mark adds to
+// them from those of now. It writes nothing else, because other programs write into the scale set, too.
+func (w worker) writeModel(ctx context.Context, p cluster.Plan, pool string, mark func(tags, now map[string]string)) error {
 	id, r := w.scaleSet(p, pool)
 	if r == nil {
 		return fmt.Errorf("pool %s has no scale set in the definition", pool)
 	}
-	tags := maps.Clone(w.in.state.resources[id.Key()].Tags)
+	now := w.in.state.resources[id.Key()].Tags
+	tags := maps.Clone(now)
+	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, units.AutoscalerLabel) })
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	mark(tags)
-	return w.patch(ctx, id, object{"tags": tags, "properties": object{"virtualMachineProfile": object{
-		"osProfile":      object{"customData": at(r.Body, "properties", "virtualMachineProfile", "osProfile", "customData")},
-		"storageProfile": object{"imageReference": at(r.Body, "properties", "virtualMachineProfile", "storageProfile", "imageReference")},
-	}}})
+	planned, _ := r.Body["tags"].(object)
+	for key, value := range planned {
+		tags[key] = fmt.Sprint(value)
+	}
+	mark(tags, now)
+	body := object{"tags": tags, "properties": object{"virtualMachineProfile": machineModel(r.Body)}}
+	sku, err := w.skuOf(ctx, id)
+	if err != nil {
+		return err
+	}
+	if size := at(r.Body, "sku", "name"); sku["name"] != size {
+		sku["name"] = size
+		body["sku"] = sku
+	}
+	return w.patch(ctx, id, body)
+}
+
+// machineModel is what a scale set may change of its machines.
+func machineModel(set object) object {
+	machine := func(path ...string) any {
+		return at(set, append([]string{"properties", "virtualMachineProfile"}, path...)...)
+	}
+	return object{
+		"osProfile": object{"customData": machine("osProfile", "customData"),
+			"linuxConfiguration": machine("osProfile", "linuxConfiguration")},
+		"storageProfile": object{"imageReference": machine("storageProfile", "imageReference"),
+			"osDisk":    object{"diskSizeGB": machine("storageProfile", "osDisk", "diskSizeGB")},
+			"dataDisks": machine("storageProfile", "dataDisks")},
+	}
+}
+
+// skuOf reads the size and the number of a scale set's machines, which are written together.
+func (w worker) skuOf(ctx context.Context, id azure.ID) (object, error) {
+	doc, err := w.Azure.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var set struct {
+		SKU object `json:"sku"`
+	}
+	return set.SKU, json.Unmarshal(doc, &set)
 }
 
 type object = map[string]any

@@ -30,6 +30,7 @@ import (
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/testkit/clustertest"
 )
 
 // simulation is the inside of a cluster of machines that are documents of the local Azure: each machine is a node as soon as it is
@@ -38,6 +39,7 @@ type simulation struct {
 	l         *lab
 	names     naming.Names
 	versions  map[string]string // of nodes, as their machine was made
+	revisions map[string]string // of nodes, as their machine was made
 	cordoned  map[string]bool
 	excluded  map[string]bool // from load balancers of Services
 	forgotten map[string]bool // nodes of machines that are still there
@@ -50,12 +52,14 @@ type simulation struct {
 	saved     int
 	full      bool // the database of etcd has reached its quota
 	client    *fake.Clientset
+	objects   *clustertest.Objects // of manifests
 }
 
 func simulate(l *lab, n naming.Names) *simulation {
-	s := &simulation{l: l, names: n, versions: map[string]string{}, cordoned: map[string]bool{}, excluded: map[string]bool{}, forgotten: map[string]bool{},
-		removed: map[string]bool{}, pods: map[string]string{}, bare: map[string]bool{}, blocked: map[string]bool{},
-		absent: func(string) bool { return false }}
+	s := &simulation{l: l, names: n, versions: map[string]string{}, revisions: map[string]string{}, cordoned: map[string]bool{},
+		excluded: map[string]bool{}, forgotten: map[string]bool{}, removed: map[string]bool{}, pods: map[string]string{},
+		bare: map[string]bool{}, blocked: map[string]bool{}, absent: func(string) bool { return false }}
+	s.objects = clustertest.NewObjects()
 	s.client = fake.NewClientset(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
 		Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.3\n"},
@@ -118,10 +122,10 @@ func (s *simulation) nodes() []string {
 	e := &Engine{Azure: s.l.client}
 	var all []string
 	there := map[string]bool{}
-	add := func(name, version string) {
+	add := func(name string, tags map[string]string) {
 		there[name] = true
 		if _, had := s.versions[name]; !had {
-			s.versions[name] = version
+			s.versions[name], s.revisions[name] = tags[naming.VersionTag], tags[naming.RevisionTag]
 		}
 		if !s.forgotten[name] && !s.absent(name) {
 			all = append(all, name)
@@ -137,9 +141,9 @@ func (s *simulation) nodes() []string {
 	}
 	for _, m := range machines {
 		if set := m.Properties.ScaleSet.ID; set != "" {
-			add(strings.ToLower(m.Properties.OS.Name), state.resources[set.Key()].Tags[naming.VersionTag])
+			add(strings.ToLower(m.Properties.OS.Name), state.resources[set.Key()].Tags)
 		} else {
-			add(m.ID.Name(), m.Tags[naming.VersionTag])
+			add(m.ID.Name(), m.Tags)
 		}
 	}
 	for _, r := range state.resources {
@@ -151,7 +155,7 @@ func (s *simulation) nodes() []string {
 			s.l.t.Fatal(err)
 		}
 		for _, i := range instances {
-			add(strings.ToLower(i.Properties.OS.Name), r.Tags[naming.VersionTag])
+			add(strings.ToLower(i.Properties.OS.Name), r.Tags)
 		}
 	}
 	for name := range s.versions { // a later machine of this name is another one
@@ -169,7 +173,8 @@ func (s *simulation) nodes() []string {
 
 func (s *simulation) node(name string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: s.cordoned[name]},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{naming.RevisionLabel: s.revisions[name]}},
+		Spec:       corev1.NodeSpec{Unschedulable: s.cordoned[name]},
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v" + s.versions[name]},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
@@ -261,7 +266,7 @@ func (s *simulation) Save(context.Context) (string, error) {
 
 // inside connects an engine to the simulation.
 func (s *simulation) inside(e *Engine) {
-	e.Workload = &workload.Cluster{Client: s.client, Say: e.say}
+	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects}}
 	e.Etcd = s
 	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
 }
@@ -339,36 +344,138 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("status: %v %+v", err, status)
 		}
 		l.requests()
-		if r, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "ha.yaml"), l.save); err != nil || !r.Unchanged {
+		r, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "ha.yaml"), l.save)
+		if err != nil || !r.Unchanged {
 			t.Errorf("a deployment after the upgrade: %v %+v", err, r)
 		}
 	})
 }
 
-// TestFlags checks scenario 34: an upgrade brings other flags of the control plane into effect, so that a removed flag can go. Without
-// another version they are refused.
-func TestFlags(t *testing.T) {
+// TestRevised checks scenario 37: other sizes, labels and files replace the machines that they are for, pools of each kind, and no others.
+// A deployment refuses them, and names what can.
+func TestRevised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, s, d := deployed(t, func(d *definition.Definition) {
-			d.Cluster.Spec.Kubernetes.Scheduler.ExtraArgs = map[string]string{"feature-gates": "APIServerTracing=true"}
-		}, "dev.yaml")
+		l, s, d := deployed(t, func(d *definition.Definition) { d.Cluster.Spec.ControlPlane.Replicas = 1 }, "ha.yaml", "team-b.yaml")
+		before := s.nodes()
 		now := copied(d)
-		now.Cluster.Spec.Kubernetes.Scheduler.ExtraArgs = map[string]string{"v": "4"}
-		if err := l.Change(t.Context(), Record{Definition: now}); !errors.Is(err, ErrFixed) {
-			t.Errorf("other flags and the same version: %v", err)
+		db, general := &now.Pools[0].Spec, &now.Pools[1].Spec // standalone machines, and a scale set
+		now.Cluster.Spec.ControlPlane.VMSize = "Standard_D8s_v5"
+		db.VMSize = "Standard_D2s_v5"
+		general.Labels, general.OSDisk.SizeGiB, general.Upgrade.MaxSurge = map[string]string{"tier": "small"}, 64, "100%"
+		deploy := func() error {
+			_, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "ha.yaml"), l.save)
+			return err
 		}
-		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		err := deploy()
+		for _, want := range []string{"and kaz cluster upgrade can", `spec.controlPlane.vmSize: "Standard_D4s_v5" -> "Standard_D8s_v5"`,
+			"NodePool general: spec.labels"} {
+			if !errors.Is(err, ErrFixed) || !strings.Contains(err.Error(), want) {
+				t.Errorf("a deployment: got %v, want %s", err, want)
+			}
+		}
 		l.change(now)
-		m, err := s.client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kubeadm-config", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
+		for name, want := range map[string]string{"virtualMachines/prod-cp-0-1": "Standard_D8s_v5",
+			"virtualMachines/prod-db-0": "Standard_D2s_v5", "virtualMachineScaleSets/prod-general": `"diskSizeGB":64`} {
+			if doc, err := l.client.Get(t.Context(), s.names.Group()+"/providers/Microsoft.Compute/"+azure.ID(name)); err != nil ||
+				!strings.Contains(string(doc), want) {
+				t.Errorf("%s: %v\n%s\nwant %s", name, err, doc, want)
+			}
 		}
-		text := m.Data["ClusterConfiguration"]
-		if strings.Contains(text, "APIServerTracing") || !strings.Contains(text, "- name: v\n    value: \"4\"") ||
-			!strings.Contains(text, "kubernetesVersion: v1.37.1") {
-			t.Error(text)
+		if err := deploy(); err != nil {
+			t.Errorf("a deployment after the change: %v", err)
+		}
+		for round := range 2 {
+			for _, name := range s.nodes() {
+				kept := strings.HasPrefix(name, "prod-db-") || round == 1 && s.member(name)
+				if slices.Contains(before, name) != kept {
+					t.Errorf("round %d: %v became %v\n%s", round, before, s.nodes(), strings.Join(l.said, "\n"))
+					break
+				}
+			}
+			if len(s.nodes()) != len(before) {
+				t.Errorf("round %d: nodes %v, want %d", round, s.nodes(), len(before))
+			}
+			if round == 1 {
+				return
+			}
+			before = s.nodes()
+			now.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "motd"},
+				Spec: definition.ExtensionSpec{AppliesTo: definition.AppliesTo{Pools: []string{"general"}}, Commands: []string{"true"}}}}
+			want := "pool general gets other files or commands of extensions"
+			if err := deploy(); !errors.Is(err, ErrFixed) || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("a deployment: got %v, want %s", err, want)
+			}
+			l.change(now)
 		}
 	})
+}
+
+// TestManifests checks that an upgrade brings other images of add-ons and other manifests of Extensions into a cluster, and replaces no
+// machine for them.
+func TestManifests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		before := s.nodes()
+		now := copied(d)
+		now.Cluster.Spec.Addons.Tag = "v9"
+		now.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "motd"}, Spec: definition.ExtensionSpec{
+			Manifests: []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: motd}, data: {text: hello}}"}}}}
+		_, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "dev.yaml"), l.save)
+		if want := `and kaz cluster upgrade can:
+Cluster dev: spec.addons.tag: "devel" -> "v9" (by an upgrade)`; !errors.Is(err, ErrFixed) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("a deployment: got %v\nwant %s", err, want)
+		}
+		l.change(now)
+		done := s.objects.Done()
+		for _, want := range []string{"apply deployments kube-system/cloud-controller-manager", "apply configmaps default/motd"} {
+			if !slices.Contains(done, want) {
+				t.Errorf("%q has no %s", done, want)
+			}
+		}
+		now.Extensions = nil
+		l.change(now)
+		if done := s.objects.Done(); done[len(done)-1] != "delete configmaps default/motd" {
+			t.Errorf("without the Extension: %q", done)
+		}
+		l.change(now)
+		if done := s.objects.Done(); len(done) > 0 {
+			t.Errorf("without a change: %q", done)
+		}
+		if diff := cmp.Diff(before, s.nodes()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestFlags checks scenario 34: an upgrade brings other flags of the control plane into effect, with another version, so that a removed
+// flag can go, and with the same one.
+func TestFlags(t *testing.T) {
+	for _, version := range []string{"1.37.1", "1.36.3"} {
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, s, d := deployed(t, func(d *definition.Definition) {
+					d.Cluster.Spec.Kubernetes.Scheduler.ExtraArgs = map[string]string{"feature-gates": "APIServerTracing=true"}
+				}, "dev.yaml")
+				now := copied(d)
+				now.Cluster.Spec.Kubernetes.Scheduler.ExtraArgs = map[string]string{"v": "4"}
+				now.Cluster.Spec.Kubernetes.APIServer.CertSANs = []string{"api.example.com"}
+				now.Cluster.Spec.Kubernetes.Version = version
+				l.change(now)
+				m, err := s.client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kubeadm-config", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := m.Data["ClusterConfiguration"]
+				if strings.Contains(text, "APIServerTracing") || !strings.Contains(text, "- name: v\n    value: \"4\"") ||
+					!strings.Contains(text, "- api.example.com\n") || !strings.Contains(text, "kubernetesVersion: v"+version) {
+					t.Error(text)
+				}
+				if members, _ := s.Members(t.Context()); len(members) != 1 || members[0].Name != "dev-cp-0-1" {
+					t.Errorf("members %v", members)
+				}
+			})
+		})
+	}
 }
 
 // TestNoSpace checks that the control plane does not change while etcd takes no writes.
@@ -585,7 +692,7 @@ func TestBadNode(t *testing.T) {
 		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
 		err := l.Change(t.Context(), Record{Definition: now})
 		for _, want := range []string{"pool general: new nodes of version 1.37.1 are not ready, and are taken away: dev-general",
-			"new nodes get version 1.36.3 again: end the change with kaz cluster abort", "not ready after 1m0s"} {
+			"new nodes are made as before again, with version 1.36.3: end the change with kaz cluster abort", "not ready after 1m0s"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v\nwant %s", err, want)
 			}

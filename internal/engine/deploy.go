@@ -13,6 +13,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/engine/pki"
 	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/lint"
@@ -43,6 +44,8 @@ type work struct {
 	template emit.Template
 	seed     bool
 	left     int
+	// recorded says that the deployment records the definition.
+	recorded bool
 }
 
 // prepare compares a plan with Azure. replaced says that a change has replaced the machines, so that fields may differ that a
@@ -70,6 +73,7 @@ func (e *Engine) prepare(ctx context.Context, p cluster.Plan, replaced bool) (wo
 		o.Keep[id] = true
 	}
 	w.left = len(o.Leave)
+	w.recorded = state.Definition != nil && same(*state.Definition, p.Definition)
 	w.template = p.Template(o)
 	vault, had := state.units["vault"]
 	w.seed = !had || vault.Properties.ProvisioningState != "Succeeded"
@@ -84,16 +88,40 @@ func (s State) allowed(d definition.Definition) error {
 	if err := fixed(*s.Definition, d); err != nil {
 		return err
 	}
-	all := definition.Compare(*s.Definition, d)
-	for _, difference := range all {
-		if upgradable(difference, all) {
-			return fmt.Errorf("%w, and kaz cluster upgrade can, which drains and replaces machines:\n%s", ErrFixed, difference)
+	var replaced []string
+	for _, difference := range definition.Compare(*s.Definition, d) {
+		if difference.Change != definition.Live {
+			replaced = append(replaced, difference.String())
 		}
+	}
+	if len(replaced) == 0 {
+		replaced = revised(*s.Definition, d)
+	}
+	if len(replaced) > 0 {
+		return fmt.Errorf("%w, and kaz cluster upgrade can:\n%s", ErrFixed, strings.Join(replaced, "\n"))
 	}
 	return nil
 }
 
-func (w work) empty() bool { return len(w.template.Units) == 0 }
+// revised are changes of extensions that are more than resources of Azure.
+func revised(old, now definition.Definition) []string {
+	var all []string
+	if !slices.Equal(boot.Manifests(old), boot.Manifests(now)) {
+		all = append(all, "manifests of extensions change")
+	}
+	if definition.Revision(old, "") != definition.Revision(now, "") {
+		all = append(all, "the control plane gets other files or commands of extensions")
+	}
+	for _, p := range old.Pools {
+		has := slices.ContainsFunc(now.Pools, func(other definition.NodePool) bool { return other.Metadata.Name == p.Metadata.Name })
+		if has && definition.Revision(old, p.Metadata.Name) != definition.Revision(now, p.Metadata.Name) {
+			all = append(all, fmt.Sprintf("pool %s gets other files or commands of extensions", p.Metadata.Name))
+		}
+	}
+	return all
+}
+
+func (w work) empty() bool { return len(w.template.Units) == 0 && w.recorded }
 
 // body is the body of the deployment. secrets are empty unless they are written.
 func (w work) body(secrets map[string]string) (azure.Document, error) {

@@ -44,6 +44,9 @@ type Engine struct {
 	Etcd Etcd
 	// Backups are the backups of etcd. Without them the cluster cannot be restored.
 	Backups Backups
+	// Lock keeps others from changing the cluster, nil for nothing that does. Holder is how they see this process.
+	Lock   Lock
+	Holder string
 	// Patience bounds how long the steps of a change may take.
 	Patience Patience
 	// Planes are the data planes of Azure.

@@ -172,10 +172,7 @@ func TestMachinesStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := example(t, func(d *definition.Definition) {
-		d.Extensions = append(d.Extensions, definition.Extension{Metadata: definition.Metadata{Name: "x"},
-			Spec: definition.ExtensionSpec{Manifests: []string{"kind: Namespace"}}})
-	}, "dev.yaml")
+	changed := example(t, func(d *definition.Definition) { d.Cluster.Spec.ControlPlane.EtcdBackups++ }, "dev.yaml")
 	l.deploy(changed)
 	if after, err := l.client.Get(t.Context(), set); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the machine was written: %v", err)
@@ -273,11 +270,11 @@ func TestRefusedChanges(t *testing.T) {
 	l.requests()
 	_, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) {
 		d.Cluster.Spec.Kubernetes.ServiceCIDR = "10.1.0.0/16"
-		d.Pools[0].Spec.VMSize = "Standard_D8s_v5"
+		d.Pools[0].Spec.OSDisk.Ephemeral = true
 	}, "dev.yaml"), l.save)
 	want := `the definition changes what a deployment cannot change: make a new pool or cluster, or take the change back:
 Cluster dev: spec.kubernetes.serviceCIDR: "10.0.0.0/16" -> "10.1.0.0/16" (fixed)
-NodePool general: spec.vmSize: "Standard_D4s_v5" -> "Standard_D8s_v5" (replaces machines)`
+NodePool general: spec.osDisk.ephemeral: false -> true (fixed)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

@@ -144,7 +144,7 @@ func (e observer) observeMembers(ctx context.Context, n naming.Names, in *inside
 		}
 		// What is left of a member after its machine is gone counts as a member without a machine.
 		if m := member(n.With(r.Tags[naming.UnitTag])); m != nil && strings.EqualFold(r.Type, machineType) {
-			m.Machine, m.Version = true, r.Tags[naming.VersionTag]
+			m.Machine, m.Version, m.Revision = true, r.Tags[naming.VersionTag], r.Tags[naming.RevisionTag]
 			nic, err := e.network(ctx, n, r.ID.Name())
 			if err != nil {
 				return err
@@ -283,7 +283,7 @@ func (e observer) observePools(ctx context.Context, n naming.Names, in *inside, 
 
 // scaledPool is the pool of a scale set.
 func scaledPool(name string, set resource, d definition.Definition) *change.Pool {
-	p := &change.Pool{Name: name, Model: set.Tags[naming.VersionTag]}
+	p := &change.Pool{Name: name, Model: set.Tags[naming.VersionTag], Revision: set.Tags[naming.RevisionTag]}
 	for _, pool := range d.Pools {
 		if pool.Metadata.Name == name {
 			for _, zone := range pool.Spec.Zones {
@@ -331,7 +331,7 @@ func (in *inside) addNode(p *change.Pool, one instance, nodes map[string]workloa
 	node, joined := nodes[name]
 	n := change.Node{Name: name, Zone: strings.Join(one.Zones, ","), Failed: one.Properties.ProvisioningState == "Failed"}
 	if joined {
-		n.Version, n.Ready, n.Cordoned, n.First = node.Version, node.Ready, node.Cordoned, node.First
+		n.Version, n.Revision, n.Ready, n.Cordoned, n.First = node.Version, node.Revision, node.Ready, node.Cordoned, node.First
 		n.Pods, n.Volumes, n.Drained = node.Pods, node.Volumes, node.Cordoned && node.Pods == 0 && node.Volumes == 0
 		n.Age = -node.Created.Unix()
 		if n.Zone == "" {

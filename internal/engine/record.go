@@ -25,19 +25,18 @@ type Record struct {
 	Restore *change.Restore `json:"restore,omitempty"`
 }
 
-// surge is the number of further nodes that a pool has during its upgrade.
-const surge = 1
-
 // target is what the cluster is to be.
 func (r Record) target() change.Target {
-	t := change.Target{Version: r.Definition.Cluster.Spec.Kubernetes.Version, Through: r.Through,
-		Members: r.Definition.Cluster.Spec.ControlPlane.Replicas, Replace: map[string]bool{}}
+	spec := r.Definition.Cluster.Spec
+	t := change.Target{Version: spec.Kubernetes.Version, Revision: definition.Revision(r.Definition, ""), Through: r.Through,
+		Members: spec.ControlPlane.Replicas, Replace: map[string]bool{}}
 	for _, id := range r.Replace {
 		t.Replace[id] = true
 	}
 	for _, p := range r.Definition.Pools {
 		t.Pools = append(t.Pools, change.PoolTarget{Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
-			Surge: surge})
+			Revision: definition.Revision(r.Definition, p.Metadata.Name), Surge: change.Amount(p.Spec.Upgrade.MaxSurge),
+			Unavailable: change.Amount(p.Spec.Upgrade.MaxUnavailable)})
 	}
 	return t
 }
@@ -92,7 +91,11 @@ func (e *Engine) Close(ctx context.Context, n naming.Names) error {
 
 // same reports whether two records want the same.
 func (r Record) same(other Record) bool {
-	a, errA := json.Marshal(r.Definition)
-	b, errB := json.Marshal(other.Definition)
-	return errA == nil && errB == nil && string(a) == string(b) && slices.Equal(r.Replace, other.Replace)
+	return same(r.Definition, other.Definition) && slices.Equal(r.Replace, other.Replace)
+}
+
+func same(a, b definition.Definition) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
 }

@@ -39,6 +39,10 @@ const mostSilent = 20 * time.Second
 // deletes what is left of the members, makes a new first member that begins with the backup, and then the others. It records itself
 // first, as [Engine.Change] does, so that it goes on after a stop at any moment.
 func (e *Engine) Restore(ctx context.Context, n naming.Names, from string) error {
+	return e.locked(ctx, func(ctx context.Context) error { return e.restoreFrom(ctx, n, from) })
+}
+
+func (e *Engine) restoreFrom(ctx context.Context, n naming.Names, from string) error {
 	open, err := e.Open(ctx, n)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ const (
 	deploymentFailed cli.ExitCode = 6
 	// changeFailed: a node or a member stopped a change, or the cluster needs an action.
 	changeFailed cli.ExitCode = 7
-	// held: another change or deployment has begun and not ended.
+	// held: another process changes the cluster, or a change or deployment has begun and not ended.
 	held cli.ExitCode = 8
 )
 
@@ -105,7 +105,7 @@ func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, [
 // statusOf is the exit status of an error that has one of its own, 0 for others.
 func statusOf(err error) cli.ExitCode {
 	switch {
-	case errors.Is(err, engine.ErrOpen) || errors.Is(err, engine.ErrRunning):
+	case errors.Is(err, engine.ErrOpen), errors.Is(err, engine.ErrHeld), errors.Is(err, engine.ErrRunning):
 		return held
 	case full(err):
 		return noRoom

@@ -9,14 +9,18 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/klog/v2"
@@ -66,11 +70,17 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	}
 	connections := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
 	config.Dial = connections.DialContext
+	config.QPS, config.Burst = 50, 100
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
-	e.Workload = &workload.Cluster{Client: client, Close: connections.CloseAll, Say: func(format string, args ...any) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+	}
+	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	e.Workload = &workload.Cluster{Client: client, Objects: objects, Kinds: kinds, Close: connections.CloseAll, Say: func(format string, args ...any) {
 		if e.Say != nil {
 			e.Say(fmt.Sprintf(format, args...))
 		}
@@ -80,6 +90,7 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
 	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL()}
 	e.Backups = container
+	e.Lock, e.Holder = &dataplane.Lock{Container: container}, holder()
 	pods := etcd.Pods{Client: client, Config: config}
 	e.Etcd = &etcd.Client{Names: pods.Names, Dial: pods.Dial,
 		TLS: func(ctx context.Context) (*tls.Config, error) {
@@ -98,6 +109,19 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 		},
 	}
 	return config, nil
+}
+
+// holder is how other processes see this one.
+func holder() string {
+	name := "somebody"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine without a name"
+	}
+	return fmt.Sprintf("%s at %s (process %d, since %s)", name, host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 }
 
 // prune deletes old backups. The new one counts although that fails.
@@ -166,7 +190,7 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 		return say(command, answer, "cluster %s is as its definition says", n.Cluster)
 	}
 	open, err := e.Open(context.WithoutCancel(command.Context()), n)
-	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) {
+	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) || errors.Is(failed, engine.ErrHeld) {
 		return failed
 	}
 	answer.Error = failed.Error()
@@ -187,17 +211,18 @@ func upgradeCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "upgrade FILE...",
 		Short: "Bring the machines of a cluster to its definition",
-		Long: `Replaces machines, one after the other, until all have the version of the definition, and
-the control plane and the pools have its numbers of machines. Pools that the definition
-no longer has are drained and removed.
+		Long: `Replaces machines until all are as the definition says: their version, size, image, disks,
+labels, taints, flags, and the files and commands of extensions. The control plane and the
+pools get its numbers of machines. Pools that the definition no longer has are drained and
+removed.
 
 Minor versions are passed one by one. Each member of the control plane is replaced by a
-new machine, which joins before the old one leaves; etcd is saved first. Pools get one
-further node, and each old node is drained and deleted.
+new machine, which joins before the old one leaves; etcd is saved first. Pools get further
+nodes, one or spec.upgrade.maxSurge, and each old node is drained and deleted.
 
 A change that stops is in Azure: kaz cluster resume goes on, also on another machine.
 Exit status 3: the definition has mistakes. 5: Azure has no room. 7: a node or a member
-stopped the change. 8: another change has begun and not ended.`,
+stopped the change. 8: another process makes a change, or one has begun and not ended.`,
 		Example: `  kaz cluster upgrade cluster.yaml --dry-run
   kaz cluster upgrade cluster.yaml team-a.yaml --through 1.37.4`,
 		Args: cli.Wants(1, 100, layerArguments),

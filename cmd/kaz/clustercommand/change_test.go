@@ -77,7 +77,7 @@ func TestClusterChanges(t *testing.T) {
 	}
 	write("dev.yaml")
 	write("upgraded.yaml", "1.36.3", "1.37.1")
-	write("moved.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [], maxPods: 50}")
+	write("moved.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [1]}")
 	api := apiServer(t)
 	for _, step := range []struct {
 		args   string
@@ -95,7 +95,7 @@ func TestClusterChanges(t *testing.T) {
 		{args: "upgrade dev.yaml --local --kubeconfig API --dry-run", out: "0 steps"},
 		{args: "upgrade dev.yaml --local --kubeconfig API --through 1.37", status: 1, errs: "want a version such as 1.37.4"},
 		{args: "upgrade upgraded.yaml --local --kubeconfig API", status: 1, errs: "members of etcd: no member of etcd runs"},
-		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.maxPods: 110 -> 50 (replaces machines)"},
+		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.zones: [] -> [1] (fixed)"},
 		{args: "repair dev cp-x --local --kubeconfig API", status: 1, errs: `"cp-x" is no member`},
 		{args: "deploy upgraded.yaml --local --dry-run", status: 3, errs: "kaz cluster upgrade can"},
 		{args: "resume dev --local --dry-run", out: "no change of dev has begun"},

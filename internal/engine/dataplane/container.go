@@ -128,7 +128,8 @@ func (c Container) ask(ctx context.Context, method, name, text string) ([]byte, 
 	return c.send(ctx, method, c.URL+"/"+name, text)
 }
 
-func (c Container) send(ctx context.Context, method, address, text string) ([]byte, error) {
+// send sends a request with further headers, each a name and a value.
+func (c Container) send(ctx context.Context, method, address, text string, headers ...string) ([]byte, error) {
 	var body io.Reader = http.NoBody
 	if method == http.MethodPut {
 		body = bytes.NewReader([]byte(text))
@@ -140,6 +141,9 @@ func (c Container) send(ctx context.Context, method, address, text string) ([]by
 	r.Header.Set("x-ms-version", blobVersion)
 	if method == http.MethodPut {
 		r.Header.Set("x-ms-blob-type", "BlockBlob")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	answer, err := c.do(ctx, storageScope, r)
 	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound {

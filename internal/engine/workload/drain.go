@@ -83,12 +83,8 @@ func (c *Cluster) vacate(ctx context.Context, node string, byOthers bool, settle
 		if err := c.exclude(ctx, true, node); err != nil {
 			return nil, err
 		}
-		timer := time.NewTimer(settle)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
+		if pause(ctx, settle) != nil {
 			return []string{"the time is over"}, nil
-		case <-timer.C:
 		}
 	}
 	return c.empty(ctx, node)
@@ -171,12 +167,8 @@ func (c *Cluster) empty(ctx context.Context, node string) ([]string, error) {
 			c.say("  node %s waits: %s", node, now)
 			last = now
 		}
-		timer := time.NewTimer(c.poll())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause(ctx, c.poll()) != nil {
 			return reasons, nil
-		case <-timer.C:
 		}
 	}
 }
@@ -279,10 +271,7 @@ func (c *Cluster) Await(ctx context.Context, most time.Duration, wanted func(map
 				return nil
 			}
 		}
-		timer := time.NewTimer(c.poll())
-		select {
-		case <-timed.Done():
-			timer.Stop()
+		if pause(timed, c.poll()) != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -290,7 +279,6 @@ func (c *Cluster) Await(ctx context.Context, most time.Duration, wanted func(map
 				return err
 			}
 			return &NotReadyError{missing, most}
-		case <-timer.C:
 		}
 	}
 }

@@ -5,6 +5,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,10 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
+
+	"kaz/internal/plan/cluster/naming"
 )
 
 // FirstAnnotation at a node, with the value "true", lets it go before other nodes.
@@ -24,6 +29,9 @@ const FirstAnnotation = "kaz/delete-first"
 // Cluster is a cluster by its API server.
 type Cluster struct {
 	Client kubernetes.Interface
+	// Objects and Kinds are for objects of any kind.
+	Objects dynamic.Interface
+	Kinds   meta.ResettableRESTMapper
 	// Say gets a line for each event, for people.
 	Say func(format string, args ...any)
 	// Poll is the time between two looks, by default 2 s.
@@ -52,12 +60,24 @@ func (c *Cluster) poll() time.Duration {
 	return c.Poll
 }
 
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
 // Node is a node and what runs on it.
 type Node struct {
-	Name, Version, Zone string
-	Ready, Cordoned     bool
-	First               bool
-	Created             time.Time
+	Name, Version, Revision, Zone string
+	Ready, Cordoned               bool
+	First                         bool
+	Created                       time.Time
 	// Pods are those that a drain evicts.
 	Pods int
 	// Volumes are attached to the node.
@@ -84,7 +104,8 @@ func (c *Cluster) Nodes(ctx context.Context) (map[string]Node, error) {
 	for _, n := range list.Items {
 		all[n.Name] = Node{
 			Name: n.Name, Version: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"), Zone: n.Labels[corev1.LabelTopologyZone],
-			Ready: nodeReady(n), Cordoned: n.Spec.Unschedulable, First: n.Annotations[FirstAnnotation] == "true",
+			Revision: n.Labels[naming.RevisionLabel],
+			Ready:    nodeReady(n), Cordoned: n.Spec.Unschedulable, First: n.Annotations[FirstAnnotation] == "true",
 			Created: n.CreationTimestamp.Time,
 		}
 	}
@@ -168,7 +189,7 @@ func (c *Cluster) configuration(ctx context.Context) (*corev1.ConfigMap, map[str
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration of kubeadm: %w", err)
 	}
-	var config map[string]any
+	config := map[string]any{}
 	if err := yaml.Unmarshal([]byte(m.Data[clusterKey]), &config); err != nil {
 		return nil, nil, fmt.Errorf("configuration of kubeadm: %w", err)
 	}
@@ -185,22 +206,42 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(version, "v"), nil
 }
 
-// SetVersion sets the version that new members take, and the flags of their programs: the extraArgs of apiServer, controllerManager
-// and scheduler. kubeadm of that version reads them when it joins.
-func (c *Cluster) SetVersion(ctx context.Context, version string, flags map[string][]map[string]any) error {
-	m, config, err := c.configuration(ctx)
+// Stale reports whether the programs of new members are configured otherwise: fields of apiServer, controllerManager and scheduler.
+func (c *Cluster) Stale(ctx context.Context, programs map[string]map[string]any) (bool, error) {
+	_, config, err := c.configuration(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	config["kubernetesVersion"] = "v" + version
-	for program, list := range flags {
+	before, err := yaml.Marshal(config)
+	if err != nil {
+		return false, err
+	}
+	configure(config, programs)
+	after, err := yaml.Marshal(config)
+	return string(before) != string(after), err
+}
+
+// configure sets fields of programs in a configuration of kubeadm.
+func configure(config map[string]any, programs map[string]map[string]any) {
+	for program, fields := range programs {
 		part, _ := config[program].(map[string]any)
 		if part == nil {
 			part = map[string]any{}
 			config[program] = part
 		}
-		part["extraArgs"] = list
+		maps.Copy(part, fields)
 	}
+}
+
+// SetVersion sets the version that new members take, and the configuration of their programs. kubeadm of that version reads them when it
+// joins.
+func (c *Cluster) SetVersion(ctx context.Context, version string, programs map[string]map[string]any) error {
+	m, config, err := c.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	config["kubernetesVersion"] = "v" + version
+	configure(config, programs)
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return err

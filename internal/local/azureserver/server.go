@@ -235,7 +235,7 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 	}
 	login := "https://" + cloud.Clouds()[0].Logins[0] + "/" + a.info.Tenant
 	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, World: a.Look, Authority: login}
-	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, World: a.Look, Authority: login}
+	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: login}
 	a.wire = &wire.Service{Do: a.emulator.Do, Log: a.log}
 	a.http.serve(l.tls, a.withHosts(handler, a.hosted()...), authority.tlsConfig())
 	a.http.serve(envelopes{l.plain}, a.withHosts(handler, a.files), nil)

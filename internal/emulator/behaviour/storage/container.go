@@ -6,6 +6,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/storage/lease"
 )
 
 func containers() behaviour.Type {
@@ -14,18 +15,20 @@ func containers() behaviour.Type {
 		Style:   child(behaviour.Ticks),
 		NoState: true,
 		Own: []string{
-			"properties.lastModifiedTime", "properties.leaseStatus", "properties.leaseState", "properties.hasLegalHold",
+			"properties.lastModifiedTime", "properties.leaseStatus", "properties.leaseState", "properties.leaseDuration",
+			"properties.hasLegalHold",
 			"properties.hasImmutabilityPolicy", "properties.deleted", "properties.remainingRetentionDays", "properties.legalHold",
 			"properties.immutabilityPolicy", leaseField,
 		},
 		Actions: map[string]behaviour.Action{
 			"setLegalHold": {Do: setLegalHold}, "clearLegalHold": {Do: clearLegalHold},
-			"lease":   lease(leaseStates{"Locked", "Leased", "Unlocked", "Available", "Broken"}),
+			"lease":   leaseAction(lease.Container),
 			"migrate": {Long: true, Busy: "-", Headers: behaviour.Location},
 		},
 		Fill:    fillContainer,
 		Show:    showContainer,
 		Filter:  startsWith,
+		Refuse:  refuseLeased,
 		Missing: missing("ContainerNotFound", "container"),
 	}
 }
@@ -65,6 +68,7 @@ func fillContainer(c *behaviour.Call) error {
 func accountOf(id azure.ID) azure.ID { return id.TopLevel() }
 
 func showContainer(c *behaviour.Call, view behaviour.Object) {
+	held := LeaseOf(view)
 	behaviour.Hide(view)
 	for name, value := range map[string]any{"deleted": false, "remainingRetentionDays": 0, "hasImmutabilityPolicy": false,
 		"hasLegalHold": false} {
@@ -83,8 +87,7 @@ func showContainer(c *behaviour.Call, view behaviour.Object) {
 	showPolicy(c, view)
 	behaviour.Default(view, "properties.defaultEncryptionScope", "$account-encryption-key")
 	behaviour.Default(view, "properties.denyEncryptionScopeOverride", false)
-	behaviour.Default(view, "properties.leaseStatus", "Unlocked")
-	behaviour.Default(view, "properties.leaseState", "Available")
+	showLease(view, held, c.Now(), capitalised)
 }
 
 var startsWithForm = regexp.MustCompile(`(?i)^\s*startswith\(\s*name\s*,\s*'?([^')]*)'?\s*\)\s*$`)

@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/storage/lease"
 )
 
 // defaultRetention is the number of days for which an account keeps deleted shares.
@@ -29,7 +30,7 @@ func shares() behaviour.Type {
 		NoState: true,
 		Own: []string{
 			snapshotsField, contentField, leaseField, "properties.lastModifiedTime", "properties.accessTierChangeTime",
-			"properties.leaseStatus", "properties.leaseState", "properties.deleted", "properties.version",
+			"properties.leaseStatus", "properties.leaseState", "properties.leaseDuration", "properties.deleted", "properties.version",
 			"properties.includedBurstIops", "properties.maxBurstCreditsForIops",
 		},
 		Fill:    fillShare,
@@ -43,7 +44,7 @@ func shares() behaviour.Type {
 		Version: snapshotView, RemoveVersion: removeSnapshot,
 		Actions: map[string]behaviour.Action{
 			"restore": {Do: restore, Anew: true},
-			"lease":   lease(leaseStates{"locked", "leased", "unlocked", "available", "broken"}),
+			"lease":   leaseAction(lease.Share),
 		},
 	}
 }
@@ -127,7 +128,7 @@ func fillTier(c *behaviour.Call, model billing, _ behaviour.Object) error {
 }
 
 func showShare(c *behaviour.Call, view behaviour.Object) {
-	snapshots := behaviour.Objects(view, snapshotsField)
+	snapshots, held := behaviour.Objects(view, snapshotsField), LeaseOf(view)
 	behaviour.Hide(view)
 	switch c.Verb {
 	case behaviour.Create, behaviour.Update, behaviour.Patch:
@@ -148,8 +149,7 @@ func showShare(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Set(view, "properties.shareUsageBytes", 0)
 		}
 	}
-	behaviour.Default(view, "properties.leaseStatus", "unlocked")
-	behaviour.Default(view, "properties.leaseState", "available")
+	showLease(view, held, c.Now(), asIs)
 }
 
 // listShares lists the shares of a file service, with the deleted ones and the snapshots if $expand asks for them.

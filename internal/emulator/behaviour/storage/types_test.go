@@ -3,6 +3,8 @@ package storage_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"kaz/internal/emulator/behaviour/behaviourtest"
 	"kaz/internal/emulator/behaviour/network"
@@ -82,8 +84,8 @@ func TestPrivateEndpointConnectionsOfAnAccount(t *testing.T) {
 	)
 }
 
-// Containers can be held, leased and made immutable; shares can be leased.
-func TestHoldsAndLeases(t *testing.T) {
+// Containers can be held and made immutable.
+func TestHolds(t *testing.T) {
 	a := withAccount(t, standard)
 	const container = account + "/blobServices/default/containers/c-1"
 	const policy = container + "/immutabilityPolicies/default"
@@ -97,12 +99,6 @@ func TestHoldsAndLeases(t *testing.T) {
 		exchange{Do: "GET " + container, Has: has{"properties.hasLegalHold": true, "properties.legalHold.tags.#": 2,
 			"properties.legalHold.tags.0.tag": "tag1"}},
 		exchange{Do: "POST " + container + "/clearLegalHold", Body: `{"tags":["tag1","tag2"]}`, Has: has{"hasLegalHold": false, "tags.#": 0}},
-		exchange{Do: "POST " + container + "/lease", Body: `{"action":"Renew","leaseId":"x"}`, Status: 409,
-			Code: "LeaseNotPresentWithLeaseOperation"},
-		exchange{Do: "POST " + container + "/lease", Body: `{"action":"Acquire","proposedLeaseId":"l1","leaseDuration":-1}`,
-			Has: has{"leaseId": "l1"}},
-		exchange{Do: "GET " + container, Has: has{"properties.leaseState": "Leased", "properties.leaseStatus": "Locked", "$lease": nil}},
-		exchange{Do: "POST " + container + "/lease", Body: `{"action":"Break"}`, Has: has{"leaseTimeSeconds": "0"}},
 		exchange{Do: "PUT " + policy, Body: body("3"), Header: map[string]string{"ETag": "*"},
 			Has: has{"properties.state": "Unlocked", "type": "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"}},
 		exchange{Do: "GET " + container, Has: has{"properties.hasImmutabilityPolicy": true,
@@ -114,11 +110,47 @@ func TestHoldsAndLeases(t *testing.T) {
 		exchange{Do: "PUT " + container + "2", Body: `{}`, Status: 201},
 		exchange{Do: "PUT " + container + "2/immutabilityPolicies/default", Body: body("3")},
 		exchange{Do: "DELETE " + container + "2/immutabilityPolicies/default", Has: has{"properties.immutabilityPeriodSinceCreationInDays": 0}},
-		exchange{Do: "PUT " + shares + "/share1", Body: `{}`, Status: 201},
-		exchange{Do: "POST " + shares + "/share1/lease", Body: `{"action":"Acquire","leaseDuration":-1,"proposedLeaseId":"s1"}`,
-			Has: has{"leaseId": "s1"}},
-		exchange{Do: "GET " + shares + "/share1", Has: has{"properties.leaseState": "leased"}},
 	)
+}
+
+// Containers and shares are leased for 15 to 60 seconds or for ever. A container with a lease is not deleted.
+func TestLeases(t *testing.T) {
+	const container, id = account + "/blobServices/default/containers/c-1", "00000000-0000-0000-0000-00000000000a"
+	lease := func(action, more string) string { return `{"action":"` + action + `"` + more + `}` }
+	ask := func(action, more string, status int, code string, want has) exchange {
+		return exchange{Do: "POST " + container + "/lease", Body: lease(action, more), Status: status, Code: code, Has: want}
+	}
+	const acquired = `,"proposedLeaseId":"` + id + `","leaseDuration":`
+	synctest.Test(t, func(t *testing.T) {
+		a := withAccount(t, standard)
+		a.Run(
+			exchange{Do: "PUT " + container, Body: `{}`, Status: 201},
+			ask("Take", "", 400, "InvalidRequestPropertyValue", nil),
+			ask("Acquire", "", 400, "MissingRequiredProperty", nil),
+			ask("Acquire", `,"leaseDuration":14`, 400, "InvalidRequestPropertyValue", nil),
+			ask("Acquire", `,"leaseDuration":15,"proposedLeaseId":"x"`, 400, "InvalidRequestPropertyValue", nil),
+			ask("Renew", `,"leaseId":"`+id+`"`, 409, "LeaseIdMismatchWithLeaseOperation", nil),
+			ask("Acquire", acquired+"15", 200, "", has{"leaseId": id}),
+			exchange{Do: "GET " + container, Has: has{"properties.leaseState": "Leased", "properties.leaseStatus": "Locked",
+				"properties.leaseDuration": "Fixed", "$lease": nil}},
+			exchange{Do: "DELETE " + container, Status: 412, Code: "LeaseIdMissing"},
+		)
+		<-time.After(15 * time.Second)
+		a.Run(
+			exchange{Do: "GET " + container, Has: has{"properties.leaseState": "Expired", "properties.leaseStatus": "Unlocked",
+				"properties.leaseDuration": nil}},
+			ask("Acquire", acquired+"-1", 200, "", has{"leaseId": id}),
+			ask("Break", `,"breakPeriod":61`, 400, "InvalidRequestPropertyValue", nil),
+			ask("Break", `,"breakPeriod":20`, 200, "", has{"leaseTimeSeconds": "20"}),
+			exchange{Do: "GET " + container, Has: has{"properties.leaseState": "Breaking", "properties.leaseStatus": "Locked"}},
+			ask("Release", `,"leaseId":"`+id+`"`, 200, "", has{"leaseId": id}),
+			exchange{Do: "GET " + container, Has: has{"properties.leaseState": "Available", "properties.leaseStatus": "Unlocked"}},
+			exchange{Do: "DELETE " + container},
+			exchange{Do: "PUT " + shares + "/share1", Body: `{}`, Status: 201},
+			exchange{Do: "POST " + shares + "/share1/lease", Body: lease("Acquire", acquired+"-1"), Has: has{"leaseId": id}},
+			exchange{Do: "GET " + shares + "/share1", Has: has{"properties.leaseState": "leased", "properties.leaseDuration": "infinite"}},
+		)
+	})
 }
 
 // An account has the endpoints of its routing preference and of its DNS zone, the version of its key, and the keys of Kerberos.

@@ -16,21 +16,28 @@ import (
 	"kaz/internal/emulator/providers"
 )
 
-// Of several clients that create a blob on the condition that it does not exist, one succeeds; the others read its content.
-func TestConditions(t *testing.T) {
+// asking sends a request as a client with a token, and returns its reply.
+type asking func(method, path, token, body string, headers ...string) *http.Response
+
+// start returns a client of an account "acc" with a container "c".
+func start(t *testing.T) asking {
+	t.Helper()
 	e, err := emulator.New(emulator.Options{Providers: providers.All()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := azure.GroupID(emulator.DefaultSubscription, "rg").Resource("Microsoft.Storage/storageAccounts", "acc")
+	group := azure.GroupID(emulator.DefaultSubscription, "rg")
+	account := group.Resource("Microsoft.Storage/storageAccounts", "acc")
 	if err := e.Do(func(w behaviour.World) error {
+		w.Put(group, behaviour.Object{"location": "westeurope"})
 		w.Put(account, behaviour.Object{"location": "westeurope"})
+		w.Put(account.Child("blobServices", "default"), behaviour.Object{})
 		w.Put(account.Child("blobServices", "default").Child("containers", "c"), behaviour.Object{})
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s := &blob.Service{World: e.Look, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
+	s := &blob.Service{Azure: e, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
 		if token != "good" {
 			return nil, errors.New("no token")
 		}
@@ -39,7 +46,7 @@ func TestConditions(t *testing.T) {
 	if !s.Answers("acc.blob.core.windows.net:443") || s.Answers("acc.file.core.windows.net") {
 		t.Error("the service answers for the wrong hosts")
 	}
-	ask := func(method, path, token, body string, headers ...string) *http.Response {
+	return func(method, path, token, body string, headers ...string) *http.Response {
 		r := httptest.NewRequest(method, "https://acc.blob.core.windows.net"+path, strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("x-ms-blob-type", "BlockBlob")
@@ -50,6 +57,11 @@ func TestConditions(t *testing.T) {
 		s.ServeHTTP(w, r)
 		return w.Result()
 	}
+}
+
+// Of several clients that create a blob on the condition that it does not exist, one succeeds; the others read its content.
+func TestConditions(t *testing.T) {
+	ask := start(t)
 	for _, name := range []string{"etcd/3", "etcd/1", "etcd/2", "other"} {
 		ask("PUT", "/c/"+name, "good", "x").Body.Close()
 	}

@@ -128,25 +128,35 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 	return append([]byte("#cloud-config\n"), text...), err
 }
 
+// Manifest is the text of objects of Kubernetes, with a name.
+type Manifest struct{ Name, Text string }
+
+// Manifests are those of add-ons and then of extensions: the names of extensions begin with a letter.
+func Manifests(d definition.Definition) []Manifest {
+	var all []Manifest
+	add := func(name string, texts []string) {
+		for i, text := range texts {
+			all = append(all, Manifest{fmt.Sprintf("%s-%03d", name, i), text})
+		}
+	}
+	add("0-addons", addon.Manifests(d.Cluster))
+	for _, e := range d.Extensions {
+		add(e.Metadata.Name, e.Spec.Manifests)
+	}
+	return all
+}
+
 // extensions are the manifests of add-ons, and the files, commands and manifests of extensions for a pool, or for the control plane.
 func (b builder) extensions(pool *definition.NodePool) []file {
 	var files []file
 	if pool == nil {
-		for i, text := range addon.Manifests(b.d.Cluster) {
-			// The names of extensions begin with a letter, so these manifests are applied first.
-			files = append(files, file{fmt.Sprintf("/etc/kaz/manifests/0-addons-%03d.yaml", i), "0600", text})
+		for _, m := range Manifests(b.d) {
+			files = append(files, file{"/etc/kaz/manifests/" + m.Name + ".yaml", "0600", m.Text})
 		}
 	}
 	for _, e := range b.d.Extensions {
 		name := e.Metadata.Name
-		if pool == nil {
-			for i, text := range e.Spec.Manifests {
-				files = append(files, file{fmt.Sprintf("/etc/kaz/manifests/%s-%03d.yaml", name, i), "0600", text})
-			}
-		}
-		a := e.Spec.AppliesTo
-		if pool == nil && !a.ControlPlane || pool != nil && !slices.Contains(a.Pools, pool.Metadata.Name) && !slices.Contains(a.Pools,
-			"*") {
+		if !e.Spec.AppliesTo.Has(nameOf(pool)) {
 			continue
 		}
 		for _, f := range e.Spec.Files {
@@ -157,6 +167,14 @@ func (b builder) extensions(pool *definition.NodePool) []file {
 		}
 	}
 	return files
+}
+
+// nameOf is the name of a pool, "" for the control plane.
+func nameOf(pool *definition.NodePool) string {
+	if pool == nil {
+		return ""
+	}
+	return pool.Metadata.Name
 }
 
 // identity is the id of the identity of a pool's machines, or of the control plane's.

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/naming"
 )
 
 const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
@@ -39,14 +40,26 @@ func arguments(own map[string]string, given map[string]string) []object {
 	return list
 }
 
-// Flags are the flags of the control plane's programs, by their part of kubeadm's ClusterConfiguration, as its API writes them.
-func Flags(k definition.Kubernetes) map[string][]map[string]any {
-	return map[string][]map[string]any{
-		"apiServer": arguments(map[string]string{"profiling": "false"}, k.APIServer.ExtraArgs),
-		"controllerManager": arguments(map[string]string{
+// Programs configure the programs of the control plane, by their part of kubeadm's ClusterConfiguration.
+func Programs(c definition.Cluster) map[string]map[string]any {
+	k, n := c.Spec.Kubernetes, naming.Of(c)
+	names := slices.Clone(k.APIServer.CertSANs)
+	for _, host := range []string{n.PublicHost(), n.InternalHost()} {
+		if host != "" {
+			names = append(names, host)
+		}
+	}
+	if n.Internal() {
+		names = append(names, c.Spec.Network.APIServer.InternalIP)
+	}
+	slices.Sort(names)
+	return map[string]map[string]any{
+		"apiServer": {"certSANs": slices.Compact(names),
+			"extraArgs": arguments(map[string]string{"profiling": "false"}, k.APIServer.ExtraArgs)},
+		"controllerManager": {"extraArgs": arguments(map[string]string{
 			"cloud-provider": "external", "allocate-node-cidrs": fmt.Sprint(k.PodNetwork == "CloudRoutes"), "profiling": "false",
-		}, k.ControllerManager.ExtraArgs),
-		"scheduler": arguments(map[string]string{"profiling": "false"}, k.Scheduler.ExtraArgs),
+		}, k.ControllerManager.ExtraArgs)},
+		"scheduler": {"extraArgs": arguments(map[string]string{"profiling": "false"}, k.Scheduler.ExtraArgs)},
 	}
 }
 
@@ -58,7 +71,7 @@ func (b builder) registration(pool *definition.NodePool) object {
 	flags := map[string]string{"cloud-provider": "external", "node-ip": "@ADDRESS@"}
 	if pool != nil {
 		maps.Copy(labels, pool.Spec.Labels)
-		labels["kaz/pool"] = pool.Metadata.Name
+		labels["kaz/pool"], labels[naming.RevisionLabel] = pool.Metadata.Name, definition.Revision(b.d, pool.Metadata.Name)
 		flags["max-pods"] = fmt.Sprint(pool.Spec.MaxPods)
 		if taints := taintsOf(pool.Spec.Taints); len(taints) > 0 {
 			r["taints"] = taints
@@ -103,17 +116,7 @@ func (b builder) join(pool *definition.NodePool) ([]byte, error) {
 
 // init is the configuration with which the first member makes the cluster.
 func (b builder) init(pool *definition.NodePool) ([]byte, error) {
-	k, port, flags := b.spec.Kubernetes, b.spec.Network.APIServer.Port, Flags(b.spec.Kubernetes)
-	names := append([]string{}, k.APIServer.CertSANs...)
-	for _, host := range []string{b.names.PublicHost(), b.names.InternalHost()} {
-		if host != "" {
-			names = append(names, host)
-		}
-	}
-	if b.names.Internal() {
-		names = append(names, b.spec.Network.APIServer.InternalIP)
-	}
-	slices.Sort(names)
+	k, port, programs := b.spec.Kubernetes, b.spec.Network.APIServer.Port, Programs(b.d.Cluster)
 	dns, err := dnsAddress(k.ServiceCIDR)
 	if err != nil {
 		return nil, err
@@ -131,8 +134,8 @@ func (b builder) init(pool *definition.NodePool) ([]byte, error) {
 		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration", "clusterName": b.names.Cluster, "kubernetesVersion": "v" + k.Version,
 		"controlPlaneEndpoint": fmt.Sprintf("%s:%d", b.names.Host(), port), "encryptionAlgorithm": "ECDSA-P256",
 		"networking":        object{"podSubnet": k.PodCIDR, "serviceSubnet": k.ServiceCIDR, "dnsDomain": k.DNSDomain},
-		"apiServer":         object{"certSANs": slices.Compact(names), "extraArgs": flags["apiServer"]},
-		"controllerManager": object{"extraArgs": flags["controllerManager"]}, "scheduler": object{"extraArgs": flags["scheduler"]},
+		"apiServer":         programs["apiServer"],
+		"controllerManager": programs["controllerManager"], "scheduler": programs["scheduler"],
 		"etcd": object{"local": object{"dataDir": "/var/lib/etcddisk/etcd", "extraArgs": arguments(map[string]string{
 			"quota-backend-bytes": "8589934592", "auto-compaction-retention": "8",
 		}, nil)}},

@@ -21,7 +21,7 @@ func Apply(c Cluster, s Step) Cluster {
 	case Save:
 		c.Saved = true
 	case SetVersion:
-		c.Version = s.Version
+		c.Version, c.Stale = s.Version, false
 	case AddMember, Unbalance, DrainMember, RemoveVoter, ForgetMember, DeleteMember:
 		c.applyMember(s)
 	default:
@@ -39,6 +39,7 @@ func (c *Cluster) applyMember(s Step) {
 	m := &c.Members[i]
 	switch s.Action {
 	case AddMember:
+		m.Revision = s.Revision
 		m.Version, m.Machine, m.Node, m.Voter, m.Learner, m.Healthy, m.Balanced = s.Version, true, true, true, false, true, true
 	case Unbalance:
 		m.Balanced = false
@@ -78,7 +79,7 @@ func (c *Cluster) applyPool(s Step) {
 	node := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Name == s.Node })
 	switch s.Action {
 	case SetModel:
-		p.Model, p.Desired = s.Version, s.Count
+		p.Model, p.Revision, p.Desired = s.Version, s.Revision, s.Count
 	case Grow:
 		p.grow(s.Count)
 	case Cordon:
@@ -98,14 +99,14 @@ func (p *Pool) grow(count int) {
 		if n := &p.Nodes[i]; !n.Failed {
 			n.Ready = true
 			if n.Version == "" {
-				n.Version = p.Model
+				n.Version, n.Revision = p.Model, p.Revision
 			}
 		}
 	}
 	for i := 0; len(p.Nodes) < count; i++ {
 		name := fmt.Sprintf("%s-%d", p.Name, i)
 		if !slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Name == name }) {
-			p.Nodes = append(p.Nodes, Node{Name: name, Version: p.Model, Zone: p.emptiest(), Ready: true})
+			p.Nodes = append(p.Nodes, Node{Name: name, Version: p.Model, Revision: p.Revision, Zone: p.emptiest(), Ready: true})
 		}
 	}
 }

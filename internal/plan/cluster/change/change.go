@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kaz/internal/plan/cluster/naming"
@@ -20,6 +21,8 @@ type Cluster struct {
 	Version string
 	Members []Member
 	Pools   []Pool
+	// Stale says that the configuration of the control plane's programs, from which new members take theirs, is to be another.
+	Stale bool
 	// Saved says that etcd was saved since the change began.
 	Saved bool
 }
@@ -27,7 +30,7 @@ type Cluster struct {
 // Member is a machine of the control plane. A replacement has the index of the machine that it replaces and a higher generation.
 type Member struct {
 	Index, Generation int
-	Version           string
+	Version, Revision string
 	Machine           bool // the machine exists
 	Balanced          bool // the load balancers send requests to it
 	Node              bool // it is a node
@@ -44,8 +47,8 @@ func (m Member) ID() string { return naming.MemberUnit(m.Index, m.Generation) }
 type Pool struct {
 	Name       string
 	Standalone bool // its machines are not in a scale set
-	// Model is the version that new machines of a scale set get.
-	Model string
+	// Model is the version that new machines of a scale set get, and Revision the revision.
+	Model, Revision string
 	// Desired is the number of nodes that an autoscaled pool had when its upgrade to Model began.
 	Desired int
 	// Zones are the availability zones of a scale set, none for a region without.
@@ -55,9 +58,9 @@ type Pool struct {
 
 // Node is a machine of a pool.
 type Node struct {
-	Name, Version, Zone string
-	Ready, Failed       bool
-	Cordoned, Drained   bool
+	Name, Version, Revision, Zone string
+	Ready, Failed                 bool
+	Cordoned, Drained             bool
 	// First says that a person wants this node to go before others.
 	First bool
 	// Pods are the pods that a drain would evict, Volumes those that are attached.
@@ -67,8 +70,12 @@ type Node struct {
 }
 
 // Target is what a cluster is to be.
+//
+// A revision stands for everything that machines are made from beside the version. One that is not known, "", counts as right.
 type Target struct {
 	Version string
+	// Revision is that of the members.
+	Revision string
 	// Through are versions of minors on the way, such as 1.37 -> 1.37.4. The others are passed with their first patch.
 	Through map[string]string
 	Members int
@@ -83,9 +90,31 @@ type PoolTarget struct {
 	Replicas int
 	// Autoscaled pools keep the number of nodes that they have.
 	Autoscaled bool
+	// Revision is that of the nodes.
+	Revision string
 	// Surge is the number of nodes that an upgrade makes before it removes one. At 0 it removes one first. A pool over zones gets up to
 	// one a zone, until one is in the zone of an old node.
-	Surge int
+	Surge Amount
+	// Unavailable is the number of nodes by which an upgrade may go below the number of the pool.
+	Unavailable Amount
+}
+
+// Amount is a number of nodes such as 1, or a share of a pool such as 25%. "" is none.
+type Amount string
+
+// of is the number of nodes of a pool with so many, a share rounded up or down.
+func (a Amount) of(nodes int, up bool) int {
+	text, share := strings.CutSuffix(string(a), "%")
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return 0
+	case !share:
+		return n
+	case up:
+		return (nodes*n + 99) / 100
+	}
+	return nodes * n / 100
 }
 
 // Action is what a step does.
@@ -101,7 +130,7 @@ const (
 	RemoveVoter  Action = "remove from etcd"
 	ForgetMember Action = "delete the node of member"
 	DeleteMember Action = "delete the machine of member"
-	SetModel     Action = "set the version of pool"
+	SetModel     Action = "set the model of pool"
 	Grow         Action = "grow pool"
 	Cordon       Action = "cordon nodes of pool"
 	Drain        Action = "drain node"
@@ -116,6 +145,8 @@ type Step struct {
 	Pool    string `json:"pool,omitempty"`
 	Node    string `json:"node,omitempty"`
 	Version string `json:"version,omitempty"`
+	// Revision is that of the machines that a pool gets from now on.
+	Revision string `json:"revision,omitempty"`
 	// Count is the number of nodes after the step.
 	Count int `json:"count,omitempty"`
 	// Names are the nodes that are cordoned.
@@ -232,7 +263,7 @@ func (c Cluster) member(t Target, hop string) (*Step, error) {
 	}
 	for i := range t.Members {
 		if m := wanted[i]; m != nil && !m.complete() {
-			return c.add(*m, hop)
+			return c.add(*m, t, hop)
 		}
 	}
 	if m := c.leaving(t, wanted); m != nil {
@@ -242,7 +273,7 @@ func (c Cluster) member(t Target, hop string) (*Step, error) {
 	if next == nil {
 		return nil, nil
 	}
-	return c.add(*next, hop)
+	return c.add(*next, t, hop)
 }
 
 // voters counts the voters of etcd, and those that answer.
@@ -260,11 +291,14 @@ func (c Cluster) voters() (all, healthy int) {
 
 func (m Member) complete() bool { return m.Machine && m.Voter && m.Healthy && m.Node && m.Balanced }
 
+// differ reports whether a revision is known and is not the wanted one.
+func differ(revision, want string) bool { return revision != "" && revision != want }
+
 // wanted are the members that stay, by index.
 func (c Cluster) wanted(t Target, hop string) map[int]*Member {
 	all := map[int]*Member{}
 	for _, m := range c.Members {
-		if m.Index >= t.Members || m.Version != hop || t.Replace[m.ID()] || !m.Machine {
+		if m.Index >= t.Members || m.Version != hop || differ(m.Revision, t.Revision) || t.Replace[m.ID()] || !m.Machine {
 			continue
 		}
 		if had := all[m.Index]; had == nil || had.Generation < m.Generation {
@@ -339,7 +373,7 @@ func (c Cluster) missing(t Target, wanted map[int]*Member) *Member {
 }
 
 // add makes a member, or goes on with it. Etcd takes one new member at a time, and only if the others answer.
-func (c Cluster) add(m Member, hop string) (*Step, error) {
+func (c Cluster) add(m Member, t Target, hop string) (*Step, error) {
 	for _, other := range c.Members {
 		if other.Voter && !other.Healthy && other.ID() != m.ID() {
 			return nil, fmt.Errorf("member %s does not answer: repair it first", other.ID())
@@ -348,10 +382,12 @@ func (c Cluster) add(m Member, hop string) (*Step, error) {
 	switch {
 	case !c.Saved:
 		return &Step{Action: Save}, nil
-	case c.Version != hop:
+	case c.Version != hop || c.Stale:
 		return &Step{Action: SetVersion, Version: hop}, nil
 	}
-	return m.step(AddMember, hop), nil
+	step := m.step(AddMember, hop)
+	step.Revision = t.Revision
+	return step, nil
 }
 
 func (m Member) step(a Action, version string) *Step {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func lines(steps []Step) string {
 
 // TestPlan shows the plans of common changes.
 func TestPlan(t *testing.T) {
-	pool := []PoolTarget{{Name: "general", Replicas: 2, Surge: 1}}
+	pool := []PoolTarget{{Name: "general", Replicas: 2, Surge: "1"}}
 	broken := members(3, "1.36.2")
 	broken[1].Healthy = false
 	gone := members(3, "1.36.2")
@@ -66,7 +67,7 @@ drain member cp-0
 remove from etcd cp-0
 delete the node of member cp-0
 delete the machine of member cp-0
-set the version of pool general 1.37.1
+set the model of pool general 1.37.1
 grow pool general to 3
 drain node general general-1
 delete node general general-1
@@ -129,7 +130,7 @@ delete node general general-3`},
 func TestMinorByMinor(t *testing.T) {
 	c := Cluster{Version: "1.36.2", Members: members(3, "1.36.2"), Pools: general(2, "1.34.0")}
 	steps, err := Plan(c, Target{Version: "1.39.1", Members: 3, Through: map[string]string{"1.37": "1.37.4"},
-		Pools: []PoolTarget{{Name: "general", Replicas: 2, Surge: 1}}})
+		Pools: []PoolTarget{{Name: "general", Replicas: 2, Surge: "1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +140,8 @@ func TestMinorByMinor(t *testing.T) {
 			got = append(got, s.String())
 		}
 	}
-	want := []string{"set the version of the cluster 1.37.4", "set the version of pool general 1.37.4", "set the version of the cluster 1.38.0",
-		"set the version of the cluster 1.39.1", "set the version of pool general 1.39.1"}
+	want := []string{"set the version of the cluster 1.37.4", "set the model of pool general 1.37.4", "set the version of the cluster 1.38.0",
+		"set the version of the cluster 1.39.1", "set the model of pool general 1.39.1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -189,7 +190,7 @@ func TestVictims(t *testing.T) {
 	p.Nodes[4].Pods = 0
 	p.Nodes[5].Version = "1.36.1"
 	var got []string
-	for _, n := range p.victims("1.36.2", 7, p.Nodes) {
+	for _, n := range p.victims(model{"1.36.2", ""}, 7, p.Nodes) {
 		got = append(got, n.Name)
 	}
 	// p-1 is not ready, p-2 is marked, p-5 is old; zone 1 has the most of the rest, and p-6 is newer than p-3 and p-0
@@ -319,8 +320,15 @@ func TestStoppedAnywhere(t *testing.T) {
 		c.Pools = append(c.Pools, Pool{Name: "old", Model: "1.36.2", Nodes: nodes("old", 2, "1.36.2")},
 			Pool{Name: "scaled", Model: "1.36.2", Nodes: nodes("scaled", 2, "1.36.2")})
 		to := Target{Version: versions[random.IntN(4)], Members: sizes[random.IntN(3)], Replace: map[string]bool{},
-			Pools: []PoolTarget{{Name: "general", Replicas: random.IntN(4), Surge: random.IntN(3)},
-				{Name: "scaled", Replicas: 1, Autoscaled: true, Surge: 1}}}
+			Pools: []PoolTarget{{Name: "general", Replicas: random.IntN(4), Surge: amount(random.IntN(3)), Unavailable: amount(random.IntN(3))},
+				{Name: "scaled", Replicas: 1, Autoscaled: true, Surge: "1"}}}
+		if random.IntN(2) == 0 {
+			to.Revision, to.Pools[0].Revision = "new", "new"
+			c.Members[0].Revision, c.Pools[0].Revision = "old", "old"
+			for i := range c.Pools[0].Nodes {
+				c.Pools[0].Nodes[i].Revision = "old"
+			}
+		}
 		if random.IntN(2) == 0 {
 			to.Replace["cp-0"] = true
 		}
@@ -367,12 +375,66 @@ func summary(c Cluster) string {
 func TestNodesStay(t *testing.T) {
 	for _, surge := range []int{0, 1, 2} {
 		c := Cluster{Version: "1.36.2", Members: members(1, "1.36.2"), Pools: general(5, "1.36.2")}
-		to := Target{Version: "1.37.0", Members: 1, Pools: []PoolTarget{{Name: "general", Replicas: 5, Surge: surge}}}
+		to := Target{Version: "1.37.0", Members: 1, Pools: []PoolTarget{{Name: "general", Replicas: 5, Surge: amount(surge)}}}
 		least := 5
 		run(t, c, to, func(c Cluster, _ Step) { least = min(least, ready(c.pool("general"))) })
 		if want := 5 - rank(surge == 0); least != want {
 			t.Errorf("surge %d: %d nodes at least, want %d", surge, least, want)
 		}
+	}
+}
+
+func amount(n int) Amount { return Amount(strconv.Itoa(n)) }
+
+// TestUnavailable checks scenario 38: an upgrade has no more nodes than its surge allows and no fewer than may be missing, and makes new
+// nodes together.
+func TestUnavailable(t *testing.T) {
+	for _, test := range []struct {
+		surge, unavailable Amount
+		most, least, grows int
+	}{
+		{"1", "0", 6, 5, 5}, {"2", "0", 7, 5, 3}, {"25%", "", 7, 5, 3}, {"100%", "0", 10, 5, 1}, {"0", "1", 5, 4, 5}, {"", "2", 5, 3, 3},
+		{"0", "59%", 5, 3, 3}, {"1", "1", 6, 4, 3}, {"0", "5", 5, 0, 1}, {"0", "10%", 5, 4, 5},
+	} {
+		c := Cluster{Version: "1.36.2", Members: members(1, "1.36.2"), Pools: general(5, "1.36.2")}
+		to := Target{Version: "1.37.0", Members: 1, Pools: []PoolTarget{{Name: "general", Replicas: 5, Surge: test.surge,
+			Unavailable: test.unavailable}}}
+		most, least, grows := 0, 5, 0
+		run(t, c, to, func(c Cluster, s Step) {
+			p := c.pool("general")
+			most, least, grows = max(most, len(p.Nodes)), min(least, ready(p)), grows+rank(s.Action == Grow)
+		})
+		if most != test.most || least != test.least || grows != test.grows {
+			t.Errorf("surge %s, %s unavailable: at most %d nodes, at least %d, made at %d times; want %d, %d, %d", test.surge, test.unavailable,
+				most, least, grows, test.most, test.least, test.grows)
+		}
+	}
+}
+
+// TestRevision checks that members and nodes of another revision are replaced, those of the right or an unknown one are not, and a pool's
+// machines get the new model first.
+func TestRevision(t *testing.T) {
+	c := Cluster{Version: "1.36.2", Saved: true, Members: members(3, "1.36.2"), Pools: general(3, "1.36.2")}
+	c.Members[1].Revision, c.Members[2].Revision = "old", "new"
+	c.Pools[0].Revision = "old"
+	c.Pools[0].Nodes[0].Revision, c.Pools[0].Nodes[1].Revision = "old", "new"
+	steps, err := Plan(c, Target{Version: "1.36.2", Revision: "new", Members: 3,
+		Pools: []PoolTarget{{Name: "general", Replicas: 3, Revision: "new", Surge: "1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `add member cp-1-1 1.36.2
+stop sending requests to member cp-1
+drain member cp-1
+remove from etcd cp-1
+delete the node of member cp-1
+delete the machine of member cp-1
+set the model of pool general 1.36.2
+grow pool general to 4
+drain node general general-0
+delete node general general-0`
+	if diff := cmp.Diff(want, lines(steps)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -387,7 +449,7 @@ func TestZones(t *testing.T) {
 			}
 			disk := pool.Nodes[count-1].Zone
 			c := Cluster{Version: "1.36.2", Members: members(1, "1.36.2"), Pools: []Pool{pool}}
-			to := Target{Version: "1.37.0", Members: 1, Pools: []PoolTarget{{Name: "general", Replicas: count, Surge: 1}}}
+			to := Target{Version: "1.37.0", Members: 1, Pools: []PoolTarget{{Name: "general", Replicas: count, Surge: "1"}}}
 			most := 0
 			got := run(t, c, to, func(c Cluster, _ Step) {
 				nodes := c.pool("general").Nodes

@@ -16,46 +16,76 @@ func (p Pool) oldest() string {
 	return version
 }
 
-// old are the nodes of another version. A node that has not joined gets that of the pool.
-func (p Pool) old(version string) []Node {
-	var all []Node
-	for _, n := range p.Nodes {
-		if n.Version != version && (n.Version != "" || p.Model != version && !p.Standalone) {
-			all = append(all, n)
-		}
+// model is what the machines of a pool are to be made from.
+type model struct{ version, revision string }
+
+// current reports whether new machines of a scale set are made from the model.
+func (p Pool) current(want model) bool { return p.Model == want.version && p.Revision == want.revision }
+
+// has reports whether a node was made from a model. One that has not joined was made from that of its pool.
+func (p Pool) has(n Node, want model) bool {
+	if n.Version == "" {
+		return p.Standalone || p.current(want)
 	}
-	return all
+	return n.Version == want.version && !differ(n.Revision, want.revision)
+}
+
+// old are the nodes that were made from another model.
+func (p Pool) old(want model) []Node {
+	return slices.DeleteFunc(slices.Clone(p.Nodes), func(n Node) bool { return p.has(n, want) })
 }
 
 // next chooses the next step of a pool that stays.
-func (p Pool) next(want PoolTarget, version string) *Step {
-	old := p.old(version)
-	desired := want.Replicas
-	if want.Autoscaled {
+func (p Pool) next(to PoolTarget, version string) *Step {
+	want := model{version, to.Revision}
+	old := p.old(want)
+	desired := to.Replicas
+	if to.Autoscaled {
 		desired = len(p.Nodes)
-		if len(old) > 0 && p.Model == version && p.Desired > 0 {
+		if len(old) > 0 && p.current(want) && p.Desired > 0 {
 			desired = p.Desired
 		}
 	}
-	least, most := p.room(want, desired, len(old))
+	spare := p.spare(want, old, desired, to.Unavailable.of(desired, false))
+	least, most := p.room(to, desired, len(old))
 	switch {
-	case p.Model != version && !p.Standalone:
-		return &Step{Action: SetModel, Pool: p.Name, Version: version, Count: desired}
+	case !p.current(want) && !p.Standalone:
+		return &Step{Action: SetModel, Pool: p.Name, Version: version, Revision: to.Revision, Count: desired}
+	case len(spare) > 0:
+		return p.evict(p.victims(want, 1, spare)[0])
 	case len(p.Nodes) < least:
 		return &Step{Action: Grow, Pool: p.Name, Count: least}
-	case len(p.Nodes) > most && !want.Autoscaled:
-		return p.shrink(version, len(p.Nodes)-most)
-	case p.waits(version):
+	case len(p.Nodes) > most && !to.Autoscaled:
+		return p.shrink(want, len(p.Nodes)-most)
+	case p.waits(want):
 		return &Step{Action: Grow, Pool: p.Name, Count: len(p.Nodes)} // waits until they are ready
 	case len(old) > 0:
-		return p.replace(version, old, most)
+		return p.replace(want, old, most)
+	}
+	return nil
+}
+
+// spare are the old nodes that may go now: those that take no pods first, and others as long as enough nodes take pods.
+func (p Pool) spare(want model, old []Node, desired, unavailable int) []Node {
+	ready := 0
+	for _, n := range p.Nodes {
+		ready += rank(n.Ready && !n.Cordoned)
+	}
+	begun := slices.DeleteFunc(slices.Clone(old), func(n Node) bool { return !n.Cordoned })
+	switch {
+	case len(begun) > 0 && len(p.Nodes) > desired-unavailable:
+		return begun
+	case ready > desired-unavailable && unavailable > 0:
+		return old
+	case ready > desired:
+		return p.replaced(want, old)
 	}
 	return nil
 }
 
 // room is how many nodes a pool has at least and at most while old ones are replaced.
-func (p Pool) room(want PoolTarget, desired, old int) (least, most int) {
-	surge := min(want.Surge, old)
+func (p Pool) room(to PoolTarget, desired, old int) (least, most int) {
+	surge := min(to.Surge.of(desired, true), old)
 	if surge == 0 || p.Standalone {
 		return desired, desired
 	}
@@ -63,24 +93,24 @@ func (p Pool) room(want PoolTarget, desired, old int) (least, most int) {
 }
 
 // replace lets an old node go, or makes a further new one first.
-func (p Pool) replace(version string, old []Node, most int) *Step {
-	ready := p.replaced(version, old)
+func (p Pool) replace(want model, old []Node, most int) *Step {
+	ready := p.replaced(want, old)
 	if len(ready) == 0 && len(p.Nodes) < most {
 		return &Step{Action: Grow, Pool: p.Name, Count: len(p.Nodes) + 1}
 	}
 	if len(ready) == 0 {
 		ready = old
 	}
-	return p.evict(p.victims(version, 1, ready)[0])
+	return p.evict(p.victims(want, 1, ready)[0])
 }
 
 // replaced are the old nodes with a ready new node in the same zone, where pods with disks of that zone have a place. Azure chooses the
 // zone of a new machine, one of those with the fewest. Without zones any new node replaces all old ones.
-func (p Pool) replaced(version string, old []Node) []Node {
+func (p Pool) replaced(want model, old []Node) []Node {
 	var all []Node
 	for _, n := range old {
 		if n.Cordoned || !slices.Contains(p.Zones, n.Zone) || slices.ContainsFunc(p.Nodes, func(other Node) bool {
-			return other.Version == version && other.Zone == n.Zone && other.Ready
+			return p.has(other, want) && other.Zone == n.Zone && other.Ready
 		}) {
 			all = append(all, n)
 		}
@@ -89,16 +119,16 @@ func (p Pool) replaced(version string, old []Node) []Node {
 }
 
 // waits reports whether a node has not joined, or, during an upgrade, a new one is not ready.
-func (p Pool) waits(version string) bool {
-	upgrade := len(p.old(version)) > 0
+func (p Pool) waits(want model) bool {
+	upgrade := len(p.old(want)) > 0
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool {
-		return !n.Ready && !n.Cordoned && (n.Version == "" || upgrade && n.Version == version)
+		return !n.Ready && !n.Cordoned && (n.Version == "" || upgrade && p.has(n, want))
 	})
 }
 
 // shrink takes nodes away. All of them are cordoned before the first is drained, so that no pod moves twice.
-func (p Pool) shrink(version string, count int) *Step {
-	victims := p.victims(version, count, p.Nodes)
+func (p Pool) shrink(want model, count int) *Step {
+	victims := p.victims(want, count, p.Nodes)
 	var open []string
 	for _, n := range victims {
 		if !n.Cordoned {
@@ -123,7 +153,7 @@ func (p Pool) evict(n Node) *Step {
 // remove takes a pool away.
 func (p Pool) remove() *Step {
 	if len(p.Nodes) > 0 {
-		return p.shrink(p.Model, len(p.Nodes))
+		return p.shrink(model{p.Model, p.Revision}, len(p.Nodes))
 	}
 	return &Step{Action: DeletePool, Pool: p.Name}
 }
@@ -131,7 +161,7 @@ func (p Pool) remove() *Step {
 // victims chooses the nodes that go: those that do not work, those that are cordoned or marked, old ones, those of the zone with
 // the most nodes, those with the fewest volumes and the fewest pods, and the newest. Standalone machines have fixed names, so those with
 // the last names go.
-func (p Pool) victims(version string, count int, among []Node) []Node {
+func (p Pool) victims(want model, count int, among []Node) []Node {
 	rest := slices.Clone(among)
 	var all []Node
 	for len(all) < count && len(rest) > 0 {
@@ -140,13 +170,13 @@ func (p Pool) victims(version string, count int, among []Node) []Node {
 			zones[n.Zone]++
 		}
 		slices.SortStableFunc(rest, func(a, b Node) int {
-			if p.Standalone && len(p.old(version)) == 0 {
+			if p.Standalone && len(p.old(want)) == 0 {
 				return cmp.Or(len(b.Name)-len(a.Name), cmp.Compare(b.Name, a.Name))
 			}
 			return cmp.Or(
 				rank(b.Failed || !b.Ready)-rank(a.Failed || !a.Ready),
 				rank(b.Cordoned || b.First)-rank(a.Cordoned || a.First),
-				rank(a.Version == version)-rank(b.Version == version),
+				rank(p.has(a, want))-rank(p.has(b, want)),
 				zones[b.Zone]-zones[a.Zone],
 				a.Volumes-b.Volumes,
 				a.Pods-b.Pods,
@@ -162,19 +192,20 @@ func (p Pool) victims(version string, count int, among []Node) []Node {
 // Unready are the new nodes of an upgrade that are not ready. A pool that is not upgraded has none. Without late, only nodes with a
 // failed machine count.
 func (p Pool) Unready(late bool) []string {
-	if p.Standalone || !slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Version != "" && n.Version != p.Model }) {
+	now := model{p.Model, p.Revision}
+	if p.Standalone || len(p.old(now)) == 0 {
 		return nil
 	}
 	var all []string
 	for _, n := range p.Nodes {
-		if !n.Ready && !n.Cordoned && (n.Version == "" || n.Version == p.Model) && (late || n.Failed) {
+		if !n.Ready && !n.Cordoned && p.has(n, now) && (late || n.Failed) {
 			all = append(all, n.Name)
 		}
 	}
 	return all
 }
 
-// Begun reports whether a node of an upgraded pool is ready with the new version.
+// Begun reports whether a node of an upgraded pool is ready with the new model.
 func (p Pool) Begun() bool {
-	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Ready && n.Version == p.Model })
+	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Ready && p.has(n, model{p.Model, p.Revision}) })
 }

@@ -24,6 +24,9 @@ func (c *checker) add(at Position, path, shown, format string, args ...any) {
 
 // check checks a value.
 func (c *checker) check(s *shape, v *value, path string) {
+	if v.kind == isNumber && s.Number {
+		v.kind = isText
+	}
 	if v.kind != s.kind {
 		want := "a " + string(s.kind)
 		if s.kind == isBool {

@@ -2,6 +2,8 @@ package definition
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -74,4 +76,36 @@ func compact(v any) string {
 		panic(err) // definitions have JSON
 	}
 	return string(text)
+}
+
+// Revision stands for what a pool's nodes are made from beside the version of Kubernetes, or what the members of the control plane are
+// for the pool "". Other machines are needed if it changes.
+func Revision(d Definition, pool string) string {
+	of := Members
+	all := map[string]string{}
+	if pool != "" {
+		of = Nodes
+		i := slices.IndexFunc(d.Pools, func(p NodePool) bool { return p.Metadata.Name == pool })
+		shapes()["NodePool"].values(tree(d.Pools[i]), of, all)
+	}
+	shapes()["Cluster"].values(tree(d.Cluster), of, all)
+	for _, e := range d.Extensions {
+		if e.Spec.AppliesTo.Has(pool) {
+			all["Extension "+e.Metadata.Name] = compact([]any{e.Spec.Files, e.Spec.Commands})
+		}
+	}
+	sum := sha256.Sum256([]byte(compact(all)))
+	return hex.EncodeToString(sum[:5])
+}
+
+// values collects the values of the fields for which an upgrade replaces machines.
+func (s *shape) values(v any, of Machines, all map[string]string) {
+	if s.Of&of != 0 {
+		all[s.path] = compact(v)
+		return
+	}
+	branch, _ := v.(map[string]any)
+	for _, field := range s.fields {
+		field.values(branch[field.name()], of, all)
+	}
 }

@@ -99,6 +99,13 @@ func TestMistakes(t *testing.T) {
 			`ha.yaml:24: NodePool general: spec.zones[1]: "4": want each of the zones 1, 2 and 3 at most once`},
 		{"spec: {replicas: 2}", "spec: {autoscaling: {min: 3, max: 5}}",
 			`ha.yaml:24: NodePool general: spec.replicas: "1": want the number at first between spec.autoscaling.min and max, 3 to 5`},
+		{"spec: {replicas: 2}", "spec: {upgrade: {maxSurge: 1.5}}",
+			`ha.yaml:24: NodePool general: spec.upgrade.maxSurge: "1.5": want a text: put it in quotes`},
+		{"spec: {replicas: 2}", "spec: {upgrade: {maxSurge: -1}}",
+			`ha.yaml:24: NodePool general: spec.upgrade.maxSurge: "-1": want a number of nodes such as 1, or a share of the pool such as 25%`},
+		{"spec: {replicas: 2}", "spec: {upgrade: {maxSurge: 0}}",
+			`ha.yaml:24: NodePool general: spec.upgrade.maxSurge: "0": with neither further nodes nor missing ones no node can be replaced: ` +
+				"want more than 0, or spec.upgrade.maxUnavailable"},
 		{"name: general", "name: gen-eral",
 			`ha.yaml:23: NodePool gen-eral: metadata.name: "gen-eral": want at most 12 small letters and digits, first a letter`},
 		{"kind: NodePool", "kind: Nodepool", `ha.yaml:22: kind: "Nodepool": want Cluster, NodePool, Extension or TemplatePatch; did you mean NodePool?`},
@@ -152,6 +159,50 @@ func TestRemoved(t *testing.T) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
+}
+
+// TestAmounts checks that an amount may be a number, and a share in quotes or without.
+func TestAmounts(t *testing.T) {
+	d := load(t, changed(t, "spec: {replicas: 2}", "spec: {upgrade: {maxSurge: 2, maxUnavailable: 25%}}"))
+	if diff := cmp.Diff(Upgrade{MaxSurge: "2", MaxUnavailable: "25%"}, d.Pools[0].Spec.Upgrade); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRevision checks that a revision changes with each field for which an upgrade replaces those machines, and with no other.
+func TestRevision(t *testing.T) {
+	base := load(t, layer(t, "ha.yaml"))
+	for _, test := range []struct {
+		old, with      string
+		members, nodes bool
+	}{
+		{"{version: 1.36.3}", "{version: 1.36.9}", false, false},
+		{"spec: {replicas: 2}", "spec: {replicas: 3, upgrade: {maxSurge: 2}}", false, false},
+		{"spec: {replicas: 2}", "spec: {replicas: 2, labels: {a: b}}", false, true},
+		{"spec: {replicas: 2}", "spec: {replicas: 2, dataDisks: [{sizeGiB: 8}]}", false, true},
+		{"  network:", "  controlPlane: {vmSize: Standard_D8s_v5}\n  network:", true, false},
+		{"{version: 1.36.3}", "{version: 1.36.3, scheduler: {extraArgs: {v: \"4\"}}}", true, false},
+		{"Kk ops", "Kk dev", true, true},
+		{"spec: {replicas: 2}", "spec: {replicas: 2}\n---\napiVersion: cluster.kaz/v1alpha1\nkind: Extension\nmetadata: {name: e}\n" +
+			"spec: {appliesTo: {pools: [general]}, commands: [date]}", false, true},
+		{"spec: {replicas: 2}", "spec: {replicas: 2}\n---\napiVersion: cluster.kaz/v1alpha1\nkind: Extension\nmetadata: {name: e}\n" +
+			"spec: {appliesTo: {controlPlane: true}, commands: [date]}", true, false},
+	} {
+		d := load(t, changed(t, test.old, test.with))
+		members, nodes := Revision(d, "") != Revision(base, ""), Revision(d, "general") != Revision(base, "general")
+		if members != test.members || nodes != test.nodes {
+			t.Errorf("%s: other members %v, other nodes %v; want %v and %v", test.with, members, nodes, test.members, test.nodes)
+		}
+	}
+}
+
+func load(t *testing.T, layers ...Layer) Definition {
+	t.Helper()
+	d, err := Load(layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // TestAllMistakesAtOnce checks that one run reports mistakes of every kind, in the order of the lines.

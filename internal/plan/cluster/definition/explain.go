@@ -190,6 +190,9 @@ func (s *shape) schema() map[string]any {
 		out["type"] = "boolean"
 	default:
 		out["type"] = "string"
+		if s.Number {
+			out["type"] = []string{"string", "integer"}
+		}
 		s.textSchema(out)
 	}
 	return out

@@ -12,10 +12,21 @@ type Change string
 const (
 	// Fixed fields cannot change: the cluster has to be made anew.
 	Fixed Change = "fixed"
-	// Replaces means that machines must be replaced to get the new value.
+	// Replaces means that an upgrade replaces machines, which get the new value.
 	Replaces Change = "replaces machines"
+	// Upgrades means that an upgrade brings the new value into effect, without other machines.
+	Upgrades Change = "by an upgrade"
 	// Live fields change in place.
 	Live Change = "live"
+)
+
+// Machines are kinds of machines.
+type Machines int
+
+// The machines.
+const (
+	Members Machines = 1 << iota
+	Nodes
 )
 
 // rule is what a field may contain.
@@ -48,6 +59,7 @@ var (
 	hostPath = matching(`/[^\0]*[^/\0]`, "an absolute path of a file")
 	mode     = matching(`0?[0-7]{3}`, "the mode of a file in quotes, such as \"0644\"")
 	flagName = matching(`[a-z][a-z0-9-]*`, "the name of a flag without '--'")
+	amount   = matching(`\d{1,3}%?`, "a number of nodes such as 1, or a share of the pool such as 25%")
 	price    = matching(`-1|\d+(\.\d{1,5})?`, "a price in US dollars for an hour in quotes, such as \"0.05\", or \"-1\" for no limit")
 	label    = matching(`([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?`, "a label key of Kubernetes")
 	taint    = matching(`([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?(=[-\w.]{0,63})?:`+
@@ -89,6 +101,10 @@ type Field struct {
 	// Min and Max bound whole numbers, and the number of elements of lists. Max 0 is no bound.
 	Min, Max int
 	Change   Change
+	// Of are the machines that an upgrade replaces for the new value.
+	Of Machines
+	// Number says that a whole number may stand for its text.
+	Number bool
 	// Union says that layers may each add elements to the list.
 	Union bool
 
@@ -144,9 +160,9 @@ func clusterFields() map[string]Field {
 		"Cluster.spec.azure.tags": {Doc: "Tags of every resource.", Default: `{}`, Max: 40, key: tagKey, Change: Live},
 
 		"Cluster.spec.identity.controlPlane.id": {Doc: "Identity of the control plane's machines. Empty: it is made.", Default: `""`,
-			rule: idOf(identityType), Change: Replaces},
+			rule: idOf(identityType), Change: Fixed},
 		"Cluster.spec.identity.nodes.id": {Doc: "Identity of the nodes. Empty: it is made.", Default: `""`, rule: idOf(identityType),
-			Change: Replaces},
+			Change: Fixed},
 		"Cluster.spec.identity.roles": {Doc: "Roles that the control plane's identity gets at the resource group. Scoped: Network " +
 			"Contributor and Virtual Machine Contributor. Contributor: that role. None: the roles exist already.", Default: `"Scoped"`,
 			OneOf: []string{"Scoped", "Contributor", "None"}, Change: Live},
@@ -159,14 +175,15 @@ func clusterFields() map[string]Field {
 
 		"Cluster.spec.addons.repository": {Doc: "Repository with the container images of kaz's cloud-controller-manager, " +
 			"cloud-node-manager and azuredisk-csi-driver. Empty: they are not installed, and nodes stay uninitialized until another " +
-			"cloud-controller-manager runs.", Default: `""`, rule: repository, Change: Replaces},
-		"Cluster.spec.addons.tag": {Doc: "Tag of these images.", Default: `"devel"`, rule: imageTag, Change: Replaces},
+			"cloud-controller-manager runs.", Default: `""`, rule: repository, Change: Upgrades},
+		"Cluster.spec.addons.tag": {Doc: "Tag of these images.", Default: `"devel"`, rule: imageTag, Change: Upgrades},
 		"Cluster.spec.addons.disks": {Doc: "Whether the driver of managed disks is installed, with the StorageClasses managed-csi and " +
-			"managed-csi-premium.", Default: `true`, Change: Replaces},
+			"managed-csi-premium.", Default: `true`, Change: Upgrades},
 
-		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, rule: user, Change: Replaces},
+		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, rule: user, Change: Fixed},
 		"Cluster.spec.access.sshPublicKeys": {Doc: "Public keys of that user. Azure demands at least one for a Linux machine without a " +
-			"password.", Required: true, Min: 1, Max: 20, Union: true, rule: sshKey, Change: Replaces},
+			"password.", Required: true, Min: 1, Max: 20, Union: true, rule: sshKey, Change: Replaces,
+			Of: Members | Nodes},
 	}
 }
 
@@ -181,16 +198,16 @@ func kubernetesFields() map[string]Field {
 			"table. None: an Extension brings a network plugin.", Default: `"CloudRoutes"`, OneOf: []string{"CloudRoutes", "None"},
 			Change: Fixed},
 		"Cluster.spec.kubernetes.apiServer.certSANs": {Doc: "Further names and addresses in the API server's certificate.", Default: `[]`,
-			Max: 50, Union: true, Change: Replaces},
+			Max: 50, Union: true, Change: Replaces, Of: Members},
 		"Cluster.spec.kubernetes.apiServer.extraArgs": {Doc: "Flags of the API server.", Default: `{}`, key: flagName,
-			Change: Replaces},
+			Change: Replaces, Of: Members},
 		"Cluster.spec.kubernetes.controllerManager.extraArgs": {Doc: "Flags of the controller manager.", Default: `{}`, key: flagName,
-			Change: Replaces},
+			Change: Replaces, Of: Members},
 		"Cluster.spec.kubernetes.scheduler.extraArgs": {Doc: "Flags of the scheduler.", Default: `{}`, key: flagName,
-			Change: Replaces},
+			Change: Replaces, Of: Members},
 		"Cluster.spec.kubernetes.artifactMirror": {Doc: "URL below which machines find the programs of Kubernetes, laid out as at " +
 			"dl.k8s.io.",
-			Default: `"https://dl.k8s.io"`, rule: url, Change: Replaces},
+			Default: `"https://dl.k8s.io"`, rule: url, Change: Replaces, Of: Members | Nodes},
 	}
 }
 
@@ -233,33 +250,33 @@ func networkFields() map[string]Field {
 	}
 }
 
-// imageFields are the fields of an image at a path.
-func imageFields(at string) map[string]Field {
+// imageFields are the fields of an image at a path, of machines.
+func imageFields(at string, of Machines) map[string]Field {
 	return map[string]Field{
 		at + ".id": {Doc: "Image or version of a gallery image. Empty: the image of the marketplace.", Default: `""`,
-			rule: portID, Change: Replaces},
-		at + ".publisher": {Doc: "Publisher of the image of the marketplace.", Default: `"Canonical"`, Change: Replaces},
-		at + ".offer":     {Doc: "Offer of the image of the marketplace.", Default: `"ubuntu-24_04-lts"`, Change: Replaces},
-		at + ".sku":       {Doc: "SKU of the image of the marketplace.", Default: `"server"`, Change: Replaces},
-		at + ".version":   {Doc: "Version of the image of the marketplace.", Default: `"latest"`, Change: Replaces},
+			rule: portID, Change: Replaces, Of: of},
+		at + ".publisher": {Doc: "Publisher of the image of the marketplace.", Default: `"Canonical"`, Change: Replaces, Of: of},
+		at + ".offer":     {Doc: "Offer of the image of the marketplace.", Default: `"ubuntu-24_04-lts"`, Change: Replaces, Of: of},
+		at + ".sku":       {Doc: "SKU of the image of the marketplace.", Default: `"server"`, Change: Replaces, Of: of},
+		at + ".version":   {Doc: "Version of the image of the marketplace.", Default: `"latest"`, Change: Replaces, Of: of},
 	}
 }
 
 func controlPlaneFields() map[string]Field {
 	const c = "Cluster.spec.controlPlane"
-	all := imageFields(c + ".image")
+	all := imageFields(c+".image", Members)
 	maps.Copy(all, map[string]Field{
 		c + ".replicas": {Doc: "Number of members: 1, 3 or 5. An even number tolerates no more failures than one less.", Default: `3`,
 			Min: 1,
 			Max: 5, Change: Replaces},
-		c + ".vmSize": {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces},
+		c + ".vmSize": {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces, Of: Members},
 		c + ".zones": {Doc: "Availability zones of the machines, in turn. An empty list puts them into an availability set.",
 			Default: `[1, 2, 3]`, Max: 3, Change: Fixed},
-		c + ".osDisk.sizeGiB": {Doc: "Size of the operating system's disk.", Default: `64`, Min: 30, Max: 4095, Change: Replaces},
+		c + ".osDisk.sizeGiB": {Doc: "Size of the operating system's disk.", Default: `64`, Min: 30, Max: 4095, Change: Replaces, Of: Members},
 		c + ".osDisk.type": {Doc: "Type of the operating system's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(),
-			Change: Replaces},
-		c + ".etcdDisk.sizeGiB": {Doc: "Size of etcd's disk.", Default: `64`, Min: 16, Max: 4095, Change: Replaces},
-		c + ".etcdDisk.type":    {Doc: "Type of etcd's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces},
+			Change: Replaces, Of: Members},
+		c + ".etcdDisk.sizeGiB": {Doc: "Size of etcd's disk.", Default: `64`, Min: 16, Max: 4095, Change: Replaces, Of: Members},
+		c + ".etcdDisk.type":    {Doc: "Type of etcd's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces, Of: Members},
 		c + ".etcdBackups": {Doc: "Number of backups of etcd that are kept; older ones are deleted. 0 keeps all. Machines that exist " +
 			"keep the number that they were made with.", Default: `72`, Max: 10000, Change: Live},
 	})
@@ -268,7 +285,7 @@ func controlPlaneFields() map[string]Field {
 
 func poolFields() map[string]Field {
 	const p = "NodePool.spec."
-	all := imageFields(p + "image")
+	all := imageFields(p+"image", Nodes)
 	maps.Copy(all, map[string]Field{
 		"NodePool.metadata.name": {Doc: "Name of the pool.", Required: true, rule: poolName, Change: Fixed},
 		p + "backend": {Doc: "What the machines are: a scale set in one of its two modes, or standalone machines.",
@@ -279,28 +296,33 @@ func poolFields() map[string]Field {
 		p + "autoscaling.min": {Doc: "Least number of nodes of an autoscaled pool.", Required: true, Min: 0, Max: 1000, Change: Live},
 		p + "autoscaling.max": {Doc: "Greatest number of nodes of an autoscaled pool.", Required: true, Min: 1, Max: 1000, Change: Live},
 		p + "autoscaling":     {Doc: "Present: the autoscaler decides the number of nodes.", Change: Live},
-		p + "vmSize":          {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces},
+		p + "vmSize":          {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces, Of: Nodes},
 		p + "zones": {Doc: "Availability zones of the machines. An empty list: no zones.", Default: `[1, 2, 3]`, Max: 3,
 			Change: Fixed},
 		p + "priority": {Doc: "Spot machines cost less, and Azure may take them back.", Default: `"Regular"`,
 			OneOf: []string{"Regular", "Spot"}, Change: Fixed},
 		p + "spot.maxPrice":  {Doc: "Price above which Azure takes a Spot machine back.", Default: `"-1"`, rule: price, Change: Fixed},
-		p + "osDisk.sizeGiB": {Doc: "Size of the operating system's disk.", Default: `128`, Min: 30, Max: 4095, Change: Replaces},
+		p + "osDisk.sizeGiB": {Doc: "Size of the operating system's disk.", Default: `128`, Min: 30, Max: 4095, Change: Replaces, Of: Nodes},
 		p + "osDisk.type": {Doc: "Type of the operating system's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(),
-			Change: Replaces},
+			Change: Fixed},
 		p + "osDisk.ephemeral": {Doc: "Whether the disk is on the host: faster, and lost with the machine.", Default: `false`,
-			Change: Replaces},
+			Change: Fixed},
 		p + "spot.evictionPolicy": {Doc: "What becomes of a Spot machine that is taken back.", Default: `"Delete"`,
 			OneOf: []string{"Delete", "Deallocate"}, Change: Fixed},
-		p + "dataDisks":           {Doc: "Empty disks of each machine.", Default: `[]`, Max: 16, Change: Replaces},
-		p + "dataDisks[].sizeGiB": {Doc: "Size of the disk.", Required: true, Min: 1, Max: 32767, Change: Replaces},
-		p + "dataDisks[].type":    {Doc: "Type of the disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces},
+		p + "dataDisks":           {Doc: "Empty disks of each machine.", Default: `[]`, Max: 16, Change: Replaces, Of: Nodes},
+		p + "dataDisks[].sizeGiB": {Doc: "Size of the disk.", Required: true, Min: 1, Max: 32767, Change: Replaces, Of: Nodes},
+		p + "dataDisks[].type":    {Doc: "Type of the disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces, Of: Nodes},
 		p + "subnet.id":           {Doc: "Subnet of this pool that exists.", Default: `""`, rule: idOf(subnetType), Change: Fixed},
 		p + "subnet.cidr": {Doc: "Addresses of a subnet that is made for this pool. Empty: the pool is in the nodes' subnet.",
 			Default: `""`, rule: cidr, Change: Fixed},
-		p + "maxPods": {Doc: "Greatest number of pods on a node.", Default: `110`, Min: 10, Max: 250, Change: Replaces},
-		p + "labels":  {Doc: "Labels of the nodes.", Default: `{}`, key: label, Change: Replaces},
-		p + "taints":  {Doc: "Taints of the nodes.", Default: `[]`, rule: taint, Change: Replaces},
+		p + "maxPods": {Doc: "Greatest number of pods on a node.", Default: `110`, Min: 10, Max: 250, Change: Replaces, Of: Nodes},
+		p + "labels":  {Doc: "Labels of the nodes.", Default: `{}`, key: label, Change: Replaces, Of: Nodes},
+		p + "upgrade.maxSurge": {Doc: "Nodes that an upgrade makes before old ones go, at once: a number, or a share of the pool, rounded up. " +
+			"A pool over zones gets up to one for each zone. Standalone machines have none.", Default: `"1"`, rule: amount, Number: true,
+			Change: Live},
+		p + "upgrade.maxUnavailable": {Doc: "Nodes that may be missing during an upgrade: a number, or a share of the pool, rounded down.",
+			Default: `"0"`, rule: amount, Number: true, Change: Live},
+		p + "taints": {Doc: "Taints of the nodes.", Default: `[]`, rule: taint, Change: Replaces, Of: Nodes},
 	})
 	return all
 }
@@ -321,7 +343,7 @@ func extensionFields() map[string]Field {
 			Change: Replaces},
 		e + "manifests": {Doc: "Kubernetes manifests, such as an add-on, that the first member of the control plane applies.",
 			Default: `[]`,
-			Change:  Replaces},
+			Change:  Upgrades},
 		e + "resources": {Doc: "Azure resources as in an ARM template, in a nested deployment of their own. \"${PORT}\" stands for the " +
 			"id of " +
 			"a port, and makes the resources wait for it.", Default: `[]`, Max: 100, Change: Live},

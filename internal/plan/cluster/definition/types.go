@@ -1,5 +1,7 @@
 package definition
 
+import "slices"
+
 // APIVersion is the apiVersion of every document.
 const APIVersion = "cluster.kaz/v1alpha1"
 
@@ -188,6 +190,13 @@ type NodePoolSpec struct {
 	MaxPods     int               `json:"maxPods"`
 	Labels      map[string]string `json:"labels"`
 	Taints      []string          `json:"taints"`
+	Upgrade     Upgrade           `json:"upgrade"`
+}
+
+// Upgrade bounds how many nodes of a pool are replaced at once. Both are numbers, or shares such as 25%.
+type Upgrade struct {
+	MaxSurge       string `json:"maxSurge"`
+	MaxUnavailable string `json:"maxUnavailable"`
 }
 
 // Autoscaling are the limits of an autoscaled pool.
@@ -228,6 +237,14 @@ type ExtensionSpec struct {
 type AppliesTo struct {
 	ControlPlane bool     `json:"controlPlane"`
 	Pools        []string `json:"pools"`
+}
+
+// Has reports whether the machines of a pool are among them, or for "" those of the control plane.
+func (a AppliesTo) Has(pool string) bool {
+	if pool == "" {
+		return a.ControlPlane
+	}
+	return slices.Contains(a.Pools, pool) || slices.Contains(a.Pools, "*")
 }
 
 // File is a file on machines.

@@ -245,6 +245,10 @@ func (v *validator) pool(p NodePool) {
 		v.add("NodePool", name, "spec.spot.evictionPolicy", "a machine with an ephemeral disk cannot be deallocated: want Delete")
 	}
 	v.poolSubnet(name, s.Subnet)
+	if strings.Trim(s.Upgrade.MaxSurge, "0%")+strings.Trim(s.Upgrade.MaxUnavailable, "0%") == "" {
+		v.add("NodePool", name, "spec.upgrade.maxSurge", "with neither further nodes nor missing ones no node can be replaced: want more "+
+			"than 0, or spec.upgrade.maxUnavailable")
+	}
 	seen := map[string]bool{}
 	for i, taint := range s.Taints {
 		key, effect, _ := strings.Cut(taint, ":")

@@ -158,6 +158,9 @@ func (n Names) Change() string { return n.Deployment() + ".change" }
 // UnitDeployment is the name of the nested deployment of a unit.
 func (n Names) UnitDeployment(unit string) string { return n.Cluster + "-" + unit }
 
+// RevisionLabel is the label of a node with the revision that it was made from.
+const RevisionLabel = "kaz/revision"
+
 // The tags of resources.
 const (
 	ClusterTag    = "kaz_cluster"
@@ -165,6 +168,7 @@ const (
 	PoolTag       = "kaz_pool"
 	RoleTag       = "kaz_role"
 	VersionTag    = "kaz_version"
+	RevisionTag   = "kaz_revision"
 	DefinitionTag = "kaz_definition"
 	// LifecycleTag says at a resource group whether kaz made it.
 	LifecycleTag = "kaz_lifecycle"

@@ -45,7 +45,8 @@ func (b *builder) controlPlane(ids identities, n network, a api, granted access)
 			subnet: n.controlPlane, pools: a.pools,
 			identity: ids.controlPlane, size: spec.VMSize, image: spec.Image, customData: b.boot.ControlPlane,
 			osDisk: definition.OSDisk{SizeGiB: spec.OSDisk.SizeGiB, Type: spec.OSDisk.Type}, set: set, after: after,
-			tags: object{naming.RoleTag: "control-plane", naming.VersionTag: b.spec.Kubernetes.Version}}
+			tags: object{naming.RoleTag: "control-plane", naming.VersionTag: b.spec.Kubernetes.Version,
+				naming.RevisionTag: definition.Revision(b.d, "")}}
 		if len(spec.Zones) > 0 {
 			m.zones = zoneNames(spec.Zones[i%len(spec.Zones) : i%len(spec.Zones)+1])
 		}
@@ -225,12 +226,16 @@ func (b *builder) pool(p definition.NodePool, ids identities, n network, e egres
 	}
 }
 
+// AutoscalerLabel begins the tags of a scale set with the labels of its nodes, for the autoscaler of a pool without nodes.
+const AutoscalerLabel = "k8s.io_cluster-autoscaler_node-template_label_"
+
 func (b *builder) poolTags(p definition.NodePool) object {
-	tags := object{naming.RoleTag: "node", naming.PoolTag: p.Metadata.Name, naming.VersionTag: b.spec.Kubernetes.Version}
+	tags := object{naming.RoleTag: "node", naming.PoolTag: p.Metadata.Name, naming.VersionTag: b.spec.Kubernetes.Version,
+		naming.RevisionTag: definition.Revision(b.d, p.Metadata.Name)}
 	if a := p.Spec.Autoscaling; a != nil {
 		tags["min"], tags["max"] = fmt.Sprint(a.Min), fmt.Sprint(a.Max)
 		for key, value := range p.Spec.Labels {
-			tags["k8s.io_cluster-autoscaler_node-template_label_"+strings.ReplaceAll(key, "/", "_")] = value
+			tags[AutoscalerLabel+strings.ReplaceAll(key, "/", "_")] = value
 		}
 	}
 	return tags

@@ -1,0 +1,87 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// lockBlob is the blob with the lease of the process that changes the cluster. Its text is that process.
+const lockBlob = "lock"
+
+// LockTime is how long a lock holds without a renewal.
+const LockTime = time.Minute
+
+// ErrLost is in the chain of an error about a lock that another process has.
+var ErrLost = errors.New("the lock of the cluster is another process's")
+
+// Lock is the lock of a cluster's changes: the lease of a blob in its container.
+type Lock struct {
+	Container
+
+	id string
+}
+
+// Acquire takes the lock for a holder. If another process has it, it returns that one.
+func (l *Lock) Acquire(ctx context.Context, holder string) (other string, err error) {
+	id := uuid.NewString()
+	acquire := func() error {
+		return l.lease(ctx, "acquire", "x-ms-proposed-lease-id", id, "x-ms-lease-duration", strconv.Itoa(int(LockTime.Seconds())))
+	}
+	err = acquire()
+	if errors.Is(err, errAbsent) {
+		if err = l.create(ctx); err == nil {
+			err = acquire()
+		}
+	}
+	if errors.Is(err, ErrLost) {
+		other, err = l.text(ctx, lockBlob)
+		if err == nil && other == "" {
+			other = "another process"
+		}
+		return other, err
+	}
+	if err != nil {
+		return "", err
+	}
+	l.id = id
+	_, err = l.send(ctx, http.MethodPut, l.URL+"/"+lockBlob, holder, "x-ms-lease-id", id)
+	return "", err
+}
+
+// create makes the blob of the lock, unless another process does at the same time.
+func (l *Lock) create(ctx context.Context) error {
+	_, err := l.send(ctx, http.MethodPut, l.URL+"/"+lockBlob, "", "If-None-Match", "*")
+	if refused(err) {
+		return nil
+	}
+	return err
+}
+
+// Renew keeps the lock.
+func (l *Lock) Renew(ctx context.Context) error { return l.lease(ctx, "renew", "x-ms-lease-id", l.id) }
+
+// Release gives the lock back.
+func (l *Lock) Release(ctx context.Context) error {
+	return l.lease(ctx, "release", "x-ms-lease-id", l.id)
+}
+
+// lease acts on the lease of the blob.
+func (l *Lock) lease(ctx context.Context, action string, headers ...string) error {
+	_, err := l.send(ctx, http.MethodPut, l.URL+"/"+lockBlob+"?comp=lease", "", append(headers, "x-ms-lease-action", action)...)
+	if refused(err) {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}
+
+// refused reports whether the state of a blob is not the one that a request needs.
+func refused(err error) bool {
+	status, ok := errors.AsType[*StatusError](err)
+	return ok && (status.Status == http.StatusConflict || status.Status == http.StatusPreconditionFailed)
+}

@@ -1,0 +1,71 @@
+package workload
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/plan/cluster/boot"
+	"kaz/internal/testkit/clustertest"
+)
+
+// manifests are texts of manifests as those of extensions.
+func manifests(texts ...string) []boot.Manifest {
+	var all []boot.Manifest
+	for _, text := range texts {
+		all = append(all, boot.Manifest{Name: "e-000", Text: text})
+	}
+	return all
+}
+
+// TestApply checks the order, the namespaces and what is deleted: what only the manifests of before have, unless it holds data.
+func TestApply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := clustertest.NewObjects()
+		objects.Late["Widget"] = 3 // until its definition is established
+		var said []string
+		c := &Cluster{Objects: objects, Kinds: clustertest.Kinds{Objects: objects}, Say: func(format string, args ...any) {
+			said = append(said, strings.TrimSpace(format))
+		}}
+		before := manifests(`{apiVersion: v1, kind: Namespace, metadata: {name: data}}
+---
+{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web, namespace: default}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: old, namespace: data}}`)
+		now := manifests("# only a comment\n---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}\n",
+			`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}}`,
+			"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: data}\n")
+		if err := c.Apply(t.Context(), before, now); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"apply deployments default/web", "apply customresourcedefinitions widgets.example.com", "apply widgets data/w",
+			"delete configmaps data/old"}
+		if diff := cmp.Diff(want, objects.Done()); diff != "" {
+			t.Error(diff)
+		}
+		if !slices.Contains(said, "%s is no longer in a manifest, and stays") {
+			t.Errorf("said %q", said)
+		}
+	})
+}
+
+// TestApplyMistakes checks that errors name the manifest or the object.
+func TestApplyMistakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for text, want := range map[string]string{
+			"{kind: [": "manifest e-000: ",
+			"- a list": "manifest e-000: ",
+			"{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}": "Widget w: no matches for kind",
+		} {
+			objects := clustertest.NewObjects()
+			objects.Late["Widget"] = 1000
+			c := &Cluster{Objects: objects, Kinds: clustertest.Kinds{Objects: objects}}
+			if err := c.Apply(t.Context(), nil, manifests(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", text, err, want)
+			}
+		}
+	})
+}

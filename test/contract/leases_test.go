@@ -1,0 +1,177 @@
+package contract
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+	plane "kaz/internal/emulator/plane/blob"
+)
+
+// blobs is a local Azure with its blobs, in the process.
+type blobs struct {
+	*testing.T
+	client *azblob.Client
+}
+
+// handled sends requests to a handler in the process.
+type handled struct{ http.Handler }
+
+// Do implements policy.Transporter.
+func (h handled) Do(r *http.Request) (*http.Response, error) {
+	reply := httptest.NewRecorder()
+	sent := r.Clone(r.Context())
+	sent.Host, sent.Header = r.URL.Host, http.Header{}
+	for name, values := range r.Header { // the SDK spells names as HTTP/1 does not
+		for _, value := range values {
+			sent.Header.Add(name, value)
+		}
+	}
+	if sent.Body == nil {
+		sent.Body = http.NoBody
+	}
+	h.ServeHTTP(reply, sent)
+	got := reply.Result()
+	got.Request = r
+	return got, nil
+}
+
+// withBlobs runs a test with the blobs of the account "account1".
+func withBlobs(t *testing.T, f func(a *blobs)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := build(t, emulator.Options{})
+		a := &blobs{T: t}
+		a.must(e.Do(func(w behaviour.World) error {
+			if err := w.Apply(azure.GroupID(subscription, group), behaviour.Object{"location": region}); err != nil {
+				return err
+			}
+			return w.Apply(id("Microsoft.Storage/storageAccounts", "account1"), behaviour.Object{"location": region, "kind": "StorageV2",
+				"sku": behaviour.Object{"name": "Standard_LRS"}})
+		}))
+		service := &plane.Service{Azure: e, Authenticate: func(string, ...string) (*behaviour.Principal, error) {
+			return &behaviour.Principal{ObjectID: "me"}, nil
+		}}
+		var err error
+		a.client, err = azblob.NewClient("https://account1.blob.core.windows.net", token("any"), &azblob.ClientOptions{
+			ClientOptions: policy.ClientOptions{Transport: handled{service}, Retry: policy.RetryOptions{MaxRetries: -1}}})
+		a.must(err)
+		_, err = a.client.CreateContainer(a.Context(), "leased", nil)
+		a.must(err)
+		f(a)
+	})
+}
+
+func (a *blobs) must(err error) {
+	a.Helper()
+	if err != nil {
+		a.Fatal(err)
+	}
+}
+
+// refused wants an error with a code.
+func (a *blobs) refused(err error, code bloberror.Code) {
+	a.Helper()
+	if !bloberror.HasCode(err, code) {
+		a.Errorf("got %v, want the code %s", err, code)
+	}
+}
+
+func (a *blobs) upload(c *blockblob.Client, leaseID *string) error {
+	body := streaming.NopCloser(bytes.NewReader([]byte("x")))
+	_, err := c.Upload(a.Context(), body, &blockblob.UploadOptions{AccessConditions: conditions(leaseID)})
+	return err
+}
+
+func conditions(leaseID *string) *blob.AccessConditions {
+	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: leaseID}}
+}
+
+// The lease client of the official SDK leases a blob, renews, changes, breaks and releases the lease.
+func TestLeasesOfBlobs(t *testing.T) {
+	withBlobs(t, func(a *blobs) {
+		file := a.client.ServiceClient().NewContainerClient("leased").NewBlockBlobClient("file")
+		a.must(a.upload(file, nil))
+		first, err := lease.NewBlobClient(file, nil)
+		a.must(err)
+		second, err := lease.NewBlobClient(file, nil)
+		a.must(err)
+		_, err = first.AcquireLease(a.Context(), 15, nil)
+		a.must(err)
+		_, err = second.AcquireLease(a.Context(), 15, nil)
+		a.refused(err, bloberror.LeaseAlreadyPresent)
+		a.refused(a.upload(file, nil), bloberror.LeaseIDMissing)
+		a.refused(a.upload(file, second.LeaseID()), bloberror.LeaseIDMismatchWithBlobOperation)
+		a.must(a.upload(file, first.LeaseID()))
+		got, err := file.GetProperties(a.Context(), nil)
+		a.must(err)
+		if *got.LeaseState != lease.StateTypeLeased || *got.LeaseStatus != lease.StatusTypeLocked ||
+			*got.LeaseDuration != lease.DurationTypeFixed {
+			a.Errorf("lease of the blob: %s %s %s", *got.LeaseState, *got.LeaseStatus, *got.LeaseDuration)
+		}
+		<-time.After(15 * time.Second)
+		a.refused(a.upload(file, first.LeaseID()), bloberror.LeaseLost)
+		_, err = second.AcquireLease(a.Context(), -1, nil)
+		a.must(err)
+		_, err = first.RenewLease(a.Context(), nil)
+		a.refused(err, bloberror.LeaseIDMismatchWithLeaseOperation)
+		changed, err := second.ChangeLease(a.Context(), "00000000-0000-0000-0000-00000000000c", nil)
+		a.must(err)
+		broken, err := second.BreakLease(a.Context(), &lease.BlobBreakOptions{BreakPeriod: new(int32(30))})
+		a.must(err)
+		if *changed.LeaseID != *second.LeaseID() || *broken.LeaseTime != 30 {
+			a.Errorf("changed to %s, broken in %d seconds", *changed.LeaseID, *broken.LeaseTime)
+		}
+		_, err = second.RenewLease(a.Context(), nil)
+		a.refused(err, bloberror.LeaseIsBrokenAndCannotBeRenewed)
+		_, err = second.AcquireLease(a.Context(), 15, nil)
+		a.refused(err, bloberror.LeaseIsBreakingAndCannotBeAcquired)
+		_, err = second.ReleaseLease(a.Context(), nil)
+		a.must(err)
+		_, err = file.Delete(a.Context(), nil)
+		a.must(err)
+	})
+}
+
+// The lease client of the official SDK leases a container, which nobody else deletes.
+func TestLeasesOfContainers(t *testing.T) {
+	withBlobs(t, func(a *blobs) {
+		all := a.client.ServiceClient().NewContainerClient("leased")
+		holder, err := lease.NewContainerClient(all, nil)
+		a.must(err)
+		_, err = holder.AcquireLease(a.Context(), 60, nil)
+		a.must(err)
+		got, err := all.GetProperties(a.Context(), nil)
+		a.must(err)
+		if *got.LeaseState != lease.StateTypeLeased || *got.LeaseDuration != lease.DurationTypeFixed {
+			a.Errorf("lease of the container: %s %s", *got.LeaseState, *got.LeaseDuration)
+		}
+		_, err = all.Delete(a.Context(), nil)
+		a.refused(err, bloberror.LeaseIDMissing)
+		broken, err := holder.BreakLease(a.Context(), nil)
+		a.must(err)
+		if *broken.LeaseTime != 60 {
+			a.Errorf("broken in %d seconds, want 60", *broken.LeaseTime)
+		}
+		_, err = all.Delete(a.Context(), &container.DeleteOptions{AccessConditions: &container.AccessConditions{
+			LeaseAccessConditions: &container.LeaseAccessConditions{LeaseID: holder.LeaseID()}}})
+		a.must(err)
+		_, err = holder.AcquireLease(a.Context(), 60, nil)
+		a.refused(err, bloberror.ContainerNotFound)
+	})
+}
