@@ -1,7 +1,7 @@
 // Package blob is the data plane of blob storage in the local Azure. Clients with a token of Entra ID make and delete containers,
 // write, read, list and delete whole block blobs, on conditions, and lease both. Layer L2.
 //
-// It keeps blobs in memory. Containers are documents of Microsoft.Storage, so that Azure Resource Manager shows the same containers
+// It keeps blobs in memory, and in files if it has a directory. Containers are documents of Microsoft.Storage, so that Azure Resource Manager shows the same containers
 // and leases. Ranges, blocks, versions, shared keys and signatures are absent.
 package blob
 
@@ -32,6 +32,8 @@ type Service struct {
 	Azure Azure
 	// Authority is the address of the login, as refusals name it.
 	Authority string
+	// Dir has a file for each blob, which [Service.Load] reads. Without it blobs are in memory only.
+	Dir string
 
 	mu      sync.Mutex
 	blobs   map[string]stored // by the key of the container and the name
