@@ -344,9 +344,21 @@ case ${1:-} in
   backup|renew) "$1"; exit ;;
 esac
 
+# complete says that the machine is a node: kaz-joined for later boots, too, and bootstrap-success for this one.
+complete() {
+  current=complete
+  report false 0 ""
+  touch "$kubernetes/kaz-joined" "$state/bootstrap-success"
+}
+
 [ -e "$state/bootstrap-success" ] && exit 0
 phase disks 10 disks
 phase system 15 system
+# A node that boots again needs nothing else: its kubelet starts what it had.
+if [ -e "$kubernetes/kaz-joined" ]; then
+  complete
+  exit 0
+fi
 phase runtime 20 runtime
 phase binaries 30 binaries
 phase keys 51 keys
@@ -357,6 +369,4 @@ phase join 60 join_cluster
 phase manifests 70 addons
 phase commands 90 commands
 rm -f "$state/join.json" "$state/kubeadm.yaml"
-current=complete
-report false 0 ""
-touch "$state/bootstrap-success"
+complete
