@@ -130,19 +130,38 @@ func (b *bootedNodes) deploy(ctx context.Context) error {
 	if err := b.writeRecord(); err != nil {
 		return err
 	}
-	_, err = e.Deploy(ctx, b.plan, func(text []byte) error { return clusterengine.SaveKubeconfig(b.kubeconfig(), text) })
-	if errors.Is(err, engine.ErrOpen) {
-		b.progress.say("a change of the cluster has not ended; go on with: kaz cluster resume %s --local --kubeconfig %s",
-			b.plan.Names.Cluster, b.kubeconfig())
-		err = nil
-	}
-	if err != nil {
+	if err := b.apply(ctx, e); err != nil {
 		return err
 	}
 	if err := clusterengine.ReachHere(ctx, e.Azure, b.plan, b.kubeconfig()); err != nil {
 		return err
 	}
 	return b.writeClientFiles(b.cloudConfig())
+}
+
+// apply deploys the plan. Before that it waits for a deployment that runs: Azure goes on with that of a start that was interrupted.
+func (b *bootedNodes) apply(ctx context.Context, e *engine.Engine) error {
+	save := func(text []byte) error { return clusterengine.SaveKubeconfig(b.kubeconfig(), text) }
+	tick := time.NewTicker(e.Poll)
+	defer tick.Stop()
+	for waits := false; ; waits = true {
+		_, err := e.Deploy(ctx, b.plan, save)
+		switch {
+		case errors.Is(err, engine.ErrOpen):
+			b.progress.say("a change of the cluster has not ended; go on with: kaz cluster resume %s --local --kubeconfig %s",
+				b.plan.Names.Cluster, b.kubeconfig())
+			return nil
+		case !errors.Is(err, engine.ErrRunning):
+			return err
+		case !waits:
+			b.progress.say("waiting for the deployment of the last start, with which Azure goes on")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // desired returns the plan of the given definition, or for an existing cluster that of the definition in Azure.

@@ -22,7 +22,7 @@ const recordFile = "cluster.json"
 
 // record is what the next start of a cluster needs to know.
 type record struct {
-	Site site.Site `json:"site"`
+	Site site.Site `json:"site,omitzero"`
 	// ARM, HTTP and Proxy are the addresses (host:port) of the local Azure.
 	ARM   string `json:"arm"`
 	HTTP  string `json:"http"`
