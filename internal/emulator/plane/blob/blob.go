@@ -1,8 +1,8 @@
 // Package blob is the data plane of blob storage in the local Azure. Clients with a token of Entra ID make and delete containers,
 // write, read, list and delete whole block blobs, on conditions, and lease both. Layer L2.
 //
-// It keeps blobs in memory, and in files if it has a directory. Containers are documents of Microsoft.Storage, so that Azure Resource Manager shows the same containers
-// and leases. Ranges, blocks, versions, shared keys and signatures are absent.
+// It keeps blobs in memory, and in files if it has a directory. Containers are documents of Microsoft.Storage, so that Azure Resource
+// Manager shows the same containers and leases. Ranges, blocks, versions, shared keys and signatures are absent.
 package blob
 
 import (
