@@ -105,7 +105,7 @@ func runBooting(command *cobra.Command, o azureserver.Options, options local.Mac
 	if err != nil {
 		return err
 	}
-	o.Boots = true
+	o.Boots, o.ConsoleLog = true, machines.ConsoleLog
 	return runAzure(command.Context(), o, command.OutOrStdout(), machines)
 }
 

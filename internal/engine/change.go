@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -30,19 +31,32 @@ func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := e.used(ctx, in, r); err != nil {
+		return nil, err
+	}
 	return change.Plan(in.Cluster, r.target())
+}
+
+// used refuses an upgrade that removes APIs that clients use.
+func (e *Engine) used(ctx context.Context, in inside, r Record) error {
+	version := r.Definition.Cluster.Spec.Kubernetes.Version
+	if r.AllowRemoved || in.Version == version {
+		return nil
+	}
+	all, err := e.Workload.Removed(ctx, version)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return fmt.Errorf("version %s has no longer what clients have used since the API server started: change those clients, or allow it "+
+		"with --allow-removed-apis:\n%s", version, strings.Join(all, "\n"))
 }
 
 // Rotation is the change that replaces every member, so that all certificates of the control plane are new.
 func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
-	state, err := e.Read(ctx, n)
+	r, state, err := e.deployedRecord(ctx, n)
 	if err != nil {
-		return Record{}, err
+		return r, err
 	}
-	if state.Definition == nil {
-		return Record{}, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
-	}
-	r := Record{Definition: *state.Definition}
 	for index, generation := range state.Generations() {
 		r.Replace = append(r.Replace, naming.MemberUnit(index, generation))
 	}
@@ -55,17 +69,17 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	if e.Workload == nil {
 		return inside{}, errInside
 	}
-	in, err := observer{e}.observe(ctx, n, false)
+	in, err := observer{e}.observeFor(ctx, n, r, false)
 	for err == nil && in.state.Main.running() { // of a process that died
 		if err = wait(ctx, e.every()); err == nil {
-			in, err = observer{e}.observe(ctx, n, false)
+			in, err = observer{e}.observeFor(ctx, n, r, false)
 		}
 	}
 	if err != nil {
-		return in, err
+		return in, fromOutside(r.Definition, err)
 	}
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
-		in, err = observer{e}.observe(ctx, n, true)
+		in, err = observer{e}.observeFor(ctx, n, r, true)
 	}
 	if err != nil {
 		return in, err
@@ -73,6 +87,16 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	in.Saved = r.Saved != ""
 	in.Stale, err = e.Workload.Stale(ctx, boot.Programs(r.Definition.Cluster))
 	return in, err
+}
+
+// fromOutside adds to an error that an API server which does not answer is reached from its network only.
+func fromOutside(d definition.Definition, err error) error {
+	unreached, ok := errors.AsType[*url.Error](err)
+	if !ok || d.Cluster.Spec.Network.APIServer.Access != "Internal" {
+		return err
+	}
+	return fmt.Errorf("%w: the API server %s is reached from its network only (spec.network.apiServer.access: Internal): use a machine "+
+		"there, or --kubeconfig with a server that leads there", err, unreached.URL)
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -109,6 +133,9 @@ func (e *Engine) change(ctx context.Context, r Record) error {
 		return err
 	}
 	if err := fixed(*in.state.Definition, r.Definition); err != nil {
+		return err
+	}
+	if err := e.used(ctx, in, r); err != nil {
 		return err
 	}
 	steps, err := change.Plan(in.Cluster, r.target())
@@ -230,6 +257,8 @@ func (e *Engine) perform(ctx context.Context, n naming.Names, r *Record, in insi
 		change.RemoveVoter: w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
 		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
 		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
+		change.MakeToken: w.makeToken, change.PublishToken: w.publishToken, change.EndToken: w.endToken,
+		change.NextKey: w.nextKey, change.SignKey: w.signKey, change.NoteKey: w.noteKey, change.DropKeys: w.dropKeys,
 	}
 	do, known := actions[s.Action]
 	if !known {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -255,15 +254,7 @@ func (w worker) writeModel(ctx context.Context, p cluster.Plan, pool string, mar
 		return fmt.Errorf("pool %s has no scale set in the definition", pool)
 	}
 	now := w.in.state.resources[id.Key()].Tags
-	tags := maps.Clone(now)
-	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, units.AutoscalerLabel) })
-	if tags == nil {
-		tags = map[string]string{}
-	}
-	planned, _ := r.Body["tags"].(object)
-	for key, value := range planned {
-		tags[key] = fmt.Sprint(value)
-	}
+	tags := planned(now, r.Body, func(string) bool { return true })
 	mark(tags, now)
 	body := object{"tags": tags, "properties": object{"virtualMachineProfile": machineModel(r.Body)}}
 	sku, err := w.skuOf(ctx, id)
@@ -275,6 +266,23 @@ func (w worker) writeModel(ctx context.Context, p cluster.Plan, pool string, mar
 		body["sku"] = sku
 	}
 	return w.patch(ctx, id, body)
+}
+
+// planned are tags of a scale set with those of its plan that are ours. Tags for the autoscaler that the plan does not have are gone.
+func planned(now map[string]string, body object, ours func(tag string) bool) map[string]string {
+	tags := map[string]string{}
+	for key, value := range now {
+		if !units.ForAutoscaler(key) {
+			tags[key] = value
+		}
+	}
+	all, _ := body["tags"].(object)
+	for key, value := range all {
+		if ours(key) {
+			tags[key] = fmt.Sprint(value)
+		}
+	}
+	return tags
 }
 
 // machineModel is what a scale set may change of its machines.
@@ -314,12 +322,12 @@ func at(tree any, path ...string) any {
 	return tree
 }
 
-func (w worker) patch(ctx context.Context, id azure.ID, body object) error {
+func (e *Engine) patch(ctx context.Context, id azure.ID, body object) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	_, err = azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: text, Unseen: true})
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: text, Unseen: true})
 	return err
 }
 

@@ -9,7 +9,10 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,6 +30,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
+	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -50,15 +54,18 @@ type simulation struct {
 	blocked   map[string]bool   // pods with a disruption budget that allows nothing
 	absent    func(machine string) bool
 	saved     int
-	full      bool // the database of etcd has reached its quota
+	full      bool                       // the database of etcd has reached its quota
+	keys      map[string]pki.AccountKeys // those of service accounts of members: what the key vault had when they booted
 	client    *fake.Clientset
 	objects   *clustertest.Objects // of manifests
+	metrics   string               // of an API server
 }
 
 func simulate(l *lab, n naming.Names) *simulation {
 	s := &simulation{l: l, names: n, versions: map[string]string{}, revisions: map[string]string{}, cordoned: map[string]bool{},
 		excluded: map[string]bool{}, forgotten: map[string]bool{}, removed: map[string]bool{}, pods: map[string]string{},
-		bare: map[string]bool{}, blocked: map[string]bool{}, absent: func(string) bool { return false }}
+		bare: map[string]bool{}, blocked: map[string]bool{}, absent: func(string) bool { return false },
+		keys: map[string]pki.AccountKeys{}}
 	s.objects = clustertest.NewObjects()
 	s.client = fake.NewClientset(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
@@ -126,6 +133,7 @@ func (s *simulation) nodes() []string {
 		there[name] = true
 		if _, had := s.versions[name]; !had {
 			s.versions[name], s.revisions[name] = tags[naming.VersionTag], tags[naming.RevisionTag]
+			s.boot(name)
 		}
 		if !s.forgotten[name] && !s.absent(name) {
 			all = append(all, name)
@@ -165,9 +173,11 @@ func (s *simulation) nodes() []string {
 			delete(s.cordoned, name)
 			delete(s.excluded, name)
 			delete(s.removed, name)
+			delete(s.keys, name)
 		}
 	}
 	slices.Sort(all)
+	s.accepted()
 	return all
 }
 
@@ -266,8 +276,10 @@ func (s *simulation) Save(context.Context) (string, error) {
 
 // inside connects an engine to the simulation.
 func (s *simulation) inside(e *Engine) {
-	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects}}
+	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects},
+		Metrics: func(context.Context) ([]byte, error) { return []byte(s.metrics), nil }}
 	e.Etcd = s
+	e.Planes = s.l.azure.Vaults()
 	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
 }
 
@@ -329,7 +341,10 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("%d nodes, want %d; %d backups\n%s", len(s.nodes()), before, s.saved, strings.Join(l.said, "\n"))
 		}
 		members, _ := s.Members(t.Context())
-		want := []EtcdMember{{Name: "prod-cp-0-1", Healthy: true}, {Name: "prod-cp-1-1", Healthy: true}, {Name: "prod-cp-2-1", Healthy: true}}
+		var want []EtcdMember
+		for _, name := range []string{"prod-cp-0-1", "prod-cp-1-1", "prod-cp-2-1"} {
+			want = append(want, EtcdMember{Name: name, Healthy: true})
+		}
 		for i := range members {
 			members[i].Leader = false
 		}
@@ -406,6 +421,80 @@ func TestRevised(t *testing.T) {
 				t.Errorf("a deployment: got %v, want %s", err, want)
 			}
 			l.change(now)
+		}
+	})
+}
+
+// TestInternal checks scenario 15: a change from outside of the network of an internal API server says so, and writes nothing.
+func TestInternal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) { d.Cluster.Spec.Network.APIServer.Access = "Internal" }, "dev.yaml")
+		s.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, &url.Error{Op: "Get", URL: "https://api.dev.kaz.internal:6443/api/v1/nodes", Err: os.ErrDeadlineExceeded}
+		})
+		now := copied(d)
+		now.Pools[0].Spec.Replicas++
+		err := l.Change(t.Context(), Record{Definition: now})
+		if want := "https://api.dev.kaz.internal:6443/api/v1/nodes is reached from its network only"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if writes, _ := l.requests(); len(writes) > 0 {
+			t.Errorf("wrote %v", writes)
+		}
+	})
+}
+
+// TestLimits checks scenario 30: other limits of an autoscaled pool reach its scale set, a pool that is no longer autoscaled has none, and
+// nothing else of the scale set changes.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) {
+			d.Pools[0].Spec.Replicas, d.Pools[0].Spec.Autoscaling = 2, &definition.Autoscaling{Min: 1, Max: 3}
+		}, "dev.yaml")
+		set := s.names.Group().Resource(scaleSetType, "dev-general")
+		for _, limits := range []*definition.Autoscaling{{Min: 2, Max: 9}, nil} {
+			now := copied(d)
+			now.Pools[0].Spec.Autoscaling = limits
+			if _, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "dev.yaml"), l.save); err != nil {
+				t.Fatal(err)
+			}
+			state, err := l.Read(t.Context(), s.names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tags := state.resources[set.Key()].Tags
+			want := [2]string{}
+			if limits != nil {
+				want = [2]string{strconv.Itoa(limits.Min), strconv.Itoa(limits.Max)}
+			}
+			if got := [2]string{tags["min"], tags["max"]}; got != want || tags[naming.PoolTag] != "general" || len(s.nodes()) != 3 {
+				t.Errorf("limits %v, want %v; tags %v, nodes %v", got, want, tags, s.nodes())
+			}
+		}
+	})
+}
+
+// TestRemovedAPIs checks that an upgrade begins only if clients use no API that the version no longer has, or if that is allowed.
+func TestRemovedAPIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		s.metrics = "# TYPE apiserver_requested_deprecated_apis gauge\n" +
+			`apiserver_requested_deprecated_apis{group="example.com",removed_release="1.37",resource="widgets",version="v1"} 1` + "\n"
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		for _, try := range []func() error{
+			func() error { return l.Change(t.Context(), Record{Definition: now}) },
+			func() error { _, err := l.Steps(t.Context(), Record{Definition: now}); return err },
+		} {
+			if err := try(); err == nil || !strings.HasSuffix(err.Error(), "--allow-removed-apis:\nexample.com/v1 widgets (removed in 1.37)") {
+				t.Errorf("got %v", err)
+			}
+		}
+		if writes, _ := l.requests(); len(writes) > 0 {
+			t.Errorf("wrote %v", writes)
+		}
+		if err := l.Change(t.Context(), Record{Definition: now, AllowRemoved: true}); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -818,19 +907,22 @@ func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if k.spent {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if r.Method != http.MethodGet {
-		k.left--
-		if k.left < 0 {
-			k.spent = true
-			if k.late {
-				if answer, err := k.next.RoundTrip(r); err == nil {
-					_ = answer.Body.Close()
-				}
+	if r.Method != http.MethodGet && k.dies() {
+		if k.late {
+			if answer, err := k.next.RoundTrip(r); err == nil {
+				_ = answer.Body.Close()
 			}
-			return nil, io.ErrUnexpectedEOF
 		}
+		return nil, io.ErrUnexpectedEOF
 	}
 	return k.next.RoundTrip(r)
+}
+
+// dies reports whether the engine dies at this write.
+func (k *killed) dies() bool {
+	k.left--
+	k.spent = k.spent || k.left < 0
+	return k.spent
 }
 
 // TestKilled checks scenarios 24 and 35: a change that dies before or after any write goes on from another machine, to the same

@@ -101,6 +101,22 @@ func (e *Engine) Destroy(ctx context.Context, p cluster.Plan, r Removal) error {
 	return err
 }
 
+// Purge removes the key vault that kaz made for good, after [Engine.Destroy]. Until then Azure keeps it, and its name, so that no cluster
+// of the same name and group can be made.
+func (e *Engine) Purge(ctx context.Context, p cluster.Plan) error {
+	spec := p.Definition.Cluster.Spec
+	if spec.KeyVault.ID != "" {
+		return nil
+	}
+	e.say("purge key vault %s", p.Names.Vault())
+	at := azure.SubscriptionID(spec.Azure.SubscriptionID).Resource("Microsoft.KeyVault/locations", spec.Azure.Location)
+	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: at.Child("deletedVaults", p.Names.Vault()), Action: "purge"})
+	if azure.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 func rank(id azure.ID) int {
 	if strings.EqualFold(id.Type(), "Microsoft.Authorization/roleAssignments") {
 		return 0

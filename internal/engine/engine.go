@@ -88,6 +88,7 @@ const (
 	DeploymentType = "Microsoft.Resources/deployments"
 	operationType  = DeploymentType + "/operations"
 	resourceType   = "Microsoft.Resources/resources"
+	tagsType       = "Microsoft.Resources/tags"
 )
 
 // deploymentID is the id of a deployment of a resource group.

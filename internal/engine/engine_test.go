@@ -306,6 +306,13 @@ func TestDestroy(t *testing.T) {
 				t.Fatal(err)
 			}
 			left, err := l.client.List(t.Context(), azure.Query{Scope: p.Names.Group(), Type: resourceType})
+			again := example(t, func(d *definition.Definition) { d.Cluster.Spec.Azure.ResourceGroup.Lifecycle = lifecycle }, "ha.yaml")
+			if _, err := l.Deploy(t.Context(), again, l.save); err == nil || !strings.Contains(err.Error(), p.Names.Vault()) {
+				t.Errorf("a cluster with the name of a deleted vault: %v", err)
+			}
+			if err := errors.Join(l.Purge(t.Context(), p), l.Purge(t.Context(), p)); err != nil {
+				t.Errorf("purge: %v", err)
+			}
 			switch {
 			case lifecycle == "Owned" && !azure.IsNotFound(err):
 				t.Errorf("the group is there: %v", err)

@@ -18,7 +18,13 @@ type Record struct {
 	Definition definition.Definition `json:"definition"`
 	Through    map[string]string     `json:"through,omitempty"`
 	Replace    []string              `json:"replace,omitempty"`
-	Began      string                `json:"began"`
+	// Tokens are the IDs of the join tokens that a new one replaces. They are no secrets.
+	Tokens []string `json:"tokens,omitempty"`
+	// Keys is the rotation of the key of service accounts, nil for none.
+	Keys *change.KeyRotation `json:"keys,omitempty"`
+	// AllowRemoved lets an upgrade remove APIs that clients use.
+	AllowRemoved bool   `json:"allowRemoved,omitempty"`
+	Began        string `json:"began"`
 	// Saved is where the backup of etcd is that the change made.
 	Saved string `json:"saved,omitempty"`
 	// Restore is the restore with which the change begins, nil for none.
@@ -32,6 +38,10 @@ func (r Record) target() change.Target {
 		Members: spec.ControlPlane.Replicas, Replace: map[string]bool{}}
 	for _, id := range r.Replace {
 		t.Replace[id] = true
+	}
+	t.Tokens, t.Keys = map[string]bool{}, r.Keys
+	for _, id := range r.Tokens {
+		t.Tokens[id] = true
 	}
 	for _, p := range r.Definition.Pools {
 		t.Pools = append(t.Pools, change.PoolTarget{Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
@@ -91,7 +101,19 @@ func (e *Engine) Close(ctx context.Context, n naming.Names) error {
 
 // same reports whether two records want the same.
 func (r Record) same(other Record) bool {
-	return same(r.Definition, other.Definition) && slices.Equal(r.Replace, other.Replace)
+	return same(r.Definition, other.Definition) && slices.Equal(r.Replace, other.Replace) &&
+		len(r.Tokens) > 0 == (len(other.Tokens) > 0) && r.rotatesKeys() == other.rotatesKeys()
+}
+
+// rotatesKeys says what a record wants of the key of service accounts.
+func (r Record) rotatesKeys() string {
+	switch {
+	case r.Keys == nil:
+		return ""
+	case r.Keys.Finish:
+		return "finish"
+	}
+	return "rotate"
 }
 
 func same(a, b definition.Definition) bool {

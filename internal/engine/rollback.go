@@ -48,8 +48,8 @@ func (w worker) retreat(ctx context.Context, s change.Step, failed error) error 
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	return fmt.Errorf("%s; new nodes are made as before again, with version %s: end the change with kaz cluster abort, correct the definition "+
-		"and upgrade again, or try once more with kaz cluster resume: %w", text, previous, failed)
+	return fmt.Errorf("%s; new nodes are made as before again, with version %s: end the change with kaz cluster abort, correct the "+
+		"definition and upgrade again, or try once more with kaz cluster resume: %w", text, previous, failed)
 }
 
 // rollback gives the scale set of a pool the model that it had before its upgrade, and returns the version of that.

@@ -3,51 +3,74 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"maps"
 
 	"kaz/internal/azure"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/plan/cluster/units"
 )
 
-// scale gives pools that exist more machines. The template does not write a scale set that exists, because others write into
-// it, too, so a change of the number is one field of it. A smaller number is reported: machines must be drained first.
+// scale gives pools that exist more machines, and the autoscaler its limits. The template does not write a scale set that exists, because
+// others write into it, too, so a change is one field of it. A smaller number is reported: machines must be drained first.
 func (e *Engine) scale(ctx context.Context, w work, result *Result) error {
 	for _, pool := range w.plan.Definition.Pools {
 		u := w.plan.Graph.Unit(naming.PoolUnit(pool.Metadata.Name))
-		if pool.Spec.Backend == "StandaloneVM" || pool.Spec.Autoscaling != nil {
+		id := emit.ID(w.plan.Names, u.Resources[0].Resource, u.Unit)
+		if pool.Spec.Backend == "StandaloneVM" || !w.state.Has(id) { // or it was made with its number
 			continue
 		}
-		id := emit.ID(w.plan.Names, u.Resources[0].Resource, u.Unit)
-		if !w.state.Has(id) {
-			continue // it was made with its number
-		}
-		doc, err := e.Azure.Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		var set struct {
-			SKU struct {
-				Capacity int `json:"capacity"`
-			} `json:"sku"`
-		}
-		if err := json.Unmarshal(doc, &set); err != nil {
-			return err
-		}
-		switch have, want := set.SKU.Capacity, pool.Spec.Replicas; {
-		case have > want:
-			e.say("pool %s has %d machines, and the definition %d: kaz cluster scale or upgrade removes machines",
-				pool.Metadata.Name, have, want)
-		case have < want:
-			e.say("scale pool %s from %d to %d", pool.Metadata.Name, have, want)
-			body, err := json.Marshal(map[string]any{"sku": map[string]any{"capacity": want}})
-			if err != nil {
-				return err
-			}
-			if _, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: body, Unseen: true}); err != nil {
+		have := w.state.resources[id.Key()].Tags
+		if tags := planned(have, u.Resources[0].Body, units.ForAutoscaler); !maps.Equal(have, tags) {
+			e.say("set the limits of the autoscaler of pool %s", pool.Metadata.Name)
+			if err := e.setTags(ctx, id, tags); err != nil {
 				return err
 			}
 			result.Unchanged = false
 		}
+		if pool.Spec.Autoscaling != nil {
+			continue
+		}
+		more, err := e.enlarge(ctx, id, pool.Metadata.Name, pool.Spec.Replicas)
+		if err != nil {
+			return err
+		}
+		result.Unchanged = result.Unchanged && !more
 	}
 	return nil
+}
+
+// setTags gives a resource these tags and no others, which a change of the resource itself may not do.
+func (e *Engine) setTags(ctx context.Context, id azure.ID, tags map[string]string) error {
+	body, err := json.Marshal(object{"properties": object{"tags": tags}})
+	if err != nil {
+		return err
+	}
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Put, ID: id.Resource(tagsType, "default"), Body: body, Unseen: true})
+	return err
+}
+
+// enlarge gives a pool more machines, and reports whether it did.
+func (e *Engine) enlarge(ctx context.Context, id azure.ID, pool string, want int) (bool, error) {
+	doc, err := e.Azure.Get(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	var set struct {
+		SKU struct {
+			Capacity int `json:"capacity"`
+		} `json:"sku"`
+	}
+	if err := json.Unmarshal(doc, &set); err != nil {
+		return false, err
+	}
+	have := set.SKU.Capacity
+	if have > want {
+		e.say("pool %s has %d machines, and the definition %d: kaz cluster scale or upgrade removes machines", pool, have, want)
+	}
+	if have >= want {
+		return false, nil
+	}
+	e.say("scale pool %s from %d to %d", pool, have, want)
+	return true, e.patch(ctx, id, object{"sku": object{"capacity": want}})
 }

@@ -136,6 +136,11 @@ func buildRelease(ctx context.Context, release string, say func(string)) (contro
 	})
 }
 
+// ConsoleLog returns the file with what the console of a machine has shown.
+func (m *Machines) ConsoleLog(name string) string {
+	return filepath.Join(realnodes.DisksDir(m.options.Dir), name, boot.ConsoleLog)
+}
+
 // Start begins to boot machines. The caller stops them.
 func (m *Machines) Start(ctx context.Context, azure *azureserver.Server) error {
 	err := m.start(ctx, azure)

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,8 +11,10 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -117,6 +120,95 @@ func TestBootedMembers(t *testing.T) {
 	c.whole(2, c.version)
 }
 
+// TestBootedRotation replaces the secrets of a cluster on machines that boot.
+func TestBootedRotation(t *testing.T) {
+	c := startBooting(t, 1).cluster("dev", example(t, "dev.yaml"))
+	c.whole(2, c.version)
+	c.tokenReplaced()
+	c.keyReplaced()
+}
+
+// keyReplaced replaces the key of service accounts while the API server is asked with a token of the former key, which is accepted until
+// the end of the rotation, and not after it.
+func (c *bootedCluster) keyReplaced() {
+	c.t.Helper()
+	old := strings.TrimSpace(c.must(c.run("", "create", "token", "default", "--duration", "24h")))
+	ask, refused := c.requests("/apis", old), atomic.Int32{}
+	stream := asks(c.t, func(ctx context.Context) error {
+		err := ask(ctx)
+		if err != nil && strings.Contains(err.Error(), http.StatusText(http.StatusUnauthorized)) {
+			refused.Add(1)
+		}
+		return err
+	})
+	c.change("rotate", c.name, "--service-account")
+	close(stream.stop)
+	stream.tasks.Wait()
+	c.t.Logf("%d of %d requests with the token failed, %d were refused: %v", len(stream.failed), stream.asked, refused.Load(), stream.why)
+	if refused.Load() > 0 {
+		c.t.Error("a token of the former key is not accepted during the rotation")
+	}
+	c.whole(4, c.version)
+	fresh := strings.TrimSpace(c.must(c.run("", "create", "token", "default")))
+	for name, token := range map[string]string{"the former key": old, "the new key": fresh} {
+		if out, err := c.review(token); err != nil || !strings.Contains(out, "system:serviceaccount:default:default") {
+			c.t.Errorf("a token of %s: %v %s", name, err, out)
+		}
+	}
+	if out, err := c.kaz("rotate", c.name, "--service-account", "--finish"); err == nil || !strings.Contains(out, "may be in use until") {
+		c.t.Errorf("the end within a day: %v %s", err, out)
+	}
+	c.change("rotate", c.name, "--service-account", "--finish", "--at-once")
+	c.whole(4, c.version)
+	if out, err := c.review(fresh); err != nil || !strings.Contains(out, "system:serviceaccount:default:default") {
+		c.t.Errorf("a token of the new key: %v %s", err, out)
+	}
+	if out, err := c.review(old); err != nil || strings.Contains(out, "system:serviceaccount") {
+		c.t.Errorf("a token of the former key is accepted: %v %s", err, out)
+	}
+	if out := c.must(c.kaz("doctor", c.name)); !strings.Contains(out, "nothing is wrong") {
+		c.t.Errorf("after the rotations: %s", out)
+	}
+}
+
+// review asks the API server whose token it is.
+func (c *bootedCluster) review(token string) (string, error) {
+	return c.run(fmt.Sprintf(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":%q}}`, token),
+		"create", "-f", "-", "-o", "jsonpath={.status.user.username}")
+}
+
+// tokenReplaced replaces the join token and takes the old one away. Then a new node joins, and the timer of the member gives the new token
+// an end. A token that has run out, because no member was there, is made again by the timer, and a further node joins.
+func (c *bootedCluster) tokenReplaced() {
+	c.t.Helper()
+	tokens := func() []string {
+		return strings.Fields(c.must(c.run("", "-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token",
+			"-o", "jsonpath={.items[*].metadata.name}")))
+	}
+	remove := func(names []string) {
+		c.must(c.run("", append([]string{"-n", "kube-system", "delete", "secret"}, names...)...))
+	}
+	old := tokens()
+	c.change("rotate", c.name, "--token")
+	remove(old)
+	c.change("scale", c.name, "general", "--count", "2")
+	c.whole(3, c.version)
+	names := tokens()
+	if len(names) != 1 || slices.Contains(old, names[0]) {
+		c.t.Fatalf("the cluster takes the tokens %v; before it took %v", names, old)
+	}
+	remove(names)
+	c.on(c.members()[0], "systemctl", "start", "kaz-join-token")
+	if again := tokens(); !slices.Equal(again, names) {
+		c.t.Fatalf("the timer made %v, want %v", again, names)
+	}
+	if end := c.must(c.run("", "-n", "kube-system", "get", "secret", names[0], "-o", "jsonpath={.data.expiration}")); end == "" {
+		c.t.Error("the token has no end")
+	}
+	c.change("scale", c.name, "general", "--count", "3")
+	c.whole(4, c.version)
+}
+
 // on runs a command on a machine.
 func (c *bootedCluster) on(machine string, command ...string) {
 	c.t.Helper()
@@ -164,12 +256,30 @@ func (c *bootedCluster) run(stdin string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// change runs a command of kaz cluster that changes the cluster, and logs what it took.
-func (c *bootedCluster) change(args ...string) {
+// change runs a command of kaz cluster that changes the cluster, and logs what it took. It returns what the command wrote, each line with
+// its second.
+func (c *bootedCluster) change(args ...string) string {
 	c.t.Helper()
-	began := time.Now()
-	c.must(c.kaz(args...))
+	cmd, began := c.command(args...), time.Now()
+	var out stamped
+	out.began = began
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		c.t.Fatalf("%v\n%s", err, out.text.String())
+	}
 	c.t.Logf("kaz cluster %s in %s", strings.Join(args, " "), short(time.Since(began)))
+	return out.text.String()
+}
+
+// stamped is the output of a program, each write with its second.
+type stamped struct {
+	began time.Time
+	text  bytes.Buffer
+}
+
+func (s *stamped) Write(p []byte) (int, error) {
+	fmt.Fprintf(&s.text, "%3.0f s %s", time.Since(s.began).Seconds(), p)
+	return len(p), nil
 }
 
 // whole waits until the cluster has so many nodes of a version that take pods, and the Service and the disk work.
@@ -266,14 +376,14 @@ func (c *bootedCluster) upgraded() {
 		_, err := askFromHere(ctx, "http://"+*c.address+"/")
 		return err
 	})
-	c.change("upgrade", c.define(c.name, strings.ReplaceAll(c.definition, c.older, c.version)))
+	steps := c.change("upgrade", c.define(c.name, strings.ReplaceAll(c.definition, c.older, c.version)))
 	const perThousand = 1000
 	for name, s := range map[string]*stream{"API server": api, "Service": service} {
 		close(s.stop)
 		s.tasks.Wait()
 		c.t.Logf("%s: %d of %d requests failed; this machine was late by %s at most: %v", name, len(s.failed), s.asked, short(s.late), s.why)
 		if len(s.failed) > 0 {
-			c.t.Logf("%s: failed requests by second of the upgrade: %s", name, s.bySecond(began))
+			c.t.Logf("%s: failed requests by second of the upgrade: %s\n%s", name, s.bySecond(began), steps)
 		}
 		if len(s.failed)*perThousand > s.asked {
 			c.t.Errorf("%s: %d of %d requests failed, want at most one of a thousand: %v", name, len(s.failed), s.asked, s.why)
@@ -338,7 +448,10 @@ func (c *bootedCluster) destroyed() {
 }
 
 // apiServer returns a function that asks the API server whether it is ready, with a connection of its own.
-func (c *bootedCluster) apiServer() func(ctx context.Context) error {
+func (c *bootedCluster) apiServer() func(ctx context.Context) error { return c.requests("/readyz", "") }
+
+// requests returns a function that asks the API server for a path, with a connection of its own: as the administrator, or with a token.
+func (c *bootedCluster) requests(path, token string) func(ctx context.Context) error {
 	c.t.Helper()
 	var config struct {
 		Clusters []struct {
@@ -364,13 +477,18 @@ func (c *bootedCluster) apiServer() func(ctx context.Context) error {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(config.Clusters[0].Cluster.Authority)
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
-		Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: config.Clusters[0].Cluster.Name, MinVersion: tls.VersionTLS12,
-	}}}
+	secure := &tls.Config{RootCAs: pool, ServerName: config.Clusters[0].Cluster.Name, MinVersion: tls.VersionTLS12}
+	if token == "" {
+		secure.Certificates = []tls.Certificate{pair}
+	}
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: secure}}
 	return func(ctx context.Context) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Clusters[0].Cluster.Server+"/readyz", nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Clusters[0].Cluster.Server+path, nil)
 		if err != nil {
 			return err
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
 		}
 		answer, err := client.Do(r)
 		if err != nil {

@@ -152,11 +152,15 @@ func imageKubectl(t *testing.T) string {
 	return all[0]
 }
 
-// kaz runs a command of kaz cluster.
-func (b *booting) kaz(args ...string) (string, error) {
+// command is a command of kaz cluster.
+func (b *booting) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(b.t.Context(), kaz(), append([]string{"cluster"}, append(args, "--local", "--endpoint", b.endpoint)...)...)
 	cmd.Dir = b.dir
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+func (b *booting) kaz(args ...string) (string, error) {
+	out, err := b.command(args...).CombinedOutput()
 	return string(out), err
 }
 

@@ -80,11 +80,15 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
-	e.Workload = &workload.Cluster{Client: client, Objects: objects, Kinds: kinds, Close: connections.CloseAll, Say: func(format string, args ...any) {
+	say := func(format string, args ...any) {
 		if e.Say != nil {
 			e.Say(fmt.Sprintf(format, args...))
 		}
-	}}
+	}
+	e.Workload = &workload.Cluster{Client: client, Objects: objects, Kinds: kinds, Close: connections.CloseAll, Say: say,
+		Metrics: func(ctx context.Context) ([]byte, error) {
+			return client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+		}}
 	// Libraries log what they return as errors, too, and the end of each connection.
 	klog.SetLogger(logr.Discard())
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
@@ -146,10 +150,15 @@ func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Name
 
 // run shows or makes a change.
 func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Record) error {
-	n := naming.Of(r.Definition.Cluster)
 	if _, err := f.inside(e, r.Definition.Cluster); err != nil {
 		return err
 	}
+	return f.perform(command, e, r)
+}
+
+// perform shows or makes a change with an engine that reaches the inside of the cluster.
+func (f *changeFlags) perform(command *cobra.Command, e *engine.Engine, r engine.Record) error {
+	n := naming.Of(r.Definition.Cluster)
 	if f.dryRun {
 		steps, err := e.Steps(command.Context(), r)
 		if err != nil {
@@ -208,6 +217,7 @@ func upgradeCommand() *cobra.Command {
 	var target targetFlags
 	var f changeFlags
 	var through []string
+	var removed bool
 	command := &cobra.Command{
 		Use:   "upgrade FILE...",
 		Short: "Bring the machines of a cluster to its definition",
@@ -235,7 +245,7 @@ stopped the change. 8: another process makes a change, or one has begun and not 
 			if err != nil {
 				return err
 			}
-			r := engine.Record{Definition: p.Definition}
+			r := engine.Record{Definition: p.Definition, AllowRemoved: removed}
 			if r.Through, err = minors(through); err != nil {
 				return err
 			}
@@ -244,6 +254,8 @@ stopped the change. 8: another process makes a change, or one has begun and not 
 	}
 	target.define(command)
 	f.define(command)
+	command.Flags().BoolVar(&removed, "allow-removed-apis", false,
+		"upgrade although clients use APIs that the version no longer has")
 	command.Flags().StringSliceVar(&through, "through", nil,
 		"versions of the minors on the way, such as 1.37.4 (default the first of each minor)")
 	return command

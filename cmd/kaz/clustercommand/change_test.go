@@ -104,6 +104,11 @@ func TestClusterChanges(t *testing.T) {
 		{args: "doctor dev --local --kubeconfig API", status: 7, out: "✘ etcd: its members cannot be read: no member of etcd runs\n  remedy: "},
 		{args: "doctor dev --local --kubeconfig API -o json", status: 7, out: `"healthy": false`},
 		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
+		{args: "rotate dev --token --local --kubeconfig API", status: 1, errs: "secret dev-bootstrap-token of the key vault"},
+		{args: "rotate dev --service-account --local --kubeconfig API", status: 1, errs: "secret dev-pki-sa of the key vault"},
+		{args: "rotate dev --finish --local --kubeconfig API", status: 1, errs: "--finish is for --service-account: want both"},
+		{args: "rotate dev --service-account --at-once --local --kubeconfig API", status: 1, errs: "--at-once is for --finish: want both"},
+		{args: "rotate dev --service-account --token --local --kubeconfig API", status: 1, errs: "service-account token"},
 		{args: "kubeconfig dev --local", status: 1, errs: "secret dev-pki-ca of the key vault"},
 	} {
 		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)

@@ -101,6 +101,7 @@ func TestOutput(t *testing.T) {
 		{"upgrade bad.yaml --local --kubeconfig API", 3, `"problems":`},
 		{"repair dev --local --kubeconfig API --dry-run", 0, `"done":true`},
 		{"rotate dev --local --kubeconfig API --dry-run", 1, ""},
+		{"rotate dev --token --local --kubeconfig API --dry-run", 1, ""},
 		{"backup dev --local --kubeconfig API", 1, ""},
 		{"restore dev --local --kubeconfig API --dry-run", 1, ""},
 		{"doctor dev --local --kubeconfig API", 7, `"healthy":false`},

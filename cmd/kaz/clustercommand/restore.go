@@ -71,23 +71,3 @@ A restore that stops goes on with kaz cluster resume.`,
 	command.Flags().StringVar(&from, "from", "", "name of the backup below the container (default the newest)")
 	return command
 }
-
-func rotateCommand() *cobra.Command {
-	var f changeFlags
-	command := placeCommand(&cobra.Command{
-		Use:   "rotate NAME",
-		Short: "Give the control plane new certificates",
-		Long: `Replaces every member of the control plane, one after the other, so that all certificates
-of API servers, etcd and controllers are new and valid for a year. The certificate
-authorities stay. Machines renew their certificates themselves, 30 days before they expire.`,
-		Example: `  kaz cluster rotate prod --subscription 00000000-0000-0000-0000-000000000001 --dry-run`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
-		r, err := e.Rotation(command.Context(), at.Names())
-		if err != nil {
-			return err
-		}
-		return f.run(command, e, r)
-	})
-	f.define(command)
-	return command
-}

@@ -124,14 +124,19 @@ func abortCommand() *cobra.Command {
 }
 
 func destroyCommand() *cobra.Command {
-	var yes bool
+	var yes, purge bool
 	command := placeCommand(&cobra.Command{
 		Use:   "destroy NAME",
 		Short: "Remove a cluster and nothing else",
 		Long: `Removes the resource group if kaz made it. Of a group that existed before, it removes only
 the resources with the tag of the cluster, and its role assignments. It shows what goes
-and asks for the name of the cluster.`,
-		Example: `  kaz cluster destroy prod --subscription 00000000-0000-0000-0000-000000000001`,
+and asks for the name of the cluster.
+
+Azure keeps a deleted key vault, with the cluster's certificate authorities, and its name
+for 7 to 90 days. A cluster of the same name and group can be made again only after
+--purge, which nothing brings back.`,
+		Example: `  kaz cluster destroy prod --subscription 00000000-0000-0000-0000-000000000001
+  kaz cluster destroy dev --yes --purge`,
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
 		p, err := recorded(command, e, at)
 		if err != nil {
@@ -152,6 +157,11 @@ and asks for the name of the cluster.`,
 		if err := e.Destroy(command.Context(), p, r); err != nil {
 			return err
 		}
+		if purge {
+			if err := e.Purge(command.Context(), p); err != nil {
+				return err
+			}
+		}
 		answer := struct {
 			Cluster string `json:"cluster"`
 			Removed bool   `json:"removed"`
@@ -162,6 +172,7 @@ and asks for the name of the cluster.`,
 		return say(command, answer, "cluster %s is removed", at.Name)
 	})
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	command.Flags().BoolVar(&purge, "purge", false, "remove the cluster's key vault for good, so that its name is free")
 	return command
 }
 

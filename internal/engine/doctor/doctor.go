@@ -48,6 +48,7 @@ type Report struct {
 	Nodes        []health.Machine     `json:"nodes"`
 	Certificates []health.Certificate `json:"certificates"`
 	Backup       health.Backup        `json:"backup"`
+	Secrets      health.Secrets       `json:"secrets"`
 	Findings     finding.List         `json:"findings"`
 }
 
@@ -73,7 +74,8 @@ func (d Doctor) Examine(ctx context.Context, n naming.Names) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Cluster: n.Cluster, Members: f.Members, Nodes: f.Machines, Certificates: f.Certificates, Backup: f.Backup}
+	r := Report{Cluster: n.Cluster, Members: f.Members, Nodes: f.Machines, Certificates: f.Certificates, Backup: f.Backup,
+		Secrets: f.Secrets}
 	r.Findings = health.Check(f)
 	r.Healthy = !r.Findings.Stop()
 	return r, ctx.Err()
@@ -113,6 +115,9 @@ func (d Doctor) facts(ctx context.Context, n naming.Names) (health.Facts, error)
 		}
 	}
 	f.Backup = d.backup(ctx)
+	if f.Silent == "" {
+		f.Secrets = d.Secrets(ctx, n)
+	}
 	f.Members, f.Machines = c.sorted()
 	return f, nil
 }

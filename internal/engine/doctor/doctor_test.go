@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -66,11 +67,12 @@ type ward struct {
 func open(t *testing.T) *ward {
 	t.Helper()
 	p := clustertest.Plan(t, nil, "ha.yaml")
-	client := clustertest.Client(t, clustertest.Start(t, emulator.Options{}).Transport())
+	local := clustertest.Start(t, emulator.Options{})
+	client := clustertest.Client(t, local.Transport())
 	w := &ward{plan: p, etcd: &etcd{}}
 	now := time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC)
 	w.Engine = &engine.Engine{Azure: client, Now: func() time.Time { return now }, Backups: backups{latest: "etcd/20260102T030405Z-1234.db"}}
-	w.Etcd = w.etcd
+	w.Etcd, w.Planes = w.etcd, local.Vaults()
 	if _, err := w.Deploy(t.Context(), p, func([]byte) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +91,13 @@ func open(t *testing.T) *ward {
 	}
 	w.client = fake.NewClientset(objects...)
 	w.Workload = &workload.Cluster{Client: w.client}
+	// A member has renewed the join token.
+	if err := w.Workload.AddToken(t.Context(), w.Secrets(t.Context(), p.Names).Token+".0123456789abcdef"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Workload.EndToken(t.Context(), w.Secrets(t.Context(), p.Names).Token, now.Add(36*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 
@@ -161,6 +170,30 @@ func TestExamine(t *testing.T) {
 	if want := "✘ API server: it does not answer: nodes of the cluster: connection refused; machines: prod-cp-0 is deallocated, prod-cp-1 is " +
 		"running"; !strings.Contains(r.Findings.Error(), want) {
 		t.Errorf("got\n%v\nwant %s", r.Findings, want)
+	}
+}
+
+// TestSecrets checks what is read of the secrets that are rotated, and that none of them is in the report.
+func TestSecrets(t *testing.T) {
+	w := open(t)
+	r := w.examine(t)
+	if s := r.Secrets; s.Fault != "" || len(s.Token) != 6 || !s.Taken || s.Ends.Sub(w.Now()) != 36*time.Hour || s.Former != 0 {
+		t.Errorf("%+v", s)
+	}
+	text, err := json.Marshal(r)
+	if err != nil || strings.Contains(string(text), "0123456789abcdef") || strings.Contains(string(text), "PRIVATE") {
+		t.Errorf("the report has a secret, or %v", err)
+	}
+	if err := w.client.CoreV1().Secrets("kube-system").Delete(t.Context(), "bootstrap-token-"+r.Secrets.Token, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r = w.examine(t)
+	if want := "⚠ join token: the API server does not take " + r.Secrets.Token; !r.Healthy || !strings.Contains(r.Findings.Error(), want) {
+		t.Errorf("got\n%v\nwant %s", r.Findings, want)
+	}
+	w.Planes.Token = func(context.Context, string) (string, error) { return "", errors.New("no right") }
+	if r = w.examine(t); !strings.Contains(r.Findings.Error(), "⚠ secrets: they cannot be read: secret prod-bootstrap-token") {
+		t.Errorf("without the right: %v", r.Findings)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package pki makes the secrets of a new cluster: its certificate authorities, the key pair of service accounts, the first
+// Package pki makes and reads the secrets of a cluster: its certificate authorities, the key pair of service accounts, the first
 // bootstrap token, and the certificate of its first administrator. Layer L3.
 package pki
 
@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -51,8 +53,38 @@ func New(now time.Time) (Secrets, error) {
 	if s.ServiceAccount, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return Secrets{}, fmt.Errorf("key of service accounts: %w", err)
 	}
-	s.Token = randomText(6) + "." + randomText(16)
+	s.Token = NewToken()
 	return s, nil
+}
+
+// NewToken makes a bootstrap token: its ID, which is no secret, and its secret.
+func NewToken() string { return randomText(6) + "." + randomText(16) }
+
+// Join is the secret of the key vault with which machines join: the bootstrap token, and the pin of the cluster, by which they
+// recognise it.
+type Join struct {
+	Token      string `json:"token"`
+	CACertHash string `json:"caCertHash"`
+}
+
+// ParseJoin reads a secret of the key vault. Its error has nothing of the secret.
+func ParseJoin(text string) (Join, error) {
+	var j Join
+	if err := json.Unmarshal([]byte(text), &j); err != nil || !tokenForm.MatchString(j.Token) || j.CACertHash == "" {
+		return Join{}, errors.New("the secret with the join token: want a bootstrap token and the pin of the cluster as JSON")
+	}
+	return j, nil
+}
+
+var tokenForm = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+
+// ID is the part of the token that is no secret.
+func (j Join) ID() string { return j.Token[:strings.IndexByte(j.Token, '.')] }
+
+// Text is the secret as the key vault has it.
+func (j Join) Text() (string, error) {
+	text, err := json.Marshal(j)
+	return string(text), err
 }
 
 // randomText has characters of bootstrap tokens.
@@ -139,14 +171,13 @@ func (a Authority) Client(user, group string, from, until time.Time) (certificat
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, err
 }
 
-// Parameters are the secrets by the parameters of the template. With the token goes the pin of the cluster, which nodes need
-// to recognise it.
+// Parameters are the secrets by the parameters of the template.
 func (s Secrets) Parameters() (map[string]string, error) {
-	join, err := json.Marshal(map[string]string{"token": s.Token, "caCertHash": s.CA.Pin()})
+	join, err := Join{s.Token, s.CA.Pin()}.Text()
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]string{"bootstrapToken": string(join)}
+	all := map[string]string{"bootstrapToken": join}
 	for name, authority := range map[string]Authority{"pkiCA": s.CA, "pkiEtcdCA": s.EtcdCA, "pkiFrontProxyCA": s.FrontProxyCA} {
 		bundle, err := authority.Bundle()
 		if err != nil {
@@ -154,12 +185,8 @@ func (s Secrets) Parameters() (map[string]string, error) {
 		}
 		all[name] = string(bundle)
 	}
-	public, err := x509.MarshalPKIXPublicKey(s.ServiceAccount.Public())
-	if err != nil {
-		return nil, err
-	}
-	key, err := keyPEM(s.ServiceAccount)
-	all["pkiServiceAccount"] = string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})) + string(key)
+	account, err := accountBundle(s.ServiceAccount)
+	all["pkiServiceAccount"] = string(account)
 	return all, err
 }
 

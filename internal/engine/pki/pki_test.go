@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"encoding/json"
 	"encoding/pem"
 	"regexp"
 	"strings"
@@ -71,12 +70,18 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var join struct{ Token, CACertHash string }
-	if err := json.Unmarshal([]byte(parameters["bootstrapToken"]), &join); err != nil {
+	join, err := ParseJoin(parameters["bootstrapToken"])
+	if err != nil {
 		t.Fatal(err)
 	}
-	if !regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`).MatchString(join.Token) {
+	if !regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`).MatchString(join.Token) || !strings.HasPrefix(join.Token, join.ID()+".") {
 		t.Errorf("the bootstrap token has not the form of Kubernetes")
+	}
+	for _, damaged := range []string{"", "{}", "abcdef.0123456789abcdef", `{"token":"secret","caCertHash":"sha256:0"}`,
+		`{"token":"abcdef.0123456789abcdef"}`} {
+		if _, err := ParseJoin(damaged); err == nil || strings.Contains(err.Error(), "0123") || strings.Contains(err.Error(), `"secret"`) {
+			t.Errorf("%s: got %v, want an error without a secret", damaged, err)
+		}
 	}
 	block, _ := pem.Decode([]byte(parameters["pkiCA"]))
 	certificate, err := x509.ParseCertificate(block.Bytes)

@@ -32,6 +32,8 @@ type Cluster struct {
 	// Objects and Kinds are for objects of any kind.
 	Objects dynamic.Interface
 	Kinds   meta.ResettableRESTMapper
+	// Metrics reads the metrics of an API server.
+	Metrics func(ctx context.Context) ([]byte, error)
 	// Say gets a line for each event, for people.
 	Say func(format string, args ...any)
 	// Poll is the time between two looks, by default 2 s.

@@ -48,6 +48,8 @@ type Options struct {
 	RegistrySuffix string
 	// Boots says that the caller boots machines with custom data, so that operations wait for them.
 	Boots bool
+	// ConsoleLog returns the file with what the console of a machine has shown, by the computer name. It is nil if none boots.
+	ConsoleLog func(name string) string
 	// Seed is the seed of random latencies, ids and addresses.
 	Seed uint64
 	// TokenLifetime is the lifetime of tokens of service principals, 0 for an hour.

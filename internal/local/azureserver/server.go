@@ -48,7 +48,8 @@ type Server struct {
 	vaults     *vault.Service
 	blobs      *blob.Service
 	wire       *wire.Service
-	requestLog io.Writer // receives a line for each request, nil for no log
+	consoleLog func(name string) string // nil if no machine boots
+	requestLog io.Writer                // receives a line for each request, nil for no log
 	log        *slog.Logger
 
 	http    httpServers
@@ -66,7 +67,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	log := cmp.Or(o.Log, slog.Default())
-	a := &Server{log: log, http: httpServers{log: log}, closing: make(chan struct{})}
+	a := &Server{log: log, http: httpServers{log: log}, consoleLog: o.ConsoleLog, closing: make(chan struct{})}
 	if err := a.start(ctx, o, s); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -241,7 +242,7 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 		otherwise: a.emulator,
 		log:       a.requestLog,
 	}
-	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, World: a.Look, Authority: a.login()}
+	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login()}
 	a.wire = &wire.Service{Do: a.emulator.Do, Log: a.log}
 	a.http.serve(l.tls, a.withHosts(handler, a.hosted()...), authority.tlsConfig())
 	a.http.serve(envelopes{l.plain}, a.withHosts(handler, a.files), nil)

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,14 +20,14 @@ import (
 	vm "kaz/internal/local/machine"
 )
 
-// scripts runs the scripts of extensions on machines, as the guest agent does.
+// scripts runs the scripts of extensions and run commands on machines, as the guest agent does.
 type scripts struct {
 	nodes   *Nodes
-	running map[string]bool // by machine and extension
+	running map[string]bool // by machine and key of the script
 	ended   chan string
 }
 
-// runScripts runs the scripts of extensions until ctx is done.
+// runScripts runs the scripts of machines until ctx is done.
 func (n *Nodes) runScripts(ctx context.Context) error {
 	s := scripts{nodes: n, running: map[string]bool{}, ended: make(chan string)}
 	changed := inventory.Changes(ctx, n.config.Azure.Emulator())
@@ -57,7 +60,7 @@ func (s scripts) begin(ctx context.Context, tasks *errgroup.Group, m inventory.M
 		}
 	})
 	for _, script := range wanted {
-		key := m.ID.Key() + " " + script.Extension
+		key := m.ID.Key() + " " + script.Key
 		if s.running[key] {
 			continue
 		}
@@ -75,48 +78,96 @@ func (s scripts) begin(ctx context.Context, tasks *errgroup.Group, m inventory.M
 
 // run runs a script and records its result. A script that ended with its machine runs again.
 func (s scripts) run(ctx context.Context, m inventory.Machine, script compute.Script) {
-	result, err := runScript(ctx, filepath.Join(DisksDir(s.nodes.config.Dir), m.Name), script.Command)
+	log := s.nodes.config.Log.With("machine", m.Name, "script", script.Key)
+	s.record(m.ID, script.Key, func(doc behaviour.Object, at time.Time) { compute.SetStarted(doc, script.Key, at) })
+	result, err := runScript(ctx, filepath.Join(DisksDir(s.nodes.config.Dir), m.Name), script)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		s.nodes.config.Log.Warn("script of an extension did not end", "machine", m.Name, "extension", script.Extension, "error", err)
+		log.Warn("script did not end", "error", err)
 		select {
 		case <-time.After(retryDelay):
 		case <-ctx.Done():
 		}
 		return
 	}
-	s.nodes.config.Log.Info("script of an extension ended", "machine", m.Name, "extension", script.Extension, "status", result.Status)
-	s.record(m.ID, script.Extension, result)
+	log.Info("script ended", "status", result.Status)
+	s.record(m.ID, script.Key, func(doc behaviour.Object, at time.Time) { compute.SetResult(doc, script.Key, result, at) })
 }
 
-func (s scripts) record(machine azure.ID, extension string, result compute.Result) {
+// record changes what the document of a machine says about a script.
+func (s scripts) record(machine azure.ID, key string, change func(doc behaviour.Object, at time.Time)) {
 	if err := s.nodes.config.Azure.Emulator().Do(func(w behaviour.World) error {
-		w.Edit(machine, func(doc behaviour.Object) { compute.SetResult(doc, extension, result) }) // false: deleted meanwhile
+		w.Edit(machine, func(doc behaviour.Object) { change(doc, w.Now()) }) // false: deleted meanwhile
 		return nil
 	}); err != nil {
-		s.nodes.config.Log.Error("result of a script", "machine", string(machine), "extension", extension, "error", err)
+		s.nodes.config.Log.Error("state of a script", "machine", string(machine), "script", key, "error", err)
 	}
 }
 
-// runScript runs a command in the machine with a disk. It returns an error if the command did not run to its end.
-func runScript(ctx context.Context, disk, command string) (compute.Result, error) {
-	cmd, err := vm.Enter(ctx, disk, "/bin/sh", "-c", command)
+// runScript runs a script in the machine with a disk. It returns an error if the script did not run to its end.
+func runScript(ctx context.Context, disk string, script compute.Script) (compute.Result, error) {
+	args, input := commandOf(script)
+	cmd, err := vm.Enter(ctx, disk, args...)
 	if err != nil {
 		return compute.Result{}, err
 	}
+	cmd.Stdin = strings.NewReader(input)
+	return runCommand(cmd, script.Timeout)
+}
+
+// runCommand runs a command to its end. The command itself keeps the timeout.
+func runCommand(cmd *exec.Cmd, timeout time.Duration) (compute.Result, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = cmd.Run()
+	began := time.Now()
+	err := cmd.Run()
 	exit, failed := errors.AsType[*exec.ExitError](err)
-	switch {
-	case failed && exit.Exited():
-		err = nil
-	case err != nil:
+	if err != nil && (!failed || !exit.Exited()) {
 		return compute.Result{}, err
 	}
-	return compute.Result{Status: cmd.ProcessState.ExitCode(), Stdout: lastPart(stdout.Bytes()), Stderr: lastPart(stderr.Bytes())}, err
+	result := compute.Result{Status: cmd.ProcessState.ExitCode(), Stdout: lastPart(stdout.Bytes()), Stderr: lastPart(stderr.Bytes())}
+	const timedOut, killed = 124, 137 // of timeout(1)
+	result.TimedOut = timeout > 0 && time.Since(began) >= timeout && (result.Status == timedOut || result.Status == killed)
+	return result, nil
+}
+
+// scriptFile is the command of the shell that stores a script file in a directory and runs it. Its arguments are the directory, the
+// URL of the file or "" for standard input, the user or "" for root, the timeout in seconds, the shell, and those of the script.
+const scriptFile = `set -e
+dir=$1 uri=$2 user=$3 limit=$4 shell=$5
+shift 5
+if [ -n "$user" ]; then
+	dir=/home/$user/waagent/run-command-handler-runas/${dir##*/download/}
+fi
+mkdir -p "$dir"
+cd "$dir"
+rm -f script.sh
+if [ -n "$uri" ]; then
+	curl --fail --silent --show-error --location --output script.sh "$uri"
+else
+	cat >script.sh
+fi
+chmod 500 script.sh
+if [ -n "$user" ]; then
+	chown "$user" script.sh
+	set -- sudo -n -u "$user" ./script.sh "$@"
+else
+	set -- ./script.sh "$@"
+fi
+exec timeout --kill-after=5 "$limit" "$shell" -c '"$@"' "$shell" "$@" </dev/null
+`
+
+// commandOf returns the command that runs a script in a machine, and its standard input.
+func commandOf(s compute.Script) (args []string, input string) {
+	if s.Dir == "" {
+		return []string{"/bin/sh", "-c", s.Text}, ""
+	}
+	limit := strconv.FormatFloat(s.Timeout.Seconds(), 'f', -1, 64)
+	args = slices.Concat([]string{"/usr/bin/env"}, s.Env,
+		[]string{"/bin/sh", "-c", scriptFile, "sh", s.Dir, s.URI, s.User, limit, s.Shell}, s.Args)
+	return args, s.Text
 }
 
 // lastPart returns the end of an output, as long as Azure keeps it.

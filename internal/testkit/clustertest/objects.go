@@ -29,7 +29,7 @@ func NewObjects() *Objects {
 	note := func(verb string, a clienttesting.Action, name string) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.done = append(o.done, strings.Join([]string{verb, a.GetResource().Resource, strings.TrimPrefix(a.GetNamespace()+"/"+name, "/")}, " "))
+		o.done = append(o.done, verb+" "+a.GetResource().Resource+" "+strings.TrimPrefix(a.GetNamespace()+"/"+name, "/"))
 	}
 	o.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		p := a.(clienttesting.PatchAction)

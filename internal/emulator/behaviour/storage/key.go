@@ -15,12 +15,14 @@ func Keys(account behaviour.Object) [2]string {
 	return [2]string{behaviour.Text(account, keysField+".key1"), behaviour.Text(account, keysField+".key2")}
 }
 
-// newKey returns 64 random bytes as an access key.
-func newKey(c *behaviour.Call) string {
+func newKey(c *behaviour.Call) string { return NewKey(c.World) }
+
+// NewKey returns 64 random bytes as an access key.
+func NewKey(w behaviour.World) string {
 	const size, values = 64, 256
 	key := make([]byte, size)
 	for i := range key {
-		key[i] = byte(c.Intn(values))
+		key[i] = byte(w.Intn(values))
 	}
 	return base64.StdEncoding.EncodeToString(key)
 }

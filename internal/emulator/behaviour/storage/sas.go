@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/catalog"
@@ -28,6 +29,13 @@ func accountSAS(c *behaviour.Call) (any, error) {
 		"st": "signedStart", "se": "signedExpiry", "spr": "signedProtocol", "sip": "signedIp"})
 	values.Set("sig", Sign(keyOf(c), AccountSASText(c.ID.Name(), values)))
 	return behaviour.Object{"accountSasToken": values.Encode()}, nil
+}
+
+// BlobSAS returns the query of a shared access signature with which a blob can be read until a time.
+func BlobSAS(key, account, container, blob string, until time.Time) string {
+	v := url.Values{"sv": {sasVersion}, "sr": {"b"}, "sp": {"r"}, "se": {until.UTC().Format(time.RFC3339)}}
+	v.Set("sig", Sign(key, BlobSASText("/blob/"+account+"/"+container+"/"+blob, v)))
+	return v.Encode()
 }
 
 // serviceSAS returns a shared access signature for a resource of an account's service.
@@ -92,7 +100,23 @@ func ServiceSASText(resource string, v url.Values) string {
 	return strings.Join(text, "\n")
 }
 
-// listSKUs lists the SKUs of accounts in all regions.
+// BlobSASText returns the text that the signature of a shared access signature is for a resource such as /blob/ACCOUNT/CONTAINER/BLOB.
+func BlobSASText(resource string, v url.Values) string {
+	const withResource, withScope = "2018-11-09", "2020-12-06" // the first versions with the kind and snapshot, and the scope
+	if v.Get("sv") < withResource {
+		return ServiceSASText(resource, v)
+	}
+	text := []string{v.Get("sp"), v.Get("st"), v.Get("se"), resource, v.Get("si"), v.Get("sip"), v.Get("spr"), v.Get("sv"), v.Get("sr"),
+		v.Get("snapshot")}
+	if v.Get("sv") >= withScope {
+		text = append(text, v.Get("ses"))
+	}
+	for _, header := range []string{"rscc", "rscd", "rsce", "rscl", "rsct"} {
+		text = append(text, v.Get(header))
+	}
+	return strings.Join(text, "\n")
+}
+
 // abilities are what accounts can do, with the kinds that can.
 var abilities = map[string][]string{
 	"supportschangenotification": {"BlobStorage", "BlockBlobStorage", "StorageV2"},
@@ -108,6 +132,7 @@ func capabilities(kind string) []any {
 	return all
 }
 
+// listSKUs lists the SKUs of accounts in all regions.
 func listSKUs(*behaviour.Call) (behaviour.Reply, error) {
 	value := []any{}
 	for _, region := range catalog.Regions() {

@@ -2,7 +2,6 @@ package vault
 
 import (
 	"regexp"
-	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -23,7 +22,7 @@ func secrets() behaviour.Type {
 		Name:    secretType,
 		Style:   secretStyle("Microsoft.KeyVault secrets"),
 		NoState: true,
-		Own:     []string{valueField, "properties.secretUri", "properties.secretUriWithVersion"},
+		Own:     []string{valueField, versionsField, "properties.secretUri", "properties.secretUriWithVersion"},
 		Fill:    fillSecret,
 		Header:  serviceHeader,
 		Show:    func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) },
@@ -61,24 +60,23 @@ func fillSecret(c *behaviour.Call) error {
 		return behaviour.Invalid("BadRequest", "The property 'value' of the secret is missing.")
 	}
 	behaviour.Remove(c.Doc, "properties.value")
-	now := c.Now().Unix()
-	if created, ok := behaviour.Int(c.Old, "properties.attributes.created"); ok && !hasValue {
-		behaviour.Set(c.Doc, "properties.attributes.created", created)
-	} else {
-		behaviour.Set(c.Doc, "properties.attributes.created", now)
-	}
-	behaviour.Set(c.Doc, "properties.attributes.updated", now)
-	behaviour.Default(c.Doc, "properties.attributes.enabled", true)
-	c.Doc["location"] = behaviour.Text(c.Parent, "location")
-	if !hasValue {
+	if hasValue {
+		if _, deleted := FindDeleted(c.Parent, c.ID.Name(), c.Now()); deleted {
+			return behaviour.Conflict("Conflict", DeletedName, c.ID.Name())
+		}
+		beginVersion(c, c.Doc, c.Old, c.Parent, c.ID.Name(), value)
 		return nil
 	}
-	c.Doc[valueField] = value
-	at := strings.TrimSuffix(behaviour.Text(c.Parent, "properties.vaultUri"), "/") + "/secrets/" + c.ID.Name()
-	behaviour.Set(c.Doc, "properties.secretUri", at)
-	behaviour.Set(c.Doc, "properties.secretUriWithVersion", at+"/"+strings.ReplaceAll(c.GUID(), "-", ""))
+	created, _ := behaviour.Int(c.Old, "properties.attributes.created")
+	behaviour.Set(c.Doc, "properties.attributes.created", created)
+	behaviour.Set(c.Doc, "properties.attributes.updated", c.Now().Unix())
+	behaviour.Default(c.Doc, "properties.attributes.enabled", true)
 	return nil
 }
+
+// DeletedName is the form of the error for a new secret with the name of a deleted one.
+const DeletedName = "Secret %s is currently in a deleted but recoverable state, and its name cannot be reused; in this state, the " +
+	"secret can only be recovered or purged."
 
 // recoverSecrets stores the secrets of a recovered vault.
 func recoverSecrets(c *behaviour.Call) error {
@@ -94,3 +92,6 @@ func Secret(w behaviour.World, vault azure.ID, name string) (string, bool) {
 	doc, ok := w.Get(vault.Child("secrets", name))
 	return behaviour.Text(doc, valueField), ok
 }
+
+// ValidName reports whether a secret can have a name.
+func ValidName(name string) bool { return secretName.MatchString(name) }

@@ -63,7 +63,7 @@ func vaults() behaviour.Type {
 		Name:  vaultType,
 		Style: vaultStyle(),
 		Where: behaviour.Located,
-		Own:   []string{secretsField, "properties.vaultUri", "properties.privateEndpointConnections"},
+		Own:   []string{secretsField, deletedField, "properties.vaultUri", "properties.privateEndpointConnections"},
 		// A page of the list has one vault, and the page after the last vault is empty.
 		Page: 1, EmptyLast: true,
 		Fill:    fillVault,

@@ -1,12 +1,13 @@
-// Package blob is the data plane of blob storage in the local Azure. Clients with a token of Entra ID make and delete containers,
-// write, read, list and delete whole block blobs, on conditions, and lease both. Layer L2.
+// Package blob is the data plane of blob storage in the local Azure. Clients make and delete containers, write, read, list and delete
+// whole block blobs, on conditions, and lease both. They have a token of Entra ID or a shared access signature. Layer L2.
 //
 // It keeps blobs in memory, and in files if it has a directory. Containers are documents of Microsoft.Storage, so that Azure Resource
-// Manager shows the same containers and leases. Ranges, blocks, versions, shared keys and signatures are absent.
+// Manager shows the same containers and leases. The consoles of machines are blobs, too. Ranges, blocks, versions and Shared Key are
+// absent.
 package blob
 
 import (
-	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/plane/cloud"
 )
 
@@ -34,6 +36,8 @@ type Service struct {
 	Authority string
 	// Dir has a file for each blob, which [Service.Load] reads. Without it blobs are in memory only.
 	Dir string
+	// Console opens what the console of a machine has shown, fs.ErrNotExist for nothing. It is nil if no machine runs.
+	Console func(machine azure.ID) (io.ReadCloser, error)
 
 	mu      sync.Mutex
 	blobs   map[string]stored // by the key of the container and the name
@@ -43,8 +47,13 @@ type Service struct {
 // Answers reports whether a host is that of the blobs of an account.
 func (s *Service) Answers(host string) bool { return account(host) != "" }
 
+// account returns the account in a host, "" for another host. It can be one in which Azure keeps consoles of machines.
 func account(host string) string {
 	host, _, _ = strings.Cut(strings.ToLower(host), ":")
+	if name, ok := strings.CutSuffix(host, "."+vm.ManagedStorage); ok {
+		name, _, _ = strings.Cut(name, ".")
+		return name
+	}
 	for _, c := range cloud.Clouds() {
 		if name, ok := strings.CutSuffix(host, ".blob."+c.Storage); ok {
 			return name
@@ -59,12 +68,15 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	query   url.Values
-	caller  *behaviour.Principal
+	// caller is who has sent a token, nil for a signature.
+	caller *behaviour.Principal
 	// blob is the name of the blob, "" for the container.
 	blob string
 	// container is the document of the container, now the time of the request. Both are set when the caller is allowed.
 	container azure.ID
 	now       time.Time
+	// machine is the machine of which the container has the console, "" for none.
+	machine azure.ID
 }
 
 // operation is what a request can do.
@@ -72,6 +84,8 @@ type operation struct {
 	// action is the last part of the right that the operation needs, after that of containers. It is a data action if data is set.
 	action string
 	data   bool
+	// signed are the letters of a signature, one of which the operation needs.
+	signed string
 	// creates says that the container need not exist.
 	creates bool
 	do      func(c *call) error
@@ -79,40 +93,34 @@ type operation struct {
 
 // operations are the operations by method, by what the path names, and by the parameter comp.
 var operations = map[string]operation{
-	"GET container list":  {action: "blobs/read", data: true, do: (*call).list},
-	"GET container":       {action: "read", do: (*call).properties},
-	"HEAD container":      {action: "read", do: (*call).properties},
-	"PUT container":       {action: "write", creates: true, do: (*call).createContainer},
-	"DELETE container":    {action: "delete", do: (*call).deleteContainer},
-	"PUT container lease": {action: "write", do: (*call).leaseContainer},
-	"GET blob":            {action: "blobs/read", data: true, do: (*call).get},
-	"HEAD blob":           {action: "blobs/read", data: true, do: (*call).get},
-	"PUT blob":            {action: "blobs/write", data: true, do: (*call).put},
-	"DELETE blob":         {action: "blobs/delete", data: true, do: (*call).delete},
-	"PUT blob lease":      {action: "blobs/write", data: true, do: (*call).leaseBlob},
+	"GET container list":  {action: "blobs/read", data: true, signed: "l", do: (*call).list},
+	"GET container":       {action: "read", signed: "r", do: (*call).properties},
+	"HEAD container":      {action: "read", signed: "r", do: (*call).properties},
+	"PUT container":       {action: "write", signed: "cw", creates: true, do: (*call).createContainer},
+	"DELETE container":    {action: "delete", signed: "d", do: (*call).deleteContainer},
+	"PUT container lease": {action: "write", signed: "w", do: (*call).leaseContainer},
+	"GET blob":            {action: "blobs/read", data: true, signed: "r", do: (*call).get},
+	"HEAD blob":           {action: "blobs/read", data: true, signed: "r", do: (*call).get},
+	"PUT blob":            {action: "blobs/write", data: true, signed: "w", do: (*call).put},
+	"DELETE blob":         {action: "blobs/delete", data: true, signed: "d", do: (*call).delete},
+	"PUT blob lease":      {action: "blobs/write", data: true, signed: "w", do: (*call).leaseBlob},
 }
-
-// storageAudience is the audience of tokens for all accounts.
-const storageAudience = "https://storage.azure.com"
 
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("x-ms-version", r.Header.Get("x-ms-version"))
-	own := "https://" + strings.ToLower(r.Host)
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	caller, err := s.Authenticate(token, storageAudience, storageAudience+"/", own, own+"/")
-	if err != nil {
-		w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer authorization_uri=%s resource_id=%s", s.Authority, storageAudience))
-		fail(w, refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo", "Server failed to authenticate the request: %v", err))
-		return
-	}
-	c := &call{service: s, w: w, r: r, query: r.URL.Query(), caller: caller}
+	c := &call{service: s, w: w, r: r, query: r.URL.Query()}
 	if err := c.serve(); err != nil {
 		fail(w, err)
 	}
 }
 
 func (c *call) serve() error {
+	if c.query.Get("sig") == "" {
+		if err := c.authenticate(); err != nil {
+			return err
+		}
+	}
 	container, name, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, "/"), "/")
 	c.blob = name
 	target := "blob"
@@ -127,37 +135,10 @@ func (c *call) serve() error {
 	if err := c.allow(o, account(c.r.Host), container); err != nil {
 		return err
 	}
+	if c.machine != "" {
+		return c.console()
+	}
 	return o.do(c)
-}
-
-// allow finds the container, and returns why the caller may not use it.
-func (c *call) allow(o operation, account, container string) error {
-	err := error(refuse(http.StatusNotFound, "ResourceNotFound", "The specified account does not exist."))
-	c.service.Azure.Look(func(w behaviour.World) {
-		c.now = w.Now()
-		for id := range behaviour.Everywhere(w, "Microsoft.Storage/storageAccounts") {
-			if strings.EqualFold(id.Name(), account) {
-				c.container = id.Child("blobServices", "default").Child("containers", container)
-				err = c.check(w, o)
-			}
-		}
-	})
-	return err
-}
-
-func (c *call) check(w behaviour.World, o operation) error {
-	allowed := w.Allowed
-	if o.data {
-		allowed = w.AllowedData
-	}
-	if !allowed(c.caller, "Microsoft.Storage/storageAccounts/blobServices/containers/"+o.action, c.container) {
-		return refuse(http.StatusForbidden, "AuthorizationPermissionMismatch",
-			"This request is not authorized to perform this operation using this permission.")
-	}
-	if _, there := w.Get(c.container); !there && !o.creates {
-		return noContainer()
-	}
-	return nil
 }
 
 // key is the key of the blob among those of all accounts.

@@ -140,7 +140,7 @@ func (c *call) conditions(had stored, there bool, how use) error {
 		return refuse(http.StatusPreconditionFailed, "ConditionNotMet",
 			"The condition specified using HTTP conditional header(s) is not met.")
 	case !there && how != creates:
-		return refuse(http.StatusNotFound, "BlobNotFound", "The specified blob does not exist.")
+		return noBlob()
 	}
 	return nil
 }

@@ -28,6 +28,10 @@ func noContainer() error {
 	return refuse(http.StatusNotFound, "ContainerNotFound", "The specified container does not exist.")
 }
 
+func noBlob() error {
+	return refuse(http.StatusNotFound, "BlobNotFound", "The specified blob does not exist.")
+}
+
 type fault struct {
 	XMLName xml.Name `xml:"Error"`
 	Code    string   `xml:"Code"`

@@ -2,10 +2,8 @@ package file
 
 import (
 	"cmp"
-	"crypto/hmac"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/storage"
+	"kaz/internal/emulator/plane/sas"
 )
 
 // authorizer checks what a request may do.
@@ -40,8 +39,7 @@ func (z authorizer) check(a account, t target, o operation) error {
 }
 
 func failed(detail string) *refusal {
-	return refuse(http.StatusForbidden, "AuthenticationFailed", "Server failed to authenticate the request. Make sure the value of "+
-		"Authorization header is formed correctly including the signature. %s", detail)
+	return refuse(http.StatusForbidden, sas.Failed, "%s", sas.Failure(detail))
 }
 
 func keysForbidden() *refusal {
@@ -51,7 +49,7 @@ func keysForbidden() *refusal {
 
 // mismatch is the error of a signature or token that is valid, but for other requests.
 func mismatch(code, what string) *refusal {
-	return refuse(http.StatusForbidden, code, "This request is not authorized to perform this operation using this %s.", what)
+	return refuse(http.StatusForbidden, code, "%s", sas.Mismatch(what))
 }
 
 // maxSkew is the time by which a signed request may be old.
@@ -72,22 +70,11 @@ func (z authorizer) checkKey(a account, credential string) error {
 		return failed("The date of the request is missing, or more than 15 minutes from now.")
 	}
 	for _, compare := range []func(a, b string) int{strings.Compare, compareWithoutHyphens} {
-		if signedBy(a.keys, stringToSign(z.r, a.name, compare), signature) {
+		if sas.SignedBy(a.keys, stringToSign(z.r, a.name, compare), signature) {
 			return nil
 		}
 	}
 	return failed("The signature does not fit the request and the keys of the account.")
-}
-
-// signedBy reports whether one of the keys has made the signature of a text.
-func signedBy(keys [2]string, text, signature string) bool {
-	found := false
-	for _, key := range keys {
-		if hmac.Equal([]byte(storage.Sign(key, text)), []byte(signature)) {
-			found = true
-		}
-	}
-	return found
 }
 
 // stringToSign returns the text that the signature of a request is for.
@@ -155,11 +142,11 @@ func (z authorizer) checkSAS(a account, t target, o operation, v url.Values) err
 	if !a.sharedKeys {
 		return keysForbidden()
 	}
-	if err := z.checkSASTimes(v); err != nil {
-		return err
+	if code, message := sas.Check(z.r, v, time.Now()); code != "" {
+		return refuse(http.StatusForbidden, code, "%s", message)
 	}
 	if v.Get("ss") != "" {
-		if !signedBy(a.keys, storage.AccountSASText(a.name, v), v.Get("sig")) {
+		if !sas.SignedBy(a.keys, storage.AccountSASText(a.name, v), v.Get("sig")) {
 			return failed("Signature did not match.")
 		}
 		if !strings.Contains(v.Get("ss"), "f") {
@@ -190,52 +177,6 @@ func resourceTypes(o operation) string {
 	return "o"
 }
 
-// checkSASTimes checks the time, the protocol and the address of a shared access signature.
-func (z authorizer) checkSASTimes(v url.Values) error {
-	now := time.Now()
-	if start := v.Get("st"); start != "" {
-		if at, err := parseSASTime(start); err != nil || now.Before(at) {
-			return failed("Signature not valid in the specified time frame: it begins at " + start + ".")
-		}
-	}
-	if end, err := parseSASTime(v.Get("se")); err != nil || !now.Before(end) {
-		return failed("Signature not valid in the specified time frame: it ends at " + v.Get("se") + ".")
-	}
-	if v.Get("spr") == "https" && z.r.TLS == nil {
-		return mismatch("AuthorizationProtocolMismatch", "protocol")
-	}
-	if allowed := v.Get("sip"); allowed != "" && !inRange(z.r.RemoteAddr, allowed) {
-		return mismatch("AuthorizationSourceIPMismatch", "source IP")
-	}
-	return nil
-}
-
-func parseSASTime(text string) (at time.Time, err error) {
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04Z", "2006-01-02"} {
-		if at, err = time.Parse(form, text); err == nil {
-			return at, nil
-		}
-	}
-	return at, err
-}
-
-// inRange reports whether an address with a port is in a range ADDRESS or ADDRESS-ADDRESS.
-func inRange(remote, allowed string) bool {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return false
-	}
-	first, last, ranged := strings.Cut(allowed, "-")
-	if !ranged {
-		last = first
-	}
-	ip, err := netip.ParseAddr(host)
-	from, fromErr := netip.ParseAddr(first)
-	to, toErr := netip.ParseAddr(last)
-	ip = ip.Unmap()
-	return err == nil && fromErr == nil && toErr == nil && ip.Compare(from) >= 0 && ip.Compare(to) <= 0
-}
-
 // checkServiceSAS checks the signature for a share or a file.
 func checkServiceSAS(a account, t target, v url.Values) error {
 	resource := "/file/" + a.name + "/" + t.share
@@ -249,7 +190,7 @@ func checkServiceSAS(a account, t target, v url.Values) error {
 	default:
 		return refuse(http.StatusForbidden, "AuthenticationFailed", "The signed resource %q is not supported: s and f are.", v.Get("sr"))
 	}
-	if !signedBy(a.keys, storage.ServiceSASText(resource, v), v.Get("sig")) {
+	if !sas.SignedBy(a.keys, storage.ServiceSASText(resource, v), v.Get("sig")) {
 		return failed("Signature did not match.")
 	}
 	if t.scope == serviceScope || t.scope == shareScope {

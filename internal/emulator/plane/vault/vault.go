@@ -1,7 +1,8 @@
-// Package vault is the data plane of key vaults in the local Azure: clients read the secrets that were written through ARM.
-// Layer L2.
+// Package vault is the data plane of key vaults in the local Azure: clients write, read, list, change and delete secrets, and recover
+// or purge deleted ones. Layer L2.
 //
-// It serves reading a secret only, by its name, with its current version. Writing, listing, keys and certificates are absent.
+// Secrets are documents of Microsoft.KeyVault, so that Azure Resource Manager shows and writes the same secrets. Keys, certificates,
+// backups, access policies and the firewall of vaults are absent.
 package vault
 
 import (
@@ -9,20 +10,27 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
-	resource "kaz/internal/emulator/behaviour/vault"
 	"kaz/internal/emulator/plane/cloud"
 )
+
+// Azure is the local Azure with the documents.
+type Azure interface {
+	Look(f func(w behaviour.World))
+	Do(f func(w behaviour.World) error) error
+}
 
 // Service serves all vaults.
 type Service struct {
 	// Authenticate checks a token of Entra ID for one of the audiences.
 	Authenticate func(token string, audiences ...string) (*behaviour.Principal, error)
-	// World gives access to the vaults and the role assignments.
-	World func(func(w behaviour.World))
+	// Azure has the vaults and the role assignments.
+	Azure Azure
 	// Authority is the address of the login, as refusals name it.
 	Authority string
 }
@@ -44,9 +52,62 @@ func split(host string) (name, suffix string) {
 	return "", ""
 }
 
-const readSecret = "Microsoft.KeyVault/vaults/secrets/getSecret/action"
+// call is a request in a transaction.
+type call struct {
+	behaviour.World
+	r     *http.Request
+	query url.Values
+	// vault is the vault, doc its document.
+	vault azure.ID
+	doc   behaviour.Object
+	// secret is the secret in the path, "" for none, version what the path has after it.
+	secret  azure.ID
+	version string
+	now     time.Time
+}
 
-var errRefused = errors.New("refused")
+// operation is what a request can do.
+type operation struct {
+	// action is the data action that the operation needs, after that of secrets.
+	action string
+	// do returns the body of the reply, nil for 204.
+	do func(c *call) (any, error)
+}
+
+// operations are the operations by method and path. The data actions are those of Azure's role "Key Vault Secrets Officer".
+var operations = map[string]operation{
+	"GET /secrets":                        {"readMetadata/action", (*call).list},
+	"PUT /secrets/{name}":                 {"setSecret/action", (*call).set},
+	"GET /secrets/{name}":                 {"getSecret/action", (*call).get},
+	"GET /secrets/{name}/{version}":       {"getSecret/action", (*call).get},
+	"PATCH /secrets/{name}":               {"update/action", (*call).update},
+	"PATCH /secrets/{name}/{version}":     {"update/action", (*call).update},
+	"DELETE /secrets/{name}":              {"delete", (*call).delete},
+	"GET /secrets/{name}/versions":        {"readMetadata/action", (*call).versions},
+	"GET /deletedsecrets":                 {"readMetadata/action", (*call).listDeleted},
+	"GET /deletedsecrets/{name}":          {"readMetadata/action", (*call).getDeleted},
+	"DELETE /deletedsecrets/{name}":       {"purge/action", (*call).purge},
+	"POST /deletedsecrets/{name}/recover": {"recover/action", (*call).recover},
+}
+
+// operationOf returns the operation of a request, with the name and the version in its path.
+func operationOf(r *http.Request) (o operation, name, version string, known bool) {
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	pattern := r.Method + " /" + strings.ToLower(path[0])
+	if len(path) > 1 {
+		name, pattern = path[1], pattern+"/{name}"
+	}
+	if len(path) > 2 {
+		version = path[2]
+		if o, known = operations[pattern+"/"+strings.ToLower(version)]; known {
+			return o, name, "", true
+		}
+		pattern += "/{version}"
+	}
+	o, known = operations[pattern]
+	const longest = 3
+	return o, name, version, known && len(path) <= longest
+}
 
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -56,61 +117,104 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	caller, err := s.Authenticate(token, audience, audience+"/")
 	if err != nil {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer authorization=%q, resource=%q`, s.Authority, audience))
-		fail(w, http.StatusUnauthorized, "Unauthorized", "AKV10000: Request is missing a Bearer or PoP token, or the token is not valid: "+
-			err.Error())
+		fail(w, refuse(http.StatusUnauthorized, "Unauthorized",
+			"AKV10000: Request is missing a Bearer or PoP token, or the token is not valid: %v", err))
 		return
 	}
-	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if r.Method != http.MethodGet || len(path) < 2 || len(path) > 3 || path[0] != "secrets" {
-		fail(w, http.StatusMethodNotAllowed, "NotSupported", "The local Azure reads secrets only: GET /secrets/NAME.")
-		return
-	}
-	if r.URL.Query().Get("api-version") == "" {
-		fail(w, http.StatusBadRequest, "BadParameter", "api-version must be specified")
-		return
-	}
-	s.secret(w, caller, name, path[1:])
-}
-
-// secret answers with a secret. path is its name and perhaps its version.
-func (s *Service) secret(w http.ResponseWriter, caller *behaviour.Principal, vault string, path []string) {
-	var found resource.Value
-	err := fmt.Errorf("no vault %s", vault)
-	s.World(func(world behaviour.World) {
-		for id := range behaviour.Everywhere(world, "Microsoft.KeyVault/vaults") {
-			if strings.EqualFold(id.Name(), vault) {
-				found, err = read(world, caller, id.Child("secrets", path[0]))
-			}
-		}
-	})
+	body, err := s.answer(r, caller, name)
 	switch {
-	case errors.Is(err, errRefused):
-		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("Caller is not authorized to perform action on resource. Caller: %s; "+
-			"Action: '%s'; Vault: %s", caller.ObjectID, readSecret, vault))
-	case err != nil || len(path) > 1 && path[1] != found.Version:
-		fail(w, http.StatusNotFound, "SecretNotFound",
-			fmt.Sprintf("A secret with (name/id) %s was not found in this key vault.", strings.Join(path, "/")))
-	case !found.Enabled:
-		fail(w, http.StatusForbidden, "Forbidden", "Operation get is not allowed on a disabled secret.")
+	case err != nil:
+		fail(w, err)
+	case body == nil:
+		w.WriteHeader(http.StatusNoContent)
 	default:
-		send(w, http.StatusOK, map[string]any{"value": found.Value, "id": found.ID, "contentType": found.ContentType,
-			"attributes": found.Attributes})
+		send(w, http.StatusOK, body)
 	}
 }
 
-func read(world behaviour.World, caller *behaviour.Principal, id azure.ID) (resource.Value, error) {
-	if !world.AllowedData(caller, readSecret, id) {
-		return resource.Value{}, errRefused
+// answer carries out a request to a vault, and returns the body of the reply.
+func (s *Service) answer(r *http.Request, caller *behaviour.Principal, name string) (body any, err error) {
+	o, secret, version, known := operationOf(r)
+	switch {
+	case !known:
+		return nil, refuse(http.StatusMethodNotAllowed, "NotSupported",
+			"The local Azure has the operations of secrets at /secrets and /deletedsecrets, but for backups.")
+	case r.URL.Query().Get("api-version") == "":
+		return nil, bad("api-version must be specified")
 	}
-	doc, ok := world.Get(id)
+	do := s.Azure.Do
+	if r.Method == http.MethodGet {
+		do = func(f func(w behaviour.World) error) (err error) {
+			s.Azure.Look(func(w behaviour.World) { err = f(w) })
+			return err
+		}
+	}
+	err = do(func(w behaviour.World) error {
+		c := &call{World: w, r: r, query: r.URL.Query(), version: version, now: w.Now()}
+		if err := c.open(caller, o, name, secret); err != nil {
+			return err
+		}
+		body, err = o.do(c)
+		return err
+	})
+	return body, err
+}
+
+// open finds the vault and the secret, and returns why the caller may not use them.
+func (c *call) open(caller *behaviour.Principal, o operation, vault, secret string) error {
+	for id, doc := range behaviour.Everywhere(c, "Microsoft.KeyVault/vaults") {
+		if strings.EqualFold(id.Name(), vault) {
+			c.vault, c.doc = id, doc
+		}
+	}
+	if c.vault == "" {
+		return refuse(http.StatusNotFound, "VaultNotFound", "The vault %s does not exist.", vault)
+	}
+	scope := c.vault
+	if secret != "" {
+		c.secret = c.vault.Child("secrets", secret)
+		if doc, there := c.Get(c.secret); there {
+			c.secret = azure.ID(behaviour.Text(doc, "id")) // as the first PUT spelled it
+		}
+		scope = c.secret
+	}
+	action := "Microsoft.KeyVault/vaults/secrets/" + o.action
+	if !c.AllowedData(caller, action, scope) {
+		return refuse(http.StatusForbidden, "Forbidden", "Caller is not authorized to perform action on resource. Caller: %s; "+
+			"Action: '%s'; Vault: %s", caller.ObjectID, action, vault).because("ForbiddenByRbac")
+	}
+	return nil
+}
+
+// refusal is an error as the client sees it.
+type refusal struct {
+	status               int
+	code, inner, message string
+}
+
+func (e *refusal) Error() string { return fmt.Sprintf("%d %s: %s", e.status, e.code, e.message) }
+
+func refuse(status int, code, format string, args ...any) *refusal {
+	return &refusal{status: status, code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// because sets the code of the inner error.
+func (e *refusal) because(inner string) *refusal { e.inner = inner; return e }
+
+func bad(format string, args ...any) *refusal {
+	return refuse(http.StatusBadRequest, "BadParameter", format, args...)
+}
+
+func fail(w http.ResponseWriter, err error) {
+	e, ok := errors.AsType[*refusal](err)
 	if !ok {
-		return resource.Value{}, fmt.Errorf("no secret %s", id)
+		e = refuse(http.StatusInternalServerError, "InternalServerError", "%v", err)
 	}
-	return resource.ValueOf(doc), nil
-}
-
-func fail(w http.ResponseWriter, status int, code, message string) {
-	send(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
+	body := map[string]any{"code": e.code, "message": e.message}
+	if e.inner != "" {
+		body["innererror"] = map[string]string{"code": e.inner}
+	}
+	send(w, e.status, map[string]any{"error": body})
 }
 
 func send(w http.ResponseWriter, status int, body any) {

@@ -309,6 +309,7 @@ func timers(backups int) []timer {
 	return []timer{
 		{"backup", "Save etcd in the storage account", "hourly", "10min", after},
 		{"renew", "Renew the certificates of the control plane", "daily", "20h", ""},
+		{"join-token", "Keep the join token of the key vault valid", "*-*-* 00/12:00:00", "1h", ""},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -167,6 +168,14 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 			"-----BEGIN PRIVATE KEY-----\nk\n-----END PRIVATE KEY-----\n"
 		if strings.HasSuffix(r.URL.Path, "bootstrap-token") {
 			value = `{"token":"abcdef.0123456789abcdef","caCertHash":"sha256:00"}`
+		}
+		if strings.HasSuffix(r.URL.Path, "pki-sa") {
+			value = "" // during a rotation
+			for _, block := range []string{"PUBLIC KEY p1", "PUBLIC KEY p2", "PRIVATE KEY k1", "PRIVATE KEY k2"} {
+				kind, content := block[:len(block)-3], block[len(block)-2:]
+				value += "-----BEGIN " + kind + "-----\n" + content + "\n-----END " + kind + "-----\n"
+			}
+			value += "every member signs with the first key since 2030-01-02T03:04:05Z\n"
 		}
 		_ = json.NewEncoder(w).Encode(map[string]string{"value": value})
 	case !strings.HasSuffix(r.URL.Path, "/initialized"):
@@ -347,6 +356,14 @@ func TestElection(t *testing.T) {
 	if hosts, err := os.ReadFile(filepath.Join(first.root, "etc/hosts")); err != nil || !strings.Contains(string(hosts), "127.0.0.1 api.prod.kaz.internal") {
 		t.Errorf("the member does not reach its own API server: %v\n%s", err, hosts)
 	}
+	for file, want := range map[string]string{ // scenario 43: tokens of both keys are accepted, and the first key signs
+		"sa.pub": "-----BEGIN PUBLIC KEY-----\np1\n-----END PUBLIC KEY-----\n-----BEGIN PUBLIC KEY-----\np2\n-----END PUBLIC KEY-----\n",
+		"sa.key": "-----BEGIN PRIVATE KEY-----\nk1\n-----END PRIVATE KEY-----\n",
+	} {
+		if text, err := os.ReadFile(filepath.Join(first.root, "etc/kubernetes/pki", file)); err != nil || string(text) != want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", file, err, text, want)
+		}
+	}
 	for _, secret := range []string{"join.json", "kubeadm.yaml", "bundle", "answer"} {
 		if _, err := os.Stat(filepath.Join(first.root, "run/kaz", secret)); !os.IsNotExist(err) {
 			t.Errorf("%s stays on the machine", secret)
@@ -413,6 +430,70 @@ func TestNodeReadsOneSecret(t *testing.T) {
 		if strings.Contains(asked, "/secrets/") && !strings.HasSuffix(asked, "/prod-bootstrap-token") {
 			t.Errorf("a node asked for %s", asked)
 		}
+	}
+}
+
+// TestJoinToken checks scenario 41 on one machine: a member makes the token of the key vault valid for 36 hours when it boots, and again
+// with each run of its timer. No secret is an argument or stays on the machine. A node does not do it.
+func TestJoinToken(t *testing.T) {
+	h := newHost(t, newCloud(t), "vm-a", "control-plane")
+	h.write("bin/kubectl", `#!/bin/sh
+[ "$1" = version ] && { echo Client Version: v1.36.3; exit; }
+echo "kubectl $*" >> "$KAZ_ROOT/calls"
+case "$*" in *join-token.manifest) cp "$KAZ_ROOT/run/kaz/join-token.manifest" "$KAZ_ROOT/applied"; [ ! -e "$KAZ_ROOT/broken" ] ;; esac
+`, 0o755)
+	for _, run := range []string{"", "join-token"} {
+		before := time.Now()
+		calls, out, err := h.run(run)
+		applied, read := os.ReadFile(filepath.Join(h.root, "applied"))
+		var made struct {
+			Type       string
+			Metadata   struct{ Name, Namespace string }
+			StringData map[string]string
+		}
+		if err != nil || read != nil || json.Unmarshal(applied, &made) != nil {
+			t.Fatalf("run %q: %v %v\n%s", run, err, read, applied)
+		}
+		if made.Type != "bootstrap.kubernetes.io/token" || made.Metadata.Namespace != "kube-system" ||
+			made.Metadata.Name != "bootstrap-token-abcdef" || made.StringData["token-secret"] != "0123456789abcdef" {
+			t.Errorf("run %q made\n%s", run, applied)
+		}
+		end, err := time.Parse(time.RFC3339, made.StringData["expiration"])
+		if left := end.Sub(before); err != nil || left < 36*time.Hour-time.Second || left > 37*time.Hour {
+			t.Errorf("run %q: valid for %s, want 36 hours: %v", run, left, err)
+		}
+		if strings.Contains(calls+out, "0123456789abcdef") {
+			t.Errorf("run %q shows the token", run)
+		}
+		if err := os.Remove(filepath.Join(h.root, "applied")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.touch("broken")
+	if _, _, err := h.run("join-token"); err == nil {
+		t.Error("a token that is not applied is no failure")
+	}
+	for _, name := range []string{"join-token.json", "join-token.manifest"} {
+		if _, err := os.Stat(filepath.Join(h.root, "run/kaz", name)); !os.IsNotExist(err) {
+			t.Errorf("%s stays on the machine", name)
+		}
+	}
+	if calls, _, err := newHost(t, h.c, "node", "node").boot(); err != nil || strings.Contains(calls, "join-token") {
+		t.Errorf("a node: %v\n%s", err, calls)
+	}
+	files, err := Build(example(t, "ha.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := written(t, files.ControlPlane)
+	if text := members["/etc/systemd/system/kaz-join-token.timer"].Content; !strings.Contains(text, "OnCalendar=*-*-* 00/12:00:00\n") {
+		t.Errorf("the timer of members:\n%s", text)
+	}
+	if text := members["/etc/kaz/kubeadm-init.yaml"].Content; !strings.Contains(text, "ttl: 36h0m0s") {
+		t.Errorf("the first token:\n%s", text)
+	}
+	if _, has := written(t, files.Pools["general"])["/etc/systemd/system/kaz-join-token.timer"]; has {
+		t.Error("nodes have the timer")
 	}
 }
 

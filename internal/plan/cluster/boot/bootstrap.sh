@@ -131,7 +131,8 @@ keys() {
       pki-sa) sed -n '/BEGIN PUBLIC KEY/,/END PUBLIC KEY/p' "$state/bundle" > "$file.pub" ;;
       *) sed -n '/BEGIN CERTIFICATE/,/END CERTIFICATE/p' "$state/bundle" > "$file.crt" ;;
     esac
-    sed -n '/BEGIN PRIVATE KEY/,/END PRIVATE KEY/p' "$state/bundle" > "$file.key"
+    # A second private key is the next of a rotation, and nothing signs with it yet.
+    sed -n '/BEGIN PRIVATE KEY/,/END PRIVATE KEY/p; /END PRIVATE KEY/q' "$state/bundle" > "$file.key"
     rm -f "$state/bundle"
     [ -s "$file.key" ] || { echo "the secret $name has no key"; return 1; }
   done
@@ -276,6 +277,36 @@ renew() {
   return 1
 }
 
+# join-token lets the join token of the key vault be valid for another 36 hours. The cluster gets it if it has another one, as after a
+# restore. Tokens that the vault no longer has run out.
+join-token() {
+  [ "$KAZ_ROLE" = control-plane ] || return 0
+  umask 077
+  local try result=1
+  secret "$KAZ_CLUSTER-bootstrap-token" > "$state/join-token.json" || { rm -f "$state/join-token.json"; return 1; }
+  python3 - "$state/join-token.json" > "$state/join-token.manifest" <<'PY' &&
+import datetime, json, sys
+id, secret = json.load(open(sys.argv[1]))["token"].split(".")
+end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=36)
+print(json.dumps({
+    "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
+    "metadata": {"namespace": "kube-system", "name": "bootstrap-token-" + id, "labels": {"kaz/join-token": "true"}},
+    "stringData": {
+        "token-id": id, "token-secret": secret, "expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "description": "Machines of kaz cluster join with it.", "usage-bootstrap-authentication": "true",
+        "usage-bootstrap-signing": "true", "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+    },
+}))
+PY
+    for try in $(seq "${KAZ_TRIES:-60}"); do
+      kubectl --kubeconfig "$kubernetes/admin.conf" apply --server-side --force-conflicts --field-manager kaz-join-token \
+        -f "$state/join-token.manifest" && result=0 && break
+      sleep "${KAZ_RETRY_DELAY:-5}" # the load balancer may not know the API server of this member yet
+    done
+  rm -f "$state/join-token.json" "$state/join-token.manifest"
+  return "$result"
+}
+
 # configure fills in what only this machine knows.
 configure() {
   umask 077
@@ -341,7 +372,7 @@ commands() {
 
 # Timers of the control plane call the script with one of these.
 case ${1:-} in
-  backup|renew) "$1"; exit ;;
+  backup|renew|join-token) "$1"; exit ;;
 esac
 
 # complete says that the machine is a node: kaz-joined for later boots, too, and bootstrap-success for this one.
@@ -366,6 +397,7 @@ phase election 52 elect
 phase restore 53 restore
 phase configuration 55 configure
 phase join 60 join_cluster
+phase join-token 65 join-token
 phase manifests 70 addons
 phase commands 90 commands
 rm -f "$state/join.json" "$state/kubeadm.yaml"

@@ -124,8 +124,8 @@ func (b builder) init(pool *definition.NodePool) ([]byte, error) {
 	return documents(object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
 		"bootstrapTokens": []object{{
-			// The token does not expire: nothing renews it yet, and later nodes of a pool need it.
-			"token": "@TOKEN@", "ttl": "0s", "usages": []string{"signing", "authentication"},
+			// kaz-join-token.timer gives it a later end, again and again.
+			"token": "@TOKEN@", "ttl": "36h0m0s", "usages": []string{"signing", "authentication"},
 			"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
 		}},
 		"localAPIEndpoint": object{"advertiseAddress": "@ADDRESS@", "bindPort": port},

@@ -7,7 +7,7 @@ import (
 
 // clone is a copy that shares nothing that [Apply] changes.
 func (c Cluster) clone() Cluster {
-	c.Members, c.Pools = slices.Clone(c.Members), slices.Clone(c.Pools)
+	c.Members, c.Pools, c.Tokens = slices.Clone(c.Members), slices.Clone(c.Pools), slices.Clone(c.Tokens)
 	for i := range c.Pools {
 		c.Pools[i].Nodes = slices.Clone(c.Pools[i].Nodes)
 	}
@@ -24,6 +24,10 @@ func Apply(c Cluster, s Step) Cluster {
 		c.Version, c.Stale = s.Version, false
 	case AddMember, Unbalance, DrainMember, RemoveVoter, ForgetMember, DeleteMember:
 		c.applyMember(s)
+	case MakeToken, PublishToken, EndToken:
+		c.applyToken(s)
+	case NextKey, SignKey, NoteKey, DropKeys:
+		c.applyKeys(s)
 	default:
 		c.applyPool(s)
 	}

@@ -25,6 +25,12 @@ type Cluster struct {
 	Stale bool
 	// Saved says that etcd was saved since the change began.
 	Saved bool
+	// Token is the ID of the join token in the key vault. Only the rotation of the token needs it.
+	Token string
+	// Tokens are the join tokens of kaz that the API server takes.
+	Tokens []Token
+	// Keys are the keys of service accounts in the key vault. Only their rotation needs them.
+	Keys Keys
 }
 
 // Member is a machine of the control plane. A replacement has the index of the machine that it replaces and a higher generation.
@@ -81,7 +87,11 @@ type Target struct {
 	Members int
 	// Replace are members, by ID, that are replaced although they have the right version.
 	Replace map[string]bool
-	Pools   []PoolTarget
+	// Tokens are the join tokens, by ID, that are replaced by a new one. None for no rotation of the token.
+	Tokens map[string]bool
+	// Keys is the rotation of the key of service accounts, nil for none.
+	Keys  *KeyRotation
+	Pools []PoolTarget
 }
 
 // PoolTarget is what a pool is to be.
@@ -153,6 +163,8 @@ type Step struct {
 	Names []string `json:"names,omitempty"`
 	// Backup is the backup of etcd that a restore begins with.
 	Backup string `json:"backup,omitempty"`
+	// Token is the ID of a join token, which is no secret.
+	Token string `json:"tokenId,omitempty"`
 
 	index, generation int
 }
@@ -162,12 +174,12 @@ func (s Step) Slot() (index, generation int) { return s.index, s.generation }
 
 // OfControlPlane reports whether a step changes the control plane.
 func (s *Step) OfControlPlane() bool {
-	return s != nil && (s.Action == Save || s.Action == SetVersion || s.Member != "")
+	return s != nil && (s.Member != "" || slices.Contains([]Action{Save, SetVersion, NextKey, SignKey, NoteKey, DropKeys}, s.Action))
 }
 
 func (s Step) String() string {
 	parts := []string{string(s.Action)}
-	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", "), s.Backup} {
+	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", "), s.Backup, s.Token} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -207,8 +219,15 @@ func Next(c Cluster, t Target) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if step := c.rotateToken(t); step != nil {
+		return step, nil
+	}
 	if step := c.late(t, hop); step != nil {
 		return step, nil
+	}
+	step, t, err := c.rotateKeys(t, hop)
+	if step != nil || err != nil {
+		return step, err
 	}
 	if step, err := c.member(t, hop); step != nil || err != nil {
 		return step, err

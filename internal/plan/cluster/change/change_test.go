@@ -332,6 +332,9 @@ func TestStoppedAnywhere(t *testing.T) {
 		if random.IntN(2) == 0 {
 			to.Replace["cp-0"] = true
 		}
+		if random.IntN(2) == 0 {
+			c.Token, c.Tokens, to.Tokens = "aaaaaa", []Token{{ID: "aaaaaa"}}, map[string]bool{"aaaaaa": true}
+		}
 		var stops []Cluster
 		want := run(t, c, to, func(before Cluster, s Step) {
 			stops = append(stops, before)
@@ -353,7 +356,7 @@ func summary(c Cluster) string {
 	for _, m := range c.Members {
 		leaders += rank(m.Leader)
 	}
-	fmt.Fprintf(&b, "%s, %d members, %d leaders\n", c.Version, len(c.Members), leaders)
+	fmt.Fprintf(&b, "%s, %d members, %d leaders, tokens %s %+v\n", c.Version, len(c.Members), leaders, c.Token, c.Tokens)
 	for i := range 6 {
 		for _, m := range c.Members {
 			if m.Index == i {

@@ -28,6 +28,22 @@ type Facts struct {
 	Change string
 	// Deployment is the state of the last deployment.
 	Deployment string
+	Secrets    Secrets
+}
+
+// Secrets are the secrets of the key vault that somebody has to care for.
+type Secrets struct {
+	// Fault says why they cannot be read.
+	Fault string `json:"fault,omitempty"`
+	// Token is the ID of the join token, which is no secret, and Taken says that the API server takes the token.
+	Token string `json:"joinToken,omitempty"`
+	Taken bool   `json:"joinTokenTaken"`
+	// Ends is when the token ends, the zero time for never.
+	Ends time.Time `json:"joinTokenEnds,omitzero"`
+	// Former is the number of keys of service accounts that are accepted and do not sign.
+	Former int `json:"formerKeys,omitempty"`
+	// Complete is since when every member signs with the same key, the zero time if it is not known.
+	Complete time.Time `json:"keysComplete,omitzero"`
 }
 
 // Member is a member of the control plane. What is gone of it has the zero value.
@@ -79,6 +95,10 @@ const (
 	nearEnd = 20 * 24 * time.Hour
 	// oldBackup is when a backup counts as old. Machines save one every hour.
 	oldBackup = 3 * time.Hour
+	// renewal is how long a join token is valid at least, if a member renews it: it does every 12 hours, for 36 hours.
+	renewal = 20 * time.Hour
+	// keysRest is how long former keys of service accounts are accepted before they count as forgotten by the person who rotates them.
+	keysRest = 3 * 24 * time.Hour
 	// full is the part of the quota, in percent, from which on a database counts as nearly full.
 	full = 80
 	// DefaultQuota is the quota of an etcd that does not tell its quota.
@@ -98,6 +118,7 @@ func Check(f Facts) finding.List {
 	c.nodes()
 	c.certificates()
 	c.backup()
+	c.secrets()
 	if f.Change != "" {
 		c.found.Warn("change", c.command("resume")+" goes on, "+c.command("abort")+" leaves the cluster as it is",
 			"a change has begun and not ended: %s", f.Change)
@@ -301,5 +322,29 @@ func (c *checker) backup() {
 		c.found.Warn("backup", remedy, "there is none")
 	case !b.At.IsZero() && c.Now.Sub(b.At) > oldBackup:
 		c.found.Warn("backup", remedy, "the newest one is of %s: %s", b.At.UTC().Format(time.RFC3339), b.Name)
+	}
+}
+
+// secrets checks that new nodes can join, and that no rotation of keys was left.
+func (c *checker) secrets() {
+	timer := "systemctl status kaz-join-token.timer on the members"
+	switch s := c.Secrets; {
+	case s.Fault != "":
+		c.found.Warn("secrets", "check the right to read secrets of the key vault", "they cannot be read: %s", s.Fault)
+	case s.Token != "" && (!s.Taken || !s.Ends.IsZero() && !s.Ends.After(c.Now)):
+		c.found.Warn("join token", "systemctl start kaz-join-token on a member makes it; "+c.command("rotate", "--token")+
+			" makes a new one", "the API server does not take %s, the one of the key vault: no further node can join", s.Token)
+	case !s.Ends.IsZero() && s.Ends.Sub(c.Now) < renewal:
+		c.found.Warn("join token", timer, "no member renews %s, which ends %s: later no further node can join", s.Token,
+			s.Ends.UTC().Format(time.RFC3339))
+	}
+	switch s := c.Secrets; {
+	case s.Former == 0:
+	case s.Complete.IsZero() && c.Change == "":
+		c.found.Warn("key of service accounts", c.command("rotate", "--service-account")+" begins anew",
+			"a rotation was aborted: members may sign with different keys, which all accept")
+	case !s.Complete.IsZero() && c.Now.Sub(s.Complete) > keysRest:
+		c.found.Warn("key of service accounts", c.command("rotate", "--service-account", "--finish"),
+			"former keys are accepted, and another one signs since %s", s.Complete.UTC().Format(time.RFC3339))
 	}
 }

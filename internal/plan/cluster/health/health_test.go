@@ -18,6 +18,7 @@ func well() Facts {
 			Role: "voter", ID: "a1", Healthy: true, Size: 50 << 20, InUse: 40 << 20, Quota: 2 << 30})
 	}
 	f.Members[0].Role = "leader"
+	f.Secrets = Secrets{Token: "abcdef", Taken: true, Ends: now.Add(24 * time.Hour)}
 	return f
 }
 
@@ -31,6 +32,15 @@ func die(members ...*Member) {
 func TestCheck(t *testing.T) {
 	if found := Check(well()); len(found) > 0 {
 		t.Errorf("a cluster without a fault: %v", found)
+	}
+	for name, change := range map[string]func(*Facts){
+		"a token without an end": func(f *Facts) { f.Secrets.Ends = time.Time{} },
+		"former keys for a day":  func(f *Facts) { f.Secrets.Former, f.Secrets.Complete = 1, now.AddDate(0, 0, -1) },
+	} {
+		f := well()
+		if change(&f); len(Check(f)) > 0 {
+			t.Errorf("%s: %v", name, Check(f))
+		}
 	}
 	for name, test := range map[string]struct {
 		change func(*Facts)
@@ -71,6 +81,19 @@ func TestCheck(t *testing.T) {
 			"✘ certificates: kubeconfig of kubernetes-admin: expired 2026-01-01\n  remedy: kaz cluster kubeconfig prod"}},
 		"no backup":  {func(f *Facts) { f.Backup = Backup{} }, false, []string{"⚠ backup: there is none\n  remedy: kaz cluster backup prod"}},
 		"old backup": {func(f *Facts) { f.Backup.At = now.Add(-4 * time.Hour) }, false, []string{"⚠ backup: the newest one is of 2026-01-02T08:00:00Z"}},
+		"no right to read secrets": {func(f *Facts) { f.Secrets = Secrets{Fault: "403"} }, false, []string{
+			"⚠ secrets: they cannot be read: 403"}},
+		"join token that is gone": {func(f *Facts) { f.Secrets.Taken = false }, false, []string{
+			"⚠ join token: the API server does not take abcdef", "kaz cluster rotate prod --token"}},
+		"join token that ended": {func(f *Facts) { f.Secrets.Ends = now.Add(-time.Minute) }, false, []string{
+			"⚠ join token: the API server does not take abcdef"}},
+		"join token that nobody renews": {func(f *Facts) { f.Secrets.Ends = now.Add(19 * time.Hour) }, false, []string{
+			"⚠ join token: no member renews abcdef, which ends 2026-01-03T07:00:00Z"}},
+		"keys of an aborted rotation": {func(f *Facts) { f.Secrets.Former = 1 }, false, []string{
+			"⚠ key of service accounts: a rotation was aborted", "kaz cluster rotate prod --service-account begins anew"}},
+		"former keys": {func(f *Facts) { f.Secrets.Former, f.Secrets.Complete = 1, now.AddDate(0, 0, -4) }, false, []string{
+			"⚠ key of service accounts: former keys are accepted, and another one signs since 2025-12-29T12:00:00Z",
+			"kaz cluster rotate prod --service-account --finish"}},
 		"change": {func(f *Facts) { f.Change, f.Deployment = "to version 1.37.0", "Failed" }, false, []string{
 			"⚠ change: a change has begun and not ended: to version 1.37.0\n  remedy: kaz cluster resume prod",
 			"⚠ deployment: the last deployment is failed"}},

@@ -47,6 +47,14 @@ func (n Names) Vault() string {
 	return "kv-" + cut(n.Cluster, 12) + "-" + n.Suffix
 }
 
+// VaultID is the key vault.
+func (n Names) VaultID() azure.ID {
+	if id := n.definition.Spec.KeyVault.ID; id != "" {
+		return azure.ID(id)
+	}
+	return n.Group().Resource("Microsoft.KeyVault/vaults", n.Vault())
+}
+
 // Account is the name of the storage account.
 func (n Names) Account() string {
 	if id := n.definition.Spec.Storage.ID; id != "" {
@@ -154,6 +162,9 @@ func (n Names) Deployment() string { return "kaz-" + n.Cluster }
 
 // Change is the name of the deployment that records a change of the cluster that has not ended. A name of a cluster has no dot.
 func (n Names) Change() string { return n.Deployment() + ".change" }
+
+// SecretDeployment is the name of the deployment that writes a secret into the key vault after the first deployment.
+func (n Names) SecretDeployment() string { return n.Deployment() + ".secret" }
 
 // UnitDeployment is the name of the nested deployment of a unit.
 func (n Names) UnitDeployment(unit string) string { return n.Cluster + "-" + unit }

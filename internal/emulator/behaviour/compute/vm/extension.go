@@ -46,7 +46,7 @@ func fillScript(c *behaviour.Call) error {
 	}
 	if c.Old != nil && (schema.State(c.Old) == schema.Failed ||
 		!behaviour.Equal(behaviour.At(c.Doc, "properties.settings"), behaviour.At(c.Old, "properties.settings"))) {
-		forgetResult(c.World, c.ID.Parent(), c.ID.Name())
+		forgetResult(c.World, c.ID.Parent(), extensionKey(c.ID.Name()))
 	}
 	return FillExtension(c)
 }

@@ -6,5 +6,6 @@ import "kaz/internal/emulator/behaviour"
 
 // Types returns the resource types of this package.
 func Types() []behaviour.Type {
-	return []behaviour.Type{virtualMachines(), machineExtensions(), availabilitySets()}
+	return []behaviour.Type{virtualMachines(), machineExtensions(), availabilitySets(), runCommands(MachineCommandType),
+		runCommands(InstanceCommandType)}
 }

@@ -28,6 +28,9 @@ func InstanceView(doc behaviour.Object) behaviour.Object {
 		view["osName"], view["osVersion"] = image.OSName, image.OSVersion
 		view["vmAgent"] = agentView(doc, since)
 	}
+	if d, on := DiagnosticsOf(doc); on {
+		view["bootDiagnostics"] = d.bootView()
+	}
 	return view
 }
 
@@ -74,17 +77,4 @@ func Statuses(provisioning, power, created string) []any {
 		all = append(all, behaviour.Object{"code": "PowerState/" + power, "level": "Info", "displayStatus": "VM " + power})
 	}
 	return all
-}
-
-func BootDiagnostics(c *behaviour.Call) (any, error) {
-	if !behaviour.Bool(c.Old, "properties.diagnosticsProfile.bootDiagnostics.enabled") {
-		return nil, behaviour.Conflict("OperationNotAllowed", "Boot diagnostics is not enabled for the VM '%s'.", c.ID.Name())
-	}
-	base := cmp.Or(strings.TrimSuffix(behaviour.Text(c.Old, "properties.diagnosticsProfile.bootDiagnostics.storageUri"), "/"),
-		c.Host+
-			"/bootdiagnostics")
-	return behaviour.Object{
-		"consoleScreenshotBlobUri": base + "/" + c.ID.Name() + ".screenshot.bmp",
-		"serialConsoleLogBlobUri":  base + "/" + c.ID.Name() + ".serialconsole.log",
-	}, nil
 }

@@ -52,7 +52,7 @@ func machineView(w behaviour.World, id azure.ID, doc behaviour.Object) behaviour
 }
 
 func showMachine(c *behaviour.Call, view behaviour.Object) {
-	if c.Expands("instanceView") || strings.EqualFold(c.Query.Get("statusOnly"), "true") {
+	if c.Expands("instanceView") || strings.EqualFold(c.Query.Get("statusonly"), "true") {
 		if stored, ok := c.Get(c.ID); ok {
 			behaviour.Set(view, "properties.instanceView", machineView(c.World, c.ID, stored))
 		}

@@ -2,6 +2,8 @@ package contract
 
 import (
 	"bytes"
+	"crypto/tls"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -16,17 +18,21 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/storage"
 	plane "kaz/internal/emulator/plane/blob"
 )
 
 // blobs is a local Azure with its blobs, in the process.
 type blobs struct {
 	*testing.T
-	client *azblob.Client
+	client  *azblob.Client
+	key     string
+	options azblob.ClientOptions
 }
 
 // handled sends requests to a handler in the process.
@@ -36,7 +42,7 @@ type handled struct{ http.Handler }
 func (h handled) Do(r *http.Request) (*http.Response, error) {
 	reply := httptest.NewRecorder()
 	sent := r.Clone(r.Context())
-	sent.Host, sent.Header = r.URL.Host, http.Header{}
+	sent.Host, sent.Header, sent.TLS = r.URL.Host, http.Header{}, &tls.ConnectionState{}
 	for name, values := range r.Header { // the SDK spells names as HTTP/1 does not
 		for _, value := range values {
 			sent.Header.Add(name, value)
@@ -61,15 +67,22 @@ func withBlobs(t *testing.T, f func(a *blobs)) {
 			if err := w.Apply(azure.GroupID(subscription, group), behaviour.Object{"location": region}); err != nil {
 				return err
 			}
-			return w.Apply(id("Microsoft.Storage/storageAccounts", "account1"), behaviour.Object{"location": region, "kind": "StorageV2",
-				"sku": behaviour.Object{"name": "Standard_LRS"}})
+			account := id("Microsoft.Storage/storageAccounts", "account1")
+			if err := w.Apply(account, behaviour.Object{"location": region, "kind": "StorageV2",
+				"sku": behaviour.Object{"name": "Standard_LRS"}}); err != nil {
+				return err
+			}
+			doc, _ := w.Get(account)
+			a.key = storage.Keys(doc)[0]
+			return nil
 		}))
 		service := &plane.Service{Azure: e, Authenticate: func(string, ...string) (*behaviour.Principal, error) {
 			return &behaviour.Principal{ObjectID: "me"}, nil
 		}}
+		a.options = azblob.ClientOptions{ClientOptions: policy.ClientOptions{Transport: handled{service},
+			Retry: policy.RetryOptions{MaxRetries: -1}}}
 		var err error
-		a.client, err = azblob.NewClient("https://account1.blob.core.windows.net", token("any"), &azblob.ClientOptions{
-			ClientOptions: policy.ClientOptions{Transport: handled{service}, Retry: policy.RetryOptions{MaxRetries: -1}}})
+		a.client, err = azblob.NewClient("https://account1.blob.core.windows.net", token("any"), &a.options)
 		a.must(err)
 		_, err = a.client.CreateContainer(a.Context(), "leased", nil)
 		a.must(err)
@@ -173,5 +186,31 @@ func TestLeasesOfContainers(t *testing.T) {
 		a.must(err)
 		_, err = holder.AcquireLease(a.Context(), 60, nil)
 		a.refused(err, bloberror.ContainerNotFound)
+	})
+}
+
+// A signature that the official SDK makes with the key of the account allows to read the blob that it is for, and no other.
+func TestSignaturesOfBlobs(t *testing.T) {
+	withBlobs(t, func(a *blobs) {
+		a.must(a.upload(a.client.ServiceClient().NewContainerClient("leased").NewBlockBlobClient("file"), nil))
+		key, err := azblob.NewSharedKeyCredential("account1", a.key)
+		a.must(err)
+		signed, err := sas.BlobSignatureValues{Protocol: sas.ProtocolHTTPS, ExpiryTime: time.Now().UTC().Add(time.Hour),
+			ContainerName: "leased", BlobName: "file", Permissions: (&sas.BlobPermissions{Read: true}).String()}.SignWithSharedKey(key)
+		a.must(err)
+		c, err := azblob.NewClientWithNoCredential("https://account1.blob.core.windows.net?"+signed.Encode(), &a.options)
+		a.must(err)
+		got, err := c.DownloadStream(a.Context(), "leased", "file", nil)
+		a.must(err)
+		text, err := io.ReadAll(got.Body)
+		a.must(err)
+		a.must(got.Body.Close())
+		if string(text) != "x" {
+			a.Errorf("content %q", text)
+		}
+		_, err = c.DownloadStream(a.Context(), "leased", "other", nil)
+		a.refused(err, bloberror.AuthenticationFailed)
+		_, err = c.DeleteBlob(a.Context(), "leased", "file", nil)
+		a.refused(err, bloberror.AuthorizationPermissionMismatch)
 	})
 }

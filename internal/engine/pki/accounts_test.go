@@ -1,0 +1,92 @@
+package pki
+
+import (
+	"encoding/pem"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAccountKeys follows the keys of service accounts through a rotation: the next key is accepted before it signs, and the former one
+// until it is forgotten.
+func TestAccountKeys(t *testing.T) {
+	s, err := New(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parameters, err := s.Parameters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(text string) AccountKeys {
+		t.Helper()
+		k, err := ParseAccountKeys(text)
+		if err != nil || k.Text() != text {
+			t.Fatalf("%v, or the text is another one", err)
+		}
+		return k
+	}
+	// state checks what is accepted, and which private keys there are.
+	state := func(k AccountKeys, accepted, private []string) {
+		t.Helper()
+		if !slices.Equal(k.Accepted(), accepted) || k.Signs() != private[0] || len(k.private) != len(private) {
+			t.Errorf("accepted %v, signs %s with %d private keys; want %v and %v", k.Accepted(), k.Signs(), len(k.private), accepted, private)
+		}
+	}
+	first := read(parameters["pkiServiceAccount"])
+	old := first.Signs()
+	state(first, []string{old}, []string{old})
+	both, err := first.WithNext()
+	if err != nil {
+		t.Fatal(err)
+	}
+	both = read(both.Text())
+	fresh := both.Next()
+	state(both, []string{old, fresh}, []string{old, fresh})
+	if again, err := both.WithNext(); err != nil || again.Text() != both.Text() {
+		t.Errorf("a second next key was made: %v", err)
+	}
+	switched := read(both.Switched().Text())
+	state(switched, []string{fresh, old}, []string{fresh})
+	if !switched.Complete().IsZero() {
+		t.Error("it is complete before anybody noted it")
+	}
+	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	noted := read(switched.CompleteSince(at).Text())
+	if !noted.Complete().Equal(at) {
+		t.Errorf("complete since %v, want %v", noted.Complete(), at)
+	}
+	state(read(noted.Alone().Text()), []string{fresh}, []string{fresh})
+	if next, err := noted.WithNext(); err != nil || !next.Complete().IsZero() {
+		t.Errorf("the next rotation begins as a complete one: %v", err)
+	}
+}
+
+// TestDamagedAccountKeys checks that damaged keys are refused without a word of them.
+func TestDamagedAccountKeys(t *testing.T) {
+	s, err := New(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := accountBundle(s.ServiceAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, private := pem.Decode(one)
+	other, err := s.CA.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"nothing": "", "no private key": string(pem.EncodeToMemory(public)), "no public key": string(private),
+		"a private key of another":  string(pem.EncodeToMemory(public)) + string(other),
+		"a key that is cut":         "-----BEGIN PRIVATE KEY-----\nMIGHAgEA\n-----END PRIVATE KEY-----\n",
+		"a public key that is cut":  "-----BEGIN PUBLIC KEY-----\nMIGHAgEA\n-----END PUBLIC KEY-----\n" + string(one),
+		"a certificate and nothing": string(s.CA.Certificate()),
+	} {
+		if _, err := ParseAccountKeys(text); err == nil || strings.Contains(err.Error(), "MIGH") {
+			t.Errorf("%s: got %v, want an error without a key", name, err)
+		}
+	}
+}
