@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -13,51 +11,41 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/plane/blob"
 	"kaz/internal/engine/dataplane"
 	"kaz/internal/plan/cluster/definition"
 )
 
-// blobs answers requests about the blobs of a local Azure, unless broken refuses them.
-type blobs struct {
-	service *blob.Service
-	broken  func(*http.Request) error
+// way leads to blobs, unless broken refuses.
+type way struct {
+	dataplane.Client
+	broken func() error
 }
 
 // Do implements the transport of [dataplane.Client].
-func (b *blobs) Do(r *http.Request) (*http.Response, error) {
-	if b.broken != nil {
-		if err := b.broken(r); err != nil {
+func (w *way) Do(r *http.Request) (*http.Response, error) {
+	if w.broken != nil {
+		if err := w.broken(); err != nil {
 			return nil, err
 		}
 	}
-	reply := httptest.NewRecorder()
-	r.Host = r.URL.Host
-	b.service.ServeHTTP(reply, r)
-	return reply.Result(), nil
+	return w.HTTP.Do(r)
 }
 
 // lockable is a deployed cluster and a function that returns further engines for it, each of which has the lock.
-func lockable(t *testing.T) (*lab, *simulation, definition.Definition, func(holder string) (*Engine, *blobs)) {
+func lockable(t *testing.T) (*lab, *simulation, definition.Definition, func(holder string) (*Engine, *way)) {
 	t.Helper()
 	l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
-	service := &blob.Service{Azure: l.azure, Authenticate: func(string, ...string) (*behaviour.Principal, error) {
-		return &behaviour.Principal{ObjectID: "me"}, nil
-	}}
 	var mu sync.Mutex
-	return l, s, d, func(holder string) (*Engine, *blobs) {
-		way := &blobs{service: service}
-		client := dataplane.Client{HTTP: way, Token: func(context.Context, string) (string, error) { return "t", nil }}
-		container := dataplane.Container{Client: client, URL: s.names.ContainerURL()}
-		e := &Engine{Azure: l.client, Holder: holder, Lock: &dataplane.Lock{Container: container},
-			Say: func(line string) {
-				mu.Lock()
-				defer mu.Unlock()
-				l.said = append(l.said, holder+": "+line)
-			}}
+	return l, s, d, func(holder string) (*Engine, *way) {
+		w := &way{Client: l.azure.Blobs()}
+		container := dataplane.Container{Client: dataplane.Client{Token: w.Token, HTTP: w}, URL: s.names.ContainerURL()}
+		e := &Engine{Azure: l.client, Holder: holder, Lock: &dataplane.Lock{Container: container}, Say: func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			l.said = append(l.said, holder+": "+line)
+		}}
 		s.inside(e)
-		return e, way
+		return e, w
 	}
 }
 
@@ -91,7 +79,7 @@ func TestTwoOperators(t *testing.T) {
 				go func() { first <- alice.Change(t.Context(), scaled(d, 3)) }()
 				<-time.After(test.second)
 				if test.dies {
-					way.broken = func(*http.Request) error { return io.ErrUnexpectedEOF }
+					way.broken = func() error { return io.ErrUnexpectedEOF }
 				}
 				bob, _ := operator("bob@b")
 				err := bob.Change(t.Context(), scaled(d, 4))
@@ -119,7 +107,7 @@ func TestLostLock(t *testing.T) {
 		e, way := operator("alice@a")
 		there, began := s.nodes(), time.Now()
 		s.absent = func(machine string) bool { return !slices.Contains(there, machine) }
-		way.broken = func(*http.Request) error {
+		way.broken = func() error {
 			if time.Since(began) > 10*time.Second {
 				return io.ErrUnexpectedEOF
 			}
@@ -132,7 +120,7 @@ func TestLostLock(t *testing.T) {
 		}
 		s.absent = func(string) bool { return false }
 		other, way := operator("bob@b")
-		way.broken = func(*http.Request) error { return errors.New("403") }
+		way.broken = func() error { return errors.New("403") }
 		if found, err := other.Resume(t.Context(), s.names); !found || err != nil {
 			t.Errorf("without blobs: %v %v", found, err)
 		}

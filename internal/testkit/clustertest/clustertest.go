@@ -14,6 +14,7 @@ import (
 
 	"kaz/internal/arm"
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/plane/blob"
 	"kaz/internal/emulator/providers"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
@@ -27,8 +28,9 @@ type Azure struct {
 	*emulator.Emulator
 	T testing.TB
 
-	mu  sync.Mutex
-	log bytes.Buffer
+	mu    sync.Mutex
+	log   bytes.Buffer
+	blobs *blob.Service
 }
 
 // Start starts a local Azure with all providers.

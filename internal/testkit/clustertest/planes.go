@@ -1,0 +1,46 @@
+package clustertest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/plane/blob"
+	"kaz/internal/emulator/plane/vault"
+	"kaz/internal/engine/dataplane"
+)
+
+// Vaults are the key vaults of the local Azure, for everybody who asks.
+func (a *Azure) Vaults() dataplane.Client {
+	return client(&vault.Service{Azure: a, Authenticate: anybody})
+}
+
+// Blobs are the blobs of the local Azure, for everybody who asks. All clients have the same blobs.
+func (a *Azure) Blobs() dataplane.Client {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.blobs == nil {
+		a.blobs = &blob.Service{Azure: a, Authenticate: anybody}
+	}
+	return client(a.blobs)
+}
+
+func anybody(string, ...string) (*behaviour.Principal, error) {
+	return &behaviour.Principal{ObjectID: "me"}, nil
+}
+
+func client(h http.Handler) dataplane.Client {
+	return dataplane.Client{HTTP: served{h}, Token: func(context.Context, string) (string, error) { return "t", nil }}
+}
+
+// served sends requests to a handler.
+type served struct{ http.Handler }
+
+// Do implements the transport of [dataplane.Client].
+func (s served) Do(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	r.Host = r.URL.Host
+	s.ServeHTTP(w, r)
+	return w.Result(), nil
+}
