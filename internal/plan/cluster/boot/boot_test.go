@@ -372,12 +372,14 @@ func TestElection(t *testing.T) {
 	if calls, _, err := first.boot(); err != nil || calls != "" {
 		t.Errorf("the second run did something: %v\n%s", err, calls)
 	}
-	// After a boot only the disk is mounted and the system set up.
+	// After a boot only the disk is mounted, the system set up, and the join token renewed.
 	if err := os.RemoveAll(filepath.Join(first.root, "run")); err != nil {
 		t.Fatal(err)
 	}
 	calls, report, err = first.boot()
-	if err != nil || !strings.Contains(calls, "mountpoint") || strings.Contains(calls, "kube") || !strings.Contains(report, `"phase": "complete"`) {
+	if err != nil || !strings.Contains(calls, "mountpoint") || strings.Contains(calls, "kubeadm") ||
+		strings.Contains(calls, "manifests") || !strings.Contains(calls, "--field-manager kaz-join-token") ||
+		!strings.Contains(report, `"phase": "complete"`) {
 		t.Errorf("the member boots again: %v\n%s\n%s", err, calls, report)
 	}
 	for id, role := range map[string]string{"vm-b": "control-plane", "vm-a, made anew": "control-plane", "node": "node"} {

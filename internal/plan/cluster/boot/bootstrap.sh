@@ -385,9 +385,10 @@ complete() {
 [ -e "$state/bootstrap-success" ] && exit 0
 phase disks 10 disks
 phase system 15 system
-# A node that boots again needs nothing else: its kubelet starts what it had.
+# A node that boots again has joined: its kubelet starts what it had. While the machines were off, the join token may have run out.
 if [ -e "$kubernetes/kaz-joined" ]; then
   complete
+  join-token || echo "the join token is not renewed: kaz-join-token.timer tries again"
   exit 0
 fi
 phase runtime 20 runtime
