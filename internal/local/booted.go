@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -255,7 +256,20 @@ func (b *bootedNodes) waitReady(ctx context.Context) error {
 	if err := b.poll(ctx, bootTime, func(ctx context.Context) (bool, error) { return b.alive(ctx, client) }); err != nil {
 		return err
 	}
-	return b.waitNodes(ctx)
+	if err := b.waitNodes(ctx); err != nil {
+		return err
+	}
+	return b.poll(ctx, readyTimeout(0), func(ctx context.Context) (bool, error) {
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(nodes.Items, keepsPodsAway), nil
+	})
+}
+
+// keepsPodsAway reports whether a node takes no pods yet, as one without a route to its pods.
+func keepsPodsAway(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNetworkUnavailable || t.Key == corev1.TaintNodeNotReady
+	})
 }
 
 // alive reports whether the kubelet of each running machine has renewed its lease since the start.
