@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,10 +51,14 @@ func TestBootedUp(t *testing.T) {
 		runKaz(t, append([]string{"local", "up", "--detach", "--dir", dir}, args...)...)
 		t.Logf("up %v: %s", args, short(time.Since(began)))
 		c := attach(t, dir)
-		if all := c.nodes(); len(all) != 2 || slices.ContainsFunc(all, func(n corev1.Node) bool {
-			return condition(n, corev1.NodeReady) != corev1.ConditionTrue || uninitialized(n)
-		}) {
-			t.Errorf("nodes: %+v", all)
+		all := c.nodes()
+		if len(all) != 2 {
+			t.Errorf("%d nodes", len(all))
+		}
+		for _, n := range all {
+			if condition(n, corev1.NodeReady) != corev1.ConditionTrue || uninitialized(n) {
+				t.Errorf("%s: taints %v, conditions %v", n.Name, n.Spec.Taints, n.Status.Conditions)
+			}
 		}
 		return c
 	}
