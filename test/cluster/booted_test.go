@@ -62,8 +62,12 @@ func TestBootedUp(t *testing.T) {
 		}
 		return c
 	}
-	down := func() { runKaz(t, "local", "down", "--dir", dir) }
-	t.Cleanup(down)
+	down := func() {
+		if said, err := exec.Command(kaz(), "local", "down", "--dir", dir).CombinedOutput(); err != nil {
+			t.Errorf("down: %v: %s", err, said)
+		}
+	}
+	t.Cleanup(down) // the test's context is done then
 	c := up("--engine", "--nodes", "1")
 	c.must(bootedPods, "apply", "-f", "-")
 	url := "http://" + c.address("web", time.Minute) + "/"
