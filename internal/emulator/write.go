@@ -76,6 +76,9 @@ func (t writer) patch(r *request) (reply, error) {
 
 // write checks and stores c.Doc, and begins the operation that settles it.
 func (t writer) write(r *request, c *behaviour.Call) (reply, error) {
+	if err := t.checkPolicies(r, c); err != nil {
+		return reply{}, err
+	}
 	if fault := t.precondition(r); fault != nil {
 		if !r.Kind.Style.PreconditionInPoll {
 			return reply{}, fault

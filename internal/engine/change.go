@@ -254,7 +254,8 @@ func (e *Engine) perform(ctx context.Context, n naming.Names, r *Record, in insi
 	actions := map[change.Action]func(context.Context, change.Step) error{
 		change.Save: w.save, change.SetVersion: w.setVersion,
 		change.AddMember: w.addMember, change.Unbalance: w.unbalance, change.DrainMember: w.drainMember,
-		change.RemoveVoter: w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
+		change.UpgradeMember: w.upgradeMember,
+		change.RemoveVoter:   w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
 		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
 		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
 		change.MakeToken: w.makeToken, change.PublishToken: w.publishToken, change.EndToken: w.endToken,

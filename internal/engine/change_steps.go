@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -52,11 +53,16 @@ func (w worker) addMember(ctx context.Context, s change.Step) error {
 	if err == nil {
 		err = w.awaitMember(ctx, w.names.With(s.Member))
 	}
-	if !refused(err) {
+	if !refused(err) || w.in.voter(s.Member) { // one that was upgraded in place stays
 		return err
 	}
 	w.say("  %s did not join, and is taken away again", s.Member)
 	return errors.Join(err, w.abandon(ctx, s))
+}
+
+// voter reports whether etcd counted a member before the step.
+func (in inside) voter(id string) bool {
+	return slices.ContainsFunc(in.Members, func(m change.Member) bool { return m.ID() == id && m.Voter })
 }
 
 var errNoMember = errors.New("no healthy member of etcd")
@@ -150,6 +156,58 @@ func (w worker) unbalance(ctx context.Context, s change.Step) error {
 
 func (w worker) drainMember(ctx context.Context, s change.Step) error {
 	return w.Workload.Drain(ctx, w.names.With(s.Member), w.waits.Drain)
+}
+
+// upgradeMember brings the machine of a member to a version with a run command, and lets its node take pods again. The machine has the
+// version when all of that is done.
+func (w worker) upgradeMember(ctx context.Context, s change.Step) error {
+	name := w.names.With(s.Member)
+	id := w.names.Group().Resource(machineType, name)
+	body, err := json.Marshal(object{"commandId": "RunShellScript", "script": strings.Split(boot.UpgradeScript(s.Version), "\n")})
+	if err != nil {
+		return err
+	}
+	answer, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Post, ID: id, Action: "runCommand", Body: body})
+	if err != nil {
+		return err
+	}
+	w.Workload.Renew() // its API server has started anew
+	if err := upgraded(answer); err != nil {
+		return err
+	}
+	if err := w.awaitMember(ctx, name); err != nil {
+		return err
+	}
+	if err := w.Workload.GiveBack(ctx, name); err != nil {
+		return err
+	}
+	tags := maps.Clone(w.in.state.resources[id.Key()].Tags)
+	tags[naming.VersionTag] = s.Version
+	return w.setTags(ctx, id, tags)
+}
+
+// upgraded reads the report of an upgrade in the output of its run command.
+func upgraded(answer azure.Document) error {
+	var output struct {
+		Value []struct {
+			Message string `json:"message"`
+		} `json:"value"`
+	}
+	if err := json.Unmarshal(answer, &output); err != nil {
+		return fmt.Errorf("output of the run command: %w", err)
+	}
+	var all strings.Builder
+	for _, v := range output.Value {
+		all.WriteString(v.Message)
+	}
+	text := all.String()
+	switch r, said := boot.LastReport(text); {
+	case !said:
+		return fmt.Errorf("the run command ended without a report: %.500s", strings.TrimSpace(text))
+	case r.Failed:
+		return fmt.Errorf("phase %s: %s", r.Phase, r.Message)
+	}
+	return nil
 }
 
 func (w worker) removeVoter(ctx context.Context, s change.Step) error {

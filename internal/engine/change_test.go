@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"slices"
@@ -472,6 +473,92 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// guests run what run commands send to machines of a simulation: an upgrade of the control plane.
+type guests struct {
+	*simulation
+	next http.RoundTripper
+	// fails is what the next machine reports instead, "" for success.
+	fails string
+	ran   []string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guests) RoundTrip(r *http.Request) (*http.Response, error) {
+	machine, isCommand := strings.CutSuffix(r.URL.Path, "/runCommand")
+	if !isCommand {
+		return g.next.RoundTrip(r)
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	machine = azure.ID(machine).Name()
+	report := `{"failed": false, "phase": "complete", "message": ""}`
+	if g.fails != "" {
+		report, g.fails = g.fails, ""
+	} else {
+		const setting = "KAZ_VERSION="
+		version, _, _ := strings.Cut(string(text[bytes.LastIndex(text, []byte(setting))+len(setting):]), "/")
+		g.versions[machine] = version
+		g.ran = append(g.ran, machine+" "+version)
+	}
+	answer, err := json.Marshal(map[string]any{"value": []any{map[string]any{"message": "Enable succeeded: \n[stdout]\nKAZ-STATUS " + report +
+		"\n\n[stderr]\n"}}})
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer)
+	return w.Result(), err
+}
+
+// TestInPlace checks scenario 33: members get another version without other machines, one after the other, and none is removed because
+// its upgrade failed.
+func TestInPlace(t *testing.T) {
+	for _, members := range []int{1, 3} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, s, d := deployed(t, func(d *definition.Definition) {
+					d.Cluster.Spec.ControlPlane.Replicas, d.Cluster.Spec.ControlPlane.Upgrade.Strategy = members, "InPlace"
+				}, "dev.yaml")
+				var before []string
+				for _, name := range s.nodes() {
+					if s.member(name) {
+						before = append(before, name)
+					}
+				}
+				way := &guests{simulation: s, next: l.azure.Transport(), fails: `{"failed": true, "phase": "upgrade", "message": "no space left"}`}
+				l.connect(way)
+				s.inside(l.Engine)
+				now := copied(d)
+				now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+				if err := l.Change(t.Context(), Record{Definition: now}); err == nil || !strings.Contains(err.Error(), "phase upgrade: no space left") {
+					t.Fatalf("an upgrade that fails: %v", err)
+				}
+				if found, err := l.Resume(t.Context(), s.names); !found || err != nil {
+					t.Fatalf("%v\n%s", err, strings.Join(l.said, "\n"))
+				}
+				var after []string
+				for _, name := range s.nodes() {
+					if s.versions[name] != "1.37.1" || s.cordoned[name] {
+						t.Errorf("node %s has %s, cordoned %v", name, s.versions[name], s.cordoned[name])
+					}
+					if s.member(name) {
+						after = append(after, name)
+					}
+				}
+				if diff := cmp.Diff(before, after); diff != "" || len(way.ran) != members {
+					t.Errorf("%s\nran %q", diff, way.ran)
+				}
+				for _, name := range after {
+					nic, err := observer{l.Engine}.network(t.Context(), s.names, name)
+					if err != nil || !nic.balanced() {
+						t.Errorf("the load balancer does not know %s: %v", name, err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestRemovedAPIs checks that an upgrade begins only if clients use no API that the version no longer has, or if that is allowed.

@@ -35,7 +35,7 @@ type Record struct {
 func (r Record) target() change.Target {
 	spec := r.Definition.Cluster.Spec
 	t := change.Target{Version: spec.Kubernetes.Version, Revision: definition.Revision(r.Definition, ""), Through: r.Through,
-		Members: spec.ControlPlane.Replicas, Replace: map[string]bool{}}
+		Members: spec.ControlPlane.Replicas, InPlace: spec.ControlPlane.Upgrade.Strategy == "InPlace", Replace: map[string]bool{}}
 	for _, id := range r.Replace {
 		t.Replace[id] = true
 	}

@@ -209,6 +209,25 @@ func (c *bootedCluster) tokenReplaced() {
 	c.whole(4, c.version)
 }
 
+// TestBootedInPlace upgrades the only member of a cluster in place, by a minor version. Its node gets another machine.
+func TestBootedInPlace(t *testing.T) {
+	b := startBooting(t, 2)
+	one := strings.ReplaceAll(strings.Replace(example(t, "dev.yaml"), "replicas: 1", "replicas: 1, upgrade: {strategy: InPlace}", 1),
+		b.version, b.older)
+	c := b.cluster("dev", one)
+	c.whole(2, c.older)
+	c.must(c.run("", "create", "configmap", "before"))
+	steps := c.change("upgrade", c.define(c.name, strings.ReplaceAll(one, c.older, c.version)))
+	c.whole(2, c.version)
+	if !strings.Contains(steps, "upgrade in place member cp-0 "+c.version) || strings.Contains(steps, "delete the machine of member") {
+		t.Error(steps)
+	}
+	c.must(c.run("", "get", "configmap", "before"))
+	if out := c.must(c.deploy(c.name, strings.ReplaceAll(one, c.older, c.version))); !strings.Contains(out, "is up to date") {
+		t.Errorf("a deployment after the upgrade: %s", out)
+	}
+}
+
 // on runs a command on a machine.
 func (c *bootedCluster) on(machine string, command ...string) {
 	c.t.Helper()

@@ -14,6 +14,8 @@ type Error struct {
 	Message string   `json:"message"`
 	Target  string   `json:"target,omitempty"`
 	Details []*Error `json:"details,omitempty"`
+	// Info is further information, each with its type.
+	Info []ErrorInfo `json:"info,omitempty"`
 	// Gateway errors are made by ARM itself and not by a provider.
 	Gateway bool `json:"gateway,omitempty"`
 	// Bare errors are sent without the "error" around them.
@@ -24,6 +26,12 @@ type Error struct {
 	Later bool `json:"-"`
 	// RetryAfter in seconds is sent as a header when not 0.
 	RetryAfter int `json:"retryAfter,omitempty"`
+}
+
+// ErrorInfo is further information about an error.
+type ErrorInfo struct {
+	Type string `json:"type"`
+	Info Object `json:"info"`
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }

@@ -79,6 +79,13 @@ func (e *Error) Body() Object {
 		}
 		body["details"] = details
 	}
+	if e.Info != nil {
+		info := make([]any, len(e.Info))
+		for i, one := range e.Info {
+			info[i] = Object{"type": one.Type, "info": one.Info}
+		}
+		body["additionalInfo"] = info
+	}
 	return body
 }
 

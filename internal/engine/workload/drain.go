@@ -60,8 +60,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error 
 	}
 	timed, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	why, had := before.Labels[corev1.LabelNodeExcludeBalancers]
-	byOthers := had && why != draining // also a drain that stopped has left its label
+	byOthers := excludedByOthers(before)
 	reasons, err := c.vacate(timed, node, byOthers, o.Settle)
 	if len(reasons) > 0 && o.Force && ctx.Err() == nil {
 		c.say("node %s: time is over, pods are deleted", node)
@@ -90,13 +89,32 @@ func (c *Cluster) vacate(ctx context.Context, node string, byOthers bool, settle
 	return c.empty(ctx, node)
 }
 
-// giveBack lets a node take pods and requests again.
-func (c *Cluster) giveBack(ctx context.Context, node string, byOthers bool) {
+// GiveBack lets a node that was drained take pods and requests again.
+func (c *Cluster) GiveBack(ctx context.Context, node string) error {
+	now, err := c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return c.takeBack(ctx, node, excludedByOthers(now))
+}
+
+// excludedByOthers reports whether somebody else has taken a node out of load balancers. A drain that stopped has left its own label.
+func excludedByOthers(n *corev1.Node) bool {
+	why, had := n.Labels[corev1.LabelNodeExcludeBalancers]
+	return had && why != draining
+}
+
+func (c *Cluster) takeBack(ctx context.Context, node string, byOthers bool) error {
 	err := c.Cordon(ctx, false, node)
 	if !byOthers {
 		err = errors.Join(err, c.exclude(ctx, false, node))
 	}
-	if err != nil {
+	return err
+}
+
+// giveBack lets a node take pods and requests again after its drain failed.
+func (c *Cluster) giveBack(ctx context.Context, node string, byOthers bool) {
+	if err := c.takeBack(ctx, node, byOthers); err != nil {
 		c.say("node %s takes no pods or requests: %v", node, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/policy"
 )
 
 const lockType = "Microsoft.Authorization/locks"
@@ -59,7 +60,7 @@ func scoped(name string, s behaviour.Style, fill func(*behaviour.Call) error) be
 	}
 }
 
-// policies are the types of policies. The local Azure stores them and does not apply them.
+// policies are the types of policies. The core enforces those that deny.
 func policies() []behaviour.Type {
 	created := style()
 	return []behaviour.Type{
@@ -89,8 +90,46 @@ func fillPolicy(field string) func(*behaviour.Call) error {
 			behaviour.Default(c.Doc, "properties.mode", "Indexed")
 		}
 		stampMetadata(c)
-		return needs(c, field)
+		if err := needs(c, field); err != nil || field != "policyRule" {
+			return err
+		}
+		return checkRule(c)
 	}
+}
+
+// checkRule returns an error if the rule of a definition cannot be evaluated: with its defaults, or for what assigns it.
+func checkRule(c *behaviour.Call) error {
+	complete := true // a rule without all defaults is read when it is assigned
+	for _, parameter := range behaviour.Sub(c.Doc, "properties.parameters") {
+		o, _ := parameter.(behaviour.Object)
+		complete = complete && o["defaultValue"] != nil
+	}
+	if complete {
+		if _, err := policy.Parse(c.Doc, nil); err != nil {
+			return policy.InvalidRule(c.ID.Name(), err)
+		}
+	}
+	changed := func(id azure.ID) (behaviour.Object, bool) {
+		if id.Equal(c.ID) {
+			return c.Doc, true
+		}
+		return c.Get(id)
+	}
+	for _, x := range all(c, policy.AssignmentType) {
+		assigned, err := policy.Definitions(x.doc, changed)
+		if err != nil {
+			continue // because of another definition
+		}
+		for _, one := range assigned {
+			if !one.ID.Equal(c.ID) {
+				continue
+			}
+			if _, err := policy.Parse(c.Doc, one.Values); err != nil {
+				return policy.InvalidRule(c.ID.Name(), err)
+			}
+		}
+	}
+	return nil
 }
 
 func fillPolicyAssignment(c *behaviour.Call) error {
@@ -102,8 +141,24 @@ func fillPolicyAssignment(c *behaviour.Call) error {
 		return err
 	}
 	id := azure.ID(behaviour.Text(c.Doc, "properties.policyDefinitionId"))
-	if _, ok := c.Get(id); !ok && id.Subscription() != "" { // those outside of subscriptions are built in
+	definition, ok := c.Get(id)
+	if !ok && id.Subscription() != "" { // those outside of subscriptions are built in
 		return behaviour.Refusal(404, "PolicyDefinitionNotFound", "The policy definition '%s' could not be found.", id.Name())
+	}
+	if !ok {
+		return nil
+	}
+	if err := policy.CheckParameters(c.ID.Name(), c.Doc, definition); err != nil {
+		return err
+	}
+	assigned, err := policy.Definitions(c.Doc, c.Get)
+	if err != nil {
+		return policy.InvalidRule(id.Name(), err)
+	}
+	for _, one := range assigned {
+		if _, err := policy.Parse(one.Definition, one.Values); err != nil {
+			return policy.InvalidRule(one.ID.Name(), err)
+		}
 	}
 	return nil
 }

@@ -238,7 +238,8 @@ func TestBootDiagnostics(t *testing.T) {
 	for _, minutes := range []string{"0", "1441", "x"} {
 		w.refused("POST", machine+retrieve+"?sasUriExpirationTimeInMinutes="+minutes, "", 400, "InvalidParameter")
 	}
-	w.must("PATCH", machine, `{"properties":{"diagnosticsProfile":{"bootDiagnostics":{"storageUri":"https://account1.blob.core.windows.net/"}}}}`)
+	w.must("PATCH", machine,
+		`{"properties":{"diagnosticsProfile":{"bootDiagnostics":{"storageUri":"https://account1.blob.core.windows.net/"}}}}`)
 	view := w.get(machine + "/instanceView")
 	uri := behaviour.Text(view, "bootDiagnostics.serialConsoleLogBlobUri")
 	if !strings.HasPrefix(uri, "https://account1.blob.core.windows.net/bootdiagnostics-vm-") || strings.Contains(uri, "?") {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"kaz/internal/plan/cluster/definition"
@@ -319,10 +320,16 @@ func (h *host) boot() (calls, report string, err error) {
 // run runs the script for a boot, or for a timer, and returns the calls of programs and the output.
 func (h *host) run(timer string) (calls, output string, err error) {
 	h.t.Helper()
+	return h.script("usr/local/lib/kaz/bootstrap.sh", timer)
+}
+
+// script runs a script of the machine, and returns the calls of programs and the output.
+func (h *host) script(args ...string) (calls, output string, err error) {
+	h.t.Helper()
 	h.c.machine = h.id
-	command := exec.CommandContext(h.t.Context(), "sh", "-c", `export PATH="$1/bin:$PATH" KAZ_ROOT="$1" KAZ_IMDS="$2"
+	command := exec.CommandContext(h.t.Context(), "sh", append([]string{"-c", `export PATH="$1/bin:$PATH" KAZ_ROOT="$1" KAZ_IMDS="$2"
 		export KAZ_RETRY_DELAY=0 KAZ_TRIES=5 KAZ_ADDRESS=10.224.0.4
-		exec bash "$1/usr/local/lib/kaz/bootstrap.sh" $3`, "sh", h.root, h.c.URL, timer)
+		exec bash "$1/$3" $4`, "sh", h.root, h.c.URL}, args...)...)
 	out, err := command.CombinedOutput()
 	h.t.Logf("%s", out)
 	text, _ := os.ReadFile(filepath.Join(h.root, "calls"))
@@ -614,6 +621,48 @@ func TestPrune(t *testing.T) {
 }
 
 // TestRenew checks scenario 43 on one machine: certificates that expire within 30 days are renewed, and the static pods start anew.
+// TestUpgradeScript runs the script of a run command: the machine gets this boot script and the version, kubeadm upgrades the control
+// plane, and the report says how it ended.
+func TestUpgradeScript(t *testing.T) {
+	h := newHost(t, newCloud(t), "vm-a", "control-plane")
+	h.write("usr/local/lib/kaz/bootstrap.sh", "exit 1 # of an earlier kaz\n", 0o755)
+	h.write("upgrade.sh", UpgradeScript("1.37.1"), 0o755)
+	for _, program := range []string{"kubelet", "kubectl", "kubeadm"} {
+		h.write("bin/"+program, fmt.Sprintf(`#!/bin/sh
+case "$*" in
+  *ersion*) echo Kubernetes v1.37.1 ;;
+  "upgrade node"*) echo "%[1]s upgrade node" >> "$KAZ_ROOT/calls"; [ ! -e "$KAZ_ROOT/broken" ] || { echo "etcd does not start"; exit 1; } ;;
+  *) echo "%[1]s $1 $2 $3 $4" >> "$KAZ_ROOT/calls" ;;
+esac
+`, program), 0o755)
+	}
+	for _, test := range []struct {
+		want  Report
+		calls string
+	}{
+		{Report{Phase: "complete"}, "systemctl daemon-reload\nsystemctl enable -q kubelet\nkubeadm upgrade node\nsystemctl daemon-reload\n" +
+			"systemctl restart kubelet\nkubeadm upgrade apply phase bootstrap-token\nkubeadm upgrade apply phase bootstrap-token\n"},
+		{Report{Failed: true, Phase: "upgrade", Message: "etcd does not start"}, "systemctl daemon-reload\nsystemctl enable -q kubelet\n" +
+			"kubeadm upgrade node\n"},
+	} {
+		calls, out, err := h.script("upgrade.sh")
+		got, said := LastReport(out)
+		if diff := cmp.Diff(test.want, got); !said || diff != "" || (err != nil) != test.want.Failed {
+			t.Errorf("%v %s\n%s", err, diff, out)
+		}
+		if diff := cmp.Diff(test.calls, calls); diff != "" {
+			t.Error(diff)
+		}
+		h.touch("broken")
+	}
+	if env, err := os.ReadFile(filepath.Join(h.root, "etc/kaz/node.env")); err != nil || !strings.Contains(string(env), "KAZ_VERSION=1.37.1\n") {
+		t.Errorf("%v %s", err, env)
+	}
+	if _, said := LastReport("Enable succeeded: \n[stdout]\n\n[stderr]\n"); said {
+		t.Error("a script that did not run has a report")
+	}
+}
+
 func TestRenew(t *testing.T) {
 	h := newHost(t, newCloud(t), "vm-a", "control-plane")
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {

@@ -352,6 +352,13 @@ rights() {
   kubeadm upgrade apply phase bootstrap-token "v$KAZ_VERSION" --kubeconfig "$kubernetes/admin.conf"
 }
 
+# upgrade brings the control plane of this machine to the version of its programs. kubeadm reads the configuration in the cluster.
+upgrade() {
+  kubeadm upgrade node --patches "$root/etc/kaz/patches" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" || return 1
+  systemctl daemon-reload && systemctl restart kubelet || return 1
+  rights
+}
+
 # addons applies the manifests of extensions. Only the first member does.
 addons() {
   [ "$(cat "$state/decision")" = init ] || return 0
@@ -370,9 +377,15 @@ commands() {
   done
 }
 
-# Timers of the control plane call the script with one of these.
+# Timers of the control plane call the script with one of these, and a run command with upgrade.
 case ${1:-} in
   backup|renew|join-token) "$1"; exit ;;
+  upgrade)
+    phase binaries 30 binaries
+    phase upgrade 61 upgrade
+    current=complete
+    report false 0 ""
+    exit ;;
 esac
 
 # complete says that the machine is a node: kaz-joined for later boots, too, and bootstrap-success for this one.

@@ -22,7 +22,7 @@ func Apply(c Cluster, s Step) Cluster {
 		c.Saved = true
 	case SetVersion:
 		c.Version, c.Stale = s.Version, false
-	case AddMember, Unbalance, DrainMember, RemoveVoter, ForgetMember, DeleteMember:
+	case AddMember, Unbalance, DrainMember, UpgradeMember, RemoveVoter, ForgetMember, DeleteMember:
 		c.applyMember(s)
 	case MakeToken, PublishToken, EndToken:
 		c.applyToken(s)
@@ -49,6 +49,8 @@ func (c *Cluster) applyMember(s Step) {
 		m.Balanced = false
 	case DrainMember:
 		m.Drained = true
+	case UpgradeMember:
+		m.Version, m.Drained = s.Version, false
 	case RemoveVoter:
 		if m.Leader {
 			c.elect(s.Member)

@@ -85,6 +85,8 @@ type Target struct {
 	// Through are versions of minors on the way, such as 1.37 -> 1.37.4. The others are passed with their first patch.
 	Through map[string]string
 	Members int
+	// InPlace says that members get another version without another machine.
+	InPlace bool
 	// Replace are members, by ID, that are replaced although they have the right version.
 	Replace map[string]bool
 	// Tokens are the join tokens, by ID, that are replaced by a new one. None for no rotation of the token.
@@ -140,12 +142,14 @@ const (
 	RemoveVoter  Action = "remove from etcd"
 	ForgetMember Action = "delete the node of member"
 	DeleteMember Action = "delete the machine of member"
-	SetModel     Action = "set the model of pool"
-	Grow         Action = "grow pool"
-	Cordon       Action = "cordon nodes of pool"
-	Drain        Action = "drain node"
-	DeleteNode   Action = "delete node"
-	DeletePool   Action = "delete pool"
+	// UpgradeMember upgrades a machine that goes on as a member.
+	UpgradeMember Action = "upgrade in place member"
+	SetModel      Action = "set the model of pool"
+	Grow          Action = "grow pool"
+	Cordon        Action = "cordon nodes of pool"
+	Drain         Action = "drain node"
+	DeleteNode    Action = "delete node"
+	DeletePool    Action = "delete pool"
 )
 
 // Step is one step of a plan.
@@ -285,6 +289,9 @@ func (c Cluster) member(t Target, hop string) (*Step, error) {
 			return c.add(*m, t, hop)
 		}
 	}
+	if m := c.behind(t, hop); m != nil {
+		return c.upgrade(*m, t, hop)
+	}
 	if m := c.leaving(t, wanted); m != nil {
 		return c.remove(*m)
 	}
@@ -333,6 +340,58 @@ func (c Cluster) dead(t Target) (*Step, error) {
 		if !m.Machine || t.Replace[m.ID()] && !m.Healthy {
 			return c.remove(m)
 		}
+	}
+	return nil, nil
+}
+
+// behind chooses the member that is upgraded in place next, the leader of etcd last.
+func (c Cluster) behind(t Target, hop string) *Member {
+	var all []Member
+	for _, m := range c.Members {
+		if t.InPlace && m.Machine && m.Index < t.Members && m.Version != hop && !differ(m.Revision, t.Revision) && !t.Replace[m.ID()] {
+			all = append(all, m)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b Member) int { return rank(a.Leader) - rank(b.Leader) })
+	return &all[0]
+}
+
+// upgrade upgrades a member in place. Its API server and its etcd start anew, so the others must answer and get requests. The only member
+// goes on to get requests, because no other one would.
+func (c Cluster) upgrade(m Member, t Target, hop string) (*Step, error) {
+	voters, _ := c.voters()
+	for _, other := range c.Members {
+		if voters > 1 && other.ID() != m.ID() && other.Voter && !other.Balanced && other.Version == c.Version {
+			return c.add(other, t, c.Version)
+		}
+	}
+	if step, err := c.prepared(m, hop); step != nil || err != nil {
+		return step, err
+	}
+	switch {
+	case m.Balanced && voters > 1:
+		return m.step(Unbalance, ""), nil
+	case !m.Drained:
+		return m.step(DrainMember, ""), nil
+	}
+	return m.step(UpgradeMember, hop), nil
+}
+
+// prepared is what comes before a member is made or upgraded: the others must answer, etcd is saved, and the cluster has the version.
+func (c Cluster) prepared(m Member, hop string) (*Step, error) {
+	for _, other := range c.Members {
+		if other.Voter && !other.Healthy && other.ID() != m.ID() {
+			return nil, fmt.Errorf("member %s does not answer: repair it first", other.ID())
+		}
+	}
+	switch {
+	case !c.Saved:
+		return &Step{Action: Save}, nil
+	case c.Version != hop || c.Stale:
+		return &Step{Action: SetVersion, Version: hop}, nil
 	}
 	return nil, nil
 }
@@ -393,16 +452,8 @@ func (c Cluster) missing(t Target, wanted map[int]*Member) *Member {
 
 // add makes a member, or goes on with it. Etcd takes one new member at a time, and only if the others answer.
 func (c Cluster) add(m Member, t Target, hop string) (*Step, error) {
-	for _, other := range c.Members {
-		if other.Voter && !other.Healthy && other.ID() != m.ID() {
-			return nil, fmt.Errorf("member %s does not answer: repair it first", other.ID())
-		}
-	}
-	switch {
-	case !c.Saved:
-		return &Step{Action: Save}, nil
-	case c.Version != hop || c.Stale:
-		return &Step{Action: SetVersion, Version: hop}, nil
+	if step, err := c.prepared(m, hop); step != nil || err != nil {
+		return step, err
 	}
 	step := m.step(AddMember, hop)
 	step.Revision = t.Revision

@@ -74,6 +74,31 @@ delete node general general-1
 grow pool general to 3
 drain node general general-0
 delete node general general-0`},
+		"in place": {Cluster{Version: "1.36.2", Members: members(3, "1.36.2"), Pools: general(1, "1.36.2")},
+			Target{Version: "1.37.1", Members: 3, InPlace: true, Pools: []PoolTarget{{Name: "general", Replicas: 1, Surge: "1"}}},
+			`save etcd
+set the version of the cluster 1.37.1
+stop sending requests to member cp-1
+drain member cp-1
+upgrade in place member cp-1 1.37.1
+add member cp-1 1.37.1
+stop sending requests to member cp-2
+drain member cp-2
+upgrade in place member cp-2 1.37.1
+add member cp-2 1.37.1
+stop sending requests to member cp-0
+drain member cp-0
+upgrade in place member cp-0 1.37.1
+add member cp-0 1.37.1
+set the model of pool general 1.37.1
+grow pool general to 2
+drain node general general-0
+delete node general general-0`},
+		"the only member in place": {Cluster{Version: "1.36.2", Saved: true, Members: members(1, "1.36.2")},
+			Target{Version: "1.37.1", Members: 1, InPlace: true},
+			`set the version of the cluster 1.37.1
+drain member cp-0
+upgrade in place member cp-0 1.37.1`},
 		"a member that does not answer": {Cluster{Version: "1.36.2", Members: broken},
 			Target{Version: "1.36.2", Members: 3, Replace: map[string]bool{"cp-1": true}},
 			`save etcd
@@ -235,6 +260,14 @@ func partly(c Cluster, s Step) []Cluster {
 			}
 		}
 		all = append(all, half)
+	case UpgradeMember:
+		half := c.clone()
+		for i := range half.Members {
+			if half.Members[i].ID() == s.Member {
+				half.Members[i].Drained = false // it takes pods again, and its version is not noted yet
+			}
+		}
+		all = append(all, half)
 	case RemoveVoter:
 		half := c.clone()
 		for i := range half.Members {
@@ -332,6 +365,7 @@ func TestStoppedAnywhere(t *testing.T) {
 		if random.IntN(2) == 0 {
 			to.Replace["cp-0"] = true
 		}
+		to.InPlace = random.IntN(2) == 0
 		if random.IntN(2) == 0 {
 			c.Token, c.Tokens, to.Tokens = "aaaaaa", []Token{{ID: "aaaaaa"}}, map[string]bool{"aaaaaa": true}
 		}

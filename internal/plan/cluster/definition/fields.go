@@ -278,6 +278,9 @@ func controlPlaneFields() map[string]Field {
 			Change: Replaces, Of: Members},
 		c + ".etcdDisk.sizeGiB": {Doc: "Size of etcd's disk.", Default: `64`, Min: 16, Max: 4095, Change: Replaces, Of: Members},
 		c + ".etcdDisk.type":    {Doc: "Type of etcd's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces, Of: Members},
+		c + ".upgrade.strategy": {Doc: "How members get another version. Replace: a new machine for each. InPlace: kubeadm upgrades the " +
+			"machine, without a further one. Other changes replace machines.", Default: `"Replace"`,
+			OneOf: []string{"Replace", "InPlace"}, Change: Live},
 		c + ".etcdBackups": {Doc: "Number of backups of etcd that are kept; older ones are deleted. 0 keeps all. Machines that exist " +
 			"keep the number that they were made with.", Default: `72`, Max: 10000, Change: Live},
 	})

@@ -144,7 +144,13 @@ type ControlPlane struct {
 	OSDisk   Disk   `json:"osDisk"`
 	EtcdDisk Disk   `json:"etcdDisk"`
 	// EtcdBackups is how many backups are kept, 0 for all.
-	EtcdBackups int `json:"etcdBackups"`
+	EtcdBackups int           `json:"etcdBackups"`
+	Upgrade     MemberUpgrade `json:"upgrade"`
+}
+
+// MemberUpgrade is how the members of the control plane get another version: Replace or InPlace.
+type MemberUpgrade struct {
+	Strategy string `json:"strategy"`
 }
 
 // Image is an image by its id, or of the marketplace.
