@@ -45,12 +45,18 @@ func upCommand() *cobra.Command {
 Kubernetes control plane. The nodes are the machines of the scale sets.
 
 The command runs until Ctrl-C, which stops everything. With --detach the cluster runs
-until kaz local down. --dir keeps the state, and the next up continues with it.`,
+until kaz local down. --dir keeps the state, and the next up continues with it.
+
+With --engine the cluster is made as kaz cluster deploy makes it: its machines boot from
+an image with systemd and cloud-init, also those of the control plane. That needs root on
+Linux, and the first start makes the image. --definition has the files of its definition.`,
 		Example: `  kaz local up
   kaz local up --nodes 5 --scale-sets 2 --detach
   kaz local up --ip-families IPv4,IPv6               # dual stack
   kaz local up --without cloud-controller-manager    # to run another one
-  kaz local up --latency azure --throttle azure      # the delays and rate limits of the real Azure`,
+  kaz local up --latency azure --throttle azure      # the delays and rate limits of the real Azure
+  kaz local up --engine --nodes 2                    # machines that boot, with the cluster engine
+  kaz local up --engine --definition cluster.yaml --definition team-a.yaml --kubernetes 1.35.4,1.36.3`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runUp(command, o, detach)
@@ -69,6 +75,12 @@ func upFlags(command *cobra.Command, o *local.UpOptions) {
 	f.IntVar(&o.ScaleSets, "scale-sets", 0, "number of scale sets for the nodes (default 1, or the number of the existing cluster)")
 	f.StringVar(&o.NodesKind, "nodes-kind", "",
 		"real (namespaces with a kubelet each; needs root on Linux) or hollow (simulated) (default real if this machine can run them)")
+	f.BoolVar(&o.Engine, "engine", false, "make the cluster with the cluster engine, of machines that boot from an image")
+	f.StringSliceVar(&o.Definitions, "definition", nil,
+		"with --engine, file of the cluster's definition, can be repeated, the base first (default one control plane and --nodes nodes)")
+	f.StringSliceVar(&o.Releases, "kubernetes", nil,
+		"with --engine, releases of Kubernetes in the image, such as 1.35.4,1.36.3; without --definition the first one is that of the "+
+			"cluster (default the newest, that of the definition, or those of the existing cluster)")
 	f.StringSliceVar(&o.IPFamilies, "ip-families", nil,
 		"address families of nodes, pods and Services: IPv4, or IPv4,IPv6 (default IPv4, or those of the existing cluster)")
 	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(local.Components(), ", "))
@@ -114,7 +126,7 @@ func runUp(command *cobra.Command, o local.UpOptions, detach bool) error {
 func upArguments(command *cobra.Command) []string {
 	args := []string{"local", "up"}
 	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "image", "ip-families", "example", "without", "latency",
-		"throttle", "access-control", "identities"} {
+		"throttle", "access-control", "identities", "engine", "definition", "kubernetes"} {
 		f := command.Flags().Lookup(name)
 		if f.Changed || name == "dir" {
 			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
@@ -134,7 +146,7 @@ func printWelcome(w io.Writer, s local.Status, namesDir bool) {
 	}
 	fmt.Fprintf(w, "\nThe cluster is up. In another terminal:\n\n  . %s\n  kubectl get nodes\n", shellWord(s.Environment))
 	image, target := "nginx", ""
-	if s.NodesKind == local.NodesReal {
+	if s.NodesKind != local.NodesHollow {
 		image, target = "kaz.local/web:1", " --target-port=8080"
 	}
 	fmt.Fprintf(w, `  kubectl create deployment web --image=%[1]s --replicas=3
@@ -145,7 +157,7 @@ func printWelcome(w io.Writer, s local.Status, namesDir bool) {
   kaz local azure list%[3]s
   kaz local status%[3]s
 `, image, target, dir)
-	if s.NodesKind == local.NodesReal && len(s.Machines) > 0 {
+	if s.NodesKind != local.NodesHollow && len(s.Machines) > 0 {
 		fmt.Fprintf(w, "  kaz local ssh%s %s\n", dir, s.Machines[0].Name)
 	}
 	fmt.Fprintf(w, "\nThe kubectl that was built for it is %s\n", s.Kubectl)

@@ -960,6 +960,19 @@ func (l *lab) model(set azure.ID) string {
 	return fmt.Sprint(one.SKU.Capacity, one.Tags[naming.VersionTag], one.Properties.VirtualMachineProfile)
 }
 
+// TestScaleKaz checks that the record of a change is no unit, also of a cluster whose name begins the names of all deployments.
+func TestScaleKaz(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, d := deployed(t, func(d *definition.Definition) { d.Cluster.Metadata.Name = "kaz" }, "dev.yaml")
+		now := copied(d)
+		now.Pools[0].Spec.Replicas = 2
+		l.change(now)
+		if said := strings.Join(l.said, "\n"); strings.Contains(said, "not in the definition") {
+			t.Error(said)
+		}
+	})
+}
+
 // TestOpenChange checks that a second change waits for the first.
 func TestOpenChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -183,6 +183,7 @@ func (e *Engine) readGroup(ctx context.Context, s *State, n naming.Names, group 
 		switch {
 		case d.Name == n.Deployment() && group.Equal(n.Group()):
 			s.Main = &d
+		case d.Name == n.Change(): // of a cluster with the name kaz it begins like a unit
 		case isUnit:
 			s.units[unit] = d
 		}

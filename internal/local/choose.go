@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/local/azureclient"
 	"kaz/internal/local/realnodes"
 	"kaz/internal/local/site"
 )
@@ -15,6 +16,12 @@ import (
 // choose sets the address families and the kind of nodes. An existing cluster keeps both.
 func (c *cluster) choose(ctx context.Context) error {
 	var err error
+	if c.record.nodesKind() == NodesBooted {
+		c.Engine = true
+	}
+	if c.Engine {
+		return c.chooseEngine(ctx)
+	}
 	if c.IPFamilies, err = chooseFamilies(c.IPFamilies, c.record, c.group.Dir()); err != nil {
 		return err
 	}
@@ -33,6 +40,35 @@ func (c *cluster) choose(ctx context.Context) error {
 		c.nodes = hollowNodes{c}
 	}
 	return nil
+}
+
+// chooseEngine prepares a cluster of the cluster engine. An existing cluster of another kind stays what it is.
+func (c *cluster) chooseEngine(ctx context.Context) error {
+	if have := c.record.nodesKind(); have != "" && have != NodesBooted {
+		return fmt.Errorf("--engine: the cluster in %s has %s nodes, and that cannot be changed; want another --dir", c.group.Dir(), have)
+	}
+	if err := c.checkEngine(); err != nil {
+		return fmt.Errorf("the cluster in %s is made with --engine: %w", c.group.Dir(), err)
+	}
+	c.NodesKind = NodesBooted
+	c.record.NodesKind = c.NodesKind
+	if c.record.Instance == "" {
+		c.record.Instance = newInstance()
+	}
+	b := &bootedNodes{cluster: c}
+	if err := b.chooseReleases(); err != nil {
+		return err
+	}
+	problems, err := c.checkMachines(ctx, max(c.Nodes+1, bootedMachines))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(append(problems, checkBoot())...); err != nil {
+		return fmt.Errorf("--engine: machines cannot boot here: %w", err)
+	}
+	b.announceDir, err = azureclient.AnnounceDir()
+	c.nodes = b
+	return err
 }
 
 // chooseFamilies returns the families of an existing cluster, else the given ones.
@@ -58,7 +94,7 @@ func (c *cluster) chooseNodes(ctx context.Context) (string, error) {
 	if err != nil || wanted == NodesHollow {
 		return wanted, err
 	}
-	problems, err := c.checkRealNodes(ctx)
+	problems, err := c.checkMachines(ctx, cmp.Or(c.Nodes, defaultNodes))
 	switch {
 	case err != nil:
 		return "", err
@@ -77,9 +113,8 @@ func (c *cluster) chooseNodes(ctx context.Context) (string, error) {
 	return NodesHollow, nil
 }
 
-// checkRealNodes removes leftovers of killed kaz processes, and returns the reasons why this machine cannot run real
-// nodes.
-func (c *cluster) checkRealNodes(ctx context.Context) (problems []error, err error) {
+// checkMachines removes leftovers of killed kaz processes, and returns the reasons why this machine cannot run a number of machines.
+func (c *cluster) checkMachines(ctx context.Context, count int) (problems []error, err error) {
 	if err := c.record.sweep(ctx); err != nil {
 		return nil, err
 	}
@@ -90,7 +125,7 @@ func (c *cluster) checkRealNodes(ctx context.Context) (problems []error, err err
 	if err != nil {
 		problems = append(problems, err)
 	}
-	return append(problems, realnodes.CheckMachine(ctx, c.record.Instance, c.group.Dir(), cmp.Or(c.Nodes, defaultNodes))...), nil
+	return append(problems, realnodes.CheckMachine(ctx, c.record.Instance, c.group.Dir(), count)...), nil
 }
 
 // wantedNodes returns the required kind of nodes, "" for no requirement. have is the kind of an existing cluster.

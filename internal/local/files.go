@@ -15,6 +15,7 @@ import (
 // Files for clients in a cluster's directory.
 const (
 	cloudConfigFile = "azure.json"
+	definitionFile  = "definition.yaml" // of a cluster of the cluster engine that was made without one
 	environmentFile = "env.sh"
 	kubeconfigFile  = "kubeconfig"
 )

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/local/boot"
 	vm "kaz/internal/local/machine"
 	"kaz/internal/local/realnodes"
 )
@@ -68,5 +69,14 @@ func Logs(dir, name string) ([]string, error) {
 	if !slices.Contains(disks, name) {
 		return nil, errUnknown("log", name, slices.Concat(known, disks), dir)
 	}
-	return filepath.Glob(filepath.Join(realnodes.DisksDir(dir), name, "var/log", "*.log"))
+	var files []string
+	// A machine that boots has its own files in upper, and a console.
+	for _, pattern := range []string{"var/log/*.log", "upper/var/log/*.log", boot.ConsoleLog} {
+		found, err := filepath.Glob(filepath.Join(realnodes.DisksDir(dir), name, pattern))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	return files, nil
 }

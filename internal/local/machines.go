@@ -40,10 +40,12 @@ type MachinesOptions struct {
 type Machines struct {
 	options MachinesOptions
 	image   boot.Image
-	group   *process.Group
-	nodes   *realnodes.Nodes
-	tasks   *errgroup.Group
-	stop    context.CancelFunc
+	// programs are those of the first release.
+	programs controlplane.Binaries
+	group    *process.Group
+	nodes    *realnodes.Nodes
+	tasks    *errgroup.Group
+	stop     context.CancelFunc
 }
 
 // bootedMachines is how many machines this machine must have room for, at least.
@@ -54,22 +56,28 @@ const machinesGrace = 10 * time.Second
 
 // PrepareMachines checks that this machine can run machines, and makes their image, once for each user.
 func PrepareMachines(ctx context.Context, o MachinesOptions) (*Machines, error) {
-	if problems := vm.Check(realnodes.DisksDir(o.Dir), bootedMachines); len(problems) > 0 {
-		return nil, fmt.Errorf("--machines-dir: machines cannot run here: %w", errors.Join(problems...))
-	}
-	if err := errors.Join(realnodes.CheckDisks(), boot.Check()); err != nil {
+	problems := append(vm.Check(realnodes.DisksDir(o.Dir), bootedMachines), checkBoot())
+	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("--machines-dir: machines cannot run here: %w", err)
 	}
+	return makeMachines(ctx, o)
+}
+
+// checkBoot returns why machines cannot boot here, beside what [vm.Check] finds.
+func checkBoot() error { return errors.Join(realnodes.CheckDisks(), boot.Check()) }
+
+// makeMachines makes the image of machines.
+func makeMachines(ctx context.Context, o MachinesOptions) (*Machines, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(user, "kaz", "images")
-	content, err := nodeContent(ctx, dir, o)
+	m := &Machines{options: o}
+	content, err := m.content(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	m := &Machines{options: o}
 	m.image, err = boot.Catalogue{Dir: dir, Say: o.Say}.Kubernetes(ctx, content)
 	return m, err
 }
@@ -80,8 +88,9 @@ const (
 	addonTag        = "devel"
 )
 
-// nodeContent builds what the image of machines has.
-func nodeContent(ctx context.Context, dir string, o MachinesOptions) (boot.Content, error) {
+// content builds what the image of machines has.
+func (m *Machines) content(ctx context.Context, dir string) (boot.Content, error) {
+	o := m.options
 	content := boot.Content{Kaz: o.Program, Addons: addon.Images(addonRepository, addonTag), Programs: map[string]string{}}
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
@@ -99,6 +108,9 @@ func nodeContent(ctx context.Context, dir string, o MachinesOptions) (boot.Conte
 		built, err := buildRelease(ctx, release, o.Say)
 		if err != nil {
 			return content, err
+		}
+		if m.programs == nil {
+			m.programs = built
 		}
 		for _, name := range controlplane.StoragePrograms() {
 			content.Programs[name] = built[name]
@@ -143,15 +155,22 @@ func (m *Machines) start(ctx context.Context, azure *azureserver.Server) error {
 	if m.group, err = process.Open(ctx, m.options.Dir); err != nil {
 		return err
 	}
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.tasks, m.stop = &errgroup.Group{}, stop
+	return m.boot(inner, m.tasks, azure, m.group, newInstance())
+}
+
+// boot begins to boot machines as processes of a group, until ctx is done. instance is part of the names of their namespaces.
+func (m *Machines) boot(ctx context.Context, tasks *errgroup.Group, azure *azureserver.Server, group *process.Group,
+	instance string,
+) error {
+	var err error
 	if m.nodes, err = realnodes.Start(ctx, realnodes.Config{
-		Instance: newInstance(), Azure: azure, Dir: m.group.Dir(), Program: m.options.Program, Processes: m.group, Disks: true,
-		Log: slog.Default(),
+		Instance: instance, Azure: azure, Dir: group.Dir(), Program: m.options.Program, Processes: group, Disks: true, Log: slog.Default(),
 	}); err != nil {
 		return err
 	}
-	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	m.tasks, m.stop = &errgroup.Group{}, stop
-	m.nodes.BootImages(inner, m.tasks, func(inventory.Machine) (boot.Image, error) { return m.image, nil })
+	m.nodes.BootImages(ctx, tasks, func(inventory.Machine) (boot.Image, error) { return m.image, nil })
 	return nil
 }
 

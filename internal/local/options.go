@@ -34,6 +34,8 @@ func ownComponents() []string {
 const (
 	NodesReal   = "real"
 	NodesHollow = "hollow"
+	// NodesBooted are those of a cluster with [UpOptions.Engine].
+	NodesBooted = "booted"
 )
 
 // UpOptions describe the cluster to start. Dir and Program are required.
@@ -46,6 +48,14 @@ type UpOptions struct {
 	ScaleSets int
 	// NodesKind is [NodesReal], [NodesHollow], or empty for real nodes if this machine can run them.
 	NodesKind string
+	// Engine makes the cluster with the cluster engine: its machines boot from an image, also those of the control plane.
+	Engine bool
+	// Definitions are the files of such a cluster's definition, the base first. Without them a new cluster has one member of the
+	// control plane and one pool with Nodes nodes.
+	Definitions []string
+	// Releases are the releases of Kubernetes in the image of its machines. Empty keeps those of an existing cluster, and is that of
+	// the definition for a new one.
+	Releases []string
 	// IPFamilies are [site.IPv4], or [site.IPv4] and [site.IPv6]; empty keeps those of an existing cluster, and is IPv4 for
 	// a new one.
 	IPFamilies []string
@@ -82,7 +92,7 @@ func (o *UpOptions) check() error {
 			problems = append(problems, fmt.Errorf("--without %s: want one of %s", name, strings.Join(Components(), ", ")))
 		}
 	}
-	problems = append(problems, o.checkImages(), o.Azure.Check())
+	problems = append(problems, o.checkImages(), o.Azure.Check(), o.checkKind())
 	return errors.Join(problems...)
 }
 

@@ -33,22 +33,26 @@ func (c *cluster) waitNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	timeout := readyTimeout(len(machines))
+	return c.poll(ctx, readyTimeout(len(machines)), func(ctx context.Context) (bool, error) {
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, nil
+		}
+		machines, err := c.machines(ctx)
+		return err == nil && allUsable(machines, nodes.Items), err
+	})
+}
+
+// poll calls ready until it reports true. It fails if that takes too long, or a program ends meanwhile.
+func (c *cluster) poll(ctx context.Context, timeout time.Duration, ready func(context.Context) (bool, error)) error {
 	late := fmt.Errorf("not ready within %s; see the logs in %s", timeout, c.path("logs"))
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err == nil {
-			machines, err := c.machines(ctx)
-			if err != nil {
-				return err
-			}
-			if allUsable(machines, nodes.Items) {
-				return nil
-			}
+		if done, err := ready(ctx); done || err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():

@@ -22,13 +22,15 @@ const recordFile = "cluster.json"
 
 // record is what the next start of a cluster needs to know.
 type record struct {
-	Site site.Site `json:"site"`
+	Site site.Site `json:"site,omitzero"`
 	// ARM, HTTP and Proxy are the addresses (host:port) of the local Azure.
 	ARM   string `json:"arm"`
 	HTTP  string `json:"http"`
 	Proxy string `json:"proxy"`
 	// NodesKind is the kind of the cluster's nodes.
 	NodesKind string `json:"nodesKind"`
+	// Cluster is the cluster if its nodes are [NodesBooted]. It has no site.
+	Cluster clusterRecord `json:"cluster,omitzero"`
 	// Instance is part of the names of the namespaces and cgroups of real nodes.
 	Instance string `json:"instance"`
 	// Health is the address of the cloud-controller-manager's health and metrics.
@@ -94,7 +96,7 @@ func (r *record) chooseAddresses() error {
 
 // sweep removes what a killed Up left of real nodes. The processes have ended with it.
 func (r record) sweep(ctx context.Context) error {
-	if r.NodesKind != NodesReal || r.Instance == "" {
+	if r.NodesKind == NodesHollow || r.NodesKind == "" || r.Instance == "" {
 		return nil
 	}
 	return realnodes.Sweep(ctx, r.Instance)

@@ -103,7 +103,9 @@ func (s Status) Write(w io.Writer) error {
 		{"scale sets", strings.Join(s.ScaleSets, ", ")},
 		{"nodes", s.NodesKind},
 	} {
-		fmt.Fprintf(t, "%s\t%s\n", line[0], line[1])
+		if line[1] != "" {
+			fmt.Fprintf(t, "%s\t%s\n", line[0], line[1])
+		}
 	}
 	fmt.Fprintf(t, "\nCOMPONENT\tPID\tSTATE\tLOG\n")
 	for _, c := range s.Components {

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/local/controlplane"
 )
@@ -37,6 +40,66 @@ func TestBootFails(t *testing.T) {
 	}
 }
 
+// kaz local up --engine makes such a cluster with one command: a Service and a disk work, and kaz cluster finds it. After a stop its
+// machines boot again with what they had.
+func TestBootedUp(t *testing.T) {
+	needsImage(t)
+	dir := newDir(t)
+	up := func(args ...string) *cluster {
+		t.Helper()
+		began := time.Now()
+		runKaz(t, append([]string{"local", "up", "--detach", "--dir", dir}, args...)...)
+		t.Logf("up %v: %s", args, short(time.Since(began)))
+		c := attach(t, dir)
+		all := c.nodes()
+		if len(all) != 2 {
+			t.Errorf("%d nodes", len(all))
+		}
+		for _, n := range all {
+			if condition(n, corev1.NodeReady) != corev1.ConditionTrue || uninitialized(n) {
+				t.Errorf("%s: taints %v, conditions %v", n.Name, n.Spec.Taints, n.Status.Conditions)
+			}
+		}
+		return c
+	}
+	down := func() {
+		if said, err := exec.Command(kaz(), "local", "down", "--dir", dir).CombinedOutput(); err != nil {
+			t.Errorf("down: %v: %s", err, said)
+		}
+	}
+	t.Cleanup(down) // the test's context is done then
+	c := up("--engine", "--nodes", "1")
+	c.must(bootedPods, "apply", "-f", "-")
+	url := "http://" + c.address("web", time.Minute) + "/"
+	c.must("", "rollout", "status", "statefulset/keeper", "--timeout=3m")
+	sum := c.must("", "exec", "keeper-0", "--", "/box", "fill", "/data/file", "1")
+	works := func() {
+		t.Helper()
+		wait(t, 2*time.Minute, "the Service and the disk", func() string {
+			if _, err := askFromHere(t.Context(), url); err != nil {
+				return err.Error()
+			}
+			out, err := c.kubectl("", "exec", "keeper-0", "--", "/box", "sum", "/data/file")
+			if err != nil || out != sum {
+				return fmt.Sprintf("the disk has %q, want %q: %v", out, sum, err)
+			}
+			return ""
+		})
+	}
+	works()
+	if out := runKaz(t, "cluster", "status", "kaz", "--local", "--endpoint", c.status.ARM); !strings.Contains(out, "Succeeded") {
+		t.Errorf("kaz cluster status:\n%s", out)
+	}
+	if out := runKaz(t, "local", "status", "--dir", dir); !strings.Contains(out, "machine-kaz-cp-0") || !strings.Contains(out, "booted") {
+		t.Errorf("kaz local status:\n%s", out)
+	}
+	down()
+	nothingRuns(t, dir, time.Minute)
+	refuses(t, exec.Command(kaz(), "local", "up", "--dir", dir, "--scale-sets", "2"), "--scale-sets 2", "--engine")
+	up()
+	works()
+}
+
 // booting is a local Azure that boots machines.
 type booting struct {
 	t                  *testing.T
@@ -47,13 +110,19 @@ type booting struct {
 	version, older, kubectl string
 }
 
-// startBooting starts a local Azure that boots machines with so many of the newest releases. The first start makes the image.
-func startBooting(t *testing.T, count int) *booting {
+// needsImage skips a test where machines cannot boot.
+func needsImage(t *testing.T) {
 	t.Helper()
 	needsReal(t)
 	if _, err := exec.LookPath("debootstrap"); err != nil {
 		t.Skipf("the image of machines needs debootstrap: %v", err)
 	}
+}
+
+// startBooting starts a local Azure that boots machines with so many of the newest releases. The first start makes the image.
+func startBooting(t *testing.T, count int) *booting {
+	t.Helper()
+	needsImage(t)
 	releases, err := controlplane.Releases()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kaz/internal/emulator/plane/blob"
 	"kaz/internal/emulator/plane/file"
 )
 
@@ -24,6 +25,16 @@ func (a *Server) openFiles(o Options) error {
 	}
 	a.closers.add(a.files.Close)
 	return nil
+}
+
+// openBlobs opens the blobs. Their content is beside the state, or in memory without one.
+func (a *Server) openBlobs(o Options) error {
+	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login(), Console: a.openConsole}
+	if o.State == "" {
+		return nil
+	}
+	a.blobs.Dir = strings.TrimSuffix(o.State, filepath.Ext(o.State)) + "-blobs"
+	return a.blobs.Load()
 }
 
 // Files returns the data plane of file shares.

@@ -115,6 +115,9 @@ func (a *Server) openPlanes(ctx context.Context, o Options) error {
 	if err := a.openRegistries(o); err != nil {
 		return err
 	}
+	if err := a.openBlobs(o); err != nil {
+		return err
+	}
 	if err := a.openFiles(o); err != nil {
 		return err
 	}
@@ -220,6 +223,11 @@ func (a *Server) openRequestLog(file string) (io.Writer, error) {
 	return f, nil
 }
 
+// login is the address of the login, as data planes name it.
+func (a *Server) login() string {
+	return "https://" + cloud.Clouds()[0].Logins[0] + "/" + a.info.Tenant
+}
+
 // serve begins to answer requests.
 func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 	managed := &identity.Service{Tokens: a.tokens, Header: keys.IdentityHeader, System: a.system.ClientID, World: a.Look}
@@ -234,9 +242,7 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 		otherwise: a.emulator,
 		log:       a.requestLog,
 	}
-	login := "https://" + cloud.Clouds()[0].Logins[0] + "/" + a.info.Tenant
-	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: login}
-	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: login, Console: a.openConsole}
+	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login()}
 	a.wire = &wire.Service{Do: a.emulator.Do, Log: a.log}
 	a.http.serve(l.tls, a.withHosts(handler, a.hosted()...), authority.tlsConfig())
 	a.http.serve(envelopes{l.plain}, a.withHosts(handler, a.files), nil)

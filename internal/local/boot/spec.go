@@ -25,8 +25,8 @@ type Spec struct {
 	AzureCA string `json:"azureCA"`
 }
 
-// specFile is the name of the file of a spec on the disk of its machine.
-const specFile = "boot.json"
+// SpecFile returns the file of the spec of the machine with a disk.
+func SpecFile(disk string) string { return filepath.Join(disk, "boot.json") }
 
 // Write writes the spec for [Run] and returns the name of the file. Only root can read it: custom data may have secrets.
 func (s Spec) Write() (string, error) {
@@ -37,7 +37,7 @@ func (s Spec) Write() (string, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return "", err
 	}
-	file := filepath.Join(s.Dir, specFile)
+	file := SpecFile(s.Dir)
 	return file, os.WriteFile(file, append(text, '\n'), 0o600)
 }
 

@@ -197,7 +197,8 @@ func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(i
 	}, func(inventory.Machine) bool { return true })
 }
 
-// BootImages keeps the machines that have custom data as Azure describes them, until ctx is done: they boot from images.
+// BootImages keeps the machines that have custom data as Azure describes them, until ctx is done: they boot from images. choose
+// returns the image of a new machine. A machine keeps its image: the layers below its own files must not change.
 func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose func(inventory.Machine) (boot.Image, error)) {
 	tasks.Go(func() error { return n.runScripts(ctx) })
 	platform := &platforms{nodes: n, tasks: tasks, served: map[string]bool{}}
@@ -205,12 +206,14 @@ func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose fu
 		if err := platform.serve(ctx, m.Boot.Network); err != nil {
 			return nil, err
 		}
-		image, err := choose(m)
-		if err != nil {
-			return nil, err
+		spec, err := boot.Read(boot.SpecFile(at.Dir))
+		if err != nil || spec.ID != m.Boot.ID { // it has not booted yet
+			if spec.Image, err = choose(m); err != nil {
+				return nil, err
+			}
 		}
 		file, err := boot.Spec{
-			Place: at, Image: image, ID: m.Boot.ID, Host: m.Name, User: m.Boot.User, CustomData: m.Boot.CustomData,
+			Place: at, Image: spec.Image, ID: m.Boot.ID, Host: m.Name, User: m.Boot.User, CustomData: m.Boot.CustomData,
 			AzureCA: n.config.Azure.Info().CAFile,
 		}.Write()
 		return []string{"machine", "start", file}, err

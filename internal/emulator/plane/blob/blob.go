@@ -1,8 +1,9 @@
 // Package blob is the data plane of blob storage in the local Azure. Clients make and delete containers, write, read, list and delete
 // whole block blobs, on conditions, and lease both. They have a token of Entra ID or a shared access signature. Layer L2.
 //
-// It keeps blobs in memory. Containers are documents of Microsoft.Storage, so that Azure Resource Manager shows the same containers
-// and leases. The consoles of machines are blobs, too. Ranges, blocks, versions and Shared Key are absent.
+// It keeps blobs in memory, and in files if it has a directory. Containers are documents of Microsoft.Storage, so that Azure Resource
+// Manager shows the same containers and leases. The consoles of machines are blobs, too. Ranges, blocks, versions and Shared Key are
+// absent.
 package blob
 
 import (
@@ -33,6 +34,8 @@ type Service struct {
 	Azure Azure
 	// Authority is the address of the login, as refusals name it.
 	Authority string
+	// Dir has a file for each blob, which [Service.Load] reads. Without it blobs are in memory only.
+	Dir string
 	// Console opens what the console of a machine has shown, fs.ErrNotExist for nothing. It is nil if no machine runs.
 	Console func(machine azure.ID) (io.ReadCloser, error)
 

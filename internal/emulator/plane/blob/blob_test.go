@@ -22,6 +22,12 @@ type asking func(method, path, token, body string, headers ...string) *http.Resp
 // start returns a client of an account "acc" with a container "c".
 func start(t *testing.T) asking {
 	t.Helper()
+	return startIn(t, "")
+}
+
+// startIn is start with a directory for blobs, "" for none.
+func startIn(t *testing.T, dir string) asking {
+	t.Helper()
 	e, err := emulator.New(emulator.Options{Providers: providers.All()})
 	if err != nil {
 		t.Fatal(err)
@@ -37,12 +43,17 @@ func start(t *testing.T) asking {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s := &blob.Service{Azure: e, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
+	s := &blob.Service{Azure: e, Dir: dir, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
 		if token != "good" {
 			return nil, errors.New("no token")
 		}
 		return &behaviour.Principal{ObjectID: "me"}, nil
 	}}
+	if dir != "" {
+		if err := s.Load(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if !s.Answers("acc.blob.core.windows.net:443") || s.Answers("acc.file.core.windows.net") {
 		t.Error("the service answers for the wrong hosts")
 	}

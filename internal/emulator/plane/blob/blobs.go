@@ -44,10 +44,9 @@ func (c *call) put() error {
 		content: content, kind: c.r.Header.Get("Content-Type"), modified: c.now.UTC(), metadata: metadataOf(c.r.Header),
 		etag: fmt.Sprintf(`"0x%016X"`, uint64(c.now.UnixNano())+s.written), lease: had.lease.Written(c.now),
 	}
-	if s.blobs == nil {
-		s.blobs = map[string]stored{}
+	if err := s.keep(c.key(), b); err != nil {
+		return err
 	}
-	s.blobs[c.key()] = b
 	b.headers(c.w)
 	c.w.WriteHeader(http.StatusCreated)
 	return nil
@@ -70,7 +69,9 @@ func (c *call) delete() error {
 	if _, err := c.find(changes); err != nil {
 		return err
 	}
-	delete(c.service.blobs, c.key())
+	if err := c.service.forget(c.key()); err != nil {
+		return err
+	}
 	c.w.WriteHeader(http.StatusAccepted)
 	return nil
 }

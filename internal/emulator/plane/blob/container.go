@@ -1,7 +1,7 @@
 package blob
 
 import (
-	"maps"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -104,8 +104,15 @@ func (c *call) deleteContainer() error {
 		return err
 	}
 	c.service.mu.Lock()
-	maps.DeleteFunc(c.service.blobs, func(key string, _ stored) bool { return strings.HasPrefix(key, c.container.Key()+"/") })
-	c.service.mu.Unlock()
+	defer c.service.mu.Unlock()
+	for key := range c.service.blobs {
+		if strings.HasPrefix(key, c.container.Key()+"/") {
+			err = errors.Join(err, c.service.forget(key))
+		}
+	}
+	if err != nil {
+		return err
+	}
 	c.w.WriteHeader(http.StatusAccepted)
 	return nil
 }

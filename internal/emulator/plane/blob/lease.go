@@ -112,7 +112,9 @@ func (c *call) leaseBlob() error {
 	if b.lease, err = b.lease.Act(lease.Blob, r, c.now); err != nil {
 		return err
 	}
-	c.service.blobs[c.key()] = b
+	if err := c.service.keep(c.key(), b); err != nil {
+		return err
+	}
 	b.headers(c.w)
 	c.leased(r, b.lease)
 	return nil

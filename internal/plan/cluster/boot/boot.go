@@ -106,7 +106,8 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 	run := [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}
 	if pool == nil {
 		configs["kubeadm-init.yaml"] = b.init
-		files = append(files, file{"/usr/local/lib/kaz/prune.py", "0644", prune})
+		files = append(files, file{"/etc/systemd/system/kubelet.service.d/20-etcd.conf", "0644", kubeletAfterDisk},
+			file{"/usr/local/lib/kaz/prune.py", "0644", prune})
 		for _, t := range timers(b.spec.ControlPlane.EtcdBackups) {
 			files = append(files, t.files()...)
 			run = append(run, []string{"systemctl", "enable", "--now", "kaz-" + t.name + ".timer"})
@@ -222,6 +223,16 @@ func (b builder) environment(pool *definition.NodePool) string {
 
 // azureJSON is the configuration of the cloud-controller-manager and of the drivers.
 func (b builder) azureJSON(pool *definition.NodePool) (string, error) {
+	text, err := json.MarshalIndent(b.cloudConfig(pool), "", "  ")
+	return string(text) + "\n", err
+}
+
+// CloudConfig is the configuration of the cloud-controller-manager on the control plane of a definition, as in azure.json.
+func CloudConfig(d definition.Definition) map[string]any {
+	return builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster)}.cloudConfig(nil)
+}
+
+func (b builder) cloudConfig(pool *definition.NodePool) object {
 	a := b.spec.Azure
 	kind := "vmss"
 	if slices.ContainsFunc(b.d.Pools, func(p definition.NodePool) bool { return p.Spec.Backend == "VMSSFlexible" }) {
@@ -247,8 +258,7 @@ func (b builder) azureJSON(pool *definition.NodePool) (string, error) {
 	case b.spec.Kubernetes.PodNetwork == "CloudRoutes":
 		config["routeTableName"] = b.names.With("rt")
 	}
-	text, err := json.MarshalIndent(config, "", "  ")
-	return string(text) + "\n", err
+	return config
 }
 
 // containerd configures containerd for Kubernetes.
@@ -286,6 +296,12 @@ EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
 ExecStart=
 ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
   --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
+`
+
+// kubeletAfterDisk lets the kubelet of a member wait for the disk of etcd. Without it a machine that boots again could start etcd in
+// the empty directory below, as a new cluster.
+const kubeletAfterDisk = `[Service]
+ExecStartPre=/bin/sh -c 'until mountpoint -q /var/lib/etcddisk; do sleep 1; done'
 `
 
 // timer lets members of the control plane do something again and again, after their boot.

@@ -80,6 +80,10 @@ func TestFiles(t *testing.T) {
 	if _, has := db["/etc/kaz/kubeadm-init.yaml"]; has {
 		t.Error("a node can make a cluster")
 	}
+	const afterDisk = "/etc/systemd/system/kubelet.service.d/20-etcd.conf"
+	if _, has := db[afterDisk]; has || !strings.Contains(members[afterDisk].Content, "mountpoint -q /var/lib/etcddisk") {
+		t.Errorf("the kubelet of a member does not wait for its disk: %v, or that of a node does", members[afterDisk])
+	}
 	for _, want := range []string{"name: cloud-provider", "value: kaz/pool=batch,kaz/revision=fb17135516,team=a", "effect: NoSchedule",
 		"key: team"} {
 		if !strings.Contains(batch["/etc/kaz/kubeadm-join.yaml"].Content, want) {
@@ -374,6 +378,16 @@ func TestElection(t *testing.T) {
 	}
 	if calls, _, err := first.boot(); err != nil || calls != "" {
 		t.Errorf("the second run did something: %v\n%s", err, calls)
+	}
+	// After a boot only the disk is mounted, the system set up, and the join token renewed.
+	if err := os.RemoveAll(filepath.Join(first.root, "run")); err != nil {
+		t.Fatal(err)
+	}
+	calls, report, err = first.boot()
+	if err != nil || !strings.Contains(calls, "mountpoint") || strings.Contains(calls, "kubeadm") ||
+		strings.Contains(calls, "manifests") || !strings.Contains(calls, "--field-manager kaz-join-token") ||
+		!strings.Contains(report, `"phase": "complete"`) {
+		t.Errorf("the member boots again: %v\n%s\n%s", err, calls, report)
 	}
 	for id, role := range map[string]string{"vm-b": "control-plane", "vm-a, made anew": "control-plane", "node": "node"} {
 		calls, _, err := newHost(t, c, id, role).boot()

@@ -400,9 +400,22 @@ case ${1:-} in
     exit ;;
 esac
 
+# complete says that the machine is a node: kaz-joined for later boots, too, and bootstrap-success for this one.
+complete() {
+  current=complete
+  report false 0 ""
+  touch "$kubernetes/kaz-joined" "$state/bootstrap-success"
+}
+
 [ -e "$state/bootstrap-success" ] && exit 0
 phase disks 10 disks
 phase system 15 system
+# A node that boots again has joined: its kubelet starts what it had. While the machines were off, the join token may have run out.
+if [ -e "$kubernetes/kaz-joined" ]; then
+  complete
+  join-token || echo "the join token is not renewed: kaz-join-token.timer tries again"
+  exit 0
+fi
 phase runtime 20 runtime
 phase binaries 30 binaries
 phase downloads 31 downloads
@@ -415,6 +428,4 @@ phase join-token 65 join-token
 phase manifests 70 addons
 phase commands 90 commands
 rm -f "$state/join.json" "$state/kubeadm.yaml"
-current=complete
-report false 0 ""
-touch "$state/bootstrap-success"
+complete

@@ -1,0 +1,127 @@
+package blob
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"kaz/internal/emulator/behaviour/storage/lease"
+)
+
+// header is the first line of the file of a blob. The content follows.
+type header struct {
+	Key      string            `json:"key"`
+	Kind     string            `json:"kind"`
+	ETag     string            `json:"etag"`
+	Modified time.Time         `json:"modified"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Lease    lease.Lease       `json:"lease,omitzero"`
+}
+
+// fileSuffix ends the names of the files of blobs.
+const fileSuffix = ".blob"
+
+// Load reads the blobs in Dir. It creates the directory, but no parent.
+func (s *Service) Load() error {
+	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(s.Dir, "*"+fileSuffix))
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blobs = map[string]stored{}
+	for _, file := range files {
+		key, b, err := read(file)
+		if err != nil {
+			return fmt.Errorf("blob %s: %w", file, err)
+		}
+		s.blobs[key] = b
+	}
+	return nil
+}
+
+// read reads the file of a blob.
+func read(file string) (key string, b stored, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", b, err
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return "", b, err
+	}
+	var h header
+	if err := json.Unmarshal(line, &h); err != nil {
+		return "", b, err
+	}
+	b = stored{kind: h.Kind, etag: h.ETag, modified: h.Modified, metadata: h.Metadata, lease: h.Lease}
+	b.content, err = io.ReadAll(in)
+	return h.Key, b, err
+}
+
+// keep stores a blob. The caller holds the lock.
+func (s *Service) keep(key string, b stored) error {
+	if s.Dir != "" {
+		if err := s.write(key, b); err != nil {
+			return refuse(http.StatusInternalServerError, "InternalError", "The blob cannot be written: %v", err)
+		}
+	}
+	if s.blobs == nil {
+		s.blobs = map[string]stored{}
+	}
+	s.blobs[key] = b
+	return nil
+}
+
+// forget deletes a blob. The caller holds the lock.
+func (s *Service) forget(key string) error {
+	if s.Dir != "" {
+		if err := os.Remove(s.file(key)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return refuse(http.StatusInternalServerError, "InternalError", "The blob cannot be deleted: %v", err)
+		}
+	}
+	delete(s.blobs, key)
+	return nil
+}
+
+// file is the file of the blob with a key.
+func (s *Service) file(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return filepath.Join(s.Dir, hex.EncodeToString(sum[:])+fileSuffix)
+}
+
+// write replaces the file of a blob in one step.
+func (s *Service) write(key string, b stored) error {
+	line, err := json.Marshal(header{key, b.kind, b.etag, b.modified, b.metadata, b.lease})
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.Dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	if err == nil {
+		_, err = f.Write(b.content)
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.file(key))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
