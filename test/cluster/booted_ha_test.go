@@ -102,13 +102,14 @@ func TestBootedHA(t *testing.T) {
 }
 
 // TestBootedMembers changes the number of members of a cluster on machines that boot, and replaces the only one. The timer of a member
-// saves a backup, and nothing is wrong in between.
+// saves a backup, the member renews its certificates, and nothing is wrong in between.
 func TestBootedMembers(t *testing.T) {
 	b := startBooting(t, 1)
 	one := example(t, "dev.yaml")
 	c := b.cluster("dev", one)
 	c.whole(2, c.version)
 	c.on("dev-cp-0", "systemctl", "start", "kaz-backup")
+	c.renewed("dev-cp-0")
 	for _, count := range []int{3, 1} {
 		c.change("upgrade", c.define(c.name, strings.Replace(one, "replicas: 1", "replicas: "+strconv.Itoa(count), 1)))
 		c.whole(count+1, c.version)
@@ -117,6 +118,28 @@ func TestBootedMembers(t *testing.T) {
 		}
 	}
 	c.change("rotate", c.name)
+	c.whole(2, c.version)
+}
+
+// renewed lets a member renew its certificates, which its timer does a month before they end, and checks that its API server has a new one.
+func (c *bootedCluster) renewed(member string) {
+	c.t.Helper()
+	serial := func() string {
+		c.t.Helper()
+		server := c.must(c.run("", "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}"))
+		// The certificate is only looked at.
+		connection, err := tls.Dial("tcp", strings.TrimPrefix(server, "https://"), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		defer connection.Close()
+		return connection.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	before := serial()
+	c.on(member, "env", "KAZ_RENEW_BEFORE=99999999", "/usr/local/lib/kaz/bootstrap.sh", "renew")
+	if after := serial(); after == before {
+		c.t.Error("the API server has its certificate of before")
+	}
 	c.whole(2, c.version)
 }
 

@@ -98,7 +98,8 @@ func (c *Cluster) GiveBack(ctx context.Context, node string) error {
 	return c.takeBack(ctx, node, excludedByOthers(now))
 }
 
-// excludedByOthers reports whether another program or person has taken a node out of load balancers. A drain that stopped has left its own label.
+// excludedByOthers reports whether another program or person has taken a node out of load balancers. A drain that stopped has left its
+// own label.
 func excludedByOthers(n *corev1.Node) bool {
 	why, had := n.Labels[corev1.LabelNodeExcludeBalancers]
 	return had && why != draining

@@ -252,7 +252,7 @@ func newHost(t *testing.T, c *cloud, id, role string) *host {
 	write := h.write
 	write("bin/hostname", "#!/bin/sh\necho Prod-CP-0\n", 0o755)
 	for _, name := range []string{"blkid", "mkfs.ext4", "mountpoint", "mount", "swapoff", "modprobe", "sysctl", "apt-get", "systemctl",
-		"containerd", "conntrack", "crictl", "nft"} {
+		"containerd", "conntrack", "nft"} {
 		write("bin/"+name, "#!/bin/sh\necho \""+name+" $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	}
 	write("bin/dpkg", "#!/bin/sh\necho amd64\n", 0o755)
@@ -693,6 +693,7 @@ func TestRenew(t *testing.T) {
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		h.write("etc/kubernetes/manifests/"+name+".yaml", name, 0o600)
 	}
+	h.write("bin/pgrep", "#!/bin/sh\necho \"pgrep $*\" >> \"$KAZ_ROOT/calls\"\nexit 1\n", 0o755)
 	h.write("bin/openssl", "#!/bin/sh\n[ ! -e \"$KAZ_ROOT/old\" ]\n", 0o755)
 	h.write("bin/kubeadm", "#!/bin/sh\necho \"kubeadm $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	if calls, _, err := h.run("renew"); err != nil || calls != "" {
@@ -700,7 +701,7 @@ func TestRenew(t *testing.T) {
 	}
 	h.touch("old")
 	calls, out, err := h.run("renew")
-	if err != nil || !strings.HasPrefix(calls, "kubeadm certs renew all\ncrictl ps -q --name ^etcd$\ncrictl ps -q --name ^kube-apiserver$\n") {
+	if err != nil || !strings.HasPrefix(calls, "kubeadm certs renew all\npgrep -f ^etcd \npgrep -f ^kube-apiserver \n") {
 		t.Errorf("%v %s\n%s", err, out, calls)
 	}
 	if text, err := os.ReadFile(filepath.Join(h.root, "etc/kubernetes/manifests/etcd.yaml")); err != nil || string(text) != "etcd" {

@@ -271,12 +271,12 @@ print(s["header"]["revision"] if s["leader"] == s["header"]["member_id"] else ""
 # when its manifest has gone and come back.
 renew() {
   local name try manifests=$kubernetes/manifests
-  openssl x509 -checkend 2592000 -noout -in "$kubernetes/pki/apiserver.crt" >/dev/null && return 0
+  openssl x509 -checkend "${KAZ_RENEW_BEFORE:-2592000}" -noout -in "$kubernetes/pki/apiserver.crt" >/dev/null && return 0
   kubeadm certs renew all || return 1
   for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do
     mv "$manifests/$name.yaml" "$state/$name.yaml" || return 1
     for try in $(seq "${KAZ_TRIES:-60}"); do
-      [ -n "$(crictl ps -q --name "^$name\$")" ] || break
+      pgrep -f "^$name " >/dev/null || break
       sleep "${KAZ_RETRY_DELAY:-2}"
     done
     mv "$state/$name.yaml" "$manifests/$name.yaml" || return 1
