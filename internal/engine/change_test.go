@@ -184,8 +184,12 @@ func (s *simulation) nodes() []string {
 }
 
 func (s *simulation) node(name string) *corev1.Node {
+	labels := map[string]string{naming.RevisionLabel: s.revisions[name]}
+	if s.excluded[name] {
+		labels[corev1.LabelNodeExcludeBalancers] = "draining"
+	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{naming.RevisionLabel: s.revisions[name]}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec:       corev1.NodeSpec{Unschedulable: s.cordoned[name]},
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v" + s.versions[name]},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
@@ -730,6 +734,24 @@ func TestScale(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEmptyNode checks that a node without pods, too, leaves load balancers before its machine goes: they may send it requests for the
+// pods of other nodes.
+func TestEmptyNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
+		s.pods = nil
+		now := copied(d)
+		now.Pools[0].Spec.Replicas = 1
+		began := time.Now()
+		l.change(now)
+		if took := time.Since(began); took < balancing || !slices.ContainsFunc(l.said, func(line string) bool {
+			return strings.HasPrefix(line, "drain node general")
+		}) {
+			t.Errorf("the node was gone after %s\n%s", took, strings.Join(l.said, "\n"))
+		}
+	})
 }
 
 // TestBlockedDrain checks scenario 27: what blocks a drain is named, and the node takes pods again.

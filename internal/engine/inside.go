@@ -332,7 +332,7 @@ func (in *inside) addNode(p *change.Pool, one instance, nodes map[string]workloa
 	n := change.Node{Name: name, Zone: strings.Join(one.Zones, ","), Failed: one.Properties.ProvisioningState == "Failed"}
 	if joined {
 		n.Version, n.Revision, n.Ready, n.Cordoned, n.First = node.Version, node.Revision, node.Ready, node.Cordoned, node.First
-		n.Pods, n.Volumes, n.Drained = node.Pods, node.Volumes, node.Cordoned && node.Pods == 0 && node.Volumes == 0
+		n.Pods, n.Volumes, n.Drained = node.Pods, node.Volumes, node.Excluded && node.Cordoned && node.Pods == 0 && node.Volumes == 0
 		n.Age = -node.Created.Unix()
 		if n.Zone == "" {
 			n.Zone = node.Zone // the fault domain of a machine without a zone

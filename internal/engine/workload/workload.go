@@ -79,7 +79,9 @@ type Node struct {
 	Name, Version, Revision, Zone string
 	Ready, Cordoned               bool
 	First                         bool
-	Created                       time.Time
+	// Excluded says that load balancers of Services send nothing to the node, or are to leave it out.
+	Excluded bool
+	Created  time.Time
 	// Pods are those that a drain evicts.
 	Pods int
 	// Volumes are attached to the node.
@@ -104,10 +106,11 @@ func (c *Cluster) Nodes(ctx context.Context) (map[string]Node, error) {
 	}
 	all := map[string]Node{}
 	for _, n := range list.Items {
+		_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
 		all[n.Name] = Node{
 			Name: n.Name, Version: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"), Zone: n.Labels[corev1.LabelTopologyZone],
-			Revision: n.Labels[naming.RevisionLabel],
-			Ready:    nodeReady(n), Cordoned: n.Spec.Unschedulable, First: n.Annotations[FirstAnnotation] == "true",
+			Revision: n.Labels[naming.RevisionLabel], Excluded: excluded,
+			Ready: nodeReady(n), Cordoned: n.Spec.Unschedulable, First: n.Annotations[FirstAnnotation] == "true",
 			Created: n.CreationTimestamp.Time,
 		}
 	}
