@@ -79,7 +79,7 @@ spec: {backend: StandaloneVM, replicas: 1, zones: []}
 `
 
 // TestBootedHA takes a cluster of three members and two nodes through its life, on machines that boot: it serves, grows, gets pools, is
-// upgraded under constant requests, loses one member and then all of them, and is destroyed.
+// upgraded, all under constant requests, loses one member and then all of them, and is destroyed.
 func TestBootedHA(t *testing.T) {
 	b := startBooting(t, 2)
 	c := b.cluster("prod", strings.ReplaceAll(example(t, "ha.yaml"), b.version, b.older))
@@ -395,43 +395,63 @@ func (c *bootedCluster) serves(nodes int, version string) {
 }
 
 func (c *bootedCluster) scaled() {
-	for _, count := range []int{3, 2} {
-		c.change("scale", c.name, "general", "--count", strconv.Itoa(count))
-		c.whole(3+count, c.older)
-	}
+	c.asked(func() string {
+		var steps strings.Builder
+		for _, count := range []int{3, 2} {
+			steps.WriteString(c.change("scale", c.name, "general", "--count", strconv.Itoa(count)))
+			c.whole(3+count, c.older)
+		}
+		return steps.String()
+	})
 }
 
 // pooled adds pools of the other kinds with a layer of another team, and removes them again.
 func (c *bootedCluster) pooled() {
 	base, more := c.define(c.name, c.definition), c.define("more", bootedPools)
-	c.change("deploy", base, more)
-	c.whole(7, c.older)
-	c.change("upgrade", base)
+	c.asked(func() string {
+		steps := c.change("deploy", base, more)
+		c.whole(7, c.older)
+		return steps + c.change("upgrade", base)
+	})
 	c.whole(5, c.older)
 }
 
-// upgraded upgrades all machines by a minor version while the API server and the Service are asked 20 times a second each.
+// upgraded upgrades all machines by a minor version.
 func (c *bootedCluster) upgraded() {
+	c.asked(func() string {
+		return c.change("upgrade", c.define(c.name, strings.ReplaceAll(c.definition, c.older, c.version)))
+	})
+	c.whole(5, c.version)
+}
+
+// asked asks the API server and the Service 20 times a second each while a change goes on, and some time after it. At most one request of a
+// thousand may fail. change returns its steps.
+func (c *bootedCluster) asked(change func() string) {
+	c.t.Helper()
 	began := time.Now()
 	api := asks(c.t, c.apiServer())
 	service := asks(c.t, func(ctx context.Context) error {
 		_, err := askFromHere(ctx, "http://"+*c.address+"/")
 		return err
 	})
-	steps := c.change("upgrade", c.define(c.name, strings.ReplaceAll(c.definition, c.older, c.version)))
+	steps := change()
+	const after = 20 * time.Second // in which load balancers find out what is gone
+	select {
+	case <-c.t.Context().Done():
+	case <-time.After(after):
+	}
 	const perThousand = 1000
 	for name, s := range map[string]*stream{"API server": api, "Service": service} {
 		close(s.stop)
 		s.tasks.Wait()
 		c.t.Logf("%s: %d of %d requests failed; this machine was late by %s at most: %v", name, len(s.failed), s.asked, short(s.late), s.why)
 		if len(s.failed) > 0 {
-			c.t.Logf("%s: failed requests by second of the upgrade: %s\n%s", name, s.bySecond(began), steps)
+			c.t.Logf("%s: failed requests by second of the change: %s\n%s", name, s.bySecond(began), steps)
 		}
 		if len(s.failed)*perThousand > s.asked {
 			c.t.Errorf("%s: %d of %d requests failed, want at most one of a thousand: %v", name, len(s.failed), s.asked, s.why)
 		}
 	}
-	c.whole(5, c.version)
 }
 
 // kill ends a machine as a power failure does.
