@@ -461,7 +461,7 @@ func (w worker) awaitPool(ctx context.Context, s change.Step) error {
 }
 
 func (w worker) cordon(ctx context.Context, s change.Step) error {
-	return w.Workload.Cordon(ctx, true, s.Names...)
+	return w.Workload.Leave(ctx, w.waits.Drain.Settle, s.Names...)
 }
 
 // drain drains a node. If it fails, all nodes of the pool that were cordoned to go take pods again.
@@ -478,7 +478,7 @@ func (w worker) drain(ctx context.Context, s change.Step) error {
 			}
 		}
 	}
-	return errors.Join(err, w.Workload.Cordon(context.WithoutCancel(ctx), false, cordoned...))
+	return errors.Join(err, w.Workload.GiveBack(context.WithoutCancel(ctx), cordoned...))
 }
 
 // deleteNode deletes a machine by its id, and its node.

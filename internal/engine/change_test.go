@@ -736,20 +736,35 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestEmptyNode checks that a node without pods, too, leaves load balancers before its machine goes: they may send it requests for the
-// pods of other nodes.
-func TestEmptyNode(t *testing.T) {
+// trip is a function as an http.RoundTripper.
+type trip func(r *http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (t trip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// TestEmptyNodes checks that nodes without pods, too, leave load balancers before their machines go: they may get requests for the pods
+// of other nodes. Nodes that go together leave together.
+func TestEmptyNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
+		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 4 }, "dev.yaml")
 		s.pods = nil
+		var deletions []time.Duration
+		began := time.Now()
+		l.connect(trip(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/delete") {
+				deletions = append(deletions, time.Since(began))
+				if len(deletions) == 1 && len(s.excluded) != 3 {
+					t.Errorf("load balancers have left out %v", s.excluded)
+				}
+			}
+			return l.azure.Transport().RoundTrip(r)
+		}))
+		s.inside(l.Engine)
 		now := copied(d)
 		now.Pools[0].Spec.Replicas = 1
-		began := time.Now()
 		l.change(now)
-		if took := time.Since(began); took < balancing || !slices.ContainsFunc(l.said, func(line string) bool {
-			return strings.HasPrefix(line, "drain node general")
-		}) {
-			t.Errorf("the node was gone after %s\n%s", took, strings.Join(l.said, "\n"))
+		if len(deletions) != 3 || deletions[0] < balancing {
+			t.Errorf("deleted after %v\n%s", deletions, strings.Join(l.said, "\n"))
 		}
 	})
 }

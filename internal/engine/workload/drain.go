@@ -61,6 +61,9 @@ func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error 
 	timed, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	byOthers := excludedByOthers(before)
+	if before.Spec.Unschedulable && before.Labels[corev1.LabelNodeExcludeBalancers] == draining {
+		o.Settle = 0 // it has left already
+	}
 	reasons, err := c.vacate(timed, node, byOthers, o.Settle)
 	if len(reasons) > 0 && o.Force && ctx.Err() == nil {
 		c.say("node %s: time is over, pods are deleted", node)
@@ -76,6 +79,26 @@ func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error 
 	return blocked(node, reasons, err)
 }
 
+// Leave lets nodes take no further pods, and waits until load balancers may have left them out. Their drains need not wait for that again.
+func (c *Cluster) Leave(ctx context.Context, settle time.Duration, names ...string) error {
+	if err := c.Cordon(ctx, true, names...); err != nil {
+		return err
+	}
+	for _, name := range names {
+		n, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && excludedByOthers(n) {
+			continue
+		}
+		if err == nil {
+			err = c.exclude(ctx, true, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return Pause(ctx, settle)
+}
+
 // vacate lets load balancers leave a node out, unless others have seen to that, and evicts its pods.
 func (c *Cluster) vacate(ctx context.Context, node string, byOthers bool, settle time.Duration) ([]string, error) {
 	if !byOthers {
@@ -89,13 +112,19 @@ func (c *Cluster) vacate(ctx context.Context, node string, byOthers bool, settle
 	return c.empty(ctx, node)
 }
 
-// GiveBack lets a node that was drained take pods and requests again.
-func (c *Cluster) GiveBack(ctx context.Context, node string) error {
-	now, err := c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-	if err != nil {
-		return err
+// GiveBack lets nodes that were to go take pods and requests again. One that is gone is no error.
+func (c *Cluster) GiveBack(ctx context.Context, names ...string) error {
+	var failed []error
+	for _, name := range names {
+		now, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			err = c.takeBack(ctx, name, excludedByOthers(now))
+		}
+		if !apierrors.IsNotFound(err) {
+			failed = append(failed, err)
+		}
 	}
-	return c.takeBack(ctx, node, excludedByOthers(now))
+	return errors.Join(failed...)
 }
 
 // excludedByOthers reports whether another program or person has taken a node out of load balancers. A drain that stopped has left its
