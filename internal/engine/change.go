@@ -25,21 +25,24 @@ var ErrOpen = errors.New("another change of the cluster has begun and not ended:
 // errInside says why a change needs the API server.
 var errInside = errors.New("the change drains nodes, so it needs the cluster's API server: want --kubeconfig")
 
+// changer makes changes of machines.
+type changer struct{ *Engine }
+
 // Steps are the steps that a change would take.
 func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	n := naming.Of(r.Definition.Cluster)
-	in, err := e.look(ctx, n, r)
+	in, err := changer{e}.look(ctx, n, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.used(ctx, in, r); err != nil {
+	if err := (changer{e}).used(ctx, in, r); err != nil {
 		return nil, err
 	}
 	return change.Plan(in.Cluster, r.target())
 }
 
 // used refuses an upgrade that removes APIs that clients use.
-func (e *Engine) used(ctx context.Context, in inside, r Record) error {
+func (e changer) used(ctx context.Context, in inside, r Record) error {
 	version := r.Definition.Cluster.Spec.Kubernetes.Version
 	if r.AllowRemoved || in.Version == version {
 		return nil
@@ -54,7 +57,7 @@ func (e *Engine) used(ctx context.Context, in inside, r Record) error {
 
 // Rotation is the change that replaces every member, so that all certificates of the control plane are new.
 func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
-	r, state, err := e.deployedRecord(ctx, n)
+	r, state, err := vault{e}.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
@@ -66,14 +69,14 @@ func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
 }
 
 // look observes a cluster for a change. It asks etcd only if the control plane is to change.
-func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, error) {
+func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, error) {
 	if e.Workload == nil {
 		return inside{}, errInside
 	}
-	in, err := observer{e}.observeFor(ctx, n, r, false)
+	in, err := observer(e).observeFor(ctx, n, r, false)
 	for err == nil && in.state.Main.running() { // of a process that died
 		if err = workload.Pause(ctx, e.every()); err == nil {
-			in, err = observer{e}.observeFor(ctx, n, r, false)
+			in, err = observer(e).observeFor(ctx, n, r, false)
 		}
 	}
 	if err != nil {
@@ -94,9 +97,9 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 const recovery = time.Minute
 
 // lookAtEtcd observes a cluster with its etcd. If too few members answer, it looks again for a while.
-func (e *Engine) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (inside, error) {
+func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (inside, error) {
 	for deadline := e.now().Add(recovery); ; {
-		in, err := observer{e}.observeFor(ctx, n, r, true)
+		in, err := observer(e).observeFor(ctx, n, r, true)
 		if err != nil {
 			return in, err
 		}
@@ -124,10 +127,10 @@ func fromOutside(d definition.Definition, err error) error {
 // Change brings the machines of a cluster to a record's definition. It records the change first, and looks at what is there
 // before each step. So after a stop at any moment [Engine.Resume] goes on.
 func (e *Engine) Change(ctx context.Context, r Record) error {
-	return e.locked(ctx, func(ctx context.Context) error { return e.change(ctx, r) })
+	return e.guard().Do(ctx, func(ctx context.Context) error { return changer{e}.change(ctx, r) })
 }
 
-func (e *Engine) change(ctx context.Context, r Record) error {
+func (e changer) change(ctx context.Context, r Record) error {
 	n := naming.Of(r.Definition.Cluster)
 	open, err := e.Open(ctx, n)
 	if err != nil {
@@ -168,12 +171,12 @@ func (e *Engine) Resume(ctx context.Context, n naming.Names) (found bool, err er
 	if r, err := e.Open(ctx, n); err != nil || r == nil {
 		return false, err
 	}
-	return true, e.locked(ctx, func(ctx context.Context) error {
+	return true, e.guard().Do(ctx, func(ctx context.Context) error {
 		r, err := e.Open(ctx, n)
 		if err != nil || r == nil { // another process has ended it
 			return err
 		}
-		return e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
+		return changer{e}.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
 	})
 }
 
@@ -194,9 +197,9 @@ func fixed(old, now definition.Definition) error {
 // mostRepeats is how often a step is tried that changes nothing.
 const mostRepeats = 3
 
-func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
+func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	if r.Restore != nil {
-		if err := (restorer{e}).restore(ctx, n, &r); err != nil {
+		if err := restorer(e).restore(ctx, n, &r); err != nil {
 			return err
 		}
 	}
@@ -227,7 +230,7 @@ func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
 
 // settle brings the objects of add-ons and extensions to the definition, deploys what it changes beside machines, records it, gives
 // kube-proxy and CoreDNS the images of the version, and ends the change.
-func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
+func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 	state, err := e.Read(ctx, n)
 	if err != nil {
 		return err
@@ -241,7 +244,7 @@ func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 			return err
 		}
 	}
-	if _, err := e.deploy(ctx, p, nil, true); err != nil {
+	if _, err := deployer(e).deploy(ctx, p, nil, true); err != nil {
 		return err
 	}
 	version := r.Definition.Cluster.Spec.Kubernetes.Version
@@ -260,7 +263,7 @@ func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 }
 
 // perform carries out one step.
-func (e *Engine) perform(ctx context.Context, n naming.Names, r *Record, in inside, s change.Step) error {
+func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in inside, s change.Step) error {
 	w := e.worker(n, r, in)
 	actions := map[change.Action]func(context.Context, change.Step) error{
 		change.Save: w.save, change.SetVersion: w.setVersion,
@@ -288,14 +291,14 @@ type worker struct {
 	waits  Patience
 }
 
-func (e *Engine) worker(n naming.Names, r *Record, in inside) worker {
+func (e changer) worker(n naming.Names, r *Record, in inside) worker {
 	waits := e.Patience
 	waits.Join = cmp.Or(waits.Join, 15*time.Minute)
 	waits.Voter = cmp.Or(waits.Voter, 2*time.Minute)
 	waits.Drain.Timeout = cmp.Or(waits.Drain.Timeout, 30*time.Minute)
 	waits.Settle = cmp.Or(waits.Settle, time.Minute)
 	waits.Drain.Settle = cmp.Or(waits.Drain.Settle, balancing)
-	return worker{e, n, r, in, waits}
+	return worker{e.Engine, n, r, in, waits}
 }
 
 // balancing is how long the cloud-controller-manager, which may have just been replaced, and a load balancer may take to leave a node

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/engine/failure"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/boot"
@@ -69,7 +70,7 @@ var errNoMember = errors.New("no healthy member of etcd")
 
 // refused reports whether a machine was not made or did not join. Of other errors, such as of the network, nothing is known.
 func refused(err error) bool {
-	if failed, ok := errors.AsType[*DeployError](err); ok {
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		return len(failed.Failures) > 0
 	}
 	_, late := errors.AsType[*workload.NotReadyError](err)
@@ -129,7 +130,7 @@ func (w worker) deployUnit(ctx context.Context, p cluster.Plan, unit string) err
 	for id := range state.resources {
 		o.Keep[id] = true
 	}
-	return w.run(ctx, work{plan: p, state: state, template: p.Template(o), left: len(p.Graph.Units) - 1}, nil)
+	return deployer{w.Engine}.run(ctx, work{plan: p, state: state, template: p.Template(o), left: len(p.Graph.Units) - 1}, nil)
 }
 
 func (w worker) unbalance(ctx context.Context, s change.Step) error {
@@ -183,7 +184,7 @@ func (w worker) upgradeMember(ctx context.Context, s change.Step) error {
 	}
 	tags := maps.Clone(w.in.state.resources[id.Key()].Tags)
 	tags[naming.VersionTag] = s.Version
-	return w.setTags(ctx, id, tags)
+	return deployer{w.Engine}.setTags(ctx, id, tags)
 }
 
 // upgraded reads the report of an upgrade in the output of its run command.
@@ -323,7 +324,7 @@ func (w worker) writeModel(ctx context.Context, p cluster.Plan, pool string, mar
 		sku["name"] = size
 		body["sku"] = sku
 	}
-	return w.patch(ctx, id, body)
+	return deployer{w.Engine}.patch(ctx, id, body)
 }
 
 // planned are tags of a scale set with those of its plan that are ours. Tags for the autoscaler that the plan does not have are gone.
@@ -380,7 +381,7 @@ func at(tree any, path ...string) any {
 	return tree
 }
 
-func (e *Engine) patch(ctx context.Context, id azure.ID, body object) error {
+func (e deployer) patch(ctx context.Context, id azure.ID, body object) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -404,7 +405,7 @@ func (w worker) grow(ctx context.Context, s change.Step) error {
 		return w.awaitPool(ctx, s)
 	}
 	if have := w.nodesOf(s.Pool); s.Count > have {
-		if err := w.patch(ctx, id, object{"sku": object{"capacity": s.Count}}); err != nil {
+		if err := (deployer{w.Engine}).patch(ctx, id, object{"sku": object{"capacity": s.Count}}); err != nil {
 			restored := w.restore(ctx, id, s.Pool)
 			return w.retreat(ctx, s, errors.Join(fmt.Errorf("%d further machines: %w", s.Count-have, err), restored))
 		}
@@ -438,7 +439,7 @@ func (w worker) restore(ctx context.Context, id azure.ID, pool string) error {
 	}
 	count := worker{in: in}.nodesOf(pool)
 	w.say("  pool %s stays at %d machines", pool, count)
-	return w.patch(ctx, id, object{"sku": object{"capacity": count}})
+	return deployer{w.Engine}.patch(ctx, id, object{"sku": object{"capacity": count}})
 }
 
 // awaitPool waits until the machines of a pool are ready nodes.

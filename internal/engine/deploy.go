@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/engine/failure"
 	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
@@ -51,7 +52,7 @@ type work struct {
 
 // prepare compares a plan with Azure. replaced says that a change has replaced the machines, so that fields may differ that a
 // deployment cannot change.
-func (e *Engine) prepare(ctx context.Context, p cluster.Plan, replaced bool) (work, error) {
+func (e deployer) prepare(ctx context.Context, p cluster.Plan, replaced bool) (work, error) {
 	state, err := e.Read(ctx, p.Names, others(p)...)
 	if err != nil {
 		return work{}, err
@@ -146,17 +147,17 @@ func (w work) body(secrets map[string]string) (azure.Document, error) {
 
 // Preview shows what a deployment would do without asking Azure to compare: the units that it would deploy.
 func (e *Engine) Preview(ctx context.Context, p cluster.Plan) ([]string, error) {
-	w, err := e.prepare(ctx, p, false)
+	w, err := deployer{e}.prepare(ctx, p, false)
 	return slices.Sorted(maps.Keys(w.template.Units)), err
 }
 
 // Deploy brings Azure to the plan. save gets the kubeconfig of a new cluster before the deployment begins, because the key of
 // the certificate authority is known only then.
 func (e *Engine) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfig []byte) error) (Result, error) {
-	return e.deploy(ctx, p, save, false)
+	return deployer{e}.deploy(ctx, p, save, false)
 }
 
-func (e *Engine) deploy(ctx context.Context, p cluster.Plan, save func([]byte) error, replaced bool) (Result, error) {
+func (e deployer) deploy(ctx context.Context, p cluster.Plan, save func([]byte) error, replaced bool) (Result, error) {
 	w, err := e.prepare(ctx, p, replaced)
 	if err != nil {
 		return Result{}, err
@@ -195,8 +196,11 @@ func (e *Engine) deploy(ctx context.Context, p cluster.Plan, save func([]byte) e
 	return result, e.scale(ctx, w, &result)
 }
 
+// deployer carries out deployments.
+type deployer struct{ *Engine }
+
 // sayOrphans names units that were deployed and are no longer in the definition.
-func (e *Engine) sayOrphans(w work) {
+func (e deployer) sayOrphans(w work) {
 	for _, unit := range slices.Sorted(maps.Keys(w.state.units)) {
 		if w.plan.Graph.Unit(unit) == nil {
 			e.say("unit %s is in Azure and not in the definition: it stays, and kaz cluster upgrade removes pools", unit)
@@ -216,7 +220,7 @@ func clean(w work, secrets map[string]string) error {
 	return nil
 }
 
-func (e *Engine) secrets(p cluster.Plan) (parameters map[string]string, kubeconfig []byte, err error) {
+func (e deployer) secrets(p cluster.Plan) (parameters map[string]string, kubeconfig []byte, err error) {
 	made, err := pki.New(e.now())
 	if err != nil {
 		return nil, nil, err
@@ -238,7 +242,7 @@ func Server(p cluster.Plan) string {
 }
 
 // makeGroup makes the resource group of a new cluster.
-func (e *Engine) makeGroup(ctx context.Context, w work) error {
+func (e deployer) makeGroup(ctx context.Context, w work) error {
 	if w.state.Group != nil {
 		return nil
 	}
@@ -253,7 +257,7 @@ func (e *Engine) makeGroup(ctx context.Context, w work) error {
 }
 
 // run deploys and shows the progress of the units.
-func (e *Engine) run(ctx context.Context, w work, secrets map[string]string) error {
+func (e deployer) run(ctx context.Context, w work, secrets map[string]string) error {
 	body, err := w.body(secrets)
 	if err != nil {
 		return err
@@ -280,7 +284,7 @@ func (e *Engine) run(ctx context.Context, w work, secrets map[string]string) err
 }
 
 // watch says when units begin and end, until ctx is done.
-func (e *Engine) watch(ctx context.Context, n naming.Names, id azure.ID) {
+func (e deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
 	said := map[string]string{}
 	for {
 		if workload.Pause(ctx, e.every()) != nil {
@@ -313,7 +317,7 @@ type operation struct {
 	} `json:"properties"`
 }
 
-func (e *Engine) operations(ctx context.Context, id azure.ID) ([]operation, error) {
+func (e deployer) operations(ctx context.Context, id azure.ID) ([]operation, error) {
 	docs, err := e.Azure.List(ctx, azure.Query{Scope: id, Type: operationType})
 	if err != nil {
 		return nil, err
@@ -329,47 +333,9 @@ func (e *Engine) operations(ctx context.Context, id azure.ID) ([]operation, erro
 	return all, nil
 }
 
-// Failure is a resource that could not be deployed.
-type Failure struct {
-	// Path are the units and the resource: "cp-1 > prod-cp-1".
-	Path    string   `json:"path"`
-	ID      azure.ID `json:"resourceId"`
-	Code    string   `json:"code"`
-	Message string   `json:"message"`
-	Remedy  string   `json:"remedy,omitempty"`
-}
-
-// DeployError is a failed deployment.
-type DeployError struct {
-	Deployment azure.ID
-	Failures   []Failure
-	cause      error
-}
-
-func (d *DeployError) Unwrap() error { return d.cause }
-
-func (d *DeployError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "deployment %s failed", d.Deployment.Name())
-	for _, f := range d.Failures {
-		fmt.Fprintf(&b, "\n%s: %s: %s", f.Path, f.Code, f.Message)
-		if f.Remedy != "" {
-			fmt.Fprintf(&b, "\n  remedy: %s", f.Remedy)
-		}
-	}
-	if len(d.Failures) == 0 {
-		fmt.Fprintf(&b, ": %v", d.cause)
-		if fault, ok := errors.AsType[*azure.Error](d.cause); ok && remedy(fault.Code) != "" {
-			fmt.Fprintf(&b, "\n  remedy: %s", remedy(fault.Code))
-		}
-	}
-	b.WriteString("\nthe same command goes on where this deployment stopped")
-	return b.String()
-}
-
 // explain finds the resources that failed, also those of nested deployments.
-func (e *Engine) explain(ctx context.Context, id azure.ID, cause error) error {
-	d := &DeployError{Deployment: id, cause: cause}
+func (e deployer) explain(ctx context.Context, id azure.ID, cause error) error {
+	d := &failure.Error{Deployment: id, Cause: cause}
 	if azure.KindOf(cause) == azure.Canceled {
 		return fmt.Errorf("stopped waiting for deployment %s, which goes on in Azure: %w", id.Name(), cause)
 	}
@@ -377,7 +343,7 @@ func (e *Engine) explain(ctx context.Context, id azure.ID, cause error) error {
 	return d
 }
 
-func (e *Engine) failures(ctx context.Context, id azure.ID, path string, depth int, d *DeployError) {
+func (e deployer) failures(ctx context.Context, id azure.ID, path string, depth int, d *failure.Error) {
 	operations, err := e.operations(ctx, id)
 	if err != nil || depth > lint.MostNested {
 		return
@@ -395,59 +361,8 @@ func (e *Engine) failures(ctx context.Context, id azure.ID, path string, depth i
 		if len(d.Failures) > before {
 			continue
 		}
-		code, message := innermost(o.Properties.StatusMessage)
-		d.Failures = append(d.Failures, Failure{at, target, code, message, remedy(code)})
-	}
-}
-
-// innermost is the code and the message of the innermost error of a status.
-func innermost(status json.RawMessage) (code, message string) {
-	type fault struct {
-		Code    string            `json:"code"`
-		Message string            `json:"message"`
-		Details []json.RawMessage `json:"details"`
-	}
-	var outer struct {
-		Error json.RawMessage `json:"error"`
-	}
-	if json.Unmarshal(status, &outer) != nil || len(outer.Error) == 0 {
-		return "Unknown", string(status)
-	}
-	for next := outer.Error; next != nil; {
-		var f fault
-		if json.Unmarshal(next, &f) != nil {
-			break
-		}
-		if f.Code != "" {
-			code, message = f.Code, f.Message
-		}
-		next = nil
-		if len(f.Details) > 0 {
-			next = f.Details[0]
-		}
-	}
-	return code, message
-}
-
-// remedy says what to do about an error of Azure.
-func remedy(code string) string {
-	switch code {
-	case "AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest":
-		return "Azure has no room now: try again later, or another vmSize or other zones"
-	case "SkuNotAvailable":
-		return "choose another vmSize or other zones: kaz cluster deploy --dry-run checks them"
-	case "QuotaExceeded", "OperationNotAllowed", "PublicIPCountLimitReached":
-		return "ask for a higher quota in the Azure portal (Subscription, Usage + quotas), or choose fewer or smaller machines"
-	case "AuthorizationFailed", "LinkedAuthorizationFailed":
-		return "ask an owner of the subscription for the role that the message names"
-	case "RequestDisallowedByPolicy":
-		return "a policy of the subscription forbids the resource: a TemplatePatch can change it, such as its tags"
-	case "VMExtensionProvisioningError", "OSProvisioningTimedOut":
-		return "the machine did not join the cluster: its boot log is /var/log/kaz-bootstrap.log and in its boot diagnostics"
-	case "ScopeLocked":
-		return "remove the lock of the resource group"
-	default:
-		return ""
+		code, message := failure.Innermost(o.Properties.StatusMessage)
+		d.Failures = append(d.Failures, failure.Resource{Path: at, ID: target, Code: code, Message: message, Remedy: failure.Remedy(code)})
 	}
 }
 

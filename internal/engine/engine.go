@@ -16,6 +16,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/engine/dataplane"
+	"kaz/internal/engine/lock"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
@@ -45,7 +46,7 @@ type Engine struct {
 	// Backups are the backups of etcd. Without them the cluster cannot be restored.
 	Backups Backups
 	// Lock keeps others from changing the cluster, nil for nothing that does. Holder is how they see this process.
-	Lock   Lock
+	Lock   lock.Lease
 	Holder string
 	// Patience bounds how long the steps of a change may take.
 	Patience Patience
@@ -70,6 +71,11 @@ func (e *Engine) say(format string, args ...any) {
 	if e.Say != nil {
 		e.Say(fmt.Sprintf(format, args...))
 	}
+}
+
+// guard keeps others from changing the cluster.
+func (e *Engine) guard() lock.Guard {
+	return lock.Guard{Lease: e.Lock, Holder: e.Holder, Say: e.say, Every: e.every()}
 }
 
 // every is the time between two looks at a deployment.

@@ -15,6 +15,7 @@ import (
 	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
+	"kaz/internal/engine/failure"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/testkit/clustertest"
@@ -208,7 +209,7 @@ func TestResume(t *testing.T) {
 				})
 			}, "dev.yaml")
 			_, err := l.Deploy(t.Context(), broken, l.save)
-			failed, ok := errors.AsType[*DeployError](err)
+			failed, ok := errors.AsType[*failure.Error](err)
 			if !ok || len(failed.Failures) == 0 || !strings.EqualFold(failed.Failures[0].ID.Type(), fullType) || failed.Failures[0].Code == "" {
 				t.Fatalf("got %v", err)
 			}
@@ -424,7 +425,7 @@ func TestRemedies(t *testing.T) {
 		"ZonalAllocationFailed": "other zones", "SkuNotAvailable": "another vmSize", "QuotaExceeded": "a higher quota",
 		"LinkedAuthorizationFailed": "ask an owner", "RequestDisallowedByPolicy": "TemplatePatch", "VMExtensionProvisioningError": "boot log",
 	} {
-		if got := remedy(code); !strings.Contains(got, want) {
+		if got := failure.Remedy(code); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", code, got, want)
 		}
 	}

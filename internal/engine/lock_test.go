@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kaz/internal/engine/dataplane"
+	"kaz/internal/engine/lock"
 	"kaz/internal/plan/cluster/definition"
 )
 
@@ -65,7 +66,7 @@ func TestTwoOperators(t *testing.T) {
 		want          error
 	}{
 		"ends":     {20 * time.Second, time.Minute, false, nil},
-		"goes on":  {5 * time.Minute, 10 * time.Second, false, ErrHeld},
+		"goes on":  {5 * time.Minute, 10 * time.Second, false, lock.ErrHeld},
 		"has died": {5 * time.Minute, 10 * time.Second, true, ErrOpen},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestTwoOperators(t *testing.T) {
 				if test.want == nil && err != nil || !errors.Is(err, test.want) {
 					t.Errorf("got %v, want %v\n%s", err, test.want, strings.Join(l.said, "\n"))
 				}
-				if errors.Is(test.want, ErrHeld) && !strings.HasSuffix(err.Error(), "alice@a") {
+				if errors.Is(test.want, lock.ErrHeld) && !strings.HasSuffix(err.Error(), "alice@a") {
 					t.Errorf("the holder is not named: %v", err)
 				}
 				if !slices.Contains(l.said, "bob@b: alice@a changes the cluster: waiting for a minute, in case it has died") {
@@ -115,7 +116,7 @@ func TestLostLock(t *testing.T) {
 		}
 		e.Patience.Join = time.Hour
 		err := e.Change(t.Context(), scaled(d, 3))
-		if took := time.Since(began); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "the lock was lost") || took > 70*time.Second {
+		if took := time.Since(began); !errors.Is(err, lock.ErrHeld) || !strings.Contains(err.Error(), "the lock was lost") || took > 70*time.Second {
 			t.Errorf("after %s: %v", took, err)
 		}
 		s.absent = func(string) bool { return false }

@@ -39,7 +39,7 @@ const mostSilent = 20 * time.Second
 // deletes what is left of the members, makes a new first member that begins with the backup, and then the others. It records itself
 // first, as [Engine.Change] does, so that it goes on after a stop at any moment.
 func (e *Engine) Restore(ctx context.Context, n naming.Names, from string) error {
-	return e.locked(ctx, func(ctx context.Context) error { return e.restoreFrom(ctx, n, from) })
+	return e.guard().Do(ctx, func(ctx context.Context) error { return e.restoreFrom(ctx, n, from) })
 }
 
 func (e *Engine) restoreFrom(ctx context.Context, n naming.Names, from string) error {
@@ -51,7 +51,7 @@ func (e *Engine) restoreFrom(ctx context.Context, n naming.Names, from string) e
 		if open.Restore == nil || from != "" && from != open.Restore.From {
 			return fmt.Errorf("%w (since %s)", ErrOpen, open.Began)
 		}
-		return e.carryOn(ctx, naming.Of(open.Definition.Cluster), *open)
+		return changer{e}.carryOn(ctx, naming.Of(open.Definition.Cluster), *open)
 	}
 	r, err := restorer{e}.newRestore(ctx, n, from)
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) restoreFrom(ctx context.Context, n naming.Names, from string) e
 	if err := e.writeRecord(ctx, n, r); err != nil {
 		return err
 	}
-	return e.carryOn(ctx, naming.Of(r.Definition.Cluster), r)
+	return changer{e}.carryOn(ctx, naming.Of(r.Definition.Cluster), r)
 }
 
 // RestoreSteps are the steps that a restore would take until the other members join.
@@ -187,7 +187,7 @@ func (e restorer) loss(ctx context.Context, n naming.Names, r change.Restore) (c
 }
 
 func (e restorer) restoreStep(ctx context.Context, n naming.Names, r *Record, state State, s change.Step) error {
-	w := e.worker(n, r, inside{state: state})
+	w := changer(e).worker(n, r, inside{state: state})
 	switch s.Action {
 	case change.DeleteMember:
 		return w.deleteMember(ctx, s)

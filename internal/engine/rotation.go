@@ -31,14 +31,17 @@ const (
 // ErrEarly is in the chain of an error about tokens of former keys of service accounts that may be in use.
 var ErrEarly = errors.New("tokens that a former key of service accounts signed may be in use")
 
+// vault is the key vault of a cluster, for changes of its secrets.
+type vault struct{ *Engine }
+
 // secret reads a secret of the cluster from its key vault.
-func (e *Engine) secret(ctx context.Context, n naming.Names, what string) (string, error) {
+func (e vault) secret(ctx context.Context, n naming.Names, what string) (string, error) {
 	return e.Planes.Secret(ctx, n.VaultURL(), n.VaultAudience()+"/.default", n.Secret(what))
 }
 
 // writeSecret gives a secret of the cluster a new version, with a deployment as the first version. The value is a parameter of a type
 // that Azure neither shows nor logs. So it takes the rights of kaz cluster deploy, and none to write secrets in the data plane.
-func (e *Engine) writeSecret(ctx context.Context, n naming.Names, what, value string) error {
+func (e vault) writeSecret(ctx context.Context, n naming.Names, what, value string) error {
 	vault := n.VaultID()
 	body, err := json.Marshal(object{"properties": object{
 		"mode": "Incremental",
@@ -67,7 +70,7 @@ func (e *Engine) writeSecret(ctx context.Context, n naming.Names, what, value st
 }
 
 // deployedRecord is a change to what is deployed.
-func (e *Engine) deployedRecord(ctx context.Context, n naming.Names) (Record, State, error) {
+func (e vault) deployedRecord(ctx context.Context, n naming.Names) (Record, State, error) {
 	state, err := e.Read(ctx, n)
 	if err != nil {
 		return Record{}, state, err
@@ -84,7 +87,7 @@ func (e *Engine) TokenRotation(ctx context.Context, n naming.Names) (Record, err
 	if e.Workload == nil {
 		return Record{}, errInside
 	}
-	r, _, err := e.deployedRecord(ctx, n)
+	r, _, err := vault{e}.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
@@ -109,7 +112,7 @@ func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd
 	}
 	if err == nil && r.Keys != nil {
 		var keys pki.AccountKeys
-		keys, err = e.accountKeys(ctx, naming.Of(r.Definition.Cluster))
+		keys, err = vault(e).accountKeys(ctx, naming.Of(r.Definition.Cluster))
 		in.Keys = keysOf(keys)
 	}
 	return in, err
@@ -118,7 +121,7 @@ func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd
 // observeTokens adds the join tokens to what is there: those that kaz made, that of the key vault, and those that a change replaces. The
 // first one of a cluster is made by kubeadm.
 func (e observer) observeTokens(ctx context.Context, n naming.Names, r Record, in *inside) error {
-	text, err := e.secret(ctx, n, tokenName)
+	text, err := vault(e).secret(ctx, n, tokenName)
 	if err != nil {
 		return err
 	}
@@ -146,7 +149,7 @@ func (w worker) makeToken(ctx context.Context, _ change.Step) error {
 
 // publishToken writes a token that the API server takes into the key vault, from which machines that boot read it.
 func (w worker) publishToken(ctx context.Context, s change.Step) error {
-	text, err := w.secret(ctx, w.names, tokenName)
+	text, err := vault{w.Engine}.secret(ctx, w.names, tokenName)
 	if err != nil {
 		return err
 	}
@@ -160,7 +163,7 @@ func (w worker) publishToken(ctx context.Context, s change.Step) error {
 	if text, err = join.Text(); err != nil {
 		return err
 	}
-	return w.writeSecret(ctx, w.names, tokenName, text)
+	return vault{w.Engine}.writeSecret(ctx, w.names, tokenName, text)
 }
 
 func (w worker) endToken(ctx context.Context, s change.Step) error {
@@ -173,16 +176,16 @@ func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce
 	if e.Workload == nil {
 		return Record{}, errInside
 	}
-	r, state, err := e.deployedRecord(ctx, n)
+	r, state, err := vault{e}.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
-	keys, err := e.accountKeys(ctx, naming.Of(r.Definition.Cluster))
+	keys, err := vault{e}.accountKeys(ctx, naming.Of(r.Definition.Cluster))
 	if err != nil {
 		return r, err
 	}
 	if finish && !atOnce && len(keys.Accepted()) > 1 {
-		if err := e.unused(ctx, keys); err != nil {
+		if err := (vault{e}).unused(ctx, keys); err != nil {
 			return r, err
 		}
 	}
@@ -192,7 +195,7 @@ func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce
 }
 
 // unused checks that no tokens of former keys are in use, as far as that can be known.
-func (e *Engine) unused(ctx context.Context, keys pki.AccountKeys) error {
+func (e vault) unused(ctx context.Context, keys pki.AccountKeys) error {
 	if end := keys.Complete().Add(tokenLife); !keys.Complete().IsZero() && e.now().Before(end) {
 		return fmt.Errorf("%w until %s, by pods: wait, or take --at-once, with which their requests fail until their tokens are renewed",
 			ErrEarly, end.UTC().Format(time.RFC3339))
@@ -208,7 +211,7 @@ func (e *Engine) unused(ctx context.Context, keys pki.AccountKeys) error {
 	return nil
 }
 
-func (e *Engine) accountKeys(ctx context.Context, n naming.Names) (pki.AccountKeys, error) {
+func (e vault) accountKeys(ctx context.Context, n naming.Names) (pki.AccountKeys, error) {
 	text, err := e.secret(ctx, n, keysName)
 	if err != nil {
 		return pki.AccountKeys{}, err
@@ -226,14 +229,14 @@ func keysOf(k pki.AccountKeys) change.Keys {
 
 // editKeys writes other keys of service accounts into the key vault.
 func (w worker) editKeys(ctx context.Context, edit func(pki.AccountKeys) (pki.AccountKeys, error)) error {
-	keys, err := w.accountKeys(ctx, w.names)
+	keys, err := vault{w.Engine}.accountKeys(ctx, w.names)
 	if err == nil {
 		keys, err = edit(keys)
 	}
 	if err != nil {
 		return err
 	}
-	return w.writeSecret(ctx, w.names, keysName, keys.Text())
+	return vault{w.Engine}.writeSecret(ctx, w.names, keysName, keys.Text())
 }
 
 func (w worker) nextKey(ctx context.Context, _ change.Step) error {

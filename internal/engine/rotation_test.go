@@ -24,7 +24,7 @@ import (
 // join is the secret of the key vault with which machines join now.
 func (s *simulation) join() pki.Join {
 	s.l.t.Helper()
-	text, err := s.l.secret(s.l.t.Context(), s.names, tokenName)
+	text, err := (vault{s.l.Engine}).secret(s.l.t.Context(), s.names, tokenName)
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func (s *simulation) boot(name string) {
 	if !s.member(name) {
 		return
 	}
-	keys, err := (&Engine{Planes: s.l.azure.Vaults()}).accountKeys(context.Background(), s.names)
+	keys, err := (vault{&Engine{Planes: s.l.azure.Vaults()}}).accountKeys(context.Background(), s.names)
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func (l *lab) rotateKeys(s *simulation, finish bool) error {
 // have checks that all members have generation, sign with another key than before or with the same one, and accept so many keys.
 func (s *simulation) have(members, generation, accept int) {
 	s.l.t.Helper()
-	vault, err := s.l.accountKeys(s.l.t.Context(), s.names)
+	vault, err := (vault{s.l.Engine}).accountKeys(s.l.t.Context(), s.names)
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestKeyRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.have(3, 4, 1)
-		vault, err := l.secret(t.Context(), s.names, keysName)
+		vault, err := (vault{l.Engine}).secret(t.Context(), s.names, keysName)
 		if err != nil || strings.Count(vault, "BEGIN PRIVATE KEY") != 1 || strings.Count(vault, "BEGIN PUBLIC KEY") != 1 {
 			t.Errorf("the key vault has former keys: %v", err)
 		}

@@ -13,7 +13,7 @@ import (
 
 // scale gives pools that exist more machines, and the autoscaler its limits. The template does not write a scale set that exists, because
 // others write into it, too, so a change is one field of it. A smaller number is reported: machines must be drained first.
-func (e *Engine) scale(ctx context.Context, w work, result *Result) error {
+func (e deployer) scale(ctx context.Context, w work, result *Result) error {
 	for _, pool := range w.plan.Definition.Pools {
 		u := w.plan.Graph.Unit(naming.PoolUnit(pool.Metadata.Name))
 		id := emit.ID(w.plan.Names, u.Resources[0].Resource, u.Unit)
@@ -41,7 +41,7 @@ func (e *Engine) scale(ctx context.Context, w work, result *Result) error {
 }
 
 // setTags gives a resource these tags and no others, which a change of the resource itself may not do.
-func (e *Engine) setTags(ctx context.Context, id azure.ID, tags map[string]string) error {
+func (e deployer) setTags(ctx context.Context, id azure.ID, tags map[string]string) error {
 	body, err := json.Marshal(object{"properties": object{"tags": tags}})
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (e *Engine) setTags(ctx context.Context, id azure.ID, tags map[string]strin
 }
 
 // enlarge gives a pool more machines, and reports whether it did.
-func (e *Engine) enlarge(ctx context.Context, id azure.ID, pool string, want int) (bool, error) {
+func (e deployer) enlarge(ctx context.Context, id azure.ID, pool string, want int) (bool, error) {
 	doc, err := e.Azure.Get(ctx, id)
 	if err != nil {
 		return false, err

@@ -12,7 +12,7 @@ import (
 
 // Secrets reads how the secrets of a cluster are that are rotated. It returns none of them.
 func (e *Engine) Secrets(ctx context.Context, n naming.Names) health.Secrets {
-	text, err := e.secret(ctx, n, tokenName)
+	text, err := vault{e}.secret(ctx, n, tokenName)
 	if err != nil {
 		return health.Secrets{Fault: err.Error()}
 	}
@@ -24,7 +24,7 @@ func (e *Engine) Secrets(ctx context.Context, n naming.Names) health.Secrets {
 	if err != nil {
 		return health.Secrets{Fault: err.Error()}
 	}
-	keys, err := e.accountKeys(ctx, n)
+	keys, err := vault{e}.accountKeys(ctx, n)
 	if err != nil {
 		return health.Secrets{Fault: err.Error()}
 	}

@@ -66,7 +66,7 @@ func short(v json.RawMessage) string {
 // WhatIf asks Azure what a deployment of the plan would change. It needs the resource group, because Azure compares inside of
 // one. Without it everything would be created.
 func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
-	w, err := e.prepare(ctx, p, false)
+	w, err := deployer{e}.prepare(ctx, p, false)
 	if err != nil || w.empty() {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 // Validate lets Azure check the template of a plan, which also applies policies. Azure validates in a resource group that exists
 // only; without one there is no error. The error is [ErrFixed] if a deployment cannot make the change.
 func (e *Engine) Validate(ctx context.Context, p cluster.Plan) error {
-	w, err := e.prepare(ctx, p, false)
+	w, err := deployer{e}.prepare(ctx, p, false)
 	if errors.Is(err, ErrFixed) {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
 	"kaz/internal/engine"
+	"kaz/internal/engine/failure"
+	"kaz/internal/engine/lock"
 	"kaz/internal/plan/cluster/definition"
 )
 
@@ -105,7 +107,7 @@ func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, [
 // statusOf is the exit status of an error that has one of its own, 0 for others.
 func statusOf(err error) cli.ExitCode {
 	switch {
-	case errors.Is(err, engine.ErrOpen), errors.Is(err, engine.ErrHeld), errors.Is(err, engine.ErrRunning):
+	case errors.Is(err, engine.ErrOpen), errors.Is(err, lock.ErrHeld), errors.Is(err, engine.ErrRunning):
 		return held
 	case full(err):
 		return noRoom
@@ -115,8 +117,8 @@ func statusOf(err error) cli.ExitCode {
 
 // full reports whether Azure had no room, or a quota was used up.
 func full(err error) bool {
-	if failed, ok := errors.AsType[*engine.DeployError](err); ok {
-		return slices.ContainsFunc(failed.Failures, func(f engine.Failure) bool { return roomless(f.Code, f.Message) })
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
+		return slices.ContainsFunc(failed.Failures, func(f failure.Resource) bool { return roomless(f.Code, f.Message) })
 	}
 	fault, ok := errors.AsType[*azure.Error](err)
 	return ok && roomless(fault.Code, fault.Message)

@@ -29,6 +29,7 @@ import (
 	"kaz/internal/engine"
 	"kaz/internal/engine/dataplane"
 	"kaz/internal/engine/etcd"
+	"kaz/internal/engine/lock"
 	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
 	"kaz/internal/local/clusterengine"
@@ -199,7 +200,7 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 		return say(command, answer, "cluster %s is as its definition says", n.Cluster)
 	}
 	open, err := e.Open(context.WithoutCancel(command.Context()), n)
-	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) || errors.Is(failed, engine.ErrHeld) {
+	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) || errors.Is(failed, lock.ErrHeld) {
 		return failed
 	}
 	answer.Error = failed.Error()

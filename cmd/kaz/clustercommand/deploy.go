@@ -12,6 +12,7 @@ import (
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
+	"kaz/internal/engine/failure"
 	"kaz/internal/engine/preflight"
 	"kaz/internal/local/clusterengine"
 	"kaz/internal/plan/cluster"
@@ -75,13 +76,13 @@ type deployAnswer struct {
 	// Findings are those of the checks.
 	Findings finding.List `json:"findings,omitempty"`
 	// Units are those that were deployed, or would be.
-	Units      []string         `json:"units,omitempty"`
-	Changes    []engine.Change  `json:"changes,omitempty"`
-	DryRun     bool             `json:"dryRun,omitempty"`
-	Unchanged  bool             `json:"unchanged,omitempty"`
-	APIServer  string           `json:"apiServer,omitempty"`
-	Kubeconfig string           `json:"kubeconfig,omitempty"`
-	Failures   []engine.Failure `json:"failures,omitempty"`
+	Units      []string           `json:"units,omitempty"`
+	Changes    []engine.Change    `json:"changes,omitempty"`
+	DryRun     bool               `json:"dryRun,omitempty"`
+	Unchanged  bool               `json:"unchanged,omitempty"`
+	APIServer  string             `json:"apiServer,omitempty"`
+	Kubeconfig string             `json:"kubeconfig,omitempty"`
+	Failures   []failure.Resource `json:"failures,omitempty"`
 }
 
 // run checks and deploys a plan, or shows what would be done.
@@ -152,7 +153,7 @@ func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file strin
 		file = p.Names.Cluster + ".kubeconfig"
 	}
 	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) error { return clusterengine.SaveKubeconfig(file, kubeconfig) })
-	if failed, ok := errors.AsType[*engine.DeployError](err); ok {
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		answer.Failures = failed.Failures
 		if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
 			return err

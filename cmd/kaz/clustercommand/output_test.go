@@ -14,6 +14,7 @@ import (
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
 	"kaz/internal/engine"
+	"kaz/internal/engine/failure"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/local/azureserver"
 )
@@ -172,8 +173,8 @@ func TestStatus(t *testing.T) {
 		{&azure.Error{Code: "OperationNotAllowed",
 			Message: "Operation could not be completed as it results in exceeding approved Cores quota."}, 5},
 		{&azure.Error{Code: "OperationNotAllowed", Message: "the machine is being deleted"}, 0},
-		{&engine.DeployError{Failures: []engine.Failure{{Code: "SkuNotAvailable"}}}, 5},
-		{&engine.DeployError{Failures: []engine.Failure{{Code: "InvalidParameter"}}}, 0},
+		{&failure.Error{Failures: []failure.Resource{{Code: "SkuNotAvailable"}}}, 5},
+		{&failure.Error{Failures: []failure.Resource{{Code: "InvalidParameter"}}}, 0},
 	} {
 		if got := statusOf(test.err); got != test.want {
 			t.Errorf("%v: status %d, want %d", test.err, got, test.want)
