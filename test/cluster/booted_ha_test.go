@@ -91,7 +91,7 @@ func TestBootedHA(t *testing.T) {
 		{"pool grows and shrinks", (*bootedCluster).scaled},
 		{"pools come and go", (*bootedCluster).pooled},
 		{"upgrade", (*bootedCluster).upgraded},
-		{"one member dies", (*bootedCluster).repaired},
+		{"each member dies in turn", (*bootedCluster).repaired},
 		{"all members die", (*bootedCluster).restored},
 		{"destroyed", (*bootedCluster).destroyed},
 	} {
@@ -475,10 +475,11 @@ func (c *bootedCluster) members() []string {
 }
 
 func (c *bootedCluster) repaired() {
-	member := c.members()[1]
-	c.kill(member)
-	c.change("repair", c.name, strings.TrimPrefix(member, c.name+"-"))
-	c.whole(5, c.version)
+	for _, member := range c.members() {
+		c.kill(member)
+		c.change("repair", c.name, strings.TrimPrefix(member, c.name+"-"))
+		c.whole(5, c.version)
+	}
 }
 
 // restored kills all members after a backup. What was written after the backup is lost, what was written before is there.

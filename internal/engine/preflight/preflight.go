@@ -62,6 +62,7 @@ func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, e
 		c.sizes(ctx)
 		c.quota(ctx)
 	}
+	c.outbound()
 	c.globalNames(ctx)
 	c.existing(ctx)
 	c.roles(ctx)
@@ -280,6 +281,23 @@ func (c *checker) globalNames(ctx context.Context) {
 			c.add("names", "purge what was deleted, choose another name of the cluster, or give an existing one in "+unit.field,
 				"%s %s: %s", r.Type, r.Name, answer.Message)
 		}
+	}
+}
+
+// outbound checks that machines find the programs of Kubernetes without the internet.
+func (c *checker) outbound() {
+	s := c.p.Definition.Cluster.Spec
+	const public = "https://dl.k8s.io"
+	if s.Network.Outbound.Type != "None" || s.Kubernetes.ArtifactMirror != public {
+		return
+	}
+	complete := s.ControlPlane.Image.ID != ""
+	for _, pool := range c.p.Definition.Pools {
+		complete = complete && pool.Spec.Image.ID != ""
+	}
+	if !complete { // an image of the marketplace has no programs of Kubernetes
+		c.add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
+			"spec.network.outbound.type is None, so machines do not reach %s, where spec.kubernetes.artifactMirror is", public)
 	}
 }
 

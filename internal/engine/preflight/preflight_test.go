@@ -61,6 +61,11 @@ func TestPreflight(t *testing.T) {
 			want: "✘ resource group: resource group dev does not exist"},
 		{name: "identity that is missing", change: func(d *definition.Definition) { d.Cluster.Spec.Identity.Nodes.ID = identity },
 			want: "✘ existing resources: spec.identity.nodes.id: " + identity + " does not exist"},
+		{name: "no way out", change: func(d *definition.Definition) { d.Cluster.Spec.Network.Outbound.Type = "None" },
+			want: "✘ outbound: spec.network.outbound.type is None, so machines do not reach https://dl.k8s.io"},
+		{name: "no way out, and a mirror", change: func(d *definition.Definition) {
+			d.Cluster.Spec.Network.Outbound.Type, d.Cluster.Spec.Kubernetes.ArtifactMirror = "None", "https://mirror.example.com"
+		}, want: ""},
 		{name: "lock", before: map[azure.ID]string{
 			group + "dev": `{"location":"westeurope","tags":{"kaz_cluster":"dev"}}`,
 			group + "dev/providers/Microsoft.Authorization/locks/freeze": `{"properties":{"level":"ReadOnly"}}`,
