@@ -35,7 +35,8 @@ planner() {
 }
 
 services() {
-  step "services: each write fails in each way; speed" tests services -count=1 -timeout 60m ./internal/cloudprovider/service/...
+  step "services and clusters: each write fails in each way; speed" \
+    tests services -count=1 -timeout 60m ./internal/cloudprovider/service/... ./internal/engine
 }
 
 # Clusters wait for programs most of the time, so they run beside the parts that compute.

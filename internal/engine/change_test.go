@@ -1067,12 +1067,20 @@ func (k *killed) dies() bool {
 	return k.spent
 }
 
+// stride is how many writes lie between two at which a change is killed: in short mode a third of them is tried.
+func stride() int {
+	if testing.Short() {
+		return 3
+	}
+	return 1
+}
+
 // TestKilled checks scenarios 24 and 35: a change that dies before or after any write goes on from another machine, to the same
 // end, and leaves nothing over.
 func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var want []string
-		for kill := 0; ; kill++ {
+		for kill := 0; ; kill += stride() {
 			l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
 			now := copied(d)
 			now.Cluster.Spec.Kubernetes.Version = "1.37.1"

@@ -345,7 +345,7 @@ func TestKeyRotationAborted(t *testing.T) {
 // key is in the record of the change or is said.
 func TestKeyRotationKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for kill := range 1000 {
+		for kill := 0; ; kill += stride() {
 			l, s, _ := deployed(t, nil, "dev.yaml")
 			first := s.keys["dev-cp-0"].Signs()
 			healthy := l.azure.Transport()

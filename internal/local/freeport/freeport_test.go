@@ -21,7 +21,7 @@ func TestKernelDoesNotGiveThem(t *testing.T) {
 	if err != nil || first < 32768 {
 		t.Skipf("this machine has a range of its own: %s", text)
 	}
-	chosen, err := freeport.Choose(slices.Repeat([]string{"127.0.0.1:0"}, 20)...)
+	chosen, err := freeport.Choose(slices.Repeat([]string{"127.0.0.1:0"}, 3)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestKernelDoesNotGiveThem(t *testing.T) {
 		}
 	}
 	slices.Sort(chosen)
-	if len(slices.Compact(chosen)) < 20 {
+	if len(slices.Compact(chosen)) < 3 {
 		t.Errorf("chose one twice: %v", chosen)
 	}
 }
