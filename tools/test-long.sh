@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests that take too long for every change. PARTS names the parts to run, all of them by default:
 #   planner    the properties of the load balancer planner, with ten times the cases of make test
-#   services   the Service controller: every write of twenty kinds of Services fails in every way; speed
+#   services   the Service controller: every write of twenty kinds of Services fails in every way; speed; kaz cluster: it dies at every write
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   coldstart  the cold start of a controller with 5,000 nodes
