@@ -48,8 +48,11 @@ func (e changer) used(ctx context.Context, in inside, r Record) error {
 		return nil
 	}
 	all, err := e.Workload.Removed(ctx, version)
-	if err != nil || len(all) == 0 {
-		return err
+	if err != nil {
+		return fmt.Errorf("whether clients use what version %s removes: %w: --allow-removed-apis goes on without this check", version, err)
+	}
+	if len(all) == 0 {
+		return nil
 	}
 	return fmt.Errorf("version %s has no longer what clients have used since the API server started: change those clients, or allow it "+
 		"with --allow-removed-apis:\n%s", version, strings.Join(all, "\n"))
@@ -57,7 +60,7 @@ func (e changer) used(ctx context.Context, in inside, r Record) error {
 
 // Rotation is the change that replaces every member, so that all certificates of the control plane are new.
 func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
-	r, state, err := vault{e}.deployedRecord(ctx, n)
+	r, state, err := changer{e}.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}

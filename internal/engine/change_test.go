@@ -441,7 +441,8 @@ func TestInternal(t *testing.T) {
 		now := copied(d)
 		now.Pools[0].Spec.Replicas++
 		err := l.Change(t.Context(), Record{Definition: now})
-		if want := "https://api.dev.kaz.internal:6443/api/v1/nodes is reached from its network only"; err == nil || !strings.Contains(err.Error(), want) {
+		want := "https://api.dev.kaz.internal:6443/api/v1/nodes is reached from its network only"
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		if writes, _ := l.requests(); len(writes) > 0 {

@@ -286,23 +286,26 @@ NodePool general: spec.osDisk.ephemeral: false -> true (fixed)`
 
 // TestPolicy checks scenario 22: Azure refuses a template with a resource that a policy denies, the error names both, and nothing is made.
 func TestPolicy(t *testing.T) {
-	l := newLab(t, emulator.Options{})
 	p := example(t, nil, "dev.yaml")
-	policy := azure.SubscriptionID(p.Definition.Cluster.Spec.Azure.SubscriptionID).Resource("Microsoft.Authorization/policyDefinitions", "closed")
-	assignment := p.Names.Group().Resource("Microsoft.Authorization/policyAssignments", "no-way-in")
+	subscription := azure.SubscriptionID(p.Definition.Cluster.Spec.Azure.SubscriptionID)
+	policy := subscription.Resource("Microsoft.Authorization/policyDefinitions", "closed")
 	rule := `{"properties":{"policyRule":{"if":{"field":"type","equals":"Microsoft.Network/publicIPAddresses"},"then":{"effect":"deny"}}}}`
-	if err := errors.Join(l.write(p.Names.Group(), `{"location":"westeurope"}`), l.write(policy, rule),
-		l.write(assignment, `{"properties":{"policyDefinitionId":"`+string(policy)+`"}}`)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := l.Deploy(t.Context(), p, l.save)
-	for _, want := range []string{"'dev-api-pip' was disallowed by policy", "no-way-in", "remedy: a policy of the subscription"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
+	for _, scope := range []azure.ID{p.Names.Group(), subscription} {
+		l := newLab(t, emulator.Options{})
+		assignment := scope.Resource("Microsoft.Authorization/policyAssignments", "no-way-in")
+		if err := errors.Join(l.write(p.Names.Group(), `{"location":"westeurope"}`), l.write(policy, rule),
+			l.write(assignment, `{"properties":{"policyDefinitionId":"`+string(policy)+`"}}`)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if state, err := l.Read(t.Context(), p.Names); err != nil || len(state.resources) > 0 {
-		t.Errorf("made %v: %v", state.resources, err)
+		_, err := l.Deploy(t.Context(), p, l.save)
+		for _, want := range []string{"'dev-api-pip' was disallowed by policy", "no-way-in", "remedy: a policy of the subscription"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", scope, err, want)
+			}
+		}
+		if state, err := l.Read(t.Context(), p.Names); err != nil || len(state.resources) > 0 {
+			t.Errorf("%s: made %v: %v", scope, state.resources, err)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func scaled(d definition.Definition, count int) Record {
 	return Record{Definition: d}
 }
 
-// TestTwoOperators checks scenario 25: while one process changes a cluster, another one waits, and learns who it is. It goes on if the
+// TestTwoOperators checks scenario 25: while one process changes a cluster, another one waits, and learns which one it is. It goes on if the
 // first one ends, or has died.
 func TestTwoOperators(t *testing.T) {
 	for name, test := range map[string]struct {

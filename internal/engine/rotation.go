@@ -70,7 +70,7 @@ func (e vault) writeSecret(ctx context.Context, n naming.Names, what, value stri
 }
 
 // deployedRecord is a change to what is deployed.
-func (e vault) deployedRecord(ctx context.Context, n naming.Names) (Record, State, error) {
+func (e changer) deployedRecord(ctx context.Context, n naming.Names) (Record, State, error) {
 	state, err := e.Read(ctx, n)
 	if err != nil {
 		return Record{}, state, err
@@ -87,7 +87,7 @@ func (e *Engine) TokenRotation(ctx context.Context, n naming.Names) (Record, err
 	if e.Workload == nil {
 		return Record{}, errInside
 	}
-	r, _, err := vault{e}.deployedRecord(ctx, n)
+	r, _, err := changer{e}.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
@@ -176,7 +176,7 @@ func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce
 	if e.Workload == nil {
 		return Record{}, errInside
 	}
-	r, state, err := vault{e}.deployedRecord(ctx, n)
+	r, state, err := changer{e}.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}

@@ -161,7 +161,7 @@ func TestLeasesOfBlobs(t *testing.T) {
 	})
 }
 
-// The lease client of the official SDK leases a container, which nobody else deletes.
+// The lease client of the official SDK leases a container, which no other client deletes.
 func TestLeasesOfContainers(t *testing.T) {
 	withBlobs(t, func(a *blobs) {
 		all := a.client.ServiceClient().NewContainerClient("leased")

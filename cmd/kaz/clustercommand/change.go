@@ -33,6 +33,7 @@ import (
 	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
 	"kaz/internal/local/clusterengine"
+	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -116,9 +117,18 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	return config, nil
 }
 
+// enter reads what is deployed at a place, and connects an engine with the inside of that cluster.
+func (f *changeFlags) enter(command *cobra.Command, e *engine.Engine, at engine.Place) (cluster.Plan, error) {
+	p, err := recorded(command, e, at)
+	if err == nil {
+		_, err = f.inside(e, p.Definition.Cluster)
+	}
+	return p, err
+}
+
 // holder is how other processes see this one.
 func holder() string {
-	name := "somebody"
+	name := "a user without a name"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}

@@ -15,11 +15,8 @@ func backupCommand() *cobra.Command {
 do the same every hour, and each change of the control plane does.`,
 		Example: `  kaz cluster backup prod --subscription 00000000-0000-0000-0000-000000000001`,
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
-		p, err := recorded(command, e, at)
+		p, err := f.enter(command, e, at)
 		if err != nil {
-			return err
-		}
-		if _, err := f.inside(e, p.Definition.Cluster); err != nil {
 			return err
 		}
 		saved, err := e.Etcd.Save(command.Context())
@@ -51,11 +48,8 @@ A restore that stops goes on with kaz cluster resume.`,
 		Example: `  kaz cluster restore prod --subscription 00000000-0000-0000-0000-000000000001
   kaz cluster restore prod --from etcd/20260102T030405Z-1234.db`,
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
-		p, err := recorded(command, e, at)
+		p, err := f.enter(command, e, at)
 		if err != nil {
-			return err
-		}
-		if _, err := f.inside(e, p.Definition.Cluster); err != nil {
 			return err
 		}
 		if f.dryRun {

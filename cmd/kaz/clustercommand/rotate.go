@@ -59,11 +59,7 @@ key is accepted until --service-account --finish, which replaces every member on
   kaz cluster rotate prod --service-account
   kaz cluster rotate prod --service-account --finish`,
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
-		p, err := recorded(command, e, at)
-		if err != nil {
-			return err
-		}
-		if _, err := f.inside(e, p.Definition.Cluster); err != nil {
+		if _, err := f.enter(command, e, at); err != nil {
 			return err
 		}
 		r, err := rotate.record(command.Context(), e, at.Names())

@@ -149,3 +149,21 @@ func TestRefusedRules(t *testing.T) {
 		t.Errorf("a rule that does not deny: %v", err)
 	}
 }
+
+// FuzzRule checks that any definition with any values is a rule or an error, and that a rule that denies can be evaluated.
+func FuzzRule(f *testing.F) {
+	f.Add(`{"properties":{"policyRule":{"if":{"field":"name","like":"a*"},"then":{"effect":"deny"}}}}`, `{}`)
+	f.Add(`{"properties":{"policyRule":{"if":{"allOf":[{"not":{"field":"tags['a']","in":["b",1,null]}},{"anyOf":[]}]},"then":{"effect":
+		"[parameters('e')]"}},"parameters":{"e":{"type":"String","defaultValue":"Deny"}}}}`, `{"e":{"value":"deny"}}`)
+	f.Add(`{"properties":{"policyRule":{"if":{"field":"Microsoft.Storage/storageAccounts/rules[*].port","greater":22},"then":{"effect":"deny"}}}}`,
+		`{"x":1}`)
+	f.Fuzz(func(t *testing.T, definition, values string) {
+		var d, v behaviour.Object
+		if json.Unmarshal([]byte(definition), &d) != nil || json.Unmarshal([]byte(values), &v) != nil {
+			return
+		}
+		if rule, err := policy.Parse(d, v); err == nil && rule.Denies() {
+			rule.Matches(resource(t))
+		}
+	})
+}

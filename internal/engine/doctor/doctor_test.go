@@ -184,7 +184,8 @@ func TestSecrets(t *testing.T) {
 	if err != nil || strings.Contains(string(text), "0123456789abcdef") || strings.Contains(string(text), "PRIVATE") {
 		t.Errorf("the report has a secret, or %v", err)
 	}
-	if err := w.client.CoreV1().Secrets("kube-system").Delete(t.Context(), "bootstrap-token-"+r.Secrets.Token, metav1.DeleteOptions{}); err != nil {
+	secrets := w.client.CoreV1().Secrets("kube-system")
+	if err := secrets.Delete(t.Context(), "bootstrap-token-"+r.Secrets.Token, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r = w.examine(t)

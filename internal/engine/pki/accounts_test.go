@@ -90,3 +90,30 @@ func TestDamagedAccountKeys(t *testing.T) {
 		}
 	}
 }
+
+// FuzzSecrets checks that any text of the key vault is a secret or an error, and that a secret has what it must have.
+func FuzzSecrets(f *testing.F) {
+	s, err := New(time.Now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	parameters, err := s.Parameters()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, text := range parameters {
+		f.Add(text)
+	}
+	f.Add(completeMark + "2030-01-02T03:04:05Z\n" + parameters["pkiServiceAccount"])
+	f.Add(`{"token":"abcdef.0123456789abcdef","caCertHash":"sha256:00"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if k, err := ParseAccountKeys(text); err == nil {
+			if again, err := ParseAccountKeys(k.Text()); err != nil || !slices.Equal(again.Accepted(), k.Accepted()) || again.Signs() != k.Signs() {
+				t.Errorf("read again: %v", err)
+			}
+		}
+		if j, err := ParseJoin(text); err == nil && len(j.ID()) != 6 {
+			t.Errorf("the token has the ID %q", j.ID())
+		}
+	})
+}

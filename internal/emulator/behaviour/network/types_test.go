@@ -217,8 +217,8 @@ func TestEffectiveRoutesAndRules(t *testing.T) {
 		"access":"Allow","protocol":"Tcp","sourcePortRange":"*","destinationPortRange":"80","sourceAddressPrefix":"*",
 		"destinationAddressPrefix":"*"}}]}}`)
 	c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[
-		{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24","routeTable":`+ref(table)+`,"networkSecurityGroup":`+ref(nsg)+`,"serviceEndpoints":[
-		{"service":"Microsoft.Storage"},{"service":"Microsoft.KeyVault"}]}}]}}`)
+		{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24","routeTable":`+ref(table)+`,"networkSecurityGroup":`+ref(nsg)+`,
+		"serviceEndpoints":[{"service":"Microsoft.Storage"},{"service":"Microsoft.KeyVault"}]}}]}}`)
 	c.has(c.get(subnet), `{"properties":{"serviceEndpoints":[{"locations":["eastus","westus"]},{"locations":["*"]}]}}`)
 	c.put(nic, nicBody(""))
 	c.refused("POST", nic+"/effectiveRouteTable", "", 400, "NetworkInterfaceNotAttachedToVM")

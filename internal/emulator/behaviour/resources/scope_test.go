@@ -72,7 +72,8 @@ func TestPolicies(t *testing.T) {
 	startScopes(t).Run(
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Body: `{"properties":{"displayName":"P"}}`, Status: 400, Code: "InvalidRequestContent"},
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Status: 201, Body: `{"properties":{"displayName":"P","policyRule":{
-			"if":{"field":"name","equals":"x"},"then":{"effect":"deny"}}}}`, Has: has{"properties.policyType": "Custom", "properties.mode": "Indexed"}},
+			"if":{"field":"name","equals":"x"},"then":{"effect":"deny"}}}}`,
+			Has: has{"properties.policyType": "Custom", "properties.mode": "Indexed"}},
 		exchange{Do: "PUT ~/providers/Microsoft.Authorization/policyAssignments/a", Status: 201, Body: `{"properties":{
 			"policyDefinitionId":"` + definition + `"}}`, Has: has{"properties.enforcementMode": "Default",
 			"properties.scope": behaviourtest.Group}},

@@ -50,7 +50,7 @@ func run(t *testing.T, steps []step) {
 	})
 }
 
-// Who holds the lease of a blob writes and deletes it alone, until the lease ends.
+// Only the holder of a lease writes and deletes its blob, until the lease ends.
 func TestLeaseOfABlob(t *testing.T) {
 	const lease = "PUT /c/b?comp=lease x-ms-lease-action="
 	const acquire, seconds = lease + "acquire x-ms-proposed-lease-id=" + idA + " x-ms-lease-duration=", time.Second

@@ -97,7 +97,7 @@ const (
 	oldBackup = 3 * time.Hour
 	// renewal is how long a join token is valid at least, if a member renews it: it does every 12 hours, for 36 hours.
 	renewal = 20 * time.Hour
-	// keysRest is how long former keys of service accounts are accepted before they count as forgotten by the person that rotates them.
+	// keysRest is how long former keys of service accounts are accepted before they count as forgotten.
 	keysRest = 3 * 24 * time.Hour
 	// full is the part of the quota, in percent, from which on a database counts as nearly full.
 	full = 80
