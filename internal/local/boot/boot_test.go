@@ -4,10 +4,13 @@ import (
 	"encoding/xml"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"kaz/internal/local/machine"
+	"kaz/internal/local/process"
 )
 
 // A machine finds its host name, its administrator and its custom data where cloud-init looks for them, and no other user.
@@ -106,6 +109,54 @@ func TestCatalogueOnce(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(first, "file")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of the directories that change with every build those used last stay, and those in use.
+func TestCatalogueLatest(t *testing.T) {
+	c := Catalogue{Dir: t.TempDir()}
+	var dirs []string
+	var locks []*process.Lock
+	for build := range 8 {
+		dir, lock, err := c.latest(t.Context(), "store", []string{strconv.Itoa(build)}, func(string) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs, locks = append(dirs, dir), append(locks, lock)
+		at := time.Unix(int64(1000*(build+1)), 0)
+		if err := os.Chtimes(dir+used, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := c.once(t.Context(), "store-other", nil, func(string) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs = append(dirs, other)
+	present := func() string {
+		var all []string
+		for i, dir := range dirs {
+			if _, err := os.Stat(dir); err == nil {
+				all = append(all, strconv.Itoa(i))
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	if got := present(); got != "0 1 2 3 4 5 6 7 8" {
+		t.Errorf("while all are in use: %s", got)
+	}
+	for _, build := range []int{0, 2, 3, 4, 5, 7} {
+		locks[build].Release()
+	}
+	if err := c.tidy("store"); err != nil {
+		t.Fatal(err)
+	}
+	if got := present(); got != "1 4 5 6 7 8" {
+		t.Errorf("left: %s, want 1 and 6, which are in use, the last three others, and the one with another name", got)
+	}
+	again, _, err := c.latest(t.Context(), "store", []string{"0"}, func(string) error { return nil })
+	if err != nil || again != dirs[0] {
+		t.Errorf("made again: %s, %v", again, err)
 	}
 }
 

@@ -14,30 +14,32 @@ import (
 	"strings"
 
 	"kaz/internal/local/image"
+	"kaz/internal/local/process"
 )
 
 // store returns the directory of containerd with the container images of a control plane, a node and the add-ons. The images of
-// kaz change with every build of kaz, so they are added to a copy of the directory with all others.
-func (c Catalogue) store(ctx context.Context, content Content, tree string) (string, error) {
+// kaz change with every build of kaz, so they are added to a copy of the directory with all others. That directory is in use until the
+// lock is released.
+func (c Catalogue) store(ctx context.Context, content Content, tree string) (string, *process.Lock, error) {
 	wanted, err := content.images(ctx, tree)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	base, err := c.once(ctx, "store", append(identities(wanted), content.Archives...), func(dir string) error {
 		return c.fill(ctx, dir, wanted, content.Archives)
 	})
 	if err != nil || content.Kaz == "" {
-		return base, err
+		return base, nil, err
 	}
 	sum, err := checksum(content.Kaz)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	own, err := content.own(ctx, tree)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return c.once(ctx, "store-kaz", append(identities([]image.Program{own}), base, sum), func(dir string) error {
+	return c.latest(ctx, "store-kaz", append(identities([]image.Program{own}), base, sum), func(dir string) error {
 		if err := copyStore(base, dir); err != nil {
 			return err
 		}

@@ -21,6 +21,8 @@ type Image struct {
 	Layers []string `json:"layers"`
 	// Store is a directory of containerd with container images, "" for none.
 	Store string `json:"store,omitempty"`
+	// inUse keeps other processes from removing Store. It is unlocked when nothing refers to the image any longer.
+	inUse *process.Lock
 }
 
 // Catalogue makes images and keeps them in a directory.
@@ -36,11 +38,16 @@ func (c Catalogue) say(format string, args ...any) {
 	}
 }
 
+// dir is the directory with a name and a hash of what it is made from.
+func (c Catalogue) dir(name string, from []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(from, "\x00")))
+	return filepath.Join(c.Dir, name+"-"+hex.EncodeToString(sum[:6]))
+}
+
 // once returns the directory with a name and a hash of what it is made from. make fills a missing one; a failed attempt leaves
 // nothing.
 func (c Catalogue) once(ctx context.Context, name string, from []string, make func(dir string) error) (string, error) {
-	sum := sha256.Sum256([]byte(strings.Join(from, "\x00")))
-	dir := filepath.Join(c.Dir, name+"-"+hex.EncodeToString(sum[:6]))
+	dir := c.dir(name, from)
 	lock, err := process.WaitLock(ctx, dir+".lock", func() { c.say("waiting for another kaz process, which makes the image %s", name) })
 	if err != nil {
 		return "", err

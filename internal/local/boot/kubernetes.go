@@ -57,8 +57,8 @@ func (c Catalogue) Kubernetes(ctx context.Context, content Content) (Image, erro
 	if err != nil {
 		return base, err
 	}
-	store, err := c.store(ctx, content, base.Layers[len(base.Layers)-1])
-	return Image{Layers: append([]string{layer}, base.Layers...), Store: store}, err
+	store, lock, err := c.store(ctx, content, base.Layers[len(base.Layers)-1])
+	return Image{Layers: append([]string{layer}, base.Layers...), Store: store, inUse: lock}, err
 }
 
 // version returns the version of a release, such as v1.36.3.

@@ -23,9 +23,14 @@ func awaitExit(pid int) {
 // signalGroup signals every process of a group. The caller ensures that the leader is not reaped.
 func signalGroup(leader int, s syscall.Signal) error { return syscall.Kill(-leader, s) }
 
-// lockFile locks a file until its last descriptor is closed. It returns false if another program holds the lock.
-func lockFile(fd uintptr) (bool, error) {
-	err := unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB)
+// lockFile locks a file until its last descriptor is closed, together with others if the lock is shared. It returns false if another
+// program holds a lock that does not allow it.
+func lockFile(fd uintptr, shared bool) (bool, error) {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	err := unix.Flock(int(fd), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
 	}

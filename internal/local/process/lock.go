@@ -15,7 +15,9 @@ const lockPoll = 100 * time.Millisecond
 type Lock struct{ file *os.File }
 
 // TryLock locks a file. It returns nil if another program holds the lock.
-func TryLock(path string) (*Lock, error) {
+func TryLock(path string) (*Lock, error) { return tryLock(path, false) }
+
+func tryLock(path string, shared bool) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
@@ -23,10 +25,10 @@ func TryLock(path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	held, err := lockFile(f.Fd())
+	held, err := lockFile(f.Fd(), shared)
 	if held && !isAt(f, path) {
 		_ = f.Close()
-		return TryLock(path) // the earlier holder has removed the file
+		return tryLock(path, shared) // the earlier holder has removed the file
 	}
 	if held {
 		return &Lock{file: f}, nil
@@ -39,11 +41,16 @@ func TryLock(path string) (*Lock, error) {
 }
 
 // WaitLock locks a file as soon as it is free. It calls busy once if it has to wait.
-func WaitLock(ctx context.Context, path string, busy func()) (*Lock, error) {
+func WaitLock(ctx context.Context, path string, busy func()) (*Lock, error) { return waitLock(ctx, path, false, busy) }
+
+// ShareLock locks a file together with others that share it, as soon as no program has it alone. It calls busy once if it has to wait.
+func ShareLock(ctx context.Context, path string, busy func()) (*Lock, error) { return waitLock(ctx, path, true, busy) }
+
+func waitLock(ctx context.Context, path string, shared bool, busy func()) (*Lock, error) {
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
 	for waited := false; ; {
-		l, err := TryLock(path)
+		l, err := tryLock(path, shared)
 		if l != nil || err != nil {
 			return l, err
 		}

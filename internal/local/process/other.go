@@ -17,6 +17,6 @@ func awaitExit(int) {}
 
 func signalGroup(int, syscall.Signal) error { return errUnsupported }
 
-func lockFile(uintptr) (bool, error) { return false, errUnsupported }
+func lockFile(uintptr, bool) (bool, error) { return false, errUnsupported }
 
 var errGone = errors.New("no such process")
