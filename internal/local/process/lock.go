@@ -41,10 +41,14 @@ func tryLock(path string, shared bool) (*Lock, error) {
 }
 
 // WaitLock locks a file as soon as it is free. It calls busy once if it has to wait.
-func WaitLock(ctx context.Context, path string, busy func()) (*Lock, error) { return waitLock(ctx, path, false, busy) }
+func WaitLock(ctx context.Context, path string, busy func()) (*Lock, error) {
+	return waitLock(ctx, path, false, busy)
+}
 
 // ShareLock locks a file together with others that share it, as soon as no program has it alone. It calls busy once if it has to wait.
-func ShareLock(ctx context.Context, path string, busy func()) (*Lock, error) { return waitLock(ctx, path, true, busy) }
+func ShareLock(ctx context.Context, path string, busy func()) (*Lock, error) {
+	return waitLock(ctx, path, true, busy)
+}
 
 func waitLock(ctx context.Context, path string, shared bool, busy func()) (*Lock, error) {
 	tick := time.NewTicker(lockPoll)
