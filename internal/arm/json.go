@@ -10,3 +10,9 @@ func isObject(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	return len(text) > 2 && text[0] == '{' && json.Valid(text)
 }
+
+// isArray reports whether text is a JSON array.
+func isArray(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	return len(text) > 1 && text[0] == '[' && json.Valid(text)
+}

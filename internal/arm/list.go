@@ -15,6 +15,14 @@ type page struct {
 	NextLink string           `json:"nextLink"`
 }
 
+// parsePage reads an answer to a list. Lists of images in the marketplace are arrays, without an object around them.
+func parsePage(text []byte) (p page, err error) {
+	if isArray(text) {
+		return p, json.Unmarshal(text, &p.Value)
+	}
+	return p, json.Unmarshal(text, &p)
+}
+
 // List reads all pages of a list. A list in a resource group or under a parent
 // that does not exist is an error of kind NotFound.
 func (d *Client) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
@@ -44,8 +52,8 @@ func (d *Client) pages(ctx context.Context, c call) ([]azure.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		var p page
-		if err := json.Unmarshal(text, &p); err != nil {
+		p, err := parsePage(text)
+		if err != nil {
 			return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id,
 				Cause: fmt.Errorf("a page of the list cannot be read: %w", err)}
 		}

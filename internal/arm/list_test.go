@@ -138,3 +138,18 @@ func TestListFollowsLinksOfCompute(t *testing.T) {
 		}
 	}
 }
+
+// Lists of images in the marketplace are arrays.
+func TestListOfAnArray(t *testing.T) {
+	sku := azure.SubscriptionID("s1") + "/providers/Microsoft.Compute/locations/l/publishers/p/artifacttypes/vmimage/offers/o/skus/s"
+	for body, want := range map[string]int{`[{"name":"1"},{"name":"2"}]`: 2, `[]`: 0} {
+		found, err := open(t, script(answer{status: 200, body: body})).List(t.Context(), azure.Query{Scope: sku, Type: sku.Type() + "/versions"})
+		if err != nil || len(found) != want {
+			t.Errorf("%s: %v %v", body, found, err)
+		}
+	}
+	s := script(answer{status: 200, body: `[1`}, answer{status: 200, body: `{"value":[{"name":"1"}]}`})
+	if found, err := open(t, s).List(t.Context(), azure.Query{Scope: sku, Type: sku.Type() + "/versions"}); err != nil || len(found) != 1 {
+		t.Errorf("after an answer that is cut off: %v %v", found, err)
+	}
+}

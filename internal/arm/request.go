@@ -256,8 +256,8 @@ func checkRequest(r azure.Request, writes bool) error {
 	switch {
 	case !writes && r.Verb != azure.Delete && r.Verb != azure.Post && r.Verb != azure.Get:
 		return fmt.Errorf("%q is not a verb that changes something", r.Verb)
-	case r.Verb == azure.Get && len(r.Header) == 0:
-		return errors.New("a read without a header is left to the reader")
+	case r.Verb == azure.Get && len(r.Header) == 0 && len(r.Parameters) == 0:
+		return errors.New("a read without a header or a parameter is left to the reader")
 	case r.Verb == azure.Post && (r.Action == "" || strings.ContainsAny(r.Action, "?#%\\")):
 		return fmt.Errorf("%q is not the name of an action", r.Action)
 	case writes && len(r.Body) == 0:

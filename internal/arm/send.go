@@ -253,7 +253,7 @@ func credentialKind(err error) azure.Kind {
 // judged is the failure that an answer stands for, nil for success.
 func judged(c call, r reply) *failure {
 	if r.status >= 200 && r.status < 300 {
-		if c.document && !isObject(r.body) {
+		if c.document && !isObject(r.body) && (c.subject.Verb != "list" || !isArray(r.body)) {
 			return &failure{Error: &azure.Error{Kind: azure.Unavailable, Op: c.op, ID: c.id, Status: r.status,
 				Message: "the answer has no document"}}
 		}

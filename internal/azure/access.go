@@ -59,7 +59,7 @@ const (
 	Patch  Verb = "PATCH"  // merges the body into a resource
 	Delete Verb = "DELETE" // removes a resource; one that is not there is no error
 	Post   Verb = "POST"   // runs an action of a resource
-	Get    Verb = "GET"    // reads what a header chooses, such as a snapshot of a share; all else is read by a [Reader]
+	Get    Verb = "GET"    // reads what a header or parameter chooses, such as a snapshot; all else is read by a [Reader]
 )
 
 // Request is one change that a [Writer] makes.

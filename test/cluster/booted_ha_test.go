@@ -251,6 +251,43 @@ func TestBootedInPlace(t *testing.T) {
 	}
 }
 
+// TestBootedFive ends members of a control plane of five. Without two it takes writes, and both are repaired. Without three it takes none,
+// kaz cluster doctor says so, and a restore brings all back.
+func TestBootedFive(t *testing.T) {
+	b := startBooting(t, 1)
+	c := b.cluster("prod", strings.Replace(strings.Replace(example(t, "ha.yaml"), "version: 1.36.3}", "version: 1.36.3}\n  controlPlane: {replicas: 5}",
+		1), "spec: {replicas: 2}", "spec: {replicas: 1}", 1))
+	c.whole(6, c.version)
+	members := c.members()
+	if len(members) != 5 {
+		t.Fatalf("members: %v", members)
+	}
+	lost := members[:2]
+	for _, member := range lost {
+		c.kill(member)
+	}
+	wait(t, time.Minute, "a write without two members", func() string {
+		out, err := c.run("", "create", "configmap", "without-two")
+		if err != nil {
+			return out
+		}
+		return ""
+	})
+	for _, member := range lost {
+		c.change("repair", c.name, strings.TrimPrefix(member, c.name+"-"))
+	}
+	c.whole(6, c.version)
+	for _, member := range c.members()[:3] {
+		c.kill(member)
+	}
+	if out, err := c.kaz("doctor", c.name); !strings.Contains(out, "2 of 5 members answer, which is no majority: etcd takes no writes") {
+		t.Errorf("doctor without a majority: %v\n%s", err, out)
+	}
+	c.change("restore", c.name)
+	c.whole(6, c.version)
+	c.must(c.run("", "get", "configmap", "without-two"))
+}
+
 // on runs a command on a machine.
 func (c *bootedCluster) on(machine string, command ...string) {
 	c.t.Helper()

@@ -74,6 +74,13 @@ func FindImage(publisher, offer, sku, os string) Image {
 	return Image{OS: "Linux", Version: "1.0.0", OSName: "linux", OSVersion: "1", DiskGiB: 30}
 }
 
+// HasSKU reports whether the catalogue has an offer's SKU.
+func HasSKU(publisher, offer, sku string) bool {
+	return slices.ContainsFunc(images(), func(i Image) bool {
+		return strings.EqualFold(i.Publisher, publisher) && strings.EqualFold(i.Offer, offer) && strings.EqualFold(i.SKU, sku)
+	})
+}
+
 func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }

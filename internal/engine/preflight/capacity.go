@@ -27,14 +27,17 @@ func (c *checker) resource(unit, symbol string) (*graph.Resource, *graph.Unit) {
 
 // machines are machines that are alike.
 type machines struct {
-	field     string // of the definition
+	at        string // the path of their fields in the definition
 	size      string
+	image     definition.Image
 	zones     []int
 	count     int // that are to be made
 	premium   bool
 	ephemeral bool
 	spot      bool
 	least     int // of GiB of memory
+	osDisk    int // GiB
+	disks     int // further ones
 }
 
 // most is the greatest number of machines of a pool.
@@ -48,7 +51,7 @@ func most(p definition.NodePool) int {
 // groups are the machines of the definition. Machines of units that exist count as made.
 func (c *checker) groups() []machines {
 	spec := c.p.Definition.Cluster.Spec.ControlPlane
-	members := machines{field: "Cluster: spec.controlPlane.vmSize", size: spec.VMSize, zones: spec.Zones, least: 4,
+	members := machines{at: "Cluster: spec.controlPlane.", size: spec.VMSize, image: spec.Image, zones: spec.Zones, least: 4, disks: 1,
 		premium: strings.HasPrefix(spec.OSDisk.Type, "Premium") || strings.HasPrefix(spec.EtcdDisk.Type, "Premium")}
 	for i := range spec.Replicas {
 		if _, there := c.state.Generations()[i]; !there {
@@ -57,8 +60,9 @@ func (c *checker) groups() []machines {
 	}
 	all := []machines{members}
 	for _, p := range c.p.Definition.Pools {
-		one := machines{field: "NodePool " + p.Metadata.Name + ": spec.vmSize", size: p.Spec.VMSize, zones: p.Spec.Zones, least: 2,
-			ephemeral: p.Spec.OSDisk.Ephemeral, spot: p.Spec.Priority == "Spot",
+		one := machines{at: "NodePool " + p.Metadata.Name + ": spec.", size: p.Spec.VMSize, image: p.Spec.Image, zones: p.Spec.Zones,
+			least: 2, disks: len(p.Spec.DataDisks), spot: p.Spec.Priority == "Spot",
+			ephemeral: p.Spec.OSDisk.Ephemeral, osDisk: p.Spec.OSDisk.SizeGiB,
 			premium: strings.HasPrefix(p.Spec.OSDisk.Type, "Premium") && !p.Spec.OSDisk.Ephemeral}
 		unit := naming.PoolUnit(p.Metadata.Name)
 		if p.Spec.Backend == "StandaloneVM" {
@@ -180,7 +184,7 @@ func (c *checker) sizes(ctx context.Context) {
 			if offered {
 				why = "is not available to the subscription in"
 			}
-			c.add("sizes", "choose another size, such as "+strings.Join(alike(all, m.size), ", "), "%s: %s %s %s", m.field, m.size, why,
+			c.add("sizes", "choose another size, such as "+strings.Join(alike(all, m.size), ", "), "%svmSize: %s %s %s", m.at, m.size, why,
 				location)
 			continue
 		}
@@ -188,7 +192,7 @@ func (c *checker) sizes(ctx context.Context) {
 		for _, zone := range m.zones {
 			if !slices.Contains(offeredZones, strconv.Itoa(zone)) {
 				c.add("zones", fmt.Sprintf("choose zones of [%s], or another size", strings.Join(offeredZones, ", ")),
-					"%s: %s is not offered in zone %d of %s", m.field, m.size, zone, location)
+					"%svmSize: %s is not offered in zone %d of %s", m.at, m.size, zone, location)
 			}
 		}
 		c.capabilities(m, s)
@@ -197,23 +201,34 @@ func (c *checker) sizes(ctx context.Context) {
 
 func (c *checker) capabilities(m machines, s size) {
 	const remedy = "choose a larger size, or one with this capability"
+	at := m.at + "vmSize: " + m.size
 	if n := s.number("vCPUs"); n < 2 {
-		c.add("sizes", remedy, "%s: %s has %v processors, and kubeadm needs 2", m.field, m.size, n)
+		c.add("sizes", remedy, "%s has %v processors, and kubeadm needs 2", at, n)
 	}
 	if n := s.number("MemoryGB"); n < float64(m.least) {
-		c.add("sizes", remedy, "%s: %s has %v GiB of memory, want at least %d", m.field, m.size, n, m.least)
+		c.add("sizes", remedy, "%s has %v GiB of memory, want at least %d", at, n, m.least)
+	}
+	if most := s.capability("MaxDataDiskCount"); most != "" && s.number("MaxDataDiskCount") < float64(m.disks) {
+		c.add("sizes", "choose a larger size, or fewer disks", "%s takes %s data disks, and each machine has %d", at, most, m.disks)
 	}
 	if m.premium && s.capability("PremiumIO") != "True" {
 		c.add("sizes", "choose a disk type such as StandardSSD_LRS, or a size with an s, such as Standard_D4s_v5",
-			"%s: %s takes no premium disks",
-			m.field, m.size)
+			"%s takes no premium disks", at)
 	}
-	if m.ephemeral && s.capability("EphemeralOSDiskSupported") != "True" {
+	if !m.ephemeral {
+		return
+	}
+	if s.capability("EphemeralOSDiskSupported") != "True" {
 		c.add("sizes", "set osDisk.ephemeral to false, or choose a size with a local disk, such as Standard_D4ds_v5",
-			"%s: %s takes no ephemeral disks", m.field, m.size)
+			"%s takes no ephemeral disks", at)
+		return
 	}
-	if arch := s.capability("CpuArchitectureType"); arch != "" && arch != "x64" {
-		c.warn("sizes", "choose an image for this architecture", "%s: %s is %s, and the default image is for x64", m.field, m.size, arch)
+	// Azure places such a disk into the cache of the host, or onto the temporary disk.
+	const gib, mibPerGiB = 1 << 30, 1 << 10
+	room := max(s.number("CachedDiskBytes")/gib, s.number("MaxResourceVolumeMB")/mibPerGiB)
+	if room > 0 && room < float64(m.osDisk) {
+		c.add("sizes", "choose a larger size, or a smaller disk",
+			"%s has room for an ephemeral disk of %v GiB, and osDisk.sizeGiB is %d", at, room, m.osDisk)
 	}
 }
 

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -60,10 +58,12 @@ func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, e
 	c.providers(ctx)
 	if c.location(ctx) {
 		c.sizes(ctx)
+		c.images(ctx)
 		c.quota(ctx)
 	}
 	c.outbound()
 	c.globalNames(ctx)
+	c.publicName(ctx)
 	c.existing(ctx)
 	c.roles(ctx)
 	c.locks(ctx)
@@ -161,19 +161,10 @@ func (c *checker) rights(ctx context.Context) {
 	if c.state.Group != nil {
 		scope = *c.state.Group
 	}
-	docs, err := c.Azure.List(ctx, azure.Query{Scope: scope, Type: "Microsoft.Authorization/permissions"})
+	granted, err := c.permissions(ctx, scope)
 	if err != nil {
 		c.unread("rights", err)
 		return
-	}
-	var granted []rights.Permission
-	for _, doc := range docs {
-		var p rights.Permission
-		if err := json.Unmarshal(doc, &p); err != nil {
-			c.unread("rights", err)
-			return
-		}
-		granted = append(granted, p)
 	}
 	needed := map[string]bool{engine.DeploymentType + "/write": true, engine.DeploymentType + "/validate/action": true}
 	if c.state.Group == nil {
@@ -198,6 +189,23 @@ func (c *checker) rights(ctx context.Context) {
 		remedy += ", and for User Access Administrator, or set spec.identity.roles to None and assign the roles yourself"
 	}
 	c.add("rights", remedy, "the caller may not: %s", strings.Join(missing, ", "))
+}
+
+// permissions are what the caller may do at a scope.
+func (c *checker) permissions(ctx context.Context, scope azure.ID) ([]rights.Permission, error) {
+	docs, err := c.Azure.List(ctx, azure.Query{Scope: scope, Type: "Microsoft.Authorization/permissions"})
+	if err != nil {
+		return nil, err
+	}
+	var granted []rights.Permission
+	for _, doc := range docs {
+		var p rights.Permission
+		if err := json.Unmarshal(doc, &p); err != nil {
+			return nil, err
+		}
+		granted = append(granted, p)
+	}
+	return granted, nil
 }
 
 // providers checks that the resource providers are registered. The ARM client registers them when a write needs it.
@@ -284,6 +292,30 @@ func (c *checker) globalNames(ctx context.Context) {
 	}
 }
 
+// publicName checks that the public name of the API server is free or ours.
+func (c *checker) publicName(ctx context.Context) {
+	r, u := c.resource("api", "ip")
+	if r == nil || c.state.Has(emit.ID(c.p.Names, r, u)) {
+		return
+	}
+	location := c.p.Definition.Cluster.Spec.Azure.Location
+	doc, err := azure.Do(ctx, c.Azure, azure.Request{
+		Verb: azure.Get, ID: c.subscription() + azure.ID("/providers/Microsoft.Network/locations/"+location+"/CheckDnsNameAvailability"),
+		Parameters: map[string]string{"domainNameLabel": c.p.Names.DNSLabel()},
+	})
+	if err != nil {
+		c.unread("names", err)
+		return
+	}
+	var answer struct {
+		Available *bool `json:"available"`
+	}
+	if json.Unmarshal(doc, &answer) == nil && answer.Available != nil && !*answer.Available {
+		c.add("names", "choose another name in spec.network.apiServer.dnsLabel", "the public name %s is taken in %s", c.p.Names.DNSLabel(),
+			location)
+	}
+}
+
 // outbound checks that machines find the programs of Kubernetes without the internet.
 func (c *checker) outbound() {
 	s := c.p.Definition.Cluster.Spec
@@ -299,91 +331,6 @@ func (c *checker) outbound() {
 		c.add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
 			"spec.network.outbound.type is None, so machines do not reach %s, where spec.kubernetes.artifactMirror is", public)
 	}
-}
-
-// existing checks what the definition says to exist.
-func (c *checker) existing(ctx context.Context) {
-	s := c.p.Definition.Cluster.Spec
-	ids := map[string]string{
-		"spec.network.routeTableID": s.Network.RouteTableID, "spec.keyVault.id": s.KeyVault.ID, "spec.storage.id": s.Storage.ID,
-		"spec.identity.controlPlane.id": s.Identity.ControlPlane.ID, "spec.identity.nodes.id": s.Identity.Nodes.ID,
-		"spec.controlPlane.image.id":           s.ControlPlane.Image.ID,
-		"spec.network.subnets.controlPlane.id": s.Network.Subnets.ControlPlane.ID,
-		"spec.network.subnets.nodes.id":        s.Network.Subnets.Nodes.ID,
-	}
-	for i, registry := range s.Identity.RegistryIDs {
-		ids[fmt.Sprintf("spec.identity.registryIDs[%d]", i)] = registry
-	}
-	for _, pool := range c.p.Definition.Pools {
-		ids["NodePool "+pool.Metadata.Name+": spec.image.id"] = pool.Spec.Image.ID
-		ids["NodePool "+pool.Metadata.Name+": spec.subnet.id"] = pool.Spec.Subnet.ID
-	}
-	for _, field := range slices.Sorted(maps.Keys(ids)) {
-		id := ids[field]
-		if id == "" {
-			continue
-		}
-		doc, err := c.Azure.Get(ctx, azure.ID(id))
-		switch {
-		case azure.IsNotFound(err):
-			c.add("existing resources", "make it, correct the id, or leave the field out so that kaz makes one",
-				"%s: %s does not exist", field, id)
-		case err != nil:
-			c.unread("existing resources", err)
-		case strings.Contains(field, "subnet"):
-			c.subnet(field, doc)
-		}
-	}
-}
-
-// subnet checks that a subnet has room for the machines of the cluster.
-func (c *checker) subnet(field string, doc azure.Document) {
-	var s struct {
-		ID         azure.ID `json:"id"`
-		Properties struct {
-			AddressPrefix    string            `json:"addressPrefix"`
-			AddressPrefixes  []string          `json:"addressPrefixes"`
-			IPConfigurations []json.RawMessage `json:"ipConfigurations"`
-		} `json:"properties"`
-	}
-	if json.Unmarshal(doc, &s) != nil {
-		return
-	}
-	prefixes := append([]string{s.Properties.AddressPrefix}, s.Properties.AddressPrefixes...)
-	i := slices.IndexFunc(prefixes, func(text string) bool { return text != "" })
-	if i < 0 {
-		return
-	}
-	prefix, err := netip.ParsePrefix(prefixes[i])
-	if err != nil || !prefix.Addr().Is4() {
-		return
-	}
-	const reserved = 5
-	free := 1<<(32-prefix.Bits()) - reserved - len(s.Properties.IPConfigurations)
-	if need := c.machinesIn(s.ID); need > free {
-		c.add("subnets", "choose a larger subnet, or fewer machines", "%s: subnet %s has %d free addresses, and the cluster needs %d",
-			field,
-			s.ID.Name(), free, need)
-	}
-}
-
-// machinesIn is the number of machines of the definition in a subnet that exists.
-func (c *checker) machinesIn(subnet azure.ID) int {
-	s := c.p.Definition.Cluster.Spec
-	n := 0
-	if subnet.Equal(azure.ID(s.Network.Subnets.ControlPlane.ID)) {
-		n += s.ControlPlane.Replicas + 1 // and the load balancer
-	}
-	for _, pool := range c.p.Definition.Pools {
-		id := pool.Spec.Subnet.ID
-		if id == "" {
-			id = s.Network.Subnets.Nodes.ID
-		}
-		if subnet.Equal(azure.ID(id)) {
-			n += most(pool)
-		}
-	}
-	return n
 }
 
 func (c *checker) locks(ctx context.Context) {
@@ -402,8 +349,15 @@ func (c *checker) locks(ctx context.Context) {
 				Level string `json:"level"`
 			} `json:"properties"`
 		}
-		if json.Unmarshal(doc, &l) == nil && l.Properties.Level == "ReadOnly" {
+		if json.Unmarshal(doc, &l) != nil {
+			continue
+		}
+		switch l.Properties.Level {
+		case "ReadOnly":
 			c.add("locks", "remove the lock", "the lock %s forbids changes in the resource group", l.Name)
+		case "CanNotDelete":
+			c.warn("locks", "remove the lock before machines are replaced, or pools shrink",
+				"the lock %s forbids deletions in the resource group", l.Name)
 		}
 	}
 }

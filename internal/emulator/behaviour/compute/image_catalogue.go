@@ -183,7 +183,9 @@ func imageProperties(path []string) behaviour.Object {
 	const gib, footer = 1 << 30, 512
 	image := catalog.FindImage(path[0], path[1], path[2], "")
 	reference := behaviour.Object{}
-	behaviour.Set(reference, "properties.storageProfile.imageReference.sku", path[2])
+	for i, field := range []string{"publisher", "offer", "sku"} {
+		behaviour.Set(reference, "properties.storageProfile.imageReference."+field, path[i])
+	}
 	architecture := "x64"
 	if strings.Contains(strings.ToLower(path[2]), "arm64") {
 		architecture = "Arm64"
