@@ -56,8 +56,12 @@ func (f *changeFlags) define(command *cobra.Command) {
 		"after --drain-timeout delete pods against their disruption budgets, and evict pods that have no controller")
 }
 
-// dialTimeout is how long an API server may take to accept a connection.
-const dialTimeout = 10 * time.Second
+const (
+	// dialTimeout bounds one attempt to connect to an API server. A load balancer needs some ten seconds to find out that a member is dead.
+	dialTimeout = 3 * time.Second
+	dialAll     = 20 * time.Second
+	keepAlive   = 10 * time.Second
+)
 
 // inside connects an engine with the inside of a cluster. It returns how the API server is reached.
 func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Config, error) {
@@ -70,7 +74,8 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
-	connections := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
+	connections := connrotation.NewDialer(workload.Dialer{Once: (&net.Dialer{KeepAlive: keepAlive}).DialContext, Try: dialTimeout, All: dialAll,
+		Between: 500 * time.Millisecond}.DialContext)
 	config.Dial = connections.DialContext
 	config.QPS, config.Burst = 50, 100
 	client, err := kubernetes.NewForConfig(config)
