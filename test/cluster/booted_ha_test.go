@@ -267,7 +267,7 @@ func TestBootedFive(t *testing.T) {
 		c.kill(member)
 	}
 	wait(t, time.Minute, "a write without two members", func() string {
-		out, err := c.run("", "create", "configmap", "without-two")
+		out, err := c.run(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "without-two"}}`, "apply", "-f", "-")
 		if err != nil {
 			return out
 		}
