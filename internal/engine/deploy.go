@@ -57,27 +57,42 @@ func (e deployer) prepare(ctx context.Context, p cluster.Plan, replaced bool) (w
 	if err != nil {
 		return work{}, err
 	}
-	if p, err = cluster.WithMembers(p.Definition, state.Generations()); err != nil {
+	return state.left(p, replaced)
+}
+
+// Look reads what there is of a plan, and reports whether nothing is left to deploy.
+func (e *Engine) Look(ctx context.Context, p cluster.Plan) (state State, complete bool, err error) {
+	if state, err = e.Read(ctx, p.Names, others(p)...); err != nil {
+		return state, false, err
+	}
+	w, err := state.left(p, false)
+	return state, err == nil && w.empty(), nil // a deployment says why it is refused
+}
+
+// left is what is left to deploy of a plan.
+func (s State) left(p cluster.Plan, replaced bool) (work, error) {
+	p, err := cluster.WithMembers(p.Definition, s.Generations())
+	if err != nil {
 		return work{}, err
 	}
-	w := work{plan: p, state: state}
-	if err := state.allowed(p.Definition); err != nil && !replaced {
+	w := work{plan: p, state: s}
+	if err := s.allowed(p.Definition); err != nil && !replaced {
 		return w, err
 	}
 	all := p.Template(emit.Options{})
 	o := emit.Options{Leave: map[string]bool{}, Keep: map[string]bool{}}
 	for unit, hash := range all.Hashes {
-		if state.done(p, unit, hash) {
+		if s.done(p, unit, hash) {
 			o.Leave[unit] = true
 		}
 	}
-	for id := range state.resources {
+	for id := range s.resources {
 		o.Keep[id] = true
 	}
 	w.left = len(o.Leave)
-	w.recorded = state.Definition != nil && same(*state.Definition, p.Definition)
+	w.recorded = s.Definition != nil && same(*s.Definition, p.Definition)
 	w.template = p.Template(o)
-	vault, had := state.units["vault"]
+	vault, had := s.units["vault"]
 	w.seed = !had || vault.Properties.ProvisioningState != "Succeeded"
 	return w, nil
 }

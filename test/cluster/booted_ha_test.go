@@ -291,10 +291,17 @@ func TestBootedFive(t *testing.T) {
 // on runs a command on a machine.
 func (c *bootedCluster) on(machine string, command ...string) {
 	c.t.Helper()
-	pid := strings.TrimSpace(string(readFile(c.t, filepath.Join(c.machines, "machines", machine, "first.pid"))))
-	if out, err := exec.CommandContext(c.t.Context(), "nsenter", append([]string{"-t", pid, "-a"}, command...)...).CombinedOutput(); err != nil {
+	if out, err := c.try(machine, command...); err != nil {
 		c.t.Fatalf("%s on %s: %v\n%s", strings.Join(command, " "), machine, err, out)
 	}
+}
+
+// try runs a command on a machine and returns what it wrote.
+func (c *bootedCluster) try(machine string, command ...string) (string, error) {
+	c.t.Helper()
+	pid := strings.TrimSpace(string(readFile(c.t, filepath.Join(c.machines, "machines", machine, "first.pid"))))
+	out, err := exec.CommandContext(c.t.Context(), "nsenter", append([]string{"-t", pid, "-a"}, command...)...).CombinedOutput()
+	return string(out), err
 }
 
 // example is an example definition.

@@ -41,19 +41,22 @@ func (c *checker) unread(check string, err error) {
 }
 
 // Run checks, without a write, whether Azure will take the plan: the caller's credential and rights, the location, sizes, zones
-// and quotas, names, and what the definition says to exist.
+// and quotas, names, and what the definition says to exist. Where nothing is left to deploy it checks only the credential.
 func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, error) {
 	c := &checker{Engine: e, p: p}
 	if !c.login(ctx) {
 		return c.found, ctx.Err()
 	}
-	state, err := e.Read(ctx, p.Names)
+	state, complete, err := e.Look(ctx, p)
 	if err != nil {
 		c.add("resource group", "give the caller the role Contributor at the resource group", "%v", err)
 		return c.found, ctx.Err()
 	}
 	c.state = state
 	c.group()
+	if complete && !c.found.Stop() {
+		return c.found, ctx.Err()
+	}
 	c.rights(ctx)
 	c.providers(ctx)
 	if c.location(ctx) {
@@ -316,18 +319,23 @@ func (c *checker) publicName(ctx context.Context) {
 	}
 }
 
-// outbound checks that machines find the programs of Kubernetes without the internet.
+// outbound checks that machines find the programs of Kubernetes without the internet, and what they need of Azure.
 func (c *checker) outbound() {
 	s := c.p.Definition.Cluster.Spec
 	const public = "https://dl.k8s.io"
-	if s.Network.Outbound.Type != "None" || s.Kubernetes.ArtifactMirror != public {
+	if s.Network.Outbound.Type != "None" {
 		return
+	}
+	if s.Network.Subnets.Nodes.ID == "" {
+		c.warn("outbound", "give them private endpoints in the virtual network, for example as resources of an Extension",
+			"spec.network.outbound.type is None, so machines do not reach the public addresses of Azure Resource Manager, the key vault "+
+				"and the storage account")
 	}
 	complete := s.ControlPlane.Image.ID != ""
 	for _, pool := range c.p.Definition.Pools {
 		complete = complete && pool.Spec.Image.ID != ""
 	}
-	if !complete { // an image of the marketplace has no programs of Kubernetes
+	if !complete && s.Kubernetes.ArtifactMirror == public { // an image of the marketplace has no programs of Kubernetes
 		c.add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
 			"spec.network.outbound.type is None, so machines do not reach %s, where spec.kubernetes.artifactMirror is", public)
 	}

@@ -37,7 +37,8 @@ func TestPreflight(t *testing.T) {
 		// before are documents that exist, each as "ID BODY", and answers what Azure says instead, by type or id.
 		before  []string
 		answers map[string]string
-		want    string
+		want    string // of what stops a deployment
+		warns   string
 	}{
 		{name: "tenant", change: func(d *definition.Definition) { d.Cluster.Spec.Azure.TenantID = "00000000-0000-0000-0000-0000000000bb" },
 			want: "✘ login: subscription 00000000-0000-0000-0000-000000000001 is of tenant " + clustertest.Tenant},
@@ -119,7 +120,7 @@ func TestPreflight(t *testing.T) {
 			want: "✘ outbound: spec.network.outbound.type is None, so machines do not reach https://dl.k8s.io"},
 		{name: "no way out, and a mirror", change: func(d *definition.Definition) {
 			d.Cluster.Spec.Network.Outbound.Type, d.Cluster.Spec.Kubernetes.ArtifactMirror = "None", "https://mirror.example.com"
-		}, want: ""},
+		}, warns: "⚠ outbound: spec.network.outbound.type is None, so machines do not reach the public addresses of Azure Resource Manager"},
 		{name: "lock", before: []string{ours,
 			group + `dev/providers/Microsoft.Authorization/locks/freeze {"properties":{"level":"ReadOnly"}}`,
 		}, want: "✘ locks: the lock freeze forbids changes in the resource group"},
@@ -142,8 +143,8 @@ func TestPreflight(t *testing.T) {
 			l.writes()
 			l.Azure = answering{l.Azure, test.answers}
 			found, err := Run(t.Context(), l.Engine, example(t, test.change, "dev.yaml"))
-			if err != nil || found.Stop() != (test.want != "") || !strings.Contains(found.Error(), test.want) {
-				t.Errorf("%v, got\n%v\nwant %s", err, found, test.want)
+			if err != nil || found.Stop() != (test.want != "") || !strings.Contains(found.Error(), test.want+test.warns) {
+				t.Errorf("%v, got\n%v\nwant %s", err, found, test.want+test.warns)
 			}
 			if writes := l.writes(); len(writes) > 0 {
 				t.Errorf("the preflight wrote %v", writes)
@@ -166,7 +167,11 @@ func TestNamesTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.deploy(p)
-	if found, err := Run(t.Context(), l.Engine, p); err != nil || len(found) > 0 {
+	more := example(t, func(d *definition.Definition) {
+		d.Pools = append(d.Pools, d.Pools[0])
+		d.Pools[1].Metadata.Name = "more"
+	}, "dev.yaml")
+	if found, err := Run(t.Context(), l.Engine, more); err != nil || len(found) > 0 {
 		t.Errorf("the cluster's own names count as taken: %v %v", err, found)
 	}
 }
@@ -388,6 +393,22 @@ func TestRights(t *testing.T) {
 	}
 	if writes := l.writes(); len(writes) > 0 {
 		t.Errorf("the preflight wrote %v", writes)
+	}
+}
+
+// TestNothingLeft counts the requests of a deployment with its checks where nothing is left to deploy.
+func TestNothingLeft(t *testing.T) {
+	l := newLab(t)
+	p := example(t, nil, "ha.yaml")
+	l.deploy(p)
+	l.azure.Requests()
+	found, err := Run(t.Context(), l.Engine, p)
+	if err != nil || len(found) > 0 {
+		t.Errorf("%v\n%v", err, found)
+	}
+	l.deploy(p)
+	if made := l.azure.Requests(); len(made) > 10 || slices.ContainsFunc(made, func(r clustertest.Request) bool { return r.Method != http.MethodGet }) {
+		t.Errorf("%d requests: %v", len(made), made)
 	}
 }
 

@@ -1,0 +1,88 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestBootedOutbound looks at the connections that machines make to the internet, for which this machine stands: with which public
+// addresses they come for each type of outbound traffic, and that there are none without any.
+func TestBootedOutbound(t *testing.T) {
+	b := startBooting(t, 1)
+	url := sourceEcho(t)
+	for _, test := range []struct{ kind, member, node string }{
+		{"NATGateway", "out-pip-0", "out-pip-0"},
+		{"LoadBalancer", "api-pip", "out-pip-0"},
+		{"None", "", ""},
+	} {
+		t.Run(test.kind, func(t *testing.T) {
+			one := *b
+			one.t = t
+			const network = "  network: {outbound: {type: %s}}\n  kubernetes:"
+			c := one.cluster("dev", strings.Replace(example(t, "dev.yaml"), "  kubernetes:", fmt.Sprintf(network, test.kind), 1))
+			c.whole(2, c.version)
+			member := c.members()[0]
+			node := strings.TrimSpace(c.must(c.run("", "get", "nodes", "-l", "!node-role.kubernetes.io/control-plane", "-o",
+				"jsonpath={.items[0].metadata.name}")))
+			for machine, name := range map[string]string{member: test.member, node: test.node} {
+				want := ""
+				if name != "" {
+					want = c.publicAddress("dev-" + name)
+				}
+				got, err := c.try(machine, "curl", "--silent", "--max-time", "5", url)
+				if got != want || (err == nil) != (want != "") {
+					t.Errorf("%s comes with %q, want %q: %v", machine, got, want, err)
+				}
+			}
+			c.destroyed()
+		})
+	}
+}
+
+// sourceEcho starts a server at the address of this machine in the network of the local Azure. It answers with the client's address.
+func sourceEcho(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "198.18.0.2:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			host = err.Error()
+		}
+		_, _ = fmt.Fprint(w, host)
+	})}
+	go func() { _ = server.Serve(l) }() // it returns when it is closed
+	t.Cleanup(func() { _ = server.Close() })
+	return "http://" + l.Addr().String() + "/"
+}
+
+// publicAddress is the address of a public IP.
+func (c *bootedCluster) publicAddress(name string) string {
+	c.t.Helper()
+	out, err := exec.CommandContext(c.t.Context(), kaz(), "local", "azure", "list", "publicIPAddresses", "-o", "json", "--endpoint",
+		c.endpoint).Output()
+	var all []struct {
+		Name       string
+		Properties struct{ IPAddress string }
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &all)
+	}
+	if err != nil {
+		c.t.Fatalf("public addresses: %v\n%s", err, out)
+	}
+	for _, ip := range all {
+		if ip.Name == name {
+			return ip.Properties.IPAddress
+		}
+	}
+	c.t.Fatalf("there is no public address %s in %s", name, out)
+	return ""
+}
