@@ -554,6 +554,37 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// TestRestoreWithImage checks a restore with the etcdutl of etcd's image, which is not pulled again if the machine has it among many others.
+func TestRestoreWithImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"registry.k8s.io/etcd:3.6.8-0": "ctr -n k8s.io run --rm --mount",
+		"registry.k8s.io/etcd:3.6.9-0": "ctr -n k8s.io images pull registry.k8s.io/etcd:3.6.9-0\nctr -n k8s.io run --rm --mount",
+	} {
+		c := newCloud(t)
+		c.blobs["restore"], c.blobs["etcd/1.db"] = "etcd/1.db", saved()
+		h := newHost(t, c, "vm-a", "control-plane")
+		h.write("bin/kubeadm", `#!/bin/sh
+case "$*" in
+  version*) echo v1.36.3 ;;
+  "config images list"*) echo `+image+` ;;
+  init*) touch "$KAZ_ROOT/etc/kubernetes/kubelet.conf" "$KAZ_ROOT/etc/kubernetes/admin.conf" ;;
+esac
+`, 0o755)
+		h.write("bin/ctr", `#!/bin/bash
+[ "$4" = ls ] || { echo "ctr $*" >> "$KAZ_ROOT/calls"; mkdir -p "$KAZ_ROOT/var/lib/etcddisk/restored/member"; exit; }
+trap '' PIPE
+for ((i = 7; i < 5000; i++)); do
+  name=registry.k8s.io/etcd:3.6.$((i + 1))-0
+  [ "${6:-name==$name}" != "name==$name" ] || [ "$i" -eq 8 ] || echo "$name" || exit 1
+done
+`, 0o755)
+		calls, report, err := h.boot()
+		if err != nil || !strings.Contains(calls, "systemctl enable -q kubelet\n"+want) {
+			t.Errorf("%s: %v %s\n%s", image, err, report, calls)
+		}
+	}
+}
+
 // TestBackup checks the hourly backup: the leader of etcd makes it, checks it, and names it as the newest one.
 func TestBackup(t *testing.T) {
 	c := newCloud(t)

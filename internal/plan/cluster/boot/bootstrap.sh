@@ -211,7 +211,7 @@ etcdutl() {
     return
   fi
   image=$(kubeadm config images list --kubernetes-version "v$KAZ_VERSION" | grep '/etcd:') || return 1
-  ctr -n k8s.io images ls -q | grep -qxF "$image" || ctr -n k8s.io images pull "$image" >/dev/null || return 1
+  [ -n "$(ctr -n k8s.io images ls -q "name==$image")" ] || ctr -n k8s.io images pull "$image" >/dev/null || return 1
   ctr -n k8s.io run --rm --mount "type=bind,src=$root/var/lib/etcddisk,dst=$root/var/lib/etcddisk,options=rbind:rw" "$image" kaz-etcdutl \
     etcdutl "$@"
 }

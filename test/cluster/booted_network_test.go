@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestBootedOutbound looks at the connections that machines make to the internet, for which this machine stands: with which public
@@ -41,6 +42,37 @@ func TestBootedOutbound(t *testing.T) {
 			}
 			c.destroyed()
 		})
+	}
+}
+
+// TestBootedInternal deploys a cluster with an API server inside the network only. The member and the node reach it there, also the member
+// through the load balancer that leads to itself. From outside a change says why it cannot be made, and changes nothing.
+func TestBootedInternal(t *testing.T) {
+	b := startBooting(t, 1)
+	const network = "  network: {apiServer: {access: Internal}}\n  kubernetes:"
+	c := b.cluster("dev", strings.Replace(example(t, "dev.yaml"), "  kubernetes:", network, 1))
+	var nodes []string
+	wait(t, 3*time.Minute, "two nodes that are ready", func() string {
+		out, err := c.try("dev-cp-0", "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "get", "nodes", "--no-headers")
+		nodes = nil
+		for line := range strings.Lines(out) {
+			if fields := strings.Fields(line); len(fields) > 1 && fields[1] == "Ready" {
+				nodes = append(nodes, fields[0])
+			}
+		}
+		if err != nil || len(nodes) != 2 {
+			return out
+		}
+		return ""
+	})
+	for _, machine := range nodes {
+		out, err := c.try(machine, "curl", "--silent", "--insecure", "--max-time", "5", "https://api.dev.kaz.internal:6443/readyz")
+		if err != nil || out != "ok" {
+			t.Errorf("%s: %v %s", machine, err, out)
+		}
+	}
+	if out, err := c.kaz("scale", "dev", "general", "--count", "2"); err == nil || !strings.Contains(out, "is reached from its network only") {
+		t.Errorf("a change from outside: %v\n%s", err, out)
 	}
 }
 
