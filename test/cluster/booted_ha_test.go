@@ -93,7 +93,7 @@ func TestBootedHA(t *testing.T) {
 		{"upgrade", (*bootedCluster).upgraded},
 		{"each member dies in turn", (*bootedCluster).repaired},
 		{"all members die", (*bootedCluster).restored},
-		{"destroyed", (*bootedCluster).destroyed},
+		{"destroyed", func(c *bootedCluster) { c.destroyed() }},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(c.in(t)) }) {
 			return // what comes after begins with a whole cluster
@@ -543,8 +543,8 @@ func (c *bootedCluster) restored() {
 	}
 }
 
-func (c *bootedCluster) destroyed() {
-	c.change("destroy", c.name, "--yes")
+func (c *bootedCluster) destroyed(flags ...string) {
+	c.change(append([]string{"destroy", c.name, "--yes"}, flags...)...)
 	// Machines shut down before they are deleted, and their kubelets give pods a minute.
 	wait(c.t, 3*time.Minute, "the end of all machines", func() string {
 		left, err := filepath.Glob(filepath.Join(c.machines, "machines", c.name+"-*"))

@@ -24,8 +24,9 @@ func TestBootedOutbound(t *testing.T) {
 		t.Run(test.kind, func(t *testing.T) {
 			one := *b
 			one.t = t
-			const network = "  network: {outbound: {type: %s}}\n  kubernetes:"
-			c := one.cluster("dev", strings.Replace(example(t, "dev.yaml"), "  kubernetes:", fmt.Sprintf(network, test.kind), 1))
+			// The image has what the mirror would have.
+			const network = "  network: {outbound: {type: %s}}\n  kubernetes: {artifactMirror: \"https://mirror.example.com\", "
+			c := one.cluster("dev", strings.Replace(example(t, "dev.yaml"), "  kubernetes: {", fmt.Sprintf(network, test.kind), 1))
 			c.whole(2, c.version)
 			member := c.members()[0]
 			node := strings.TrimSpace(c.must(c.run("", "get", "nodes", "-l", "!node-role.kubernetes.io/control-plane", "-o",
@@ -40,7 +41,7 @@ func TestBootedOutbound(t *testing.T) {
 					t.Errorf("%s comes with %q, want %q: %v", machine, got, want, err)
 				}
 			}
-			c.destroyed()
+			c.destroyed("--purge")
 		})
 	}
 }
