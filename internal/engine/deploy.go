@@ -57,6 +57,9 @@ func (e deployer) prepare(ctx context.Context, p cluster.Plan, replaced bool) (w
 	if err != nil {
 		return work{}, err
 	}
+	if state.Definition != nil && !replaced {
+		p.Definition.Authorities = state.Definition.Authorities // no file says it
+	}
 	if p, err = cluster.WithMembers(p.Definition, state.Generations()); err != nil {
 		return work{}, err
 	}

@@ -380,7 +380,8 @@ func kubeconfigCommand() *cobra.Command {
 		Short: "Make a new kubeconfig of a cluster",
 		Long: `Reads the certificate authority of the cluster from its key vault and issues a certificate
 of the group system:masters, which is valid for a year. It needs the right to read
-secrets of the vault.`,
+secrets of the vault. During a rotation of the certificate authorities the kubeconfig trusts
+both, and its certificate is of the next one as soon as all members accept it.`,
 		Example: `  kaz cluster kubeconfig prod --subscription 00000000-0000-0000-0000-000000000001`,
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
 		p, err := recorded(command, e, at)
@@ -390,6 +391,9 @@ secrets of the vault.`,
 		authority, err := secretAuthority(command.Context(), e.Planes, p.Names, "pki-ca")
 		if err != nil {
 			return err
+		}
+		if change.AuthorityPhaseAfter(p.Definition.Authorities) == change.Issue {
+			authority = authority.Newest() // all members trust it, also after the rotation
 		}
 		text, err := authority.Kubeconfig(p.Names.Cluster, engine.Server(p), time.Now())
 		if err != nil {

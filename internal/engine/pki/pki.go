@@ -149,8 +149,11 @@ func (a Authority) Bundle() ([]byte, error) {
 }
 
 // Pin is the hash of the authority's key, as kubeadm takes it to recognise the cluster.
-func (a Authority) Pin() string {
-	sum := sha256.Sum256(a.certificate.RawSubjectPublicKeyInfo)
+func (a Authority) Pin() string { return Pin(a.certificate) }
+
+// Pin is the hash of the key of a certificate, as kubeadm takes it to recognise a cluster.
+func Pin(certificate *x509.Certificate) string {
+	sum := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
