@@ -17,7 +17,8 @@ const (
 	frontProxyName = "pki-front-proxy-ca"
 )
 
-// Client is a client of the API server, as its kubeconfig has it: the authorities that it trusts and its certificate, in PEM. Empty for none.
+// Client is a client of the API server, as its kubeconfig has it: the authorities that it trusts and its certificate, in PEM. Both may be
+// empty.
 type Client struct{ Roots, Certificate []byte }
 
 // AuthorityRotation is the change of one phase of the rotation of the certificate authorities. The phases come in their order. client is
@@ -31,8 +32,8 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 		return r, err
 	}
 	if next := change.AuthorityPhaseAfter(r.Definition.Authorities); next != phase {
-		return r, fmt.Errorf("rotation of the certificate authorities of cluster %s: %s is not its next phase: want kaz cluster rotate %s %s",
-			n.Cluster, flagsOf(phase), n.Cluster, flagsOf(next))
+		return r, fmt.Errorf("%s is not the next phase of the rotation of certificate authorities of cluster %s: want kaz cluster rotate %s %s",
+			flagsOf(phase), n.Cluster, n.Cluster, flagsOf(next))
 	}
 	if err := ownAuthorities(r.Definition.Cluster.Spec.Kubernetes); err != nil {
 		return r, err
@@ -46,8 +47,8 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 		return r, fmt.Errorf("the kubeconfig does not trust the next certificate authority of cluster %s: make a new one with kaz cluster "+
 			"kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
 	case phase == change.Finish && len(client.Certificate) > 0 && !authority.Accepts(client.Certificate):
-		return r, fmt.Errorf("the kubeconfig has a certificate of the former certificate authority of cluster %s, which is to be forgotten: "+
-			"make a new one with kaz cluster kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
+		return r, fmt.Errorf("the kubeconfig has a certificate of the former authority of cluster %s, which is to be forgotten: make a new one "+
+			"with kaz cluster kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
 	}
 	r.Authorities = phase
 	r.Definition.Authorities++
@@ -63,12 +64,14 @@ func flagsOf(phase change.AuthorityPhase) string {
 
 // ownAuthorities refuses a definition whose programs have authorities of their own, which a rotation would not replace.
 func ownAuthorities(k definition.Kubernetes) error {
-	for program, args := range map[string]map[string]string{"apiServer": k.APIServer.ExtraArgs, "controllerManager": k.ControllerManager.ExtraArgs} {
+	for program, args := range map[string]map[string]string{
+		"apiServer": k.APIServer.ExtraArgs, "controllerManager": k.ControllerManager.ExtraArgs,
+	} {
 		for _, flag := range []string{"client-ca-file", "etcd-cafile", "requestheader-client-ca-file", "tls-cert-file", "root-ca-file",
 			"cluster-signing-cert-file"} {
 			if value, has := args[flag]; has {
-				return fmt.Errorf("spec.kubernetes.%s.extraArgs.%s: %s: a rotation of the certificate authorities needs the file that kubeadm "+
-					"sets: remove the flag, upgrade, and rotate then", program, flag, value)
+				return fmt.Errorf("spec.kubernetes.%s.extraArgs.%s: %s: a rotation of the certificate authorities needs the file that "+
+					"kubeadm sets: remove the flag, upgrade, and rotate then", program, flag, value)
 			}
 		}
 	}
@@ -216,10 +219,12 @@ func (e changer) sayNext(n naming.Names, r Record) {
 	switch r.Authorities {
 	case change.Trust:
 		e.say("machines and pods trust the next certificate authorities; clients outside of the cluster need them, too: make their "+
-			"kubeconfigs anew with kaz cluster kubeconfig %[1]s, and go on with kaz cluster rotate %[1]s %[2]s", n.Cluster, flagsOf(change.Issue))
+			"kubeconfigs anew with kaz cluster kubeconfig %[1]s, and go on with kaz cluster rotate %[1]s %[2]s", n.Cluster,
+			flagsOf(change.Issue))
 	case change.Issue:
-		e.say("machines have certificates of the new authorities, and accept those of the former ones until kaz cluster rotate %[1]s %[2]s; "+
-			"clients outside of the cluster need others before: kaz cluster kubeconfig %[1]s", n.Cluster, flagsOf(change.Finish))
+		e.say("machines have certificates of the new authorities, and accept those of the former ones until "+
+			"kaz cluster rotate %[1]s %[2]s; clients outside of the cluster need others before: kaz cluster kubeconfig %[1]s", n.Cluster,
+			flagsOf(change.Finish))
 	}
 }
 

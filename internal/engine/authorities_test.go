@@ -395,7 +395,7 @@ func TestAuthorityRotationKilled(t *testing.T) {
 	for i, phase := range change.Phases() {
 		t.Run(string(phase), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				for kill := 0; ; kill += stride() {
+				for kill := 0; ; kill += 2*stride() - 1 { // odd, so that it dies before some writes and after others
 					l, s, _ := deployed(t, nil, "dev.yaml")
 					s.rotating()
 					for _, before := range change.Phases()[:i] {

@@ -156,7 +156,8 @@ func (a Authority) Accepts(client []byte) bool {
 // SameTrust reports whether PEM has the certificates of all authorities that are trusted, and no others.
 func (a Authority) SameTrust(roots []byte) bool {
 	all, want := certificates(roots), a.Certificates()
-	return len(all) == len(want) && !slices.ContainsFunc(want, func(one *x509.Certificate) bool { return !slices.ContainsFunc(all, one.Equal) })
+	lacks := func(one *x509.Certificate) bool { return !slices.ContainsFunc(all, one.Equal) }
+	return len(all) == len(want) && !slices.ContainsFunc(want, lacks)
 }
 
 // certificates are those in PEM that can be read.

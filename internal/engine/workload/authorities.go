@@ -136,8 +136,8 @@ func (c *Cluster) AwaitRoots(ctx context.Context, most time.Duration, right func
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s the ConfigMap %s has other certificate authorities in the namespaces %s: is a controller manager at "+
-				"work?", most, rootsName, strings.Join(wrong, ", "))
+			return fmt.Errorf("after %s the ConfigMap %s has other certificate authorities in the namespaces %s: want a controller manager "+
+				"that works: look at its log in kube-system", most, rootsName, strings.Join(wrong, ", "))
 		}
 		if err := Pause(ctx, c.poll()); err != nil {
 			return err
@@ -168,8 +168,9 @@ func (c *Cluster) podsBeforeRoots(ctx context.Context, node string) ([]corev1.Po
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
 		m, has := roots[p.Namespace]
-		return p.Spec.NodeName == "" || node != "" && p.Spec.NodeName != node || !has || metav1.GetControllerOf(&p) == nil || !readsRoots(p) ||
-			p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.CreationTimestamp.After(written(m))
+		elsewhere := p.Spec.NodeName == "" || node != "" && p.Spec.NodeName != node
+		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		return elsewhere || ended || !has || metav1.GetControllerOf(&p) == nil || !readsRoots(p) || p.CreationTimestamp.After(written(m))
 	}), nil
 }
 
@@ -193,8 +194,8 @@ func written(m corev1.ConfigMap) time.Time {
 	return last
 }
 
-// RestartPods evicts the pods of a node that [Cluster.PodsBeforeRoots] counts, which heeds disruption budgets. It waits until they are gone.
-// Their controllers make others.
+// RestartPods evicts the pods of a node that [Cluster.PodsBeforeRoots] counts, which heeds disruption budgets. It waits until they are
+// gone. Their controllers make others.
 func (c *Cluster) RestartPods(ctx context.Context, node string, most time.Duration) error {
 	deadline := time.Now().Add(most)
 	for {

@@ -26,7 +26,7 @@ func configMap(namespace, name string, data map[string]string) *corev1.ConfigMap
 // TestSetDiscovery checks that machines that join get other authorities, and wait for their signature. The same ones are not written again.
 func TestSetDiscovery(t *testing.T) {
 	client := fake.NewClientset(configMap("kube-public", "cluster-info", map[string]string{
-		"kubeconfig": "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster: {server: 'https://api', certificate-authority-data: b2xk}\n",
+		"kubeconfig":            "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster: {server: 'https://api', certificate-authority-data: b2xk}\n",
 		"jws-kubeconfig-abcdef": "signed", "other": "stays",
 	}))
 	c := &Cluster{Client: client}

@@ -34,8 +34,8 @@ const (
 	RestartPods Action = "start pods anew of member"
 )
 
-// publishAuthorities is what comes between the members and the pools of a rotation of the certificate authorities. The controller managers of
-// new members publish the authorities to pods, which read them when they start. Pods of new members may have started before that.
+// publishAuthorities is what comes between the members and the pools of a rotation of the certificate authorities. The controller managers
+// of new members publish the authorities to pods, which read them when they start. Pods of new members may have started before that.
 func (c Cluster) publishAuthorities(t Target) *Step {
 	if t.Authorities == "" {
 		return nil

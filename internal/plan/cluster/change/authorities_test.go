@@ -46,14 +46,14 @@ func TestAuthorityRotation(t *testing.T) {
 // trusting follows a plan with the phase of the authorities that each machine has since it booted, and the phase with which its pods began.
 type trusting struct {
 	Cluster
-	members, nodes map[string]int
-	vault          int // the phase in the key vault
-	published      int // the phase of the certificates that pods get when they start
-	pods           map[string]int
+	machines, nodes map[string]int
+	vault           int // the phase in the key vault
+	published       int // the phase of the certificates that pods get when they start
+	pods            map[string]int
 }
 
 func (k *trusting) clone() trusting {
-	return trusting{k.Cluster, maps.Clone(k.members), maps.Clone(k.nodes), k.vault, k.published, maps.Clone(k.pods)}
+	return trusting{k.Cluster, maps.Clone(k.machines), maps.Clone(k.nodes), k.vault, k.published, maps.Clone(k.pods)}
 }
 
 // after is what is there after a step.
@@ -64,11 +64,11 @@ func (k *trusting) after(s Step) trusting {
 	case EditAuthorities:
 		next.vault++
 	case AddMember:
-		if _, had := k.members[s.Member]; !had {
-			next.members[s.Member], next.pods[s.Member] = k.vault, k.published
+		if _, had := k.machines[s.Member]; !had {
+			next.machines[s.Member], next.pods[s.Member] = k.vault, k.published
 		}
 	case DeleteMember:
-		delete(next.members, s.Member)
+		delete(next.machines, s.Member)
 		delete(next.pods, s.Member)
 	case AwaitAuthorities:
 		next.published = next.vault
@@ -104,13 +104,13 @@ func trusts(client, server int) bool {
 // outage names a machine that a member which gets requests does not accept, or pods that do not trust the member, "" for none. Machines accept
 // each other if they are of the same phase or of neighbours. Pods have tokens, which have nothing to do with authorities.
 func (k *trusting) outage() string {
-	for _, m := range k.Cluster.Members {
+	for _, m := range k.Members {
 		if !m.Balanced || !m.Machine {
 			continue
 		}
-		has := k.members[m.ID()]
-		for _, machines := range []map[string]int{k.members, k.nodes} {
-			for name, phase := range machines {
+		has := k.machines[m.ID()]
+		for _, all := range []map[string]int{k.machines, k.nodes} {
+			for name, phase := range all {
 				if has-phase > 1 || phase-has > 1 {
 					return fmt.Sprintf("%s has phase %d, and %s phase %d", m.ID(), has, name, phase)
 				}
@@ -133,10 +133,10 @@ func TestAuthoritiesAnywhere(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		count := []int{1, 3, 5}[seed%3]
 		k := trusting{Cluster: Cluster{Version: "1.36.2", Members: members(count, "1.36.2"), Pools: general(3, "1.36.2")},
-			members: map[string]int{}, nodes: map[string]int{}, pods: map[string]int{}}
-		for i := range k.Cluster.Members {
-			k.Cluster.Members[i].Revision = "phase-0"
-			k.members[k.Cluster.Members[i].ID()], k.pods[k.Cluster.Members[i].ID()] = 0, 0
+			machines: map[string]int{}, nodes: map[string]int{}, pods: map[string]int{}}
+		for i := range k.Members {
+			k.Members[i].Revision = "phase-0"
+			k.machines[k.Members[i].ID()], k.pods[k.Members[i].ID()] = 0, 0
 		}
 		k.Pools[0].Revision = "phase-0"
 		for i, n := range k.Pools[0].Nodes {
@@ -156,7 +156,7 @@ func TestAuthoritiesAnywhere(t *testing.T) {
 // phased carries a phase out. At random it is aborted, after which a change without a rotation may make machines as before.
 func phased(t *testing.T, random *rand.Rand, k trusting, complete int) trusting {
 	t.Helper()
-	phase, count := AuthorityPhaseAfter(complete), len(k.members)
+	phase, count := AuthorityPhaseAfter(complete), len(k.machines)
 	to := func(number int, phase AuthorityPhase) Target {
 		revision := fmt.Sprintf("phase-%d", number)
 		return Target{Version: "1.36.2", Revision: revision, Members: count, Authorities: phase,

@@ -244,14 +244,8 @@ func Next(c Cluster, t Target) (*Step, error) {
 	if step != nil || err != nil {
 		return step, err
 	}
-	if t.Authorities != "" && c.Authorities != t.Authorities {
-		return &Step{Action: EditAuthorities, Phase: t.Authorities}, nil
-	}
-	if step, err := c.member(t, hop); step != nil || err != nil {
+	if step, err := c.members(t, hop); step != nil || err != nil {
 		return step, err
-	}
-	if step := c.publishAuthorities(t); step != nil {
-		return step, nil
 	}
 	for _, pool := range c.Pools {
 		if !slices.ContainsFunc(t.Pools, func(p PoolTarget) bool { return p.Name == pool.Name }) {
@@ -266,6 +260,17 @@ func Next(c Cluster, t Target) (*Step, error) {
 		}
 	}
 	return nil, nil
+}
+
+// members chooses the next step of the control plane, and what comes before and after it in a rotation of the certificate authorities.
+func (c Cluster) members(t Target, hop string) (*Step, error) {
+	if t.Authorities != "" && c.Authorities != t.Authorities {
+		return &Step{Action: EditAuthorities, Phase: t.Authorities}, nil
+	}
+	if step, err := c.member(t, hop); step != nil || err != nil {
+		return step, err
+	}
+	return c.publishAuthorities(t), nil
 }
 
 func (c Cluster) pool(name string) *Pool {
