@@ -405,6 +405,11 @@ both, and its certificate is of the next one as soon as all members accept it.`,
 		if err := clusterengine.SaveKubeconfig(file, text); err != nil {
 			return err
 		}
+		if local, err := command.Flags().GetBool("local"); err != nil || local {
+			if err := errors.Join(err, clusterengine.ReachHere(command.Context(), e.Azure, p, file)); err != nil {
+				return err
+			}
+		}
 		answer := struct {
 			Cluster    string `json:"cluster"`
 			Kubeconfig string `json:"kubeconfig"`
