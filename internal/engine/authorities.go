@@ -32,8 +32,8 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 		return r, err
 	}
 	if next := change.AuthorityPhaseAfter(r.Definition.Authorities); next != phase {
-		return r, fmt.Errorf("%s is not the next phase of the rotation of certificate authorities of cluster %s: want kaz cluster rotate %s %s",
-			flagsOf(phase), n.Cluster, n.Cluster, flagsOf(next))
+		return r, fmt.Errorf("%s is not the next phase of the rotation of certificate authorities of cluster %s: "+
+			"want kaz cluster rotate %s %s", flagsOf(phase), n.Cluster, n.Cluster, flagsOf(next))
 	}
 	if err := ownAuthorities(r.Definition.Cluster.Spec.Kubernetes); err != nil {
 		return r, err
@@ -47,8 +47,8 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 		return r, fmt.Errorf("the kubeconfig does not trust the next certificate authority of cluster %s: make a new one with kaz cluster "+
 			"kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
 	case phase == change.Finish && len(client.Certificate) > 0 && !authority.Accepts(client.Certificate):
-		return r, fmt.Errorf("the kubeconfig has a certificate of the former authority of cluster %s, which is to be forgotten: make a new one "+
-			"with kaz cluster kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
+		return r, fmt.Errorf("the kubeconfig has a certificate of the former authority of cluster %s, which is to be forgotten: make a new "+
+			"one with kaz cluster kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
 	}
 	r.Authorities = phase
 	r.Definition.Authorities++

@@ -136,8 +136,8 @@ func (c *Cluster) AwaitRoots(ctx context.Context, most time.Duration, right func
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s the ConfigMap %s has other certificate authorities in the namespaces %s: want a controller manager "+
-				"that works: look at its log in kube-system", most, rootsName, strings.Join(wrong, ", "))
+			return fmt.Errorf("after %s the ConfigMap %s has other certificate authorities in the namespaces %s: want a controller "+
+				"manager that works: look at its log in kube-system", most, rootsName, strings.Join(wrong, ", "))
 		}
 		if err := Pause(ctx, c.poll()); err != nil {
 			return err
