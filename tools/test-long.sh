@@ -39,17 +39,19 @@ services() {
     tests services -count=1 -timeout 60m ./internal/cloudprovider/service/... ./internal/engine
 }
 
+booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace)$'
+
 # Clusters wait for programs most of the time, so they run beside the parts that compute.
 clusters() {
   beside "clusters: those that make test leaves out" \
-    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|InPlace)\$" ./...
+    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|$booted" ./...
 }
 
 az() { step "az: commands of Debian's az and its SDK for Python" bash tools/az.sh; }
 
 booted() {
   step "booted: clusters of machines that boot, from their definition to their end" \
-    tests_in test/cluster booted -count=1 -timeout 75m -run '^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|InPlace)$' .
+    tests_in test/cluster booted -count=1 -timeout 75m -run "$booted" .
 }
 
 coldstart() {

@@ -31,6 +31,10 @@ type changer struct{ *Engine }
 // Steps are the steps that a change would take.
 func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	n := naming.Of(r.Definition.Cluster)
+	r, err := changer{e}.withAuthorities(ctx, n, r)
+	if err != nil {
+		return nil, err
+	}
 	in, err := changer{e}.look(ctx, n, r)
 	if err != nil {
 		return nil, err
@@ -137,6 +141,9 @@ func (e changer) change(ctx context.Context, r Record) error {
 	n := naming.Of(r.Definition.Cluster)
 	open, err := e.Open(ctx, n)
 	if err != nil {
+		return err
+	}
+	if r, err = e.withAuthorities(ctx, n, r); err != nil {
 		return err
 	}
 	if open != nil && !open.same(r) {
@@ -262,7 +269,14 @@ func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 	} else {
 		e.say("CoreDNS keeps its image: that of version %s is not known", version)
 	}
-	return e.Close(ctx, n)
+	if err := e.settleAuthorities(ctx, n, r); err != nil {
+		return err
+	}
+	if err := e.Close(ctx, n); err != nil {
+		return err
+	}
+	e.sayNext(n, r)
+	return nil
 }
 
 // perform carries out one step.
@@ -277,6 +291,7 @@ func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in insi
 		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
 		change.MakeToken: w.makeToken, change.PublishToken: w.publishToken, change.EndToken: w.endToken,
 		change.NextKey: w.nextKey, change.SignKey: w.signKey, change.NoteKey: w.noteKey, change.DropKeys: w.dropKeys,
+		change.EditAuthorities: w.editAuthorities, change.AwaitAuthorities: w.awaitAuthorities, change.RestartPods: w.restartPods,
 	}
 	do, known := actions[s.Action]
 	if !known {

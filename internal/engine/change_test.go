@@ -58,6 +58,7 @@ type simulation struct {
 	full      bool                       // the database of etcd has reached its quota
 	answers   time.Time                  // when etcd answers again
 	keys      map[string]pki.AccountKeys // those of service accounts of members: what the key vault had when they booted
+	trust     *trust                     // the certificate authorities of machines, nil if a test is not about them
 	client    *fake.Clientset
 	objects   *clustertest.Objects // of manifests
 	metrics   string               // of an API server
@@ -136,6 +137,7 @@ func (s *simulation) nodes() []string {
 		if _, had := s.versions[name]; !had {
 			s.versions[name], s.revisions[name] = tags[naming.VersionTag], tags[naming.RevisionTag]
 			s.boot(name)
+			s.bootAuthorities(name)
 		}
 		if !s.forgotten[name] && !s.absent(name) {
 			all = append(all, name)
@@ -176,10 +178,12 @@ func (s *simulation) nodes() []string {
 			delete(s.excluded, name)
 			delete(s.removed, name)
 			delete(s.keys, name)
+			s.trust.forget(name)
 		}
 	}
 	slices.Sort(all)
 	s.accepted()
+	s.trusted(all)
 	return all
 }
 
@@ -213,6 +217,7 @@ func (s *simulation) podList() *corev1.PodList {
 			})
 		}
 	}
+	list.Items = append(list.Items, s.agents()...)
 	for _, pod := range slices.Sorted(maps.Keys(s.pods)) {
 		one := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "default"}, Spec: corev1.PodSpec{NodeName: s.pods[pod]}}
 		if !s.bare[pod] {
@@ -225,6 +230,9 @@ func (s *simulation) podList() *corev1.PodList {
 
 // evict moves a pod to another node.
 func (s *simulation) evict(pod string) error {
+	if s.trust.restart(pod) {
+		return nil
+	}
 	if s.blocked[pod] {
 		return apierrors.NewTooManyRequests("the disruption budget app needs 1 healthy pods", 1)
 	}

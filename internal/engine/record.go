@@ -22,6 +22,8 @@ type Record struct {
 	Tokens []string `json:"tokens,omitempty"`
 	// Keys is the rotation of the key of service accounts, nil for none.
 	Keys *change.KeyRotation `json:"keys,omitempty"`
+	// Authorities is the phase of the rotation of the certificate authorities, "" for none. The definition counts it already.
+	Authorities change.AuthorityPhase `json:"authorities,omitempty"`
 	// AllowRemoved lets an upgrade remove APIs that clients use.
 	AllowRemoved bool   `json:"allowRemoved,omitempty"`
 	Began        string `json:"began"`
@@ -39,7 +41,7 @@ func (r Record) target() change.Target {
 	for _, id := range r.Replace {
 		t.Replace[id] = true
 	}
-	t.Tokens, t.Keys = map[string]bool{}, r.Keys
+	t.Tokens, t.Keys, t.Authorities = map[string]bool{}, r.Keys, r.Authorities
 	for _, id := range r.Tokens {
 		t.Tokens[id] = true
 	}
@@ -102,7 +104,8 @@ func (e *Engine) Close(ctx context.Context, n naming.Names) error {
 // same reports whether two records want the same.
 func (r Record) same(other Record) bool {
 	return same(r.Definition, other.Definition) && slices.Equal(r.Replace, other.Replace) &&
-		len(r.Tokens) > 0 == (len(other.Tokens) > 0) && r.rotatesKeys() == other.rotatesKeys()
+		len(r.Tokens) > 0 == (len(other.Tokens) > 0) && r.rotatesKeys() == other.rotatesKeys() &&
+		r.Authorities == other.Authorities
 }
 
 // rotatesKeys says what a record wants of the key of service accounts.

@@ -115,6 +115,9 @@ func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd
 		keys, err = vault(e).accountKeys(ctx, naming.Of(r.Definition.Cluster))
 		in.Keys = keysOf(keys)
 	}
+	if err == nil && r.Authorities != "" {
+		err = e.observeAuthorities(ctx, naming.Of(r.Definition.Cluster), r.Authorities, &in)
+	}
 	return in, err
 }
 

@@ -29,6 +29,15 @@ func (e *Engine) Secrets(ctx context.Context, n naming.Names) health.Secrets {
 		return health.Secrets{Fault: err.Error()}
 	}
 	s := health.Secrets{Token: join.ID(), Former: len(keys.Accepted()) - 1, Complete: keys.Complete()}
+	for _, what := range []string{authorityName, etcdName, frontProxyName} {
+		authority, err := vault{e}.authority(ctx, n, what)
+		if err != nil {
+			return health.Secrets{Fault: err.Error()}
+		}
+		if ends := authority.Certificates()[0].NotAfter; s.AuthorityEnds.IsZero() || ends.Before(s.AuthorityEnds) {
+			s.AuthorityEnds = ends
+		}
+	}
 	if i := slices.IndexFunc(tokens, func(t workload.Token) bool { return t.ID == s.Token }); i >= 0 {
 		s.Taken, s.Ends = true, tokens[i].Ends
 	}

@@ -21,15 +21,17 @@ type UnitStatus struct {
 
 // Status is the state of a cluster in Azure.
 type Status struct {
-	Cluster       string       `json:"cluster"`
-	ResourceGroup string       `json:"resourceGroup"`
-	State         string       `json:"state"` // that of the last deployment, "Absent" for none
-	Since         string       `json:"since,omitempty"`
-	Version       string       `json:"version,omitempty"`
-	APIServer     string       `json:"apiServer,omitempty"`
-	Pools         []string     `json:"pools,omitempty"`
-	Change        string       `json:"change,omitempty"` // that has begun and not ended
-	Units         []UnitStatus `json:"units,omitempty"`
+	Cluster       string   `json:"cluster"`
+	ResourceGroup string   `json:"resourceGroup"`
+	State         string   `json:"state"` // that of the last deployment, "Absent" for none
+	Since         string   `json:"since,omitempty"`
+	Version       string   `json:"version,omitempty"`
+	APIServer     string   `json:"apiServer,omitempty"`
+	Pools         []string `json:"pools,omitempty"`
+	Change        string   `json:"change,omitempty"` // that has begun and not ended
+	// Authorities is how far a rotation of the certificate authorities has come.
+	Authorities string       `json:"authorities,omitempty"`
+	Units       []UnitStatus `json:"units,omitempty"`
 	// Resources is the number of resources with the tag of the cluster.
 	Resources int `json:"resources"`
 }
@@ -48,11 +50,15 @@ func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
 	}
 	if open != nil {
 		status.Change = fmt.Sprintf("to version %s, since %s", open.Definition.Cluster.Spec.Kubernetes.Version, open.Began)
+		if open.Authorities != "" {
+			status.Change = fmt.Sprintf("certificate authorities: %s, since %s", open.Authorities, open.Began)
+		}
 	}
 	status.State, status.Since = s.Main.Properties.ProvisioningState, s.Main.Properties.Timestamp
 	if d := s.Definition; d != nil {
 		known := naming.Of(d.Cluster)
 		status.Version, status.APIServer = d.Cluster.Spec.Kubernetes.Version, known.Host()
+		status.Authorities = phaseOf(*d)
 		for _, pool := range d.Pools {
 			status.Pools = append(status.Pools, pool.Metadata.Name)
 		}

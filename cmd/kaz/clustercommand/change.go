@@ -385,7 +385,8 @@ func kubeconfigCommand() *cobra.Command {
 		Short: "Make a new kubeconfig of a cluster",
 		Long: `Reads the certificate authority of the cluster from its key vault and issues a certificate
 of the group system:masters, which is valid for a year. It needs the right to read
-secrets of the vault.`,
+secrets of the vault. During a rotation of the certificate authorities the kubeconfig trusts
+both, and its certificate is of the next one as soon as all members accept it.`,
 		Example: `  kaz cluster kubeconfig prod --subscription 00000000-0000-0000-0000-000000000001`,
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
 		p, err := recorded(command, e, at)
@@ -396,6 +397,9 @@ secrets of the vault.`,
 		if err != nil {
 			return err
 		}
+		if change.AuthorityPhaseAfter(p.Definition.Authorities) == change.Issue {
+			authority = authority.Newest() // all members trust it, also after the rotation
+		}
 		text, err := authority.Kubeconfig(p.Names.Cluster, engine.Server(p), time.Now())
 		if err != nil {
 			return err
@@ -405,6 +409,11 @@ secrets of the vault.`,
 		}
 		if err := clusterengine.SaveKubeconfig(file, text); err != nil {
 			return err
+		}
+		if local, err := command.Flags().GetBool("local"); err != nil || local {
+			if err := errors.Join(err, clusterengine.ReachHere(command.Context(), e.Azure, p, file)); err != nil {
+				return err
+			}
 		}
 		answer := struct {
 			Cluster    string `json:"cluster"`

@@ -106,9 +106,13 @@ func TestClusterChanges(t *testing.T) {
 		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
 		{args: "rotate dev --token --local --kubeconfig API", status: 1, errs: "secret dev-bootstrap-token of the key vault"},
 		{args: "rotate dev --service-account --local --kubeconfig API", status: 1, errs: "secret dev-pki-sa of the key vault"},
-		{args: "rotate dev --finish --local --kubeconfig API", status: 1, errs: "--finish is for --service-account: want both"},
-		{args: "rotate dev --service-account --at-once --local --kubeconfig API", status: 1, errs: "--at-once is for --finish: want both"},
+		{args: "rotate dev --finish --local --kubeconfig API", status: 1, errs: "--finish is for --service-account or --authorities: want one"},
+		{args: "rotate dev --service-account --at-once --local --kubeconfig API", status: 1, errs: "--at-once is for --service-account --finish"},
 		{args: "rotate dev --service-account --token --local --kubeconfig API", status: 1, errs: "service-account token"},
+		{args: "rotate dev --authorities --local --kubeconfig API", status: 1, errs: "secret dev-pki-ca of the key vault"},
+		{args: "rotate dev --authorities --finish --local --kubeconfig API", status: 1, errs: "want kaz cluster rotate dev --authorities"},
+		{args: "rotate dev --issue --local --kubeconfig API", status: 1, errs: "--issue is for --authorities: want both"},
+		{args: "rotate dev --authorities --finish --at-once --local --kubeconfig API", status: 1, errs: "--at-once is for --service-account"},
 		{args: "kubeconfig dev --local", status: 1, errs: "secret dev-pki-ca of the key vault"},
 	} {
 		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)

@@ -29,8 +29,8 @@ func doctorCommand() *cobra.Command {
 		Long: `Reads the machines in Azure, the nodes, and the members of etcd, and says what is wrong and
 what helps: a lost majority, members that do not answer, learners left over, members
 without a machine and machines without a member, alarms and the size of the database,
-nodes that are not ready, certificates that end, old backups, an open change, a join token
-with which no node can join, former keys of service accounts.
+nodes that are not ready, certificates and certificate authorities that end, old backups, an
+open change, a join token with which no node can join, former keys of service accounts.
 
 --fix gives etcd room again. It saves etcd, defragments each member, the leader last, and
 ends the alarm NOSPACE. With that alarm it also forgets old revisions of objects. Clients

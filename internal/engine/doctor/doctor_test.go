@@ -177,7 +177,8 @@ func TestExamine(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	w := open(t)
 	r := w.examine(t)
-	if s := r.Secrets; s.Fault != "" || len(s.Token) != 6 || !s.Taken || s.Ends.Sub(w.Now()) != 36*time.Hour || s.Former != 0 {
+	if s := r.Secrets; s.Fault != "" || len(s.Token) != 6 || !s.Taken || s.Ends.Sub(w.Now()) != 36*time.Hour || s.Former != 0 ||
+		s.AuthorityEnds.Before(w.Now().AddDate(9, 0, 0)) {
 		t.Errorf("%+v", s)
 	}
 	text, err := json.Marshal(r)

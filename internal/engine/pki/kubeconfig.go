@@ -12,7 +12,7 @@ const AdminValidity = 365 * 24 * time.Hour
 
 type object = map[string]any
 
-// Kubeconfig is a kubeconfig with a certificate of the group system:masters.
+// Kubeconfig is a kubeconfig with a certificate of the group system:masters. It trusts all authorities of a rotation.
 func (a Authority) Kubeconfig(cluster, server string, now time.Time) ([]byte, error) {
 	certificate, key, err := a.Client("kubernetes-admin", "system:masters", now, now.Add(AdminValidity))
 	if err != nil {
@@ -21,7 +21,7 @@ func (a Authority) Kubeconfig(cluster, server string, now time.Time) ([]byte, er
 	user := cluster + "-admin"
 	text, err := json.Marshal(object{
 		"apiVersion": "v1", "kind": "Config", "current-context": cluster,
-		"clusters": []object{{"name": cluster, "cluster": object{"server": server, "certificate-authority-data": a.Certificate()}}},
+		"clusters": []object{{"name": cluster, "cluster": object{"server": server, "certificate-authority-data": a.Trusted()}}},
 		"users":    []object{{"name": user, "user": object{"client-certificate-data": certificate, "client-key-data": key}}},
 		"contexts": []object{{"name": cluster, "context": object{"cluster": cluster, "user": user}}},
 	})

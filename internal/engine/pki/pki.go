@@ -24,10 +24,12 @@ import (
 // Validity of certificate authorities.
 const caYears = 10
 
-// Authority is a certificate authority.
+// Authority is a certificate authority. During a rotation there is another one beside it: see [Authority.Phase].
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
+	// others are trusted beside it: the next authority with its key, or the former one without.
+	others []Authority
 }
 
 // Secrets are the secrets of a cluster.
@@ -121,7 +123,7 @@ func newAuthority(name string, now time.Time) (Authority, error) {
 		return Authority{}, err
 	}
 	certificate, err := x509.ParseCertificate(der)
-	return Authority{certificate, key}, err
+	return Authority{certificate: certificate, key: key}, err
 }
 
 // Certificate is the certificate of the authority in PEM.
@@ -129,15 +131,29 @@ func (a Authority) Certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-// Bundle is the certificate and the key of the authority in PEM.
+// Bundle is the authority as the key vault has it, in PEM: the certificates that are trusted, and then the keys. The first certificate and
+// the first key issue.
 func (a Authority) Bundle() ([]byte, error) {
-	key, err := keyPEM(a.key)
-	return append(a.Certificate(), key...), err
+	text := a.Trusted()
+	for _, one := range append([]Authority{a}, a.others...) {
+		if one.key == nil {
+			continue
+		}
+		key, err := keyPEM(one.key)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, key...)
+	}
+	return text, nil
 }
 
 // Pin is the hash of the authority's key, as kubeadm takes it to recognise the cluster.
-func (a Authority) Pin() string {
-	sum := sha256.Sum256(a.certificate.RawSubjectPublicKeyInfo)
+func (a Authority) Pin() string { return Pin(a.certificate) }
+
+// Pin is the hash of the key of a certificate, as kubeadm takes it to recognise a cluster.
+func Pin(certificate *x509.Certificate) string {
+	sum := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
@@ -190,32 +206,8 @@ func (s Secrets) Parameters() (map[string]string, error) {
 	return all, err
 }
 
-// Parse reads an authority from a certificate and a key in PEM, as [Authority.Bundle] writes it.
-func Parse(bundle []byte) (Authority, error) {
-	var a Authority
-	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
-		var err error
-		switch block.Type {
-		case "CERTIFICATE":
-			a.certificate, err = x509.ParseCertificate(block.Bytes)
-		case "PRIVATE KEY":
-			var key any
-			if key, err = x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-				a.key, _ = key.(*ecdsa.PrivateKey)
-			}
-		}
-		if err != nil {
-			return Authority{}, fmt.Errorf("certificate authority: %w", err)
-		}
-	}
-	if a.certificate == nil || a.key == nil {
-		return Authority{}, errors.New("certificate authority: want a certificate and an ECDSA key in PEM")
-	}
-	return a, nil
-}
-
 // TLS is the configuration of a client with a certificate that the authority has issued, for servers with certificates of the same
-// authority.
+// authority, or of another one that is trusted beside it.
 func (a Authority) TLS(user string, now time.Time) (*tls.Config, error) {
 	const valid = 24 * time.Hour
 	certificate, key, err := a.Client(user, "", now, now.Add(valid))
@@ -226,7 +218,5 @@ func (a Authority) TLS(user string, now time.Time) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(a.certificate)
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.pool(), Certificates: []tls.Certificate{pair}}, nil
 }

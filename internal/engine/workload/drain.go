@@ -229,23 +229,12 @@ func (c *Cluster) evict(ctx context.Context, node string) ([]string, error) {
 	}
 	var reasons []string
 	for _, p := range pods {
-		name := p.Namespace + "/" + p.Name
-		if p.DeletionTimestamp != nil {
-			reasons = append(reasons, "pod "+name+" ends")
-			continue
+		reason, err := c.evictPod(ctx, p)
+		if err != nil {
+			return nil, err
 		}
-		err := c.Client.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace},
-			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},
-		})
-		switch {
-		case err == nil:
-			reasons = append(reasons, "pod "+name+" ends")
-		case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		case apierrors.IsTooManyRequests(err):
-			reasons = append(reasons, fmt.Sprintf("pod %s: %s allows no disruption", name, c.budgets(ctx, p)))
-		default:
-			return nil, fmt.Errorf("pod %s: %w", name, err)
+		if reason != "" {
+			reasons = append(reasons, reason)
 		}
 	}
 	if len(reasons) > 0 {
@@ -260,6 +249,27 @@ func (c *Cluster) evict(ctx context.Context, node string) ([]string, error) {
 		reasons = append(reasons, "volume "+volume+" is attached")
 	}
 	return reasons, err
+}
+
+// evictPod tries to evict a pod. It returns why the pod is there yet, "" if it is gone.
+func (c *Cluster) evictPod(ctx context.Context, p corev1.Pod) (string, error) {
+	name := p.Namespace + "/" + p.Name
+	if p.DeletionTimestamp != nil {
+		return "pod " + name + " ends", nil
+	}
+	err := c.Client.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},
+	})
+	switch {
+	case err == nil:
+		return "pod " + name + " ends", nil
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		return "", nil
+	case apierrors.IsTooManyRequests(err):
+		return fmt.Sprintf("pod %s: %s allows no disruption", name, c.budgets(ctx, p)), nil
+	}
+	return "", fmt.Errorf("pod %s: %w", name, err)
 }
 
 // budgets names the disruption budgets of a pod.

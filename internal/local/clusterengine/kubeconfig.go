@@ -33,9 +33,15 @@ func SaveKubeconfig(file string, text []byte) error {
 	return atomicfile.Write(file, text, 0o600)
 }
 
+// serverOf is the URL of the API server, with the name in its certificate: [ReachHere] writes the address instead.
 func serverOf(clusters map[string]*api.Cluster) string {
 	for _, c := range clusters {
-		return c.Server
+		server, err := url.Parse(c.Server)
+		if err != nil || c.TLSServerName == "" {
+			return c.Server
+		}
+		server.Host = net.JoinHostPort(c.TLSServerName, server.Port())
+		return server.String()
 	}
 	return ""
 }

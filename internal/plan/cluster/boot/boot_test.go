@@ -139,6 +139,8 @@ type cloud struct {
 	winner  string // content of the blob
 	blobs   map[string]string
 	asked   []string
+	// authority is the secret of a certificate authority, "" for a text like one.
+	authority string
 }
 
 func newCloud(t *testing.T) *cloud {
@@ -167,6 +169,9 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		value := "-----BEGIN PUBLIC KEY-----\np\n-----END PUBLIC KEY-----\n-----BEGIN CERTIFICATE-----\nc\n-----END CERTIFICATE-----\n" +
 			"-----BEGIN PRIVATE KEY-----\nk\n-----END PRIVATE KEY-----\n"
+		if c.authority != "" {
+			value = c.authority
+		}
 		if strings.HasSuffix(r.URL.Path, "bootstrap-token") {
 			value = `{"token":"abcdef.0123456789abcdef","caCertHash":"sha256:00"}`
 		}

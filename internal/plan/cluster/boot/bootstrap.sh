@@ -150,6 +150,47 @@ keys() {
   done
 }
 
+# rotating tells whether this member has certificate authorities of a rotation: ca.crt has two, and the first one issues.
+rotating() {
+  [ "$KAZ_ROLE" = control-plane ] && [ "$(grep -c 'BEGIN CERTIFICATE' "$kubernetes/pki/ca.crt" 2>/dev/null)" = 2 ]
+}
+
+# authorities prepares a member for kubeadm. The controller manager takes a file with one certificate for what it signs.
+authorities() {
+  local patch=$root/etc/kaz/patches/kube-controller-manager-kaz+json.yaml pki=/etc/kubernetes/pki
+  rotating || { rm -f "$patch"; return 0; }
+  sed '/END CERTIFICATE/q' "$kubernetes/pki/ca.crt" > "$kubernetes/pki/ca-issues.crt" || return 1
+  echo "[{op: add, path: /spec/containers/0/command/-, value: --cluster-signing-cert-file=$pki/ca-issues.crt}]" > "$patch"
+}
+
+# trust puts both authorities of a rotation into the kubeconfigs of a member, into which kubeadm writes the first one only.
+trust() {
+  local name both
+  rotating || return 0
+  both=$(base64 -w0 "$kubernetes/pki/ca.crt") || return 1
+  for name in admin super-admin controller-manager scheduler kubelet; do
+    [ ! -e "$kubernetes/$name.conf" ] ||
+      sed -i "s|^\( *certificate-authority-data:\).*|\1 $both|" "$kubernetes/$name.conf" || return 1
+  done
+}
+
+# kubelet_certificate gives the kubelet of a member a certificate of the authority that issues. The controller manager of another member
+# may have signed that with which it joined, and have the former authority.
+kubelet_certificate() {
+  local file=$root/var/lib/kubelet/pki/kubelet-client-current.pem pki=$kubernetes/pki new=$state/kubelet-client name
+  rotating && [ -e "$file" ] || return 0
+  openssl verify -partial_chain -trusted "$pki/ca-issues.crt" "$file" >/dev/null 2>&1 && return 0
+  umask 077
+  name=$(hostname | tr '[:upper:]' '[:lower:]')
+  openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/O=system:nodes/CN=system:node:$name" -keyout "$new.key" \
+    -out "$new.csr" 2>/dev/null &&
+    printf 'keyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\n' > "$new.ext" &&
+    openssl x509 -req -in "$new.csr" -CA "$pki/ca-issues.crt" -CAkey "$pki/ca.key" -set_serial "0x$(openssl rand -hex 15)" -days 365 \
+      -extfile "$new.ext" -out "$new.crt" 2>/dev/null &&
+    cat "$new.crt" "$new.key" > "$(readlink -f "$file")" && rm -f "$new".* || { echo "the kubelet gets no certificate"; return 1; }
+  systemctl restart kubelet
+}
+
 # elect decides which machine makes the cluster: the one that creates the blob. All others join, also a machine that was
 # made anew with the name of the first one, because the blob names the machine by its unique id.
 elect() {
@@ -272,7 +313,7 @@ print(s["header"]["revision"] if s["leader"] == s["header"]["member_id"] else ""
 renew() {
   local name try manifests=$kubernetes/manifests
   openssl x509 -checkend "${KAZ_RENEW_BEFORE:-2592000}" -noout -in "$kubernetes/pki/apiserver.crt" >/dev/null && return 0
-  kubeadm certs renew all || return 1
+  kubeadm certs renew all && trust || return 1
   for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do
     mv "$manifests/$name.yaml" "$state/$name.yaml" || return 1
     for try in $(seq "${KAZ_TRIES:-60}"); do
@@ -341,7 +382,19 @@ point() {
   grep -q " $KAZ_HAIRPIN\$" "$root/etc/hosts" || echo "127.0.0.1 $KAZ_HAIRPIN" >> "$root/etc/hosts"
 }
 
+# join_member lets a member join. During a rotation kubeadm needs both authorities in admin.conf, with which it reaches other members.
+join_member() {
+  local skip=()
+  if rotating; then
+    [ -e "$kubernetes/admin.conf" ] || kubeadm join phase control-plane-prepare kubeconfig --config "$state/kubeadm.yaml" || return 1
+    trust || return 1
+    skip=(--skip-phases control-plane-prepare/kubeconfig)
+  fi
+  kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" "${skip[@]}"
+}
+
 join_cluster() {
+  authorities || return 1
   if [ "$(cat "$state/decision")" = init ]; then
     point
     [ -e "$kubernetes/admin.conf" ] && kubectl --kubeconfig "$kubernetes/admin.conf" get --raw /readyz >/dev/null 2>&1 && return 0
@@ -349,10 +402,13 @@ join_cluster() {
     local checks=${KAZ_IGNORE_PREFLIGHT:-none}
     [ -e "$kubernetes/kaz-init-began" ] && checks=all
     touch "$kubernetes/kaz-init-began"
-    kubeadm init --config "$state/kubeadm.yaml" --ignore-preflight-errors="$checks"
+    kubeadm init --config "$state/kubeadm.yaml" --ignore-preflight-errors="$checks" || return 1
+    rotating || return 0
+    trust && systemctl restart kubelet && rights
     return
   fi
-  [ -e "$kubernetes/kubelet.conf" ] || kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" || return 1
+  [ -e "$kubernetes/kubelet.conf" ] || join_member || return 1
+  trust && kubelet_certificate || return 1
   [ "$KAZ_ROLE" != control-plane ] || rights || return 1
   point
 }
@@ -366,7 +422,9 @@ rights() {
 
 # upgrade brings the control plane of this machine to the version of its programs. kubeadm reads the configuration in the cluster.
 upgrade() {
+  authorities || return 1
   kubeadm upgrade node --patches "$root/etc/kaz/patches" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" || return 1
+  trust || return 1
   systemctl daemon-reload && systemctl restart kubelet || return 1
   rights
 }

@@ -22,12 +22,16 @@ func Apply(c Cluster, s Step) Cluster {
 		c.Saved = true
 	case SetVersion:
 		c.Version, c.Stale = s.Version, false
-	case AddMember, Unbalance, DrainMember, UpgradeMember, RemoveVoter, ForgetMember, DeleteMember:
+	case AddMember, Unbalance, DrainMember, UpgradeMember, RemoveVoter, ForgetMember, DeleteMember, RestartPods:
 		c.applyMember(s)
 	case MakeToken, PublishToken, EndToken:
 		c.applyToken(s)
 	case NextKey, SignKey, NoteKey, DropKeys:
 		c.applyKeys(s)
+	case EditAuthorities:
+		c.Authorities, c.Published = s.Phase, false
+	case AwaitAuthorities:
+		c.Published = true
 	default:
 		c.applyPool(s)
 	}
@@ -45,6 +49,7 @@ func (c *Cluster) applyMember(s Step) {
 	case AddMember:
 		m.Revision = s.Revision
 		m.Version, m.Machine, m.Node, m.Voter, m.Learner, m.Healthy, m.Balanced = s.Version, true, true, true, false, true, true
+		m.OldPods = m.OldPods || c.Authorities == Trust && !c.Published
 	case Unbalance:
 		m.Balanced = false
 	case DrainMember:
@@ -58,6 +63,8 @@ func (c *Cluster) applyMember(s Step) {
 		m.Voter, m.Learner, m.Leader, m.Healthy = false, false, false, false
 	case ForgetMember:
 		m.Node = false
+	case RestartPods:
+		m.OldPods = false
 	case DeleteMember:
 		c.Members = slices.Delete(c.Members, i, i+1)
 	}

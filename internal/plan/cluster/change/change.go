@@ -32,6 +32,10 @@ type Cluster struct {
 	Tokens []Token
 	// Keys are the keys of service accounts in the key vault. Only their rotation needs them.
 	Keys Keys
+	// Authorities is the phase of the certificate authorities in the key vault. Only their rotation needs it.
+	Authorities AuthorityPhase
+	// Published says that pods which start get the certificate authorities of the key vault.
+	Published bool
 }
 
 // Member is a machine of the control plane. A replacement has the index of the machine that it replaces and a higher generation.
@@ -45,6 +49,7 @@ type Member struct {
 	Voter, Learner    bool // its role in etcd
 	Leader            bool
 	Healthy           bool // its API server and its etcd answer
+	OldPods           bool // it has pods that started before the next certificate authorities were published
 }
 
 // ID is the name of the member's unit, such as cp-0, and cp-0-2 for the second replacement.
@@ -93,8 +98,10 @@ type Target struct {
 	// Tokens are the join tokens, by ID, that are replaced by a new one. None for no rotation of the token.
 	Tokens map[string]bool
 	// Keys is the rotation of the key of service accounts, nil for none.
-	Keys  *KeyRotation
-	Pools []PoolTarget
+	Keys *KeyRotation
+	// Authorities is the phase of the rotation of the certificate authorities that the change brings about, "" for none.
+	Authorities AuthorityPhase
+	Pools       []PoolTarget
 }
 
 // PoolTarget is what a pool is to be.
@@ -170,6 +177,8 @@ type Step struct {
 	Backup string `json:"backup,omitempty"`
 	// Token is the ID of a join token, which is no secret.
 	Token string `json:"tokenId,omitempty"`
+	// Phase is that of the rotation of the certificate authorities.
+	Phase AuthorityPhase `json:"phase,omitempty"`
 
 	index, generation int
 }
@@ -179,12 +188,13 @@ func (s Step) Slot() (index, generation int) { return s.index, s.generation }
 
 // OfControlPlane reports whether a step changes the control plane.
 func (s *Step) OfControlPlane() bool {
-	return s != nil && (s.Member != "" || slices.Contains([]Action{Save, SetVersion, NextKey, SignKey, NoteKey, DropKeys}, s.Action))
+	return s != nil && (s.Member != "" || slices.Contains([]Action{Save, SetVersion, NextKey, SignKey, NoteKey, DropKeys, EditAuthorities},
+		s.Action))
 }
 
 func (s Step) String() string {
 	parts := []string{string(s.Action)}
-	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", "), s.Backup, s.Token} {
+	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", "), s.Backup, s.Token, s.Phase.String()} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -234,7 +244,7 @@ func Next(c Cluster, t Target) (*Step, error) {
 	if step != nil || err != nil {
 		return step, err
 	}
-	if step, err := c.member(t, hop); step != nil || err != nil {
+	if step, err := c.members(t, hop); step != nil || err != nil {
 		return step, err
 	}
 	for _, pool := range c.Pools {
@@ -250,6 +260,17 @@ func Next(c Cluster, t Target) (*Step, error) {
 		}
 	}
 	return nil, nil
+}
+
+// members chooses the next step of the control plane, and what comes before and after it in a rotation of the certificate authorities.
+func (c Cluster) members(t Target, hop string) (*Step, error) {
+	if t.Authorities != "" && c.Authorities != t.Authorities {
+		return &Step{Action: EditAuthorities, Phase: t.Authorities}, nil
+	}
+	if step, err := c.member(t, hop); step != nil || err != nil {
+		return step, err
+	}
+	return c.publishAuthorities(t), nil
 }
 
 func (c Cluster) pool(name string) *Pool {

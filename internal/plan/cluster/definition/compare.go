@@ -94,6 +94,9 @@ func Revision(d Definition, pool string) string {
 			all["Extension "+e.Metadata.Name] = compact([]any{e.Spec.Files, e.Spec.Commands})
 		}
 	}
+	if d.Authorities > 0 {
+		all["authorities"] = compact(d.Authorities)
+	}
 	sum := sha256.Sum256([]byte(compact(all)))
 	return hex.EncodeToString(sum[:5])
 }

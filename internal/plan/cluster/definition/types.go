@@ -11,6 +11,9 @@ type Definition struct {
 	Pools      []NodePool      `json:"pools"`
 	Extensions []Extension     `json:"extensions"`
 	Patches    []TemplatePatch `json:"patches"`
+	// Authorities counts the phases of rotations of the certificate authorities that are complete, three each. It is no field of a file:
+	// the deployment of the cluster records it.
+	Authorities int `json:"authorities,omitempty"`
 }
 
 // Metadata names a document.

@@ -44,6 +44,8 @@ type Secrets struct {
 	Former int `json:"formerKeys,omitempty"`
 	// Complete is since when every member signs with the same key, the zero time if it is not known.
 	Complete time.Time `json:"keysComplete,omitzero"`
+	// AuthorityEnds is when the first certificate authority ends that issues certificates.
+	AuthorityEnds time.Time `json:"authorityEnds,omitzero"`
 }
 
 // Member is a member of the control plane. What is gone of it has the zero value.
@@ -99,6 +101,8 @@ const (
 	renewal = 20 * time.Hour
 	// keysRest is how long former keys of service accounts are accepted before they count as forgotten.
 	keysRest = 3 * 24 * time.Hour
+	// authorityRest is how long before the end of a certificate authority its replacement is to begin.
+	authorityRest = 365 * 24 * time.Hour
 	// full is the part of the quota, in percent, from which on a database counts as nearly full.
 	full = 80
 	// DefaultQuota is the quota of an etcd that does not tell its quota.
@@ -119,6 +123,7 @@ func Check(f Facts) finding.List {
 	c.certificates()
 	c.backup()
 	c.secrets()
+	c.authorities()
 	if f.Change != "" {
 		c.found.Warn("change", c.command("resume")+" goes on, "+c.command("abort")+" leaves the cluster as it is",
 			"a change has begun and not ended: %s", f.Change)
@@ -322,6 +327,14 @@ func (c *checker) backup() {
 		c.found.Warn("backup", remedy, "there is none")
 	case !b.At.IsZero() && c.Now.Sub(b.At) > oldBackup:
 		c.found.Warn("backup", remedy, "the newest one is of %s: %s", b.At.UTC().Format(time.RFC3339), b.Name)
+	}
+}
+
+// authorities checks that there is time to replace the certificate authorities, which takes clients outside of the cluster, too.
+func (c *checker) authorities() {
+	if ends := c.Secrets.AuthorityEnds; !ends.IsZero() && ends.Sub(c.Now) < authorityRest {
+		c.found.Warn("certificate authorities", c.command("rotate", "--authorities"), "the first one ends %s, with all certificates of it",
+			ends.UTC().Format(time.DateOnly))
 	}
 }
 
