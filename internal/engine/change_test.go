@@ -46,9 +46,9 @@ type simulation struct {
 	versions  map[string]string // of nodes, as their machine was made
 	revisions map[string]string // of nodes, as their machine was made
 	cordoned  map[string]bool
-	excluded  map[string]bool // from load balancers of Services
-	forgotten map[string]bool // nodes of machines that are still there
-	removed   map[string]bool // members that left etcd
+	excluded  map[string]string // why, from load balancers of Services
+	forgotten map[string]bool   // nodes of machines that are still there
+	removed   map[string]bool   // members that left etcd
 	leader    string
 	pods      map[string]string // nodes of pods
 	bare      map[string]bool   // pods without a controller
@@ -66,7 +66,7 @@ type simulation struct {
 
 func simulate(l *lab, n naming.Names) *simulation {
 	s := &simulation{l: l, names: n, versions: map[string]string{}, revisions: map[string]string{}, cordoned: map[string]bool{},
-		excluded: map[string]bool{}, forgotten: map[string]bool{}, removed: map[string]bool{}, pods: map[string]string{},
+		excluded: map[string]string{}, forgotten: map[string]bool{}, removed: map[string]bool{}, pods: map[string]string{},
 		bare: map[string]bool{}, blocked: map[string]bool{}, absent: func(string) bool { return false },
 		keys: map[string]pki.AccountKeys{}}
 	s.objects = clustertest.NewObjects()
@@ -122,7 +122,10 @@ func (s *simulation) patch(name string, text []byte) {
 		s.cordoned[name] = *patch.Spec.Unschedulable
 	}
 	if value, set := patch.Metadata.Labels[corev1.LabelNodeExcludeBalancers]; set {
-		s.excluded[name] = value != nil
+		delete(s.excluded, name)
+		if value != nil {
+			s.excluded[name] = *value
+		}
 	}
 }
 
@@ -189,8 +192,8 @@ func (s *simulation) nodes() []string {
 
 func (s *simulation) node(name string) *corev1.Node {
 	labels := map[string]string{naming.RevisionLabel: s.revisions[name]}
-	if s.excluded[name] {
-		labels[corev1.LabelNodeExcludeBalancers] = "draining"
+	if why := s.excluded[name]; why != "" {
+		labels[corev1.LabelNodeExcludeBalancers] = why
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
@@ -236,7 +239,7 @@ func (s *simulation) evict(pod string) error {
 	if s.blocked[pod] {
 		return apierrors.NewTooManyRequests("the disruption budget app needs 1 healthy pods", 1)
 	}
-	if !s.excluded[s.pods[pod]] {
+	if s.excluded[s.pods[pod]] == "" {
 		s.l.t.Errorf("pod %s is evicted while load balancers send requests to its node", pod)
 	}
 	for _, name := range s.nodes() {
@@ -752,7 +755,7 @@ type trip func(r *http.Request) (*http.Response, error)
 func (t trip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // TestEmptyNodes checks that nodes without pods, too, leave load balancers before their machines go: they may get requests for the pods
-// of other nodes. Nodes that go together leave together.
+// of other nodes. Nodes that go together leave together. A wait that is interrupted begins anew.
 func TestEmptyNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 4 }, "dev.yaml")
@@ -771,7 +774,20 @@ func TestEmptyNodes(t *testing.T) {
 		s.inside(l.Engine)
 		now := copied(d)
 		now.Pools[0].Spec.Replicas = 1
-		l.change(now)
+		interrupted, cancel := context.WithCancel(t.Context())
+		s.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if len(s.excluded) > 0 {
+				time.AfterFunc(balancing/2, cancel)
+			}
+			return false, nil, nil
+		})
+		if err := l.Change(interrupted, Record{Definition: now}); err == nil || len(s.excluded) != 3 {
+			t.Errorf("the wait was not interrupted: %v %v", err, s.excluded)
+		}
+		began = time.Now()
+		if found, err := l.Resume(t.Context(), s.names); !found || err != nil {
+			t.Fatal(found, err)
+		}
 		if len(deletions) != 3 || deletions[0] < balancing {
 			t.Errorf("deleted after %v\n%s", deletions, strings.Join(l.said, "\n"))
 		}
@@ -804,8 +820,8 @@ func TestBlockedDrain(t *testing.T) {
 						t.Errorf("node %s takes no pods", name)
 					}
 				}
-				for name, excluded := range s.excluded {
-					if excluded {
+				for name, why := range s.excluded {
+					if why != "" {
 						t.Errorf("node %s gets no requests", name)
 					}
 				}

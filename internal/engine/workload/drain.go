@@ -84,29 +84,44 @@ func (c *Cluster) Leave(ctx context.Context, settle time.Duration, names ...stri
 	if err := c.Cordon(ctx, true, names...); err != nil {
 		return err
 	}
+	var ours []string
 	for _, name := range names {
 		n, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && excludedByOthers(n) {
 			continue
 		}
-		if err == nil {
-			err = c.exclude(ctx, true, name)
-		}
 		if err != nil {
 			return err
 		}
+		ours = append(ours, name)
 	}
-	return Pause(ctx, settle)
+	return c.leave(ctx, settle, ours...)
+}
+
+// leave waits until load balancers may have left nodes out. A wait that is interrupted begins anew.
+func (c *Cluster) leave(ctx context.Context, settle time.Duration, names ...string) error {
+	for _, value := range []string{leaving, draining} {
+		for _, name := range names {
+			if err := c.exclude(ctx, value, name); err != nil {
+				return err
+			}
+		}
+		if value == leaving {
+			if err := Pause(ctx, settle); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // vacate lets load balancers leave a node out, unless others have seen to that, and evicts its pods.
 func (c *Cluster) vacate(ctx context.Context, node string, byOthers bool, settle time.Duration) ([]string, error) {
 	if !byOthers {
-		if err := c.exclude(ctx, true, node); err != nil {
-			return nil, err
-		}
-		if Pause(ctx, settle) != nil {
+		if err := c.leave(ctx, settle, node); ctx.Err() != nil {
 			return []string{"the time is over"}, nil
+		} else if err != nil {
+			return nil, err
 		}
 	}
 	return c.empty(ctx, node)
@@ -131,13 +146,13 @@ func (c *Cluster) GiveBack(ctx context.Context, names ...string) error {
 // own label.
 func excludedByOthers(n *corev1.Node) bool {
 	why, had := n.Labels[corev1.LabelNodeExcludeBalancers]
-	return had && why != draining
+	return had && why != draining && why != leaving
 }
 
 func (c *Cluster) takeBack(ctx context.Context, node string, byOthers bool) error {
 	err := c.Cordon(ctx, false, node)
 	if !byOthers {
-		err = errors.Join(err, c.exclude(ctx, false, node))
+		err = errors.Join(err, c.exclude(ctx, "", node))
 	}
 	return err
 }
@@ -149,16 +164,19 @@ func (c *Cluster) giveBack(ctx context.Context, node string, byOthers bool) {
 	}
 }
 
-// draining is the value of the label that excludes a node while it is drained.
-const draining = "draining"
+// The values of the label that excludes a node while it is drained.
+const (
+	leaving  = "leaving"  // load balancers may still send requests to it
+	draining = "draining" // they have left it out
+)
 
-// exclude takes a node out of the load balancers of Services, or in again. A node that is gone is no error.
-func (c *Cluster) exclude(ctx context.Context, on bool, node string) error {
-	value := "null"
-	if on {
-		value = strconv.Quote(draining)
+// exclude takes a node out of the load balancers of Services, or in again with the value "". A node that is gone is no error.
+func (c *Cluster) exclude(ctx context.Context, value, node string) error {
+	text := "null"
+	if value != "" {
+		text = strconv.Quote(value)
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, corev1.LabelNodeExcludeBalancers, value)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, corev1.LabelNodeExcludeBalancers, text)
 	_, err := c.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("load balancers of node %s: %w", node, err)

@@ -79,7 +79,7 @@ type Node struct {
 	Name, Version, Revision, Zone string
 	Ready, Cordoned               bool
 	First                         bool
-	// Excluded says that load balancers of Services send nothing to the node, or are to leave it out.
+	// Excluded says that load balancers of Services send nothing to the node.
 	Excluded bool
 	Created  time.Time
 	// Pods are those that a drain evicts.
@@ -106,10 +106,10 @@ func (c *Cluster) Nodes(ctx context.Context) (map[string]Node, error) {
 	}
 	all := map[string]Node{}
 	for _, n := range list.Items {
-		_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
+		why, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
 		all[n.Name] = Node{
 			Name: n.Name, Version: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"), Zone: n.Labels[corev1.LabelTopologyZone],
-			Revision: n.Labels[naming.RevisionLabel], Excluded: excluded,
+			Revision: n.Labels[naming.RevisionLabel], Excluded: excluded && why != leaving,
 			Ready: nodeReady(n), Cordoned: n.Spec.Unschedulable, First: n.Annotations[FirstAnnotation] == "true",
 			Created: n.CreationTimestamp.Time,
 		}
