@@ -49,6 +49,7 @@ func (t remover) remove(r *request) (reply, error) {
 func (t remover) start(r *request, c *behaviour.Call) (reply, error) {
 	k := r.Kind
 	o := t.starter.operation(r, behaviour.Delete)
+	o.Notes = c.Notes
 	if err := t.starter.overlap(r, o); err != nil {
 		return reply{}, err
 	}

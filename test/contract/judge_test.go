@@ -20,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armdeploymentstacks"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 )
@@ -73,6 +74,7 @@ func longPath(path string) string {
 // polls are the collections in which operations are.
 var polls = map[string]bool{
 	"operations": true, "operationresults": true, "operationstatuses": true, "diskoperations": true, "asyncoperations": true,
+	"deploymentstackoperationstatus": true, "deploymentstackoperationresults": true,
 	"privatednsoperationstatuses": true, "privatednsoperationresults": true, "dnsoperationstatuses": true, "dnsoperationresults": true,
 }
 
@@ -80,6 +82,11 @@ var polls = map[string]bool{
 var outputs = map[string]reflect.Type{
 	"accessSAS": reflect.TypeFor[armcompute.AccessURI](),
 	"osDisk":    reflect.TypeFor[armcompute.StorageProfile](),
+}
+
+// results are the models of what operations result in that are told from others by the type of their resource.
+var results = map[string]reflect.Type{
+	"microsoft.resources/deploymentstacks": reflect.TypeFor[armdeploymentstacks.DeploymentStackValidateResult](),
 }
 
 func (j *judge) complain(r *http.Request, path, format string, args ...any) {
@@ -156,7 +163,12 @@ func (j *judge) refusal(r *http.Request, said map[string]any) {
 // poll: the state of an operation, or what it resulted in.
 func (j *judge) poll(r *http.Request, said map[string]any) {
 	if id, ok := said["id"].(string); ok {
-		if kind, named := subject(id); named && models[kind] != nil {
+		kind, named := subject(id)
+		if model := results[kind]; named && model != nil {
+			j.through(r, model, said)
+			return
+		}
+		if named && models[kind] != nil {
 			j.through(r, models[kind], said)
 			return
 		}
@@ -409,6 +421,7 @@ var models = map[string]reflect.Type{
 	"subscriptions/resourcegroups/resources":              reflect.TypeFor[armresources.GenericResourceExpanded](),
 	"subscriptions/resources":                             reflect.TypeFor[armresources.GenericResourceExpanded](),
 	"providers":                                           reflect.TypeFor[armresources.Provider](),
+	"microsoft.resources/deploymentstacks":                reflect.TypeFor[armdeploymentstacks.DeploymentStack](),
 	"microsoft.resources/deployments":                     reflect.TypeFor[armresources.DeploymentExtended](),
 	"microsoft.resources/deployments/operations":          reflect.TypeFor[armresources.DeploymentOperation](),
 	"subscriptions/resourcegroups/deployments/operations": reflect.TypeFor[armresources.DeploymentOperation](),
@@ -475,6 +488,7 @@ var models = map[string]reflect.Type{
 // views are models of what is neither a resource nor a list: views and replies to
 // actions.
 var views = map[string]reflect.Type{
+	"microsoft.resources/deploymentstacks/exporttemplate":                             reflect.TypeFor[armdeploymentstacks.DeploymentStackTemplateDefinition](),
 	"microsoft.keyvault/vaults/accesspolicies":                                        reflect.TypeFor[armkeyvault.VaultAccessPolicyParameters](),
 	"microsoft.network/locations/checkdnsnameavailability":                            reflect.TypeFor[armnetwork.DNSNameAvailabilityResult](),
 	"microsoft.network/virtualnetworks/checkipaddressavailability":                    reflect.TypeFor[armnetwork.IPAddressAvailabilityResult](),

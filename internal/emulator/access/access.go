@@ -17,6 +17,7 @@ import (
 const (
 	roleAssignments = "Microsoft.Authorization/roleAssignments"
 	roleDefinitions = "Microsoft.Authorization/roleDefinitions"
+	denyAssignments = "Microsoft.Authorization/denyAssignments"
 )
 
 // Control is access control in one transaction.
@@ -131,8 +132,36 @@ func (a *Control) lookup(id azure.ID) behaviour.Object {
 	return nil
 }
 
+// denies finds a deny assignment that keeps a principal from an action. It counts for owners, too.
+func (a *Control) denies(p *behaviour.Principal, action string, scope azure.ID) (at *store.Entry, denied bool) {
+	if p == nil {
+		return nil, false
+	}
+	for _, e := range a.everywhere(denyAssignments) {
+		doc, where := a.Docs.Doc(e), e.ID.Parent()
+		if !scope.Equal(where) && (behaviour.At(doc, "properties.doNotApplyToChildScopes") == true || !scope.Under(where)) {
+			continue
+		}
+		if slices.ContainsFunc(behaviour.Objects(doc, "properties.excludePrincipals"), func(o behaviour.Object) bool {
+			return strings.EqualFold(behaviour.Text(o, "id"), p.ObjectID) || slices.Contains(p.Groups, behaviour.Text(o, "id"))
+		}) {
+			continue
+		}
+		for _, refused := range behaviour.Objects(doc, "properties.permissions") {
+			covered := Permission{Actions: behaviour.Texts(refused, "actions"), NotActions: behaviour.Texts(refused, "notActions")}
+			if covered.allows(action) {
+				return e, true
+			}
+		}
+	}
+	return nil, false
+}
+
 // Allowed implements [behaviour.World].
 func (a *Control) Allowed(p *behaviour.Principal, action string, scope azure.ID) bool {
+	if _, denied := a.denies(p, action, scope); denied {
+		return false
+	}
 	return !a.Enforced || p == nil || p.Owner ||
 		slices.ContainsFunc(a.Permissions(p, scope), func(granted Permission) bool { return granted.allows(action) })
 }
@@ -152,6 +181,12 @@ func (a *Control) AllowedBelow(p *behaviour.Principal, action string, scope azur
 
 // Authorize refuses a request for which its caller has no right.
 func (a *Control) Authorize(p *behaviour.Principal, action string, scope azure.ID) error {
+	if at, denied := a.denies(p, action, scope); denied {
+		return behaviour.Gateway(http.StatusForbidden, "DenyAssignmentAuthorizationFailed",
+			"The client '%s' with object id '%s' has permission to perform action '%s' on scope '%s'; however, the access is denied "+
+				"because of the deny assignment with name '%s' and Id '%s' at scope '%s'.", p.ApplicationID, p.ObjectID, action, scope,
+			behaviour.Text(a.Docs.Doc(at), "properties.denyAssignmentName"), at.ID.Name(), at.ID.Parent())
+	}
 	if a.Allowed(p, action, scope) {
 		return nil
 	}

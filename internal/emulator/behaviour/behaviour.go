@@ -103,6 +103,9 @@ type Type struct {
 	// Refuse is called before a delete, for other reasons to refuse it; not for inline
 	// children that go with their parent.
 	Refuse func(c *Call) error
+	// Release runs when a delete ends well, before the resource is gone, with c.Old and c.Notes. Its error makes the operation fail. It
+	// does not run for what goes with its parent or group.
+	Release func(c *Call) error
 	// Removed is called when the resource is gone, with c.Old. Children, and for a
 	// group everything in it, are removed by the core, each with its own Removed.
 	Removed func(c *Call) error

@@ -186,15 +186,24 @@ func StorageOperations() Protocol {
 
 // ProviderOperations are the operations of providers that keep to the contract of ARM.
 func ProviderOperations() Protocol {
+	return providerOperations("operationStatuses", "operationResults")
+}
+
+// StackOperations are the operations of deployment stacks.
+func StackOperations() Protocol {
+	return providerOperations("deploymentStackOperationStatus", "deploymentStackOperationResults")
+}
+
+func providerOperations(status, results string) Protocol {
 	return Protocol{
-		Name:   "operationStatuses",
-		Status: func(o Operation) string { return o.provider("operationStatuses") },
-		Result: func(o Operation) string { return o.provider("operationResults") },
+		Name:   status,
+		Status: func(o Operation) string { return o.provider(status) },
+		Result: func(o Operation) string { return o.provider(results) },
 		Poll: func(o Operation, result bool) Reply {
 			if result {
 				return outputWhenDone(http.StatusOK)(o, true)
 			}
-			body := Object{"id": o.provider("operationStatuses"), "name": o.ID, "status": o.State(), "startTime": Stamp(o.Start)}
+			body := Object{"id": o.provider(status), "name": o.ID, "status": o.State(), "startTime": Stamp(o.Start)}
 			if !o.End.IsZero() {
 				body["endTime"] = Stamp(o.End)
 			}

@@ -11,6 +11,9 @@ import (
 // settle does what an operation does when it ends well.
 func (r *Runner) settle(o *Operation) error {
 	if o.Verb == behaviour.Delete {
+		if err := r.release(o); err != nil {
+			return err
+		}
 		r.settleDelete(o)
 		return nil
 	}
@@ -31,6 +34,16 @@ func (r *Runner) settle(o *Operation) error {
 	saved := r.Docs.Save(e.Kind, e.ID, doc, store.Saving{State: store.Succeeded})
 	o.Output = r.output(o, saved)
 	return nil
+}
+
+// release lets a resource that is to be deleted see to what it holds.
+func (r *Runner) release(o *Operation) error {
+	e := r.Docs.Entry(o.Held())
+	if o.Kind.Release == nil || e == nil {
+		return nil
+	}
+	return o.Kind.Release(&behaviour.Call{World: r.World, Verb: o.Verb, ID: o.Resource, Type: o.Kind.Type, Old: r.Docs.Doc(e),
+		Notes: o.Notes})
 }
 
 func (r *Runner) settleDelete(o *Operation) {

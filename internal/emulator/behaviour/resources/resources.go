@@ -22,7 +22,8 @@ func Provider() behaviour.Provider {
 		shortDeployment = "/resourceGroups/{group}/deployments/{deployment}"
 	)
 	return behaviour.Provider{
-		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), tags(), tagNames()}, featureTypes()...),
+		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), stacks(), tags(), tagNames()},
+			featureTypes()...),
 		Routes: slices.Concat(featureRoutes(), tagNameRoutes(), []behaviour.Route{
 			{Method: "POST", Pattern: "/providers/Microsoft.Resources/calculateTemplateHash", Do: templateHash},
 			read("/tenants", "", listTenants),

@@ -143,7 +143,9 @@ func imageID(w behaviour.World, location string, ref behaviour.Object) string {
 // HyperVGeneration is the generation of what a document's image reference names. SKUs of the second one have it in their name, or they
 // have a sibling of the first one.
 func HyperVGeneration(doc behaviour.Object) string {
-	text := func(field string) string { return behaviour.Text(doc, "properties.storageProfile.imageReference."+field) }
+	text := func(field string) string {
+		return behaviour.Text(doc, "properties.storageProfile.imageReference."+field)
+	}
 	sku := strings.ToLower(text("sku"))
 	if strings.Contains(sku, "gen2") || strings.HasSuffix(sku, "-g2") || strings.Contains(sku, "arm64") ||
 		catalog.HasSKU(text("publisher"), text("offer"), sku+"-gen1") {
