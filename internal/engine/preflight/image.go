@@ -11,14 +11,17 @@ import (
 	"kaz/internal/plan/cluster/definition"
 )
 
+// imageChecker checks images.
+type imageChecker struct{ *checker }
+
 // imageFacts are what Azure says about an image; a text that is not known is empty.
 type imageFacts struct {
 	generation   string // of Hyper-V: V1 or V2
 	architecture string // x64 or Arm64
 }
 
-// images checks the images of machines that are to be made: that Azure has them in the location, and that they fit to the sizes.
-func (c *checker) images(ctx context.Context) {
+// check checks the images of machines that are to be made: that Azure has them in the location, and that they fit to the sizes.
+func (c imageChecker) check(ctx context.Context) {
 	sizes, ok := c.catalog(ctx)
 	if !ok {
 		return
@@ -47,7 +50,7 @@ func (c *checker) images(ctx context.Context) {
 }
 
 // image reads an image. It reports what keeps machines from booting it.
-func (c *checker) image(ctx context.Context, field string, image definition.Image) imageFacts {
+func (c imageChecker) image(ctx context.Context, field string, image definition.Image) imageFacts {
 	id := azure.ID(image.ID)
 	switch {
 	case id == "":
@@ -62,7 +65,7 @@ func (c *checker) image(ctx context.Context, field string, image definition.Imag
 }
 
 // read reads a document of an image into v. It reports whether it did, and if not, why.
-func (c *checker) read(ctx context.Context, field string, id azure.ID, v any) bool {
+func (c imageChecker) read(ctx context.Context, field string, id azure.ID, v any) bool {
 	doc, err := c.Azure.Get(ctx, id)
 	if azure.IsNotFound(err) {
 		c.missing(field+".id", id)
@@ -84,7 +87,7 @@ func sameLocation(a, b string) bool {
 }
 
 // galleryVersion checks that a version of an image is complete, and replicated to the location.
-func (c *checker) galleryVersion(ctx context.Context, field string, id azure.ID) {
+func (c imageChecker) galleryVersion(ctx context.Context, field string, id azure.ID) {
 	var v struct {
 		Properties struct {
 			ProvisioningState string `json:"provisioningState"`
@@ -114,7 +117,7 @@ func (c *checker) galleryVersion(ctx context.Context, field string, id azure.ID)
 }
 
 // galleryImage reads the definition of an image in a gallery.
-func (c *checker) galleryImage(ctx context.Context, field string, id azure.ID) imageFacts {
+func (c imageChecker) galleryImage(ctx context.Context, field string, id azure.ID) imageFacts {
 	var d struct {
 		Properties struct {
 			Generation   string `json:"hyperVGeneration"`
@@ -132,7 +135,7 @@ func (c *checker) galleryImage(ctx context.Context, field string, id azure.ID) i
 }
 
 // ownImage reads a managed image, which is in one location.
-func (c *checker) ownImage(ctx context.Context, field string, id azure.ID) imageFacts {
+func (c imageChecker) ownImage(ctx context.Context, field string, id azure.ID) imageFacts {
 	var i struct {
 		Location   string `json:"location"`
 		Properties struct {
@@ -150,7 +153,7 @@ func (c *checker) ownImage(ctx context.Context, field string, id azure.ID) image
 }
 
 // marketplaceImage reads an image of the marketplace.
-func (c *checker) marketplaceImage(ctx context.Context, field string, image definition.Image) imageFacts {
+func (c imageChecker) marketplaceImage(ctx context.Context, field string, image definition.Image) imageFacts {
 	location := c.p.Definition.Cluster.Spec.Azure.Location
 	sku := c.subscription() + azure.ID(fmt.Sprintf("/providers/Microsoft.Compute/locations/%s/publishers/%s/artifacttypes/vmimage"+
 		"/offers/%s/skus/%s", location, image.Publisher, image.Offer, image.SKU))
@@ -186,7 +189,7 @@ func (c *checker) marketplaceImage(ctx context.Context, field string, image defi
 }
 
 // versionOf is a version of an image of the marketplace: the one that is asked for, or the latest.
-func (c *checker) versionOf(ctx context.Context, sku azure.ID, version string) (string, error) {
+func (c imageChecker) versionOf(ctx context.Context, sku azure.ID, version string) (string, error) {
 	if version != "latest" {
 		return version, nil
 	}

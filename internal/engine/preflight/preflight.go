@@ -61,7 +61,7 @@ func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, e
 	c.providers(ctx)
 	if c.location(ctx) {
 		c.sizes(ctx)
-		c.images(ctx)
+		imageChecker{c}.check(ctx)
 		c.quota(ctx)
 	}
 	c.outbound()
