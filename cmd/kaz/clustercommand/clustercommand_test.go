@@ -94,6 +94,53 @@ func TestClusterMistakes(t *testing.T) {
 	}
 }
 
+// TestClusterChart checks scenario 46: the files of a definition with a chart beside it have its objects, and are the same each time. One
+// with another checksum is refused.
+func TestClusterChart(t *testing.T) {
+	dir := t.TempDir()
+	chart, err := filepath.Abs("../../../internal/engine/helmchart/testdata/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(chart, filepath.Join(dir, "web")); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, chart string) string {
+		path := filepath.Join(dir, name)
+		text := "apiVersion: cluster.kaz/v1alpha1\nkind: Extension\nmetadata: {name: web}\nspec:\n  charts:\n  - " + chart + "\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good.yaml", "{releaseName: shop, namespace: shops, path: web, values: {replicas: 7}}")
+	printed, errs, status := runCluster(t, "", "generate", exampleDir+"dev.yaml", good, "--output-dir", filepath.Join(dir, "out"))
+	if status != 0 {
+		t.Fatal(printed, errs)
+	}
+	boot, err := os.ReadFile(filepath.Join(dir, "out", "cloud-init", "control-plane.yaml"))
+	if err != nil || !strings.Contains(string(boot), "/etc/kaz/manifests/web-001.yaml") || !strings.Contains(string(boot), "replicas: 7") {
+		t.Errorf("the boot file has not the objects of the chart: %v", err)
+	}
+	one, _, _ := runCluster(t, "", "generate", exampleDir+"dev.yaml", good)
+	two, _, _ := runCluster(t, "", "generate", exampleDir+"dev.yaml", good)
+	if one != two || one == "" {
+		t.Error("the same definition gives other bytes")
+	}
+	archive := filepath.Join(dir, "web.tgz")
+	if err := os.WriteFile(archive, []byte("another file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad := write("bad.yaml", "{releaseName: shop, path: web.tgz, sha256: "+strings.Repeat("a", 64)+"}")
+	for _, command := range []string{"validate", "deploy"} {
+		_, errs, status := runCluster(t, "", command, exampleDir+"dev.yaml", bad)
+		if want := "bad.yaml:6: Extension web: spec.charts[0].sha256: \"aaaa"; status != 3 || !strings.Contains(errs, want) ||
+			!strings.Contains(errs, archive+" has the checksum ") {
+			t.Errorf("%s: status %d, %s", command, status, errs)
+		}
+	}
+}
+
 // TestClusterGenerate checks that the files are complete, and that only their owner can read them.
 func TestClusterGenerate(t *testing.T) {
 	dir := t.TempDir()

@@ -72,12 +72,43 @@ func (c *Cluster) applyOne(ctx context.Context, object *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	_, err = client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-	return err
+	apply := func() error {
+		_, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		return err
+	}
+	if err = apply(); !apierrors.IsInvalid(err) || object.GetKind() != "Job" || object.GetAnnotations()[hookAnnotation] == "" {
+		return err
+	}
+	return c.again(ctx, client, object, apply)
+}
+
+// The annotations of Helm at objects of charts.
+const (
+	hookAnnotation   = "helm.sh/hook"
+	policyAnnotation = "helm.sh/resource-policy"
+)
+
+// again makes the Job of a hook anew: Jobs cannot change, and each version of a chart may have another one.
+func (c *Cluster) again(ctx context.Context, client dynamic.ResourceInterface, job *unstructured.Unstructured, apply func() error) error {
+	c.say("  %s runs again", identity(job))
+	gone := metav1.DeletePropagationBackground
+	err := client.Delete(ctx, job.GetName(), metav1.DeleteOptions{PropagationPolicy: &gone})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	for deadline := time.Now().Add(kindWait); ; {
+		err := apply() // which is refused while the old one goes
+		if !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) || time.Now().After(deadline) {
+			return err
+		}
+		if err := Pause(ctx, c.poll()); err != nil {
+			return err
+		}
+	}
 }
 
 func (c *Cluster) remove(ctx context.Context, object *unstructured.Unstructured) error {
-	if slices.Contains(lasting, object.GetKind()) {
+	if slices.Contains(lasting, object.GetKind()) || object.GetAnnotations()[policyAnnotation] == "keep" {
 		c.say("  %s is no longer in a manifest, and stays", identity(object))
 		return nil
 	}

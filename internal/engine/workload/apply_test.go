@@ -7,6 +7,10 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
 
 	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/testkit/clustertest"
@@ -66,6 +70,35 @@ func TestApplyMistakes(t *testing.T) {
 			if err := c.Apply(t.Context(), nil, manifests(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%s: got %v, want %s", text, err, want)
 			}
+		}
+	})
+}
+
+// TestHooks checks the objects of charts: the Job of a hook is made anew if it cannot change, and what Helm is to keep stays.
+func TestHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := clustertest.NewObjects()
+		refusals := 0
+		objects.PrependReactor("patch", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if refusals++; refusals > 3 {
+				return false, nil, nil
+			}
+			name := a.(clienttesting.PatchAction).GetName()
+			return true, nil, apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, name, nil)
+		})
+		c := &Cluster{Objects: objects, Kinds: clustertest.Kinds{Objects: objects}}
+		job := `{apiVersion: batch/v1, kind: Job, metadata: {name: setup, namespace: web, annotations: {helm.sh/hook: pre-install}}}`
+		before := manifests(`{apiVersion: v1, kind: Secret, metadata: {name: kept, namespace: web, annotations: {helm.sh/resource-policy: keep}}}`)
+		if err := c.Apply(t.Context(), before, manifests(job)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"delete jobs web/setup", "apply jobs web/setup"}, objects.Done()); diff != "" {
+			t.Error(diff)
+		}
+		refusals = 0
+		plain := `{apiVersion: batch/v1, kind: Job, metadata: {name: setup, namespace: web}}`
+		if err := c.Apply(t.Context(), nil, manifests(plain)); !apierrors.IsInvalid(err) {
+			t.Errorf("a Job of a manifest: %v", err)
 		}
 	})
 }

@@ -131,8 +131,18 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 // Manifest is the text of objects of Kubernetes, with a name.
 type Manifest struct{ Name, Text string }
 
-// Manifests are those of add-ons and then of extensions: the names of extensions begin with a letter.
+// Manifests are those of add-ons and then of extensions: the names of extensions begin with a letter. Those of an extension's charts
+// come after its own.
 func Manifests(d definition.Definition) []Manifest {
+	return manifests(d, func(definition.Rendered) bool { return true })
+}
+
+// AtBoot are the manifests that the first member applies.
+func AtBoot(d definition.Definition) []Manifest {
+	return manifests(d, func(r definition.Rendered) bool { return r.AtBoot })
+}
+
+func manifests(d definition.Definition, has func(definition.Rendered) bool) []Manifest {
 	var all []Manifest
 	add := func(name string, texts []string) {
 		for i, text := range texts {
@@ -141,7 +151,16 @@ func Manifests(d definition.Definition) []Manifest {
 	}
 	add("0-addons", addon.Manifests(d.Cluster))
 	for _, e := range d.Extensions {
-		add(e.Metadata.Name, e.Spec.Manifests)
+		texts := slices.Clone(e.Spec.Manifests)
+		for _, r := range d.Rendered {
+			if r.Extension != e.Metadata.Name || !has(r) {
+				continue
+			}
+			for _, text := range r.Manifests {
+				texts = append(texts, string(text))
+			}
+		}
+		add(e.Metadata.Name, texts)
 	}
 	return all
 }
@@ -150,7 +169,7 @@ func Manifests(d definition.Definition) []Manifest {
 func (b builder) extensions(pool *definition.NodePool) []file {
 	var files []file
 	if pool == nil {
-		for _, m := range Manifests(b.d) {
+		for _, m := range AtBoot(b.d) {
 			files = append(files, file{"/etc/kaz/manifests/" + m.Name + ".yaml", "0600", m.Text})
 		}
 	}

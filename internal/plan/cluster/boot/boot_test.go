@@ -62,6 +62,41 @@ func written(t *testing.T, text []byte) map[string]file {
 	return all
 }
 
+// TestCharts checks that the first member applies the objects of charts after the manifests of their extension, but not those that are
+// for upgrades only.
+func TestCharts(t *testing.T) {
+	d := example(t, "dev.yaml")
+	d.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "web"}, Spec: definition.ExtensionSpec{
+		Manifests: []string{"# own"}}}}
+	d.Rendered = []definition.Rendered{{Extension: "web", AtBoot: true, Manifests: []definition.Packed{"# definitions", "# objects"}},
+		{Extension: "web", Manifests: []definition.Packed{"# large"}},
+		{Extension: "other", AtBoot: true, Manifests: []definition.Packed{"# no"}}}
+	files, err := Build(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for path, f := range written(t, files.ControlPlane) {
+		if name, is := strings.CutPrefix(path, "/etc/kaz/manifests/web-"); is {
+			got = append(got, name+" "+f.Content)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"000.yaml # own", "001.yaml # definitions", "002.yaml # objects"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	var all []string
+	for _, m := range Manifests(d) {
+		if strings.HasPrefix(m.Name, "web-") {
+			all = append(all, m.Text)
+		}
+	}
+	if diff := cmp.Diff([]string{"# own", "# definitions", "# objects", "# large"}, all); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	files, err := Build(example(t, "ha.yaml", "team-a.yaml", "team-b.yaml"))
 	if err != nil {
