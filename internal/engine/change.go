@@ -275,6 +275,7 @@ func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in insi
 		change.RemoveVoter:   w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
 		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
 		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
+		change.Release:   w.release,
 		change.MakeToken: w.makeToken, change.PublishToken: w.publishToken, change.EndToken: w.endToken,
 		change.NextKey: w.nextKey, change.SignKey: w.signKey, change.NoteKey: w.noteKey, change.DropKeys: w.dropKeys,
 	}

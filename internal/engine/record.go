@@ -44,7 +44,8 @@ func (r Record) target() change.Target {
 		t.Tokens[id] = true
 	}
 	for _, p := range r.Definition.Pools {
-		t.Pools = append(t.Pools, change.PoolTarget{Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
+		t.Pools = append(t.Pools, change.PoolTarget{Limits: limitsFor(p),
+			Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
 			Revision: definition.Revision(r.Definition, p.Metadata.Name), Surge: change.Amount(p.Spec.Upgrade.MaxSurge),
 			Unavailable: change.Amount(p.Spec.Upgrade.MaxUnavailable)})
 	}

@@ -77,6 +77,7 @@ func TestClusterChanges(t *testing.T) {
 	}
 	write("dev.yaml")
 	write("upgraded.yaml", "1.36.3", "1.37.1")
+	write("scaled.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [], autoscaling: {min: 1, max: 4}}")
 	write("moved.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [1]}")
 	api := apiServer(t)
 	for _, step := range []struct {
@@ -110,6 +111,9 @@ func TestClusterChanges(t *testing.T) {
 		{args: "rotate dev --service-account --at-once --local --kubeconfig API", status: 1, errs: "--at-once is for --finish: want both"},
 		{args: "rotate dev --service-account --token --local --kubeconfig API", status: 1, errs: "service-account token"},
 		{args: "kubeconfig dev --local", status: 1, errs: "secret dev-pki-ca of the key vault"},
+		{args: "deploy scaled.yaml --local", errs: "set the limits of the autoscaler of pool general"},
+		{args: "scale dev general --count 3 --local --kubeconfig API", status: 1, errs: "pool general is autoscaled from 1 to 4 nodes: " +
+			"set spec.autoscaling of the NodePool, and run kaz cluster deploy"},
 	} {
 		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)
 		if status != step.status || !strings.Contains(out, step.out) || !strings.Contains(errs, step.errs) {

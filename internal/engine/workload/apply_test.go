@@ -88,7 +88,8 @@ func TestHooks(t *testing.T) {
 		})
 		c := &Cluster{Objects: objects, Kinds: clustertest.Kinds{Objects: objects}}
 		job := `{apiVersion: batch/v1, kind: Job, metadata: {name: setup, namespace: web, annotations: {helm.sh/hook: pre-install}}}`
-		before := manifests(`{apiVersion: v1, kind: Secret, metadata: {name: kept, namespace: web, annotations: {helm.sh/resource-policy: keep}}}`)
+		before := manifests("{apiVersion: v1, kind: Secret, metadata: {name: kept, namespace: web, " +
+			"annotations: {helm.sh/resource-policy: keep}}}")
 		if err := c.Apply(t.Context(), before, manifests(job)); err != nil {
 			t.Fatal(err)
 		}
