@@ -23,8 +23,10 @@ type Record struct {
 	// Keys is the rotation of the key of service accounts, nil for none.
 	Keys *change.KeyRotation `json:"keys,omitempty"`
 	// AllowRemoved lets an upgrade remove APIs that clients use.
-	AllowRemoved bool   `json:"allowRemoved,omitempty"`
-	Began        string `json:"began"`
+	AllowRemoved bool `json:"allowRemoved,omitempty"`
+	// Manifests says that manifests are applied which the cluster does not have, also those of a newer kaz for the same definition.
+	Manifests bool   `json:"manifests,omitempty"`
+	Began     string `json:"began"`
 	// Saved is where the backup of etcd is that the change made.
 	Saved string `json:"saved,omitempty"`
 	// Restore is the restore with which the change begins, nil for none.

@@ -256,7 +256,7 @@ stopped the change. 8: another process makes a change, or one has begun and not 
 			if err != nil {
 				return err
 			}
-			r := engine.Record{Definition: p.Definition, AllowRemoved: removed}
+			r := engine.Record{Definition: p.Definition, AllowRemoved: removed, Manifests: true}
 			if r.Through, err = minors(through); err != nil {
 				return err
 			}

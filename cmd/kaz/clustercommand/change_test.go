@@ -93,7 +93,7 @@ func TestClusterChanges(t *testing.T) {
 		{args: "scale dev other --count 3 --local --kubeconfig API", status: 1, errs: "cluster dev has no pool other: want one of general"},
 		{args: "scale dev general --local --kubeconfig API", status: 1, errs: "--count -1: want 0 to 1000"},
 		{args: "scale dev general --count 1 --local --kubeconfig none.conf", status: 1, errs: "kubeconfig of cluster dev"},
-		{args: "upgrade dev.yaml --local --kubeconfig API --dry-run", out: "0 steps"},
+		{args: "upgrade dev.yaml --local --kubeconfig API --dry-run", out: "apply the manifests of add-ons and extensions\n1 steps"},
 		{args: "upgrade dev.yaml --local --kubeconfig API --through 1.37", status: 1, errs: "want a version such as 1.37.4"},
 		{args: "upgrade upgraded.yaml --local --kubeconfig API", status: 1, errs: "members of etcd: no member of etcd runs"},
 		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.zones: [] -> [1] (fixed)"},

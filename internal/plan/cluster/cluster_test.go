@@ -296,6 +296,7 @@ func TestLargeCharts(t *testing.T) {
 	d.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "web"}}}
 	r := rand.New(rand.NewPCG(1, 2)) // what is random cannot be compressed
 	var text strings.Builder
+	text.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: ")
 	for range 20000 {
 		fmt.Fprintf(&text, "%x", r.Uint64())
 	}

@@ -120,7 +120,11 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 		}
 		files = append(files, file{"/etc/kaz/" + name, "0600", string(text)})
 	}
-	files = append(files, b.extensions(pool)...)
+	more, err := b.extensions(pool)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, more...)
 	text, err := yaml.Marshal(struct {
 		Files []file     `yaml:"write_files"`
 		Run   [][]string `yaml:"runcmd"`
@@ -166,11 +170,19 @@ func manifests(d definition.Definition, has func(definition.Rendered) bool) []Ma
 }
 
 // extensions are the manifests of add-ons, and the files, commands and manifests of extensions for a pool, or for the control plane.
-func (b builder) extensions(pool *definition.NodePool) []file {
+func (b builder) extensions(pool *definition.NodePool) ([]file, error) {
 	var files []file
 	if pool == nil {
-		for _, m := range AtBoot(b.d) {
+		manifests := AtBoot(b.d)
+		for _, m := range manifests {
 			files = append(files, file{"/etc/kaz/manifests/" + m.Name + ".yaml", "0600", m.Text})
+		}
+		if len(manifests) > 0 {
+			inventory, err := b.inventory(manifests)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, file{"/etc/kaz/applied.yaml", "0600", inventory})
 		}
 	}
 	var downloads strings.Builder
@@ -193,7 +205,17 @@ func (b builder) extensions(pool *definition.NodePool) []file {
 	if downloads.Len() > 0 {
 		files = append(files, file{"/etc/kaz/downloads", "0600", downloads.String()})
 	}
-	return files
+	return files, nil
+}
+
+// inventory is the text of the ConfigMap about the manifests, which the first member applies after them.
+func (b builder) inventory(manifests []Manifest) (string, error) {
+	inventory, err := Inventory(manifests)
+	if err != nil {
+		return "", err
+	}
+	text, err := yaml.Marshal(inventory.Object)
+	return string(text), err
 }
 
 // nameOf is the name of a pool, "" for the control plane.

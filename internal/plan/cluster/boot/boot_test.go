@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kaz/internal/plan/cluster/definition"
 )
@@ -95,6 +96,60 @@ func TestCharts(t *testing.T) {
 	if diff := cmp.Diff([]string{"# own", "# definitions", "# objects", "# large"}, all); diff != "" {
 		t.Error(diff)
 	}
+	inventory := written(t, files.ControlPlane)["/etc/kaz/applied.yaml"].Content
+	if !strings.Contains(inventory, Checksum(AtBoot(d))) || strings.Contains(inventory, Checksum(Manifests(d))) {
+		t.Errorf("an upgrade does not see that a chart was not applied:\n%s", inventory)
+	}
+}
+
+// TestInventory checks that the first member says what it applies, and that it is read again.
+func TestInventory(t *testing.T) {
+	d := example(t, "dev.yaml")
+	files, err := Build(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct{ Data map[string]string }
+	if err := yaml.Unmarshal([]byte(written(t, files.ControlPlane)["/etc/kaz/applied.yaml"].Content), &m); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := ReadInventory(m.Data[ObjectsKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Objects(Manifests(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := func(objects []*unstructured.Unstructured) (keys []string) {
+		for _, o := range objects {
+			keys = append(keys, o.GetAPIVersion()+" "+Key(o))
+		}
+		return keys
+	}
+	if diff := cmp.Diff(keys(all), keys(objects)); diff != "" || len(all) < 20 || m.Data[ChecksumKey] != Checksum(Manifests(d)) {
+		t.Errorf("%d objects, checksum %s\n%s", len(all), m.Data[ChecksumKey], diff)
+	}
+	d.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "web"}, Spec: definition.ExtensionSpec{
+		Manifests: []string{"kind: ["}}}}
+	if _, err := Build(d); err == nil || !strings.HasPrefix(err.Error(), "manifest web-000: ") {
+		t.Errorf("a manifest that cannot be read: %v", err)
+	}
+}
+
+// FuzzInventory reads inventories: what is read has as many objects as lines.
+func FuzzInventory(f *testing.F) {
+	f.Add(`{"apiVersion":"v1","kind":"Secret","name":"a","keep":true}` + "\n\n" + `{"kind":"Pod","namespace":"b","name":"c"}`)
+	f.Add("[]")
+	f.Fuzz(func(t *testing.T, text string) {
+		objects, err := ReadInventory(text)
+		if lines := strings.Count(text, "\n") + 1; err == nil && len(objects) > lines {
+			t.Errorf("%d objects in %d lines", len(objects), lines)
+		}
+		for _, o := range objects {
+			_ = Key(o)
+		}
+	})
 }
 
 func TestFiles(t *testing.T) {
@@ -390,6 +445,10 @@ func TestElection(t *testing.T) {
 	}
 	if !strings.Contains(calls, "apply --server-side --field-manager kaz -f "+first.root+"/etc/kaz/manifests/team-a-000.yaml") {
 		t.Errorf("the manifests of extensions are not applied:\n%s", calls)
+	}
+	if last := strings.LastIndex(calls, "--field-manager kaz -f "); !strings.HasPrefix(calls[last:], "--field-manager kaz -f "+first.root+
+		"/etc/kaz/applied.yaml") {
+		t.Errorf("the inventory is not applied last:\n%s", calls)
 	}
 	used, err := os.ReadFile(filepath.Join(first.root, "used.yaml"))
 	if err != nil || strings.Contains(string(used), "@") || !strings.Contains(string(used), "advertiseAddress: '10.224.0.4'") {

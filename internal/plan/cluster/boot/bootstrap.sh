@@ -375,7 +375,7 @@ upgrade() {
 addons() {
   [ "$(cat "$state/decision")" = init ] || return 0
   local manifest try
-  for manifest in "$root"/etc/kaz/manifests/*.yaml; do
+  for manifest in "$root"/etc/kaz/manifests/*.yaml "$root/etc/kaz/applied.yaml"; do
     [ -e "$manifest" ] || continue
     for try in 1 2 3 4 5 failed; do # a kind may be known a moment after its CustomResourceDefinition
       [ "$try" != failed ] || return 1
