@@ -101,7 +101,7 @@ func TestClusterChanges(t *testing.T) {
 		{args: "deploy upgraded.yaml --local --dry-run", status: 3, errs: "kaz cluster upgrade can"},
 		{args: "resume dev --local --dry-run", out: "no change of dev has begun"},
 		{args: "doctor dev --local --kubeconfig API", status: 7,
-			out: "dev-cp-0  running  ready  ready       -     -\nnodes of pools: 2 of 2 ready\n"},
+			out: "dev-cp-0  running  ready  ready       -     -         -\nnodes of pools: 2 of 2 ready\n"},
 		{args: "doctor dev --local --kubeconfig API", status: 7, out: "✘ etcd: its members cannot be read: no member of etcd runs\n  remedy: "},
 		{args: "doctor dev --local --kubeconfig API -o json", status: 7, out: `"healthy": false`},
 		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
