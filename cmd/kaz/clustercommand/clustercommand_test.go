@@ -46,7 +46,7 @@ func TestClusterOnLocalAzure(t *testing.T) {
 	}{
 		{args: "deploy ha.yaml --local --dry-run", out: "all checks passed; 11 of 11 units would be deployed"},
 		{args: "deploy ha.yaml --local --what-if", out: "+ Microsoft.Compute/virtualMachines prod-cp-2"},
-		{args: "status prod --local", out: "last deployment  Absent"},
+		{args: "status prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod: check --resource-group and"},
 		{args: "resume prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod"},
 		{args: "deploy ha.yaml --local --kubeconfig KUBECONFIG", out: "cluster prod is deployed: 11 units", errs: "create resource group prod"},
 		{args: "deploy ha.yaml --local", out: "cluster prod is up to date"},
@@ -57,7 +57,7 @@ func TestClusterOnLocalAzure(t *testing.T) {
 		{args: "status prod --local -o json", out: `"version": "1.36.3"`},
 		{args: "destroy prod --local", in: "wrong\n", status: 1, errs: "not confirmed: want the name prod"},
 		{args: "destroy prod --local", in: "prod\n", out: "cluster prod is removed", errs: "- resource group prod with everything in it"},
-		{args: "status prod --local", out: "last deployment  Absent"},
+		{args: "status prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod: check --resource-group and"},
 	} {
 		var args []string
 		for arg := range strings.FieldsSeq(step.args) {

@@ -87,7 +87,7 @@ func (d Doctor) facts(ctx context.Context, n naming.Names) (health.Facts, error)
 	if err != nil {
 		return f, err
 	}
-	if status.State == "Absent" {
+	if status.State == engine.Absent {
 		return f, fmt.Errorf("cluster %s is not deployed", n.Cluster)
 	}
 	f.Change, f.Deployment = status.Change, status.State
