@@ -76,9 +76,9 @@ func (d Doctor) roomFor(ctx context.Context, n naming.Names, members []engine.Et
 		}
 		for _, disk := range disks {
 			if disk.Path == health.EtcdDisk && disk.Free < m.InUse {
-				return fmt.Errorf("the disk of etcd of member %s has no room for a defragmentation, which writes the database anew: %s, want "+
-					"%d MiB: delete files below %s that are not in its folder etcd, or replace the member: kaz cluster repair %s %s", m.Name,
-					disk.Room(), m.InUse>>20, disk.Path, n.Cluster, strings.TrimPrefix(m.Name, n.Cluster+"-"))
+				return fmt.Errorf("the disk of etcd of member %s has no room for a defragmentation, which writes the database anew: %s, "+
+					"want %d MiB: delete files below %s that are not in its folder etcd, or replace the member: kaz cluster repair "+
+					"%s %s", m.Name, disk.Room(), m.InUse>>20, disk.Path, n.Cluster, strings.TrimPrefix(m.Name, n.Cluster+"-"))
 			}
 		}
 	}

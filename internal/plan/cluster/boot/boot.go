@@ -38,6 +38,9 @@ func Build(d definition.Definition) (Files, error) {
 	b := builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster)}
 	files := Files{Pools: map[string][]byte{}}
 	var err error
+	if b.inventory, err = inventoryOf(d); err != nil {
+		return files, err
+	}
 	if files.ControlPlane, err = b.cloudInit(nil); err != nil {
 		return files, err
 	}
@@ -71,6 +74,8 @@ type builder struct {
 	d     definition.Definition
 	spec  definition.ClusterSpec
 	names naming.Names
+	// inventory is the text of the object that the first member applies after the manifests.
+	inventory string
 }
 
 // file is a file of cloud-init.
@@ -120,11 +125,7 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 		}
 		files = append(files, file{"/etc/kaz/" + name, "0600", string(text)})
 	}
-	more, err := b.extensions(pool)
-	if err != nil {
-		return nil, err
-	}
-	files = append(files, more...)
+	files = append(files, b.extensions(pool)...)
 	text, err := yaml.Marshal(struct {
 		Files []file     `yaml:"write_files"`
 		Run   [][]string `yaml:"runcmd"`
@@ -170,7 +171,7 @@ func manifests(d definition.Definition, has func(definition.Rendered) bool) []Ma
 }
 
 // extensions are the manifests of add-ons, and the files, commands and manifests of extensions for a pool, or for the control plane.
-func (b builder) extensions(pool *definition.NodePool) ([]file, error) {
+func (b builder) extensions(pool *definition.NodePool) []file {
 	var files []file
 	if pool == nil {
 		manifests := AtBoot(b.d)
@@ -178,11 +179,7 @@ func (b builder) extensions(pool *definition.NodePool) ([]file, error) {
 			files = append(files, file{"/etc/kaz/manifests/" + m.Name + ".yaml", "0600", m.Text})
 		}
 		if len(manifests) > 0 {
-			inventory, err := b.inventory(manifests)
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, file{"/etc/kaz/applied.yaml", "0600", inventory})
+			files = append(files, file{"/etc/kaz/applied.yaml", "0600", b.inventory})
 		}
 	}
 	var downloads strings.Builder
@@ -205,12 +202,12 @@ func (b builder) extensions(pool *definition.NodePool) ([]file, error) {
 	if downloads.Len() > 0 {
 		files = append(files, file{"/etc/kaz/downloads", "0600", downloads.String()})
 	}
-	return files, nil
+	return files
 }
 
-// inventory is the text of the ConfigMap about the manifests, which the first member applies after them.
-func (b builder) inventory(manifests []Manifest) (string, error) {
-	inventory, err := Inventory(manifests)
+// inventoryOf is the text of the ConfigMap about the manifests that the first member applies.
+func inventoryOf(d definition.Definition) (string, error) {
+	inventory, err := Inventory(AtBoot(d))
 	if err != nil {
 		return "", err
 	}

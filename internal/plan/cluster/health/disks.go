@@ -65,8 +65,8 @@ func (c *checker) etcdDisk(m Member, d Disk) {
 	case d.below(nearlyFull):
 		c.found.Warn("disk", remedy, "the disk of etcd of member %s is nearly full: %s", m.Name, d.Room())
 	case d.Free < m.InUse:
-		c.found.Warn("disk", remedy, "the disk of etcd of member %s has less room than its database has in use, %d MiB, and a backup and a "+
-			"defragmentation need as much: %s", m.Name, m.InUse/mebi, d.Room())
+		c.found.Warn("disk", remedy, "the disk of etcd of member %s has less room than its database has in use, %d MiB, and a backup and "+
+			"a defragmentation need as much: %s", m.Name, m.InUse/mebi, d.Room())
 	}
 }
 
@@ -79,8 +79,8 @@ func (c *checker) pressure(all []Machine) {
 		}
 	}
 	if len(short) > 0 {
-		c.found.Warn("nodes", "with DiskPressure the disk of the operating system is nearly full: delete logs and images there, or give the "+
-			"machines a greater osDisk; with MemoryPressure and PIDPressure take pods away, or use a greater vmSize",
+		c.found.Warn("nodes", "with DiskPressure the disk of the operating system is nearly full: delete logs and images there, or give "+
+			"the machines a greater osDisk; with MemoryPressure and PIDPressure take pods away, or use a greater vmSize",
 			"they evict pods: %s", strings.Join(short, ", "))
 	}
 }
