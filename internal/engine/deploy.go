@@ -389,7 +389,7 @@ func (e *Engine) Abort(ctx context.Context, n naming.Names) error {
 		if err != nil {
 			return err
 		}
-		if err := (deployer{e}).releaseAll(ctx, state); err != nil {
+		if err := (deployer{e}).releaseAll(ctx, state, *open); err != nil {
 			return err
 		}
 		if err := e.Close(ctx, n); err != nil || !state.Main.running() {

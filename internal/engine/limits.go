@@ -6,10 +6,8 @@ import (
 	"strconv"
 
 	"kaz/internal/azure"
-	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/definition"
-	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/naming"
 	"kaz/internal/plan/cluster/units"
 )
@@ -69,21 +67,33 @@ func (e deployer) limit(ctx context.Context, s State, id azure.ID, pool string, 
 }
 
 // releaseAll gives the autoscaler of all pools the limits of the definition that was deployed last, after a change that is aborted.
-func (e deployer) releaseAll(ctx context.Context, s State) error {
+func (e deployer) releaseAll(ctx context.Context, s State, r Record) error {
 	if s.Definition == nil {
 		return nil
 	}
-	p, err := cluster.WithMembers(*s.Definition, s.Generations())
-	if err != nil {
-		return err
+	n := naming.Of(s.Definition.Cluster)
+	held := map[string]bool{}
+	for _, pool := range r.Definition.Pools {
+		held[pool.Metadata.Name] = pool.Spec.Autoscaling != nil
 	}
-	for _, pool := range p.Definition.Pools {
-		u := p.Graph.Unit(naming.PoolUnit(pool.Metadata.Name))
-		id := emit.ID(p.Names, u.Resources[0].Resource, u.Unit)
-		if pool.Spec.Backend == "StandaloneVM" || !s.Has(id) {
+	for _, pool := range s.Definition.Pools {
+		name := pool.Metadata.Name
+		id := n.Group().Resource(scaleSetType, n.With(name))
+		if !held[name] && pool.Spec.Autoscaling == nil || !s.Has(id) {
 			continue
 		}
-		if _, err := e.limit(ctx, s, id, pool.Metadata.Name, u.Resources[0].Body); err != nil {
+		want, have := limitsFor(pool), s.resources[id.Key()].Tags
+		if limitsOf(have) == want {
+			continue
+		}
+		tags := maps.Clone(have)
+		delete(tags, rolloutTag)
+		if setLimits(tags, &want); pool.Spec.Autoscaling == nil {
+			delete(tags, units.LeastTag)
+			delete(tags, units.MostTag)
+		}
+		e.say("set the limits of the autoscaler of pool %s", name)
+		if err := e.setTags(ctx, id, tags); err != nil {
 			return err
 		}
 	}

@@ -132,3 +132,27 @@ func TestAutoscalerReleased(t *testing.T) {
 		}
 	})
 }
+
+// TestAbortedAutoscaling checks that an abort takes the limits away that only the definition of the change has.
+func TestAbortedAutoscaling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
+		now := copied(d)
+		now.Pools[0].Spec.MaxPods, now.Pools[0].Spec.Autoscaling = 50, &definition.Autoscaling{Min: 1, Max: 5}
+		for name := range s.pods {
+			s.blocked[name] = true
+		}
+		if err := l.Change(t.Context(), Record{Definition: now}); err == nil {
+			t.Fatal("a drain against a disruption budget is complete")
+		}
+		if limits, _ := l.limits(s); limits != (change.Limits{Least: 3, Most: 3}) {
+			t.Errorf("the limits are %v, want those that hold the autoscaler", limits)
+		}
+		if err := l.Abort(t.Context(), s.names); err != nil {
+			t.Fatal(err)
+		}
+		if limits, _ := l.limits(s); limits != (change.Limits{}) {
+			t.Errorf("the limits are %v, want none", limits)
+		}
+	})
+}

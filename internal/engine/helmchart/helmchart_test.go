@@ -283,6 +283,35 @@ func chartOf(t *testing.T, text string) string {
 	return dir
 }
 
+// TestOwnCharts renders the charts of this repository, and charts whose templates fail.
+func TestOwnCharts(t *testing.T) {
+	root := filepath.Join("..", "..", "..", "deploy")
+	for path, want := range map[string]string{
+		"chart":                              "Deployment kube-system/cloud-controller-manager\n",
+		"charts/azuredisk-csi-driver":        "CSIDriver disk.csi.azure.com\n",
+		"charts/azurefile-csi-driver":        "CSIDriver file.csi.azure.com\n",
+		"charts/cluster-autoscaler-provider": "Deployment kube-system/cluster-autoscaler-provider\n",
+	} {
+		c := definition.Chart{ReleaseName: "kaz", Namespace: "kube-system", Path: path, IncludeCRDs: true}
+		all, err := Renderer{}.Render(t.Context(), c, filepath.Join(root, "cluster.yaml"), version)
+		if err != nil || !strings.Contains(names(t, all), want) {
+			t.Errorf("%s: %v\n%s", path, err, names(t, all))
+		}
+	}
+	for text, want := range map[string]string{
+		`{{ .Values.a.b.c }}`:                             "one/templates/a.yaml:1:",
+		`{{ required "a password is needed" .Values.p }}`: "a password is needed",
+		`{{ template "absent" }}`:                         `"absent"`,
+		"a: [":                                            "template one/templates/a.yaml: ",
+		"kind: Pod\nmetadata: {name: a}":                  "template one/templates/a.yaml: a Pod has no apiVersion",
+	} {
+		_, err := Renderer{}.Render(t.Context(), definition.Chart{ReleaseName: "a", Namespace: "default", Path: chartOf(t, text)}, "", version)
+		if err == nil || !strings.HasPrefix(err.Error(), "chart one: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // FuzzParse reads rendered templates: an object has a kind and a name, and what is written is read again.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "---\n", "a: [",
