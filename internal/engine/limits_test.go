@@ -90,8 +90,8 @@ func TestAutoscaledUpgrade(t *testing.T) {
 	})
 }
 
-// TestAutoscalerReleased checks scenario 30: after a death before or after any write of an upgrade, resume and abort both let the autoscaler
-// scale the pool again.
+// TestAutoscalerReleased checks scenario 30: after a death before or after any write of an upgrade, resume and abort both let the
+// autoscaler scale the pool again.
 func TestAutoscalerReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for kill := 1; ; kill += stride() {

@@ -305,7 +305,8 @@ func TestOwnCharts(t *testing.T) {
 		"a: [":                                            "template one/templates/a.yaml: ",
 		"kind: Pod\nmetadata: {name: a}":                  "template one/templates/a.yaml: a Pod has no apiVersion",
 	} {
-		_, err := Renderer{}.Render(t.Context(), definition.Chart{ReleaseName: "a", Namespace: "default", Path: chartOf(t, text)}, "", version)
+		c := definition.Chart{ReleaseName: "a", Namespace: "default", Path: chartOf(t, text)}
+		_, err := Renderer{}.Render(t.Context(), c, "", version)
 		if err == nil || !strings.HasPrefix(err.Error(), "chart one: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
