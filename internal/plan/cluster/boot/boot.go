@@ -36,11 +36,11 @@ type Files struct {
 // Build makes the boot files of a definition.
 func Build(d definition.Definition) (Files, error) {
 	b := builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster)}
+	if err := b.takeInventory(); err != nil {
+		return Files{}, err
+	}
 	files := Files{Pools: map[string][]byte{}}
 	var err error
-	if b.inventory, err = inventoryOf(d); err != nil {
-		return files, err
-	}
 	if files.ControlPlane, err = b.cloudInit(nil); err != nil {
 		return files, err
 	}
@@ -205,14 +205,15 @@ func (b builder) extensions(pool *definition.NodePool) []file {
 	return files
 }
 
-// inventoryOf is the text of the ConfigMap about the manifests that the first member applies.
-func inventoryOf(d definition.Definition) (string, error) {
-	inventory, err := Inventory(AtBoot(d))
+// takeInventory makes the text of the ConfigMap about the manifests that the first member applies.
+func (b *builder) takeInventory() error {
+	inventory, err := Inventory(AtBoot(b.d))
 	if err != nil {
-		return "", err
+		return err
 	}
 	text, err := yaml.Marshal(inventory.Object)
-	return string(text), err
+	b.inventory = string(text)
+	return err
 }
 
 // nameOf is the name of a pool, "" for the control plane.
