@@ -42,7 +42,31 @@ func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	if err := (changer{e}).used(ctx, in, r); err != nil {
 		return nil, err
 	}
-	return change.Plan(in.Cluster, r.target())
+	steps, err := change.Plan(in.Cluster, r.target())
+	if err != nil {
+		return nil, err
+	}
+	more, err := (changer{e}).manifests(ctx, *in.state.Definition, r)
+	return append(steps, more...), err
+}
+
+// manifests are the steps about the objects of add-ons and extensions, none if the cluster has them.
+func (e changer) manifests(ctx context.Context, old definition.Definition, r Record) ([]change.Step, error) {
+	before, now := boot.Manifests(old), boot.Manifests(r.Definition)
+	same := slices.Equal(before, now)
+	if same && !r.Manifests {
+		return nil, nil
+	}
+	applied, err := e.Workload.Applied(ctx)
+	if err != nil || same && applied.Has(now) {
+		return nil, err
+	}
+	steps := []change.Step{{Action: change.ApplyManifests}}
+	gone, err := applied.Gone(before, now)
+	if len(gone) > 0 {
+		steps = append(steps, change.Step{Action: change.PruneObjects, Names: gone})
+	}
+	return steps, err
 }
 
 // used refuses an upgrade that removes APIs that clients use.
@@ -249,8 +273,12 @@ func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 	if err != nil {
 		return err
 	}
-	if before, now := boot.Manifests(*state.Definition), boot.Manifests(r.Definition); !slices.Equal(before, now) {
-		if err := e.Workload.Apply(ctx, before, now); err != nil {
+	steps, err := e.manifests(ctx, *state.Definition, r)
+	if err != nil {
+		return err
+	}
+	if len(steps) > 0 {
+		if err := e.Workload.Apply(ctx, boot.Manifests(*state.Definition), boot.Manifests(r.Definition)); err != nil {
 			return err
 		}
 	}
@@ -289,6 +317,7 @@ func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in insi
 		change.RemoveVoter:   w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
 		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
 		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
+		change.Release:   w.release,
 		change.MakeToken: w.makeToken, change.PublishToken: w.publishToken, change.EndToken: w.endToken,
 		change.NextKey: w.nextKey, change.SignKey: w.signKey, change.NoteKey: w.noteKey, change.DropKeys: w.dropKeys,
 		change.EditAuthorities: w.editAuthorities, change.AwaitAuthorities: w.awaitAuthorities, change.RestartPods: w.restartPods,

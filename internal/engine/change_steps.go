@@ -302,6 +302,7 @@ func (w worker) setModel(ctx context.Context, s change.Step) error {
 			tags[previousTag] = now[naming.VersionTag]
 		}
 		tags[rolloutTag] = fmt.Sprintf("%s=%d", s.Version, s.Count)
+		setLimits(tags, s.Limits)
 	})
 }
 

@@ -25,6 +25,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -33,6 +34,7 @@ import (
 	"kaz/internal/emulator"
 	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
 	"kaz/internal/testkit/clustertest"
@@ -637,6 +639,62 @@ Cluster dev: spec.addons.tag: "devel" -> "v9" (by an upgrade)`; !errors.Is(err, 
 		if diff := cmp.Diff(before, s.nodes()); diff != "" {
 			t.Error(diff)
 		}
+	})
+}
+
+// TestNewerManifests checks that an upgrade applies the add-ons of a newer kaz although the definition is the same, and deletes the objects
+// that they no longer have, and that other changes and deployments leave them as they are.
+func TestNewerManifests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		record := Record{Definition: d, Manifests: true}
+		upgrade := func(want ...string) {
+			t.Helper()
+			steps, err := l.Steps(t.Context(), record)
+			var texts []string
+			for _, step := range steps {
+				texts = append(texts, step.String())
+			}
+			if diff := cmp.Diff(want, texts); err != nil || diff != "" {
+				t.Errorf("%v %s", err, diff)
+			}
+			if err := l.Change(t.Context(), record); err != nil {
+				t.Fatal(err)
+			}
+			done := s.objects.Done()
+			if len(want) > 0 != slices.Contains(done, "apply deployments kube-system/cloud-controller-manager") {
+				t.Errorf("want %q, did %q", want, done)
+			}
+			if len(want) > 1 != slices.Contains(done, "delete daemonsets kube-system/former") {
+				t.Errorf("want %q, did %q", want, done)
+			}
+		}
+		l.change(d) // and a cluster of an older kaz, which does not say what it has
+		if done := s.objects.Done(); len(done) > 0 {
+			t.Errorf("a change that is no upgrade: %q", done)
+		}
+		upgrade("apply the manifests of add-ons and extensions")
+		upgrade()
+		older, err := boot.Inventory([]boot.Manifest{
+			{Text: "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: former, namespace: kube-system}}"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps := s.client.CoreV1().ConfigMaps("kube-system")
+		m, err := maps.Get(t.Context(), boot.InventoryName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Data, _, _ = unstructured.NestedStringMap(older.Object, "data")
+		if _, err := maps.Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := l.Deploy(t.Context(), example(t, nil, "dev.yaml"), l.save); err != nil || !r.Unchanged {
+			t.Errorf("a deployment: %v %v", r, err)
+		}
+		upgrade("apply the manifests of add-ons and extensions",
+			"delete what no manifest has any more: DaemonSet kube-system/former")
+		upgrade()
 	})
 }
 

@@ -211,11 +211,23 @@ func (e deployer) deploy(ctx context.Context, p cluster.Plan, save func([]byte) 
 	if err := e.run(ctx, w, secrets); err != nil {
 		return result, err
 	}
+	if !replaced {
+		e.sayCharts(p.Definition)
+	}
 	return result, e.scale(ctx, w, &result)
 }
 
 // deployer carries out deployments.
 type deployer struct{ *Engine }
+
+// sayCharts names the releases that the first member does not apply.
+func (e deployer) sayCharts(d definition.Definition) {
+	for _, r := range d.Rendered {
+		if !r.AtBoot {
+			e.say("Extension %s: release %s is not applied at boot: kaz cluster upgrade applies it", r.Extension, r.Release)
+		}
+	}
+}
 
 // sayOrphans names units that were deployed and are no longer in the definition.
 func (e deployer) sayOrphans(w work) {
@@ -393,6 +405,9 @@ func (e *Engine) Abort(ctx context.Context, n naming.Names) error {
 	if open != nil {
 		state, err := e.Read(ctx, n)
 		if err != nil {
+			return err
+		}
+		if err := (deployer{e}).releaseAll(ctx, state, *open); err != nil {
 			return err
 		}
 		if err := e.Close(ctx, n); err != nil || !state.Main.running() {

@@ -291,6 +291,7 @@ func scaledPool(name string, set resource, d definition.Definition) *change.Pool
 			}
 		}
 	}
+	p.Limits = limitsOf(set.Tags)
 	version, count, _ := strings.Cut(set.Tags[rolloutTag], "=")
 	if desired, err := strconv.Atoi(count); err == nil && version == p.Model {
 		p.Desired = desired

@@ -25,8 +25,10 @@ type Record struct {
 	// Authorities is the phase of the rotation of the certificate authorities, "" for none. The definition counts it already.
 	Authorities change.AuthorityPhase `json:"authorities,omitempty"`
 	// AllowRemoved lets an upgrade remove APIs that clients use.
-	AllowRemoved bool   `json:"allowRemoved,omitempty"`
-	Began        string `json:"began"`
+	AllowRemoved bool `json:"allowRemoved,omitempty"`
+	// Manifests says that manifests are applied which the cluster does not have, also those of a newer kaz for the same definition.
+	Manifests bool   `json:"manifests,omitempty"`
+	Began     string `json:"began"`
 	// Saved is where the backup of etcd is that the change made.
 	Saved string `json:"saved,omitempty"`
 	// Restore is the restore with which the change begins, nil for none.
@@ -46,7 +48,8 @@ func (r Record) target() change.Target {
 		t.Tokens[id] = true
 	}
 	for _, p := range r.Definition.Pools {
-		t.Pools = append(t.Pools, change.PoolTarget{Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
+		t.Pools = append(t.Pools, change.PoolTarget{Limits: limitsFor(p),
+			Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
 			Revision: definition.Revision(r.Definition, p.Metadata.Name), Surge: change.Amount(p.Spec.Upgrade.MaxSurge),
 			Unavailable: change.Amount(p.Spec.Upgrade.MaxUnavailable)})
 	}

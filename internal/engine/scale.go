@@ -3,12 +3,10 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"maps"
 
 	"kaz/internal/azure"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/naming"
-	"kaz/internal/plan/cluster/units"
 )
 
 // scale gives pools that exist more machines, and the autoscaler its limits. The template does not write a scale set that exists, because
@@ -20,14 +18,11 @@ func (e deployer) scale(ctx context.Context, w work, result *Result) error {
 		if pool.Spec.Backend == "StandaloneVM" || !w.state.Has(id) { // or it was made with its number
 			continue
 		}
-		have := w.state.resources[id.Key()].Tags
-		if tags := planned(have, u.Resources[0].Body, units.ForAutoscaler); !maps.Equal(have, tags) {
-			e.say("set the limits of the autoscaler of pool %s", pool.Metadata.Name)
-			if err := e.setTags(ctx, id, tags); err != nil {
-				return err
-			}
-			result.Unchanged = false
+		limited, err := e.limit(ctx, w.state, id, pool.Metadata.Name, u.Resources[0].Body)
+		if err != nil {
+			return err
 		}
+		result.Unchanged = result.Unchanged && !limited
 		if pool.Spec.Autoscaling != nil {
 			continue
 		}

@@ -19,6 +19,9 @@ type UnitStatus struct {
 	Since string `json:"since"`
 }
 
+// Absent is the state of a cluster that was not deployed.
+const Absent = "Absent"
+
 // Status is the state of a cluster in Azure.
 type Status struct {
 	Cluster       string   `json:"cluster"`
@@ -39,7 +42,7 @@ type Status struct {
 // Status reads the state of a cluster.
 func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
 	group := n.Group()
-	status := Status{Cluster: n.Cluster, ResourceGroup: group.Name(), State: "Absent"}
+	status := Status{Cluster: n.Cluster, ResourceGroup: group.Name(), State: Absent}
 	s, err := e.Read(ctx, n)
 	if err != nil || s.Group == nil || s.Main == nil {
 		return status, err

@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"context"
 	_ "embed" // the definition of a cluster
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ func (o *UpOptions) readDefinition() (definition.Definition, error) {
 	if slices.Contains(o.Definitions, "-") {
 		return definition.Definition{}, errors.New("--definition -: want files, because the next start reads them again")
 	}
-	d, err := clusterengine.ReadDefinition(nil, o.Definitions)
+	d, err := clusterengine.ReadDefinition(context.Background(), nil, o.Definitions)
 	if err != nil {
 		return d, fmt.Errorf("--definition: %w", err)
 	}

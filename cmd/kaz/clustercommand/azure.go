@@ -44,7 +44,7 @@ func (t *targetFlags) info(ctx context.Context) (azureclient.Info, error) {
 
 // plan reads a definition for the selected Azure.
 func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan, error) {
-	d, err := clusterengine.ReadDefinition(command.InOrStdin(), files)
+	d, err := clusterengine.ReadDefinition(command.Context(), command.InOrStdin(), files)
 	if err != nil {
 		return cluster.Plan{}, mistakes(command, err)
 	}

@@ -261,7 +261,7 @@ stopped the change. 8: another process makes a change, or one has begun and not 
 			if err != nil {
 				return err
 			}
-			r := engine.Record{Definition: p.Definition, AllowRemoved: removed}
+			r := engine.Record{Definition: p.Definition, AllowRemoved: removed, Manifests: true}
 			if r.Through, err = minors(through); err != nil {
 				return err
 			}
@@ -339,7 +339,9 @@ deployment brings the pool to it.`,
 			return engine.Record{}, fmt.Errorf("cluster %s has no pool %s: want one of %s", d.Cluster.Metadata.Name, args[0],
 				poolNames(d.Pools))
 		case d.Pools[i].Spec.Autoscaling != nil:
-			return engine.Record{}, fmt.Errorf("pool %s is autoscaled: set autoscaling.min and max in the definition", args[0])
+			a := d.Pools[i].Spec.Autoscaling
+			return engine.Record{}, fmt.Errorf("pool %s is autoscaled from %d to %d nodes: set spec.autoscaling of the NodePool, and run "+
+				"kaz cluster deploy", args[0], a.Min, a.Max)
 		case count < 0 || count > most:
 			return engine.Record{}, fmt.Errorf("--count %d: want 0 to %d", count, most)
 		}

@@ -77,6 +77,7 @@ func TestClusterChanges(t *testing.T) {
 	}
 	write("dev.yaml")
 	write("upgraded.yaml", "1.36.3", "1.37.1")
+	write("scaled.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [], autoscaling: {min: 1, max: 4}}")
 	write("moved.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [1]}")
 	api := apiServer(t)
 	for _, step := range []struct {
@@ -92,7 +93,7 @@ func TestClusterChanges(t *testing.T) {
 		{args: "scale dev other --count 3 --local --kubeconfig API", status: 1, errs: "cluster dev has no pool other: want one of general"},
 		{args: "scale dev general --local --kubeconfig API", status: 1, errs: "--count -1: want 0 to 1000"},
 		{args: "scale dev general --count 1 --local --kubeconfig none.conf", status: 1, errs: "kubeconfig of cluster dev"},
-		{args: "upgrade dev.yaml --local --kubeconfig API --dry-run", out: "0 steps"},
+		{args: "upgrade dev.yaml --local --kubeconfig API --dry-run", out: "apply the manifests of add-ons and extensions\n1 steps"},
 		{args: "upgrade dev.yaml --local --kubeconfig API --through 1.37", status: 1, errs: "want a version such as 1.37.4"},
 		{args: "upgrade upgraded.yaml --local --kubeconfig API", status: 1, errs: "members of etcd: no member of etcd runs"},
 		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.zones: [] -> [1] (fixed)"},
@@ -100,7 +101,7 @@ func TestClusterChanges(t *testing.T) {
 		{args: "deploy upgraded.yaml --local --dry-run", status: 3, errs: "kaz cluster upgrade can"},
 		{args: "resume dev --local --dry-run", out: "no change of dev has begun"},
 		{args: "doctor dev --local --kubeconfig API", status: 7,
-			out: "dev-cp-0  running  ready  ready       -     -\nnodes of pools: 2 of 2 ready\n"},
+			out: "dev-cp-0  running  ready  ready       -     -         -\nnodes of pools: 2 of 2 ready\n"},
 		{args: "doctor dev --local --kubeconfig API", status: 7, out: "✘ etcd: its members cannot be read: no member of etcd runs\n  remedy: "},
 		{args: "doctor dev --local --kubeconfig API -o json", status: 7, out: `"healthy": false`},
 		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
@@ -114,6 +115,9 @@ func TestClusterChanges(t *testing.T) {
 		{args: "rotate dev --issue --local --kubeconfig API", status: 1, errs: "--issue is for --authorities: want both"},
 		{args: "rotate dev --authorities --finish --at-once --local --kubeconfig API", status: 1, errs: "--at-once is for --service-account"},
 		{args: "kubeconfig dev --local", status: 1, errs: "secret dev-pki-ca of the key vault"},
+		{args: "deploy scaled.yaml --local", errs: "set the limits of the autoscaler of pool general"},
+		{args: "scale dev general --count 3 --local --kubeconfig API", status: 1, errs: "pool general is autoscaled from 1 to 4 nodes: " +
+			"set spec.autoscaling of the NodePool, and run kaz cluster deploy"},
 	} {
 		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)
 		if status != step.status || !strings.Contains(out, step.out) || !strings.Contains(errs, step.errs) {

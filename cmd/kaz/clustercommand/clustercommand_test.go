@@ -46,7 +46,7 @@ func TestClusterOnLocalAzure(t *testing.T) {
 	}{
 		{args: "deploy ha.yaml --local --dry-run", out: "all checks passed; 11 of 11 units would be deployed"},
 		{args: "deploy ha.yaml --local --what-if", out: "+ Microsoft.Compute/virtualMachines prod-cp-2"},
-		{args: "status prod --local", out: "last deployment  Absent"},
+		{args: "status prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod: check --resource-group and"},
 		{args: "resume prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod"},
 		{args: "deploy ha.yaml --local --kubeconfig KUBECONFIG", out: "cluster prod is deployed: 11 units", errs: "create resource group prod"},
 		{args: "deploy ha.yaml --local", out: "cluster prod is up to date"},
@@ -57,7 +57,7 @@ func TestClusterOnLocalAzure(t *testing.T) {
 		{args: "status prod --local -o json", out: `"version": "1.36.3"`},
 		{args: "destroy prod --local", in: "wrong\n", status: 1, errs: "not confirmed: want the name prod"},
 		{args: "destroy prod --local", in: "prod\n", out: "cluster prod is removed", errs: "- resource group prod with everything in it"},
-		{args: "status prod --local", out: "last deployment  Absent"},
+		{args: "status prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod: check --resource-group and"},
 	} {
 		var args []string
 		for arg := range strings.FieldsSeq(step.args) {
@@ -91,6 +91,53 @@ func TestClusterMistakes(t *testing.T) {
 	}
 	if _, errs, status := runCluster(t, "", "status", "prod"); status != 1 || !strings.Contains(errs, "--subscription is missing") {
 		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
+// TestClusterChart checks scenario 46: the files of a definition with a chart beside it have its objects, and are the same each time. One
+// with another checksum is refused.
+func TestClusterChart(t *testing.T) {
+	dir := t.TempDir()
+	chart, err := filepath.Abs("../../../internal/engine/helmchart/testdata/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(chart, filepath.Join(dir, "web")); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, chart string) string {
+		path := filepath.Join(dir, name)
+		text := "apiVersion: cluster.kaz/v1alpha1\nkind: Extension\nmetadata: {name: web}\nspec:\n  charts:\n  - " + chart + "\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good.yaml", "{releaseName: shop, namespace: shops, path: web, values: {replicas: 7}}")
+	printed, errs, status := runCluster(t, "", "generate", exampleDir+"dev.yaml", good, "--output-dir", filepath.Join(dir, "out"))
+	if status != 0 {
+		t.Fatal(printed, errs)
+	}
+	boot, err := os.ReadFile(filepath.Join(dir, "out", "cloud-init", "control-plane.yaml"))
+	if err != nil || !strings.Contains(string(boot), "/etc/kaz/manifests/web-001.yaml") || !strings.Contains(string(boot), "replicas: 7") {
+		t.Errorf("the boot file has not the objects of the chart: %v", err)
+	}
+	one, _, _ := runCluster(t, "", "generate", exampleDir+"dev.yaml", good)
+	two, _, _ := runCluster(t, "", "generate", exampleDir+"dev.yaml", good)
+	if one != two || one == "" {
+		t.Error("the same definition gives other bytes")
+	}
+	archive := filepath.Join(dir, "web.tgz")
+	if err := os.WriteFile(archive, []byte("another file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad := write("bad.yaml", "{releaseName: shop, path: web.tgz, sha256: "+strings.Repeat("a", 64)+"}")
+	for _, command := range []string{"validate", "deploy"} {
+		_, errs, status := runCluster(t, "", command, exampleDir+"dev.yaml", bad)
+		if want := "bad.yaml:6: Extension web: spec.charts[0].sha256: \"aaaa"; status != 3 || !strings.Contains(errs, want) ||
+			!strings.Contains(errs, archive+" has the checksum ") {
+			t.Errorf("%s: status %d, %s", command, status, errs)
+		}
 	}
 }
 

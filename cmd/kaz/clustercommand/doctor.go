@@ -30,7 +30,8 @@ func doctorCommand() *cobra.Command {
 what helps: a lost majority, members that do not answer, learners left over, members
 without a machine and machines without a member, alarms and the size of the database,
 nodes that are not ready, certificates and certificate authorities that end, old backups, an
-open change, a join token with which no node can join, former keys of service accounts.
+open change, a join token with which no node can join, former keys of service accounts. A run
+command on each member reads how full its disks are, and changes nothing.
 
 --fix gives etcd room again. It saves etcd, defragments each member, the leader last, and
 ends the alarm NOSPACE. With that alarm it also forgets old revisions of objects. Clients
@@ -51,7 +52,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 		d := doctor.Doctor{Engine: e, Certificates: certificates(command.Context(), config)}
 		d.Etcd, _ = e.Etcd.(doctor.Etcd)
 		if fix {
-			if did, err := d.Fix(command.Context()); err != nil {
+			if did, err := d.Fix(command.Context(), p.Names); err != nil {
 				return err
 			} else if !did {
 				e.Say("etcd has room: nothing to fix")
@@ -76,7 +77,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 
 func writeReport(out io.Writer, r doctor.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(w, "MEMBER\tMACHINE\tNODE\tAPI SERVER\tETCD\tDATABASE"); err != nil {
+	if _, err := fmt.Fprintln(w, "MEMBER\tMACHINE\tNODE\tAPI SERVER\tETCD\tDATABASE\tDISK OF ETCD"); err != nil {
 		return err
 	}
 	for _, m := range r.Members {
@@ -84,8 +85,14 @@ func writeReport(out io.Writer, r doctor.Report) error {
 		if m.Size > 0 {
 			room = m.Room()
 		}
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), orDash(m.Power),
-			ready(m.Node, m.Ready), ready(true, m.APIServer), roleOf(m), room); err != nil {
+		disk := "-"
+		for _, d := range m.Disks {
+			if d.Path == health.EtcdDisk && d.Size > 0 {
+				disk = d.Room()
+			}
+		}
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), orDash(m.Power),
+			ready(m.Node, m.Ready), ready(true, m.APIServer), roleOf(m), room, disk); err != nil {
 			return err
 		}
 	}

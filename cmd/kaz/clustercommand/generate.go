@@ -42,7 +42,7 @@ a configuration of Terraform with the provider azapi. Both need --output-dir.`,
 			if f != cluster.ARM && dir == "" {
 				return fmt.Errorf("--format %s writes several files: want --output-dir", language)
 			}
-			d, err := clusterengine.ReadDefinition(command.InOrStdin(), args)
+			d, err := clusterengine.ReadDefinition(command.Context(), command.InOrStdin(), args)
 			if err != nil {
 				return mistakes(command, err)
 			}

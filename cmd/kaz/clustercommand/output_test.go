@@ -97,7 +97,8 @@ func TestOutput(t *testing.T) {
 		{"status dev", 1, ""},
 		{"scale dev general --count 1 --local --kubeconfig API --dry-run", 0, `"steps":[{"action":"cordon nodes of pool"`},
 		{"scale dev other --count 1 --local --kubeconfig API", 1, ""},
-		{"upgrade dev.yaml --local --kubeconfig API --dry-run", 0, `"cluster":"dev","done":true,"dryRun":true`},
+		{"upgrade dev.yaml --local --kubeconfig API --dry-run", 0, `"dryRun":true,"steps":[{"action":"apply the manifests of add-ons and ` +
+			`extensions"}]`},
 		{"upgrade new.yaml --local --kubeconfig API", 1, ""}, // etcd is not there
 		{"upgrade bad.yaml --local --kubeconfig API", 3, `"problems":`},
 		{"repair dev --local --kubeconfig API --dry-run", 0, `"done":true`},

@@ -42,6 +42,9 @@ func statusCommand() *cobra.Command {
 		Example: `  kaz cluster status prod --subscription 00000000-0000-0000-0000-000000000001 -o json`,
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
 		status, err := e.Status(command.Context(), at.Names())
+		if err == nil && status.State == engine.Absent {
+			err = notDeployed(at)
+		}
 		if err != nil {
 			return err
 		}
@@ -76,9 +79,14 @@ func writeStatus(out io.Writer, s engine.Status) error {
 func recorded(command *cobra.Command, e *engine.Engine, at engine.Place) (cluster.Plan, error) {
 	p, found, err := e.Recorded(command.Context(), at.Names())
 	if err == nil && !found {
-		err = fmt.Errorf("resource group %s has no deployment of cluster %s: check --resource-group and --subscription", at.Group, at.Name)
+		err = notDeployed(at)
 	}
 	return p, err
+}
+
+// notDeployed is the error about a place without a cluster.
+func notDeployed(at engine.Place) error {
+	return fmt.Errorf("resource group %s has no deployment of cluster %s: check --resource-group and --subscription", at.Group, at.Name)
 }
 
 func resumeCommand() *cobra.Command {

@@ -87,7 +87,7 @@ func (d Doctor) facts(ctx context.Context, n naming.Names) (health.Facts, error)
 	if err != nil {
 		return f, err
 	}
-	if status.State == "Absent" {
+	if status.State == engine.Absent {
 		return f, fmt.Errorf("cluster %s is not deployed", n.Cluster)
 	}
 	f.Change, f.Deployment = status.Change, status.State
@@ -114,6 +114,7 @@ func (d Doctor) facts(ctx context.Context, n naming.Names) (health.Facts, error)
 			}
 		}
 	}
+	d.disks(ctx, c)
 	f.Backup = d.backup(ctx)
 	if f.Silent == "" {
 		f.Secrets = d.Secrets(ctx, n)
@@ -172,7 +173,7 @@ func (c *found) member(name string) *health.Member {
 
 func (c *found) addNode(name string, node workload.Node) {
 	m := c.machine(name)
-	m.Node, m.Ready = true, node.Ready
+	m.Node, m.Ready, m.Pressure = true, node.Ready, node.Pressure
 	if one := c.members[name]; one != nil {
 		one.APIServer = node.APIServer
 	}
@@ -205,7 +206,7 @@ func (c *found) sorted() (members []health.Member, pools []health.Machine) {
 
 // Fix gives etcd room again: it saves etcd, forgets old revisions if the database has reached its quota, defragments each member,
 // the leader last, and ends the alarm. It is false if nothing was to do.
-func (d Doctor) Fix(ctx context.Context) (bool, error) {
+func (d Doctor) Fix(ctx context.Context, n naming.Names) (bool, error) {
 	members, err := d.Etcd.Survey(ctx)
 	if err != nil {
 		return false, err
@@ -216,6 +217,9 @@ func (d Doctor) Fix(ctx context.Context) (bool, error) {
 	full := slices.ContainsFunc(members, noSpace)
 	if !full && !slices.ContainsFunc(members, wasteful) {
 		return false, nil
+	}
+	if err := d.roomFor(ctx, n, members); err != nil {
+		return false, err
 	}
 	at, err := d.Etcd.Save(ctx)
 	if err != nil {

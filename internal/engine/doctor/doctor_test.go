@@ -62,14 +62,16 @@ type ward struct {
 	plan   cluster.Plan
 	etcd   *etcd
 	client *fake.Clientset
+	*members
 }
 
 func open(t *testing.T) *ward {
 	t.Helper()
 	p := clustertest.Plan(t, nil, "ha.yaml")
 	local := clustertest.Start(t, emulator.Options{})
-	client := clustertest.Client(t, local.Transport())
-	w := &ward{plan: p, etcd: &etcd{}}
+	m := &members{next: local.Transport(), df: map[string]string{}, asked: map[string]int{}}
+	client := clustertest.Client(t, m)
+	w := &ward{plan: p, etcd: &etcd{}, members: m}
 	now := time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC)
 	w.Engine = &engine.Engine{Azure: client, Now: func() time.Time { return now }, Backups: backups{latest: "etcd/20260102T030405Z-1234.db"}}
 	w.Etcd, w.Planes = w.etcd, local.Vaults()
@@ -143,7 +145,9 @@ func TestExamine(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	want := health.Member{Machine: health.Machine{Name: "prod-cp-1", Power: "running", Node: true, Ready: true}, APIServer: true, Role: "leader",
-		ID: "id-prod-cp-1", Healthy: true, Size: 20 << 20, InUse: 19 << 20, Quota: 2 << 30}
+		ID: "id-prod-cp-1", Healthy: true, Size: 20 << 20, InUse: 19 << 20, Quota: 2 << 30, Disks: []health.Disk{
+			{Path: "/var/lib/etcddisk", Size: 65737856 << 10, Free: 62316428 << 10},
+			{Path: "/", Size: 64915344 << 10, Free: 60140284 << 10}}}
 	if diff := cmp.Diff(want, r.Members[1]); diff != "" {
 		t.Error(diff)
 	}
@@ -202,11 +206,11 @@ func TestSecrets(t *testing.T) {
 // TestFix checks that etcd is saved first, that the leader is defragmented last, and what is refused.
 func TestFix(t *testing.T) {
 	w := open(t)
-	if did, err := w.Fix(t.Context()); did || err != nil || len(w.etcd.done) > 0 {
+	if did, err := w.Fix(t.Context(), w.plan.Names); did || err != nil || len(w.etcd.done) > 0 {
 		t.Errorf("of a cluster that is well: %v %v %v", did, err, w.etcd.done)
 	}
 	w.etcd.members[0].Size = 100 << 20
-	if did, err := w.Fix(t.Context()); !did || err != nil {
+	if did, err := w.Fix(t.Context(), w.plan.Names); !did || err != nil {
 		t.Fatal(did, err)
 	}
 	want := []string{"save", "defragment prod-cp-0", "defragment prod-cp-2", "defragment prod-cp-1"}
@@ -214,7 +218,7 @@ func TestFix(t *testing.T) {
 		t.Error(diff)
 	}
 	w.etcd.done, w.etcd.members[2].Alarms = nil, []string{"NOSPACE"}
-	if did, err := w.Fix(t.Context()); !did || err != nil {
+	if did, err := w.Fix(t.Context(), w.plan.Names); !did || err != nil {
 		t.Fatal(did, err)
 	}
 	want = []string{"save", "compact", "defragment prod-cp-0", "defragment prod-cp-2", "defragment prod-cp-1", "disarm"}
@@ -222,7 +226,7 @@ func TestFix(t *testing.T) {
 		t.Error(diff)
 	}
 	w.etcd.done, w.etcd.members[0].Healthy = nil, false
-	if _, err := w.Fix(t.Context()); err == nil || len(w.etcd.done) > 0 {
+	if _, err := w.Fix(t.Context(), w.plan.Names); err == nil || len(w.etcd.done) > 0 {
 		t.Errorf("with a member that does not answer: %v %v", err, w.etcd.done)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"kaz/internal/engine"
 	"kaz/internal/engine/doctor"
 	"kaz/internal/plan/cluster/health"
+	"kaz/internal/plan/cluster/naming"
 )
 
 // put writes a key and returns how etcd refuses it.
@@ -109,7 +110,7 @@ func TestNoSpace(t *testing.T) {
 	c.Put = func(_ context.Context, name string, _ *os.File) (string, error) { return name, nil }
 	var said []string
 	d := doctor.Doctor{Engine: &engine.Engine{Say: func(line string) { said = append(said, line) }}, Etcd: c}
-	if did, err := d.Fix(t.Context()); err != nil || !did {
+	if did, err := d.Fix(t.Context(), naming.Names{}); err != nil || !did {
 		t.Fatalf("%v %v\n%s", did, err, strings.Join(said, "\n"))
 	}
 	if err := put(t, c, "a", "1"); err != nil {

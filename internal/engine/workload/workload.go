@@ -79,6 +79,8 @@ type Node struct {
 	Name, Version, Revision, Zone string
 	Ready, Cordoned               bool
 	First                         bool
+	// Pressure is what the node is short of: DiskPressure, MemoryPressure or PIDPressure.
+	Pressure []string
 	// Excluded says that load balancers of Services send nothing to the node.
 	Excluded bool
 	Created  time.Time
@@ -109,7 +111,7 @@ func (c *Cluster) Nodes(ctx context.Context) (map[string]Node, error) {
 		why, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
 		all[n.Name] = Node{
 			Name: n.Name, Version: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"), Zone: n.Labels[corev1.LabelTopologyZone],
-			Revision: n.Labels[naming.RevisionLabel], Excluded: excluded && why != leaving,
+			Revision: n.Labels[naming.RevisionLabel], Excluded: excluded && why != leaving, Pressure: pressureOf(n),
 			Ready: nodeReady(n), Cordoned: n.Spec.Unschedulable, First: n.Annotations[FirstAnnotation] == "true",
 			Created: n.CreationTimestamp.Time,
 		}
@@ -140,6 +142,19 @@ func nodeReady(n corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+func pressureOf(n corev1.Node) []string {
+	var all []string
+	for _, c := range n.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure:
+			if c.Status == corev1.ConditionTrue {
+				all = append(all, string(c.Type))
+			}
+		}
+	}
+	return all
 }
 
 func podReady(p corev1.Pod) bool {

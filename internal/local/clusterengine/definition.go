@@ -1,17 +1,20 @@
 package clusterengine
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
+	"kaz/internal/engine/helmchart"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
 )
 
-// ReadDefinition reads the layers of a definition, the base first. The file - is in.
-func ReadDefinition(in io.Reader, files []string) (definition.Definition, error) {
+// ReadDefinition reads the layers of a definition, the base first, and renders its charts. The file - is in.
+func ReadDefinition(ctx context.Context, in io.Reader, files []string) (definition.Definition, error) {
 	var layers []definition.Layer
 	for _, file := range files {
 		var text []byte
@@ -27,7 +30,13 @@ func ReadDefinition(in io.Reader, files []string) (definition.Definition, error)
 		}
 		layers = append(layers, definition.Layer{Name: file, Text: text})
 	}
-	return definition.Load(layers...)
+	charts := helmchart.Renderer{}
+	if cache, err := os.UserCacheDir(); err == nil {
+		charts.Cache = filepath.Join(cache, "kaz", "charts")
+	}
+	return definition.LoadCharts(func(c definition.Chart, layer, version string) ([]definition.Packed, error) {
+		return charts.Render(ctx, c, layer, version)
+	}, layers...)
 }
 
 // LocalPlan is the plan of a definition for a local Azure, which has a subscription and a tenant of its own.

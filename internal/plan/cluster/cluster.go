@@ -36,6 +36,9 @@ func WithMembers(d definition.Definition, generations units.Generations) (Plan, 
 	if data.ControlPlane, err = boot.CustomData(files.ControlPlane); err != nil {
 		return Plan{}, err
 	}
+	if err := fits(d, data.ControlPlane); err != nil {
+		return Plan{}, err
+	}
 	for pool, file := range files.Pools {
 		if data.Pools[pool], err = boot.CustomData(file); err != nil {
 			return Plan{}, err
@@ -54,6 +57,24 @@ func WithMembers(d definition.Definition, generations units.Generations) (Plan, 
 		return Plan{}, fmt.Errorf("the template exceeds limits of Azure:\n%s", strings.Join(found, "\n"))
 	}
 	return p, nil
+}
+
+// fits refuses a boot file of the control plane that is larger than Azure allows, and names the manifests that make it so.
+func fits(d definition.Definition, data string) error {
+	if len(data) <= lint.MostCustomData {
+		return nil
+	}
+	var parts []string
+	for _, m := range boot.AtBoot(d) {
+		alone, err := boot.CustomData([]byte(m.Text))
+		if err != nil {
+			return err
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", m.Name, len(alone)))
+	}
+	return fmt.Errorf("the boot file of the control plane has %d characters as Azure takes it, compressed and in base64, want at most %d: "+
+		"manifests of add-ons and extensions: %s: set atBoot: false at large charts, and run kaz cluster upgrade after the deployment",
+		len(data), lint.MostCustomData, strings.Join(parts, ", "))
 }
 
 // Template is the template for Azure Resource Manager.

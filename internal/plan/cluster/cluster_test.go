@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -284,6 +286,34 @@ func TestTooLarge(t *testing.T) {
 	if _, err := New(d); err == nil || !strings.Contains(err.Error(), "characters in its name, want at most 64") ||
 		!strings.Contains(err.Error(), "is not valid: want 1 to 80 letters") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLargeCharts checks that a boot file which is too large is refused with the manifests that make it so, and that a chart which the
+// first member does not apply takes no room there.
+func TestLargeCharts(t *testing.T) {
+	d := example(t, "dev.yaml")
+	d.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "web"}}}
+	r := rand.New(rand.NewPCG(1, 2)) // what is random cannot be compressed
+	var text strings.Builder
+	text.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: ")
+	for range 20000 {
+		fmt.Fprintf(&text, "%x", r.Uint64())
+	}
+	d.Rendered = []definition.Rendered{{Extension: "web", Release: "shop", AtBoot: true,
+		Manifests: []definition.Packed{definition.Packed(text.String())}}}
+	_, err := New(d)
+	if err == nil || !strings.Contains(err.Error(), "characters as Azure takes it, compressed and in base64, want at most 87380: manif") ||
+		!strings.Contains(err.Error(), ", web-000 2") || !strings.Contains(err.Error(), "set atBoot: false at large charts") {
+		t.Errorf("got %.400v", err)
+	}
+	d.Rendered[0].AtBoot = false
+	p, err := New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.Files(ARM)["template.json"]); n > 500<<10 {
+		t.Errorf("the template has %d bytes", n)
 	}
 }
 

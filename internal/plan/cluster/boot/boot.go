@@ -36,6 +36,9 @@ type Files struct {
 // Build makes the boot files of a definition.
 func Build(d definition.Definition) (Files, error) {
 	b := builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster)}
+	if err := b.takeInventory(); err != nil {
+		return Files{}, err
+	}
 	files := Files{Pools: map[string][]byte{}}
 	var err error
 	if files.ControlPlane, err = b.cloudInit(nil); err != nil {
@@ -71,6 +74,8 @@ type builder struct {
 	d     definition.Definition
 	spec  definition.ClusterSpec
 	names naming.Names
+	// inventory is the text of the object that the first member applies after the manifests.
+	inventory string
 }
 
 // file is a file of cloud-init.
@@ -131,8 +136,18 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 // Manifest is the text of objects of Kubernetes, with a name.
 type Manifest struct{ Name, Text string }
 
-// Manifests are those of add-ons and then of extensions: the names of extensions begin with a letter.
+// Manifests are those of add-ons and then of extensions: the names of extensions begin with a letter. Those of an extension's charts
+// come after its own.
 func Manifests(d definition.Definition) []Manifest {
+	return manifests(d, func(definition.Rendered) bool { return true })
+}
+
+// AtBoot are the manifests that the first member applies.
+func AtBoot(d definition.Definition) []Manifest {
+	return manifests(d, func(r definition.Rendered) bool { return r.AtBoot })
+}
+
+func manifests(d definition.Definition, has func(definition.Rendered) bool) []Manifest {
 	var all []Manifest
 	add := func(name string, texts []string) {
 		for i, text := range texts {
@@ -141,7 +156,16 @@ func Manifests(d definition.Definition) []Manifest {
 	}
 	add("0-addons", addon.Manifests(d.Cluster))
 	for _, e := range d.Extensions {
-		add(e.Metadata.Name, e.Spec.Manifests)
+		texts := slices.Clone(e.Spec.Manifests)
+		for _, r := range d.Rendered {
+			if r.Extension != e.Metadata.Name || !has(r) {
+				continue
+			}
+			for _, text := range r.Manifests {
+				texts = append(texts, string(text))
+			}
+		}
+		add(e.Metadata.Name, texts)
 	}
 	return all
 }
@@ -150,8 +174,12 @@ func Manifests(d definition.Definition) []Manifest {
 func (b builder) extensions(pool *definition.NodePool) []file {
 	var files []file
 	if pool == nil {
-		for _, m := range Manifests(b.d) {
+		manifests := AtBoot(b.d)
+		for _, m := range manifests {
 			files = append(files, file{"/etc/kaz/manifests/" + m.Name + ".yaml", "0600", m.Text})
+		}
+		if len(manifests) > 0 {
+			files = append(files, file{"/etc/kaz/applied.yaml", "0600", b.inventory})
 		}
 	}
 	var downloads strings.Builder
@@ -175,6 +203,17 @@ func (b builder) extensions(pool *definition.NodePool) []file {
 		files = append(files, file{"/etc/kaz/downloads", "0600", downloads.String()})
 	}
 	return files
+}
+
+// takeInventory makes the text of the ConfigMap about the manifests that the first member applies.
+func (b *builder) takeInventory() error {
+	inventory, err := Inventory(AtBoot(b.d))
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(inventory.Object)
+	b.inventory = string(text)
+	return err
 }
 
 // nameOf is the name of a pool, "" for the control plane.

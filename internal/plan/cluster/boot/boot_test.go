@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kaz/internal/plan/cluster/definition"
 )
@@ -60,6 +61,95 @@ func written(t *testing.T, text []byte) map[string]file {
 		all[f.Path] = f
 	}
 	return all
+}
+
+// TestCharts checks that the first member applies the objects of charts after the manifests of their extension, but not those that are
+// for upgrades only.
+func TestCharts(t *testing.T) {
+	d := example(t, "dev.yaml")
+	d.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "web"}, Spec: definition.ExtensionSpec{
+		Manifests: []string{"# own"}}}}
+	d.Rendered = []definition.Rendered{{Extension: "web", AtBoot: true, Manifests: []definition.Packed{"# definitions", "# objects"}},
+		{Extension: "web", Manifests: []definition.Packed{"# large"}},
+		{Extension: "other", AtBoot: true, Manifests: []definition.Packed{"# no"}}}
+	files, err := Build(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for path, f := range written(t, files.ControlPlane) {
+		if name, is := strings.CutPrefix(path, "/etc/kaz/manifests/web-"); is {
+			got = append(got, name+" "+f.Content)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"000.yaml # own", "001.yaml # definitions", "002.yaml # objects"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	var all []string
+	for _, m := range Manifests(d) {
+		if strings.HasPrefix(m.Name, "web-") {
+			all = append(all, m.Text)
+		}
+	}
+	if diff := cmp.Diff([]string{"# own", "# definitions", "# objects", "# large"}, all); diff != "" {
+		t.Error(diff)
+	}
+	inventory := written(t, files.ControlPlane)["/etc/kaz/applied.yaml"].Content
+	if !strings.Contains(inventory, Checksum(AtBoot(d))) || strings.Contains(inventory, Checksum(Manifests(d))) {
+		t.Errorf("an upgrade does not see that a chart was not applied:\n%s", inventory)
+	}
+}
+
+// TestInventory checks that the first member says what it applies, and that it is read again.
+func TestInventory(t *testing.T) {
+	d := example(t, "dev.yaml")
+	files, err := Build(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct{ Data map[string]string }
+	if err := yaml.Unmarshal([]byte(written(t, files.ControlPlane)["/etc/kaz/applied.yaml"].Content), &m); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := ReadInventory(m.Data[ObjectsKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Objects(Manifests(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := func(objects []*unstructured.Unstructured) (keys []string) {
+		for _, o := range objects {
+			keys = append(keys, o.GetAPIVersion()+" "+Key(o))
+		}
+		return keys
+	}
+	if diff := cmp.Diff(keys(all), keys(objects)); diff != "" || len(all) < 20 || m.Data[ChecksumKey] != Checksum(Manifests(d)) {
+		t.Errorf("%d objects, checksum %s\n%s", len(all), m.Data[ChecksumKey], diff)
+	}
+	d.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "web"}, Spec: definition.ExtensionSpec{
+		Manifests: []string{"kind: ["}}}}
+	if _, err := Build(d); err == nil || !strings.HasPrefix(err.Error(), "manifest web-000: ") {
+		t.Errorf("a manifest that cannot be read: %v", err)
+	}
+}
+
+// FuzzInventory reads inventories: what is read has as many objects as lines.
+func FuzzInventory(f *testing.F) {
+	f.Add(`{"apiVersion":"v1","kind":"Secret","name":"a","keep":true}` + "\n\n" + `{"kind":"Pod","namespace":"b","name":"c"}`)
+	f.Add("[]")
+	f.Fuzz(func(t *testing.T, text string) {
+		objects, err := ReadInventory(text)
+		if lines := strings.Count(text, "\n") + 1; err == nil && len(objects) > lines {
+			t.Errorf("%d objects in %d lines", len(objects), lines)
+		}
+		for _, o := range objects {
+			_ = Key(o)
+		}
+	})
 }
 
 func TestFiles(t *testing.T) {
@@ -360,6 +450,10 @@ func TestElection(t *testing.T) {
 	}
 	if !strings.Contains(calls, "apply --server-side --field-manager kaz -f "+first.root+"/etc/kaz/manifests/team-a-000.yaml") {
 		t.Errorf("the manifests of extensions are not applied:\n%s", calls)
+	}
+	if last := strings.LastIndex(calls, "--field-manager kaz -f "); !strings.HasPrefix(calls[last:], "--field-manager kaz -f "+first.root+
+		"/etc/kaz/applied.yaml") {
+		t.Errorf("the inventory is not applied last:\n%s", calls)
 	}
 	used, err := os.ReadFile(filepath.Join(first.root, "used.yaml"))
 	if err != nil || strings.Contains(string(used), "@") || !strings.Contains(string(used), "advertiseAddress: '10.224.0.4'") {

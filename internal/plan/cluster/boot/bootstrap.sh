@@ -432,10 +432,14 @@ upgrade() {
 # addons applies the manifests of extensions. Only the first member does.
 addons() {
   [ "$(cat "$state/decision")" = init ] || return 0
-  local manifest
-  for manifest in "$root"/etc/kaz/manifests/*.yaml; do
+  local manifest try
+  for manifest in "$root"/etc/kaz/manifests/*.yaml "$root/etc/kaz/applied.yaml"; do
     [ -e "$manifest" ] || continue
-    kubectl --kubeconfig "$kubernetes/admin.conf" apply --server-side --field-manager kaz -f "$manifest" || return 1
+    for try in 1 2 3 4 5 failed; do # a kind may be known a moment after its CustomResourceDefinition
+      [ "$try" != failed ] || return 1
+      kubectl --kubeconfig "$kubernetes/admin.conf" apply --server-side --field-manager kaz -f "$manifest" && break
+      sleep "${KAZ_RETRY_DELAY:-5}"
+    done
   done
 }
 

@@ -93,6 +93,9 @@ func (c *Cluster) applyPool(s Step) {
 	switch s.Action {
 	case SetModel:
 		p.Model, p.Revision, p.Desired = s.Version, s.Revision, s.Count
+		p.setLimits(s.Limits)
+	case Release:
+		p.setLimits(s.Limits)
 	case Grow:
 		p.grow(s.Count)
 	case Cordon:

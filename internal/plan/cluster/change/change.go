@@ -63,6 +63,8 @@ type Pool struct {
 	Model, Revision string
 	// Desired is the number of nodes that an autoscaled pool had when its upgrade to Model began.
 	Desired int
+	// Limits are those of the autoscaler.
+	Limits Limits
 	// Zones are the availability zones of a scale set, none for a region without.
 	Zones []string
 	Nodes []Node
@@ -110,6 +112,8 @@ type PoolTarget struct {
 	Replicas int
 	// Autoscaled pools keep the number of nodes that they have.
 	Autoscaled bool
+	// Limits are those of an autoscaled pool.
+	Limits Limits
 	// Revision is that of the nodes.
 	Revision string
 	// Surge is the number of nodes that an upgrade makes before it removes one. At 0 it removes one first. A pool over zones gets up to
@@ -173,6 +177,8 @@ type Step struct {
 	Count int `json:"count,omitempty"`
 	// Names are the nodes that are cordoned.
 	Names []string `json:"names,omitempty"`
+	// Limits are those that the autoscaler gets with the step.
+	Limits *Limits `json:"limits,omitempty"`
 	// Backup is the backup of etcd that a restore begins with.
 	Backup string `json:"backup,omitempty"`
 	// Token is the ID of a join token, which is no secret.
@@ -204,6 +210,9 @@ func (s Step) String() string {
 	}
 	if s.Version != "" {
 		parts = append(parts, s.Version)
+	}
+	if text := s.Limits.text(); text != "" {
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, " ")
 }

@@ -39,18 +39,13 @@ func (p Pool) old(want model) []Node {
 func (p Pool) next(to PoolTarget, version string) *Step {
 	want := model{version, to.Revision}
 	old := p.old(want)
-	desired := to.Replicas
-	if to.Autoscaled {
-		desired = len(p.Nodes)
-		if len(old) > 0 && p.current(want) && p.Desired > 0 {
-			desired = p.Desired
-		}
+	desired := p.desired(to, want, len(old))
+	if step := p.hold(to, want, desired, len(old)); step != nil {
+		return step
 	}
 	spare := p.spare(want, old, desired, to.Unavailable.of(desired, false))
 	least, most := p.room(to, desired, len(old))
 	switch {
-	case !p.current(want) && !p.Standalone:
-		return &Step{Action: SetModel, Pool: p.Name, Version: version, Revision: to.Revision, Count: desired}
 	case len(spare) > 0:
 		return p.evict(p.victims(want, 1, spare)[0])
 	case len(p.Nodes) < least:
@@ -62,7 +57,7 @@ func (p Pool) next(to PoolTarget, version string) *Step {
 	case len(old) > 0:
 		return p.replace(want, old, most)
 	}
-	return nil
+	return p.release(to)
 }
 
 // spare are the old nodes that may go now: those that take no pods first, and others as long as enough nodes take pods.

@@ -70,7 +70,11 @@ var (
 	// The last part is left out: it is the name of a program.
 	repository = matching(`[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*`,
 		"a registry and a path, such as registry.example.com/kaz")
-	imageTag = matching(`\w[\w.-]{0,127}`, "a tag of a container image such as v1.36.0")
+	releaseName = matching(`[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?`, "at most 53 small letters, digits and '-', as Helm wants it")
+	namespace   = matching(`[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`, "the name of a namespace: at most 63 small letters, digits and '-'")
+	chartPath   = matching(`[^\x00-\x1f]+`, "a path such as charts/ingress-nginx")
+	apiVersion  = matching(`[a-z0-9.-]+(/[A-Za-z0-9]+){0,2}`, "GROUP/VERSION or GROUP/VERSION/KIND")
+	imageTag    = matching(`\w[\w.-]{0,127}`, "a tag of a container image such as v1.36.0")
 )
 
 // idOf allows ids of a type, of any type if it is "".
@@ -333,9 +337,33 @@ func poolFields() map[string]Field {
 	return all
 }
 
+// chartFields are the fields of a Helm chart, with the names that Helm and its operators use.
+func chartFields() map[string]Field {
+	const c = "Extension.spec.charts[]."
+	return map[string]Field{
+		c + "releaseName": {Doc: "Name of the release. Each is once in a namespace.", Required: true, rule: releaseName, Change: Upgrades},
+		c + "namespace": {Doc: "Namespace of the release, and of its objects that name none.", Default: `"default"`, rule: namespace,
+			Change: Upgrades},
+		c + "createNamespace": {Doc: "Whether the namespace is made. Those that Kubernetes brings are never made.", Default: `true`,
+			Change: Upgrades},
+		c + "path": {Doc: "Folder or archive (.tgz) of the chart, relative to the file of the definition. Empty with url.", Default: `""`,
+			rule: chartPath, Change: Upgrades},
+		c + "url":    {Doc: "Where kaz gets the archive of the chart.", Default: `""`, rule: url, Change: Upgrades},
+		c + "sha256": {Doc: "SHA-256 of the archive. With url it is required.", Default: `""`, rule: checksum, Change: Upgrades},
+		c + "values": {Doc: "Values, as in a file for helm install --values.", Default: `{}`, Change: Upgrades},
+		c + "includeCRDs": {Doc: "Whether the CustomResourceDefinitions of the chart's folder crds are applied, too, before all else.",
+			Default: `true`, Change: Upgrades},
+		c + "apiVersions": {Doc: "Further API versions that templates see in .Capabilities.APIVersions, such as monitoring.coreos.com/v1.",
+			Default: `[]`, Max: 100, rule: apiVersion, Change: Upgrades},
+		c + "atBoot": {Doc: "Whether the first member of the control plane applies the objects. false: only kaz cluster upgrade does, " +
+			"for charts that are too large for a boot file.", Default: `true`, Change: Upgrades},
+	}
+}
+
 func extensionFields() map[string]Field {
 	const e, p = "Extension.spec.", "TemplatePatch.spec."
-	return map[string]Field{
+	all := chartFields()
+	maps.Copy(all, map[string]Field{
 		"Extension.metadata.name": {Doc: "Name of the extension.", Required: true, rule: name, Change: Live},
 		e + "appliesTo.controlPlane": {Doc: "Whether files and commands are for the control plane's machines.", Default: `false`,
 			Change: Replaces},
@@ -353,6 +381,8 @@ func extensionFields() map[string]Field {
 		e + "manifests": {Doc: "Kubernetes manifests, such as an add-on, that the first member of the control plane applies.",
 			Default: `[]`,
 			Change:  Upgrades},
+		e + "charts": {Doc: "Helm charts whose objects become manifests. They are rendered when the definition is read.", Default: `[]`,
+			Max: 50, Change: Upgrades},
 		e + "resources": {Doc: "Azure resources as in an ARM template, in a nested deployment of their own. \"${PORT}\" stands for the " +
 			"id of " +
 			"a port, and makes the resources wait for it.", Default: `[]`, Max: 100, Change: Live},
@@ -364,5 +394,6 @@ func extensionFields() map[string]Field {
 		p + "merge": {Doc: "JSON merge patch (RFC 7386) for the resources: null removes a field. It cannot change type, name and " +
 			"dependsOn.",
 			Required: true, Change: Live},
-	}
+	})
+	return all
 }

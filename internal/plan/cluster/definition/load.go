@@ -15,8 +15,11 @@ type document struct {
 
 func (d document) String() string { return strings.TrimSpace(d.kind + " " + d.name) }
 
-// Load reads a definition from its layers, the base first. The error is [Problems].
-func Load(layers ...Layer) (Definition, error) {
+// Load reads a definition without charts from its layers, the base first. The error is [Problems].
+func Load(layers ...Layer) (Definition, error) { return LoadCharts(nil, layers...) }
+
+// LoadCharts reads a definition from its layers, the base first, and renders its charts. The error is [Problems].
+func LoadCharts(render Renderer, layers ...Layer) (Definition, error) {
 	var docs []*document
 	var problems Problems
 	for _, layer := range layers {
@@ -52,10 +55,14 @@ func Load(layers ...Layer) (Definition, error) {
 	if err != nil {
 		return Definition{}, err
 	}
-	if problems := validate(d, docs); len(problems) > 0 {
-		return Definition{}, problems.sorted()
+	v := &validator{d: d, docs: docs}
+	if v.validate(); len(v.problems) == 0 {
+		v.render(render)
 	}
-	return d, nil
+	if len(v.problems) > 0 {
+		return Definition{}, v.problems.sorted()
+	}
+	return v.d, nil
 }
 
 // header checks apiVersion and kind, removes them, and names the document.

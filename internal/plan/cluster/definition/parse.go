@@ -2,6 +2,7 @@ package definition
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -104,6 +105,11 @@ func readScalar(n *yaml.Node, v *value) {
 		number, err := strconv.Atoi(n.Value)
 		if err == nil {
 			v.kind, v.number = isNumber, number
+		}
+	case "!!float":
+		number, err := strconv.ParseFloat(n.Value, 64)
+		if text, encoded := json.Marshal(number); err == nil && encoded == nil { // and neither infinite nor no number
+			v.decimal = json.Number(text)
 		}
 	case "!!bool":
 		if n.Value == "true" || n.Value == "false" {

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,11 +70,13 @@ type value struct {
 	kind   kind
 	text   string // of a scalar
 	number int
-	truth  bool
-	items  []*value
-	fields map[string]*value
-	order  []string
-	keysAt map[string]Position
+	// decimal is a number that is no whole one, as JSON has it.
+	decimal json.Number
+	truth   bool
+	items   []*value
+	fields  map[string]*value
+	order   []string
+	keysAt  map[string]Position
 }
 
 func (v *value) get(name string) *value {
@@ -125,7 +128,12 @@ func (v *value) shown() string {
 // plain is a value as encoding/json has it.
 func (v *value) plain() any {
 	switch v.kind {
-	case isText, isOther:
+	case isText:
+		return v.text
+	case isOther:
+		if v.decimal != "" {
+			return v.decimal
+		}
 		return v.text
 	case isNumber:
 		return v.number

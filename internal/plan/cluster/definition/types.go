@@ -14,6 +14,9 @@ type Definition struct {
 	// Authorities counts the phases of rotations of the certificate authorities that are complete, three each. It is no field of a file:
 	// the deployment of the cluster records it.
 	Authorities int `json:"authorities,omitempty"`
+	// Rendered are the objects of the charts, in the order of the extensions. [LoadCharts] makes them, so that a definition that Azure
+	// keeps needs no chart.
+	Rendered []Rendered `json:"rendered,omitempty"`
 }
 
 // Metadata names a document.
@@ -239,6 +242,7 @@ type ExtensionSpec struct {
 	Files     []File           `json:"files"`
 	Commands  []string         `json:"commands"`
 	Manifests []string         `json:"manifests"`
+	Charts    []Chart          `json:"charts"`
 	Resources []map[string]any `json:"resources"`
 }
 
@@ -263,6 +267,20 @@ type File struct {
 	URL     string `json:"url"`
 	SHA256  string `json:"sha256"`
 	Mode    string `json:"mode"`
+}
+
+// Chart is a Helm chart with its values: a release. The chart is at a path, or at a URL with a checksum.
+type Chart struct {
+	ReleaseName     string         `json:"releaseName"`
+	Namespace       string         `json:"namespace"`
+	CreateNamespace bool           `json:"createNamespace"`
+	Path            string         `json:"path"`
+	URL             string         `json:"url"`
+	SHA256          string         `json:"sha256"`
+	Values          map[string]any `json:"values"`
+	IncludeCRDs     bool           `json:"includeCRDs"`
+	APIVersions     []string       `json:"apiVersions"`
+	AtBoot          bool           `json:"atBoot"`
 }
 
 // TemplatePatch changes resources that kaz generates.

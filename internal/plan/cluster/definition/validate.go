@@ -15,8 +15,8 @@ type validator struct {
 	problems Problems
 }
 
-func validate(d Definition, docs []*document) Problems {
-	v := &validator{d: d, docs: docs}
+func (v *validator) validate() {
+	d := v.d
 	v.cluster()
 	v.removed()
 	v.network()
@@ -25,7 +25,6 @@ func validate(d Definition, docs []*document) Problems {
 	}
 	v.extensions()
 	v.patches()
-	return v.problems
 }
 
 // add records a problem at the field of a document.
@@ -314,6 +313,7 @@ func (v *validator) extensions() {
 			}
 			owner[file.Path] = name
 		}
+		v.charts(e)
 		for i, r := range e.Spec.Resources {
 			for _, key := range []string{"type", "apiVersion", "name"} {
 				if text, ok := r[key].(string); !ok || text == "" {

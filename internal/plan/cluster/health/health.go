@@ -66,6 +66,9 @@ type Member struct {
 	Size  int64 `json:"size,omitempty"`
 	InUse int64 `json:"inUse,omitempty"`
 	Quota int64 `json:"quota,omitempty"`
+	// Disks are those of the machine, none if it does not run. DiskFault says why they cannot be read.
+	Disks     []Disk `json:"disks,omitempty"`
+	DiskFault string `json:"diskFault,omitempty"`
 }
 
 // Machine is a machine and its node.
@@ -76,6 +79,8 @@ type Machine struct {
 	Power string `json:"power,omitempty"`
 	Node  bool   `json:"node"`
 	Ready bool   `json:"ready"`
+	// Pressure is what the node is short of, such as DiskPressure.
+	Pressure []string `json:"pressure,omitempty"`
 }
 
 // Certificate is a certificate with its end.
@@ -118,6 +123,9 @@ func Check(f Facts) finding.List {
 		for _, m := range f.Members {
 			c.etcd(m)
 		}
+	}
+	for _, m := range f.Members {
+		c.disks(m)
 	}
 	c.nodes()
 	c.certificates()
@@ -260,7 +268,6 @@ func (m Member) quota() int64 {
 
 // Room is the size of the database and its quota, for people.
 func (m Member) Room() string {
-	const mebi = 1 << 20
 	return fmt.Sprintf("%d MiB of %d MiB, %d MiB in use", m.Size/mebi, m.quota()/mebi, m.InUse/mebi)
 }
 
@@ -275,6 +282,7 @@ func (c *checker) nodes() {
 			all = append(all, m.Machine)
 		}
 	}
+	c.pressure(all)
 	var unready, missing, orphans []string
 	for _, m := range all {
 		switch {

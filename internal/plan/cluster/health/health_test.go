@@ -66,6 +66,25 @@ func TestCheck(t *testing.T) {
 			"✘ alarm CORRUPT: the database of member prod-cp-1 differs", "kaz cluster repair prod cp-1"}},
 		"nearly full": {func(f *Facts) { f.Members[1].Size, f.Members[1].Quota = 1800<<20, 0 }, false, []string{
 			"⚠ database: that of member prod-cp-1 is nearly full: 1800 MiB of 2048 MiB, 40 MiB in use"}},
+		"full disk": {func(f *Facts) {
+			f.Members[1].Disks = []Disk{{EtcdDisk, 64 << 30, 1 << 30}, {"/", 64 << 30, 60 << 30}}
+		}, true, []string{
+			"✘ disk: the disk of etcd of member prod-cp-1 is full, so the member cannot write: 1024 MiB of 65536 MiB free",
+			"kaz cluster repair prod cp-1; for a greater disk"}},
+		"nearly full disk": {func(f *Facts) { f.Members[1].Disks = []Disk{{EtcdDisk, 64 << 30, 9 << 30}} }, false, []string{
+			"⚠ disk: the disk of etcd of member prod-cp-1 is nearly full: 9216 MiB of 65536 MiB free"}},
+		"disk without room for a defragmentation": {func(f *Facts) {
+			f.Members[1].InUse, f.Members[1].Disks = 4<<30, []Disk{{EtcdDisk, 16 << 30, 3 << 30}}
+		}, false, []string{"⚠ disk: the disk of etcd of member prod-cp-1 has less room than its database has in use, 4096 MiB"}},
+		"disk that is not mounted": {func(f *Facts) { f.Members[1].Disks = []Disk{{Path: EtcdDisk}} }, true, []string{
+			"✘ disk: the disk of etcd of member prod-cp-1 is not mounted at /var/lib/etcddisk"}},
+		"disk that cannot be read": {func(f *Facts) { f.Members[1].DiskFault = "denied" }, false, []string{
+			"⚠ disk: the disks of member prod-cp-1 cannot be read: denied"}},
+		"full disk without an API server": {func(f *Facts) {
+			f.Silent, f.Members[1].Disks = "timeout", []Disk{{EtcdDisk, 64 << 30, 0}}
+		}, true, []string{"✘ disk: the disk of etcd of member prod-cp-1 is full"}},
+		"pressure": {func(f *Facts) { f.Machines[0].Pressure = []string{"DiskPressure", "PIDPressure"} }, false, []string{
+			"⚠ nodes: they evict pods: prod-general000000 (DiskPressure, PIDPressure)"}},
 		"learner": {func(f *Facts) { f.Members[1].Role = "learner" }, false, []string{"⚠ etcd: member prod-cp-1 is a learner",
 			"kaz cluster repair prod cp-1"}},
 		"member without a machine": {func(f *Facts) { f.Members[1].Power = "" }, false, []string{"⚠ etcd: member prod-cp-1 has no machine",

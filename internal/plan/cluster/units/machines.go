@@ -228,20 +228,20 @@ func (b *builder) pool(p definition.NodePool, ids identities, n network, e egres
 
 // The tags of a scale set for the autoscaler: its limits, and the labels of its nodes, for a pool without nodes.
 const (
-	leastTag, mostTag = "min", "max"
+	LeastTag, MostTag = "min", "max"
 	labelTag          = "k8s.io_cluster-autoscaler_node-template_label_"
 )
 
 // ForAutoscaler reports whether a tag of a scale set is for the autoscaler.
 func ForAutoscaler(tag string) bool {
-	return tag == leastTag || tag == mostTag || strings.HasPrefix(tag, labelTag)
+	return tag == LeastTag || tag == MostTag || strings.HasPrefix(tag, labelTag)
 }
 
 func (b *builder) poolTags(p definition.NodePool) object {
 	tags := object{naming.RoleTag: "node", naming.PoolTag: p.Metadata.Name, naming.VersionTag: b.spec.Kubernetes.Version,
 		naming.RevisionTag: definition.Revision(b.d, p.Metadata.Name)}
 	if a := p.Spec.Autoscaling; a != nil {
-		tags[leastTag], tags[mostTag] = fmt.Sprint(a.Min), fmt.Sprint(a.Max)
+		tags[LeastTag], tags[MostTag] = fmt.Sprint(a.Min), fmt.Sprint(a.Max)
 		for key, value := range p.Spec.Labels {
 			tags[labelTag+strings.ReplaceAll(key, "/", "_")] = value
 		}

@@ -1,0 +1,3 @@
+{{- define "web.password" -}}
+{{ .Values.password | default (randAlphaNum 20) }}
+{{- end }}
