@@ -228,16 +228,12 @@ func (e changer) sayNext(n naming.Names, r Record) {
 	}
 }
 
-// withAuthorities is a record whose machines have the authorities of the cluster, which no file says.
-func (e changer) withAuthorities(ctx context.Context, n naming.Names, r Record) (Record, error) {
-	if r.Authorities != "" {
-		return r, nil
+// withAuthorities is a record whose machines have the authorities of the cluster, which no file says. The definition is that of the cluster.
+func (r Record) withAuthorities(deployed *definition.Definition) Record {
+	if r.Authorities == "" && deployed != nil {
+		r.Definition.Authorities = deployed.Authorities
 	}
-	state, err := e.Read(ctx, n)
-	if err == nil && state.Definition != nil {
-		r.Definition.Authorities = state.Definition.Authorities
-	}
-	return r, err
+	return r
 }
 
 // phaseOf is how far the rotation of the certificate authorities of a definition has come, for people. "" for no rotation.
