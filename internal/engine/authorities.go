@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
 	"fmt"
 
 	"kaz/internal/engine/pki"
@@ -234,6 +236,15 @@ func (r Record) withAuthorities(deployed *definition.Definition) Record {
 		r.Definition.Authorities = deployed.Authorities
 	}
 	return r
+}
+
+// untrusted adds to an error that a kubeconfig of before a rotation does not trust the API server.
+func untrusted(d definition.Definition, err error) error {
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
+		return err
+	}
+	return fmt.Errorf("%w: the kubeconfig does not trust the API server: if the certificate authorities were replaced, make a new one with "+
+		"kaz cluster kubeconfig %s", err, d.Cluster.Metadata.Name)
 }
 
 // phaseOf is how far the rotation of the certificate authorities of a definition has come, for people. "" for no rotation.

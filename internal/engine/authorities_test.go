@@ -4,8 +4,12 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -259,6 +263,14 @@ func TestAuthorityRotation(t *testing.T) {
 		l, s, d := deployed(t, nil, "ha.yaml")
 		s.rotating()
 		first, begin := s.vaultAuthority(authorityName), s.nodes()
+		r, err := l.AuthorityRotation(t.Context(), s.names, change.Trust, Client{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, err := l.Steps(t.Context(), r)
+		if err != nil || len(steps) < 20 || steps[0].String() != "edit the certificate authorities: the next are trusted" {
+			t.Errorf("a dry run: %v %v", err, steps)
+		}
 		if err := l.rotateAuthorities(s, change.Issue); err == nil || !strings.Contains(err.Error(), "want kaz cluster rotate prod --authorities") {
 			t.Errorf("the second phase first: %v", err)
 		}
@@ -375,6 +387,22 @@ func TestAuthoritiesAborted(t *testing.T) {
 			s.inPhase([]pki.Phase{pki.Trusting, pki.Issuing, pki.Settled}[i])
 		}
 	})
+}
+
+// TestUntrusted checks that an error about a server of another authority says what to do.
+func TestUntrusted(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	_, err := (&http.Client{Transport: &http.Transport{}}).Get(server.URL)
+	var d definition.Definition
+	d.Cluster.Metadata.Name = "prod"
+	if got := untrusted(d, err); got == nil || !errors.Is(got, err) || !strings.HasSuffix(got.Error(), "kaz cluster kubeconfig prod") {
+		t.Errorf("got %v", got)
+	}
+	if other := io.ErrUnexpectedEOF; untrusted(d, other) != other {
+		t.Error("another error is changed")
+	}
 }
 
 // TestOwnAuthorities checks that a definition with files of its own for authorities is refused.

@@ -84,7 +84,7 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 		}
 	}
 	if err != nil {
-		return in, fromOutside(r.Definition, err)
+		return in, untrusted(r.Definition, fromOutside(r.Definition, err))
 	}
 	r = r.withAuthorities(in.state.Definition)
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
