@@ -49,8 +49,8 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 		return r, fmt.Errorf("the kubeconfig does not trust the next certificate authority of cluster %s: make a new one with kaz cluster "+
 			"kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
 	case phase == change.Finish && len(client.Certificate) > 0 && !authority.Accepts(client.Certificate):
-		return r, fmt.Errorf("the kubeconfig has a certificate of the former authority of cluster %s, which is to be forgotten: make a new "+
-			"one with kaz cluster kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
+		return r, fmt.Errorf("the kubeconfig has a certificate of the former authority of cluster %s, which is to be forgotten: make a "+
+			"new one with kaz cluster kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
 	}
 	r.Authorities = phase
 	r.Definition.Authorities++
@@ -230,7 +230,7 @@ func (e changer) sayNext(n naming.Names, r Record) {
 	}
 }
 
-// withAuthorities is a record whose machines have the authorities of the cluster, which no file says. The definition is that of the cluster.
+// withAuthorities is a record whose machines have the authorities of the cluster, which no file says. deployed is the cluster's definition.
 func (r Record) withAuthorities(deployed *definition.Definition) Record {
 	if r.Authorities == "" && deployed != nil {
 		r.Definition.Authorities = deployed.Authorities
@@ -243,8 +243,8 @@ func untrusted(d definition.Definition, err error) error {
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
 		return err
 	}
-	return fmt.Errorf("%w: the kubeconfig does not trust the API server: if the certificate authorities were replaced, make a new one with "+
-		"kaz cluster kubeconfig %s", err, d.Cluster.Metadata.Name)
+	return fmt.Errorf("%w: the kubeconfig does not trust the API server: if the certificate authorities were replaced, make a new one "+
+		"with kaz cluster kubeconfig %s", err, d.Cluster.Metadata.Name)
 }
 
 // phaseOf is how far the rotation of the certificate authorities of a definition has come, for people. "" for no rotation.

@@ -394,14 +394,17 @@ func TestUntrusted(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	_, err := (&http.Client{Transport: &http.Transport{}}).Get(server.URL)
+	answer, err := (&http.Client{Transport: &http.Transport{}}).Get(server.URL)
+	if err == nil {
+		t.Fatal(answer.Body.Close(), "the server is trusted")
+	}
 	var d definition.Definition
 	d.Cluster.Metadata.Name = "prod"
 	if got := untrusted(d, err); got == nil || !errors.Is(got, err) || !strings.HasSuffix(got.Error(), "kaz cluster kubeconfig prod") {
 		t.Errorf("got %v", got)
 	}
-	if other := io.ErrUnexpectedEOF; untrusted(d, other) != other {
-		t.Error("another error is changed")
+	if other := untrusted(d, io.ErrUnexpectedEOF); other.Error() != io.ErrUnexpectedEOF.Error() {
+		t.Errorf("another error: %v", other)
 	}
 }
 
