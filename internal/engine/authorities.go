@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
 	"fmt"
 
 	"kaz/internal/engine/pki"
@@ -47,8 +49,8 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 		return r, fmt.Errorf("the kubeconfig does not trust the next certificate authority of cluster %s: make a new one with kaz cluster "+
 			"kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
 	case phase == change.Finish && len(client.Certificate) > 0 && !authority.Accepts(client.Certificate):
-		return r, fmt.Errorf("the kubeconfig has a certificate of the former authority of cluster %s, which is to be forgotten: make a new "+
-			"one with kaz cluster kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
+		return r, fmt.Errorf("the kubeconfig has a certificate of the former authority of cluster %s, which is to be forgotten: make a "+
+			"new one with kaz cluster kubeconfig %s, for each client outside of the cluster, too", n.Cluster, n.Cluster)
 	}
 	r.Authorities = phase
 	r.Definition.Authorities++
@@ -228,16 +230,21 @@ func (e changer) sayNext(n naming.Names, r Record) {
 	}
 }
 
-// withAuthorities is a record whose machines have the authorities of the cluster, which no file says.
-func (e changer) withAuthorities(ctx context.Context, n naming.Names, r Record) (Record, error) {
-	if r.Authorities != "" {
-		return r, nil
+// withAuthorities is a record whose machines have the authorities of the cluster, which no file says. deployed is the cluster's definition.
+func (r Record) withAuthorities(deployed *definition.Definition) Record {
+	if r.Authorities == "" && deployed != nil {
+		r.Definition.Authorities = deployed.Authorities
 	}
-	state, err := e.Read(ctx, n)
-	if err == nil && state.Definition != nil {
-		r.Definition.Authorities = state.Definition.Authorities
+	return r
+}
+
+// untrusted adds to an error that a kubeconfig of before a rotation does not trust the API server.
+func untrusted(d definition.Definition, err error) error {
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
+		return err
 	}
-	return r, err
+	return fmt.Errorf("%w: the kubeconfig does not trust the API server: if the certificate authorities were replaced, make a new one "+
+		"with kaz cluster kubeconfig %s", err, d.Cluster.Metadata.Name)
 }
 
 // phaseOf is how far the rotation of the certificate authorities of a definition has come, for people. "" for no rotation.

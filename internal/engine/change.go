@@ -31,14 +31,11 @@ type changer struct{ *Engine }
 // Steps are the steps that a change would take.
 func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	n := naming.Of(r.Definition.Cluster)
-	r, err := changer{e}.withAuthorities(ctx, n, r)
-	if err != nil {
-		return nil, err
-	}
 	in, err := changer{e}.look(ctx, n, r)
 	if err != nil {
 		return nil, err
 	}
+	r = r.withAuthorities(in.state.Definition)
 	if err := (changer{e}).used(ctx, in, r); err != nil {
 		return nil, err
 	}
@@ -111,8 +108,9 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 		}
 	}
 	if err != nil {
-		return in, fromOutside(r.Definition, err)
+		return in, untrusted(r.Definition, fromOutside(r.Definition, err))
 	}
+	r = r.withAuthorities(in.state.Definition)
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
 		in, err = e.lookAtEtcd(ctx, n, r)
 	}
@@ -167,10 +165,7 @@ func (e changer) change(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	if r, err = e.withAuthorities(ctx, n, r); err != nil {
-		return err
-	}
-	if open != nil && !open.same(r) {
+	if open != nil && !open.same(r.withAuthorities(&open.Definition)) {
 		return fmt.Errorf("%w (since %s)", ErrOpen, open.Began)
 	}
 	if open != nil {
@@ -180,6 +175,7 @@ func (e changer) change(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
+	r = r.withAuthorities(in.state.Definition)
 	if err := fixed(*in.state.Definition, r.Definition); err != nil {
 		return err
 	}

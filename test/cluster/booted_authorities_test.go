@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -55,7 +56,14 @@ func (c *bootedCluster) phased(flags ...string) {
 func (c *bootedCluster) restoredWithAuthorities() {
 	c.t.Helper()
 	c.change("backup", c.name)
+	ask := c.apiServer()
 	c.kill(c.members()[0])
+	wait(c.t, time.Minute, "the API server is gone", func() string {
+		if ask(c.t.Context()) == nil {
+			return "it answers"
+		}
+		return ""
+	})
 	c.change("restore", c.name)
 	c.whole(2, c.version)
 	if both := c.discovery(); bytes.Count(both, []byte("BEGIN CERTIFICATE")) != 2 {

@@ -104,12 +104,22 @@ func FuzzSecrets(f *testing.F) {
 	for _, text := range parameters {
 		f.Add(text)
 	}
+	if both, err := s.CA.Trust(time.Now()); err == nil {
+		text, _ := both.Bundle()
+		f.Add(string(text))
+	}
 	f.Add(completeMark + "2030-01-02T03:04:05Z\n" + parameters["pkiServiceAccount"])
 	f.Add(`{"token":"abcdef.0123456789abcdef","caCertHash":"sha256:00"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if k, err := ParseAccountKeys(text); err == nil {
 			if again, err := ParseAccountKeys(k.Text()); err != nil || !slices.Equal(again.Accepted(), k.Accepted()) || again.Signs() != k.Signs() {
 				t.Errorf("read again: %v", err)
+			}
+		}
+		if a, err := Parse([]byte(text)); err == nil {
+			bundle, err := a.Bundle()
+			if again, parseErr := Parse(bundle); err != nil || parseErr != nil || again.Phase() != a.Phase() || !again.SameTrust(a.Trusted()) {
+				t.Errorf("an authority read again: %v %v", err, parseErr)
 			}
 		}
 		if j, err := ParseJoin(text); err == nil && len(j.ID()) != 6 {

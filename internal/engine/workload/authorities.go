@@ -91,7 +91,8 @@ func (c *Cluster) SetClients(ctx context.Context, authorities, frontProxy []byte
 	return nil
 }
 
-// roots are the ConfigMaps from which pods get the authorities, by namespace.
+// roots are the ConfigMaps from which pods get the authorities, by namespace. The controller manager leaves those alone that are in a
+// namespace which is being deleted, and no pod starts there.
 func (c *Cluster) roots(ctx context.Context) (map[string]corev1.ConfigMap, error) {
 	list, err := c.Client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", rootsName).String(),
@@ -99,10 +100,19 @@ func (c *Cluster) roots(ctx context.Context) (map[string]corev1.ConfigMap, error
 	if err != nil {
 		return nil, fmt.Errorf("certificate authorities for pods: %w", err)
 	}
+	namespaces, err := c.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("namespaces of the cluster: %w", err)
+	}
 	all := map[string]corev1.ConfigMap{}
 	for _, m := range list.Items {
 		if m.Name == rootsName {
 			all[m.Namespace] = m
+		}
+	}
+	for _, n := range namespaces.Items {
+		if n.Status.Phase == corev1.NamespaceTerminating {
+			delete(all, n.Name)
 		}
 	}
 	return all, nil

@@ -74,7 +74,9 @@ func TestSetClients(t *testing.T) {
 func TestAwaitRoots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(configMap("kube-system", "kube-root-ca.crt", map[string]string{"ca.crt": "new"}),
-			configMap("team", "kube-root-ca.crt", map[string]string{"ca.crt": "old"}), configMap("team", "other", nil))
+			configMap("team", "kube-root-ca.crt", map[string]string{"ca.crt": "old"}), configMap("team", "other", nil),
+			configMap("going", "kube-root-ca.crt", map[string]string{"ca.crt": "old"}), &corev1.Namespace{
+				ObjectMeta: metav1.ObjectMeta{Name: "going"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
 		c, right := &Cluster{Client: client}, func(roots []byte) bool { return bytes.Equal(roots, []byte("new")) }
 		if err := c.AwaitRoots(t.Context(), time.Minute, right); err == nil || !strings.Contains(err.Error(), "in the namespaces team") {
 			t.Errorf("got %v", err)
