@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kaz/internal/engine/pki"
+	"kaz/internal/engine/rotate"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/definition"
@@ -44,14 +45,14 @@ type trust struct {
 func (s *simulation) rotating() {
 	s.l.t.Helper()
 	s.trust = &trust{members: map[string][]pki.Authority{}, nodes: map[string]pki.Authority{}, pods: map[string]time.Time{}}
-	first := s.vaultAuthority(authorityName)
+	first := s.vaultAuthority(rotate.Authority)
 	s.configMap(metav1.NamespacePublic, "cluster-info", map[string]string{
 		"jws-kubeconfig-abcdef": "signed",
 		"kubeconfig": "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: https://api\n    certificate-authority-data: " +
 			base64.StdEncoding.EncodeToString(first.Trusted()) + "\n",
 	})
 	s.configMap(metav1.NamespaceSystem, "extension-apiserver-authentication", map[string]string{
-		"client-ca-file": string(first.Trusted()), "requestheader-client-ca-file": string(s.vaultAuthority(frontProxyName).Trusted()),
+		"client-ca-file": string(first.Trusted()), "requestheader-client-ca-file": string(s.vaultAuthority(rotate.FrontProxy).Trusted()),
 	})
 	s.client.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		s.nodes()
@@ -82,7 +83,7 @@ func (s *simulation) configMap(namespace, name string, data map[string]string) {
 // vaultAuthority is an authority as the key vault has it, whatever becomes of the engine under test.
 func (s *simulation) vaultAuthority(what string) pki.Authority {
 	s.l.t.Helper()
-	a, err := (vault{&Engine{Planes: s.l.azure.Vaults()}}).authority(context.Background(), s.names, what)
+	a, err := rotate.Rotation{Planes: s.l.azure.Vaults(), Names: s.names}.Authority(context.Background(), what)
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -110,11 +111,11 @@ func (s *simulation) bootAuthorities(name string) {
 		return
 	}
 	if s.member(name) {
-		s.trust.members[name] = []pki.Authority{s.vaultAuthority(authorityName), s.vaultAuthority(etcdName), s.vaultAuthority(frontProxyName)}
+		s.trust.members[name] = []pki.Authority{s.vaultAuthority(rotate.Authority), s.vaultAuthority(rotate.EtcdCA), s.vaultAuthority(rotate.FrontProxy)}
 		s.trust.pods[name] = time.Now()
 		return
 	}
-	s.trust.nodes[name] = s.vaultAuthority(authorityName)
+	s.trust.nodes[name] = s.vaultAuthority(rotate.Authority)
 	if !s.trust.nodes[name].SameTrust(s.discovery()) {
 		s.l.t.Errorf("%s joins with other authorities than the key vault has", name)
 	}
@@ -210,12 +211,12 @@ func (s *simulation) accept(machine, other string, trusts, issues pki.Authority)
 // rotateAuthorities carries a phase out, with a kubeconfig as kaz cluster kubeconfig makes it.
 func (l *lab) rotateAuthorities(s *simulation, phase change.AuthorityPhase) error {
 	l.t.Helper()
-	authority := s.vaultAuthority(authorityName).Newest()
+	authority := s.vaultAuthority(rotate.Authority).Newest()
 	certificate, _, err := authority.Client("me", "", time.Now(), time.Now().Add(time.Hour))
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	r, err := l.AuthorityRotation(l.t.Context(), s.names, phase, Client{authority.Trusted(), certificate})
+	r, err := l.AuthorityRotation(l.t.Context(), s.names, phase, rotate.Client{Roots: authority.Trusted(), Certificate: certificate})
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (l *lab) rotateAuthorities(s *simulation, phase change.AuthorityPhase) erro
 // inPhase checks that all machines have the authorities of the key vault, in a phase, and pods those that servers have.
 func (s *simulation) inPhase(want pki.Phase) {
 	s.l.t.Helper()
-	for i, what := range []string{authorityName, etcdName, frontProxyName} {
+	for i, what := range []string{rotate.Authority, rotate.EtcdCA, rotate.FrontProxy} {
 		a := s.vaultAuthority(what)
 		if a.Phase() != want {
 			s.l.t.Errorf("%s is %s, want %s", what, a.Phase(), want)
@@ -262,8 +263,8 @@ func TestAuthorityRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "ha.yaml")
 		s.rotating()
-		first, begin := s.vaultAuthority(authorityName), s.nodes()
-		r, err := l.AuthorityRotation(t.Context(), s.names, change.Trust, Client{})
+		first, begin := s.vaultAuthority(rotate.Authority), s.nodes()
+		r, err := l.AuthorityRotation(t.Context(), s.names, change.Trust, rotate.Client{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +279,7 @@ func TestAuthorityRotation(t *testing.T) {
 			t.Fatalf("%v\n%s", err, strings.Join(l.said, "\n"))
 		}
 		s.inPhase(pki.Trusting)
-		old := Client{Roots: first.Trusted()}
+		old := rotate.Client{Roots: first.Trusted()}
 		if _, err := l.AuthorityRotation(t.Context(), s.names, change.Issue, old); err == nil || !strings.Contains(err.Error(), "kubeconfig prod") {
 			t.Errorf("a client that does not trust the next authority: %v", err)
 		}
@@ -303,11 +304,11 @@ func TestAuthorityRotation(t *testing.T) {
 			}
 		}
 		clients, err := s.client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
-		if err != nil || clients.Data["client-ca-file"] != string(s.vaultAuthority(authorityName).Trusted()) ||
-			clients.Data["requestheader-client-ca-file"] != string(s.vaultAuthority(frontProxyName).Trusted()) {
+		if err != nil || clients.Data["client-ca-file"] != string(s.vaultAuthority(rotate.Authority).Trusted()) ||
+			clients.Data["requestheader-client-ca-file"] != string(s.vaultAuthority(rotate.FrontProxy).Trusted()) {
 			t.Errorf("API servers of extensions accept clients of the former authority: %v", err)
 		}
-		if slices.ContainsFunc(s.vaultAuthority(authorityName).Certificates(), first.Certificates()[0].Equal) {
+		if slices.ContainsFunc(s.vaultAuthority(rotate.Authority).Certificates(), first.Certificates()[0].Equal) {
 			t.Error("the former authority is in the key vault")
 		}
 		p := example(t, nil, "ha.yaml")
@@ -400,10 +401,10 @@ func TestUntrusted(t *testing.T) {
 	}
 	var d definition.Definition
 	d.Cluster.Metadata.Name = "prod"
-	if got := untrusted(d, err); got == nil || !errors.Is(got, err) || !strings.HasSuffix(got.Error(), "kaz cluster kubeconfig prod") {
+	if got := rotate.Untrusted(d, err); got == nil || !errors.Is(got, err) || !strings.HasSuffix(got.Error(), "kaz cluster kubeconfig prod") {
 		t.Errorf("got %v", got)
 	}
-	if other := untrusted(d, io.ErrUnexpectedEOF); other.Error() != io.ErrUnexpectedEOF.Error() {
+	if other := rotate.Untrusted(d, io.ErrUnexpectedEOF); other.Error() != io.ErrUnexpectedEOF.Error() {
 		t.Errorf("another error: %v", other)
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"kaz/internal/engine/rotate"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/boot"
@@ -108,7 +110,7 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 		}
 	}
 	if err != nil {
-		return in, untrusted(r.Definition, fromOutside(r.Definition, err))
+		return in, rotate.Untrusted(r.Definition, fromOutside(r.Definition, err))
 	}
 	r = r.withAuthorities(in.state.Definition)
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
@@ -293,13 +295,13 @@ func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 	} else {
 		e.say("CoreDNS keeps its image: that of version %s is not known", version)
 	}
-	if err := e.settleAuthorities(ctx, n, r); err != nil {
+	if err := e.rotation(n).Settle(ctx, r.Definition); err != nil {
 		return err
 	}
 	if err := e.Close(ctx, n); err != nil {
 		return err
 	}
-	e.sayNext(n, r)
+	e.rotation(n).SayNext(r.Authorities)
 	return nil
 }
 
@@ -313,11 +315,11 @@ func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in insi
 		change.RemoveVoter:   w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
 		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
 		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
-		change.Release:   w.release,
-		change.MakeToken: w.makeToken, change.PublishToken: w.publishToken, change.EndToken: w.endToken,
-		change.NextKey: w.nextKey, change.SignKey: w.signKey, change.NoteKey: w.noteKey, change.DropKeys: w.dropKeys,
-		change.EditAuthorities: w.editAuthorities, change.AwaitAuthorities: w.awaitAuthorities, change.RestartPods: w.restartPods,
+		change.Release: w.release,
 	}
+	rotation := e.rotation(n)
+	rotation.Join, rotation.Drain = w.waits.Join, w.waits.Drain.Timeout
+	maps.Copy(actions, rotation.Steps())
 	do, known := actions[s.Action]
 	if !known {
 		return fmt.Errorf("no action %q", s.Action)

@@ -18,13 +18,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"kaz/internal/engine/pki"
+	"kaz/internal/engine/rotate"
 	"kaz/internal/plan/cluster/naming"
 )
 
 // join is the secret of the key vault with which machines join now.
 func (s *simulation) join() pki.Join {
 	s.l.t.Helper()
-	text, err := (vault{s.l.Engine}).secret(s.l.t.Context(), s.names, tokenName)
+	text, err := s.l.rotation(s.names).Secret(s.l.t.Context(), rotate.Token)
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func (s *simulation) boot(name string) {
 	if !s.member(name) {
 		return
 	}
-	keys, err := (vault{&Engine{Planes: s.l.azure.Vaults()}}).accountKeys(context.Background(), s.names)
+	keys, err := rotate.Rotation{Planes: s.l.azure.Vaults(), Names: s.names}.AccountKeys(context.Background())
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func (l *lab) rotateKeys(s *simulation, finish bool) error {
 // have checks that all members have generation, sign with another key than before or with the same one, and accept so many keys.
 func (s *simulation) have(members, generation, accept int) {
 	s.l.t.Helper()
-	vault, err := (vault{s.l.Engine}).accountKeys(s.l.t.Context(), s.names)
+	vault, err := s.l.rotation(s.names).AccountKeys(s.l.t.Context())
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -285,11 +286,11 @@ func TestKeyRotation(t *testing.T) {
 			}
 		}
 		clock = began.Add(24 * time.Hour)
-		if err := l.rotateKeys(s, true); !errors.Is(err, ErrEarly) || !strings.Contains(err.Error(), "by pods: wait") {
+		if err := l.rotateKeys(s, true); !errors.Is(err, rotate.ErrEarly) || !strings.Contains(err.Error(), "by pods: wait") {
 			t.Errorf("the end after a day: %v", err)
 		}
 		clock = began.Add(26 * time.Hour)
-		if err := l.rotateKeys(s, true); !errors.Is(err, ErrEarly) || !strings.HasSuffix(err.Error(), "take --at-once: team/old") {
+		if err := l.rotateKeys(s, true); !errors.Is(err, rotate.ErrEarly) || !strings.HasSuffix(err.Error(), "take --at-once: team/old") {
 			t.Errorf("the end while a Secret has a token: %v", err)
 		}
 		s.have(3, 3, 2)
@@ -300,7 +301,7 @@ func TestKeyRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.have(3, 4, 1)
-		vault, err := (vault{l.Engine}).secret(t.Context(), s.names, keysName)
+		vault, err := l.rotation(s.names).Secret(t.Context(), rotate.Keys)
 		if err != nil || strings.Count(vault, "BEGIN PRIVATE KEY") != 1 || strings.Count(vault, "BEGIN PUBLIC KEY") != 1 {
 			t.Errorf("the key vault has former keys: %v", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/engine/rotate"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -61,7 +62,7 @@ func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
 	if d := s.Definition; d != nil {
 		known := naming.Of(d.Cluster)
 		status.Version, status.APIServer = d.Cluster.Spec.Kubernetes.Version, known.Host()
-		status.Authorities = phaseOf(*d)
+		status.Authorities = rotate.Progress(*d)
 		for _, pool := range d.Pools {
 			status.Pools = append(status.Pools, pool.Metadata.Name)
 		}

@@ -74,8 +74,9 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
-	connections := connrotation.NewDialer(workload.Dialer{Once: (&net.Dialer{KeepAlive: keepAlive}).DialContext, Try: dialTimeout, All: dialAll,
-		Between: 500 * time.Millisecond}.DialContext)
+	dialer := workload.Dialer{Once: (&net.Dialer{KeepAlive: keepAlive}).DialContext, Try: dialTimeout, All: dialAll,
+		Between: 500 * time.Millisecond}
+	connections := connrotation.NewDialer(dialer.DialContext)
 	config.Dial = connections.DialContext
 	config.QPS, config.Burst = 50, 100
 	client, err := kubernetes.NewForConfig(config)

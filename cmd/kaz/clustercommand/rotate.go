@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kaz/internal/engine"
+	"kaz/internal/engine/rotate"
 	"kaz/internal/plan/cluster/change"
 	"kaz/internal/plan/cluster/naming"
 )
@@ -61,12 +62,12 @@ func (f rotateFlags) authorityRecord(ctx context.Context, e *engine.Engine, n na
 	if err := rest.LoadTLSFiles(own); err != nil {
 		return engine.Record{}, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
-	return e.AuthorityRotation(ctx, n, phase, engine.Client{Roots: own.CAData, Certificate: own.CertData})
+	return e.AuthorityRotation(ctx, n, phase, rotate.Client{Roots: own.CAData, Certificate: own.CertData})
 }
 
 func rotateCommand() *cobra.Command {
 	var f changeFlags
-	var rotate rotateFlags
+	var flags rotateFlags
 	command := placeCommand(&cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Give a cluster new certificates, certificate authorities, a new join token or key of service accounts",
@@ -105,13 +106,13 @@ kaz cluster kubeconfig. kaz cluster status shows the phase.`,
 		if err != nil {
 			return err
 		}
-		r, err := rotate.record(command.Context(), e, at.Names(), config)
+		r, err := flags.record(command.Context(), e, at.Names(), config)
 		if err != nil {
 			return err
 		}
 		return f.perform(command, e, r)
 	})
 	f.define(command)
-	rotate.define(command)
+	flags.define(command)
 	return command
 }

@@ -32,8 +32,11 @@ const (
 	frontProxyKey = "requestheader-client-ca-file"
 )
 
+// Trust reads and changes which certificate authorities a cluster gives to its machines and pods.
+type Trust struct{ *Cluster }
+
 // SetDiscovery gives machines that join these certificate authorities in PEM. They wait until the controller manager has signed them.
-func (c *Cluster) SetDiscovery(ctx context.Context, authorities []byte) error {
+func (c Trust) SetDiscovery(ctx context.Context, authorities []byte) error {
 	maps := c.Client.CoreV1().ConfigMaps(metav1.NamespacePublic)
 	m, err := maps.Get(ctx, discoveryName, metav1.GetOptions{})
 	if err == nil {
@@ -75,7 +78,7 @@ func discover(m *corev1.ConfigMap, authorities []byte) (bool, error) {
 }
 
 // SetClients lets API servers of extensions accept clients with certificates of these authorities, and of no others.
-func (c *Cluster) SetClients(ctx context.Context, authorities, frontProxy []byte) error {
+func (c Trust) SetClients(ctx context.Context, authorities, frontProxy []byte) error {
 	maps := c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	m, err := maps.Get(ctx, clientsName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -93,7 +96,7 @@ func (c *Cluster) SetClients(ctx context.Context, authorities, frontProxy []byte
 
 // roots are the ConfigMaps from which pods get the authorities, by namespace. The controller manager leaves those alone that are in a
 // namespace which is being deleted, and no pod starts there.
-func (c *Cluster) roots(ctx context.Context) (map[string]corev1.ConfigMap, error) {
+func (c Trust) roots(ctx context.Context) (map[string]corev1.ConfigMap, error) {
 	list, err := c.Client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", rootsName).String(),
 	})
@@ -119,7 +122,7 @@ func (c *Cluster) roots(ctx context.Context) (map[string]corev1.ConfigMap, error
 }
 
 // WithoutRoots are the namespaces whose pods get other certificate authorities than right accepts. There is a namespace for the system.
-func (c *Cluster) WithoutRoots(ctx context.Context, right func(roots []byte) bool) ([]string, error) {
+func (c Trust) WithoutRoots(ctx context.Context, right func(roots []byte) bool) ([]string, error) {
 	all, err := c.roots(ctx)
 	if err != nil {
 		return nil, err
@@ -138,7 +141,7 @@ func (c *Cluster) WithoutRoots(ctx context.Context, right func(roots []byte) boo
 }
 
 // AwaitRoots waits until the pods of all namespaces get certificate authorities that right accepts.
-func (c *Cluster) AwaitRoots(ctx context.Context, most time.Duration, right func(roots []byte) bool) error {
+func (c Trust) AwaitRoots(ctx context.Context, most time.Duration, right func(roots []byte) bool) error {
 	deadline := time.Now().Add(most)
 	for {
 		wrong, err := c.WithoutRoots(ctx, right)
@@ -157,7 +160,7 @@ func (c *Cluster) AwaitRoots(ctx context.Context, most time.Duration, right func
 
 // PodsBeforeRoots counts the pods, by node, that have started before their namespace got the certificate authorities that it has now. Pods
 // that a controller makes again count, also those of DaemonSets.
-func (c *Cluster) PodsBeforeRoots(ctx context.Context) (map[string]int, error) {
+func (c Trust) PodsBeforeRoots(ctx context.Context) (map[string]int, error) {
 	pods, err := c.podsBeforeRoots(ctx, "")
 	count := map[string]int{}
 	for _, p := range pods {
@@ -167,7 +170,7 @@ func (c *Cluster) PodsBeforeRoots(ctx context.Context) (map[string]int, error) {
 }
 
 // podsBeforeRoots are those of a node, or of all nodes for "".
-func (c *Cluster) podsBeforeRoots(ctx context.Context, node string) ([]corev1.Pod, error) {
+func (c Trust) podsBeforeRoots(ctx context.Context, node string) ([]corev1.Pod, error) {
 	roots, err := c.roots(ctx)
 	if err != nil {
 		return nil, err
@@ -206,7 +209,7 @@ func written(m corev1.ConfigMap) time.Time {
 
 // RestartPods evicts the pods of a node that [Cluster.PodsBeforeRoots] counts, which heeds disruption budgets. It waits until they are
 // gone. Their controllers make others.
-func (c *Cluster) RestartPods(ctx context.Context, node string, most time.Duration) error {
+func (c Trust) RestartPods(ctx context.Context, node string, most time.Duration) error {
 	deadline := time.Now().Add(most)
 	for {
 		pods, err := c.podsBeforeRoots(ctx, node)

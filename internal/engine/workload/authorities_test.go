@@ -29,7 +29,7 @@ func TestSetDiscovery(t *testing.T) {
 		"kubeconfig":            "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster: {server: 'https://api', certificate-authority-data: b2xk}\n",
 		"jws-kubeconfig-abcdef": "signed", "other": "stays",
 	}))
-	c := &Cluster{Client: client}
+	c := Trust{&Cluster{Client: client}}
 	if err := c.SetDiscovery(t.Context(), []byte("old")); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestSetDiscovery(t *testing.T) {
 		t.Errorf("%v %v", err, m.Data)
 	}
 	for _, damaged := range []string{"", "clusters: 3"} {
-		c := &Cluster{Client: fake.NewClientset(configMap("kube-public", "cluster-info", map[string]string{"kubeconfig": damaged}))}
+		c := Trust{&Cluster{Client: fake.NewClientset(configMap("kube-public", "cluster-info", map[string]string{"kubeconfig": damaged}))}}
 		if err := c.SetDiscovery(t.Context(), []byte("new")); err == nil || !strings.Contains(err.Error(), "kube-public/cluster-info") {
 			t.Errorf("%q: got %v", damaged, err)
 		}
@@ -57,7 +57,7 @@ func TestSetDiscovery(t *testing.T) {
 func TestSetClients(t *testing.T) {
 	client := fake.NewClientset(configMap("kube-system", "extension-apiserver-authentication",
 		map[string]string{"client-ca-file": "old and new", "requestheader-client-ca-file": "both", "requestheader-allowed-names": "[]"}))
-	if err := (&Cluster{Client: client}).SetClients(t.Context(), []byte("new"), []byte("front")); err != nil {
+	if err := (Trust{&Cluster{Client: client}}).SetClients(t.Context(), []byte("new"), []byte("front")); err != nil {
 		t.Fatal(err)
 	}
 	m, err := client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
@@ -65,7 +65,7 @@ func TestSetClients(t *testing.T) {
 		m.Data["requestheader-allowed-names"] != "[]" {
 		t.Errorf("%v %v", err, m.Data)
 	}
-	if err := (&Cluster{Client: fake.NewClientset()}).SetClients(t.Context(), nil, nil); err != nil {
+	if err := (Trust{&Cluster{Client: fake.NewClientset()}}).SetClients(t.Context(), nil, nil); err != nil {
 		t.Errorf("before the API server has made it: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestAwaitRoots(t *testing.T) {
 			configMap("team", "kube-root-ca.crt", map[string]string{"ca.crt": "old"}), configMap("team", "other", nil),
 			configMap("going", "kube-root-ca.crt", map[string]string{"ca.crt": "old"}), &corev1.Namespace{
 				ObjectMeta: metav1.ObjectMeta{Name: "going"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
-		c, right := &Cluster{Client: client}, func(roots []byte) bool { return bytes.Equal(roots, []byte("new")) }
+		c, right := Trust{&Cluster{Client: client}}, func(roots []byte) bool { return bytes.Equal(roots, []byte("new")) }
 		if err := c.AwaitRoots(t.Context(), time.Minute, right); err == nil || !strings.Contains(err.Error(), "in the namespaces team") {
 			t.Errorf("got %v", err)
 		}
@@ -93,7 +93,7 @@ func TestAwaitRoots(t *testing.T) {
 		if err := c.AwaitRoots(t.Context(), time.Minute, right); err != nil || time.Since(began) < 10*time.Second {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
-		wrong, err := (&Cluster{Client: fake.NewClientset()}).WithoutRoots(t.Context(), right)
+		wrong, err := Trust{&Cluster{Client: fake.NewClientset()}}.WithoutRoots(t.Context(), right)
 		if err != nil || !slices.Equal(wrong, []string{"kube-system"}) {
 			t.Errorf("before anything is published: %v %v", wrong, err)
 		}
@@ -143,7 +143,7 @@ func TestRestartPods(t *testing.T) {
 			evicted = append(evicted, name)
 			return true, nil, client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "kube-system", name)
 		})
-		c := &Cluster{Client: client}
+		c := Trust{&Cluster{Client: client}}
 		count, err := c.PodsBeforeRoots(t.Context())
 		if err != nil || count["cp-0"] != 2 || count["cp-1"] != 1 || len(count) != 2 {
 			t.Fatalf("%v %v", count, err)
