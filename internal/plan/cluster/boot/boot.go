@@ -24,9 +24,6 @@ import (
 //go:embed bootstrap.sh
 var script string
 
-//go:embed prune.py
-var prune string
-
 // Files are the cloud-init files of a cluster.
 type Files struct {
 	ControlPlane []byte
@@ -106,8 +103,7 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 	run := [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}
 	if pool == nil {
 		configs["kubeadm-init.yaml"] = b.init
-		files = append(files, file{"/etc/systemd/system/kubelet.service.d/20-etcd.conf", "0644", kubeletAfterDisk},
-			file{"/usr/local/lib/kaz/prune.py", "0644", prune})
+		files = append(files, file{"/etc/systemd/system/kubelet.service.d/20-etcd.conf", "0644", kubeletAfterDisk})
 		for _, t := range timers(b.spec.ControlPlane.EtcdBackups) {
 			files = append(files, t.files()...)
 			run = append(run, []string{"systemctl", "enable", "--now", "kaz-" + t.name + ".timer"})
@@ -313,7 +309,7 @@ type timer struct {
 // timers are those of the control plane. Members do not renew their certificates at once: each starts etcd anew.
 func timers(backups int) []timer {
 	// A backup counts although old ones could not be deleted.
-	after := fmt.Sprintf("ExecStartPost=-/usr/bin/python3 /usr/local/lib/kaz/prune.py %d\n", backups)
+	after := fmt.Sprintf("ExecStartPost=-/usr/local/lib/kaz/bootstrap.sh prune %d\n", backups)
 	return []timer{
 		{"backup", "Save etcd in the storage account", "hourly", "10min", after},
 		{"renew", "Renew the certificates of the control plane", "daily", "20h", ""},
