@@ -137,6 +137,7 @@ type cloud struct {
 	*httptest.Server
 	mu      sync.Mutex
 	machine string // the unique id of the machine
+	name    string // the computer name of the machine
 	refuse  int    // how often the vault refuses, as it does while a role is new
 	winner  string // content of the blob
 	blobs   map[string]string
@@ -157,6 +158,8 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth2/token"):
 		_, _ = io.WriteString(w, `{"access_token":"t"}`)
+	case strings.HasSuffix(r.URL.Path, "/computerName"):
+		_, _ = io.WriteString(w, c.name)
 	case strings.HasSuffix(r.URL.Path, "/vmId"):
 		_, _ = io.WriteString(w, c.machine)
 	case r.Header.Get("Authorization") != "Bearer t":
@@ -281,14 +284,20 @@ touch "$KAZ_ROOT/etc/kubernetes/kubelet.conf"
 	if role == "control-plane" {
 		text = files.ControlPlane
 	}
-	for path, f := range written(t, text) {
+	h.bring(written(t, text))
+	return h
+}
+
+// bring writes the files of a boot file. The machine reaches the test's cloud.
+func (h *host) bring(files map[string]file) {
+	h.t.Helper()
+	for path, f := range files {
 		content := f.Content
 		if path == "/etc/kaz/node.env" {
-			content += fmt.Sprintf("KAZ_VAULT_URL=%s\nKAZ_ELECTION_URL=%s/container\n", c.URL, c.URL)
+			content += fmt.Sprintf("KAZ_VAULT_URL=%s\nKAZ_ELECTION_URL=%s/container\n", h.c.URL, h.c.URL)
 		}
-		write(path, content, 0o700)
+		h.write(path, content, 0o700)
 	}
-	return h
 }
 
 // write writes a file of the machine.

@@ -7,6 +7,7 @@ imds=${KAZ_IMDS:-http://169.254.169.254}
 . "$root/etc/kaz/node.env"
 # An image may bring settings of its own.
 [ ! -e "$root/etc/kaz/image.env" ] || . "$root/etc/kaz/image.env"
+PATH=$root${KAZ_PROGRAMS:=/usr/local/bin}:$PATH
 state=$root/run/kaz
 kubernetes=$root/etc/kubernetes
 mkdir -p "$state" "$kubernetes/pki/etcd" "$root/etc/kaz/patches"
@@ -192,12 +193,24 @@ disks() {
   mountpoint -q "$mount" || mount "$mount"
 }
 
+# name gives the machine its computer name, under which Azure knows the node.
+name() {
+  [ -n "${KAZ_SET_NAME:-}" ] || return 0
+  local self
+  self=$(curl -sS -f --retry 10 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors --noproxy '*' -H Metadata:true \
+    "$imds/metadata/instance/compute/osProfile/computerName?api-version=2021-02-01&format=text") || { echo "no instance metadata"; return 1; }
+  [ "$(hostname)" = "$self" ] || hostnamectl set-hostname "$self"
+}
+
 system() {
+  name || return 1
+  touch "$root/etc/fstab" # some images have none
   swapoff -a && sed -i '/\sswap\s/d' "$root/etc/fstab" && modprobe -a overlay br_netfilter && sysctl -q --system
 }
 
 runtime() {
   if ! command -v containerd >/dev/null || ! command -v conntrack >/dev/null || ! command -v nft >/dev/null; then
+    command -v apt-get >/dev/null || { echo "the image needs containerd, conntrack and nft: it has no apt-get to install them"; return 1; }
     export DEBIAN_FRONTEND=noninteractive
     apt-get -q -o DPkg::Lock::Timeout=300 update &&
       apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables nftables || return 1
@@ -232,12 +245,16 @@ architecture() {
 binaries() {
   local arch program url
   arch=$(architecture)
+  mkdir -p "$root$KAZ_PROGRAMS"
   for program in kubeadm kubelet kubectl; do
-    installed "$program" && continue
+    if installed "$program"; then # the image may have it elsewhere
+      [ -e "$root$KAZ_PROGRAMS/$program" ] || ln -s "$(type -P "$program")" "$root$KAZ_PROGRAMS/$program" || return 1
+      continue
+    fi
     url=$KAZ_MIRROR/v$KAZ_VERSION/bin/linux/$arch/$program
     curl -sSfL --retry 5 --retry-all-errors -o "$state/$program" "$url" || return 1
     echo "$(curl -sSfL --retry 5 --retry-all-errors "$url.sha256")  $state/$program" | sha256sum -c --quiet || return 1
-    mkdir -p "$root/usr/local/bin" && install -m 0755 "$state/$program" "$root/usr/local/bin/$program" && rm "$state/$program" || return 1
+    install -m 0755 "$state/$program" "$root$KAZ_PROGRAMS/$program" && rm "$state/$program" || return 1
   done
   systemctl daemon-reload && systemctl enable -q kubelet
 }

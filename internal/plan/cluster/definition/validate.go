@@ -24,6 +24,7 @@ func validate(d Definition, docs []*document) Problems {
 		v.pool(pool)
 	}
 	v.extensions()
+	v.bootFormats()
 	v.patches()
 	return v.problems
 }
