@@ -42,14 +42,14 @@ services() {
 # Clusters wait for programs most of the time, so they run beside the parts that compute.
 clusters() {
   beside "clusters: those that make test leaves out" \
-    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|^TestBooted(HA|Members|Rotation|InPlace)\$" ./...
+    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|^TestBooted(HA|Members|Rotation|InPlace|Ignition)\$" ./...
 }
 
 az() { step "az: commands of Debian's az and its SDK for Python" bash tools/az.sh; }
 
 booted() {
   step "booted: clusters of machines that boot, from their definition to their end" \
-    tests_in test/cluster booted -count=1 -timeout 75m -run '^TestBooted(HA|Members|Rotation|InPlace)$' .
+    tests_in test/cluster booted -count=1 -timeout 75m -run '^TestBooted(HA|Members|Rotation|InPlace|Ignition)$' .
 }
 
 coldstart() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -33,11 +34,8 @@ func (v *validator) bootFormats() {
 		}
 	}
 	for _, e := range v.d.Extensions {
-		for _, machines := range ignition {
-			if e.Spec.AppliesTo.Has(machines) {
-				v.ignitionFiles(e)
-				break
-			}
+		if slices.ContainsFunc(ignition, e.Spec.AppliesTo.Has) {
+			v.ignitionFiles(e)
 		}
 	}
 }
