@@ -198,8 +198,10 @@ name() {
   [ -n "${KAZ_SET_NAME:-}" ] || return 0
   local self
   self=$(curl -sS -f --retry 10 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors --noproxy '*' -H Metadata:true \
-    "$imds/metadata/instance/compute/osProfile/computerName?api-version=2021-02-01&format=text") || { echo "no instance metadata"; return 1; }
-  [ "$(hostname)" = "$self" ] || hostnamectl set-hostname "$self"
+    "$imds/metadata/instance/compute/osProfile/computerName?api-version=2021-02-01&format=text") ||
+    { echo "no instance metadata"; return 1; }
+  [ "$(cat "$root/etc/hostname" 2>/dev/null)" = "$self" ] || echo "$self" > "$root/etc/hostname" || return 1
+  [ "$(hostname)" = "$self" ] || hostname "$self"
 }
 
 system() {
