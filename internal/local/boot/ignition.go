@@ -63,7 +63,8 @@ func (c Catalogue) Ignition(ctx context.Context, content Content, other Image) (
 		return Image{}, err
 	}
 	programs, err := c.programs(ctx, "ignition-kubernetes-", "opt/bin", content.Releases)
-	return Image{Layers: []string{programs, host, tree}, Store: other.Store, Ignition: true}, err
+	other.Layers, other.Ignition = []string{programs, host, tree}, true
+	return other, err
 }
 
 // ReadsIgnition reports whether custom data, in base64, is an Ignition config.

@@ -17,12 +17,12 @@ import (
 
 // Image is what a machine boots from.
 type Image struct {
+	// Ignition says that the image boots with Ignition instead of cloud-init, and has a read-only /usr.
+	Ignition bool `json:"ignition,omitempty"`
 	// Layers are directories of the root file system, the top one first.
 	Layers []string `json:"layers"`
 	// Store is a directory of containerd with container images, "" for none.
 	Store string `json:"store,omitempty"`
-	// Ignition says that the image boots with Ignition instead of cloud-init, and has a read-only /usr.
-	Ignition bool `json:"ignition,omitempty"`
 }
 
 // Catalogue makes images and keeps them in a directory.

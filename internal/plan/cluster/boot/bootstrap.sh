@@ -525,8 +525,7 @@ join_cluster() {
     kubeadm init --config "$state/kubeadm.yaml" --ignore-preflight-errors="$checks"
     return
   fi
-  [ -e "$kubernetes/kubelet.conf" ] ||
-    kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" || return 1
+  [ -e "$kubernetes/kubelet.conf" ] || kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" || return 1
   [ "$KAZ_ROLE" != control-plane ] || rights || return 1
   point
 }
