@@ -21,7 +21,7 @@ func TestBootedIgnition(t *testing.T) {
 	root := filepath.Join(b.machines, "machines", ignitionMachine(t, b), "upper")
 	for path, want := range map[string]os.FileMode{
 		"opt/kaz/bootstrap.sh": 0o755, "etc/kaz/kubeadm-join.yaml": 0o600, "etc/kaz/node.env": 0o644, "etc/sudoers.d/90-kaz": 0o440,
-		"opt/own/tool": 0o750, "etc/systemd/system/kaz-bootstrap.service": 0o644, "etc/.ignition-result.json": 0o644,
+		"opt/own/tool": 0o750, "etc/systemd/system/kaz-bootstrap.service": 0o644, "etc/.ignition-result.json": 0o600,
 	} {
 		if info, err := os.Stat(filepath.Join(root, path)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, want the mode %04o: %v", path, info, want, err)
