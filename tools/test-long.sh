@@ -39,7 +39,7 @@ services() {
     tests services -count=1 -timeout 60m ./internal/cloudprovider/service/... ./internal/engine
 }
 
-booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace)$'
+booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace|Ignition)$'
 
 # Clusters wait for programs most of the time, so they run beside the parts that compute.
 clusters() {

@@ -62,6 +62,8 @@ It logs to stderr.`,
 		"boot the machines that have custom data, with their disks in this directory; as root on Linux (default machines are documents)")
 	command.Flags().StringSliceVar(&machines.Releases, "kubernetes", nil,
 		"releases of Kubernetes in the image of these machines, such as 1.36.3,1.35.4; the first one is installed (default the newest)")
+	command.Flags().BoolVar(&machines.Ignition, "ignition", false,
+		"make a second image for these machines, with Ignition and without cloud-init: those with an Ignition config boot from it")
 	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())
 	return command
 }

@@ -32,6 +32,8 @@ type MachinesOptions struct {
 	Program string
 	// Releases are the releases of Kubernetes that machines can run, see [controlplane.Releases]; none is the newest.
 	Releases []string
+	// Ignition says that machines can have an Ignition config. They boot from an image of their own.
+	Ignition bool
 	// Say gets a line for each step that takes long.
 	Say func(line string)
 }
@@ -40,6 +42,8 @@ type MachinesOptions struct {
 type Machines struct {
 	options MachinesOptions
 	image   boot.Image
+	// ignition is the image of machines with an Ignition config. It has no layers if there is none.
+	ignition boot.Image
 	// programs are those of the first release.
 	programs controlplane.Binaries
 	group    *process.Group
@@ -78,8 +82,24 @@ func makeMachines(ctx context.Context, o MachinesOptions) (*Machines, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.image, err = boot.Catalogue{Dir: dir, Say: o.Say}.Kubernetes(ctx, content)
+	images := boot.Catalogue{Dir: dir, Say: o.Say}
+	if m.image, err = images.Kubernetes(ctx, content); err != nil || !o.Ignition {
+		return m, err
+	}
+	m.ignition, err = images.Ignition(ctx, content, m.image)
 	return m, err
+}
+
+// choose returns the image of a new machine.
+func (m *Machines) choose(machine inventory.Machine) (boot.Image, error) {
+	switch {
+	case !boot.ReadsIgnition(machine.Boot.CustomData):
+		return m.image, nil
+	case len(m.ignition.Layers) == 0:
+		return boot.Image{}, fmt.Errorf("machine %s has an Ignition config: start kaz local azure with --ignition", machine.Name)
+	default:
+		return m.ignition, nil
+	}
 }
 
 // The images of kaz's own programs in the image of machines.
@@ -170,7 +190,7 @@ func (m *Machines) boot(ctx context.Context, tasks *errgroup.Group, azure *azure
 	}); err != nil {
 		return err
 	}
-	m.nodes.BootImages(ctx, tasks, func(inventory.Machine) (boot.Image, error) { return m.image, nil })
+	m.nodes.BootImages(ctx, tasks, m.choose)
 	return nil
 }
 

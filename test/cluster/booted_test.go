@@ -119,8 +119,9 @@ func needsImage(t *testing.T) {
 	}
 }
 
-// startBooting starts a local Azure that boots machines with so many of the newest releases. The first start makes the image.
-func startBooting(t *testing.T, count int) *booting {
+// startBooting starts a local Azure that boots machines with so many of the newest releases, with further flags. The first start makes the
+// image.
+func startBooting(t *testing.T, count int, flags ...string) *booting {
 	t.Helper()
 	needsImage(t)
 	releases, err := controlplane.Releases()
@@ -128,7 +129,8 @@ func startBooting(t *testing.T, count int) *booting {
 		t.Fatal(err)
 	}
 	b := &booting{t: t, machines: newDir(t), dir: t.TempDir(), version: releases[0], older: releases[1]}
-	p := start(t, exec.Command(kaz(), "local", "azure", "--machines-dir", b.machines, "--kubernetes", strings.Join(releases[:count], ",")))
+	p := start(t, exec.Command(kaz(), append([]string{"local", "azure", "--machines-dir", b.machines, "--kubernetes",
+		strings.Join(releases[:count], ",")}, flags...)...))
 	t.Logf("local Azure with an image in %s", short(p.says(`{"arm":`, 40*time.Minute)))
 	var info struct {
 		ARM string `json:"arm"`

@@ -2,6 +2,8 @@ package azureserver
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -38,6 +40,36 @@ func metadataOf(t *testing.T, base, path string, header ...string) (int, map[str
 		r.Header.Set(header[i], header[i+1])
 	}
 	return readJSON(t, http.DefaultClient, r)
+}
+
+// A single value of the metadata is a text, also one inside of another.
+func TestLeafMetadata(t *testing.T) {
+	a := startServer(t, Options{})
+	cluster := createSite(t, a, 1)
+	base := a.Info().ARMHTTP + "/vm" + string(cluster.ScaleSet("nodes0").Child("virtualMachines", "0"))
+	_, body := metadataOf(t, base, "/metadata/instance?api-version=2021-02-01", "Metadata", "True")
+	for path, want := range map[string]any{
+		"name": behaviour.At(body, "compute.name"), "osProfile/computerName": behaviour.At(body, "compute.osProfile.computerName"),
+		"osProfile": nil, "osProfile/none": nil, "name/none": nil, "osProfile/computerName/none": nil,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			base+"/metadata/instance/compute/"+path+"?api-version=2021-02-01&format=text", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Metadata", "true")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if want == nil && answer.StatusCode != http.StatusNotFound || want != nil && (want == "" || string(text) != want) {
+			t.Errorf("%s: %s %q, want %v", path, answer.Status, text, want)
+		}
+	}
 }
 
 func TestInstanceMetadata(t *testing.T) {

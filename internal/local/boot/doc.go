@@ -1,5 +1,5 @@
 // Package boot boots virtual machines from images: a root file system of its own with systemd as the first process, and
-// cloud-init, which reads instance metadata and custom data as on Azure. Layer L4.
+// cloud-init or Ignition, which read custom data as on Azure. Layer L4.
 //
 // Two processes make a machine, as in package machine. [Run] is outside, like a hypervisor: it owns the control group and
 // the console. [Enter] is the first process inside: it mounts the root file system and becomes systemd.

@@ -33,7 +33,7 @@ func Enter(s Spec, console string) error {
 	if err := errors.Join(provision(root, s), trust(root, s.AzureCA)); err != nil {
 		return err
 	}
-	for _, step := range []func(Spec, string) error{mountSystem, mountCgroups, mountFirmware, mountBus, mountOwn} {
+	for _, step := range []func(Spec, string) error{mountSystem, mountCgroups, mountFirmware, mountBus, mountOwn, ignite} {
 		if err := step(s, root); err != nil {
 			return err
 		}

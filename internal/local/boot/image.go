@@ -17,6 +17,8 @@ import (
 
 // Image is what a machine boots from.
 type Image struct {
+	// Ignition says that the image boots with Ignition instead of cloud-init, and has a read-only /usr.
+	Ignition bool `json:"ignition,omitempty"`
 	// Layers are directories of the root file system, the top one first.
 	Layers []string `json:"layers"`
 	// Store is a directory of containerd with container images, "" for none.
@@ -89,18 +91,26 @@ func packages() []string {
 // debian returns the layer with Debian.
 func (c Catalogue) debian(ctx context.Context) (string, error) {
 	from := append([]string{suite}, slices.Sorted(slices.Values(packages()))...)
-	return c.once(ctx, "debian-12", from, func(dir string) error {
-		if err := run(ctx, "debootstrap", "--variant=minbase", "--include="+strings.Join(packages(), ","), suite, dir); err != nil {
-			return fmt.Errorf("%w; the log is debootstrap/debootstrap.log in the image", err)
+	return c.once(ctx, "debian-12", from, func(dir string) error { return bootstrap(ctx, dir, packages()) })
+}
+
+// bootstrap makes a tree of Debian with packages.
+func bootstrap(ctx context.Context, dir string, packages []string) error {
+	if err := run(ctx, "debootstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), suite, dir); err != nil {
+		return fmt.Errorf("%w; the log is debootstrap/debootstrap.log in the image", err)
+	}
+	// Names are resolved by the network of the machine; packages are not installed again.
+	return remove(dir, "etc/resolv.conf", "etc/hostname", "var/cache/apt/archives", "var/lib/apt/lists")
+}
+
+// remove removes files and directories from a tree.
+func remove(dir string, names ...string) error {
+	for _, name := range names {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
 		}
-		// Names are resolved by the network of the machine; packages are not installed again.
-		for _, name := range []string{"etc/resolv.conf", "etc/hostname", "var/cache/apt/archives", "var/lib/apt/lists"} {
-			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // masked are the units of a machine with hardware of its own. Here the devices and the kernel belong to the host.
@@ -185,8 +195,8 @@ func write(dir string, files, symbolic map[string]string) error {
 	return nil
 }
 
-// content returns what a layer is made from, for its hash.
-func content(files, symbolic map[string]string) []string {
+// hashInputs returns what a layer is made from, for its hash.
+func hashInputs(files, symbolic map[string]string) []string {
 	var all []string
 	for name, text := range files {
 		all = append(all, name+"\x00"+text)
@@ -205,6 +215,6 @@ func (c Catalogue) Debian(ctx context.Context) (Image, error) {
 	}
 	files := settings()
 	maps.Copy(files, programs())
-	layer, err := c.once(ctx, "host", content(files, links()), func(dir string) error { return write(dir, files, links()) })
+	layer, err := c.once(ctx, "host", hashInputs(files, links()), func(dir string) error { return write(dir, files, links()) })
 	return Image{Layers: []string{layer, tree}}, err
 }

@@ -53,7 +53,7 @@ func (c Catalogue) Kubernetes(ctx context.Context, content Content) (Image, erro
 	if err != nil {
 		return base, err
 	}
-	layer, err := c.programs(ctx, content.Releases)
+	layer, err := c.programs(ctx, "kubernetes-", "usr/local/bin", content.Releases)
 	if err != nil {
 		return base, err
 	}
@@ -66,8 +66,8 @@ func (r Release) version(ctx context.Context) (string, error) {
 	return output(ctx, r.Programs["kubeadm"], "version", "-o", "short")
 }
 
-// programs returns the layer with the programs of releases that run outside containers.
-func (c Catalogue) programs(ctx context.Context, releases []Release) (string, error) {
+// programs returns the layer with the programs of releases that run outside containers, those of the first one in the directory bin.
+func (c Catalogue) programs(ctx context.Context, name, bin string, releases []Release) (string, error) {
 	files, versions, from := hostSettings(), []string(nil), []string{"all releases in the mirror"}
 	for _, r := range releases {
 		version, err := r.version(ctx)
@@ -79,11 +79,11 @@ func (c Catalogue) programs(ctx context.Context, releases []Release) (string, er
 			from = append(from, r.Programs[name])
 		}
 	}
-	return c.once(ctx, "kubernetes-"+strings.Join(versions, "-"), append(from, content(files, nil)...), func(dir string) error {
+	return c.once(ctx, name+strings.Join(versions, "-"), append(from, hashInputs(files, nil)...), func(dir string) error {
 		if err := write(dir, files, nil); err != nil {
 			return err
 		}
-		if err := releases[0].install(filepath.Join(dir, "usr/local/bin")); err != nil || len(releases) == 1 {
+		if err := releases[0].install(filepath.Join(dir, bin)); err != nil || len(releases) == 1 {
 			return err
 		}
 		for i, r := range releases {

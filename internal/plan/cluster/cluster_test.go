@@ -103,7 +103,7 @@ func archive(p Plan, f Format) []byte {
 	all := &txtar.Archive{}
 	files := p.Files(f)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if name != "SHA256SUMS" && !strings.HasPrefix(name, "cloud-init/") {
+		if name != "SHA256SUMS" && !strings.HasPrefix(name, "cloud-init/") && !strings.HasPrefix(name, "ignition/") {
 			all.Files = append(all.Files, txtar.File{Name: name, Data: customData.ReplaceAll(files[name], []byte("${1}${2}...${2}"))})
 		}
 	}

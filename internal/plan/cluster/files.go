@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/naming"
 )
@@ -37,9 +38,9 @@ func (p Plan) Files(f Format) map[string][]byte {
 	default:
 		files = p.armFiles()
 	}
-	files["cloud-init/control-plane.yaml"] = p.Boot.ControlPlane
+	files[boot.FileName("control-plane", p.Boot.ControlPlane)] = p.Boot.ControlPlane
 	for pool, file := range p.Boot.Pools {
-		files["cloud-init/"+naming.PoolUnit(pool)+".yaml"] = file
+		files[boot.FileName(naming.PoolUnit(pool), file)] = file
 	}
 	var sums strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(files)) {

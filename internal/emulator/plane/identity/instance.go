@@ -76,16 +76,30 @@ func (s *Service) instance(w http.ResponseWriter, r *http.Request, machine azure
 // computePath is the path of what is known of a machine itself.
 const computePath = "/metadata/instance/compute"
 
-// sendLeaf answers with one value of a document, as text. The name is in lower case.
+// sendLeaf answers with one value of a document, as text. The name is a path in lower case, such as osprofile/computername.
 func sendLeaf(w http.ResponseWriter, of object, name string) {
-	for key, value := range of {
-		if text, ok := value.(string); ok && strings.ToLower(key) == name {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_, _ = io.WriteString(w, text) // the client is gone
-			return
-		}
+	text, ok := leafOf(of, strings.Split(name, "/"))
+	if !ok {
+		fail(w, http.StatusNotFound, "Not found", fmt.Sprintf("%s has no text of that name: %s", computePath, name))
+		return
 	}
-	fail(w, http.StatusNotFound, "Not found", fmt.Sprintf("%s has no text of that name: %s", computePath, name))
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, text) // the client is gone
+}
+
+// leafOf is the text at a path of a document, whose names are in lower case.
+func leafOf(of object, path []string) (string, bool) {
+	for key, value := range of {
+		if strings.ToLower(key) != path[0] {
+			continue
+		}
+		if inner, ok := value.(object); ok && len(path) > 1 {
+			return leafOf(inner, path[1:])
+		}
+		text, ok := value.(string)
+		return text, ok && len(path) == 1
+	}
+	return "", false
 }
 
 type object = behaviour.Object

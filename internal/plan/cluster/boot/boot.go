@@ -1,5 +1,5 @@
-// Package boot makes the boot files of machines: cloud-init with a script that makes a machine a node. They have no secret:
-// a machine reads secrets from the key vault, with its identity. Layer L1: pure.
+// Package boot makes the boot files of machines, for cloud-init or for Ignition, with a script that makes a machine a node. They have no
+// secret: a machine reads secrets from the key vault, with its identity. Layer L1: pure.
 package boot
 
 import (
@@ -24,10 +24,7 @@ import (
 //go:embed bootstrap.sh
 var script string
 
-//go:embed prune.py
-var prune string
-
-// Files are the cloud-init files of a cluster.
+// Files are the boot files of a cluster.
 type Files struct {
 	ControlPlane []byte
 	Pools        map[string][]byte
@@ -41,11 +38,11 @@ func Build(d definition.Definition) (Files, error) {
 	}
 	files := Files{Pools: map[string][]byte{}}
 	var err error
-	if files.ControlPlane, err = b.cloudInit(nil); err != nil {
+	if files.ControlPlane, err = b.build(nil); err != nil {
 		return files, err
 	}
 	for _, pool := range d.Pools {
-		if files.Pools[pool.Metadata.Name], err = b.cloudInit(&pool); err != nil {
+		if files.Pools[pool.Metadata.Name], err = b.build(&pool); err != nil {
 			return files, err
 		}
 	}
@@ -54,18 +51,25 @@ func Build(d definition.Definition) (Files, error) {
 
 // CustomData is a boot file as Azure takes it.
 func CustomData(file []byte) (string, error) {
+	zipped, err := compressed(file)
+	if err == nil && isIgnition(file) {
+		zipped, err = wrapped(zipped)
+	}
+	return base64.StdEncoding.EncodeToString(zipped), err
+}
+
+// compressed is a text, compressed with gzip.
+func compressed(text []byte) ([]byte, error) {
 	var zipped bytes.Buffer
 	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if _, err := w.Write(file); err != nil {
-		return "", err
+	if _, err := w.Write(text); err != nil {
+		return nil, err
 	}
-	if err := w.Close(); err != nil {
-		return "", err
-	}
-	return base64.StdEncoding.EncodeToString(zipped.Bytes()), nil
+	err = w.Close()
+	return zipped.Bytes(), err
 }
 
 type object = map[string]any
@@ -78,58 +82,89 @@ type builder struct {
 	inventory string
 }
 
-// file is a file of cloud-init.
+// file is a file on a machine, as cloud-init takes it.
 type file struct {
 	Path        string `yaml:"path"`
 	Permissions string `yaml:"permissions"`
 	Content     string `yaml:"content"`
 }
 
-// cloudInit is the boot file of a pool's machines, or of the control plane's if pool is nil.
-func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
-	azureJSON, err := b.azureJSON(pool)
+// content is what a boot file brings, in whatever format.
+type content struct {
+	files []file
+	// units are the units of systemd that are enabled and started, the first one without waiting for it.
+	units []string
+}
+
+// build is the boot file of a pool's machines, or of the control plane's if pool is nil.
+func (b builder) build(pool *definition.NodePool) ([]byte, error) {
+	c, err := b.content(pool)
 	if err != nil {
 		return nil, err
 	}
-	files := []file{
+	if formatOf(b.spec, pool) == definition.Ignition {
+		return b.ignition(pool, c)
+	}
+	return cloudInit(c)
+}
+
+// content is what the machines of a pool boot with, or those of the control plane if pool is nil.
+func (b builder) content(pool *definition.NodePool) (content, error) {
+	azureJSON, err := b.azureJSON(pool)
+	if err != nil {
+		return content{}, err
+	}
+	at := b.layout(pool)
+	all := content{units: []string{bootstrapUnit}, files: []file{
 		{"/etc/kaz/node.env", "0644", b.environment(pool)},
 		// It has no secret. The cloud-controller-manager reads it, and is not root.
 		{"/etc/kubernetes/azure.json", "0644", azureJSON},
 		{"/etc/modules-load.d/kaz.conf", "0644", "overlay\nbr_netfilter\n"},
 		{"/etc/sysctl.d/99-kaz.conf", "0644", "net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\n" +
 			"-net.netfilter.nf_conntrack_max = 262144\n"},
-		{"/etc/containerd/config.toml", "0644", b.containerd()},
-		{"/etc/systemd/system/kubelet.service", "0644", kubeletService},
-		{"/etc/systemd/system/kubelet.service.d/10-kubeadm.conf", "0644", kubeletArguments},
-		{"/usr/local/lib/kaz/bootstrap.sh", "0755", script},
-		{"/etc/systemd/system/kaz-bootstrap.service", "0644", bootstrapService},
-	}
+		{"/etc/containerd/config.toml", "0644", b.containerd(at)},
+		{unitDir + "kubelet.service", "0644", kubeletService(at)},
+		{unitDir + "kubelet.service.d/10-kubeadm.conf", "0644", kubeletArguments(at)},
+		{at.script(), "0755", script},
+		{unitDir + bootstrapUnit, "0644", bootstrapService(at)},
+	}}
 	if b.spec.Kubernetes.PodNetwork == "CloudRoutes" {
-		files = append(files, b.podNetwork()...)
+		all.files = append(all.files, b.podNetwork()...)
 	}
 	configs := map[string]func(*definition.NodePool) ([]byte, error){"kubeadm-join.yaml": b.join}
-	run := [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}
 	if pool == nil {
 		configs["kubeadm-init.yaml"] = b.init
-		files = append(files, file{"/etc/systemd/system/kubelet.service.d/20-etcd.conf", "0644", kubeletAfterDisk},
-			file{"/usr/local/lib/kaz/prune.py", "0644", prune})
-		for _, t := range timers(b.spec.ControlPlane.EtcdBackups) {
-			files = append(files, t.files()...)
-			run = append(run, []string{"systemctl", "enable", "--now", "kaz-" + t.name + ".timer"})
+		all.files = append(all.files, file{unitDir + "kubelet.service.d/20-etcd.conf", "0644", kubeletAfterDisk})
+		for _, t := range timers(at, b.spec.ControlPlane.EtcdBackups) {
+			all.files = append(all.files, t.files(at)...)
+			all.units = append(all.units, "kaz-"+t.name+".timer")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(configs)) {
 		text, err := configs[name](pool)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		files = append(files, file{"/etc/kaz/" + name, "0600", string(text)})
+		all.files = append(all.files, file{"/etc/kaz/" + name, "0600", string(text)})
 	}
-	files = append(files, b.extensions(pool)...)
+	all.files = append(all.files, b.extensions(pool)...)
+	return all, nil
+}
+
+// cloudInit is the file of cloud-init with a content.
+func cloudInit(c content) ([]byte, error) {
+	run := [][]string{{"systemctl", "daemon-reload"}}
+	for i, unit := range c.units {
+		command := []string{"systemctl", "enable", "--now", unit}
+		if i == 0 {
+			command = []string{"systemctl", "enable", "--now", "--no-block", unit}
+		}
+		run = append(run, command)
+	}
 	text, err := yaml.Marshal(struct {
 		Files []file     `yaml:"write_files"`
 		Run   [][]string `yaml:"runcmd"`
-	}{files, run})
+	}{c.files, run})
 	return append([]byte("#cloud-config\n"), text...), err
 }
 
@@ -250,10 +285,12 @@ func (b builder) environment(pool *definition.NodePool) string {
 		hairpin = b.names.InternalHost()
 	}
 	var text strings.Builder
+	at := b.layout(pool)
 	for _, one := range [][2]string{
 		{"CLUSTER", b.names.Cluster}, {"ROLE", role}, {"VERSION", b.spec.Kubernetes.Version}, {"MIRROR", b.spec.Kubernetes.ArtifactMirror},
 		{"IDENTITY", b.identity(pool)}, {"VAULT_URL", b.names.VaultURL()}, {"VAULT_AUDIENCE", b.names.VaultAudience()},
 		{"ELECTION_URL", b.names.ContainerURL()}, {"HAIRPIN", hairpin},
+		{"PROGRAMS", at.programs}, {"SET_NAME", at.setName},
 	} {
 		fmt.Fprintf(&text, "KAZ_%s=%s\n", one[0], quote(one[1]))
 	}
@@ -301,7 +338,7 @@ func (b builder) cloudConfig(pool *definition.NodePool) object {
 }
 
 // containerd configures containerd for Kubernetes.
-func (b builder) containerd() string {
+func (b builder) containerd(at layout) string {
 	// Containers may not lower their OOM score below that of containerd, which some hosts of machines forbid.
 	text := `version = 2
 [plugins."io.containerd.grpc.v1.cri"]
@@ -315,71 +352,5 @@ func (b builder) containerd() string {
 	if b.spec.Kubernetes.PodNetwork != "CloudRoutes" {
 		return text + "  bin_dir = \"/opt/cni/bin\"\n"
 	}
-	return text + "  bin_dir = \"/usr/lib/cni\"\n  conf_template = \"/etc/kaz/cni.template\"\n"
+	return text + "  bin_dir = \"" + at.plugins + "\"\n  conf_template = \"/etc/kaz/cni.template\"\n"
 }
-
-const kubeletService = `[Unit]
-Description=kubelet
-After=containerd.service network-online.target
-Wants=network-online.target
-[Service]
-ExecStart=/usr/local/bin/kubelet
-Restart=always
-RestartSec=10
-[Install]
-WantedBy=multi-user.target
-`
-
-const kubeletArguments = `[Service]
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-ExecStart=
-ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
-  --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
-`
-
-// kubeletAfterDisk lets the kubelet of a member wait for the disk of etcd. Without it a machine that boots again could start etcd in
-// the empty directory below, as a new cluster.
-const kubeletAfterDisk = `[Service]
-ExecStartPre=/bin/sh -c 'until mountpoint -q /var/lib/etcddisk; do sleep 1; done'
-`
-
-// timer lets members of the control plane do something again and again, after their boot.
-type timer struct {
-	name, about, every, spread string
-	after                      string // a line of the service that runs something after it
-}
-
-// timers are those of the control plane. Members do not renew their certificates at once: each starts etcd anew.
-func timers(backups int) []timer {
-	// A backup counts although old ones could not be deleted.
-	after := fmt.Sprintf("ExecStartPost=-/usr/bin/python3 /usr/local/lib/kaz/prune.py %d\n", backups)
-	return []timer{
-		{"backup", "Save etcd in the storage account", "hourly", "10min", after},
-		{"renew", "Renew the certificates of the control plane", "daily", "20h", ""},
-		{"join-token", "Keep the join token of the key vault valid", "*-*-* 00/12:00:00", "1h", ""},
-	}
-}
-
-// files are the units of a timer.
-func (t timer) files() []file {
-	return []file{
-		{"/etc/systemd/system/kaz-" + t.name + ".service", "0644", "[Unit]\nDescription=" + t.about +
-			"\nConditionPathExists=/run/kaz/bootstrap-success\n[Service]\nType=oneshot\n" +
-			"ExecStart=/usr/local/lib/kaz/bootstrap.sh " + t.name + "\n" + t.after},
-		{"/etc/systemd/system/kaz-" + t.name + ".timer", "0644", "[Unit]\nDescription=" + t.about + "\n[Timer]\nOnCalendar=" + t.every +
-			"\nRandomizedDelaySec=" + t.spread + "\nPersistent=true\n[Install]\nWantedBy=timers.target\n"},
-	}
-}
-
-const bootstrapService = `[Unit]
-Description=Join the Kubernetes cluster
-After=network-online.target
-Wants=network-online.target
-[Service]
-Type=oneshot
-RemainAfterExit=true
-ExecStart=/bin/bash -o pipefail -c "/usr/local/lib/kaz/bootstrap.sh 2>&1 | tee -a /var/log/kaz-bootstrap.log"
-StandardOutput=journal+console
-[Install]
-WantedBy=multi-user.target
-`

@@ -180,7 +180,8 @@ func TestFiles(t *testing.T) {
 			t.Errorf("the configuration of the nodes has no %s:\n%s", want, batch["/etc/kaz/kubeadm-join.yaml"].Content)
 		}
 	}
-	for _, want := range []string{"controlPlaneEndpoint: api.prod.kaz.internal:6443", "- 10.224.0.100", "kubernetesVersion: v1.36.3", "- 10.0.0.10"} {
+	for _, want := range []string{"controlPlaneEndpoint: api.prod.kaz.internal:6443", "- 10.224.0.100", "kubernetesVersion: v1.36.3",
+		"- 10.0.0.10"} {
 		if !strings.Contains(members["/etc/kaz/kubeadm-init.yaml"].Content, want) {
 			t.Errorf("the configuration of the first member has no %s:\n%s", want, members["/etc/kaz/kubeadm-init.yaml"].Content)
 		}
@@ -207,7 +208,8 @@ func TestMasquerade(t *testing.T) {
 		}
 		return written(t, files.Pools["general"])["/etc/kaz/masquerade.nft"].Content
 	}
-	if want := "ip saddr 10.244.0.0/16 ip daddr != { 10.244.0.0/16, 10.0.0.0/16, 10.224.0.0/12 } masquerade"; !strings.Contains(rules(), want) {
+	want := "ip saddr 10.244.0.0/16 ip daddr != { 10.244.0.0/16, 10.0.0.0/16, 10.224.0.0/12 } masquerade"
+	if !strings.Contains(rules(), want) {
 		t.Errorf("want %s:\n%s", want, rules())
 	}
 	d.Cluster.Spec.Network.Subnets.Nodes.ID = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
@@ -225,6 +227,7 @@ type cloud struct {
 	*httptest.Server
 	mu      sync.Mutex
 	machine string // the unique id of the machine
+	name    string // the computer name of the machine
 	refuse  int    // how often the vault refuses, as it does while a role is new
 	winner  string // content of the blob
 	blobs   map[string]string
@@ -247,6 +250,8 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth2/token"):
 		_, _ = io.WriteString(w, `{"access_token":"t"}`)
+	case strings.HasSuffix(r.URL.Path, "/computerName"):
+		_, _ = io.WriteString(w, c.name)
 	case strings.HasSuffix(r.URL.Path, "/vmId"):
 		_, _ = io.WriteString(w, c.machine)
 	case r.Header.Get("Authorization") != "Bearer t":
@@ -338,7 +343,7 @@ func newHost(t *testing.T, c *cloud, id, role string) *host {
 	if testing.Short() {
 		t.Skip("runs the boot script")
 	}
-	for _, program := range []string{"bash", "curl", "python3"} {
+	for _, program := range []string{"bash", "curl", "awk", "ip"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("the script needs %s", program)
 		}
@@ -350,7 +355,7 @@ func newHost(t *testing.T, c *cloud, id, role string) *host {
 		"containerd", "conntrack", "nft"} {
 		write("bin/"+name, "#!/bin/sh\necho \""+name+" $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	}
-	write("bin/dpkg", "#!/bin/sh\necho amd64\n", 0o755)
+	write("bin/python3", "#!/bin/sh\necho images such as Flatcar have no python3 >&2\nexit 1\n", 0o755)
 	write("bin/kubelet", "#!/bin/sh\necho Kubernetes v1.36.3\n", 0o755)
 	write("bin/kubectl", "#!/bin/sh\n[ \"$1\" = version ] && { echo Client Version: v1.36.3; exit; }\n"+
 		"echo \"kubectl $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
@@ -363,14 +368,6 @@ cp "$3" "$KAZ_ROOT/used.yaml"
 touch "$KAZ_ROOT/etc/kubernetes/kubelet.conf"
 [ "$1" = join ] || touch "$KAZ_ROOT/etc/kubernetes/admin.conf"
 `, 0o755)
-	// A wrapper that chooses among versions of Python would take most of the time.
-	python, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(strings.TrimSpace(string(python)), filepath.Join(h.root, "bin", "python3")); err != nil {
-		t.Fatal(err)
-	}
 	write("dev/disk/azure/scsi1/lun0", "", 0o600)
 	write("etc/fstab", "", 0o600)
 	write("etc/hosts", "127.0.0.1 localhost\n", 0o600)
@@ -382,14 +379,20 @@ touch "$KAZ_ROOT/etc/kubernetes/kubelet.conf"
 	if role == "control-plane" {
 		text = files.ControlPlane
 	}
-	for path, f := range written(t, text) {
+	h.bring(written(t, text))
+	return h
+}
+
+// bring writes the files of a boot file. The machine reaches the test's cloud.
+func (h *host) bring(files map[string]file) {
+	h.t.Helper()
+	for path, f := range files {
 		content := f.Content
 		if path == "/etc/kaz/node.env" {
-			content += fmt.Sprintf("KAZ_VAULT_URL=%s\nKAZ_ELECTION_URL=%s/container\n", c.URL, c.URL)
+			content += fmt.Sprintf("KAZ_VAULT_URL=%s\nKAZ_ELECTION_URL=%s/container\n", h.c.URL, h.c.URL)
 		}
-		write(path, content, 0o700)
+		h.write(path, content, 0o700)
 	}
-	return h
 }
 
 // write writes a file of the machine.
@@ -459,7 +462,8 @@ func TestElection(t *testing.T) {
 	if err != nil || strings.Contains(string(used), "@") || !strings.Contains(string(used), "advertiseAddress: '10.224.0.4'") {
 		t.Errorf("%v\n%s", err, used)
 	}
-	if hosts, err := os.ReadFile(filepath.Join(first.root, "etc/hosts")); err != nil || !strings.Contains(string(hosts), "127.0.0.1 api.prod.kaz.internal") {
+	hosts, err := os.ReadFile(filepath.Join(first.root, "etc/hosts"))
+	if err != nil || !strings.Contains(string(hosts), "127.0.0.1 api.prod.kaz.internal") {
 		t.Errorf("the member does not reach its own API server: %v\n%s", err, hosts)
 	}
 	for file, want := range map[string]string{ // scenario 43: tokens of both keys are accepted, and the first key signs
@@ -523,7 +527,8 @@ func TestNoSecrets(t *testing.T) {
 	c := newCloud(t)
 	c.refuse = 1000
 	_, report, err := newHost(t, c, "n", "node").boot()
-	if err == nil || !strings.Contains(report, `"phase": "keys", "code": 51, "message": "key vault answered 403 for the secret prod-bootstrap-token"`) {
+	want := `"phase": "keys", "code": 51, "message": "key vault answered 403 for the secret prod-bootstrap-token"`
+	if err == nil || !strings.Contains(report, want) {
 		t.Errorf("%v %s", err, report)
 	}
 }
@@ -719,13 +724,8 @@ func TestPrune(t *testing.T) {
 	h := newHost(t, c, "vm-a", "control-plane")
 	prune := func(keep string) string {
 		t.Helper()
-		command := exec.CommandContext(t.Context(), "sh", "-c", `KAZ_ROOT="$1" KAZ_IMDS="$2" exec python3 "$1/usr/local/lib/kaz/prune.py" "$3"`,
-			"sh", h.root, c.URL, keep)
-		out, err := command.CombinedOutput()
-		if err != nil {
-			t.Logf("%v", err)
-		}
-		return string(out)
+		_, out, _ := h.run("prune " + keep)
+		return out
 	}
 	fill := func() {
 		clear(c.blobs)
@@ -810,7 +810,8 @@ esac
 		}
 		h.touch("broken")
 	}
-	if env, err := os.ReadFile(filepath.Join(h.root, "etc/kaz/node.env")); err != nil || !strings.Contains(string(env), "KAZ_VERSION=1.37.1\n") {
+	env, err := os.ReadFile(filepath.Join(h.root, "etc/kaz/node.env"))
+	if err != nil || !strings.Contains(string(env), "KAZ_VERSION=1.37.1\n") {
 		t.Errorf("%v %s", err, env)
 	}
 	if _, said := LastReport("Enable succeeded: \n[stdout]\n\n[stderr]\n"); said {

@@ -7,19 +7,131 @@ imds=${KAZ_IMDS:-http://169.254.169.254}
 . "$root/etc/kaz/node.env"
 # An image may bring settings of its own.
 [ ! -e "$root/etc/kaz/image.env" ] || . "$root/etc/kaz/image.env"
+PATH=$root${KAZ_PROGRAMS:=/usr/local/bin}:$PATH
 state=$root/run/kaz
 kubernetes=$root/etc/kubernetes
 mkdir -p "$state" "$kubernetes/pki/etcd" "$root/etc/kaz/patches"
 current=start
 began=$(date +%s)
 
+# json PATH prints the text or number at a path of the JSON document that it reads, such as .token or .0.Status.leader. It fails if the
+# document is not complete, or has neither a text nor a number there.
+json() {
+  LC_ALL=C awk -v path="$1" '
+    function bad() { exit 1 }
+    # scalar notes a value, and nested the begin of an object or a list.
+    function scalar(value) { if (at() == path) { found = 1; result = value } }
+    function at(  i, name) { for (i = 1; i <= depth; i++) name = name "." key[i]; return name }
+    function nested(kind, first) { key[++depth] = 0; is[depth] = kind; want = first; open = 1 }
+    function byte(n) { return sprintf("%c", n) }
+    function utf8(n) {
+      if (n < 128) return byte(n)
+      if (n < 2048) return byte(192 + int(n / 64)) byte(128 + n % 64)
+      if (n < 65536) return byte(224 + int(n / 4096)) byte(128 + int(n / 64) % 64) byte(128 + n % 64)
+      return byte(240 + int(n / 262144)) byte(128 + int(n / 4096) % 64) byte(128 + int(n / 64) % 64) byte(128 + n % 64)
+    }
+    # hex takes the four digits of \u from the text.
+    function hex(  i, n, digit) {
+      for (i = 1; i <= 4; i++) {
+        digit = index("0123456789abcdef", tolower(substr(text, i, 1))) - 1
+        if (digit < 0 || length(text) < 4) bad()
+        n = n * 16 + digit
+      }
+      text = substr(text, 5)
+      return n
+    }
+    function unicode(  n, low) {
+      n = hex()
+      if (n >= 55296 && n < 56320 && substr(text, 1, 2) == "\\u") {
+        text = substr(text, 3)
+        low = hex()
+        return low >= 56320 && low < 57344 ? utf8(65536 + (n - 55296) * 1024 + low - 56320) : utf8(65533) utf8(low)
+      }
+      if (n == 0) bad() # no shell can hold it
+      return utf8(n >= 55296 && n < 57344 ? 65533 : n)
+    }
+    # string takes a string from the text, behind its first quote.
+    function string(  value, c) {
+      while (match(text, /["\\]/)) {
+        value = value substr(text, 1, RSTART - 1)
+        c = substr(text, RSTART, 1)
+        text = substr(text, RSTART + 1)
+        if (c == "\"") return value
+        c = substr(text, 1, 1)
+        text = substr(text, 2)
+        if (c == "u") value = value unicode()
+        else if (c in escaped) value = value escaped[c]
+        else bad()
+      }
+      bad()
+    }
+    function take(c) {
+      if (open && c == (is[depth] == "object" ? "}" : "]") || want == "next" && depth && c == (is[depth] == "object" ? "}" : "]")) {
+        depth--; want = "next"; open = 0
+      } else if (want == "next" && depth && c == ",") {
+        want = "value"
+        if (is[depth] == "object") want = "key"
+        else key[depth]++
+      } else if (want == "colon" && c == ":") want = "value"
+      else if (want == "key" && c == "\"") { key[depth] = string(); want = "colon"; open = 0 }
+      else if (want == "value" && c == "{") nested("object", "key")
+      else if (want == "value" && c == "[") nested("list", "value")
+      else if (want == "value" && c == "\"") { scalar(string()); want = "next"; open = 0 }
+      else bad()
+    }
+    BEGIN {
+      split("\" \\ / b f n r t", names, " ")
+      split("\"|\\|/|\b|\f|\n|\r|\t", values, "|")
+      for (i in names) escaped[names[i]] = values[i]
+    }
+    { text = text $0 "\n" }
+    END {
+      want = "value"
+      for (sub(/^[ \t\r\n]+/, "", text); text != ""; sub(/^[ \t\r\n]+/, "", text)) {
+        if (want == "value" && match(text, /^(-?[0-9][0-9.eE+-]*|true|false|null)/)) {
+          if (text !~ /^[tfn]/) scalar(substr(text, 1, RLENGTH))
+          text = substr(text, RLENGTH + 1)
+          want = "next"; open = 0
+          continue
+        }
+        c = substr(text, 1, 1)
+        text = substr(text, 2)
+        take(c)
+      }
+      if (depth || want != "next" || !found) bad()
+      printf "%s", result
+    }'
+}
+
+# quote prints the end of the text that it reads as a string of JSON. Bytes that are not UTF-8 become U+FFFD.
+quote() {
+  tail -c 2000 | LC_ALL=C awk '
+    BEGIN {
+      for (i = 1; i < 32; i++) escaped[sprintf("%c", i)] = sprintf("\\u%04x", i)
+      escaped["\""] = "\\\""; escaped["\\"] = "\\\\"; escaped["\177"] = "\\u007f"; escaped["\t"] = "\\t"
+      rest = "[\200-\277]"
+      long = "^([\302-\337]" rest "|\340[\240-\277]" rest "|[\341-\354\356\357]" rest rest "|\355[\200-\237]" rest \
+        "|\360[\220-\277]" rest rest "|[\361-\363]" rest rest rest "|\364[\200-\217]" rest rest ")"
+      printf "\""
+    }
+    {
+      if (NR > 1) printf "\\n"
+      for (i = 1; i <= length($0); i += n) {
+        c = substr($0, i, 1)
+        n = 1
+        if (c in escaped) printf "%s", escaped[c]
+        else if (c < "\200") printf "%s", c
+        else if (match(substr($0, i, 4), long)) { n = RLENGTH; printf "%s", substr($0, i, n) }
+        else printf "\\ufffd"
+      }
+    }
+    END { printf "\"" }'
+}
+
 # report writes the result of the boot, which the extension of the machine shows when the boot fails.
 report() {
-  python3 - "$1" "$current" "$2" "$3" "$(($(date +%s) - began))" > "$state/bootstrap.json.new" <<'PY'
-import json, sys
-failed, phase, code, message, seconds = sys.argv[1:]
-print(json.dumps({"failed": failed == "true", "phase": phase, "code": int(code), "message": message[-2000:], "seconds": int(seconds)}))
-PY
+  printf '{"failed": %s, "phase": "%s", "code": %d, "message": %s, "seconds": %d}\n' \
+    "$1" "$current" "$2" "$(printf %s "$3" | quote)" "$(($(date +%s) - began))" > "$state/bootstrap.json.new"
   mv "$state/bootstrap.json.new" "$state/bootstrap.json"
   echo "KAZ-STATUS $(cat "$state/bootstrap.json")"
 }
@@ -44,7 +156,7 @@ phase() {
 token() {
   curl -sS --fail-with-body --retry 10 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors --noproxy '*' -H Metadata:true -G \
     "$imds/metadata/identity/oauth2/token" --data-urlencode api-version=2018-02-01 --data-urlencode "resource=$1" \
-    --data-urlencode "msi_res_id=$KAZ_IDENTITY" | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])'
+    --data-urlencode "msi_res_id=$KAZ_IDENTITY" | json .access_token
 }
 
 # secret NAME prints a secret. New roles take minutes to apply, so refusals are tried again for ten minutes.
@@ -55,7 +167,11 @@ secret() {
     status=$(curl -sS -o "$state/answer" -w '%{http_code}' -H @<(echo "Authorization: Bearer $bearer") \
       "$KAZ_VAULT_URL/secrets/$1?api-version=7.4")
     case $status in
-      200) python3 -c 'import json,sys; sys.stdout.write(json.load(sys.stdin)["value"])' < "$state/answer"; rm -f "$state/answer"; return 0 ;;
+      200)
+        json .value < "$state/answer" && { rm -f "$state/answer"; return 0; }
+        rm -f "$state/answer"
+        echo "the key vault's answer for the secret $1 has no value" >&2
+        return 1 ;;
       403|404|429|5??|000) sleep "${KAZ_RETRY_DELAY:-10}" ;;
       *) break ;;
     esac
@@ -77,12 +193,26 @@ disks() {
   mountpoint -q "$mount" || mount "$mount"
 }
 
+# name gives the machine its computer name, under which Azure knows the node.
+name() {
+  [ -n "${KAZ_SET_NAME:-}" ] || return 0
+  local self
+  self=$(curl -sS -f --retry 10 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors --noproxy '*' -H Metadata:true \
+    "$imds/metadata/instance/compute/osProfile/computerName?api-version=2021-02-01&format=text") ||
+    { echo "no instance metadata"; return 1; }
+  [ "$(cat "$root/etc/hostname" 2>/dev/null)" = "$self" ] || echo "$self" > "$root/etc/hostname" || return 1
+  [ "$(hostname)" = "$self" ] || hostname "$self"
+}
+
 system() {
+  name || return 1
+  touch "$root/etc/fstab" # some images have none
   swapoff -a && sed -i '/\sswap\s/d' "$root/etc/fstab" && modprobe -a overlay br_netfilter && sysctl -q --system
 }
 
 runtime() {
   if ! command -v containerd >/dev/null || ! command -v conntrack >/dev/null || ! command -v nft >/dev/null; then
+    command -v apt-get >/dev/null || { echo "the image needs containerd, conntrack and nft: it has no apt-get to install them"; return 1; }
     export DEBIAN_FRONTEND=noninteractive
     apt-get -q -o DPkg::Lock::Timeout=300 update &&
       apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables nftables || return 1
@@ -104,16 +234,29 @@ installed() {
   [[ $found =~ "v$KAZ_VERSION"([^0-9]|$) ]]
 }
 
+# architecture prints the name of the processor's architecture, as in the names of programs.
+architecture() {
+  case $(uname -m) in
+    x86_64) echo amd64 ;;
+    aarch64) echo arm64 ;;
+    *) uname -m ;;
+  esac
+}
+
 # binaries brings the programs of Kubernetes, with the checksums of the mirror. Those of the image are used if they fit.
 binaries() {
   local arch program url
-  arch=$(dpkg --print-architecture)
+  arch=$(architecture)
+  mkdir -p "$root$KAZ_PROGRAMS"
   for program in kubeadm kubelet kubectl; do
-    installed "$program" && continue
+    if installed "$program"; then # the image may have it elsewhere
+      [ -e "$root$KAZ_PROGRAMS/$program" ] || ln -s "$(type -P "$program")" "$root$KAZ_PROGRAMS/$program" || return 1
+      continue
+    fi
     url=$KAZ_MIRROR/v$KAZ_VERSION/bin/linux/$arch/$program
     curl -sSfL --retry 5 --retry-all-errors -o "$state/$program" "$url" || return 1
     echo "$(curl -sSfL --retry 5 --retry-all-errors "$url.sha256")  $state/$program" | sha256sum -c --quiet || return 1
-    mkdir -p "$root/usr/local/bin" && install -m 0755 "$state/$program" "$root/usr/local/bin/$program" && rm "$state/$program" || return 1
+    install -m 0755 "$state/$program" "$root$KAZ_PROGRAMS/$program" && rm "$state/$program" || return 1
   done
   systemctl daemon-reload && systemctl enable -q kubelet
 }
@@ -125,15 +268,26 @@ downloads() {
   while read -r sum mode url path; do
     curl -sSfL --retry 5 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors -o "$state/download" "$url" ||
       { echo "$url cannot be read"; return 1; }
-    echo "$sum  $state/download" | sha256sum -c --quiet - || { echo "the file at $url has another checksum than the Extension says"; return 1; }
+    echo "$sum  $state/download" | sha256sum -c --quiet - ||
+      { echo "the file at $url has another checksum than the Extension says"; return 1; }
     mkdir -p "$(dirname "$root$path")" && install -m "$mode" "$state/download" "$root$path" && rm "$state/download" || return 1
   done < "$root/etc/kaz/downloads"
+}
+
+# join-field NAME [FILE] prints the field of a join token: token or caCertHash. They go into other files, so their form is checked.
+join-field() {
+  local value form='^[a-z0-9]{6}\.[a-z0-9]{16}$'
+  [ "$1" = token ] || form='^sha256:[0-9a-f]+$'
+  value=$(json ".$1" < "${2:-$state/join.json}") && [[ $value =~ $form ]] ||
+    { echo "the secret $KAZ_CLUSTER-bootstrap-token has no valid $1: want the form $form" >&2; return 1; }
+  echo "$value"
 }
 
 # keys writes the certificate authorities of the cluster. Nodes have no right to read them.
 keys() {
   umask 077
   secret "$KAZ_CLUSTER-bootstrap-token" > "$state/join.json" || return 1
+  join-field token >/dev/null && join-field caCertHash >/dev/null || return 1
   [ "$KAZ_ROLE" = control-plane ] || return 0
   local item name file
   for item in pki-ca:ca pki-etcd-ca:etcd/ca pki-front-proxy-ca:front-proxy-ca pki-sa:sa; do
@@ -207,7 +361,8 @@ elect() {
       201) echo init > "$state/decision"; return 0 ;;
       409|412)
         local winner
-        winner=$(curl -sSf -H @<(echo "Authorization: Bearer $bearer") -H 'x-ms-version: 2021-08-06' "$url") || { echo "cannot read $url"; return 1; }
+        winner=$(curl -sSf -H @<(echo "Authorization: Bearer $bearer") -H 'x-ms-version: 2021-08-06' "$url") ||
+          { echo "cannot read $url"; return 1; }
         if [ "$winner" = "$self" ]; then echo init > "$state/decision"; else echo join > "$state/decision"; fi
         return 0 ;;
       403|404|429|5??|000) sleep "${KAZ_RETRY_DELAY:-10}" ;;
@@ -221,27 +376,28 @@ elect() {
 # address prints the address of the default route.
 address() {
   [ -z "${KAZ_ADDRESS:-}" ] || { echo "$KAZ_ADDRESS"; return 0; }
-  python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])'
+  local route
+  route=$(ip -4 route get 192.0.2.1) && [[ $route =~ " src "([0-9.]+) ]] ||
+    { echo "the machine has no default route: $route" >&2; return 1; }
+  echo "${BASH_REMATCH[1]}"
 }
 
-# blob BEARER METHOD NAME [CURL ARGUMENTS] asks for a blob of the container and prints the status.
+# blob BEARER METHOD NAME [CURL ARGUMENTS] asks for a blob of the container, or for the container if NAME is empty, and prints the
+# status.
 blob() {
   local bearer=$1 method=$2 name=$3
   shift 3
   curl -sS -o "$state/blob" -w '%{http_code}' -X "$method" -H @<(echo "Authorization: Bearer $bearer") -H 'x-ms-version: 2021-08-06' \
-    --retry 5 --retry-delay "${KAZ_RETRY_DELAY:-3}" "$@" "$KAZ_ELECTION_URL/$name"
+    --retry 5 --retry-delay "${KAZ_RETRY_DELAY:-3}" "$@" "$KAZ_ELECTION_URL${name:+/$name}"
 }
 
 # whole FILE tells whether a backup of etcd has the hash at its end that fits.
 whole() {
-  python3 - "$1" <<'PY'
-import hashlib, os, sys
-size, sum = os.path.getsize(sys.argv[1]) - 32, hashlib.sha256()
-with open(sys.argv[1], "rb") as f:
-    while f.tell() < size:
-        sum.update(f.read(min(1 << 20, size - f.tell())))
-    sys.exit(0 if size > 0 and size % 512 == 0 and f.read() == sum.digest() else 1)
-PY
+  local size sum
+  size=$(($(stat -c %s "$1") - 32))
+  [ "$size" -gt 0 ] && [ $((size % 512)) = 0 ] || return 1
+  sum=$(head -c "$size" "$1" | sha256sum) || return 1
+  [ "${sum%% *}" = "$(tail -c 32 "$1" | od -An -v -tx1 | tr -d ' \n')" ]
 }
 
 # etcdutl runs the program of that name: that of the machine, or else that of etcd's image.
@@ -261,7 +417,7 @@ etcdutl() {
 # up, so that no program takes an object of before for a newer one.
 restore() {
   [ "$KAZ_ROLE" = control-plane ] && [ "$(cat "$state/decision")" = init ] || return 0
-  local disk=$root/var/lib/etcddisk bearer status name self
+  local disk=$root/var/lib/etcddisk bearer status name self own
   [ ! -e "$disk/etcd/member" ] || return 0
   bearer=$(token https://storage.azure.com/) || { echo "no token for the storage account"; return 1; }
   status=$(blob "$bearer" GET restore)
@@ -275,9 +431,10 @@ restore() {
   mv "$state/blob" "$disk/restore.db"
   whole "$disk/restore.db" || { echo "the backup $name is damaged: its hash does not fit"; return 1; }
   self=$(hostname | tr '[:upper:]' '[:lower:]')
+  own=$(address) || return 1
   rm -rf "$disk/restored"
   etcdutl snapshot restore "$disk/restore.db" --data-dir "$disk/restored" --name "$self" --bump-revision 1000000000 --mark-compacted \
-    --initial-cluster "$self=https://$(address):2380" --initial-advertise-peer-urls "https://$(address):2380" || return 1
+    --initial-cluster "$self=https://$own:2380" --initial-advertise-peer-urls "https://$own:2380" || return 1
   mv "$disk/restored/member" "$disk/etcd/member" && rm -rf "$disk/restored" "$disk/restore.db" || return 1
   touch "$kubernetes/kaz-init-began" # kubeadm refuses data of etcd otherwise
 }
@@ -291,11 +448,11 @@ etcdctl() {
 
 # backup stores a backup of etcd in the container. Of all members the leader of etcd does.
 backup() {
-  local file=/var/lib/etcddisk/etcd/kaz-backup.db bearer revision name status
-  revision=$(etcdctl endpoint status -w json | python3 -c 'import json, sys
-s = json.load(sys.stdin)[0]["Status"]
-print(s["header"]["revision"] if s["leader"] == s["header"]["member_id"] else "")') || { echo "etcd does not answer"; return 1; }
-  [ -n "$revision" ] || { echo "another member leads etcd, and makes the backup"; return 0; }
+  local file=/var/lib/etcddisk/etcd/kaz-backup.db bearer answer leader self revision name status
+  answer=$(etcdctl endpoint status -w json) && leader=$(json .0.Status.leader <<< "$answer") &&
+    self=$(json .0.Status.header.member_id <<< "$answer") && revision=$(json .0.Status.header.revision <<< "$answer") ||
+    { echo "etcd does not answer"; return 1; }
+  [ "$leader" = "$self" ] || { echo "another member leads etcd, and makes the backup"; return 0; }
   etcdctl snapshot save "$file" || return 1
   whole "$root$file" || { echo "the backup is damaged: its hash does not fit"; return 1; }
   name=etcd/$(date -u +%Y%m%dT%H%M%SZ)-$revision.db
@@ -306,6 +463,30 @@ print(s["header"]["revision"] if s["leader"] == s["header"]["member_id"] else ""
   status=$(blob "$bearer" PUT etcd/latest -H 'x-ms-blob-type: BlockBlob' --data-binary "$name")
   [ "$status" = 201 ] || { echo "the storage account answered $status for the name of the newest backup"; return 1; }
   echo "saved as $name"
+}
+
+# prune NUMBER deletes backups of etcd from the container, but the newest ones. With 0 all stay.
+prune() {
+  local bearer status marker='' names='' name
+  [ "$1" -gt 0 ] || return 0
+  bearer=$(token https://storage.azure.com/) || { echo "no token for the storage account"; return 1; }
+  status=$(blob "$bearer" GET restore)
+  [ "$status" != 200 ] || { echo "a restore has begun: no backup is deleted"; return 1; }
+  [ "$status" = 404 ] || { echo "the storage account answered $status for the mark of a restore"; return 1; }
+  while :; do
+    status=$(blob "$bearer" GET '' -G --data-urlencode restype=container --data-urlencode comp=list --data-urlencode prefix=etcd/ \
+      --data-urlencode "marker=$marker")
+    [ "$status" = 200 ] || { echo "the storage account answered $status for the list of backups"; return 1; }
+    names+=$(grep -oE '<Name>etcd/[0-9]{8}T[0-9]{6}Z-[0-9]+\.db</Name>' "$state/blob" | sed 's/<[^>]*>//g')$'\n'
+    marker=$(sed -n 's/.*<NextMarker>\([^<]*\)<.*/\1/p' "$state/blob" | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g')
+    [ -n "$marker" ] || break
+  done
+  # Their names begin with their time, so their order is that of their age.
+  for name in $(sort <<< "$names" | sed '/^$/d' | head -n "-$1"); do
+    status=$(blob "$bearer" DELETE "$name")
+    [ "$status" = 202 ] || { echo "the storage account answered $status for the old backup $name"; return 1; }
+    echo "deleted $name"
+  done
 }
 
 # renew gives the control plane of this machine new certificates, 30 days before they expire. The kubelet starts a static pod anew
@@ -335,22 +516,16 @@ renew() {
 join-token() {
   [ "$KAZ_ROLE" = control-plane ] || return 0
   umask 077
-  local try result=1
-  secret "$KAZ_CLUSTER-bootstrap-token" > "$state/join-token.json" || { rm -f "$state/join-token.json"; return 1; }
-  python3 - "$state/join-token.json" > "$state/join-token.manifest" <<'PY' &&
-import datetime, json, sys
-id, secret = json.load(open(sys.argv[1]))["token"].split(".")
-end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=36)
-print(json.dumps({
-    "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
-    "metadata": {"namespace": "kube-system", "name": "bootstrap-token-" + id, "labels": {"kaz/join-token": "true"}},
-    "stringData": {
-        "token-id": id, "token-secret": secret, "expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "description": "Machines of kaz cluster join with it.", "usage-bootstrap-authentication": "true",
-        "usage-bootstrap-signing": "true", "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
-    },
-}))
-PY
+  local try token result=1
+  secret "$KAZ_CLUSTER-bootstrap-token" > "$state/join-token.json" && token=$(join-field token "$state/join-token.json") &&
+    cat > "$state/join-token.manifest" <<JSON &&
+{"apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
+ "metadata": {"namespace": "kube-system", "name": "bootstrap-token-${token%.*}", "labels": {"kaz/join-token": "true"}},
+ "stringData": {
+  "token-id": "${token%.*}", "token-secret": "${token#*.}", "expiration": "$(date -u -d '+36 hours' +%Y-%m-%dT%H:%M:%SZ)",
+  "description": "Machines of kaz cluster join with it.", "usage-bootstrap-authentication": "true",
+  "usage-bootstrap-signing": "true", "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token"}}
+JSON
     for try in $(seq "${KAZ_TRIES:-60}"); do
       kubectl --kubeconfig "$kubernetes/admin.conf" apply --server-side --force-conflicts --field-manager kaz-join-token \
         -f "$state/join-token.manifest" && result=0 && break
@@ -363,17 +538,15 @@ PY
 # configure fills in what only this machine knows.
 configure() {
   umask 077
-  local template=kubeadm-join.yaml
+  local template=kubeadm-join.yaml text token hash own self
   [ "$(cat "$state/decision")" = init ] && template=kubeadm-init.yaml
-  python3 - "$root/etc/kaz/$template" "$state/join.json" "$(address)" > "$state/kubeadm.yaml" <<'PY'
-import json, socket, sys
-text = open(sys.argv[1]).read()
-join = json.load(open(sys.argv[2]))
-for name, value in {"TOKEN": join["token"], "CA_HASH": join["caCertHash"], "NODE": socket.gethostname().lower(),
-                    "ADDRESS": sys.argv[3]}.items():
-    text = text.replace("@" + name + "@", value)
-sys.stdout.write(text)
-PY
+  text=$(cat "$root/etc/kaz/$template") && token=$(join-field token) && hash=$(join-field caCertHash) && own=$(address) || return 1
+  self=$(hostname | tr '[:upper:]' '[:lower:]')
+  text=${text//@TOKEN@/"$token"}
+  text=${text//@CA_HASH@/"$hash"}
+  text=${text//@NODE@/"$self"}
+  text=${text//@ADDRESS@/"$own"}
+  printf '%s\n' "$text" > "$state/kubeadm.yaml"
 }
 
 # point sends the members of the control plane to their own API server: a load balancer does not answer its own members.
@@ -453,7 +626,7 @@ commands() {
 
 # Timers of the control plane call the script with one of these, and a run command with upgrade.
 case ${1:-} in
-  backup|renew|join-token) "$1"; exit ;;
+  backup|renew|join-token|prune) "$@"; exit ;;
   upgrade)
     phase binaries 30 binaries
     phase upgrade 61 upgrade

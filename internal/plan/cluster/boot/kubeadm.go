@@ -40,6 +40,10 @@ func arguments(own map[string]string, given map[string]string) []object {
 	return list
 }
 
+// flexVolumes is a directory that kubeadm mounts into the controller manager. The usual one is below /usr, where nothing can make it on
+// machines that boot with Ignition.
+const flexVolumes = "/opt/libexec/kubernetes/kubelet-plugins/volume/exec/"
+
 // Programs configure the programs of the control plane, by their part of kubeadm's ClusterConfiguration.
 func Programs(c definition.Cluster) map[string]map[string]any {
 	k, n := c.Spec.Kubernetes, naming.Of(c)
@@ -53,13 +57,17 @@ func Programs(c definition.Cluster) map[string]map[string]any {
 		names = append(names, c.Spec.Network.APIServer.InternalIP)
 	}
 	slices.Sort(names)
+	manager := map[string]string{
+		"cloud-provider": "external", "allocate-node-cidrs": fmt.Sprint(k.PodNetwork == "CloudRoutes"), "profiling": "false",
+	}
+	if formatOf(c.Spec, nil) == definition.Ignition {
+		manager["flex-volume-plugin-dir"] = flexVolumes
+	}
 	return map[string]map[string]any{
 		"apiServer": {"certSANs": slices.Compact(names),
 			"extraArgs": arguments(map[string]string{"profiling": "false"}, k.APIServer.ExtraArgs)},
-		"controllerManager": {"extraArgs": arguments(map[string]string{
-			"cloud-provider": "external", "allocate-node-cidrs": fmt.Sprint(k.PodNetwork == "CloudRoutes"), "profiling": "false",
-		}, k.ControllerManager.ExtraArgs)},
-		"scheduler": {"extraArgs": arguments(map[string]string{"profiling": "false"}, k.Scheduler.ExtraArgs)},
+		"controllerManager": {"extraArgs": arguments(manager, k.ControllerManager.ExtraArgs)},
+		"scheduler":         {"extraArgs": arguments(map[string]string{"profiling": "false"}, k.Scheduler.ExtraArgs)},
 	}
 }
 

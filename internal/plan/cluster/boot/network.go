@@ -10,7 +10,7 @@ func (b builder) podNetwork() []file {
 	return []file{
 		{"/etc/kaz/cni.template", "0644", networkTemplate},
 		{"/etc/kaz/masquerade.nft", "0644", b.masquerade()},
-		{"/etc/systemd/system/kaz-masquerade.service", "0644", masqueradeService},
+		{unitDir + "kaz-masquerade.service", "0644", masqueradeService},
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"kaz/internal/plan/cluster/definition"
 )
 
 // UpgradeScript is the script for a run command that brings the control plane of a machine to another version. The machine gets the boot
@@ -12,14 +14,15 @@ func UpgradeScript(version string) string {
 	const end = "KAZ-END-OF-SCRIPT"
 	return fmt.Sprintf(`set -eu
 root=${KAZ_ROOT:-}
-file=$root/usr/local/lib/kaz/bootstrap.sh
+file=$root%s
+[ -e "$file" ] || file=$root%s
 cat > "$file.new" <<'%s'
 %s%s
 chmod 0755 "$file.new"
 mv "$file.new" "$file"
 sed -i "s/^KAZ_VERSION=.*/KAZ_VERSION=%s/" "$root/etc/kaz/node.env"
 exec bash "$file" upgrade
-`, end, script, end, version)
+`, layouts()[definition.Ignition].script(), layouts()["CloudInit"].script(), end, script, end, version)
 }
 
 // Report is what a machine says of its boot, or of an upgrade.

@@ -52,7 +52,7 @@ func compare(kind, name string, old, now any) []Difference {
 				return
 			}
 		}
-		before, after := compact(a), compact(b)
+		before, after := s.written(a), s.written(b)
 		if before != after {
 			_, path, _ := strings.Cut(s.path, ".")
 			all = append(all, Difference{kind + " " + name + ": " + path, before, after, s.Change})
@@ -60,6 +60,15 @@ func compare(kind, name string, old, now any) []Difference {
 	}
 	visit(shapes()[kind], tree(old), tree(now))
 	return all
+}
+
+// written is a value of the field as JSON. A definition that was recorded before the field was there has its default.
+func (s *shape) written(v any) string {
+	text := compact(v)
+	if s.Later && text == `""` {
+		return s.Default
+	}
+	return text
 }
 
 func tree(v any) any {
@@ -104,7 +113,9 @@ func Revision(d Definition, pool string) string {
 // values collects the values of the fields for which an upgrade replaces machines.
 func (s *shape) values(v any, of Machines, all map[string]string) {
 	if s.Of&of != 0 {
-		all[s.path] = compact(v)
+		if text := s.written(v); !s.Later || text != s.Default {
+			all[s.path] = text
+		}
 		return
 	}
 	branch, _ := v.(map[string]any)

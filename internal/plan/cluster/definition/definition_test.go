@@ -144,6 +144,23 @@ func TestMistakes(t *testing.T) {
 		{"{version: 1.36.3}", "{version: 1.36.3, scheduler: {extraArgs: {feature-gates: \"A=true, MemoryManager=true,SidecarContainers=true\"}}}",
 			"ha.yaml:11: Cluster prod: spec.kubernetes.scheduler.extraArgs.feature-gates: \"A=true, MemoryManager=true,SidecarContainers=true\": " +
 				"Kubernetes 1.36 has removed the gate MemoryManager, and the program would not start: want it removed"},
+		{"spec: {replicas: 2}", "spec: {bootFormat: Ignition}",
+			`ha.yaml:24: NodePool general: spec.image.publisher: "Canonical": Ubuntu does not read Ignition: want an image that does, such as ` +
+				"publisher kinvolk, offer flatcar-container-linux-corevm-amd64 and sku stable-gen2, or spec.bootFormat CloudInit"},
+		{"spec: {replicas: 2}", "spec: {image: {publisher: kinvolk}}",
+			`ha.yaml:24: NodePool general: spec.bootFormat: "CloudInit": Flatcar Container Linux boots with Ignition: want Ignition`},
+		{"spec: {replicas: 2}", "spec: {bootFormat: ignition}",
+			`ha.yaml:24: NodePool general: spec.bootFormat: "ignition": want CloudInit or Ignition; did you mean Ignition?`},
+		{"  network:", "  controlPlane: {bootFormat: Ignition, vmSize: Standard_D4s_v6, image: {publisher: kinvolk}}\n  network:",
+			`ha.yaml:12: Cluster prod: spec.controlPlane.vmSize: "Standard_D4s_v6": Ignition finds the disk of etcd by its SCSI name, and this ` +
+				"size has NVMe disks only: want a size up to v5, or spec.controlPlane.bootFormat CloudInit"},
+		{"spec: {replicas: 2}", "spec: {bootFormat: Ignition, image: {publisher: kinvolk}}\n---\napiVersion: cluster.kaz/v1alpha1\n" +
+			"kind: Extension\nmetadata: {name: tool}\nspec: {appliesTo: {pools: [general]}, files: [{path: /usr/local/bin/tool, content: x}]}",
+			`ha.yaml:29: Extension tool: spec.files[0].path: "/usr/local/bin/tool": machines that boot with Ignition have a read-only /usr: ` +
+				"want a path below another directory, such as /opt"},
+		{"spec: {replicas: 2}", "spec: {bootFormat: Ignition, image: {publisher: kinvolk}}\n---\napiVersion: cluster.kaz/v1alpha1\n" +
+			"kind: Extension\nmetadata: {name: tool}\nspec: {appliesTo: {pools: [general]}, files: [{path: /etc//../usr/tool, content: x}]}",
+			`ha.yaml:29: Extension tool: spec.files[0].path: "/etc//../usr/tool": Ignition takes only clean paths: want /usr/tool`},
 		{"metadata: {name: prod}", "metadata: &m {name: prod}\nextra: *m", "ha.yaml:5: *m is an alias: want the value itself, because each field must have one place where it is set"},
 	} {
 		_, err := Load(changed(t, test.old, test.with))
@@ -160,6 +177,33 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+// TestBootFormat checks that another boot format replaces machines, and that the default is as if the field were not there: machines
+// that were made before stay.
+func TestBootFormat(t *testing.T) {
+	const spec = "spec: {replicas: 2}"
+	d := load(t, changed(t, spec, "spec: {replicas: 2, image: {id: "+galleryImage+"}}"))
+	old := load(t, changed(t, spec, "spec: {replicas: 2, image: {id: "+galleryImage+"}}"))
+	old.Pools[0].Spec.BootFormat, old.Cluster.Spec.ControlPlane.BootFormat = "", ""
+	if differences := Compare(old, d); len(differences) > 0 {
+		t.Errorf("a definition without the field differs: %v", differences)
+	}
+	for _, pool := range []string{"general", ""} {
+		if Revision(old, pool) != Revision(d, pool) {
+			t.Errorf("%q: a definition without the field has another revision", pool)
+		}
+	}
+	now := load(t, changed(t, spec, "spec: {replicas: 2, bootFormat: Ignition, image: {id: "+galleryImage+"}}"))
+	want := `NodePool general: spec.bootFormat: "CloudInit" -> "Ignition" (replaces machines)`
+	if differences := Compare(old, now); len(differences) != 1 || differences[0].String() != want {
+		t.Errorf("got %v, want %s", differences, want)
+	}
+	if Revision(old, "general") == Revision(now, "general") || Revision(old, "") != Revision(now, "") {
+		t.Error("another boot format of a pool does not change the revision of its nodes, or changes that of members")
+	}
+}
+
+const galleryImage = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/images/images/flatcar"
 
 // TestRemoved checks scenario 34: a flag and a gate are refused from the version on that no longer has them, and not before.
 func TestRemoved(t *testing.T) {

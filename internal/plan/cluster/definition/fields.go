@@ -110,6 +110,9 @@ type Field struct {
 	Of Machines
 	// Number says that a whole number may stand for its text.
 	Number bool
+	// Later says that the field is newer than clusters that exist: a recorded definition without it has its default, and the default is
+	// left out of revisions.
+	Later bool
 	// Union says that layers may each add elements to the list.
 	Union bool
 
@@ -267,6 +270,13 @@ func imageFields(at string, of Machines) map[string]Field {
 	}
 }
 
+// bootFormat is the field of that name, of machines.
+func bootFormat(of Machines) Field {
+	return Field{Doc: "What the image reads at its first boot. CloudInit: cloud-init, as on Ubuntu and Debian. Ignition: an Ignition " +
+		"config, as on Flatcar Container Linux.", Default: `"CloudInit"`, OneOf: []string{"CloudInit", Ignition}, Change: Replaces, Of: of,
+		Later: true}
+}
+
 func controlPlaneFields() map[string]Field {
 	const c = "Cluster.spec.controlPlane"
 	all := imageFields(c+".image", Members)
@@ -274,7 +284,8 @@ func controlPlaneFields() map[string]Field {
 		c + ".replicas": {Doc: "Number of members: 1, 3 or 5. An even number tolerates no more failures than one less.", Default: `3`,
 			Min: 1,
 			Max: 5, Change: Replaces},
-		c + ".vmSize": {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces, Of: Members},
+		c + ".vmSize":     {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces, Of: Members},
+		c + ".bootFormat": bootFormat(Members),
 		c + ".zones": {Doc: "Availability zones of the machines, in turn. An empty list puts them into an availability set.",
 			Default: `[1, 2, 3]`, Max: 3, Change: Fixed},
 		c + ".osDisk.sizeGiB": {Doc: "Size of the operating system's disk.", Default: `64`, Min: 30, Max: 4095, Change: Replaces,
@@ -306,6 +317,7 @@ func poolFields() map[string]Field {
 		p + "autoscaling.max": {Doc: "Greatest number of nodes of an autoscaled pool.", Required: true, Min: 1, Max: 1000, Change: Live},
 		p + "autoscaling":     {Doc: "Present: the autoscaler decides the number of nodes.", Change: Live},
 		p + "vmSize":          {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces, Of: Nodes},
+		p + "bootFormat":      bootFormat(Nodes),
 		p + "zones": {Doc: "Availability zones of the machines. An empty list: no zones.", Default: `[1, 2, 3]`, Max: 3,
 			Change: Fixed},
 		p + "priority": {Doc: "Spot machines cost less, and Azure may take them back.", Default: `"Regular"`,

@@ -147,8 +147,10 @@ type ControlPlane struct {
 	VMSize   string `json:"vmSize"`
 	Zones    []int  `json:"zones"`
 	Image    Image  `json:"image"`
-	OSDisk   Disk   `json:"osDisk"`
-	EtcdDisk Disk   `json:"etcdDisk"`
+	// BootFormat is that of the machines' boot file, as in a [NodePoolSpec].
+	BootFormat string `json:"bootFormat"`
+	OSDisk     Disk   `json:"osDisk"`
+	EtcdDisk   Disk   `json:"etcdDisk"`
 	// EtcdBackups is how many backups are kept, 0 for all.
 	EtcdBackups int           `json:"etcdBackups"`
 	Upgrade     MemberUpgrade `json:"upgrade"`
@@ -167,6 +169,9 @@ type Image struct {
 	SKU       string `json:"sku"`
 	Version   string `json:"version"`
 }
+
+// Ignition is the boot format of images such as Flatcar Container Linux. The other one is CloudInit.
+const Ignition = "Ignition"
 
 // Disk is a managed disk.
 type Disk struct {
@@ -196,6 +201,7 @@ type NodePoolSpec struct {
 	Priority    string            `json:"priority"`
 	Spot        Spot              `json:"spot"`
 	Image       Image             `json:"image"`
+	BootFormat  string            `json:"bootFormat"`
 	OSDisk      OSDisk            `json:"osDisk"`
 	DataDisks   []Disk            `json:"dataDisks"`
 	Subnet      Subnet            `json:"subnet"`

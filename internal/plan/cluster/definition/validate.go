@@ -24,6 +24,7 @@ func (v *validator) validate() {
 		v.pool(pool)
 	}
 	v.extensions()
+	v.bootFormats()
 	v.patches()
 }
 

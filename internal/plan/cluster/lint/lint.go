@@ -214,7 +214,9 @@ func contains(text, secret []byte, depth int) bool {
 
 // forms are the encodings of a secret. Base64 shifts with what stands before it, so it has three forms without its ends.
 func forms(secret []byte) [][]byte {
-	all := [][]byte{secret, []byte(hex.EncodeToString(secret)), []byte(url.QueryEscape(string(secret)))}
+	all := [][]byte{secret, []byte(hex.EncodeToString(secret))}
+	escaped := url.QueryEscape(string(secret))
+	all = append(all, []byte(escaped), []byte(strings.ReplaceAll(escaped, "+", "%20"))) // as in forms, and as in paths and data URLs
 	if escaped, err := json.Marshal(string(secret)); err == nil {
 		all = append(all, escaped[1:len(escaped)-1])
 	}

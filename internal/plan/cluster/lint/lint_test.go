@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -89,6 +90,8 @@ func TestSecrets(t *testing.T) {
 		"hex":               hex.EncodeToString(secret),
 		"gzip":              zipped.String(),
 		"gzip in base64":    `{"customData": "` + encode(zipped.Bytes()) + `"}`,
+		"data URL":          "data:,key%3A%20%7C%0A" + strings.ReplaceAll(url.QueryEscape(string(secret)), "+", "%20"),
+		"Ignition":          encode([]byte(`{"source":"data:;base64,` + encode(zipped.Bytes()) + `"}`)),
 		"twice":             encode([]byte("data: " + encode(secret))),
 	} {
 		if found := Secrets(map[string][]byte{"file": []byte(text)}, map[string][]byte{"ca": secret}); len(found) != 1 {

@@ -1,0 +1,83 @@
+package boot
+
+import "fmt"
+
+// unitDir has the units of systemd that belong to a machine.
+const unitDir = "/etc/systemd/system/"
+
+// kubeletService is the unit of the kubelet.
+func kubeletService(at layout) string {
+	return `[Unit]
+Description=kubelet
+After=containerd.service network-online.target
+Wants=network-online.target
+[Service]
+ExecStart=` + at.programs + `/kubelet
+Restart=always
+RestartSec=10
+[Install]
+WantedBy=multi-user.target
+`
+}
+
+// kubeletArguments are the arguments of the kubelet, as kubeadm writes them.
+func kubeletArguments(at layout) string {
+	return `[Service]
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+ExecStart=` + at.programs + `/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
+  --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
+`
+}
+
+// kubeletAfterDisk lets the kubelet of a member wait for the disk of etcd. Without it a machine that boots again could start etcd in
+// the empty directory below, as a new cluster.
+const kubeletAfterDisk = `[Service]
+ExecStartPre=/bin/sh -c 'until mountpoint -q /var/lib/etcddisk; do sleep 1; done'
+`
+
+// timer lets members of the control plane do something again and again, after their boot.
+type timer struct {
+	name, about, every, spread string
+	after                      string // a line of the service that runs something after it
+}
+
+// timers are those of the control plane. Members do not renew their certificates at once: each starts etcd anew.
+func timers(at layout, backups int) []timer {
+	// A backup counts although old ones could not be deleted.
+	after := fmt.Sprintf("ExecStartPost=-%s prune %d\n", at.script(), backups)
+	return []timer{
+		{"backup", "Save etcd in the storage account", "hourly", "10min", after},
+		{"renew", "Renew the certificates of the control plane", "daily", "20h", ""},
+		{"join-token", "Keep the join token of the key vault valid", "*-*-* 00/12:00:00", "1h", ""},
+	}
+}
+
+// files are the units of a timer.
+func (t timer) files(at layout) []file {
+	return []file{
+		{unitDir + "kaz-" + t.name + ".service", "0644", "[Unit]\nDescription=" + t.about +
+			"\nConditionPathExists=/run/kaz/bootstrap-success\n[Service]\nType=oneshot\n" +
+			"ExecStart=" + at.script() + " " + t.name + "\n" + t.after},
+		{unitDir + "kaz-" + t.name + ".timer", "0644", "[Unit]\nDescription=" + t.about + "\n[Timer]\nOnCalendar=" + t.every +
+			"\nRandomizedDelaySec=" + t.spread + "\nPersistent=true\n[Install]\nWantedBy=timers.target\n"},
+	}
+}
+
+// bootstrapUnit is the unit that runs the boot script.
+const bootstrapUnit = "kaz-bootstrap.service"
+
+func bootstrapService(at layout) string {
+	return `[Unit]
+Description=Join the Kubernetes cluster
+After=network-online.target
+Wants=network-online.target
+[Service]
+Type=oneshot
+RemainAfterExit=true
+ExecStart=/bin/bash -o pipefail -c "` + at.script() + ` 2>&1 | tee -a /var/log/kaz-bootstrap.log"
+StandardOutput=journal+console
+[Install]
+WantedBy=multi-user.target
+`
+}
