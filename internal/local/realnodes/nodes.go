@@ -201,7 +201,7 @@ func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(i
 // returns the image of a new machine. A machine keeps its image: the layers below its own files must not change.
 func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose func(inventory.Machine) (boot.Image, error)) {
 	tasks.Go(func() error { return n.runScripts(ctx) })
-	platform := &platforms{nodes: n, tasks: tasks, served: map[string]bool{}}
+	platform := &platforms{nodes: n, tasks: tasks, served: map[string]service{}}
 	n.keep(ctx, tasks, func(m inventory.Machine, at vm.Place, _ netip.Addr) ([]string, error) {
 		if err := platform.serve(ctx, m.Boot.Network); err != nil {
 			return nil, err
@@ -225,20 +225,36 @@ type platforms struct {
 	nodes  *Nodes
 	tasks  *errgroup.Group
 	mu     sync.Mutex
-	served map[string]bool // by network
+	served map[string]service // by network
 }
 
-// serve serves the platform's services in a network, once.
+// service is the platform's services in a network.
+type service struct {
+	namespace string // that of the network, which another network of the same name does not have
+	stop      context.CancelFunc
+}
+
+// serve serves the platform's services in a network, once. A network that was deleted and made again gets them anew.
 func (p *platforms) serve(ctx context.Context, network azure.ID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.served[network.Key()] {
-		return nil
-	}
-	if err := p.nodes.serveNames(ctx, p.tasks, network); err != nil {
+	namespace, err := p.nodes.network.Namespace(network)
+	if err != nil {
 		return err
 	}
-	p.served[network.Key()] = true
+	before, served := p.served[network.Key()]
+	if served && before.namespace == namespace {
+		return nil
+	}
+	if served {
+		before.stop()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	if err := p.nodes.serveNames(ctx, p.tasks, network); err != nil {
+		stop()
+		return err
+	}
+	p.served[network.Key()] = service{namespace, stop}
 	return nil
 }
 

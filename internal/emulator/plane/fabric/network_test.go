@@ -416,6 +416,38 @@ func TestDeletedNetwork(t *testing.T) {
 	}
 }
 
+// A virtual network that is deleted and made again has another namespace, in which programs of the platform listen anew.
+func TestNetworkMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	other := azure.ID(strings.TrimSuffix(string(vnet), vnet.Name()) + "other")
+	var namespaces []string
+	for range 2 {
+		w.network("other", "10.1.0.0/16", "fd01::/48",
+			object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
+		namespace, err := w.fabric.Namespace(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := w.fabric.Namespace(other); err != nil || again != namespace {
+			t.Errorf("the namespace is %s and %s: %v", namespace, again, err)
+		}
+		namespaces = append(namespaces, namespace)
+		l, err := w.fabric.Listen(t.Context(), other, "tcp", "168.63.129.16:53")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // what listens does not know that its network is gone
+		w.send(http.MethodDelete, provider+"/virtualNetworks/other", nil)
+		if gone, err := w.fabric.Namespace(other); err == nil {
+			t.Errorf("the deleted network has the namespace %s", gone)
+		}
+	}
+	if namespaces[0] == namespaces[1] {
+		t.Errorf("both networks have the namespace %s", namespaces[0])
+	}
+}
+
 // The state before and after is the same, also after a crash.
 func TestCloseAndCrashLeaveNothing(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,15 @@ func (f *Fabric) router(network azure.ID) (wiring.Router, error) {
 	return wiring.Router{}, fmt.Errorf("virtual network %s does not exist", network)
 }
 
+// Namespace identifies the network namespace of a virtual network. A network that was deleted and made again has another one.
+func (f *Fabric) Namespace(network azure.ID) (string, error) {
+	r, err := f.router(network)
+	if err != nil {
+		return "", err
+	}
+	return netns.Identity(r.Namespace)
+}
+
 // Dial connects to an address in a virtual network from the platform's address 168.63.129.16. Security groups treat the
 // connection as a load balancer's probe.
 func (f *Fabric) Dial(ctx context.Context, network azure.ID, protocol, address string) (c net.Conn, err error) {

@@ -19,6 +19,9 @@ func Create(string) error { return errors.ErrUnsupported }
 // Remove removes the name of a namespace.
 func Remove(string) error { return errors.ErrUnsupported }
 
+// Identity tells a namespace from those that had its name before.
+func Identity(string) (string, error) { return "", errors.ErrUnsupported }
+
 // Do calls f in a network namespace.
 func Do(string, func() error) error { return errors.ErrUnsupported }
 
