@@ -296,7 +296,7 @@ func (e deployer) run(ctx context.Context, w work, secrets map[string]string) er
 	e.say("deploy %d units, %d unchanged: %s", len(w.template.Units), w.left, id.Name())
 	op, err := e.Azure.Begin(ctx, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
 	if err != nil {
-		return e.explain(ctx, id, err)
+		return failure.Of(ctx, e.Azure, id, err)
 	}
 	watching, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -308,7 +308,7 @@ func (e deployer) run(ctx context.Context, w work, secrets map[string]string) er
 	stop()
 	<-ended
 	if err != nil {
-		return e.explain(ctx, id, err)
+		return failure.Of(ctx, e.Azure, id, err)
 	}
 	return nil
 }
@@ -320,79 +320,18 @@ func (e deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
 		if workload.Pause(ctx, e.every()) != nil {
 			return
 		}
-		operations, err := e.operations(ctx, id)
+		operations, err := failure.Operations(ctx, e.Azure, id)
 		if err != nil {
 			continue // the deployment goes on, and its end is read elsewhere
 		}
 		for _, o := range operations {
-			unit := strings.TrimPrefix(o.Properties.TargetResource.ID.Name(), n.Cluster+"-")
-			state := o.Properties.ProvisioningState
+			unit := strings.TrimPrefix(o.Properties.Target.ID.Name(), n.Cluster+"-")
+			state := o.Properties.State
 			if unit != "" && said[unit] != state {
 				said[unit] = state
 				e.say("  %-24s %s", unit, strings.ToLower(state))
 			}
 		}
-	}
-}
-
-// operation is a step of a deployment.
-type operation struct {
-	Properties struct {
-		ProvisioningState string          `json:"provisioningState"`
-		StatusMessage     json.RawMessage `json:"statusMessage"`
-		TargetResource    struct {
-			ID   azure.ID `json:"id"`
-			Type string   `json:"resourceType"`
-		} `json:"targetResource"`
-	} `json:"properties"`
-}
-
-func (e deployer) operations(ctx context.Context, id azure.ID) ([]operation, error) {
-	docs, err := e.Azure.List(ctx, azure.Query{Scope: id, Type: operationType})
-	if err != nil {
-		return nil, err
-	}
-	var all []operation
-	for _, doc := range docs {
-		var o operation
-		if err := json.Unmarshal(doc, &o); err != nil {
-			return nil, err
-		}
-		all = append(all, o)
-	}
-	return all, nil
-}
-
-// explain finds the resources that failed, also those of nested deployments.
-func (e deployer) explain(ctx context.Context, id azure.ID, cause error) error {
-	d := &failure.Error{Deployment: id, Cause: cause}
-	if azure.KindOf(cause) == azure.Canceled {
-		return fmt.Errorf("stopped waiting for deployment %s, which goes on in Azure: %w", id.Name(), cause)
-	}
-	e.failures(ctx, id, "", 0, d)
-	return d
-}
-
-func (e deployer) failures(ctx context.Context, id azure.ID, path string, depth int, d *failure.Error) {
-	operations, err := e.operations(ctx, id)
-	if err != nil || depth > lint.MostNested {
-		return
-	}
-	for _, o := range operations {
-		if o.Properties.ProvisioningState != "Failed" {
-			continue
-		}
-		target := o.Properties.TargetResource.ID
-		at := strings.TrimPrefix(path+" > "+target.Name(), " > ")
-		before := len(d.Failures)
-		if strings.EqualFold(o.Properties.TargetResource.Type, DeploymentType) {
-			e.failures(ctx, target, at, depth+1, d)
-		}
-		if len(d.Failures) > before {
-			continue
-		}
-		code, message := failure.Innermost(o.Properties.StatusMessage)
-		d.Failures = append(d.Failures, failure.Resource{Path: at, ID: target, Code: code, Message: message, Remedy: failure.Remedy(code)})
 	}
 }
 

@@ -92,7 +92,6 @@ func (e *Engine) now() time.Time {
 const (
 	// DeploymentType is the type of deployments.
 	DeploymentType = "Microsoft.Resources/deployments"
-	operationType  = DeploymentType + "/operations"
 	resourceType   = "Microsoft.Resources/resources"
 	tagsType       = "Microsoft.Resources/tags"
 )

@@ -29,6 +29,7 @@ var lasting = []string{"Namespace", "CustomResourceDefinition", "PersistentVolum
 // Apply brings objects to their manifests, in this order, and deletes those that were applied or that the manifests of before have, and
 // that are no longer in them. Objects that hold data stay. At the end the cluster says what was applied.
 func (c *Cluster) Apply(ctx context.Context, before, now []boot.Manifest) error {
+	objects := applier{c}
 	applied, err := c.Applied(ctx)
 	if err != nil {
 		return err
@@ -43,20 +44,23 @@ func (c *Cluster) Apply(ctx context.Context, before, now []boot.Manifest) error 
 	}
 	c.say("apply %d objects of add-ons and extensions", len(all))
 	for _, object := range all {
-		if err := c.applyOne(ctx, object); err != nil {
+		if err := objects.applyOne(ctx, object); err != nil {
 			return fmt.Errorf("%s: %w", identity(object), err)
 		}
 	}
 	for _, object := range slices.Backward(gone) {
-		if err := c.remove(ctx, object); err != nil {
+		if err := objects.remove(ctx, object); err != nil {
 			return fmt.Errorf("%s: %w", identity(object), err)
 		}
 	}
-	return c.note(ctx, now)
+	return objects.note(ctx, now)
 }
 
+// applier applies and deletes objects of manifests.
+type applier struct{ *Cluster }
+
 // applyOne applies an object. It waits for a kind that is not known yet.
-func (c *Cluster) applyOne(ctx context.Context, object *unstructured.Unstructured) error {
+func (c applier) applyOne(ctx context.Context, object *unstructured.Unstructured) error {
 	client, err := c.clientOf(object)
 	for deadline := time.Now().Add(kindWait); meta.IsNoMatchError(err) && time.Now().Before(deadline); {
 		if err := Pause(ctx, c.poll()); err != nil {
@@ -82,7 +86,7 @@ func (c *Cluster) applyOne(ctx context.Context, object *unstructured.Unstructure
 const hookAnnotation = "helm.sh/hook"
 
 // again makes the Job of a hook anew: Jobs cannot change, and each version of a chart may have another one.
-func (c *Cluster) again(ctx context.Context, client dynamic.ResourceInterface, job *unstructured.Unstructured, apply func() error) error {
+func (c applier) again(ctx context.Context, client dynamic.ResourceInterface, job *unstructured.Unstructured, apply func() error) error {
 	c.say("  %s runs again", identity(job))
 	gone := metav1.DeletePropagationBackground
 	err := client.Delete(ctx, job.GetName(), metav1.DeleteOptions{PropagationPolicy: &gone})
@@ -105,7 +109,7 @@ func stays(object *unstructured.Unstructured) bool {
 	return slices.Contains(lasting, object.GetKind()) || object.GetAnnotations()[boot.PolicyAnnotation] == "keep"
 }
 
-func (c *Cluster) remove(ctx context.Context, object *unstructured.Unstructured) error {
+func (c applier) remove(ctx context.Context, object *unstructured.Unstructured) error {
 	if stays(object) {
 		c.say("  %s is no longer in a manifest, and stays", identity(object))
 		return nil
@@ -131,7 +135,7 @@ func identity(object *unstructured.Unstructured) string {
 }
 
 // clientOf is the client of an object's kind and namespace.
-func (c *Cluster) clientOf(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+func (c applier) clientOf(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
 	mapping, err := c.Kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {

@@ -77,7 +77,7 @@ func (a Applied) gone(before, now []boot.Manifest) ([]*unstructured.Unstructured
 }
 
 // note says in the cluster which manifests were applied.
-func (c *Cluster) note(ctx context.Context, manifests []boot.Manifest) error {
+func (c applier) note(ctx context.Context, manifests []boot.Manifest) error {
 	inventory, err := boot.Inventory(manifests)
 	if err != nil {
 		return err
