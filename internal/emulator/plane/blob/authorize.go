@@ -76,10 +76,12 @@ func (c *call) check(w behaviour.World, o operation, t target) error {
 	if err := c.checkRights(w, o, t); err != nil {
 		return err
 	}
-	if _, there := w.Get(c.container); !there && !o.creates {
+	doc, there := w.Get(c.container)
+	if !there && !o.creates {
 		return noContainer()
 	}
-	return nil
+	c.made = storage.MadeAt(doc)
+	return c.service.renew(c.container, c.made)
 }
 
 // checkRights returns why the token or the signature does not allow an operation.

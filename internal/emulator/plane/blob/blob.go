@@ -41,6 +41,7 @@ type Service struct {
 
 	mu      sync.Mutex
 	blobs   map[string]stored // by the key of the container and the name
+	made    map[string]string // when the containers were made whose blobs are known, by their keys
 	written uint64
 }
 
@@ -75,6 +76,8 @@ type call struct {
 	// container is the document of the container, now the time of the request. Both are set when the caller is allowed.
 	container azure.ID
 	now       time.Time
+	// made is when the container was made.
+	made string
 	// machine is the machine of which the container has the console, "" for none.
 	machine azure.ID
 }

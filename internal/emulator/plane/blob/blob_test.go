@@ -32,8 +32,7 @@ func startIn(t *testing.T, dir string) asking {
 	if err != nil {
 		t.Fatal(err)
 	}
-	group := azure.GroupID(emulator.DefaultSubscription, "rg")
-	account := group.Resource("Microsoft.Storage/storageAccounts", "acc")
+	group, account := groupID(), groupID().Resource("Microsoft.Storage/storageAccounts", "acc")
 	if err := e.Do(func(w behaviour.World) error {
 		w.Put(group, behaviour.Object{"location": "westeurope"})
 		w.Put(account, behaviour.Object{"location": "westeurope"})
@@ -43,6 +42,14 @@ func startIn(t *testing.T, dir string) asking {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	return serve(t, e, dir)
+}
+
+func groupID() azure.ID { return azure.GroupID(emulator.DefaultSubscription, "rg") }
+
+// serve returns a client of an account "acc" of a local Azure.
+func serve(t *testing.T, e *emulator.Emulator, dir string) asking {
+	t.Helper()
 	s := &blob.Service{Azure: e, Dir: dir, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
 		if token != "good" {
 			return nil, errors.New("no token")

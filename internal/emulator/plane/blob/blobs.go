@@ -19,6 +19,7 @@ type stored struct {
 	modified time.Time
 	metadata map[string]string // by header
 	lease    lease.Lease
+	made     string // when its container was made
 }
 
 // largest is the most bytes that a blob has in one request.
@@ -40,7 +41,7 @@ func (c *call) put() error {
 		return err
 	}
 	s.written++
-	b := stored{
+	b := stored{made: c.made,
 		content: content, kind: c.r.Header.Get("Content-Type"), modified: c.now.UTC(), metadata: metadataOf(c.r.Header),
 		etag: fmt.Sprintf(`"0x%016X"`, uint64(c.now.UnixNano())+s.written), lease: had.lease.Written(c.now),
 	}

@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour/storage/lease"
 )
 
@@ -24,6 +26,7 @@ type header struct {
 	Modified time.Time         `json:"modified"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Lease    lease.Lease       `json:"lease,omitzero"`
+	Made     string            `json:"made,omitempty"`
 }
 
 // fileSuffix ends the names of the files of blobs.
@@ -67,7 +70,7 @@ func read(file string) (key string, b stored, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return "", b, err
 	}
-	b = stored{kind: h.Kind, etag: h.ETag, modified: h.Modified, metadata: h.Metadata, lease: h.Lease}
+	b = stored{kind: h.Kind, etag: h.ETag, modified: h.Modified, metadata: h.Metadata, lease: h.Lease, made: h.Made}
 	b.content, err = io.ReadAll(in)
 	return h.Key, b, err
 }
@@ -97,6 +100,28 @@ func (s *Service) forget(key string) error {
 	return nil
 }
 
+// renew forgets the blobs of containers that had the name of a container before.
+func (s *Service) renew(container azure.ID, made string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := container.Key()
+	if s.made[key] == made {
+		return nil
+	}
+	for name, b := range s.blobs {
+		if strings.HasPrefix(name, key+"/") && b.made != "" && b.made != made {
+			if err := s.forget(name); err != nil {
+				return err
+			}
+		}
+	}
+	if s.made == nil {
+		s.made = map[string]string{}
+	}
+	s.made[key] = made
+	return nil
+}
+
 // file is the file of the blob with a key.
 func (s *Service) file(key string) string {
 	sum := sha256.Sum256([]byte(key))
@@ -105,7 +130,7 @@ func (s *Service) file(key string) string {
 
 // write replaces the file of a blob in one step.
 func (s *Service) write(key string, b stored) error {
-	line, err := json.Marshal(header{key, b.kind, b.etag, b.modified, b.metadata, b.lease})
+	line, err := json.Marshal(header{key, b.kind, b.etag, b.modified, b.metadata, b.lease, b.made})
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,18 @@
 package blob_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/plane/blob"
+	"kaz/internal/emulator/providers"
 )
 
 // Blobs with a directory outlive the service, with their etags, metadata and leases. Deleted ones do not.
@@ -50,6 +55,60 @@ func TestKept(t *testing.T) {
 	ask("DELETE", "/c?restype=container", "good", "").Body.Close()
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("after the end of the container: %v, %v", left, err)
+	}
+}
+
+// A container that is made again has no blob of the one before, also if its account or its group was deleted, and after a restart.
+func TestContainerMadeAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "blobs")
+	e, err := emulator.New(emulator.Options{Providers: providers.All()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := groupID().Resource("Microsoft.Storage/storageAccounts", "acc")
+	container := account.Child("blobServices", "default").Child("containers", "con")
+	do := func(f func(w behaviour.World) error) {
+		t.Helper()
+		if err := e.Do(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := func(w behaviour.World) error {
+		return errors.Join(w.Apply(groupID(), behaviour.Object{"location": "westeurope"}),
+			w.Apply(account, behaviour.Object{"location": "westeurope", "kind": "StorageV2", "sku": behaviour.Object{"name": "Standard_LRS"}}),
+			w.Apply(container, behaviour.Object{}))
+	}
+	status := func(ask asking, method string) int {
+		got := ask(method, "/con/blob", "good", "x")
+		got.Body.Close()
+		return got.StatusCode
+	}
+	for _, deleted := range []azure.ID{container, account, groupID()} {
+		do(made)
+		ask := serve(t, e, dir)
+		if got := status(ask, "GET"); got != 404 {
+			t.Errorf("the container has a blob before one is written: %d", got)
+		}
+		if got := status(ask, "PUT"); got != 201 {
+			t.Errorf("write: %d", got)
+		}
+		do(made) // a write of what exists makes nothing anew
+		if got := status(ask, "GET"); got != 200 {
+			t.Errorf("the blob is gone: %d", got)
+		}
+		if got := status(serve(t, e, dir), "GET"); got != 200 {
+			t.Errorf("after a restart the blob is gone: %d", got)
+		}
+		do(func(w behaviour.World) error { return w.Remove(deleted) })
+		do(made)
+		for name, ask := range map[string]asking{"at once": ask, "after a restart": serve(t, e, dir)} {
+			if got := status(ask, "GET"); got != 404 {
+				t.Errorf("%s was deleted and made again, and %s the blob is there: %d", deleted.Name(), name, got)
+			}
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v, %v", left, err)
 	}
 }
 
