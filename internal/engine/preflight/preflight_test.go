@@ -412,9 +412,9 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// TestNothingFound checks that the layers of three teams have no finding.
+// TestNothingFound checks that the example definitions have no finding.
 func TestNothingFound(t *testing.T) {
-	found, err := Run(t.Context(), newLab(t).Engine, example(t, nil, "ha.yaml", "team-a.yaml", "team-b.yaml"))
+	found, err := Run(t.Context(), newLab(t).Engine, example(t, nil, "ha.yaml", "team-a.yaml", "team-b.yaml", "flatcar.yaml"))
 	if err != nil || len(found) > 0 {
 		t.Errorf("%v\n%v", err, found)
 	}
