@@ -51,7 +51,7 @@ az() { step "az: commands of Debian's az and its SDK for Python" bash tools/az.s
 
 booted() {
   step "booted: clusters of machines that boot, from their definition to their end" \
-    tests_in test/cluster booted -count=1 -timeout 75m -run "$booted" .
+    tests_in test/cluster booted -count=1 -timeout 100m -run "$booted" .
 }
 
 coldstart() {

@@ -16,17 +16,17 @@ import (
 func TestBootedOutbound(t *testing.T) {
 	b := startBooting(t, 1)
 	url := sourceEcho(t)
-	for _, test := range []struct{ kind, member, node string }{
-		{"NATGateway", "out-pip-0", "out-pip-0"},
-		{"LoadBalancer", "api-pip", "out-pip-0"},
-		{"None", "", ""},
+	for _, test := range []struct{ kind, access, member, node string }{
+		{"NATGateway", "Public", "out-pip-0", "out-pip-0"},
+		{"LoadBalancer", "Public", "api-pip", "out-pip-0"},
+		{"None", "PublicAndInternal", "", ""},
 	} {
 		t.Run(test.kind, func(t *testing.T) {
 			one := *b
 			one.t = t
 			// The image has what the mirror would have.
-			const network = "  network: {outbound: {type: %s}}\n  kubernetes: {artifactMirror: \"https://mirror.example.com\", "
-			c := one.cluster("dev", strings.Replace(example(t, "dev.yaml"), "  kubernetes: {", fmt.Sprintf(network, test.kind), 1))
+			const network = "  network: {outbound: {type: %s}, apiServer: {access: %s}}\n  kubernetes: {artifactMirror: \"https://mirror.example.com\", "
+			c := one.cluster("dev", strings.Replace(example(t, "dev.yaml"), "  kubernetes: {", fmt.Sprintf(network, test.kind, test.access), 1))
 			c.whole(2, c.version)
 			member := c.members()[0]
 			node := strings.TrimSpace(c.must(c.run("", "get", "nodes", "-l", "!node-role.kubernetes.io/control-plane", "-o",

@@ -330,6 +330,10 @@ func (c *checker) outbound() {
 		c.warn("outbound", "give them private endpoints in the virtual network, for example as resources of an Extension",
 			"spec.network.outbound.type is None, so machines do not reach the public addresses of Azure Resource Manager, the key vault "+
 				"and the storage account")
+		if s.Network.APIServer.Access == "Public" {
+			c.add("outbound", "set spec.network.apiServer.access to PublicAndInternal or Internal",
+				"spec.network.outbound.type is None, so machines do not reach the API server at its public address")
+		}
 	}
 	complete := s.ControlPlane.Image.ID != ""
 	for _, pool := range c.p.Definition.Pools {

@@ -118,8 +118,12 @@ func TestPreflight(t *testing.T) {
 			want: "✘ existing resources: spec.identity.nodes.id: " + identity + " does not exist"},
 		{name: "no way out", change: func(d *definition.Definition) { d.Cluster.Spec.Network.Outbound.Type = "None" },
 			want: "✘ outbound: spec.network.outbound.type is None, so machines do not reach https://dl.k8s.io"},
+		{name: "no way to a public API server", change: func(d *definition.Definition) {
+			d.Cluster.Spec.Network.Outbound.Type, d.Cluster.Spec.Kubernetes.ArtifactMirror = "None", "https://mirror.example.com"
+		}, want: "✘ outbound: spec.network.outbound.type is None, so machines do not reach the API server at its public address"},
 		{name: "no way out, and a mirror", change: func(d *definition.Definition) {
 			d.Cluster.Spec.Network.Outbound.Type, d.Cluster.Spec.Kubernetes.ArtifactMirror = "None", "https://mirror.example.com"
+			d.Cluster.Spec.Network.APIServer.Access = "PublicAndInternal"
 		}, warns: "⚠ outbound: spec.network.outbound.type is None, so machines do not reach the public addresses of Azure Resource Manager"},
 		{name: "lock", before: []string{ours,
 			group + `dev/providers/Microsoft.Authorization/locks/freeze {"properties":{"level":"ReadOnly"}}`,
