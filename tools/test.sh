@@ -26,11 +26,12 @@ clusters_step() (
 
 step "programs that run and summarize tests" build_gotestsum
 step "planners and values: golden files, properties, fuzz seeds" tests pure -short $(pure_packages)
-step "kaz cluster: it dies at some places" tests killed -short -run "$killed" ./internal/engine
+step "kaz cluster" tests engine -short ./internal/engine
 echo
 echo "The Kubernetes control plane is built the first time, which takes some minutes."
 beside "clusters" clusters_step
-step "components: the local Azure, controllers, clients" tests component "${race[@]}" -short -skip "$killed" $(component_packages)
+step "components: the local Azure, controllers, clients" tests component "${race[@]}" -short $(component_packages)
+step "kaz cluster: tests with several goroutines" tests concurrent "${race[@]}" -short -run "$concurrent" ./internal/engine
 step "contract: the official Azure SDKs against the local Azure" tests_in test/contract contract ./...
 step "csi: csi-sanity with loop devices and file systems" tests_in test/csi csi -count=1 ./...
 step "chart: rendered, linted and refused as Helm does it" tests_in test/chart chart ./...
