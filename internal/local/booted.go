@@ -265,10 +265,13 @@ func (b *bootedNodes) waitReady(ctx context.Context) error {
 	})
 }
 
-// keepsPodsAway reports whether a node takes no pods yet, as one without a route to its pods.
+// keepsPodsAway reports whether a node takes no pods yet, as one without a route to its pods. The taint for that comes some time after the
+// condition.
 func keepsPodsAway(n corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNetworkUnavailable || t.Key == corev1.TaintNodeNotReady
+	}) || slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
 	})
 }
 
