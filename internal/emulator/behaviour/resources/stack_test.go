@@ -106,7 +106,7 @@ func TestAStackOfASubscription(t *testing.T) {
 	a.Run(exchange{Do: "GET " + identities + "/there"})
 }
 
-// What a stack denies counts for owners and not for excluded principals, and ends with the stack. Nobody else's deployment gets around it.
+// What a stack denies counts for owners and not for excluded principals, and ends with the stack. A deployment of another caller is refused, too.
 func TestAStackDenies(t *testing.T) {
 	a := startStacks(t)
 	one, kept := stacksPath+"/one", identities+"/kept"
