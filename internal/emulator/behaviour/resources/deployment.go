@@ -410,30 +410,34 @@ func outputResources(c *behaviour.Call, id azure.ID) []azure.ID {
 	return made
 }
 
-// removeOthers removes, in the mode Complete, what is in the group and not in the template. What others still use is tried
-// again after these are gone.
+// removeOthers removes, in the mode Complete, what is in the group and not in the template.
 func removeOthers(c *behaviour.Call, t *template.Template, made []azure.ID) (steps []any, faults []error) {
 	if !completes(c.Doc) {
 		return nil, nil
 	}
-	left := others(c, t, made)
-	for progress := true; progress && len(left) > 0; {
-		progress = false
-		var refused []azure.ID
-		faults = nil
+	removed, refused, faults := removeAll(c, others(c, t, made))
+	for _, id := range removed {
+		steps = append(steps, step(c, "Delete", id, true, nil))
+	}
+	for i, id := range refused {
+		steps = append(steps, step(c, "Delete", id, true, faults[i]))
+	}
+	return steps, faults
+}
+
+// removeAll removes resources. What others still use is tried again after these are gone. There is a fault for each that is refused.
+func removeAll(c *behaviour.Call, left []azure.ID) (removed, refused []azure.ID, faults []error) {
+	for progress := true; progress && len(left) > 0; left = refused {
+		progress, refused, faults = false, nil, nil
 		for _, id := range left {
 			if fault := c.Remove(id); fault != nil {
 				refused, faults = append(refused, id), append(faults, fault)
 				continue
 			}
-			steps, progress = append(steps, step(c, "Delete", id, true, nil)), true
+			removed, progress = append(removed, id), true
 		}
-		left = refused
 	}
-	for i, id := range left {
-		steps = append(steps, step(c, "Delete", id, true, faults[i]))
-	}
-	return steps, faults
+	return removed, refused, faults
 }
 
 // others are the resources directly in the group of a deployment that its template does not make.

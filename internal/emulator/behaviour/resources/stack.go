@@ -78,10 +78,9 @@ func fillStack(c *behaviour.Call) error {
 	if err != nil {
 		return err
 	}
-	given := behaviour.Object{}
+	given, shown := behaviour.Object{}, shownParameters(t)
 	for name := range behaviour.Sub(c.Body, "properties.parameters") {
-		shown := shownParameters(t)
-		if p := behaviour.Sub(shown, name); p != nil {
+		if p := shown[name]; p != nil {
 			given[name] = p
 		}
 	}
@@ -169,11 +168,7 @@ func stackDeployment(c *behaviour.Call) (*behaviour.Call, *template.Template, er
 	if scope.Group() == "" {
 		inner.Body["location"] = c.Doc["location"]
 	}
-	return checkedStack(&inner)
-}
-
-func checkedStack(inner *behaviour.Call) (*behaviour.Call, *template.Template, error) {
-	call, t, err := checked(inner)
+	call, t, err := checked(&inner)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -272,39 +267,30 @@ type released struct {
 	faults                  []*behaviour.Error
 }
 
-// release deletes or detaches resources, as action says for "resources" and "resourceGroups". What others still use is tried again after
-// these are gone.
+// release deletes or detaches resources, as action says for "resources" and "resourceGroups".
 func release(c *behaviour.Call, all []azure.ID, action func(kind string) string) released {
 	r := released{failed: []any{}}
-	var deleted []azure.ID
+	var unwanted []azure.ID
 	for _, id := range all {
 		kind := "resources"
 		if id.Is(groupType) {
 			kind = "resourceGroups"
 		}
-		if action(kind) != "delete" {
+		if action(kind) == "delete" {
+			unwanted = append(unwanted, id)
+		} else {
 			r.detached = append(r.detached, id)
-			continue
 		}
-		deleted = append(deleted, id)
 	}
-	for progress := true; progress && len(deleted) > 0; {
-		progress = false
-		r.left, r.failed, r.faults = nil, []any{}, nil
-		for _, id := range deleted {
-			err := c.Remove(id)
-			if err == nil {
-				r.deleted, progress = append(r.deleted, id), true
-				continue
-			}
-			fault, ok := errors.AsType[*behaviour.Error](err)
-			if !ok {
-				fault = behaviour.Invalid("InternalServerError", "%v", err)
-			}
-			r.left, r.faults = append(r.left, id), append(r.faults, fault)
-			r.failed = append(r.failed, behaviour.Object{"id": string(id), "error": fault.Body()})
+	var faults []error
+	r.deleted, r.left, faults = removeAll(c, unwanted)
+	for i, id := range r.left {
+		fault, ok := errors.AsType[*behaviour.Error](faults[i])
+		if !ok {
+			fault = behaviour.Invalid("InternalServerError", "%v", faults[i])
 		}
-		deleted = r.left
+		r.faults = append(r.faults, fault)
+		r.failed = append(r.failed, behaviour.Object{"id": string(id), "error": fault.Body()})
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/authorization"
 	"kaz/internal/emulator/behaviour/behaviourtest"
@@ -16,7 +17,8 @@ import (
 const stacksPath = "~/providers/Microsoft.Resources/deploymentStacks"
 
 func startStacks(t *testing.T) *behaviourtest.Azure {
-	return behaviourtest.Start(t, resources.Provider(), identity.Provider(), network.Provider(), authorization.Provider(), documents.Provider())
+	return behaviourtest.Start(t, resources.Provider(), identity.Provider(), network.Provider(), authorization.Provider(),
+		documents.Provider())
 }
 
 // stackBody is the body of a stack: an action for unmanaged resources, a mode of deny settings, and the resources of the template.
@@ -106,23 +108,46 @@ func TestAStackOfASubscription(t *testing.T) {
 	a.Run(exchange{Do: "GET " + identities + "/there"})
 }
 
-// What a stack denies counts for owners and not for excluded principals, and ends with the stack. A deployment of another caller is refused, too.
+// What a stack denies counts for owners, but for principals and actions that it excludes, and ends when the stack denies it no longer.
 func TestAStackDenies(t *testing.T) {
-	a := startStacks(t)
+	const operator = "99999999-0000-0000-0000-000000000001"
+	a := behaviourtest.StartWith(t, emulator.Options{
+		Providers: []behaviour.Provider{resources.Provider(), identity.Provider(), authorization.Provider(), documents.Provider()},
+		Authenticator: people{
+			"owner": {ObjectID: "owner", Owner: true}, "operator": {ObjectID: operator, Owner: true},
+			"member": {ObjectID: "member", Groups: []string{operator}, Owner: true},
+		},
+	})
+	a.Token = "owner"
 	one, kept := stacksPath+"/one", identities+"/kept"
-	stack(a, one, stackBody("delete", "denyWriteAndDelete", identityIn("kept", "")), "Succeeded")
+	denies := func(more string, in ...string) string {
+		return strings.Replace(stackBody("delete", "denyWriteAndDelete", in...), `"mode":`, more+`"mode":`, 1)
+	}
+	excluded := `"excludedPrincipals":["` + operator + `"],`
+	stack(a, one, denies(excluded, identityIn("kept", "")), "Succeeded")
+	const write = `{"location":"eastus"}`
 	a.Run(
 		exchange{Do: "DELETE " + kept, Status: 403, Code: "DenyAssignmentAuthorizationFailed"},
-		exchange{Do: "PUT " + kept, Body: `{"location":"eastus"}`, Status: 403, Code: "DenyAssignmentAuthorizationFailed"},
+		exchange{Do: "PUT " + kept, Body: write, Status: 403, Code: "DenyAssignmentAuthorizationFailed"},
 		exchange{Do: "GET " + kept},
 		exchange{Do: "GET " + kept + "/providers/Microsoft.Authorization/denyAssignments", Has: has{"value.#": 1,
 			"value.0.properties.isSystemProtected": true}},
 		exchange{Do: "PUT " + deployment, Body: of(`{"resources":[`+identityIn("kept", "")+`]}`, ""), Status: 403,
 			Code: "InvalidTemplateDeployment"},
 	)
-	stack(a, one, stackBody("delete", "denyWriteAndDelete", identityIn("kept", ""), identityIn("more", "")), "Succeeded")
+	for _, token := range []string{"operator", "member"} {
+		a.Token = token
+		a.Run(exchange{Do: "PUT " + kept, Body: write})
+	}
+	a.Token = "owner"
+	mayWrite := `"excludedActions":["Microsoft.ManagedIdentity/*/write"],`
+	stack(a, one, denies(mayWrite, identityIn("kept", ""), identityIn("more", "")), "Succeeded")
+	a.Run(
+		exchange{Do: "PUT " + kept, Body: write},
+		exchange{Do: "DELETE " + kept, Status: 403, Code: "DenyAssignmentAuthorizationFailed"},
+	)
 	stack(a, one, stackBody("delete", "none", identityIn("kept", "")), "Succeeded")
-	a.Run(exchange{Do: "PUT " + kept, Body: `{"location":"eastus"}`})
+	a.Run(exchange{Do: "DELETE " + kept, Status: 200})
 }
 
 func TestRefusedStacks(t *testing.T) {
@@ -132,7 +157,8 @@ func TestRefusedStacks(t *testing.T) {
 		{stacksPath + "/a%20b", good, "InvalidDeploymentStackName"},
 		{stacksPath + "/s", strings.Replace(good, `"resources":"delete"`, `"resources":"forget"`, 1), "InvalidRequestContent"},
 		{stacksPath + "/s", strings.Replace(good, `"mode":"none"`, `"mode":"all"`, 1), "InvalidRequestContent"},
-		{stacksPath + "/s", strings.Replace(good, `"mode":"none"`, `"mode":"none","excludedPrincipals":[1,2,3,4,5,6]`, 1), "InvalidRequestContent"},
+		{stacksPath + "/s", strings.Replace(good, `"mode":"none"`, `"mode":"none","excludedPrincipals":[1,2,3,4,5,6]`, 1),
+			"InvalidRequestContent"},
 		{stacksPath + "/s", strings.Replace(good, `"denySettings":`, `"deploymentScope":"/providers/x","denySettings":`, 1),
 			"InvalidDeploymentScope"},
 		{stacksPath + "/s", `{"properties":{}}`, "InvalidRequestContent"},
