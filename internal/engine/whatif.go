@@ -96,8 +96,8 @@ func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 
 // Validate lets Azure check the template of a plan, which also applies policies. Azure validates in a resource group that exists
 // only; without one there is no error. The error is [ErrFixed] if a deployment cannot make the change.
-func (e *Engine) Validate(ctx context.Context, p cluster.Plan) error {
-	w, err := deployer{e}.prepare(ctx, p, false)
+func (e *Engine) Validate(ctx context.Context, p cluster.Plan, s State) error {
+	w, err := s.left(p, false)
 	if errors.Is(err, ErrFixed) {
 		return err
 	}

@@ -376,7 +376,7 @@ func (c *checker) locks(ctx context.Context) {
 
 // validate lets Azure check the whole template, which also applies policies.
 func (c *checker) validate(ctx context.Context) {
-	switch err := c.Validate(ctx, c.p); {
+	switch err := c.Validate(ctx, c.p, c.state); {
 	case errors.Is(err, engine.ErrFixed):
 		c.add("definition", "see kaz cluster explain for what a change of a field does", "%v", err)
 	case err != nil:
