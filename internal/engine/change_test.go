@@ -326,6 +326,16 @@ func copied(d definition.Definition) definition.Definition {
 	return d
 }
 
+// unchanged checks that a deployment of the definition d, made from the example files, changes nothing.
+func (l *lab) unchanged(d definition.Definition, files ...string) {
+	l.t.Helper()
+	p := example(l.t, nil, files...)
+	p.Definition = d
+	if r, err := l.Deploy(l.t.Context(), p, l.save); err != nil || !r.Unchanged {
+		l.t.Errorf("a deployment of the same definition: %v %+v", err, r)
+	}
+}
+
 func (l *lab) change(d definition.Definition) {
 	l.t.Helper()
 	if err := l.Change(l.t.Context(), Record{Definition: d}); err != nil {
