@@ -110,6 +110,24 @@ func (p *clusterPlace) open(command *cobra.Command, t *targetFlags, name string)
 	if place.Subscription == "" {
 		return nil, place, fmt.Errorf("--subscription is missing: want the id of the subscription of cluster %s", name)
 	}
+	if err := checkPlace(place); err != nil {
+		return nil, place, err
+	}
 	e, err := t.engine(command.Context(), definition.Azure{Cloud: cloudconfig.PublicCloud}, command.ErrOrStderr())
 	return e, place, err
+}
+
+// checkPlace refuses names that no definition may have.
+func checkPlace(p engine.Place) error {
+	fields := definition.Fields()
+	for _, c := range []struct{ what, field, value string }{
+		{"name of the cluster", "metadata.name", p.Name},
+		{"--resource-group", "spec.azure.resourceGroup.name", p.Group},
+		{"--subscription", "spec.azure.subscriptionID", p.Subscription},
+	} {
+		if err := fields["Cluster."+c.field].Check(c.value); err != nil {
+			return fmt.Errorf("%s: %w", c.what, err)
+		}
+	}
+	return nil
 }

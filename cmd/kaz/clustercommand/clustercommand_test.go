@@ -94,6 +94,20 @@ func TestClusterMistakes(t *testing.T) {
 	}
 }
 
+// TestPlaceMistakes checks that names which no cluster can have are refused before Azure is asked.
+func TestPlaceMistakes(t *testing.T) {
+	for _, c := range []struct{ args, says string }{
+		{"docs/ha.yaml", `name of the cluster: "docs/ha.yaml": want at most 30 small letters`},
+		{"prod -g a/b", `--resource-group: "a/b": want `},
+		{"prod --subscription mine", `--subscription: "mine": want `},
+	} {
+		args := append([]string{"destroy", "--yes", "--subscription", "00000000-0000-0000-0000-000000000001"}, strings.Fields(c.args)...)
+		if _, errs, status := runCluster(t, "", args...); status != 1 || !strings.Contains(errs, c.says) {
+			t.Errorf("%s: status %d, %s", c.args, status, errs)
+		}
+	}
+}
+
 // TestClusterChart checks scenario 46: the files of a definition with a chart beside it have its objects, and are the same each time. One
 // with another checksum is refused.
 func TestClusterChart(t *testing.T) {

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 )
@@ -119,6 +120,14 @@ type Field struct {
 	rule *rule
 	// key is the rule of the keys of a map.
 	key *rule
+}
+
+// Check returns an error if the field may not contain the text.
+func (f Field) Check(text string) error {
+	if f.rule != nil && !f.rule.pattern.MatchString(text) {
+		return fmt.Errorf("%q: want %s", text, f.rule.says)
+	}
+	return nil
 }
 
 // text is what the field allows, as errors and pages say it.
