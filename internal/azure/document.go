@@ -149,6 +149,14 @@ type Reference struct {
 // Ref is a reference to id.
 func Ref(id ID) *Reference { return &Reference{ID: id} }
 
+// To is the id that is referred to, "" where there is no reference.
+func (r *Reference) To() ID {
+	if r == nil {
+		return ""
+	}
+	return r.ID
+}
+
 // SKU is the grade of a resource; Capacity counts the instances of a scale set.
 type SKU struct {
 	Name     string `json:"name,omitempty" azure:"fold"`

@@ -74,10 +74,8 @@ func ingressOf(x *index.Index, s batch.Served) []v1.LoadBalancerIngress {
 	})
 	var ingress []v1.LoadBalancerIngress
 	for _, p := range inOrder {
-		fe, exists := p.At.Config()
 		address := x.Address(p.At)
-		if !exists || address == "" || p.NewRules() > 0 ||
-			p.IP != "" && (fe.Properties.PublicIPAddress == nil || !fe.Properties.PublicIPAddress.ID.Equal(p.IP)) {
+		if !p.At.Exists() || address == "" || p.NewRules() > 0 || p.IP != "" && !p.At.State().PublicIPAddress.To().Equal(p.IP) {
 			return nil
 		}
 		ingress = append(ingress, v1.LoadBalancerIngress{IP: address})

@@ -69,10 +69,9 @@ func ToDo(why azure.Kind, fullType string) string {
 // CanRead reports whether what a Service has at load balancers can be read.
 func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	for _, at := range x.FrontendsServing(s.Owner) {
-		fe, _ := at.Config()
-		if ref := fe.Properties.PublicIPAddress; ref != nil {
-			group := ref.ID.Parent()
-			what := fmt.Sprintf("the resource group %q of its public IP %s", group.Name(), ref.ID.Name())
+		if ip := at.State().PublicIPAddress.To(); ip != "" {
+			group := ip.Parent()
+			what := fmt.Sprintf("the resource group %q of its public IP %s", group.Name(), ip.Name())
 			if refuseUnread(x, s, group, network.PublicIPAddresses, what, "one that can be read", wrong) {
 				return false
 			}

@@ -106,9 +106,7 @@ func KeptIPs(all []*Wanted) map[string]bool {
 	kept := map[string]bool{}
 	for _, w := range all {
 		for fe := range w.Frontends.All() {
-			if ip := fe.Properties.PublicIPAddress; ip != nil {
-				kept[ip.ID.Key()] = true
-			}
+			kept[fe.Properties.PublicIPAddress.To().Key()] = true
 		}
 	}
 	return kept

@@ -59,8 +59,8 @@ func NewRules(a spec.Address, lb *index.LoadBalancer) int {
 
 // Keeps reports whether a frontend has the address that is asked for.
 func (p Placement) Keeps(have network.FrontendIPConfiguration) bool {
-	if ref := have.PublicIPAddress; p.IP != "" {
-		return ref != nil && ref.ID.Equal(p.IP)
+	if p.IP != "" {
+		return have.PublicIPAddress.To().Equal(p.IP)
 	}
 	return p.KeepsPrivate(have)
 }
@@ -81,11 +81,10 @@ func (p Placement) KnownAddress() string {
 	if p.Pinned != "" {
 		return p.Pinned
 	}
-	fe, exists := p.At.Config()
-	if !exists || !p.KeepsPrivate(fe.Properties) {
-		return ""
+	if fe := p.At.State(); p.KeepsPrivate(fe) {
+		return address.Plain(fe.PrivateIPAddress)
 	}
-	return address.Plain(fe.Properties.PrivateIPAddress)
+	return ""
 }
 
 // Served is a Service with the places where its addresses are served.
@@ -223,7 +222,7 @@ func (b *Batch) Defer(which func(s Served, p Placement) bool, why func(s Served,
 // FirstIPv4 names a frontend with IPv4 that comes with the batch, "" for none.
 func (b *Batch) FirstIPv4() string {
 	for _, p := range b.Placed() {
-		if _, exists := p.At.Config(); !exists && !p.IsIPv6() {
+		if !p.At.Exists() && !p.IsIPv6() {
 			return "frontend " + p.At.Name
 		}
 	}
@@ -269,8 +268,7 @@ func (b *Batch) Handovers(x *index.Index) []Handover {
 // staysAt reports whether a Service is served at a frontend with the same address as so far.
 func (s Served) staysAt(at index.Frontend) bool {
 	i := slices.IndexFunc(s.Placements, func(p Placement) bool { return p.At.Key() == at.Key() })
-	fe, _ := at.Config()
-	return i >= 0 && s.Placements[i].Keeps(fe.Properties)
+	return i >= 0 && s.Placements[i].Keeps(at.State())
 }
 
 // Involved are the load balancers of handovers, each once.

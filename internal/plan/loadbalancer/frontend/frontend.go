@@ -58,7 +58,7 @@ type planner struct {
 // fresh are the frontends that are new at a load balancer.
 func (p planner) fresh(lb *index.LoadBalancer) (all []index.FrontendConfig) {
 	for s, at := range p.batch.Placed() {
-		if _, exists := at.At.Config(); at.At.LB == lb && at.Own && !exists {
+		if at.At.LB == lb && at.Own && !at.At.Exists() {
 			all = append(all, p.view(batch.Claim{Spec: s.Spec, Placement: at}, predecessor(s.Spec, at)))
 		}
 	}
@@ -102,16 +102,13 @@ func (p planner) warnKept(at index.Frontend, user string) {
 // isAbandoned reports whether Services of the batch share a frontend that its owner has left: the owner is
 // deleted, as far as is known, or served elsewhere.
 func (p planner) isAbandoned(at index.Frontend) bool {
-	fe, _ := at.Config()
+	fe := at.State()
 	if owner := p.index.Known[at.Owner()]; owner != nil &&
-		!p.isElsewhere(spec.Service{Service: owner}, at, index.TargetOf(fe.Properties)) {
+		!p.isElsewhere(spec.Service{Service: owner}, at, index.TargetOf(fe)) {
 		return false
 	}
-	if ref := fe.Properties.PublicIPAddress; ref != nil {
-		ip, _ := p.index.PublicIP(ref.ID)
-		if slices.ContainsFunc(ip.Services, func(name string) bool { return !p.batch.HasService(name) }) {
-			return false // the owner, which has no rule at the moment
-		}
+	if slices.ContainsFunc(p.index.PublicIPOf(fe).Services, func(name string) bool { return !p.batch.HasService(name) }) {
+		return false // the owner, which has no rule at the moment
 	}
 	return slices.ContainsFunc(at.Uses(), func(u index.Use) bool { return p.batch.Has(u.Owner) })
 }

@@ -54,13 +54,11 @@ func newLoadBalancer(b Balancer) *LoadBalancer {
 		owner := naming.Owner(r.Name)
 		lb.rules[strings.ToLower(r.Name)] = true
 		lb.RulesOf[owner] = append(lb.RulesOf[owner], r.Properties)
-		if ref := r.Properties.BackendAddressPool; ref != nil {
-			pool := strings.ToLower(ref.ID.Name())
-			if lb.PoolUsers[pool] == nil {
-				lb.PoolUsers[pool] = map[string]bool{}
-			}
-			lb.PoolUsers[pool][owner] = true
+		pool := strings.ToLower(r.Properties.BackendAddressPool.To().Name())
+		if lb.PoolUsers[pool] == nil {
+			lb.PoolUsers[pool] = map[string]bool{}
 		}
+		lb.PoolUsers[pool][owner] = true
 	}
 	for i, fe := range p.FrontendIPConfigurations {
 		owner := naming.Owner(fe.Name)
@@ -107,8 +105,17 @@ func (f Frontend) Key() Frontend { return Frontend{f.LB, strings.ToLower(f.Name)
 // ID is the frontend's id.
 func (f Frontend) ID() azure.ID { return f.LB.ID.Child(network.FrontendIPConfigurations, f.Name) }
 
-// Config is the frontend as Azure has it.
-func (f Frontend) Config() (FrontendConfig, bool) { return f.LB.Frontend(f.Name) }
+// State is the frontend as Azure has it, an empty one where it does not exist.
+func (f Frontend) State() network.FrontendIPConfiguration {
+	fe, _ := f.LB.Frontend(f.Name)
+	return fe.Properties
+}
+
+// Exists reports whether Azure has the frontend.
+func (f Frontend) Exists() bool {
+	_, exists := f.LB.Frontend(f.Name)
+	return exists
+}
 
 // Uses are what uses the frontend.
 func (f Frontend) Uses() []Use { return f.LB.uses[strings.ToLower(f.Name)] }
@@ -138,8 +145,8 @@ func (t Target) Key() string {
 
 // TargetOf identifies the address of a frontend.
 func TargetOf(fe network.FrontendIPConfiguration) Target {
-	if ref := fe.PublicIPAddress; ref != nil {
-		return Target{PublicIP: ref.ID}
+	if fe.PublicIPAddress != nil {
+		return Target{PublicIP: fe.PublicIPAddress.ID}
 	}
 	return Target{Private: address.Plain(fe.PrivateIPAddress)}
 }

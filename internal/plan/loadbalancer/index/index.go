@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"iter"
 	"net/netip"
 	"slices"
@@ -48,6 +49,9 @@ type PublicIP struct {
 	Tagged   bool     // the tag names Services: the public IP is managed, maybe by another cluster
 	Managed  bool     // it is this cluster's to change
 }
+
+// Exists reports whether Azure has the public IP.
+func (ip *PublicIP) Exists() bool { return ip.ID != "" }
 
 // HasFamily reports whether a public IP is of a family.
 func (ip *PublicIP) HasFamily(family v1.IPFamily) bool {
@@ -265,8 +269,8 @@ func (x *Index) FrontendsServing(owner string) []Frontend {
 	all := x.FrontendsOf(owner)
 	for _, lb := range x.LoadBalancers {
 		for _, r := range lb.RulesOf[owner] {
-			if ref := r.FrontendIPConfiguration; ref != nil && naming.Owner(ref.ID.Name()) != owner {
-				all = append(all, Frontend{lb, ref.ID.Name()})
+			if name := r.FrontendIPConfiguration.To().Name(); name != "" && naming.Owner(name) != owner {
+				all = append(all, Frontend{lb, name})
 			}
 		}
 	}
@@ -275,30 +279,30 @@ func (x *Index) FrontendsServing(owner string) []Frontend {
 
 // Address is the address of a frontend as far as is known.
 func (x *Index) Address(f Frontend) string {
-	fe, _ := f.Config()
-	if ref := fe.Properties.PublicIPAddress; ref != nil {
-		ip, _ := x.PublicIP(ref.ID)
-		return ip.Properties.IPAddress
+	fe := f.State()
+	if fe.PublicIPAddress != nil {
+		return x.PublicIPOf(fe).Properties.IPAddress
 	}
-	return address.Plain(fe.Properties.PrivateIPAddress)
+	return address.Plain(fe.PrivateIPAddress)
 }
 
 // IsIPv6 reports whether a frontend has IPv6.
 func (x *Index) IsIPv6(fe network.FrontendIPConfiguration) bool {
 	version := fe.PrivateIPAddressVersion
-	if ref := fe.PublicIPAddress; ref != nil {
-		ip, _ := x.PublicIP(ref.ID)
-		version = ip.Properties.PublicIPAddressVersion
+	if fe.PublicIPAddress != nil {
+		version = x.PublicIPOf(fe).Properties.PublicIPAddressVersion
 	}
 	return address.FamilyNamed(version) == v1.IPv6Protocol
 }
 
 // PublicIP is the public IP of an id, an empty one where there is none.
-func (x *Index) PublicIP(id azure.ID) (*PublicIP, bool) {
-	if ip, ok := x.PublicIPs[id.Key()]; ok {
-		return ip, true
-	}
-	return &PublicIP{}, false
+func (x *Index) PublicIP(id azure.ID) *PublicIP {
+	return cmp.Or(x.PublicIPs[id.Key()], &PublicIP{})
+}
+
+// PublicIPOf is the public IP of a frontend, an empty one where there is none.
+func (x *Index) PublicIPOf(fe network.FrontendIPConfiguration) *PublicIP {
+	return x.PublicIP(fe.PublicIPAddress.To())
 }
 
 // Staying are the Services that are not gone, of the commit or not.
@@ -322,8 +326,7 @@ func (x *Index) NameOf(u Use, publicIP azure.ID) string {
 	if s := x.Known[u.Owner]; s != nil {
 		return "Service " + spec.KeyOf(s)
 	}
-	ip, _ := x.PublicIP(publicIP)
-	tagged := slices.Clone(ip.Services)
+	tagged := slices.Clone(x.PublicIP(publicIP).Services)
 	for _, s := range x.Known {
 		tagged = slices.DeleteFunc(tagged, func(name string) bool { return name == spec.KeyOf(s) })
 	}

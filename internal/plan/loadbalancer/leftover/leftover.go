@@ -102,10 +102,8 @@ func (f *finder) loadBalancer(lb *index.LoadBalancer) {
 	for owner, rules := range lb.RulesOf {
 		others := false
 		for _, r := range rules {
-			if r.FrontendIPConfiguration != nil {
-				fe, _ := lb.Frontend(r.FrontendIPConfiguration.ID.Name())
-				others = others || f.isOfOtherCluster(fe.Properties.PublicIPAddress)
-			}
+			fe, _ := lb.Frontend(r.FrontendIPConfiguration.To().Name())
+			others = others || f.isOfOtherCluster(fe.Properties.PublicIPAddress)
 		}
 		if !others {
 			f.owner(owner)
@@ -115,11 +113,7 @@ func (f *finder) loadBalancer(lb *index.LoadBalancer) {
 
 // isOfOtherCluster reports whether the public IP of a frontend, and thereby the frontend, is another cluster's.
 func (f *finder) isOfOtherCluster(ref *azure.Reference) bool {
-	if ref == nil {
-		return false
-	}
-	ip, _ := f.PublicIP(ref.ID)
-	return tag.IsOfOther(ip.Tags, f.Config.ClusterName)
+	return tag.IsOfOther(f.PublicIP(ref.To()).Tags, f.Config.ClusterName)
 }
 
 // publicIP notes which Services of a public IP do not exist. A shared public IP stays for the others.

@@ -69,11 +69,7 @@ func checkAttached(s *search, w *spec.Spec, p batch.Placement, wrong *problem.Li
 
 // checkOccupied refuses a change of a frontend's address while other Services share it.
 func checkOccupied(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	fe, exists := p.At.Config()
-	if !p.Own || !exists || p.Wanted.Key() == "" {
-		return
-	}
-	if index.TargetOf(fe.Properties).Key() == p.Wanted.Key() {
+	if !p.Own || !p.At.Exists() || p.Wanted.Key() == "" || index.TargetOf(p.At.State()).Key() == p.Wanted.Key() {
 		return
 	}
 	for _, u := range s.sharers(p.At) {

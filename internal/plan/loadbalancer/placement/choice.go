@@ -211,8 +211,7 @@ func (s *search) movesFrom(w *spec.Spec, a spec.Address, to *index.LoadBalancer)
 			continue
 		}
 		t, _ := s.target(w, a)
-		fe, _ := at.Config()
-		if (batch.Placement{Address: a, IP: t.PublicIP, SubnetID: s.Config.SubnetID(w.Subnet)}).Keeps(fe.Properties) {
+		if (batch.Placement{Address: a, IP: t.PublicIP, SubnetID: s.Config.SubnetID(w.Subnet)}).Keeps(at.State()) {
 			return at, true
 		}
 	}
@@ -252,8 +251,7 @@ func (s *search) follows(owner string, from, to *index.LoadBalancer) bool {
 // refuseMove refuses a Service that has asked for a move which is not possible. Other Services are served
 // where they are, with a warning.
 func (s *search) refuseMove(w *spec.Spec, at index.Frontend, to *index.LoadBalancer, by index.Use, wrong *problem.List) {
-	fe, _ := at.Config()
-	owner := s.NameOf(by, index.TargetOf(fe.Properties).PublicIP)
+	owner := s.NameOf(by, at.State().PublicIPAddress.To())
 	asked := w.Service.LoadBalancersAsked()
 	if at.LB.Entry >= 0 && len(asked) > 0 {
 		if has := s.names([]*index.LoadBalancer{at.LB}); !slices.Contains(asked, strings.ToLower(has)) {

@@ -237,8 +237,7 @@ func (s *search) isGivenUp(at index.Frontend, t index.Target) bool {
 
 // sharers are the uses by others than a frontend's owner that want its address after the commit.
 func (s *search) sharers(at index.Frontend) []index.Use {
-	fe, _ := at.Config()
-	has := index.TargetOf(fe.Properties)
+	has := index.TargetOf(at.State())
 	return slices.DeleteFunc(slices.Clone(at.Uses()), func(u index.Use) bool {
 		return u.Owner == at.Owner() || s.gone[u.Owner] || !s.wants(u.Owner, has)
 	})
@@ -268,7 +267,7 @@ func (s *search) placements(w *spec.Spec, wrong *problem.List) []batch.Placement
 			continue
 		}
 		p := batch.Placement{Address: a, At: index.Frontend{LB: lb, Name: a.Frontend()}, Own: true, IP: t.PublicIP, Wanted: t.Target}
-		p.Public, _ = s.PublicIP(t.PublicIP)
+		p.Public = s.PublicIP(t.PublicIP)
 		if w.Internal {
 			p.SubnetID = s.Config.SubnetID(w.Subnet)
 			p.Pinned = cmp.Or(a.Pinned, s.recall(w, p))
@@ -312,7 +311,7 @@ func (s *search) recall(w *spec.Spec, p batch.Placement) string {
 	if at, moves := s.movesFrom(w, p.Address, p.At.LB); moves {
 		return s.Address(at)
 	}
-	if fe, exists := p.At.Config(); exists && p.KeepsPrivate(fe.Properties) {
+	if p.KeepsPrivate(p.At.State()) {
 		return ""
 	}
 	had := formerAddress(s.Index, w, p)

@@ -79,11 +79,11 @@ func checkListed(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List
 // checkTags refuses tags that would exceed what Azure takes at a managed public IP, with the tags of the
 // other Services there.
 func checkTags(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	have, exists := p.Public, p.Public.ID != ""
+	have := p.Public
 	if p.IP == "" || len(w.Tags) == 0 {
 		return
 	}
-	if exists && !have.Managed {
+	if have.Exists() && !have.Managed {
 		warnTags(w, have, wrong)
 		return
 	}
@@ -135,7 +135,7 @@ func checkIPTags(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List
 	if p.IP == "" {
 		return
 	}
-	have, exists := p.Public, p.Public.ID != ""
+	have := p.Public
 	renewed := publicip.IsOutdated(s.Index, w, p)
 	if renewed && checkHeld(s, w, p, wrong) {
 		return
@@ -144,7 +144,7 @@ func checkIPTags(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List
 	changed := s.Config.IPTagsMayChange && have.Managed && wants
 	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.Service.Annotations[key.IPTags.Name])
 	switch {
-	case !renewed && !changed && exists && wants:
+	case !renewed && !changed && have.Exists() && wants:
 		wrong.Warn(w.Key(), problem.Unheeded,
 			"%s is ignored at public IP %s, which kaz does not manage or other Services share: its IP tags are %s, and Azure changes "+
 				"none of a public IP",
@@ -203,9 +203,9 @@ func (s *search) ipHolder(w *spec.Spec, p batch.Placement) string {
 // checkPrefix warns of a prefix that a Service's own public IP is not taken from: it existed
 // before, under the name that it has with a prefix of that name.
 func checkPrefix(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	have, exists := p.Public, p.Public.ID != ""
+	have := p.Public
 	from := have.Properties.PublicIPPrefix
-	if !exists || p.Prefix == "" || from != nil && from.ID.Equal(p.Prefix) {
+	if !have.Exists() || p.Prefix == "" || from != nil && from.ID.Equal(p.Prefix) {
 		return
 	}
 	is := "from none"
@@ -227,8 +227,8 @@ type labelRequest struct {
 // checkLabel refuses another DNS label at a public IP that is not managed than the label of a Service that
 // was served there before. No tag says which Service set the label.
 func checkLabel(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	ip, exists := p.Public, p.Public.ID != ""
-	if w.Label == nil || !exists || ip.Tagged || tag.IsOfOther(ip.Tags, s.Config.ClusterName) {
+	ip := p.Public
+	if w.Label == nil || !ip.Exists() || ip.Tagged || tag.IsOfOther(ip.Tags, s.Config.ClusterName) {
 		return
 	}
 	at, placed := s.at[p.IP.Key()]

@@ -78,7 +78,7 @@ func deferForRoom(x *index.Index, b *batch.Batch) {
 	}
 	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
 	for s, p := range b.Placed() {
-		if _, exists := p.At.Config(); !exists && p.Own && full[p.At.LB] && arrives(x, s, p) {
+		if !p.At.Exists() && p.Own && full[p.At.LB] && arrives(x, s, p) {
 			later[p.At.Key()] = true
 		}
 	}
@@ -96,11 +96,10 @@ func arrives(x *index.Index, s batch.Served, p batch.Placement) bool {
 	if len(p.Rules) == 0 || p.NewRules() < len(p.Rules) {
 		return false
 	}
-	_, exists := p.At.Config()
 	switch {
 	case p.At.UsedBy(s.Owner):
 		return false
-	case !exists || !p.Own:
+	case !p.At.Exists() || !p.Own:
 		return true
 	}
 	// The Service may have left the frontend to a load balancer that is not to be deleted.
@@ -141,11 +140,8 @@ func (s *search) countRules() {
 
 // leadsToNodes reports whether a rule leads to nodes, and in which family.
 func leadsToNodes(x *index.Index, lb *index.LoadBalancer, r index.Rule) (lbFamily, bool) {
-	ref := r.Properties.BackendAddressPool
-	if ref == nil || !x.Config.LeadsToNodes(ref.ID.Name()) {
-		return lbFamily{}, false
-	}
-	return lbFamily{lb, cluster.HasSuffix(ref.ID.Name(), cluster.SuffixIPv6)}, true
+	pool := r.Properties.BackendAddressPool.To().Name()
+	return lbFamily{lb, cluster.HasSuffix(pool, cluster.SuffixIPv6)}, pool != "" && x.Config.LeadsToNodes(pool)
 }
 
 func (s *search) keepsRule(lb *index.LoadBalancer, name string) bool {

@@ -37,7 +37,7 @@ func find(x *index.Index, s *spec.Spec, a spec.Address) (id azure.ID, wrong prob
 	switch {
 	case a.PublicIP != "":
 		id = group.Resource(network.PublicIPAddresses, a.PublicIP)
-		if _, exists := x.PublicIP(id); !exists {
+		if !x.PublicIP(id).Exists() {
 			wrong.Refuse(s.Key(), problem.Address,
 				"%s is not found in resource group %s, allowed is the name of a public IP that is there", a.Asked, group.Name())
 			return "", wrong
@@ -53,11 +53,11 @@ func find(x *index.Index, s *spec.Spec, a spec.Address) (id azure.ID, wrong prob
 		id = at[i]
 	default:
 		id = group.Resource(network.PublicIPAddresses, naming.PublicIP(x.Config.ClusterName, s.Base, a.Prefix.Name(), a.Suffix))
-		if ip, exists := x.PublicIP(id); !exists || ip.IsOnlyFor(s.Key()) {
+		if ip := x.PublicIP(id); !ip.Exists() || ip.IsOnlyFor(s.Key()) {
 			return id, nil
 		}
 	}
-	ip, _ := x.PublicIP(id)
+	ip := x.PublicIP(id)
 	if !ip.HasFamily(a.Family) {
 		wrong.Refuse(s.Key(), problem.Address, "%s: public IP %s has %s, allowed is one with %s", cmp.Or(a.Asked, "its own"),
 			id.Name(), ip.Properties.PublicIPAddressVersion, a.Family)
@@ -179,7 +179,7 @@ func IPTagsText(ip *index.PublicIP) string {
 // request, and its tag names no other Service.
 func IsOutdated(x *index.Index, s *spec.Spec, p batch.Placement) bool {
 	have := p.Public
-	return have.ID != "" && p.Own && (!x.Config.IPTagsMayChange && WantsIPTags(s, have) || !have.HasFamily(p.Family)) &&
+	return have.Exists() && p.Own && (!x.Config.IPTagsMayChange && WantsIPTags(s, have) || !have.HasFamily(p.Family)) &&
 		have.IsOnlyFor(s.Key())
 }
 

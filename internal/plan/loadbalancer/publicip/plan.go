@@ -67,12 +67,12 @@ func (p *Plan) at(id azure.ID) *users {
 func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
 	for _, id := range p.order {
 		u := p.users[id.Key()]
-		have, exists := p.index.PublicIP(id)
+		have := p.index.PublicIP(id)
 		rest := without(have.Services, u.leaving)
 		switch {
-		case len(u.claims) > 0 && exists && tag.IsOfOther(have.Tags, p.index.Config.ClusterName):
+		case len(u.claims) > 0 && tag.IsOfOther(have.Tags, p.index.Config.ClusterName):
 			// It is used as it is.
-		case len(u.claims) > 0 && exists && !have.Tagged:
+		case len(u.claims) > 0 && have.Exists() && !have.Tagged:
 			wanted = append(wanted, foreign(u, have))
 		case len(u.claims) > 0:
 			var of []string
@@ -128,14 +128,14 @@ func Retried(state string) string {
 
 func (p *Plan) view(id azure.ID, u *users) azure.Resource[network.PublicIPAddress] {
 	c := p.index.Config
-	have, exists := p.index.PublicIP(id)
+	have := p.index.PublicIP(id)
 	asked := p.askedTags(u, have)
 	own := p.ownershipTags(u, have, asked)
 	view := azure.Resource[network.PublicIPAddress]{ID: id, SKU: &azure.SKU{Name: "Standard"}}
 	view.Properties = network.PublicIPAddress{
 		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(u.claims[0].Placement.Family),
 		DNSSettings:       have.Properties.DNSSettings,
-		ProvisioningState: Retried(have.Properties.ProvisioningState), IPTags: p.ipTags(u, have, exists),
+		ProvisioningState: Retried(have.Properties.ProvisioningState), IPTags: p.ipTags(u, have),
 	}
 	for _, claim := range u.claims {
 		if !u.unnamed {
@@ -145,7 +145,7 @@ func (p *Plan) view(id azure.ID, u *users) azure.Resource[network.PublicIPAddres
 	for _, tags := range asked {
 		tag.Add(own, tags)
 	}
-	if !exists { // what cannot be changed later
+	if !have.Exists() { // what cannot be changed later
 		view.Location, view.ExtendedLocation = c.Location, c.EdgeZone
 		if len(c.Zones) > 0 && c.EdgeZone == nil {
 			view.Zones = c.Zones
@@ -215,9 +215,9 @@ func (p *Plan) ownershipTags(u *users, have *index.PublicIP, asked []azure.Tags)
 }
 
 // ipTags are the IP tags of the first Service that asks for any, where Azure can set them.
-func (p *Plan) ipTags(u *users, have *index.PublicIP, exists bool) []network.IPTag {
+func (p *Plan) ipTags(u *users, have *index.PublicIP) []network.IPTag {
 	for _, c := range u.claims {
-		if WantsIPTags(c.Spec, have) && (!exists || p.index.Config.IPTagsMayChange) {
+		if WantsIPTags(c.Spec, have) && (!have.Exists() || p.index.Config.IPTagsMayChange) {
 			return c.IPTags
 		}
 	}
@@ -276,11 +276,11 @@ func (p *Plan) DeferLabels(kept map[string]bool) (waits []string) {
 // labelHolder is the public IP that a Service leaves and that has the label which the Service asks for
 // elsewhere, "" for none. It is deleted in this round.
 func (p *Plan) labelHolder(c batch.Claim, kept map[string]bool) azure.ID {
-	if have, _ := p.index.PublicIP(c.Placement.IP); *c.Label == "" || strings.EqualFold(have.Label(), *c.Label) {
+	if *c.Label == "" || strings.EqualFold(p.index.PublicIP(c.Placement.IP).Label(), *c.Label) {
 		return ""
 	}
 	for _, id := range ManagedOf(p.index, c.Spec) {
-		ip, _ := p.index.PublicIP(id)
+		ip := p.index.PublicIP(id)
 		u := p.users[id.Key()]
 		stays := u == nil || len(u.claims) > 0 || kept[id.Key()] || len(without(ip.Services, u.leaving)) > 0
 		if !stays && strings.EqualFold(ip.Label(), *c.Label) && ip.HasFamily(c.Placement.Family) {

@@ -44,7 +44,7 @@ func Plan(c cluster.Config, b *batch.Batch, w *balancer.Wanted) {
 		}
 	}
 	if !w.Rules.Has(func(r index.Rule) bool {
-		return r.Properties.Probe != nil && strings.EqualFold(r.Properties.Probe.ID.Name(), spec.SharedProbe)
+		return strings.EqualFold(r.Properties.Probe.To().Name(), spec.SharedProbe)
 	}) {
 		w.Probes.Remove(spec.SharedProbe)
 	}

@@ -131,15 +131,15 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 // addressOf is the address of a placement: an output where a step of this round has Azure choose it. It is ""
 // where Azure has no address for what exists, and where the load balancer waits for the security group.
 func (p *planner) addressOf(at batch.Placement) string {
-	fe, exists := at.At.Config()
 	switch known := at.KnownAddress(); {
 	case known != "":
 		return known
-	case at.IP != "" && at.Public.ID == "":
+	case at.IP != "" && !at.Public.Exists():
 		return address.OfPublicIP(at.IP)
-	case at.IP != "", exists && at.KeepsPrivate(fe.Properties), p.NotesFirst:
+	case at.IP != "", at.KeepsPrivate(at.At.State()), p.NotesFirst:
 		return ""
 	}
+	fe, _ := at.At.LB.Frontend(at.At.Name)
 	return address.OfFrontend(at.At.LB.ID, cmp.Or(fe.Name, at.At.Name))
 }
 
@@ -263,10 +263,8 @@ func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 	s, _ := spec.Read(service, x.Config)
 	for _, a := range s.Addresses {
 		addresses = append(addresses, a.Pinned)
-		if t, _ := publicip.Target(x, s, a); t.PublicIP != "" {
-			ip, _ := x.PublicIP(t.PublicIP)
-			addresses = append(addresses, ip.Properties.IPAddress)
-		}
+		t, _ := publicip.Target(x, s, a)
+		addresses = append(addresses, x.PublicIP(t.PublicIP).Properties.IPAddress)
 	}
 	for _, ip := range s.Further {
 		addresses = append(addresses, ip.String())
@@ -282,8 +280,7 @@ func addressesOf(x *index.Index, s batch.Served, owners map[netip.Addr]string) [
 		addresses = append(addresses, p.KnownAddress())
 	}
 	for _, id := range publicip.ManagedOf(x, s.Spec) {
-		ip, _ := x.PublicIP(id)
-		addresses = append(addresses, ip.Properties.IPAddress)
+		addresses = append(addresses, x.PublicIP(id).Properties.IPAddress)
 	}
 	for _, at := range x.FrontendsServing(s.Owner) {
 		addresses = append(addresses, x.Address(at))
@@ -343,10 +340,8 @@ func addressOwners(x *index.Index) map[netip.Addr]string {
 // the owner of a security rule's destination is not known.
 func hasUnreadAddress(x *index.Index) bool {
 	for _, fe := range x.Frontends() {
-		if ip := fe.Properties.PublicIPAddress; ip != nil {
-			if _, unread := x.Have.Unread(ip.ID.Parent(), network.PublicIPAddresses); unread {
-				return true
-			}
+		if _, unread := x.Have.Unread(fe.Properties.PublicIPAddress.To().Parent(), network.PublicIPAddresses); unread {
+			return true
 		}
 	}
 	return false
