@@ -53,9 +53,6 @@ func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.
 		return nil, err
 	}
 	a.ConfirmName()
-	if zones, ok := d.Ask.(*decision.ZonesNeeded); ok {
-		return nil, zones.Refuse(len(batch), func(i int) string { return batch[i].Key() })
-	}
 	p, err := plan.Diff(have, d.Graph)
 	if err != nil {
 		return nil, fmt.Errorf("plan addresses: %w", err)

@@ -43,8 +43,6 @@ func (b *committer) answer(ctx context.Context, c commit, ask reconcile.Ask) (co
 		return b.allowRemoval(ctx, c, a.Balancers)
 	case decision.WriteMembers:
 		return b.takePools(ctx, c)
-	case *decision.ZonesNeeded:
-		return c, a.Refuse(len(c.batch), func(i int) string { return c.batch[i].service.Key() })
 	}
 	return c, fmt.Errorf("a decision asks for what no commit answers: %T", ask)
 }

@@ -3,7 +3,6 @@ package loadbalancer
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/backend"
@@ -168,7 +167,7 @@ func (d *decision) balancers(b *batch.Batch, members *backend.Planner) []*balanc
 func basicBalancers(x *index.Index) []*balancer.Wanted {
 	var all []*balancer.Wanted
 	for _, lb := range x.LoadBalancers {
-		if lb.Exists && lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic") {
+		if lb.IsBasic() {
 			all = append(all, balancer.Empty(lb))
 		}
 	}

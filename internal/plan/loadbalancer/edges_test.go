@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -902,5 +903,57 @@ func TestAllowedSourcesAtNodesIncludeNewNodes(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// While the zones of the region are not known, a Service that needs a new address is refused and keeps what it has, because
+// Azure adds zones to no address later. An address in place serves on, unless it would be recreated.
+func TestNewAddressesNeedZones(t *testing.T) {
+	annotate := func(name, value string) func(*world, *v1.Service, *loadbalancer.Config) {
+		return func(_ *world, s *v1.Service, _ *loadbalancer.Config) {
+			s.Annotations = with(s.Annotations, name, value)
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		internal bool
+		change   func(*world, *v1.Service, *loadbalancer.Config)
+		refused  bool
+	}{
+		{"another port", false, func(_ *world, s *v1.Service, _ *loadbalancer.Config) { s.Spec.Ports[0].Port = 81 }, false},
+		{"a private address", false, annotate(key.Internal.Name, "true"), true},
+		{"a public IP", true, annotate(key.Internal.Name, "false"), true},
+		{"other IP tags", false, annotate(key.IPTags.Name, "RoutingPreference=Internet"), true},
+		{"another private address", true, annotate(key.IPv4.Name, "10.0.77.1"), false},
+		{"a load balancer of the SKU Basic", true, func(w *world, _ *v1.Service, _ *loadbalancer.Config) {
+			w.docs[azure.ID(innerID).Key()]["sku"] = object{"name": "Basic"}
+		}, true},
+		{"a private address in an edge zone", false, func(_ *world, s *v1.Service, c *loadbalancer.Config) {
+			s.Annotations = with(s.Annotations, key.Internal.Name, "true")
+			c.EdgeZone = &azure.ExtendedLocation{Name: "microsoftlosangeles1", Type: "EdgeZone"}
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(2)
+			web := service("web", tcp(80, 30080))
+			if c.internal {
+				web.Annotations = map[string]string{key.Internal.Name: "true"}
+			}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			in.Config.Zones, in.NoZones = nil, errors.New("not now")
+			c.change(w, web, &in.Config)
+			rounds, err := w.commit(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := rounds[0].problems
+			if refused := len(found) == 1 && found[0].Reason == problem.Zones && writes(rounds) == 0; refused != c.refused ||
+				!refused && len(found) > 0 {
+				t.Errorf("found %v, with the plan %v", found, rounds[0].plan)
+			}
+		})
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/reconcile"
 	"kaz/internal/testkit"
@@ -48,7 +49,11 @@ func TestDecideIsPure(t *testing.T) {
 		zoneless.Zones = func(context.Context) ([]string, error) { return nil, errors.New("not now") }
 		unknown := w.commit(t, zoneless, all)
 		unknown.Confirmed = c.Confirmed
-		w.decides(t, "zones that are not known", unknown, &decision.ZonesNeeded{})
+		d := w.decides(t, "zones that are not known", unknown, nil)
+		if !slices.ContainsFunc(d.Problems, func(p plan.Problem) bool { return p.Reason == problem.Zones }) ||
+			slices.ContainsFunc(d.Graph.Nodes(), func(n plan.Node) bool { return n.ID.Is(network.PublicIPAddresses) }) {
+			t.Errorf("without zones: %v, %v", d.Problems, d.Graph.Nodes())
+		}
 
 		c.Services = c.Services[:2]
 		w.decides(t, "Services that exist", c, nil)
@@ -64,7 +69,7 @@ func TestDecideIsPure(t *testing.T) {
 		for _, lb := range testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers) {
 			c.Removing[lb.ID.Key()] = true
 		}
-		d := w.decides(t, "load balancers that may go", c, nil)
+		d = w.decides(t, "load balancers that may go", c, nil)
 		if len(d.Deferred.Nodes()) == 0 {
 			t.Error("no deletion of a public IP is deferred")
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,16 +36,17 @@ type Cluster struct {
 
 // Target gathers what a decision about these Services is made of, but for Azure.
 func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Target {
-	in := Target{nameConfirmed: c.NameConfirmed.Load()}
+	in, noZones := Target{nameConfirmed: c.NameConfirmed.Load()}, error(nil)
 	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
-		c.Config.Zones, in.noZones = c.Zones(ctx)
+		c.Config.Zones, noZones = c.Zones(ctx)
 	}
 	nodes, among := c.Nodes(), UIDs(services)
 	// A Service that leaves has no say in what stays: else a frontend that the last two Services
 	// shared would stay for the one that left first.
 	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
 	in.Input = loadbalancer.Input{
-		Config: c.Config, Services: services, Others: others, Complete: !c.Foreign(), Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
+		Config: c.Config, NoZones: noZones, Services: services, Others: others, Complete: !c.Foreign(),
+		Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
 		Namespaces: c.Surroundings.labelsOf(), Endpoints: c.Surroundings.nodesWith(),
 	}
 	return in
@@ -73,7 +73,6 @@ func StaysAround(s *corev1.Service) bool {
 // it.
 type Target struct {
 	loadbalancer.Input
-	noZones       error // why the zones of the region are not known
 	nameConfirmed bool
 }
 
@@ -105,15 +104,8 @@ func (in Target) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	if err := in.checkName(); err != nil {
 		return reconcile.Decision{}, err
 	}
-	if in.noZones != nil {
-		in.Config.Zones = []string{unknownZones}
-	}
 	graph, problems, err := loadbalancer.Desired(in.Input)
-	d := reconcile.Decision{Graph: graph, Problems: problems}
-	if err == nil && in.noZones != nil {
-		d.Ask, err = in.askZones(graph)
-	}
-	return d, err
+	return reconcile.Decision{Graph: graph, Problems: problems}, err
 }
 
 // ProblemsOf are the problems of a Service: those that a decision found, and that no node can
@@ -162,63 +154,6 @@ func (w *WrongName) Error() string {
 		"nothing is changed in Azure. To do: set --cluster-name=%[6]s; or, if the name and the addresses shall change, set the tag "+
 		"k8s-azure-cluster-name of public IPs that have %[6]q there to %[1]q first",
 		w.given, w.PublicIP.Name(), w.Address, w.Service, more, w.Name)
-}
-
-// unknownZones stands in a decision for the zones of the region while they are not known. A step
-// that would write it waits.
-const unknownZones = "zones of the region"
-
-// ZonesNeeded says that a decision makes public IPs or internal frontends while the zones of the
-// region are not known: they never get them later.
-type ZonesNeeded struct {
-	services map[string]bool // by key; empty where all have to wait
-	cause    error
-}
-
-func (z *ZonesNeeded) Error() string {
-	return fmt.Sprintf("a new address spans the zones of the region, which are not known yet: %v", z.cause)
-}
-
-func (z *ZonesNeeded) Unwrap() error { return z.cause }
-
-// askZones asks for zones where a graph has a step that would write them, or where another
-// decision follows, which may have one.
-func (in Target) askZones(graph plan.Graph) (reconcile.Ask, error) {
-	p, err := plan.Diff(in.Have, graph)
-	if err != nil {
-		return nil, err
-	}
-	z := &ZonesNeeded{services: map[string]bool{}, cause: in.noZones}
-	needed := len(p.Pending) > 0
-	for _, s := range p.Steps {
-		if !strings.Contains(string(s.Body), unknownZones) {
-			continue
-		}
-		if needed = true; len(s.For) != 1 {
-			z.services = nil // a Service alone is not at fault
-			break
-		}
-		z.services[s.For[0]] = true
-	}
-	if !needed {
-		return nil, nil
-	}
-	return z, nil
-}
-
-// Refuse is the error for a batch of n requests: those that need zones wait, and the others are
-// served without them.
-func (z *ZonesNeeded) Refuse(n int, key func(i int) string) error {
-	culprits := map[int]error{}
-	for i := range n {
-		if z.services[key(i)] {
-			culprits[i] = z
-		}
-	}
-	if len(culprits) == 0 {
-		return z
-	}
-	return &reconcile.Refusal{Culprits: culprits}
 }
 
 // Lasting implements [controller.Lasting]: a user has to give the cluster its name.

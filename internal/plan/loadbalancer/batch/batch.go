@@ -73,6 +73,16 @@ func (p Placement) KeepsPrivate(have network.FrontendIPConfiguration) bool {
 		(p.Pinned == "" || p.Pinned == address.Plain(have.PrivateIPAddress))
 }
 
+// Predecessor is the frontend that an address has under another name so far, nil for none.
+func (p Placement) Predecessor(owner string) *index.FrontendConfig {
+	for _, fe := range p.At.LB.Owned[owner] {
+		if cluster.HasSuffix(fe.Name, cluster.SuffixIPv6) == (p.Suffix != "") {
+			return &fe
+		}
+	}
+	return nil
+}
+
 // KnownAddress is the address of the placement as far as is known.
 func (p Placement) KnownAddress() string {
 	if p.IP != "" {

@@ -9,7 +9,6 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer/balancer"
 	"kaz/internal/plan/loadbalancer/batch"
-	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -59,7 +58,7 @@ type planner struct {
 func (p planner) fresh(lb *index.LoadBalancer) (all []index.FrontendConfig) {
 	for s, at := range p.batch.Placed() {
 		if at.At.LB == lb && at.Own && !at.At.Exists() {
-			all = append(all, p.view(batch.Claim{Spec: s.Spec, Placement: at}, predecessor(s.Spec, at)))
+			all = append(all, p.view(batch.Claim{Spec: s.Spec, Placement: at}, at.Predecessor(s.Owner)))
 		}
 	}
 	return all
@@ -126,17 +125,6 @@ func (p planner) isElsewhere(service spec.Service, at index.Frontend, t index.Ta
 	}
 	return !at.UsedBy(s.Owner) &&
 		slices.ContainsFunc(p.index.FrontendsServing(s.Owner), func(f index.Frontend) bool { return f.UsedBy(s.Owner) })
-}
-
-// predecessor is the frontend that an address has under another name so far, nil for
-// none.
-func predecessor(s *spec.Spec, p batch.Placement) *index.FrontendConfig {
-	for _, fe := range p.At.LB.Owned[s.Owner] {
-		if cluster.HasSuffix(fe.Name, cluster.SuffixIPv6) == (p.Suffix != "") {
-			return &fe
-		}
-	}
-	return nil
 }
 
 // view is a Service's frontend in its wanted state. was is the one that the address

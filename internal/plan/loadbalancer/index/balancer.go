@@ -68,6 +68,9 @@ func newLoadBalancer(b Balancer) *LoadBalancer {
 	return lb
 }
 
+// IsBasic reports whether the load balancer has the SKU that Azure has retired. It cannot change to another SKU.
+func (b Balancer) IsBasic() bool { return b.SKU != nil && strings.EqualFold(b.SKU.Name, "Basic") }
+
 // HasRule reports whether there is a rule of a name.
 func (lb *LoadBalancer) HasRule(name string) bool { return lb.rules[strings.ToLower(name)] }
 

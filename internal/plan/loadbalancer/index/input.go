@@ -22,7 +22,10 @@ import (
 
 // Input is all that a decision is made of.
 type Input struct {
-	Config   cluster.Config
+	Config cluster.Config
+	// NoZones is why the zones of the region are not known: a Service that needs a new address is refused then.
+	// It is nil where Config has them.
+	NoZones  error
 	Services []spec.Service
 	// Others are Services of type LoadBalancer that are not of this commit. What
 	// they have stays; it is best known from their objects.

@@ -14,6 +14,7 @@ import (
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/publicip"
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
@@ -22,6 +23,7 @@ type check func(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List)
 
 // checks are all checks of a placement, in the order in which their problems are reported.
 var checks = []check{
+	checkZones,
 	checkSharing,
 	checkRoom,
 	checkTags,
@@ -34,6 +36,17 @@ var checks = []check{
 	checkOccupied,
 	checkPorts,
 	func(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) { s.links.Check(w, p, wrong) },
+}
+
+// checkZones refuses a new address while the zones of the region are not known: Azure adds none to it later.
+func checkZones(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
+	isNew := p.Own && (!p.At.Exists() && p.Predecessor(w.Owner) == nil || p.At.LB.IsBasic())
+	if p.IP != "" {
+		isNew = !p.Public.Exists() || publicip.IsOutdated(s.Index, w, p)
+	}
+	if isNew && s.NoZones != nil && s.Config.EdgeZone == nil {
+		wrong.Refuse(w.Key(), problem.Zones, "a new address spans the zones of the region, and waits until they are known: %v", s.NoZones)
+	}
 }
 
 // checkSharing refuses a shared frontend if the Service does not name its address, or if it is of the other kind.

@@ -23,6 +23,7 @@ const (
 	Choice        = "LoadBalancerNotEligible" // no load balancer may serve the Service
 	Limit         = "LimitExceeded"           // a limit of Azure
 	Unread        = "ResourceNotRead"         // a resource group or subnet that cannot be read
+	Zones         = "ZonesNotKnown"           // a new address without the zones of the region
 
 	// Warnings: the Service is served all the same.
 

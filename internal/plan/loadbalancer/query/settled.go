@@ -2,7 +2,6 @@ package query
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -115,7 +114,7 @@ func (n needs) steadyPools() (all []ownPool, steady bool) {
 			return nil, false
 		case !b.Exists, b.Entry < 0 && !b.HasAnyOf(owners.areKnown):
 			continue
-		case !owners.keep(b) && goes(b.ID, decide), b.SKU != nil && strings.EqualFold(b.SKU.Name, "Basic"):
+		case !owners.keep(b) && goes(b.ID, decide), b.IsBasic():
 			return nil, false
 		case n.Config.IsPreset(cluster.IsInternal(b.ID)):
 			continue
