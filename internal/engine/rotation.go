@@ -101,7 +101,7 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 	return r, nil
 }
 
-// withAuthorities is a record whose machines have the authorities of the cluster, which no file says. deployed is the cluster's definition.
+// withAuthorities is a record of machines with the authorities of the cluster, which no file says. deployed is the cluster's definition.
 func (r Record) withAuthorities(deployed *definition.Definition) Record {
 	if r.Authorities == "" && deployed != nil {
 		r.Definition.Authorities = deployed.Authorities

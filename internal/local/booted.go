@@ -76,7 +76,7 @@ func (b *bootedNodes) chooseReleases() error {
 	return b.checkVersion(d)
 }
 
-// checkVersion refuses a definition whose machines would not find their release in the image.
+// checkVersion refuses a definition if its machines would not find their release in the image.
 func (b *bootedNodes) checkVersion(d definition.Definition) error {
 	version, has := d.Cluster.Spec.Kubernetes.Version, b.record.Cluster.Releases
 	if !slices.Contains(has, version) {

@@ -28,8 +28,8 @@ if mountpoint -q "$path"; then df -P -k "$path" | awk -v path="$path" 'NR == 2 {
 else echo "` + diskMark + `$path 0 0"; fi
 done`
 
-// disks adds the disks of the members whose machines run. No part of the cluster tells how full the disk of etcd is, so each machine is
-// asked with a run command, all at once.
+// disks adds the disks of the members with running machines. No part of the cluster tells how full the disk of etcd is, so each machine
+// is asked with a run command, all at once.
 func (d Doctor) disks(ctx context.Context, c *found) {
 	ctx, cancel := context.WithTimeout(ctx, mostReading)
 	defer cancel()

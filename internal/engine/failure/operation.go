@@ -33,7 +33,7 @@ func Operations(ctx context.Context, from azure.Reader, deployment azure.ID) ([]
 }
 
 // Of is the error of a deployment that failed with a cause: an [Error] with the resources that failed, also those of nested deployments.
-// A deployment whose caller stopped waiting has not failed.
+// A deployment has not failed if its caller stopped waiting.
 func Of(ctx context.Context, from azure.Reader, deployment azure.ID, cause error) error {
 	if azure.KindOf(cause) == azure.Canceled {
 		return fmt.Errorf("stopped waiting for deployment %s, which goes on in Azure: %w", deployment.Name(), cause)

@@ -11,7 +11,7 @@ import (
 )
 
 // draw stands for chance and for the clock. A chart is rendered with two draws that differ in everything, and what differs in its text
-// depends on them. Functions whose result a template does not use, such as that of a default password, change nothing.
+// depends on them. A function changes nothing if the template does not use its result, such as a default password.
 type draw struct {
 	// other are the functions that give their second value.
 	other map[string]bool
@@ -125,7 +125,7 @@ func sortedValues(m map[string]any) []any {
 	return all
 }
 
-// stable renders templates and refuses those whose text is not the same each time.
+// stable renders templates and refuses those that do not give the same text each time.
 func stable(render func(template.FuncMap) (map[string]string, error)) (map[string]string, error) {
 	with := func(other map[string]bool) (texts map[string]string, called map[string]bool, err error) {
 		d := draw{other, map[string]bool{}}

@@ -48,7 +48,7 @@ func flagsOf(phase change.AuthorityPhase) string {
 	}[phase]
 }
 
-// ownAuthorities refuses a definition whose programs have authorities of their own, which a rotation would not replace.
+// ownAuthorities refuses a definition that gives programs authorities of their own, which a rotation would not replace.
 func ownAuthorities(k definition.Kubernetes) error {
 	for program, args := range map[string]map[string]string{
 		"apiServer": k.APIServer.ExtraArgs, "controllerManager": k.ControllerManager.ExtraArgs,

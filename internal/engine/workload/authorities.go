@@ -121,7 +121,7 @@ func (c Trust) roots(ctx context.Context) (map[string]corev1.ConfigMap, error) {
 	return all, nil
 }
 
-// WithoutRoots are the namespaces whose pods get other certificate authorities than right accepts. There is a namespace for the system.
+// WithoutRoots are the namespaces with pods that get other certificate authorities than right accepts. There is a namespace for the system.
 func (c Trust) WithoutRoots(ctx context.Context, right func(roots []byte) bool) ([]string, error) {
 	all, err := c.roots(ctx)
 	if err != nil {

@@ -87,7 +87,7 @@ func sendLeaf(w http.ResponseWriter, of object, name string) {
 	_, _ = io.WriteString(w, text) // the client is gone
 }
 
-// leafOf is the text at a path of a document, whose names are in lower case.
+// leafOf is the text at a path of a document. The names of the path are in lower case.
 func leafOf(of object, path []string) (string, bool) {
 	for key, value := range of {
 		if strings.ToLower(key) != path[0] {

@@ -11,8 +11,8 @@ type Limits struct {
 	Most  int `json:"max"`
 }
 
-// held are the limits of an autoscaled pool whose nodes are replaced: the greatest number of nodes that the upgrade makes is both. So the
-// autoscaler removes none, and adds none that the upgrade would not make.
+// held are the limits of an autoscaled pool while its nodes are replaced: the greatest number of nodes that the upgrade makes is both. So
+// the autoscaler removes none, and adds none that the upgrade would not make.
 func (p Pool) held(to PoolTarget, desired int) Limits {
 	most := desired
 	if surge := to.Surge.of(desired, true); surge > 0 {
@@ -21,7 +21,7 @@ func (p Pool) held(to PoolTarget, desired int) Limits {
 	return Limits{most, most}
 }
 
-// desired is the number of nodes that a pool is to have. That of an autoscaled pool whose nodes are replaced is the number when that
+// desired is the number of nodes that a pool is to have. While the nodes of an autoscaled pool are replaced, it is the number when that
 // began. If the autoscaler was not held since, as after an abort, it is the number now.
 func (p Pool) desired(to PoolTarget, want model, old int) int {
 	switch {

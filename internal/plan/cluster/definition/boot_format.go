@@ -11,7 +11,7 @@ import (
 // flatcar is the publisher of Flatcar Container Linux in the marketplace.
 const flatcar = "kinvolk"
 
-// nvme are the sizes whose disks have NVMe names only: those of the sixth generation and later ones.
+// nvme are the sizes with disks that have NVMe names only: those of the sixth generation and later ones.
 var nvme = regexp.MustCompile(`_v([6-9]|\d\d+)$`)
 
 // bootFormats checks that images, sizes and files fit the boot format of their machines.
