@@ -15,7 +15,7 @@ import (
 // DeadlineExceeded again and keep the volume in mind; with ResourceExhausted they choose another zone.
 var codeOf = map[azure.Kind]codes.Code{
 	azure.NotFound: codes.NotFound, azure.Exists: codes.AlreadyExists, azure.Changed: codes.Aborted, azure.Invalid: codes.InvalidArgument,
-	azure.Denied: codes.PermissionDenied, azure.Throttled: codes.Aborted, azure.Quota: codes.ResourceExhausted,
+	azure.Denied: codes.PermissionDenied, azure.Throttled: codes.Unavailable, azure.Quota: codes.ResourceExhausted,
 	azure.Capacity: codes.ResourceExhausted, azure.InUse: codes.FailedPrecondition, azure.Busy: codes.Aborted,
 	azure.Unavailable: codes.Unavailable, azure.Canceled: codes.Canceled,
 }

@@ -423,7 +423,7 @@ func TestThrottledReads(t *testing.T) {
 		_, err := w.ControllerPublishVolume(t.Context(), &csispec.ControllerPublishVolumeRequest{
 			VolumeId: v, NodeId: "a", VolumeCapability: writer(),
 		})
-		wantCode(t, "92", err, codes.Aborted)
+		wantCode(t, "92", err, codes.Unavailable)
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
 			t.Errorf("92: a volume whose context says all is attached without that read: %v", err)
 		}

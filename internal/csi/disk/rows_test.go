@@ -367,7 +367,7 @@ func TestAtTheSameTime(t *testing.T) {
 				continue
 			}
 			_, err := w.CreateVolume(t.Context(), request("throttled"))
-			wantCode(t, row, err, codes.Aborted)
+			wantCode(t, row, err, codes.Unavailable)
 		}
 	})
 }

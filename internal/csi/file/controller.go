@@ -2,7 +2,6 @@ package file
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -99,19 +98,10 @@ func (c *Controller) find(ctx context.Context, volume string) (existing, error) 
 	id := c.config.Cluster.ShareID(v)
 	doc, err := c.config.Azure.Get(ctx, id)
 	if err != nil {
-		return existing{}, statusOf(err, "volume %s", volume)
+		return existing{}, csi.Status(err, "volume %s", volume)
 	}
 	s, err := azure.Decode[storage.Share](doc)
-	return existing{v, id, s.Properties}, statusOf(err, "volume %s", volume)
-}
-
-// statusOf returns err as a gRPC status with the operation that failed. A request that Azure throttles for longer than it may wait
-// is Unavailable: the provisioner repeats it.
-func statusOf(err error, format string, args ...any) error {
-	if _, known := status.FromError(err); !known && azure.KindOf(err) == azure.Throttled {
-		return status.Errorf(codes.Unavailable, "%s: %v", fmt.Sprintf(format, args...), err)
-	}
-	return csi.Status(err, format, args...)
+	return existing{v, id, s.Properties}, csi.Status(err, "volume %s", volume)
 }
 
 // needAzure returns an error if the driver has no cloud configuration.
@@ -196,7 +186,7 @@ func (c *Controller) grow(ctx context.Context, v existing, size int64, _ map[str
 		return status.Errorf(codes.Aborted, "grow share %s to %d GiB: Azure reports success, and the share has %d GiB", v.ID.Name(), size,
 			after.QuotaGiB)
 	}
-	return statusOf(err, "grow share %s to %d GiB", v.ID.Name(), size)
+	return csi.Status(err, "grow share %s to %d GiB", v.ID.Name(), size)
 }
 
 // patch changes a share and returns how it is then.
@@ -241,5 +231,5 @@ func (c *Controller) ControllerModifyVolume(ctx context.Context, r *csispec.Cont
 	if _, still := share.Modified(after, want); err == nil && still {
 		err = status.Errorf(codes.Aborted, "change share %s: Azure reports success, and the share is not changed", have.ID.Name())
 	}
-	return &csispec.ControllerModifyVolumeResponse{}, statusOf(err, "change share %s", have.ID.Name())
+	return &csispec.ControllerModifyVolumeResponse{}, csi.Status(err, "change share %s", have.ID.Name())
 }

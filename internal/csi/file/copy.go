@@ -84,7 +84,7 @@ func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error
 	withKey := v.parameters
 	withKey.DataPlane = "true"
 	if !byIdentity(v.parameters) || !v.source.account().Equal(account) {
-		return statusOf(c.copyFiles(ctx, account, v, withKey), "copy share %s to %s", v.source.Share, v.share)
+		return csi.Status(c.copyFiles(ctx, account, v, withKey), "copy share %s to %s", v.source.Share, v.share)
 	}
 	err := c.copyFiles(ctx, account, v, v.parameters)
 	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code == "AuthorizationPermissionMismatch" {
@@ -96,7 +96,7 @@ func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error
 			err = nil
 		}
 	}
-	return statusOf(err, "copy share %s to %s", v.source.Share, v.share)
+	return csi.Status(err, "copy share %s to %s", v.source.Share, v.share)
 }
 
 // account returns the storage account of a source.
@@ -136,7 +136,7 @@ func (c *Controller) createWithSecret(ctx context.Context, r *csispec.CreateVolu
 		err = c.data.create(ctx, files, v, v.size)
 	}
 	if err != nil {
-		return nil, statusOf(err, "create share %s", v.share)
+		return nil, csi.Status(err, "create share %s", v.share)
 	}
 	account := c.config.Cluster.AccountID(share.Volume{Group: v.request.Group().Group(), Account: credentials.Account})
 	return c.created(r, v, account, v.size), nil
@@ -152,24 +152,24 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 	}
 	files, err := c.data.openFor(ctx, credentials, r.GetSourceVolumeId(), v.Account)
 	if err != nil {
-		return nil, statusOf(err, "snapshot %s", r.GetName())
+		return nil, csi.Status(err, "snapshot %s", r.GetName())
 	}
 	of, at, err := files.FindSnapshot(ctx, r.GetName())
 	switch {
 	case err != nil && !azure.IsNotFound(err):
-		return nil, statusOf(err, "snapshot %s", r.GetName())
+		return nil, csi.Status(err, "snapshot %s", r.GetName())
 	case err == nil && of != v.Share:
 		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), of)
 	case err != nil:
 		metadata := map[string]string{share.Initiator: r.GetName()}
 		maps.Copy(metadata, p.Metadata)
 		if at, err = files.Snapshot(ctx, v.Share, metadata); err != nil {
-			return nil, statusOf(err, "snapshot %s", r.GetName())
+			return nil, csi.Status(err, "snapshot %s", r.GetName())
 		}
 	}
 	quota, err := files.Quota(ctx, v.Share)
 	if err != nil {
-		return nil, statusOf(err, "snapshot %s", r.GetName())
+		return nil, csi.Status(err, "snapshot %s", r.GetName())
 	}
 	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), taken{time: at}, quota)}, nil
 }

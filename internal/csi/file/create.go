@@ -124,7 +124,7 @@ func (c *Controller) create(ctx context.Context, v volume) (azure.ID, int64, err
 		}
 		p, err := find(ctx, w)
 		if err != nil {
-			return "", 0, statusOf(err, "storage account of volume %s", v.name)
+			return "", 0, csi.Status(err, "storage account of volume %s", v.name)
 		}
 		size, err := c.createIn(ctx, p, v)
 		if err == nil {
@@ -133,13 +133,13 @@ func (c *Controller) create(ctx context.Context, v volume) (azure.ID, int64, err
 		p.release()
 		switch {
 		case !isFull(err):
-			return "", 0, statusOf(err, "create share %s", v.share)
+			return "", 0, csi.Status(err, "create share %s", v.share)
 		case v.parameters.Account != "":
 			return "", 0, status.Errorf(codes.ResourceExhausted, "create share %s: storage account %s is full: %v", v.share,
 				v.parameters.Account, err)
 		}
 		if err := c.accounts.skip(ctx, p.account, v.request.Group()); err != nil {
-			return "", 0, statusOf(err, "tag the full storage account %s", p.account.ID.Name())
+			return "", 0, csi.Status(err, "tag the full storage account %s", p.account.ID.Name())
 		}
 	}
 	return "", 0, status.Errorf(codes.ResourceExhausted, "create share %s: %d storage accounts are full", v.share, mostFull)
@@ -214,11 +214,11 @@ func (c *Controller) storeKey(ctx context.Context, account azure.ID, p share.Par
 	}
 	key, err := c.keys.Of(ctx, account, p.LatestKey != nil && *p.LatestKey)
 	if err != nil {
-		return statusOf(err, "keys of storage account %s", account.Name())
+		return csi.Status(err, "keys of storage account %s", account.Name())
 	}
 	namespace, name := secretNamespace(p), cmp.Or(p.SecretName, share.SecretName(account.Name()))
 	err = c.config.Secrets.Put(ctx, namespace, name, SecretOf(Credentials{Account: account.Name(), Key: key}))
-	return statusOf(err, "secret %s/%s", namespace, name)
+	return csi.Status(err, "secret %s/%s", namespace, name)
 }
 
 func secretNamespace(p share.Parameters) string {
@@ -278,7 +278,7 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 	defer release()
 	other, err := c.otherUser(ctx, r.GetVolumeId(), v)
 	if err != nil {
-		return nil, statusOf(err, "delete share %s", v.Share)
+		return nil, csi.Status(err, "delete share %s", v.Share)
 	}
 	if other != "" {
 		c.config.Log.InfoContext(ctx, "the share stays: another persistent volume has it", "share", v.Share, "volume", other)
@@ -315,7 +315,7 @@ func (c *Controller) deletion(err error, v share.Volume) error {
 		return status.Errorf(codes.FailedPrecondition, "delete share %s: it has snapshots: delete them first, or start the driver with "+
 			"--delete-snapshots-with-volume", v.Share)
 	}
-	return statusOf(err, "delete share %s", v.Share)
+	return csi.Status(err, "delete share %s", v.Share)
 }
 
 // otherUser returns the name of another persistent volume that has the share of a volume, "" for none. Of two volumes that

@@ -24,7 +24,7 @@ type listed struct {
 func (c *Controller) ListVolumes(ctx context.Context, r *csispec.ListVolumesRequest) (*csispec.ListVolumesResponse, error) {
 	all, err := c.listShares(ctx)
 	if err != nil {
-		return nil, statusOf(err, "list shares")
+		return nil, csi.Status(err, "list shares")
 	}
 	items, next, err := csi.Page(all, r.GetStartingToken(), r.GetMaxEntries())
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Controller) volumeID(names map[string]string, account, id azure.ID) str
 func (c *Controller) ListSnapshots(ctx context.Context, r *csispec.ListSnapshotsRequest) (*csispec.ListSnapshotsResponse, error) {
 	all, err := c.selected(ctx, r)
 	if err != nil {
-		return nil, statusOf(err, "list snapshots")
+		return nil, csi.Status(err, "list snapshots")
 	}
 	items, next, err := csi.Page(all, r.GetStartingToken(), r.GetMaxEntries())
 	if err != nil {

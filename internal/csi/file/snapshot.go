@@ -204,7 +204,7 @@ func (c *Controller) CreateSnapshot(ctx context.Context, r *csispec.CreateSnapsh
 		t = &made
 	}
 	if err != nil {
-		return nil, statusOf(err, "snapshot %s of share %s", r.GetName(), v.ID.Name())
+		return nil, csi.Status(err, "snapshot %s of share %s", r.GetName(), v.ID.Name())
 	}
 	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), *t, v.Share.QuotaGiB)}, nil
 }
@@ -253,7 +253,7 @@ func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapsh
 	if azure.IsNotFound(err) {
 		err = nil
 	}
-	return done, statusOf(err, "delete snapshot %s of share %s", s.Time, s.Volume.Share)
+	return done, csi.Status(err, "delete snapshot %s of share %s", s.Time, s.Volume.Share)
 }
 
 // GetSnapshot returns a snapshot.
@@ -286,7 +286,7 @@ func (c *Controller) oneSnapshot(ctx context.Context, id string) (*csispec.Snaps
 	case azure.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, statusOf(err, "snapshot %s", id)
+		return nil, csi.Status(err, "snapshot %s", id)
 	}
 	volume, _, _ := strings.Cut(id, "#"+s.Time)
 	answer := c.shown(volume, taken{share: of, time: s.Time}, doc.Properties.QuotaGiB)
