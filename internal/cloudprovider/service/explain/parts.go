@@ -198,10 +198,8 @@ func frontendText(f network.FrontendIPConfiguration) string {
 		return "public IP " + f.PublicIPAddress.ID.Name()
 	case f.Subnet == nil:
 		return f.PrivateIPAddress
-	case f.PrivateIPAddress == "":
-		return "an address in the subnet " + f.Subnet.ID.Name()
 	}
-	return f.PrivateIPAddress + " in the subnet " + f.Subnet.ID.Name()
+	return cmp.Or(f.PrivateIPAddress, "an address") + " in the subnet " + f.Subnet.ID.Name()
 }
 
 func probeText(p network.Probe) string {
