@@ -5,69 +5,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cloud-provider/service/helpers"
 
+	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/leftover"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/query"
 	"kaz/internal/reconcile"
 )
-
-// Cluster is where the input of a decision comes from, besides the Services that it is about.
-type Cluster struct {
-	Config   loadbalancer.Config
-	Zones    func(context.Context) ([]string, error) // nil where Config has them
-	Nodes    func() []*corev1.Node
-	Services func() []*corev1.Service // all that this controller serves
-	// Foreign tells whether other controllers serve Services: what those have in Azure is not
-	// known.
-	Foreign      func() bool
-	Surroundings Surroundings
-	Deleted      *DeletedNodes
-	// NameConfirmed remembers that --cluster-name is not the name of another cluster. Azure tells
-	// it only until something is made under the name.
-	NameConfirmed *atomic.Bool
-}
-
-// Target gathers what a decision about these Services is made of, but for Azure.
-func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Target {
-	in := Target{nameConfirmed: c.NameConfirmed.Load()}
-	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
-		c.Config.Zones, in.noZones = c.Zones(ctx)
-	}
-	nodes, among := c.Nodes(), UIDs(services)
-	// A Service that leaves has no say in what stays: else a frontend that the last two Services
-	// shared would stay for the one that left first.
-	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
-	in.Input = loadbalancer.Input{
-		Config: c.Config, Services: services, Others: others, Complete: !c.Foreign(), Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
-		Namespaces: c.Surroundings.labelsOf(), Endpoints: c.Surroundings.nodesWith(),
-	}
-	return in
-}
-
-// ConfirmName notes that a decision has found no other name of the cluster.
-func (c Cluster) ConfirmName() { c.NameConfirmed.Store(true) }
-
-// UIDs are those of Services.
-func UIDs(services []loadbalancer.Service) map[types.UID]bool {
-	uids := make(map[types.UID]bool, len(services))
-	for _, s := range services {
-		uids[s.UID] = true
-	}
-	return uids
-}
-
-// StaysAround reports whether a Service has a say in what stays.
-func StaysAround(s *corev1.Service) bool {
-	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer
-}
 
 // Target is what a decision is made of, but for Azure. It is a value: deciding does not change
 // it.
@@ -102,8 +53,10 @@ func (in Target) Needs(have plan.Snapshot) reconcile.Needs {
 // Decide implements [reconcile.Target].
 func (in Target) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
-	if err := in.checkName(); err != nil {
-		return reconcile.Decision{}, err
+	if !in.nameConfirmed {
+		if other, found := leftover.FindOtherName(in.Input); found {
+			return reconcile.Decision{}, &WrongName{in.Config.ClusterName, other}
+		}
 	}
 	if in.noZones != nil {
 		in.Config.Zones = []string{unknownZones}
@@ -130,23 +83,59 @@ func (in Target) ProblemsOf(key string, gone bool, found []plan.Problem) []plan.
 	return own
 }
 
+// searchesAtMost bounds how often one orphan that is found leads to a search for more.
+const searchesAtMost = 3
+
+// Listing asks Kubernetes for all Services.
+type Listing func(ctx context.Context) ([]*corev1.Service, error)
+
+// WithOrphans adds what deleted Services have left in Azure to the Services.
+func (in Target) WithOrphans(ctx context.Context, r azure.Reader, list Listing) (Target, error) {
+	services := in.Services
+	for range searchesAtMost {
+		// First Azure and then Kubernetes: what was made for a Service was made after it, so
+		// the Service is in the list, or deleted.
+		have, err := reconcile.Gather(ctx, r, in.Needs)
+		if err != nil {
+			return in, err
+		}
+		all, err := list(ctx)
+		if err != nil {
+			return in, err
+		}
+		// Whichever controller serves the others, nothing of them is in Azure.
+		all = slices.DeleteFunc(all, func(s *corev1.Service) bool {
+			return s.Spec.Type != corev1.ServiceTypeLoadBalancer && !helpers.HasLBFinalizer(s)
+		})
+		known := loadbalancer.Input{Services: services, Others: in.Others}
+		left, err := leftover.Find(in.Config, have, append(all, known.All()...))
+		if err != nil {
+			return in, err
+		}
+		// Security rules that lead nowhere may be of other controllers, and are compared with any
+		// Service.
+		if !in.Complete || len(services) > 0 {
+			left = slices.DeleteFunc(left, IsRulesAlone)
+		}
+		same := len(services)+len(left) == len(in.Services)
+		if in.Services = slices.Concat(services, left); same {
+			break
+		}
+	}
+	return in, nil
+}
+
+// IsRulesAlone reports whether what is left is security rules of which not even a base
+// name is known.
+func IsRulesAlone(s loadbalancer.Service) bool {
+	return s.UID == "" && s.Namespace == naming.UnknownNamespace
+}
+
 // WrongName is the error of a decision for a cluster that is given the name of another one:
 // docs/decisions/cluster-name.md.
 type WrongName struct {
 	given string
 	leftover.OtherName
-}
-
-// checkName refuses a cluster name where Services have addresses that were made under another
-// one.
-func (in Target) checkName() error {
-	if in.nameConfirmed {
-		return nil
-	}
-	if other, found := leftover.FindOtherName(in.Input); found {
-		return &WrongName{in.Config.ClusterName, other}
-	}
-	return nil
 }
 
 func (w *WrongName) Error() string {
@@ -163,6 +152,9 @@ func (w *WrongName) Error() string {
 		"k8s-azure-cluster-name of public IPs that have %[6]q there to %[1]q first",
 		w.given, w.PublicIP.Name(), w.Address, w.Service, more, w.Name)
 }
+
+// Lasting implements [controller.Lasting]: a user has to give the cluster its name.
+func (w *WrongName) Lasting() bool { return true }
 
 // unknownZones stands in a decision for the zones of the region while they are not known. A step
 // that would write it waits.
@@ -188,22 +180,18 @@ func (in Target) askZones(graph plan.Graph) (reconcile.Ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &ZonesNeeded{services: map[string]bool{}, cause: in.noZones}
-	needed := len(p.Pending) > 0
-	for _, s := range p.Steps {
-		if !strings.Contains(string(s.Body), unknownZones) {
-			continue
-		}
-		if needed = true; len(s.For) != 1 {
-			z.services = nil // a Service alone is not at fault
-			break
-		}
-		z.services[s.For[0]] = true
-	}
-	if !needed {
+	zoned := slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return !strings.Contains(string(s.Body), unknownZones) })
+	if len(zoned)+len(p.Pending) == 0 {
 		return nil, nil
 	}
-	return z, nil
+	services := map[string]bool{}
+	for _, s := range zoned {
+		if len(s.For) != 1 { // a Service alone is not at fault
+			return &ZonesNeeded{cause: in.noZones}, nil
+		}
+		services[s.For[0]] = true
+	}
+	return &ZonesNeeded{services, in.noZones}, nil
 }
 
 // Refuse is the error for a batch of n requests: those that need zones wait, and the others are
@@ -220,6 +208,3 @@ func (z *ZonesNeeded) Refuse(n int, key func(i int) string) error {
 	}
 	return &reconcile.Refusal{Culprits: culprits}
 }
-
-// Lasting implements [controller.Lasting]: a user has to give the cluster its name.
-func (w *WrongName) Lasting() bool { return true }
