@@ -7,19 +7,6 @@ import (
 	"kaz/internal/azure"
 )
 
-// backoff is how long to wait after the first failure, doubled with each further one, and at
-// most.
-type backoff struct{ least, most time.Duration }
-
-var (
-	// busy is for what another operation, maybe of kaz itself, does to Azure and will have done.
-	busy = backoff{5 * time.Second, time.Minute}
-	// passing is for what passes by itself.
-	passing = backoff{5 * time.Second, 5 * time.Minute}
-	// lasting is for what a user has to change first.
-	lasting = backoff{30 * time.Second, 15 * time.Minute}
-)
-
 // Lasting is implemented by errors of Kubernetes objects that a user has to change.
 type Lasting interface {
 	error
@@ -38,21 +25,18 @@ func IsLasting(err error) bool {
 	return false
 }
 
-// Delay is how long to wait after a number of failures in a row. Nothing is tried before the time
-// that Azure asked for.
+// Delay is how long to wait after a number of failures in a row: doubled with each further one up
+// to a limit. Nothing is tried before the time that Azure asked for.
 func Delay(err error, failures int) time.Duration {
-	b := passing
+	wait, most := 5*time.Second, 5*time.Minute // for what passes by itself
 	switch {
 	case IsLasting(err):
-		b = lasting
-	case azure.KindOf(err) == azure.Busy:
-		b = busy
+		wait, most = 30*time.Second, 15*time.Minute
+	case azure.KindOf(err) == azure.Busy: // another operation, maybe of kaz itself, will have ended
+		most = time.Minute
 	}
-	wait := b.least
-	for range failures - 1 {
-		if wait = min(2*wait, b.most); wait == b.most {
-			break
-		}
+	for ; failures > 1 && wait < most; failures-- {
+		wait = min(2*wait, most)
 	}
 	return max(wait, retryAfter(err))
 }

@@ -103,7 +103,7 @@ func (in Target) WithOrphans(ctx context.Context, r azure.Reader, list Listing) 
 		if err != nil {
 			return in, err
 		}
-		// Whichever controller serves the others, nothing of them is in Azure.
+		// Whichever controller serves it, nothing of another Service can be in Azure.
 		all = slices.DeleteFunc(all, func(s *corev1.Service) bool {
 			return s.Spec.Type != corev1.ServiceTypeLoadBalancer && !helpers.HasLBFinalizer(s)
 		})
