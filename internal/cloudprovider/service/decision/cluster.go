@@ -2,14 +2,18 @@ package decision
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/nodes"
 )
 
 // Cluster is where the input of a decision comes from, besides the Services that it is about.
@@ -42,25 +46,24 @@ func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Ta
 	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
 		c.Config.Zones, in.noZones = c.Zones(ctx)
 	}
-	nodes, among := c.Nodes(), UIDs(services)
+	all, among := c.Nodes(), UIDs(services)
 	// A Service that leaves has no say in what stays: else a frontend that the last two Services
 	// shared would stay for the one that left first.
 	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
 	in.Input = loadbalancer.Input{
-		Config: c.Config, Services: services, Others: others, Complete: !c.Foreign(), Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
+		Config: c.Config, Services: services, Others: others, Complete: !c.Foreign(), Nodes: all, DeletedNodes: c.Deleted.among(all),
 		Namespaces: map[string]map[string]string{}, Endpoints: map[string][]string{},
 	}
-	if c.Surroundings.Namespaces != nil {
-		for _, n := range c.Surroundings.Namespaces() {
-			in.Namespaces[n.Name] = n.Labels
-		}
+	if len(c.Config.Balancers) == 0 {
+		return in
 	}
-	if c.Surroundings.Endpoints != nil {
-		for _, e := range c.Surroundings.Endpoints() {
-			if name := e.Labels[discovery.LabelServiceName]; name != "" {
-				key := e.Namespace + "/" + name
-				in.Endpoints[key] = append(in.Endpoints[key], NodesOf(e)...)
-			}
+	for _, n := range c.Surroundings.Namespaces() {
+		in.Namespaces[n.Name] = n.Labels
+	}
+	for _, e := range c.Surroundings.Endpoints() {
+		if name := e.Labels[discovery.LabelServiceName]; name != "" {
+			key := e.Namespace + "/" + name
+			in.Endpoints[key] = append(in.Endpoints[key], NodesOf(e)...)
 		}
 	}
 	return in
@@ -94,4 +97,65 @@ func UIDs(services []loadbalancer.Service) map[types.UID]bool {
 // StaysAround reports whether a Service has a say in what stays.
 func StaysAround(s *corev1.Service) bool {
 	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer
+}
+
+// DeletedNodes are the machines without a Node: this process saw the Node deleted. They are
+// remembered until there is a Node again or the machine is gone, because Azure does not know
+// them: to it they are like instances that are just made and will get a Node.
+type DeletedNodes struct {
+	mu       sync.Mutex
+	machines map[string]azure.ID // by id key
+}
+
+// deletedAtMost is more machines than a cluster has. While nothing is decided, nothing finds out
+// which of them are gone.
+const deletedAtMost = 10_000
+
+// Add notes that a Node was deleted.
+func (d *DeletedNodes) Add(n *corev1.Node) {
+	id, is := nodes.MachineID(n.Spec.ProviderID)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !is || len(d.machines) >= deletedAtMost {
+		return
+	}
+	if d.machines == nil {
+		d.machines = map[string]azure.ID{}
+	}
+	d.machines[id.Key()] = id
+}
+
+// among are those that are known, sorted. Those that have one of these Nodes again are
+// forgotten.
+func (d *DeletedNodes) among(all []*corev1.Node) []azure.ID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.machines) == 0 {
+		return nil
+	}
+	for _, n := range all {
+		if id, is := nodes.MachineID(n.Spec.ProviderID); is {
+			delete(d.machines, id.Key())
+		}
+	}
+	return slices.Sorted(maps.Values(d.machines))
+}
+
+// ForgetGone forgets those that a decision knew of and did not find in Azure.
+func (d *DeletedNodes) ForgetGone(in loadbalancer.Input) error {
+	if len(in.DeletedNodes) == 0 {
+		return nil
+	}
+	exists, err := loadbalancer.Machines(in)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range in.DeletedNodes {
+		if !exists[id.Key()] {
+			delete(d.machines, id.Key())
+		}
+	}
+	return nil
 }

@@ -46,7 +46,7 @@ type (
 	ConfirmServices struct{ Services map[types.UID]bool }
 	// ReadAgain asks for a fresh read: a replica of Azure's that lags behind may have said that
 	// something is not there.
-	ReadAgain struct{ Missing string }
+	ReadAgain struct{}
 	// RecordGroups has Services record the resource groups of what is made for them.
 	RecordGroups struct{ Groups map[types.UID][]key.Note }
 	// RememberGroups has the controller remember where public IPs of Services are deleted.
@@ -68,8 +68,8 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	if len(absent) > 0 {
 		return reconcile.Decision{Ask: ConfirmServices{absent}}, nil
 	}
-	if missing := in.missing(); missing != "" {
-		return reconcile.Decision{Ask: ReadAgain{missing}}, nil
+	if !in.Reread && in.seemsLost() {
+		return reconcile.Decision{Ask: ReadAgain{}}, nil
 	}
 	in.ConcurrentMembers = !in.WithMembers
 	d, err := in.Target.Decide(have)
@@ -93,9 +93,9 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return d, nil
 }
 
-// missing is what Azure lacks though it must be there when Services leave, "" for nothing: the key of one
-// that had an address and of which Azure has nothing, or the public IP of a frontend.
-func (in Commit) missing() string {
+// seemsLost reports whether Azure lacks what must be there when Services leave: anything of one that had an
+// address, or the public IP of a frontend.
+func (in Commit) seemsLost() bool {
 	leaving := in.Input
 	leaving.Services = nil
 	for _, s := range in.Services {
@@ -104,25 +104,22 @@ func (in Commit) missing() string {
 			leaving.Services = append(leaving.Services, s)
 		}
 	}
-	if len(leaving.Services) == 0 || in.Reread {
-		return ""
+	if len(leaving.Services) == 0 {
+		return false
 	}
-	absent := leftover.Absent(leaving)
-	for _, s := range leaving.Services {
-		if absent[s.UID] {
-			return s.Key()
-		}
+	if len(leftover.Absent(leaving)) > 0 {
+		return true
 	}
 	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
 	for _, lb := range balancers {
 		for _, id := range azure.References(lb.Properties.FrontendIPConfigurations) {
 			_, there := in.Have.Get(id)
 			if id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup) && !there {
-				return string(id)
+				return true
 			}
 		}
 	}
-	return ""
+	return false
 }
 
 // askTurn asks whether load balancers may go, or for the turn where interfaces leave a pool before it can list

@@ -82,7 +82,19 @@ func find(service *corev1.Service, addresses []string, in plan.Snapshot) []Part 
 		s.balancer(lb)
 	}
 	for _, ip := range views[network.PublicIPAddress](in, network.PublicIPAddresses) {
-		s.publicIP(ip)
+		if !s.refers[ip.ID.Key()] && !strings.Contains(ip.ID.Key(), "-"+s.base) {
+			continue
+		}
+		p := ip.Properties
+		s.addresses = append(s.addresses, cmp.Or(p.IPAddress, address.OfPublicIP(ip.ID)))
+		text := cmp.Or(p.IPAddress, "a new "+p.PublicIPAddressVersion+" address")
+		if p.PublicIPPrefix != nil {
+			text += " of the prefix " + p.PublicIPPrefix.ID.Name()
+		}
+		if p.DNSSettings != nil && p.DNSSettings.DomainNameLabel != "" {
+			text += ", DNS label " + p.DNSSettings.DomainNameLabel
+		}
+		s.add("public IP", ip.ID, text, ip)
 	}
 	for _, group := range views[network.SecurityGroup](in, network.SecurityGroups) {
 		for _, r := range group.Properties.SecurityRules {
@@ -139,11 +151,20 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 		}
 	}
 	for _, f := range lb.Properties.FrontendIPConfigurations {
-		if id := lb.ID.Child(network.FrontendIPConfigurations, f.Name); s.mine(f.Name, id) {
-			s.refer(azure.Ref(id), f.Properties.PublicIPAddress)
-			s.addresses = append(s.addresses, cmp.Or(f.Properties.PrivateIPAddress, address.OfFrontend(lb.ID, f.Name)))
-			s.add("frontend", id, frontendText(f.Properties), f.Properties)
+		id, p := lb.ID.Child(network.FrontendIPConfigurations, f.Name), f.Properties
+		if !s.mine(f.Name, id) {
+			continue
 		}
+		s.refer(azure.Ref(id), p.PublicIPAddress)
+		s.addresses = append(s.addresses, cmp.Or(p.PrivateIPAddress, address.OfFrontend(lb.ID, f.Name)))
+		text := p.PrivateIPAddress
+		switch {
+		case p.PublicIPAddress != nil:
+			text = "public IP " + p.PublicIPAddress.ID.Name()
+		case p.Subnet != nil:
+			text = cmp.Or(text, "an address") + " in the subnet " + p.Subnet.ID.Name()
+		}
+		s.add("frontend", id, text, p)
 	}
 	for _, p := range lb.Properties.Probes {
 		if id := lb.ID.Child(network.Probes, p.Name); s.mine(p.Name, id) {
@@ -192,38 +213,12 @@ func ruleText(r network.LoadBalancingRule) string {
 	return strings.Join(append(words, "probe "+r.Probe.ID.Name()), ", ")
 }
 
-func frontendText(f network.FrontendIPConfiguration) string {
-	switch {
-	case f.PublicIPAddress != nil:
-		return "public IP " + f.PublicIPAddress.ID.Name()
-	case f.Subnet == nil:
-		return f.PrivateIPAddress
-	}
-	return cmp.Or(f.PrivateIPAddress, "an address") + " in the subnet " + f.Subnet.ID.Name()
-}
-
 func probeText(p network.Probe) string {
 	path := p.RequestPath
 	if path != "" && !strings.HasPrefix(path, "/") {
 		path = " " + path // else it would be read as a part of the port
 	}
 	return fmt.Sprintf("%s %d%s every %d s, %d in a row", p.Protocol, p.Port, path, p.IntervalInSeconds, p.ProbeThreshold)
-}
-
-func (s *search) publicIP(ip azure.Resource[network.PublicIPAddress]) {
-	if !s.refers[ip.ID.Key()] && !strings.Contains(ip.ID.Key(), "-"+s.base) {
-		return
-	}
-	p := ip.Properties
-	text := cmp.Or(p.IPAddress, "a new "+p.PublicIPAddressVersion+" address")
-	s.addresses = append(s.addresses, cmp.Or(p.IPAddress, address.OfPublicIP(ip.ID)))
-	if p.PublicIPPrefix != nil {
-		text += " of the prefix " + p.PublicIPPrefix.ID.Name()
-	}
-	if p.DNSSettings != nil && p.DNSSettings.DomainNameLabel != "" {
-		text += ", DNS label " + p.DNSSettings.DomainNameLabel
-	}
-	s.add("public IP", ip.ID, text, ip)
 }
 
 // securityText is what a rule means to the Service, "" for nothing.
