@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -29,22 +28,18 @@ type Rewritable struct {
 type FailedWrites struct {
 	Rewritable
 
-	failed map[azure.ID]bool
+	failed []azure.ID
 }
 
 // Note notes which documents a commit could not write, and which it could, as far as a filter
 // says that they are shared: other documents are for their only user to try again.
 func (f *FailedWrites) Note(out reconcile.Outcome, shared func(azure.ID) bool) {
-	if f.failed == nil {
-		f.failed = map[azure.ID]bool{}
-	}
 	for res := range out.Attempted() {
-		switch {
-		case !shared(res.Step.ID):
-		case res.Err != nil:
-			f.failed[res.Step.ID] = true
-		default:
-			delete(f.failed, res.Step.ID)
+		if id := res.Step.ID; shared(id) {
+			f.failed = slices.DeleteFunc(f.failed, id.Equal)
+			if res.Err != nil {
+				f.failed = append(f.failed, id)
+			}
 		}
 	}
 }
@@ -55,13 +50,13 @@ func (f *FailedWrites) Retry(ctx context.Context, client reconcile.Azure) error 
 	if len(f.failed) == 0 {
 		return nil
 	}
-	ids := slices.Sorted(maps.Keys(f.failed))
-	have, err := reconcile.Take(ctx, client.Fresh(), reconcile.Needs{Resources: ids})
+	slices.Sort(f.failed)
+	have, err := reconcile.Take(ctx, client.Fresh(), reconcile.Needs{Resources: f.failed})
 	if err == nil {
-		_, err = f.writeAgain(ctx, client, have, ids)
+		_, err = f.writeAgain(ctx, client, have, f.failed)
 	}
 	if err == nil {
-		clear(f.failed)
+		f.failed = nil
 	}
 	return err
 }

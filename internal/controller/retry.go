@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"kaz/internal/azure"
@@ -15,14 +16,9 @@ type Lasting interface {
 
 // IsLasting reports whether a user has to change something before an error goes away.
 func IsLasting(err error) bool {
-	if l, ok := errors.AsType[Lasting](err); ok && l.Lasting() {
-		return true
-	}
-	switch azure.KindOf(err) {
-	case azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists:
-		return true
-	}
-	return false
+	l, ok := errors.AsType[Lasting](err)
+	lasting := []azure.Kind{azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists}
+	return ok && l.Lasting() || slices.Contains(lasting, azure.KindOf(err))
 }
 
 // Delay is how long to wait after a number of failures in a row: doubled with each further one up

@@ -75,10 +75,8 @@ func (in Target) ProblemsOf(key string, gone bool, found []plan.Problem) []plan.
 	own := slices.DeleteFunc(slices.Clone(found), func(p plan.Problem) bool { return p.Object != key })
 	receives := func(n *corev1.Node) bool { return cluster.RoleOf(in.Config, n) == cluster.Receiver }
 	if !gone && !slices.ContainsFunc(in.Nodes, receives) {
-		own = append(own, plan.Problem{
-			Object: key, Reason: problem.NoNodes, Warning: true,
-			Message: "There are no available nodes for LoadBalancer",
-		})
+		const message = "There are no available nodes for LoadBalancer"
+		own = append(own, plan.Problem{Object: key, Reason: problem.NoNodes, Message: message, Warning: true})
 	}
 	return own
 }

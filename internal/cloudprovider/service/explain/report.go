@@ -49,7 +49,6 @@ func (e Explanation) String() string {
 	return b.String() + "Steps in Azure:\n" + e.plan.String()
 }
 
-// sentences say the states to a person.
 var sentences = map[State]string{
 	Settled: "nothing to do",
 	Pending: "changes are pending",
