@@ -170,9 +170,9 @@ func (x *explainer) followPlan() []ExplainedStep {
 }
 
 func (x *explainer) service(s loadbalancer.Service) Explained {
-	key, ingress := s.Key(), x.status[s.Key()]
-	e := Explained{Service: key, State: Settled, Problems: x.ProblemsOf(key, s.Gone, x.problems),
-		Parts: partsOf(s.Service, kube.Addresses(s.Status.LoadBalancer.Ingress, ingress), x.Have, x.after)}
+	addresses := kube.Addresses(s.Status.LoadBalancer.Ingress, x.status[s.Key()])
+	e := Explained{Service: s.Key(), State: Settled, Problems: x.ProblemsOf(s.Key(), s.Gone, x.problems),
+		Parts: partsOf(s.Service, addresses, x.Have, x.after)}
 	refused := slices.ContainsFunc(e.Problems, func(p plan.Problem) bool { return !p.Warning })
 	e.Kubernetes = x.inKubernetes(s, refused)
 	switch {
@@ -182,7 +182,7 @@ func (x *explainer) service(s loadbalancer.Service) Explained {
 		e.State = Leaving
 	case len(e.Kubernetes) > 0, slices.ContainsFunc(e.Parts, func(p Part) bool { return p.State != UpToDate }),
 		len(x.Services) == 1 && len(x.plan.Steps)+len(x.plan.Pending) > 0,
-		slices.ContainsFunc(x.plan.Steps, func(step plan.Step) bool { return slices.Equal(step.For, []string{key}) }):
+		slices.ContainsFunc(x.plan.Steps, func(step plan.Step) bool { return slices.Equal(step.For, []string{e.Service}) }):
 		e.State = Pending
 	}
 	return e
@@ -198,7 +198,7 @@ func (x *explainer) notes(s loadbalancer.Service) (all []string) {
 		}
 	}
 	for _, n := range x.unnoted[s.UID] {
-		if !s.Gone && n.Of == key.PrivateLinks {
+		if n.Of == key.PrivateLinks {
 			all = append(all, where+"+ "+n.Name()+": "+n.Group)
 		}
 	}
