@@ -17,7 +17,18 @@ type Suspicion func(failed reconcile.Result, request int) bool
 func Blame(err error, failures []reconcile.Result, requests int, suspicions func(failed reconcile.Result) []Suspicion) error {
 	culprits := map[int]error{}
 	for _, failed := range failures {
-		if !accuse(culprits, failed, requests, suspicions(failed)) {
+		found := false
+		for _, suspects := range suspicions(failed) {
+			for i := range requests {
+				if suspects(failed, i) {
+					culprits[i], found = fmt.Errorf("%s: %w", failed.Step.Why, failed.Err), true
+				}
+			}
+			if found {
+				break
+			}
+		}
+		if !found {
 			return err
 		}
 	}
@@ -25,22 +36,6 @@ func Blame(err error, failures []reconcile.Result, requests int, suspicions func
 		return err
 	}
 	return &reconcile.Refusal{Culprits: culprits}
-}
-
-// accuse adds those suspected of a failure to the culprits, and reports whether there is one.
-func accuse(culprits map[int]error, failed reconcile.Result, requests int, suspicions []Suspicion) bool {
-	for _, suspects := range suspicions {
-		found := false
-		for i := range requests {
-			if suspects(failed, i) {
-				culprits[i], found = fmt.Errorf("%s: %w", failed.Step.Why, failed.Err), true
-			}
-		}
-		if found {
-			return true
-		}
-	}
-	return false
 }
 
 // Mentions reports whether a text of Azure's, in lower case, has an id, a name or an address, and

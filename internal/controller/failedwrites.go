@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -29,22 +28,18 @@ type Rewritable struct {
 type FailedWrites struct {
 	Rewritable
 
-	failed map[azure.ID]bool
+	failed []azure.ID
 }
 
 // Note notes which documents a commit could not write, and which it could, as far as a filter
 // says that they are shared: other documents are for their only user to try again.
 func (f *FailedWrites) Note(out reconcile.Outcome, shared func(azure.ID) bool) {
-	if f.failed == nil {
-		f.failed = map[azure.ID]bool{}
-	}
 	for res := range out.Attempted() {
-		switch {
-		case !shared(res.Step.ID):
-		case res.Err != nil:
-			f.failed[res.Step.ID] = true
-		default:
-			delete(f.failed, res.Step.ID)
+		if id := res.Step.ID; shared(id) {
+			f.failed = slices.DeleteFunc(f.failed, id.Equal)
+			if res.Err != nil {
+				f.failed = append(f.failed, id)
+			}
 		}
 	}
 }
@@ -55,13 +50,13 @@ func (f *FailedWrites) Retry(ctx context.Context, client reconcile.Azure) error 
 	if len(f.failed) == 0 {
 		return nil
 	}
-	ids := slices.Sorted(maps.Keys(f.failed))
-	have, err := reconcile.Take(ctx, client.Fresh(), reconcile.Needs{Resources: ids})
+	slices.Sort(f.failed)
+	have, err := reconcile.Take(ctx, client.Fresh(), reconcile.Needs{Resources: f.failed})
 	if err == nil {
-		err = writeAgain(ctx, client, have, f.unfinished(have, ids, nil))
+		_, err = f.writeAgain(ctx, client, have, f.failed)
 	}
 	if err == nil {
-		clear(f.failed)
+		f.failed = nil
 	}
 	return err
 }
@@ -86,22 +81,22 @@ func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out 
 			refs = append(refs, d.ID())
 		}
 	}
-	ids := f.unfinished(have, refs, nil)
-	return len(ids) > 0, writeAgain(ctx, client, have, ids)
+	return f.writeAgain(ctx, client, have, refs)
 }
 
-// writeAgain writes documents as they are.
-func writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) error {
+// writeAgain writes unfinished documents as they are, and reports whether there was any.
+func (r Rewritable) writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) (bool, error) {
+	unfinished := r.unfinished(have, ids, nil)
 	var errs []error
-	for _, id := range ids {
+	for _, id := range unfinished {
 		doc, _ := have.Get(id)
 		_, err := azure.Do(ctx, client, azure.Request{Verb: azure.Put, ID: id, Body: doc, IfMatch: doc.Etag()})
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return len(unfinished) > 0, errors.Join(errs...)
 }
 
-// references are those to other documents.
+// references are those of a document to others.
 func (r Rewritable) references(id azure.ID, d azure.Document) []azure.ID {
 	for fullType, of := range r.Refers {
 		if id.Is(fullType) {
@@ -120,15 +115,6 @@ func ReferencesOf[P any](d azure.Document) []azure.ID {
 	return azure.References(r.Properties)
 }
 
-// whole is the document, or the one of which it is a part, that can be written again, "" for
-// none.
-func (r Rewritable) whole(id azure.ID) azure.ID {
-	for id != "" && !slices.ContainsFunc(r.Types, id.Is) {
-		id = id.Parent()
-	}
-	return id
-}
-
 // unfinished adds to found those of the documents, and of what they refer to, that Azure marks as
 // failed. What a document refers to comes before it.
 func (r Rewritable) unfinished(have plan.Snapshot, ids, found []azure.ID) []azure.ID {
@@ -136,7 +122,9 @@ func (r Rewritable) unfinished(have plan.Snapshot, ids, found []azure.ID) []azur
 		ProvisioningState string `json:"provisioningState,omitempty"`
 	}
 	for _, id := range ids {
-		id = r.whole(id)
+		for id != "" && !slices.ContainsFunc(r.Types, id.Is) {
+			id = id.Parent() // a part counts as the document that it is in
+		}
 		view, ok, err := plan.View[state](have, id)
 		if err != nil || !ok {
 			continue

@@ -2,22 +2,10 @@ package controller
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"kaz/internal/azure"
-)
-
-// backoff is how long to wait after the first failure, doubled with each further one, and at
-// most.
-type backoff struct{ least, most time.Duration }
-
-var (
-	// busy is for what another operation, maybe of kaz itself, does to Azure and will have done.
-	busy = backoff{5 * time.Second, time.Minute}
-	// passing is for what passes by itself.
-	passing = backoff{5 * time.Second, 5 * time.Minute}
-	// lasting is for what a user has to change first.
-	lasting = backoff{30 * time.Second, 15 * time.Minute}
 )
 
 // Lasting is implemented by errors of Kubernetes objects that a user has to change.
@@ -28,31 +16,23 @@ type Lasting interface {
 
 // IsLasting reports whether a user has to change something before an error goes away.
 func IsLasting(err error) bool {
-	if l, ok := errors.AsType[Lasting](err); ok && l.Lasting() {
-		return true
-	}
-	switch azure.KindOf(err) {
-	case azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists:
-		return true
-	}
-	return false
+	l, ok := errors.AsType[Lasting](err)
+	lasting := []azure.Kind{azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists}
+	return ok && l.Lasting() || slices.Contains(lasting, azure.KindOf(err))
 }
 
-// Delay is how long to wait after a number of failures in a row. Nothing is tried before the time
-// that Azure asked for.
+// Delay is how long to wait after a number of failures in a row: doubled with each further one up
+// to a limit. Nothing is tried before the time that Azure asked for.
 func Delay(err error, failures int) time.Duration {
-	b := passing
+	wait, most := 5*time.Second, 5*time.Minute // for what passes by itself
 	switch {
 	case IsLasting(err):
-		b = lasting
-	case azure.KindOf(err) == azure.Busy:
-		b = busy
+		wait, most = 30*time.Second, 15*time.Minute
+	case azure.KindOf(err) == azure.Busy: // another operation, maybe of kaz itself, will have ended
+		most = time.Minute
 	}
-	wait := b.least
-	for range failures - 1 {
-		if wait = min(2*wait, b.most); wait == b.most {
-			break
-		}
+	for ; failures > 1 && wait < most; failures-- {
+		wait = min(2*wait, most)
 	}
 	return max(wait, retryAfter(err))
 }

@@ -12,7 +12,6 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/leftover"
 	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -47,7 +46,7 @@ type (
 	ConfirmServices struct{ Services map[types.UID]bool }
 	// ReadAgain asks for a fresh read: a replica of Azure's that lags behind may have said that
 	// something is not there.
-	ReadAgain struct{ Missing string }
+	ReadAgain struct{}
 	// RecordGroups has Services record the resource groups of what is made for them.
 	RecordGroups struct{ Groups map[types.UID][]key.Note }
 	// RememberGroups has the controller remember where public IPs of Services are deleted.
@@ -64,59 +63,39 @@ type (
 // Decide implements [reconcile.Target]. Of what it has to ask it names one thing at a time.
 func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
-	if ask := in.askConfirm(); ask != nil {
-		return reconcile.Decision{Ask: ask}, nil
+	absent := leftover.Absent(in.Input)
+	maps.DeleteFunc(absent, func(uid types.UID, _ bool) bool { return in.Confirmed[uid] })
+	if len(absent) > 0 {
+		return reconcile.Decision{Ask: ConfirmServices{absent}}, nil
 	}
-	if ask := in.askAgain(); ask != nil {
-		return reconcile.Decision{Ask: ask}, nil
+	if !in.Reread && in.seemsLost() {
+		return reconcile.Decision{Ask: ReadAgain{}}, nil
 	}
 	in.ConcurrentMembers = !in.WithMembers
 	d, err := in.Target.Decide(have)
-	if err != nil {
+	if err != nil || d.Ask != nil {
 		return d, err
 	}
-	for _, next := range []func(reconcile.Decision) reconcile.Ask{in.askRemove, in.askMembers, in.askRemember, in.askList, in.askRecord} {
-		if d.Ask == nil {
-			d.Ask = next(d)
-		}
+	if d.Ask = in.askTurn(d.Graph); d.Ask != nil {
+		return d, nil
 	}
-	if d.Ask == nil {
-		d.Graph, d.Deferred = split(d.Graph, in.WithMembers)
+	if d.Ask = in.askNotes(d); d.Ask != nil {
+		return d, nil
 	}
+	graph := d.Graph
+	isDeferred := func(n plan.Node) bool {
+		// Public IPs are deleted after the last round.
+		isReleased := n.Want() == nil && n.ID.Is(network.PublicIPAddresses) && len(graph.Pending) == 0
+		return isReleased || !in.WithMembers && IsMember(n.ID)
+	}
+	d.Graph, d.Deferred = graph.Only(func(n plan.Node) bool { return !isDeferred(n) }), graph.Only(isDeferred)
+	d.Graph.Pending = graph.Pending
 	return d, nil
 }
 
-// split is a graph in two: what a commit writes, and what is written after it. Public IPs are deleted
-// after the last round.
-func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph) {
-	isDeferred := func(n plan.Node) bool {
-		isReleased := n.Want() == nil && n.ID.Is(network.PublicIPAddresses) && len(graph.Pending) == 0
-		return isReleased || !withMembers && IsMember(n.ID)
-	}
-	now, deferred = graph.Only(func(n plan.Node) bool { return !isDeferred(n) }), graph.Only(isDeferred)
-	now.Pending = graph.Pending
-	return now, deferred
-}
-
-// askConfirm asks for Services of which Azure has nothing and the API server was not asked yet.
-func (in Commit) askConfirm() reconcile.Ask {
-	if !slices.ContainsFunc(in.Services, func(s loadbalancer.Service) bool { return !s.Gone && !in.Confirmed[s.UID] }) {
-		return nil
-	}
-	absent := leftover.Absent(in.Input)
-	maps.DeleteFunc(absent, func(uid types.UID, _ bool) bool { return in.Confirmed[uid] })
-	if len(absent) == 0 {
-		return nil
-	}
-	return ConfirmServices{absent}
-}
-
-// askAgain asks to read Azure again before Services leave, where it lacks what must be there:
-// anything of a Service that had an address, or the public IP of a frontend.
-func (in Commit) askAgain() reconcile.Ask {
-	if in.Reread {
-		return nil
-	}
+// seemsLost reports whether Azure lacks what must be there when Services leave: anything of one that had an
+// address, or the public IP of a frontend.
+func (in Commit) seemsLost() bool {
 	leaving := in.Input
 	leaving.Services = nil
 	for _, s := range in.Services {
@@ -126,81 +105,74 @@ func (in Commit) askAgain() reconcile.Ask {
 		}
 	}
 	if len(leaving.Services) == 0 {
-		return nil
+		return false
 	}
-	absent := leftover.Absent(leaving)
-	for _, s := range leaving.Services {
-		if absent[s.UID] {
-			return ReadAgain{s.Key()}
-		}
+	if len(leftover.Absent(leaving)) > 0 {
+		return true
 	}
 	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
 	for _, lb := range balancers {
 		for _, id := range azure.References(lb.Properties.FrontendIPConfigurations) {
 			_, there := in.Have.Get(id)
 			if id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup) && !there {
-				return ReadAgain{string(id)}
+				return true
 			}
 		}
 	}
-	return nil
+	return false
 }
 
-func (in Commit) askRemove(d reconcile.Decision) reconcile.Ask {
+// askTurn asks whether load balancers may go, or for the turn where interfaces leave a pool before it can list
+// addresses, in a round that is not the last.
+func (in Commit) askTurn(graph plan.Graph) reconcile.Ask {
 	var going []azure.Document
-	for _, n := range d.Graph.Nodes() {
+	for _, n := range graph.Nodes() {
 		doc, exists := in.Have.Get(n.ID)
 		if exists && n.Want() == nil && n.ID.Is(network.LoadBalancers) && !in.Removing[n.ID.Key()] {
 			going = append(going, doc)
 		}
 	}
-	if len(going) == 0 {
-		return nil
+	switch {
+	case len(going) > 0:
+		return RemoveBalancers{going}
+	case in.Config.PoolByIP && len(graph.Pending) > 0 && !in.WithMembers &&
+		slices.ContainsFunc(graph.Nodes(), func(n plan.Node) bool { return IsMember(n.ID) }):
+		return WriteMembers{}
 	}
-	return RemoveBalancers{going}
+	return nil
 }
 
-// askMembers asks for the turn where interfaces leave a pool before it can list addresses, in a round that
-// is not the last.
-func (in Commit) askMembers(d reconcile.Decision) reconcile.Ask {
-	leave := in.Config.PoolByIP && len(d.Graph.Pending) > 0 &&
-		slices.ContainsFunc(d.Graph.Nodes(), func(n plan.Node) bool { return IsMember(n.ID) })
-	if !leave || in.WithMembers {
-		return nil
-	}
-	return WriteMembers{}
-}
-
-// askRemember asks to remember where public IPs are deleted, for the Services that had them. The
-// cluster's own resource group is always read.
-func (in Commit) askRemember(d reconcile.Decision) reconcile.Ask {
-	groups := map[types.UID][]key.Note{}
+// askNotes asks to remember where public IPs are deleted, for the Services that had them; for all Services, where
+// the decision finds something that none uses; and to record the resource groups that Services do not record yet.
+func (in Commit) askNotes(d reconcile.Decision) reconcile.Ask {
+	deleted := map[types.UID][]key.Note{}
 	for _, n := range d.Graph.Nodes() {
+		// The cluster's own resource group is always read.
 		if n.Want() != nil || !n.ID.Is(network.PublicIPAddresses) || strings.EqualFold(n.ID.Group(), in.Config.ResourceGroup) {
 			continue
 		}
 		where := key.Note{Of: key.PublicIPs, Group: n.ID.Group()}
 		for _, s := range in.Services {
-			if slices.Contains(n.For, s.Key()) && !slices.ContainsFunc(slices.Concat(s.Groups, groups[s.UID]), where.Same) {
-				groups[s.UID] = append(groups[s.UID], where)
+			if slices.Contains(n.For, s.Key()) && !slices.ContainsFunc(slices.Concat(s.Groups, deleted[s.UID]), where.Same) {
+				deleted[s.UID] = append(deleted[s.UID], where)
 			}
 		}
 	}
-	if len(groups) == 0 {
-		return nil
+	if len(deleted) > 0 {
+		return RememberGroups{deleted}
 	}
-	return RememberGroups{groups}
-}
-
-func (in Commit) askList(d reconcile.Decision) reconcile.Ask {
 	if state := stateOf(in.Have); slices.ContainsFunc(d.Problems, IsUnclaimed) && state != in.Listed {
 		return ListServices{state}
 	}
+	missing := note.Missing(in.Input, d.Graph)
+	maps.DeleteFunc(missing, func(uid types.UID, notes []key.Note) bool {
+		return !slices.ContainsFunc(notes, func(n key.Note) bool { return !slices.ContainsFunc(in.Recorded[uid], n.Same) })
+	})
+	if len(missing) > 0 {
+		return RecordGroups{missing}
+	}
 	return nil
 }
-
-// IsUnclaimed reports whether a problem says that no Service uses something.
-func IsUnclaimed(p plan.Problem) bool { return p.Reason == problem.Unclaimed }
 
 // stateOf tells states of what Services share from each other.
 func stateOf(have plan.Snapshot) string {
@@ -214,20 +186,11 @@ func stateOf(have plan.Snapshot) string {
 	return strings.Join(tags, " ")
 }
 
+// IsUnclaimed reports whether a problem says that no Service uses something.
+func IsUnclaimed(p plan.Problem) bool { return p.Reason == problem.Unclaimed }
+
 // IsMember reports whether a resource can be a member of a pool of network interfaces, or the model of
 // members.
 func IsMember(id azure.ID) bool {
 	return slices.ContainsFunc([]string{compute.ScaleSets, compute.ScaleSetInstances, network.Interfaces}, id.Is)
-}
-
-// askRecord asks to record the resource groups that Services do not record yet.
-func (in Commit) askRecord(d reconcile.Decision) reconcile.Ask {
-	groups := note.Missing(in.Input, d.Graph)
-	maps.DeleteFunc(groups, func(uid types.UID, notes []key.Note) bool {
-		return !slices.ContainsFunc(notes, func(n key.Note) bool { return !slices.ContainsFunc(in.Recorded[uid], n.Same) })
-	})
-	if len(groups) == 0 {
-		return nil
-	}
-	return RecordGroups{groups}
 }

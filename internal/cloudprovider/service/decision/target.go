@@ -4,70 +4,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cloud-provider/service/helpers"
 
+	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/leftover"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/query"
 	"kaz/internal/reconcile"
 )
-
-// Cluster is where the input of a decision comes from, besides the Services that it is about.
-type Cluster struct {
-	Config   loadbalancer.Config
-	Zones    func(context.Context) ([]string, error) // nil where Config has them
-	Nodes    func() []*corev1.Node
-	Services func() []*corev1.Service // all that this controller serves
-	// Foreign tells whether other controllers serve Services: what those have in Azure is not
-	// known.
-	Foreign      func() bool
-	Surroundings Surroundings
-	Deleted      *DeletedNodes
-	// NameConfirmed remembers that --cluster-name is not the name of another cluster. Azure tells
-	// it only until something is made under the name.
-	NameConfirmed *atomic.Bool
-}
-
-// Target gathers what a decision about these Services is made of, but for Azure.
-func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Target {
-	in, noZones := Target{nameConfirmed: c.NameConfirmed.Load()}, error(nil)
-	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
-		c.Config.Zones, noZones = c.Zones(ctx)
-	}
-	nodes, among := c.Nodes(), UIDs(services)
-	// A Service that leaves has no say in what stays: else a frontend that the last two Services
-	// shared would stay for the one that left first.
-	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
-	in.Input = loadbalancer.Input{
-		Config: c.Config, NoZones: noZones, Services: services, Others: others, Complete: !c.Foreign(),
-		Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
-		Namespaces: c.Surroundings.labelsOf(), Endpoints: c.Surroundings.nodesWith(),
-	}
-	return in
-}
-
-// ConfirmName notes that a decision has found no other name of the cluster.
-func (c Cluster) ConfirmName() { c.NameConfirmed.Store(true) }
-
-// UIDs are those of Services.
-func UIDs(services []loadbalancer.Service) map[types.UID]bool {
-	uids := make(map[types.UID]bool, len(services))
-	for _, s := range services {
-		uids[s.UID] = true
-	}
-	return uids
-}
-
-// StaysAround reports whether a Service has a say in what stays.
-func StaysAround(s *corev1.Service) bool {
-	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer
-}
 
 // Target is what a decision is made of, but for Azure. It is a value: deciding does not change
 // it.
@@ -101,8 +51,10 @@ func (in Target) Needs(have plan.Snapshot) reconcile.Needs {
 // Decide implements [reconcile.Target].
 func (in Target) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
-	if err := in.checkName(); err != nil {
-		return reconcile.Decision{}, err
+	if !in.nameConfirmed {
+		if other, found := leftover.FindOtherName(in.Input); found {
+			return reconcile.Decision{}, &WrongName{in.Config.ClusterName, other}
+		}
 	}
 	graph, problems, err := loadbalancer.Desired(in.Input)
 	return reconcile.Decision{Graph: graph, Problems: problems}, err
@@ -114,12 +66,58 @@ func (in Target) ProblemsOf(key string, gone bool, found []plan.Problem) []plan.
 	own := slices.DeleteFunc(slices.Clone(found), func(p plan.Problem) bool { return p.Object != key })
 	receives := func(n *corev1.Node) bool { return cluster.RoleOf(in.Config, n) == cluster.Receiver }
 	if !gone && !slices.ContainsFunc(in.Nodes, receives) {
-		own = append(own, plan.Problem{
-			Object: key, Reason: problem.NoNodes, Warning: true,
-			Message: "There are no available nodes for LoadBalancer",
-		})
+		const message = "There are no available nodes for LoadBalancer"
+		own = append(own, plan.Problem{Object: key, Reason: problem.NoNodes, Message: message, Warning: true})
 	}
 	return own
+}
+
+// searchesAtMost bounds how often one orphan that is found leads to a search for more.
+const searchesAtMost = 3
+
+// Listing asks Kubernetes for all Services.
+type Listing func(ctx context.Context) ([]*corev1.Service, error)
+
+// WithOrphans adds what deleted Services have left in Azure to the Services.
+func (in Target) WithOrphans(ctx context.Context, r azure.Reader, list Listing) (Target, error) {
+	services := in.Services
+	for range searchesAtMost {
+		// First Azure and then Kubernetes: what was made for a Service was made after it, so
+		// the Service is in the list, or deleted.
+		have, err := reconcile.Gather(ctx, r, in.Needs)
+		if err != nil {
+			return in, err
+		}
+		all, err := list(ctx)
+		if err != nil {
+			return in, err
+		}
+		// Only these can have anything in Azure, whichever controller serves them.
+		all = slices.DeleteFunc(all, func(s *corev1.Service) bool {
+			return s.Spec.Type != corev1.ServiceTypeLoadBalancer && !helpers.HasLBFinalizer(s)
+		})
+		known := loadbalancer.Input{Services: services, Others: in.Others}
+		left, err := leftover.Find(in.Config, have, append(all, known.All()...))
+		if err != nil {
+			return in, err
+		}
+		// Security rules that lead nowhere may be of other controllers, and are compared with any
+		// Service.
+		if !in.Complete || len(services) > 0 {
+			left = slices.DeleteFunc(left, IsRulesAlone)
+		}
+		same := len(services)+len(left) == len(in.Services)
+		if in.Services = slices.Concat(services, left); same {
+			break
+		}
+	}
+	return in, nil
+}
+
+// IsRulesAlone reports whether what is left is security rules of which not even a base
+// name is known.
+func IsRulesAlone(s loadbalancer.Service) bool {
+	return s.UID == "" && s.Namespace == naming.UnknownNamespace
 }
 
 // WrongName is the error of a decision for a cluster that is given the name of another one:
@@ -127,18 +125,6 @@ func (in Target) ProblemsOf(key string, gone bool, found []plan.Problem) []plan.
 type WrongName struct {
 	given string
 	leftover.OtherName
-}
-
-// checkName refuses a cluster name where Services have addresses that were made under another
-// one.
-func (in Target) checkName() error {
-	if in.nameConfirmed {
-		return nil
-	}
-	if other, found := leftover.FindOtherName(in.Input); found {
-		return &WrongName{in.Config.ClusterName, other}
-	}
-	return nil
 }
 
 func (w *WrongName) Error() string {

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -58,6 +57,16 @@ type Explained struct {
 	Problems   []plan.Problem `json:"problems,omitempty"`
 }
 
+// Orphan is what Azure has of a Service that Kubernetes does not have. Drift repair removes it.
+type Orphan struct {
+	// Service is its namespace and name, as far as anything in Azure tells them.
+	Service string `json:"service"`
+	// UID is that of the Service as far as names in Azure have it, without dashes. It is
+	// empty where other Services have what is left, or nothing names the Service.
+	UID   types.UID `json:"uid,omitempty"`
+	Parts []Part    `json:"parts,omitempty"`
+}
+
 // ExplainedStep is one write to Azure.
 type ExplainedStep struct {
 	Number  int      `json:"number"`
@@ -69,22 +78,6 @@ type ExplainedStep struct {
 	Changes []string `json:"changes,omitempty"`
 	// Text is the step in one line, as the controller logs it.
 	Text string `json:"text"`
-}
-
-// Pending reports whether there is anything to do, in Azure or in Kubernetes.
-func (e Explanation) Pending() bool {
-	return len(e.Steps)+len(e.Then) > 0 || slices.ContainsFunc(e.Services, func(s Explained) bool { return len(s.Kubernetes) > 0 })
-}
-
-// Refused are the Services that ask for what cannot be.
-func (e Explanation) Refused() []string {
-	var all []string
-	for _, s := range e.Services {
-		if s.State == Refused {
-			all = append(all, s.Service)
-		}
-	}
-	return all
 }
 
 // Services explains what a commit of the Services would find and do. It takes the commit's own
@@ -99,7 +92,6 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 			return Explanation{}, err
 		}
 	}
-	left := t.Services[len(services):]
 	have, err := reconcile.Gather(ctx, r, t.Needs)
 	if err != nil {
 		return Explanation{}, err
@@ -117,113 +109,53 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := Explanation{Services: []Explained{}, Steps: explainedSteps(p), Then: p.Pending,
-		Problems: ofNoService(d.Problems, t.Services), plan: p}
-	is, after, notes := documents(have), outcome(have, p), notesOf(t, d.Graph, p)
+	x := explainer{Target: t, problems: d.Problems, plan: p, after: have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
+	e := Explanation{Services: []Explained{}, Steps: x.followPlan(), Then: p.Pending, plan: p}
 	for _, s := range services {
-		one := explained(s, t.ProblemsOf(s.Key(), s.Gone, d.Problems), is, after, status[s.Key()], notes)
-		if one.State == Settled && alone(p, s.Key(), len(t.Services)) {
-			one.State = Pending
-		}
-		e.Services = append(e.Services, one)
+		e.Services = append(e.Services, x.service(s))
 	}
-	e.Leftovers = explainedOrphans(left, p, is, after)
+	for _, s := range t.Services[len(services):] {
+		left := Orphan{Service: s.Key(), UID: s.UID}
+		if s.UID != "" {
+			left.Parts = partsOf(s.Service, nil, have, x.after)
+		}
+		if len(left.Parts) > 0 || slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return slices.Contains(s.For, left.Service) }) {
+			e.Leftovers = append(e.Leftovers, left)
+		}
+	}
+	e.Problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p plan.Problem) bool {
+		// What is removed because no Service uses it, the steps tell.
+		return decision.IsUnclaimed(p) || slices.ContainsFunc(t.Services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
+	})
 	return e, nil
 }
 
-// alone reports whether a plan has a step that is a Service's alone.
-func alone(p plan.Plan, key string, services int) bool {
-	if services == 1 {
-		return len(p.Steps)+len(p.Pending) > 0
-	}
-	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return len(s.For) == 1 && s.For[0] == key })
+// explainer is a decision, and what it comes to.
+type explainer struct {
+	decision.Target // with Azure as it is
+	problems        []plan.Problem
+	plan            plan.Plan
+	after           plan.Snapshot // Azure when the plan is carried out
+	status          map[string][]corev1.LoadBalancerIngress
+	// The resource groups that Services record: those that stay when all is done, and those that
+	// are still to come.
+	still, unnoted map[types.UID][]key.Note
 }
 
-func explained(s loadbalancer.Service, problems []plan.Problem, is, after state, ingress []corev1.LoadBalancerIngress,
-	notes notes) Explained {
-	refused := slices.ContainsFunc(problems, func(p plan.Problem) bool { return !p.Warning })
-	e := Explained{Service: s.Key(), State: Settled, Problems: problems}
-	e.Kubernetes = changesInKubernetes(s, ingress, refused, notes)
-	e.Parts = partsOf(s.Service, kube.Addresses(s.Status.LoadBalancer.Ingress, ingress), is, after)
-	switch {
-	case refused:
-		e.State = Refused
-	case s.Gone:
-		e.State = Leaving
-	case len(e.Kubernetes) > 0, slices.ContainsFunc(e.Parts, func(p Part) bool { return p.State != UpToDate }):
-		e.State = Pending
-	}
-	return e
-}
-
-// notes are the conditions in which Services record resource groups: the ones that stay when all is
-// done, and the ones that are still to come.
-type notes struct{ still, unnoted map[types.UID][]key.Note }
-
-func notesOf(t decision.Target, graph plan.Graph, p plan.Plan) notes {
-	after := t.Input
-	for _, s := range p.Steps {
-		if s.Op == plan.Delete {
-			after.Have = after.Have.Without(s.ID)
+// followPlan finds out what the steps of the plan leave, and lists them.
+func (x *explainer) followPlan() []ExplainedStep {
+	all := make([]ExplainedStep, 0, len(x.plan.Steps))
+	kept := x.Input
+	for i, s := range x.plan.Steps {
+		switch s.Op {
+		case plan.Delete:
+			x.after, kept.Have = x.after.Without(s.ID), kept.Have.Without(s.ID)
+		case plan.Create, plan.Update:
+			doc, _, _ := azure.Overlay(s.Body, struct { // what is new has no id yet
+				ID azure.ID `json:"id" azure:"fold"`
+			}{s.ID})
+			x.after = x.after.With(doc)
 		}
-	}
-	return notes{note.Kept(after), note.Missing(t.Input, graph)}
-}
-
-// changes are the notes that a Service loses and gets. Those of public IPs go again in the
-// same pass.
-func (n notes) changes(s loadbalancer.Service) (all []string) {
-	const where = "status.conditions: "
-	for _, name := range key.Notes(s.Status.Conditions) {
-		if s.Gone || !slices.ContainsFunc(n.still[s.UID], func(n key.Note) bool { return n.Name() == name }) {
-			all = append(all, where+"- "+name+": "+meta.FindStatusCondition(s.Status.Conditions, name).Message)
-		}
-	}
-	for _, one := range n.unnoted[s.UID] {
-		if !s.Gone && one.Of == key.PrivateLinks {
-			all = append(all, where+"+ "+one.Name()+": "+one.Group)
-		}
-	}
-	return all
-}
-
-// changesInKubernetes is what the pass of a Service writes into it.
-func changesInKubernetes(s loadbalancer.Service, ingress []corev1.LoadBalancerIngress, refused bool, notes notes) []string {
-	const where = "status.loadBalancer.ingress: "
-	shown := strings.Join(kube.Addresses(s.Status.LoadBalancer.Ingress), ", ")
-	held := helpers.HasLBFinalizer(s.Service)
-	var all []string
-	if s.Gone || !refused {
-		all = notes.changes(s)
-	}
-	if s.Gone {
-		if held {
-			all = append(all, "finalizers: - "+helpers.LoadBalancerCleanupFinalizer)
-		}
-		if shown != "" {
-			all = append(all, where+"- "+shown)
-		}
-		return all
-	}
-	if !held {
-		all = append(all, "finalizers: + "+helpers.LoadBalancerCleanupFinalizer)
-	}
-	switch now := strings.Join(kube.Addresses(ingress), ", "); {
-	case refused:
-	case len(ingress) == 0 && shown == "":
-		all = append(all, where+"+ its address, as soon as it is in place")
-	case len(ingress) == 0, kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
-	case shown == "":
-		all = append(all, where+"+ "+now)
-	default:
-		all = append(all, where+shown+" -> "+now)
-	}
-	return all
-}
-
-func explainedSteps(p plan.Plan) []ExplainedStep {
-	all := make([]ExplainedStep, 0, len(p.Steps))
-	for i, s := range p.Steps {
 		e := ExplainedStep{Number: i + 1, Op: s.Op, ID: s.ID, Why: s.Why, For: s.For, Text: s.String()}
 		for _, before := range s.After {
 			e.After = append(e.After, before+1)
@@ -233,67 +165,71 @@ func explainedSteps(p plan.Plan) []ExplainedStep {
 		}
 		all = append(all, e)
 	}
+	x.still = note.Kept(kept)
 	return all
 }
 
-// ofNoService are the problems that are of none of the Services. What is removed because no
-// Service uses it, the steps tell.
-func ofNoService(problems []plan.Problem, services []loadbalancer.Service) []plan.Problem {
-	return slices.DeleteFunc(slices.Clone(problems), func(p plan.Problem) bool {
-		return decision.IsUnclaimed(p) || slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
-	})
+func (x *explainer) service(s loadbalancer.Service) Explained {
+	addresses := kube.Addresses(s.Status.LoadBalancer.Ingress, x.status[s.Key()])
+	e := Explained{Service: s.Key(), State: Settled, Problems: x.ProblemsOf(s.Key(), s.Gone, x.problems),
+		Parts: partsOf(s.Service, addresses, x.Have, x.after)}
+	refused := slices.ContainsFunc(e.Problems, func(p plan.Problem) bool { return !p.Warning })
+	e.Kubernetes = x.inKubernetes(s, refused)
+	switch {
+	case refused:
+		e.State = Refused
+	case s.Gone:
+		e.State = Leaving
+	case len(e.Kubernetes) > 0, slices.ContainsFunc(e.Parts, func(p Part) bool { return p.State != UpToDate }),
+		len(x.Services) == 1 && len(x.plan.Steps)+len(x.plan.Pending) > 0,
+		slices.ContainsFunc(x.plan.Steps, func(step plan.Step) bool { return slices.Equal(step.For, []string{e.Service}) }):
+		e.State = Pending
+	}
+	return e
 }
 
-// String is the explanation as a person reads it.
-func (e Explanation) String() string {
-	var b strings.Builder
-	for _, s := range e.Services {
-		s.write(&b)
-	}
-	if len(e.Services) == 0 {
-		b.WriteString("no Service of type LoadBalancer is served\n\n")
-	}
-	for _, l := range e.Leftovers {
-		l.write(&b)
-	}
-	writeProblems(&b, "Problems of nodes:", e.Problems)
-	if !e.plan.Empty() || len(e.Then) > 0 {
-		b.WriteString("Steps in Azure:\n" + e.plan.String())
-		return b.String()
-	}
-	b.WriteString("Steps in Azure: none\n")
-	return b.String()
-}
-
-// sentences say the states to a person.
-var sentences = map[State]string{
-	Settled: "nothing to do",
-	Pending: "changes are pending",
-	Refused: "refused; what it has in Azure stays as it is",
-	Leaving: "is removed from Azure",
-}
-
-func (s Explained) write(b *strings.Builder) {
-	fmt.Fprintf(b, "Service %s: %s\n", s.Service, sentences[s.State])
-	writeParts(b, s.Parts)
-	for _, change := range s.Kubernetes {
-		fmt.Fprintf(b, "  in Kubernetes: %s\n", change)
-	}
-	b.WriteByte('\n')
-	writeProblems(b, "Problems of "+s.Service+":", s.Problems)
-}
-
-func writeProblems(b *strings.Builder, title string, problems []plan.Problem) {
-	if len(problems) == 0 {
-		return
-	}
-	b.WriteString(title + "\n")
-	for _, p := range problems {
-		kind := "error"
-		if p.Warning {
-			kind = "warning"
+// notes are the records of resource groups that a Service loses and gets. Those of public IPs go
+// again in the same pass.
+func (x *explainer) notes(s loadbalancer.Service) (all []string) {
+	const where = "status.conditions: "
+	for _, name := range key.Notes(s.Status.Conditions) {
+		if s.Gone || !slices.ContainsFunc(x.still[s.UID], func(n key.Note) bool { return n.Name() == name }) {
+			all = append(all, where+"- "+name+": "+meta.FindStatusCondition(s.Status.Conditions, name).Message)
 		}
-		fmt.Fprintf(b, "  %s %s: %s: %s\n", kind, p.Reason, p.Object, p.Message)
 	}
-	b.WriteByte('\n')
+	for _, n := range x.unnoted[s.UID] {
+		if n.Of == key.PrivateLinks {
+			all = append(all, where+"+ "+n.Name()+": "+n.Group)
+		}
+	}
+	return all
+}
+
+// inKubernetes is what the pass of a Service writes into it.
+func (x *explainer) inKubernetes(s loadbalancer.Service, refused bool) (all []string) {
+	if s.Gone || !refused {
+		all = x.notes(s)
+	}
+	switch held := helpers.HasLBFinalizer(s.Service); {
+	case s.Gone && held:
+		all = append(all, "finalizers: - "+helpers.LoadBalancerCleanupFinalizer)
+	case !s.Gone && !held:
+		all = append(all, "finalizers: + "+helpers.LoadBalancerCleanupFinalizer)
+	}
+	const where = "status.loadBalancer.ingress: "
+	ingress := x.status[s.Key()]
+	shown, now := strings.Join(kube.Addresses(s.Status.LoadBalancer.Ingress), ", "), strings.Join(kube.Addresses(ingress), ", ")
+	switch {
+	case s.Gone && shown != "":
+		all = append(all, where+"- "+shown)
+	case s.Gone, refused:
+	case len(ingress) == 0 && shown == "":
+		all = append(all, where+"+ its address, as soon as it is in place")
+	case len(ingress) == 0, kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
+	case shown == "":
+		all = append(all, where+"+ "+now)
+	default:
+		all = append(all, where+shown+" -> "+now)
+	}
+	return all
 }

@@ -31,7 +31,7 @@ type Config struct {
 type Inspector struct {
 	classes decision.Classes
 	azure   azure.Reader
-	kube    kube.Client
+	list    decision.Listing
 	cluster decision.Cluster
 	all     []*corev1.Service
 }
@@ -39,41 +39,41 @@ type Inspector struct {
 // NewInspector reads what a decision needs of Kubernetes. Of Azure, each explanation reads
 // what it needs.
 func NewInspector(ctx context.Context, config Config, r azure.Reader, client kubernetes.Interface) (*Inspector, error) {
-	in := &Inspector{classes: config.Classes, azure: r, kube: kube.New(client, 1),
-		cluster: decision.Cluster{Config: config.LoadBalancer, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}}
-	var err error
-	if in.all, err = in.kube.All(ctx); err != nil {
+	list := kube.New(client, 1).All
+	all, err := list(ctx)
+	if err != nil {
 		return nil, err
 	}
-	in.cluster.Services = func() []*corev1.Service {
-		return slices.DeleteFunc(slices.Clone(in.all),
-			func(s *corev1.Service) bool { return config.Classes.Next(s, false) == decision.Ignore })
-	}
-	in.cluster.Foreign = func() bool { return slices.ContainsFunc(in.all, config.Classes.Foreign) }
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: config.NodeSelector})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	in.cluster.Nodes = func() []*corev1.Node { return kube.Pointers(nodes.Items) }
-	if len(config.LoadBalancer.Balancers) > 0 {
-		in.cluster.Surroundings, err = readSurroundings(ctx, client)
+	in := &Inspector{classes: config.Classes, azure: r, list: list, all: all, cluster: decision.Cluster{
+		Config: config.LoadBalancer,
+		Nodes:  func() []*corev1.Node { return kube.Pointers(nodes.Items) },
+		Services: func() []*corev1.Service {
+			ignored := func(s *corev1.Service) bool { return config.Classes.Next(s, false) == decision.Ignore }
+			return slices.DeleteFunc(slices.Clone(all), ignored)
+		},
+		Foreign: func() bool { return slices.ContainsFunc(all, config.Classes.Foreign) },
+		Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{},
+	}}
+	if len(config.LoadBalancer.Balancers) == 0 {
+		return in, nil
 	}
-	return in, err
-}
-
-func readSurroundings(ctx context.Context, client kubernetes.Interface) (decision.Surroundings, error) {
 	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return decision.Surroundings{}, fmt.Errorf("list namespaces: %w", err)
+		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	endpoints, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return decision.Surroundings{}, fmt.Errorf("list endpoint slices: %w", err)
+		return nil, fmt.Errorf("list endpoint slices: %w", err)
 	}
-	return decision.Surroundings{
+	in.cluster.Surroundings = decision.Surroundings{
 		Namespaces: func() []*corev1.Namespace { return kube.Pointers(namespaces.Items) },
 		Endpoints:  func() []*discovery.EndpointSlice { return kube.Pointers(endpoints.Items) },
-	}, nil
+	}
+	return in, nil
 }
 
 // Explain explains one Service, as it would be served alone.
@@ -91,13 +91,10 @@ func (in *Inspector) Explain(ctx context.Context, namespace, name string) (Expla
 // ExplainAll explains all Services, served together, and what deleted Services
 // have left.
 func (in *Inspector) ExplainAll(ctx context.Context) (Explanation, error) {
-	ours := in.cluster.Services()
-	slices.SortFunc(ours, func(a, b *corev1.Service) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
-	services := make([]loadbalancer.Service, len(ours))
-	for i, s := range ours {
-		services[i] = in.classes.Asked(s)
+	var services []loadbalancer.Service
+	for _, s := range in.cluster.Services() {
+		services = append(services, in.classes.Asked(s))
 	}
-	return Services(ctx, in.cluster, in.azure, services, in.kube.All)
+	slices.SortFunc(services, func(a, b loadbalancer.Service) int { return strings.Compare(a.Key(), b.Key()) })
+	return Services(ctx, in.cluster, in.azure, services, in.list)
 }
