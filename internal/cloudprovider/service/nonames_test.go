@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,9 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/key"
+	"kaz/internal/testkit"
 )
 
 // noGroup asks for a public IP in a group that is none.
@@ -88,6 +91,22 @@ func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A note of a private link service that is still to be made stays, so no explanation says that it goes.
+func TestExplainedNoteOfAPrivateLinkStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		w.put(azure.GroupID(testkit.Subscription, "far"), `{"location":"`+testkit.Location+`"}`)
+		web := w.newService("web", 80)
+		annotated("load-balancer-internal", "true", "pls-create", "true", "pls-resource-group", "far")(web)
+		web.Status.Conditions = []metav1.Condition{key.Note{Of: key.PrivateLinks, Group: "far"}.Condition()}
+		w.create(web)
+		e := w.explain("web")
+		if len(e.Steps) == 0 || slices.ContainsFunc(e.Services[0].Kubernetes, func(s string) bool { return strings.Contains(s, "conditions") }) {
+			t.Errorf("explained: %v", e)
+		}
+	})
 }
 
 // warnedOnce checks that a Service was warned once of something, in these words.

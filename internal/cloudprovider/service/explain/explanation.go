@@ -145,11 +145,10 @@ type explainer struct {
 // followPlan finds out what the steps of the plan leave, and lists them.
 func (x *explainer) followPlan() []ExplainedStep {
 	all := make([]ExplainedStep, 0, len(x.plan.Steps))
-	kept := x.Input
 	for i, s := range x.plan.Steps {
 		switch s.Op {
 		case plan.Delete:
-			x.after, kept.Have = x.after.Without(s.ID), kept.Have.Without(s.ID)
+			x.after = x.after.Without(s.ID)
 		case plan.Create, plan.Update:
 			doc, _, _ := azure.Overlay(s.Body, struct { // what is new has no id yet
 				ID azure.ID `json:"id" azure:"fold"`
@@ -165,6 +164,8 @@ func (x *explainer) followPlan() []ExplainedStep {
 		}
 		all = append(all, e)
 	}
+	kept := x.Input
+	kept.Have = x.after
 	x.still = note.Kept(kept)
 	return all
 }
