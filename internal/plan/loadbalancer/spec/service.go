@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/key"
-	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/naming"
 )
 
@@ -122,7 +121,7 @@ func Outline(s Service) *Spec {
 // WithAccess is the outline of a Service with its access, without validation.
 func WithAccess(s Service) *Spec {
 	w := Outline(s)
-	w.Access = newReader(s).access(w)
+	w.Access = (&reader{Service: s}).access(w)
 	return w
 }
 
@@ -141,9 +140,4 @@ func (s *Spec) AllPorts() bool {
 // not float: it is a second address of the nodes' interfaces.
 func (s *Spec) Floats(family v1.IPFamily) bool {
 	return !s.Fixed && (!s.Internal || family != v1.IPv6Protocol)
-}
-
-// absentFamilies are the families that the Service does not have.
-func (s Service) absentFamilies() []v1.IPFamily {
-	return slices.DeleteFunc(address.Families(), func(family v1.IPFamily) bool { return slices.Contains(s.Families(), family) })
 }

@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -48,7 +50,6 @@ type Address struct {
 	Prefix   azure.ID // from which a new public IP is taken
 	Asked    string   // where and how the Service names one of these, "" for nowhere
 	Floating bool     // packets arrive at the address, not at the nodes' own
-	NodePort bool     // packets arrive at node ports, not at the Service's own
 	Rules    []Rule
 	Probes   []azure.Child[network.Probe]
 }
@@ -59,40 +60,65 @@ func (a Address) IsIPv6() bool { return a.Family == v1.IPv6Protocol }
 // Given reports whether the Service names an existing address.
 func (a Address) Given() bool { return a.PublicIP != "" || a.Pinned != "" }
 
+// Link is the private link service that a Service asks for.
+type Link struct {
+	Name       string // "" for one after the frontend
+	Group      string // resource group, "" for the configured one
+	Subnet     string // "" for the configured one
+	Count      int    // of addresses
+	Static     []string
+	FQDNs      []string
+	Proxy      bool
+	Visibility []string
+	Approval   []string
+	Option     string // an annotation that only the owner may have, "" for none
+}
+
 // Read reads what a Service asks for and what is wrong with it.
 func Read(s Service, c cluster.Config) (*Spec, problem.List) {
-	r := newReader(s)
-	r.config = c
+	r := &reader{Service: s, config: c}
 	w := Outline(s)
 	if r.ports(); r.found.Blocking() {
-		return &Spec{Service: s, Base: w.Base, Owner: w.Owner}, *r.found
+		return &Spec{Service: s, Base: w.Base, Owner: w.Owner}, r.found
 	}
-	read(r, key.Internal.Read)
-	read(r, key.DisableFloatingIP.Read)
 	if w.Internal {
 		w.Subnet = read(r, key.InternalSubnet.Read)
 	} else {
 		r.publicIPs(w)
 	}
-	w.Further = r.further()
-	r.sctp(w)
-	w.Addresses = r.addresses(w)
+	w.Further = r.readAddresses(key.AdditionalIPs, "no IP address", func(ip netip.Addr) bool { return ip.Zone() == "" })
+	for _, family := range r.Families() {
+		a := Address{Family: family, Names: naming.Names{Base: w.Base, Subnet: w.Subnet}, Floating: w.Floats(family)}
+		if len(r.Families()) > 1 && a.IsIPv6() {
+			a.Suffix = cluster.SuffixIPv6
+		}
+		if !w.Internal {
+			if a.PublicIP, a.Asked = r.byFamily(family, key.PublicIPName, key.PublicIPNameIPv6); a.PublicIP == "" {
+				var prefix string
+				prefix, a.Asked = r.byFamily(family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
+				a.Prefix = azure.ID(prefix)
+			}
+		}
+		if a.Asked == "" {
+			a.Pinned, a.Asked = r.pin(family, s.Spec.LoadBalancerIP)
+		}
+		r.rules(&a, w)
+		w.Addresses = append(w.Addresses, a)
+	}
 	w.Link = r.link(w)
 	w.Access = r.access(w)
 	if !r.found.Blocking() {
-		r.warnIgnored()
+		r.warnIgnored(w)
 	}
-	return w, *r.found
+	return w, r.found
 }
 
 // reader reads one Service and collects what is wrong with it.
 type reader struct {
 	Service
 	config cluster.Config
-	found  *problem.List
+	found  problem.List
 }
-
-func newReader(s Service) *reader { return &reader{Service: s, found: &problem.List{}} }
 
 func (r *reader) refuse(reason, format string, args ...any) {
 	r.found.Refuse(r.Key(), reason, format, args...)
@@ -143,113 +169,54 @@ func (r *reader) ports() {
 // publicIPs reads what only public IPs have.
 func (r *reader) publicIPs(w *Spec) {
 	w.Group = read(r, key.PublicIPGroup.Read)
-	tags := read(r, key.PublicIPTags.Read)
-	w.Tags = tags.Values
-	warnSkipped(r.Service, key.PublicIPTags, tags, r.found)
-	if pairs, asked, err := key.IPTags.Lookup(r.Annotations); asked && err == nil {
-		w.IPTagSlip = slipIn(pairs)
+	w.Tags = r.readPairs(key.PublicIPTags).Values
+	if pairs, asked, _ := key.IPTags.Lookup(r.Annotations); asked {
 		w.IPTags = []network.IPTag{}
-		for kind, tag := range pairs.Values {
-			w.IPTags = append(w.IPTags, network.IPTag{IPTagType: kind, Tag: tag})
+		for _, kind := range slices.Sorted(maps.Keys(pairs.Values)) {
+			w.IPTags = append(w.IPTags, network.IPTag{IPTagType: kind, Tag: pairs.Values[kind]})
 		}
-		slices.SortFunc(w.IPTags, func(a, b network.IPTag) int { return strings.Compare(a.IPTagType, b.IPTagType) })
+		if len(pairs.Skipped) > 0 {
+			w.IPTagSlip = fmt.Sprintf("%q is no Type=Value pair", pairs.Skipped[0])
+		} else if err := key.IPTags.Warning(pairs); err != nil {
+			w.IPTagSlip = err.Error()
+		}
 	}
-	label := read(r, key.DNSLabel.Read)
 	if _, asked := r.Annotations[key.DNSLabel.Name]; asked {
-		w.Label = &label
+		w.Label = new(read(r, key.DNSLabel.Read))
 	}
 }
 
-// slipIn is what is wrong with IP tags that are read all the same: a pair that is left out,
-// or a value that Azure does not know.
-func slipIn(pairs key.Pairs) string {
-	if len(pairs.Skipped) > 0 {
-		return fmt.Sprintf("%q is no Type=Value pair", pairs.Skipped[0])
-	}
-	if err := key.IPTags.Warning(pairs); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-func warnSkipped(s Service, a key.Annotation[key.Pairs], pairs key.Pairs, found *problem.List) {
+// readPairs reads pairs and warns of those that are left out.
+func (r *reader) readPairs(a key.Annotation[key.Pairs]) key.Pairs {
+	pairs := read(r, a.Read)
 	for _, skipped := range pairs.Skipped {
-		found.Warn(s.Key(), problem.Tags, "%s: %q is left out, allowed is %s", a.Name, skipped, a.Allowed)
+		r.warn(problem.Tags, "%s: %q is left out, allowed is %s", a.Name, skipped, a.Allowed)
 	}
+	return pairs
 }
 
-func (r *reader) further() []netip.Addr {
-	var further []netip.Addr
-	for _, text := range read(r, key.AdditionalIPs.Read) {
+// readAddresses reads a list of addresses without repetitions.
+func (r *reader) readAddresses(a key.Annotation[[]string], wrong string, isAllowed func(netip.Addr) bool) []netip.Addr {
+	var all []netip.Addr
+	for _, text := range read(r, a.Read) {
 		ip, err := netip.ParseAddr(text)
-		if err != nil || ip.Zone() != "" {
-			r.refuse(problem.Annotation, "annotation %s: %q is no IP address, allowed is %s", key.AdditionalIPs.Name, text,
-				key.AdditionalIPs.Allowed)
-			continue
-		}
-		if ip = ip.Unmap(); !slices.Contains(further, ip) {
-			further = append(further, ip)
+		if err != nil || !isAllowed(ip) {
+			r.refuse(problem.Annotation, "annotation %s: %q is %s, allowed is %s", a.Name, text, wrong, a.Allowed)
+		} else if ip = ip.Unmap(); !slices.Contains(all, ip) {
+			all = append(all, ip)
 		}
 	}
-	return further
-}
-
-// sctp refuses SCTP by itself: Azure forwards it only together with everything else, and that only
-// in a virtual network.
-func (r *reader) sctp(w *Spec) {
-	for _, p := range r.Spec.Ports {
-		if ProtocolOf(p) == v1.ProtocolSCTP && !w.AllPorts() {
-			r.refuse(problem.Spec,
-				"port %d: protocol SCTP is served by internal load balancers with all ports only, allowed is SCTP with the "+
-					"annotations %s and %s",
-				p.Port, key.Internal.Name, key.HAPorts.Name)
-		}
-	}
-}
-
-// addresses reads what the Service asks for in each of its families.
-func (r *reader) addresses(w *Spec) []Address {
-	families := r.Families()
-	var addresses []Address
-	for _, family := range families {
-		a := Address{Family: family, Names: naming.Names{Base: w.Base, Subnet: w.Subnet}}
-		if len(families) > 1 && a.IsIPv6() {
-			a.Suffix = cluster.SuffixIPv6
-		}
-		a.Floating = w.Floats(family)
-		a.NodePort = !a.Floating && !w.AllPorts()
-		r.choose(&a, w)
-		a.Probes = r.probes(a.Names, w)
-		a.Rules = r.rules(a, w)
-		addresses = append(addresses, a)
-	}
-	return addresses
-}
-
-// choose reads which address the Service asks for. The first place in which a Service says that counts.
-func (r *reader) choose(a *Address, w *Spec) {
-	if !w.Internal {
-		if a.PublicIP, a.Asked = r.byFamily(a.Family, key.PublicIPName, key.PublicIPNameIPv6); a.PublicIP != "" {
-			return
-		}
-		var prefix string
-		if prefix, a.Asked = r.byFamily(a.Family, key.PublicIPPrefix, key.PublicIPPrefixIPv6); prefix != "" {
-			a.Prefix = azure.ID(prefix)
-			return
-		}
-	}
-	a.Pinned, a.Asked = r.pin(a.Family)
+	return all
 }
 
 // byFamily reads a key that has a sibling for IPv6, and says which of the two it was.
 // A Service with IPv6 only may use either.
 func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string]) (text, asked string) {
-	keys := []key.Annotation[string]{plain}
-	switch {
-	case family == v1.IPv6Protocol && len(r.Families()) > 1:
-		keys = []key.Annotation[string]{six}
-	case family == v1.IPv6Protocol:
-		keys = []key.Annotation[string]{six, plain}
+	keys := []key.Annotation[string]{six, plain}
+	if family == v1.IPv4Protocol {
+		keys = keys[1:]
+	} else if len(r.Families()) > 1 {
+		keys = keys[:1]
 	}
 	for _, k := range keys {
 		if text = read(r, k.Read); text != "" {
@@ -259,43 +226,79 @@ func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string])
 	return "", ""
 }
 
-// pin is the address that a Service wants to have in a family, and where it says so.
-func (r *reader) pin(family v1.IPFamily) (pinned, asked string) {
-	const inSpec = "spec.loadBalancerIP"
+// pin is the address that a Service wants to have in a family, and where it says so. The spec does not say of which family its
+// address is, so one that fits no family of the Service is ignored.
+func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
 	own := key.IPv4
 	if family == v1.IPv6Protocol {
 		own = key.IPv6
 	}
 	text, where := read(r, own.Read), "annotation "+own.Name
-	if text == "" {
-		text, where = strings.TrimSpace(r.Spec.LoadBalancerIP), inSpec
+	fromSpec := text == ""
+	if fromSpec {
+		text, where = strings.TrimSpace(inSpec), "spec.loadBalancerIP"
 	}
 	if text == "" {
 		return "", ""
 	}
 	asked = fmt.Sprintf("%s: %q", where, text)
+	internal, _ := key.Internal.Read(r.Annotations)
 	ip, err := netip.ParseAddr(text)
 	ip = ip.Unmap()
-	wrong := err != nil || ip.Zone() != ""
+	fits := slices.Contains(r.Families(), address.Family(ip)) // a text that is no address counts as one of IPv6
+	var is, allowed string
 	switch {
-	case where == inSpec && wrong && !slices.Contains(r.Families(), v1.IPv6Protocol):
-		r.warn(problem.Address, "%s is no IP address and ignored, allowed is one of the family %s", asked, family)
-		return "", ""
-	case wrong:
-		r.refuse(problem.Address, "%s is no IP address, allowed is one of the family %s", asked, family)
-		return "", asked
-	case address.Family(ip) != family && where == inSpec:
-		if !slices.Contains(r.Families(), address.Family(ip)) {
-			r.warn(problem.Address, "%s is not of the family %s and ignored, allowed is an address of that family", asked, family)
-		}
+	case err != nil || ip.Zone() != "":
+		is, allowed = "no IP address", "one of the family "+string(family)
+	case fromSpec && fits && address.Family(ip) != family:
 		return "", ""
 	case address.Family(ip) != family:
-		r.refuse(problem.Address, "%s is not of the family %s, allowed is an address of that family", asked, family)
-		return "", asked
-	}
-	if internal, _ := key.Internal.Read(r.Annotations); !internal && !address.IsPublic(ip) {
+		is, allowed = "not of the family "+string(family), "an address of that family"
+	case !internal && !address.IsPublic(ip):
 		r.refuse(problem.Address, "%s is a non-public address, allowed for an external Service is the address of a public IP", asked)
 		return "", asked
+	default:
+		return ip.String(), asked
 	}
-	return ip.String(), asked
+	if fromSpec && !fits {
+		r.warn(problem.Address, "%s is %s and ignored, allowed is %s", asked, is, allowed)
+		return "", ""
+	}
+	r.refuse(problem.Address, "%s is %s, allowed is %s", asked, is, allowed)
+	return "", asked
+}
+
+// link reads the private link service that a Service asks for, nil for none.
+func (r *reader) link(w *Spec) *Link {
+	if !read(r, key.LinkCreate.Read) {
+		return nil
+	}
+	if !w.Internal && !w.Fixed {
+		r.refuse(problem.Annotation,
+			"annotation %s: a private link service needs an internal address, or one without floating IP, allowed is it with %s or %s",
+			key.LinkCreate.Name, key.Internal.Name, key.DisableFloatingIP.Name)
+	}
+	if w.IsIPv6Only() {
+		r.refuse(problem.Annotation,
+			"annotation %s: a private link service needs an IPv4 address, allowed is a Service that has one",
+			key.LinkCreate.Name)
+	}
+	l := &Link{
+		Name: read(r, key.LinkName.Read), Group: read(r, key.LinkGroup.Read),
+		Subnet: cmp.Or(read(r, key.LinkSubnet.Read), w.Subnet), Count: int(read(r, key.LinkAddressCount.Read)),
+		FQDNs: read(r, key.LinkFQDNs.Read), Proxy: read(r, key.LinkProxyProtocol.Read),
+		Visibility: read(r, key.LinkVisibility.Read), Approval: read(r, key.LinkAutoApproval.Read),
+	}
+	l.Option, _, _ = key.FirstLinkOption(r.Annotations)
+	if slices.Contains(l.Visibility, "*") {
+		l.Visibility = []string{"*"}
+	}
+	for _, ip := range r.readAddresses(key.LinkAddresses, "not allowed", netip.Addr.Is4) {
+		l.Static = append(l.Static, ip.String())
+	}
+	if len(l.Static) > l.Count {
+		r.refuse(problem.Annotation, "annotation %s: %d is less than the %d static addresses, allowed is %s",
+			key.LinkAddressCount.Name, l.Count, len(l.Static), key.LinkAddressCount.Allowed)
+	}
+	return l
 }
