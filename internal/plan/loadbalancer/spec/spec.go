@@ -1,8 +1,8 @@
+// Package spec reads what a Service asks for from its object and validates it. It
+// knows nothing of Azure's documents or of other Services. Layer L1.
 package spec
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -13,11 +13,119 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
-	"kaz/internal/plan/loadbalancer/address"
-	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/naming"
-	"kaz/internal/plan/loadbalancer/problem"
 )
+
+// Service is one Service of a commit.
+type Service struct {
+	*v1.Service
+	// Gone says that the Service is being deleted, or is no load balancer any more.
+	Gone bool
+	// Groups are the resource groups that the Service is known to have asked for before. Nothing
+	// else shows an address that was made there and is not used yet, or of a private link
+	// service. What is no name of a group is left out.
+	Groups []key.Note
+}
+
+// Key is the Service's "namespace/name".
+func (s Service) Key() string { return s.Namespace + "/" + s.Name }
+
+// KeyOf is the "namespace/name" of a Service.
+func KeyOf(s *v1.Service) string { return s.Namespace + "/" + s.Name }
+
+// FormerGroups are the resource groups in which something of a kind may be for the Service,
+// whatever it asks for now.
+func (s Service) FormerGroups(of key.Kind) []string {
+	return GroupsOf(of, s.Groups, key.Noted(s.Status.Conditions))
+}
+
+// GroupsOf are the resource groups of a kind in notes.
+func GroupsOf(of key.Kind, lists ...[]key.Note) []string {
+	var groups []string
+	for _, n := range slices.Concat(lists...) {
+		if n.Of == of && key.IsGroup(n.Group) {
+			groups = append(groups, n.Group)
+		}
+	}
+	return groups
+}
+
+// Families are the Service's IP families. An object that did not come through an API server may omit them.
+func (s Service) Families() []v1.IPFamily {
+	if len(s.Spec.IPFamilies) == 0 {
+		return []v1.IPFamily{v1.IPv4Protocol}
+	}
+	return s.Spec.IPFamilies
+}
+
+// IsLocal reports whether nodes without an endpoint must not get packets.
+func (s Service) IsLocal() bool {
+	return s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal
+}
+
+// KnownAddresses are the addresses in the Service's status, and its additional ones.
+func (s Service) KnownAddresses() []string {
+	var all []string
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		all = append(all, in.IP)
+	}
+	further, _ := key.AdditionalIPs.Read(s.Annotations)
+	return append(all, further...)
+}
+
+// LoadBalancersAsked are the load balancers that the Service names. The key is known in any
+// case.
+func (s Service) LoadBalancersAsked() []string {
+	for _, name := range slices.Sorted(maps.Keys(s.Annotations)) {
+		if strings.EqualFold(name, key.Balancers.Name) {
+			asked, _ := key.Balancers.Read(map[string]string{key.Balancers.Name: s.Annotations[name]})
+			return asked
+		}
+	}
+	return nil
+}
+
+// asksNodes reports whether the nodes say if they have endpoints of the Service.
+// They do not understand PROXY protocol, which a private link's probes speak. Here cloud-provider-azure reads the annotation
+// without removing blanks, and the probes in place must stay.
+func (s Service) asksNodes() bool {
+	proxied := strings.EqualFold(s.Annotations[key.LinkProxyProtocol.Name], "true")
+	return s.IsLocal() && s.Spec.HealthCheckNodePort > 0 && (!key.LinkStays(s.Annotations) || !proxied)
+}
+
+var protocols = map[v1.Protocol]string{v1.ProtocolTCP: "Tcp", v1.ProtocolUDP: "Udp", v1.ProtocolSCTP: "*"}
+
+// Protocol is a port's protocol as Azure writes it in rules.
+func Protocol(p v1.ServicePort) string { return protocols[ProtocolOf(p)] }
+
+// ProtocolOf is the port's protocol. An object that did not come through an API server may omit it.
+func ProtocolOf(p v1.ServicePort) v1.Protocol {
+	if p.Protocol == "" {
+		return v1.ProtocolTCP
+	}
+	return p.Protocol
+}
+
+// AtNodes reports whether packets for a Service arrive at the nodes' own addresses, not at the Service's.
+func AtNodes(s *v1.Service) bool {
+	w := Outline(Service{Service: s})
+	return slices.ContainsFunc(w.Service.Families(), func(family v1.IPFamily) bool { return !w.Floats(family) })
+}
+
+// Outline is a Service's spec with its names and kind alone, without validation. It is enough for
+// a Service that is gone.
+func Outline(s Service) *Spec {
+	internal, _ := key.Internal.Read(s.Annotations)
+	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
+	return &Spec{Service: s, Base: naming.Base(s.Service), Owner: naming.OwnerOf(s.Service), Internal: internal, Fixed: fixed}
+}
+
+// WithAccess is the outline of a Service with its access, without validation.
+func WithAccess(s Service) *Spec {
+	w := Outline(s)
+	w.Access = (&reader{Service: s}).access(w)
+	return w
+}
 
 // Spec is what one Service asks for.
 type Spec struct {
@@ -40,6 +148,23 @@ type Spec struct {
 
 // Key is the Service's "namespace/name".
 func (s *Spec) Key() string { return s.Service.Key() }
+
+// IsIPv6Only reports whether the Service has no IPv4 address.
+func (s *Spec) IsIPv6Only() bool {
+	return !slices.ContainsFunc(s.Addresses, func(a Address) bool { return !a.IsIPv6() })
+}
+
+// AllPorts reports whether one rule serves all ports and protocols.
+func (s *Spec) AllPorts() bool {
+	all, _ := key.HAPorts.Read(s.Service.Annotations)
+	return all && s.Internal
+}
+
+// Floats reports whether packets arrive at the Service's address of a family. An internal IPv6 address does
+// not float: it is a second address of the nodes' interfaces.
+func (s *Spec) Floats(family v1.IPFamily) bool {
+	return !s.Fixed && (!s.Internal || family != v1.IPv6Protocol)
+}
 
 // Address is what a Service asks for in one IP family.
 type Address struct {
@@ -72,233 +197,4 @@ type Link struct {
 	Visibility []string
 	Approval   []string
 	Option     string // an annotation that only the owner may have, "" for none
-}
-
-// Read reads what a Service asks for and what is wrong with it.
-func Read(s Service, c cluster.Config) (*Spec, problem.List) {
-	r := &reader{Service: s, config: c}
-	w := Outline(s)
-	if r.ports(); r.found.Blocking() {
-		return &Spec{Service: s, Base: w.Base, Owner: w.Owner}, r.found
-	}
-	if w.Internal {
-		w.Subnet = read(r, key.InternalSubnet.Read)
-	} else {
-		r.publicIPs(w)
-	}
-	w.Further = r.readAddresses(key.AdditionalIPs, "no IP address", func(ip netip.Addr) bool { return ip.Zone() == "" })
-	for _, family := range r.Families() {
-		a := Address{Family: family, Names: naming.Names{Base: w.Base, Subnet: w.Subnet}, Floating: w.Floats(family)}
-		if len(r.Families()) > 1 && a.IsIPv6() {
-			a.Suffix = cluster.SuffixIPv6
-		}
-		if !w.Internal {
-			if a.PublicIP, a.Asked = r.byFamily(family, key.PublicIPName, key.PublicIPNameIPv6); a.PublicIP == "" {
-				var prefix string
-				prefix, a.Asked = r.byFamily(family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
-				a.Prefix = azure.ID(prefix)
-			}
-		}
-		if a.Asked == "" {
-			a.Pinned, a.Asked = r.pin(family, s.Spec.LoadBalancerIP)
-		}
-		r.rules(&a, w)
-		w.Addresses = append(w.Addresses, a)
-	}
-	w.Link = r.link(w)
-	w.Access = r.access(w)
-	if !r.found.Blocking() {
-		r.warnIgnored(w)
-	}
-	return w, r.found
-}
-
-// reader reads one Service and collects what is wrong with it.
-type reader struct {
-	Service
-	config cluster.Config
-	found  problem.List
-}
-
-func (r *reader) refuse(reason, format string, args ...any) {
-	r.found.Refuse(r.Key(), reason, format, args...)
-}
-
-func (r *reader) warn(reason, format string, args ...any) {
-	r.found.Warn(r.Key(), reason, format, args...)
-}
-
-// read reads an annotation; a value that is not allowed is a problem.
-func read[T any](r *reader, from func(map[string]string) (T, error)) T {
-	v, err := from(r.Annotations)
-	if err != nil {
-		r.refuse(problem.Annotation, "annotation %v", err)
-	}
-	return v
-}
-
-// readPort reads the annotation of a port; without one it is otherwise.
-func readPort[T any](r *reader, a key.PortAnnotation[T], port int32, otherwise T) T {
-	v, ok, err := a.Lookup(r.Annotations, port)
-	if err != nil {
-		r.refuse(problem.Annotation, "annotation %v", err)
-	}
-	if err != nil || !ok {
-		return otherwise
-	}
-	return v
-}
-
-// ports refuses what no load balancer can serve.
-func (r *reader) ports() {
-	for _, p := range r.Spec.Ports {
-		if _, ok := protocols[ProtocolOf(p)]; !ok {
-			r.refuse(problem.Spec, "port %d: protocol %q is not allowed, allowed are TCP, UDP and SCTP", p.Port, p.Protocol)
-		}
-	}
-	if len(r.Spec.Ports) == 0 {
-		r.refuse(problem.Spec, "spec.ports is empty, at least one port is needed")
-	}
-	for _, family := range r.Spec.IPFamilies {
-		if family != v1.IPv4Protocol && family != v1.IPv6Protocol {
-			r.refuse(problem.Spec, "spec.ipFamilies: %q is not allowed, allowed are IPv4 and IPv6", family)
-		}
-	}
-}
-
-// publicIPs reads what only public IPs have.
-func (r *reader) publicIPs(w *Spec) {
-	w.Group = read(r, key.PublicIPGroup.Read)
-	w.Tags = r.readPairs(key.PublicIPTags).Values
-	if pairs, asked, _ := key.IPTags.Lookup(r.Annotations); asked {
-		w.IPTags = []network.IPTag{}
-		for _, kind := range slices.Sorted(maps.Keys(pairs.Values)) {
-			w.IPTags = append(w.IPTags, network.IPTag{IPTagType: kind, Tag: pairs.Values[kind]})
-		}
-		if len(pairs.Skipped) > 0 {
-			w.IPTagSlip = fmt.Sprintf("%q is no Type=Value pair", pairs.Skipped[0])
-		} else if err := key.IPTags.Warning(pairs); err != nil {
-			w.IPTagSlip = err.Error()
-		}
-	}
-	if _, asked := r.Annotations[key.DNSLabel.Name]; asked {
-		w.Label = new(read(r, key.DNSLabel.Read))
-	}
-}
-
-// readPairs reads pairs and warns of those that are left out.
-func (r *reader) readPairs(a key.Annotation[key.Pairs]) key.Pairs {
-	pairs := read(r, a.Read)
-	for _, skipped := range pairs.Skipped {
-		r.warn(problem.Tags, "%s: %q is left out, allowed is %s", a.Name, skipped, a.Allowed)
-	}
-	return pairs
-}
-
-// readAddresses reads a list of addresses without repetitions.
-func (r *reader) readAddresses(a key.Annotation[[]string], wrong string, isAllowed func(netip.Addr) bool) []netip.Addr {
-	var all []netip.Addr
-	for _, text := range read(r, a.Read) {
-		ip, err := netip.ParseAddr(text)
-		if err != nil || !isAllowed(ip) {
-			r.refuse(problem.Annotation, "annotation %s: %q is %s, allowed is %s", a.Name, text, wrong, a.Allowed)
-		} else if ip = ip.Unmap(); !slices.Contains(all, ip) {
-			all = append(all, ip)
-		}
-	}
-	return all
-}
-
-// byFamily reads a key that has a sibling for IPv6, and says which of the two it was.
-// A Service with IPv6 only may use either.
-func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string]) (text, asked string) {
-	keys := []key.Annotation[string]{six, plain}
-	if family == v1.IPv4Protocol {
-		keys = keys[1:]
-	} else if len(r.Families()) > 1 {
-		keys = keys[:1]
-	}
-	for _, k := range keys {
-		if text = read(r, k.Read); text != "" {
-			return text, fmt.Sprintf("annotation %s: %q", k.Name, text)
-		}
-	}
-	return "", ""
-}
-
-// pin is the address that a Service wants to have in a family, and where it says so. The spec does not say of which family its
-// address is, so one that fits no family of the Service is ignored.
-func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
-	own := key.IPv4
-	if family == v1.IPv6Protocol {
-		own = key.IPv6
-	}
-	text, where := read(r, own.Read), "annotation "+own.Name
-	fromSpec := text == ""
-	if fromSpec {
-		text, where = strings.TrimSpace(inSpec), "spec.loadBalancerIP"
-	}
-	if text == "" {
-		return "", ""
-	}
-	asked = fmt.Sprintf("%s: %q", where, text)
-	internal, _ := key.Internal.Read(r.Annotations)
-	ip, err := netip.ParseAddr(text)
-	ip = ip.Unmap()
-	fits := slices.Contains(r.Families(), address.Family(ip)) // a text that is no address counts as one of IPv6
-	var is, allowed string
-	switch {
-	case err != nil || ip.Zone() != "":
-		is, allowed = "no IP address", "one of the family "+string(family)
-	case fromSpec && fits && address.Family(ip) != family:
-		return "", ""
-	case address.Family(ip) != family:
-		is, allowed = "not of the family "+string(family), "an address of that family"
-	case !internal && !address.IsPublic(ip):
-		r.refuse(problem.Address, "%s is a non-public address, allowed for an external Service is the address of a public IP", asked)
-		return "", asked
-	default:
-		return ip.String(), asked
-	}
-	if fromSpec && !fits {
-		r.warn(problem.Address, "%s is %s and ignored, allowed is %s", asked, is, allowed)
-		return "", ""
-	}
-	r.refuse(problem.Address, "%s is %s, allowed is %s", asked, is, allowed)
-	return "", asked
-}
-
-// link reads the private link service that a Service asks for, nil for none.
-func (r *reader) link(w *Spec) *Link {
-	if !read(r, key.LinkCreate.Read) {
-		return nil
-	}
-	if !w.Internal && !w.Fixed {
-		r.refuse(problem.Annotation,
-			"annotation %s: a private link service needs an internal address, or one without floating IP, allowed is it with %s or %s",
-			key.LinkCreate.Name, key.Internal.Name, key.DisableFloatingIP.Name)
-	}
-	if w.IsIPv6Only() {
-		r.refuse(problem.Annotation,
-			"annotation %s: a private link service needs an IPv4 address, allowed is a Service that has one",
-			key.LinkCreate.Name)
-	}
-	l := &Link{
-		Name: read(r, key.LinkName.Read), Group: read(r, key.LinkGroup.Read),
-		Subnet: cmp.Or(read(r, key.LinkSubnet.Read), w.Subnet), Count: int(read(r, key.LinkAddressCount.Read)),
-		FQDNs: read(r, key.LinkFQDNs.Read), Proxy: read(r, key.LinkProxyProtocol.Read),
-		Visibility: read(r, key.LinkVisibility.Read), Approval: read(r, key.LinkAutoApproval.Read),
-	}
-	l.Option, _, _ = key.FirstLinkOption(r.Annotations)
-	if slices.Contains(l.Visibility, "*") {
-		l.Visibility = []string{"*"}
-	}
-	for _, ip := range r.readAddresses(key.LinkAddresses, "not allowed", netip.Addr.Is4) {
-		l.Static = append(l.Static, ip.String())
-	}
-	if len(l.Static) > l.Count {
-		r.refuse(problem.Annotation, "annotation %s: %d is less than the %d static addresses, allowed is %s",
-			key.LinkAddressCount.Name, l.Count, len(l.Static), key.LinkAddressCount.Allowed)
-	}
-	return l
 }
