@@ -140,18 +140,17 @@ func checkSubnet(x *index.Index, s *spec.Spec, wrong *problem.List) {
 // RequireSubnet refuses a Service that asks for an address in a subnet that does not exist.
 func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, wrong *problem.List) {
 	vnet := x.Config.NetworkID()
-	_, networkAbsent := x.Have.Absent(vnet)
-	switch {
+	switch says := x.AzureSays(vnet); {
 	case subnet == "":
 		wrong.Refuse(s.Key(), problem.Subnet,
 			"%s: vnetName or subnetName is missing in the cloud configuration, allowed is the name of a subnet of the virtual "+
 				"network that is configured there", asked)
 	case x.Subnet(subnet).Exists:
-	case networkAbsent:
+	case says != "":
 		wrong.Refuse(s.Key(), problem.Subnet,
 			"%s: the virtual network %s of the subnet %q is not found, allowed is one that is there: make it, or configure another "+
 				"vnetName or vnetResourceGroup%s",
-			asked, vnet, subnet.Name(), x.AzureSays(vnet))
+			asked, vnet, subnet.Name(), says)
 	default:
 		or := ""
 		if _, unread := x.Have.Unread(vnet, network.VirtualNetworks); unread {

@@ -194,8 +194,5 @@ func (c Config) LeadsToNodes(pool string) bool { return len(c.Balancers) > 0 || 
 
 // IsPreset reports whether other software fills the pools of the internal, or of the external, load balancers.
 func (c Config) IsPreset(internal bool) bool {
-	if internal {
-		return c.PresetInternal
-	}
-	return c.PresetExternal
+	return internal && c.PresetInternal || !internal && c.PresetExternal
 }

@@ -76,12 +76,11 @@ func (n Names) Frontend() string {
 
 // Rule names a port's rule and its own probe. A long subnet is cut, never the port.
 func (n Names) Rule(protocol v1.Protocol, port int32) string {
-	end := "-" + string(protocol) + "-" + strconv.Itoa(int(port))
-	if n.Subnet == "" {
-		return Shorten(n.Base+end, LongestName) + n.Suffix
+	start, end := n.Base, "-"+string(protocol)+"-"+strconv.Itoa(int(port))
+	if n.Subnet != "" {
+		start += "-" + Shorten(n.Subnet, max(LongestName-len(start)-len(end)-1, 0))
 	}
-	room := max(LongestName-len(n.Base)-len(end)-1, 0)
-	return n.Base + "-" + Shorten(n.Subnet, room) + end + n.Suffix
+	return start + end + n.Suffix
 }
 
 // PublicIP names the public IP that is made for a Service. prefix is the name of

@@ -104,12 +104,6 @@ func IsOfOther(tags azure.Tags, clusterName string) bool {
 	return ok && !strings.EqualFold(name, clusterName)
 }
 
-// IsOf reports whether a tag assigns a resource to a cluster.
-func IsOf(tags azure.Tags, clusterName string) bool {
-	name, ok := ClusterIn(tags)
-	return ok && strings.EqualFold(name, clusterName)
-}
-
 // ClusterAs is the cluster's name in the spelling that a resource's tag has already.
 func ClusterAs(have azure.Tags, clusterName string) string {
 	if text, ok := have.Get(Cluster); ok && strings.EqualFold(text, clusterName) {
