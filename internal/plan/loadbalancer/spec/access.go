@@ -35,7 +35,6 @@ func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o
 // internet is Azure's name for the sources outside of the virtual network.
 const internet = "Internet"
 
-// access reads which sources may reach a Service.
 func (r *reader) access(w *Spec) Access {
 	if read(r, key.DisableSecurityRules.Read) {
 		return Access{}
@@ -112,7 +111,6 @@ func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
 	return out
 }
 
-// sources are those that a Service names.
 type sources struct {
 	ranges []netip.Prefix
 	broken bool     // some ranges are none, and left out
@@ -210,7 +208,6 @@ func (r *reader) warnAccess(w *Spec, a Access, asked sources) {
 			"addresses, and the nodes could not reach each other there. %s", asked.cause, what)
 }
 
-// fewOf is the first ones of many texts.
 func fewOf(texts []string) string {
 	const few = 5
 	if len(texts) > few {

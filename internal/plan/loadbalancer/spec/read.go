@@ -111,7 +111,6 @@ func (r *reader) ports() {
 	}
 }
 
-// publicIPs reads what only public IPs have.
 func (r *reader) publicIPs(w *Spec) {
 	w.Group = read(r, key.PublicIPGroup.Read)
 	w.Tags = r.readPairs(key.PublicIPTags).Values
@@ -131,7 +130,6 @@ func (r *reader) publicIPs(w *Spec) {
 	}
 }
 
-// readPairs reads pairs and warns of those that are left out.
 func (r *reader) readPairs(a key.Annotation[key.Pairs]) key.Pairs {
 	pairs := read(r, a.Read)
 	for _, skipped := range pairs.Skipped {
@@ -140,7 +138,6 @@ func (r *reader) readPairs(a key.Annotation[key.Pairs]) key.Pairs {
 	return pairs
 }
 
-// readAddresses reads a list of addresses without repetitions.
 func (r *reader) readAddresses(a key.Annotation[[]string], wrong string, isAllowed func(netip.Addr) bool) []netip.Addr {
 	var all []netip.Addr
 	for _, text := range read(r, a.Read) {
@@ -315,7 +312,6 @@ func WarnIPTags(s Service, found *problem.List) {
 	*found = append(*found, r.found...)
 }
 
-// warnAbsentFamilies reads what annotations say of addresses of a family that the Service does not have.
 func (r *reader) warnAbsentFamilies() {
 	for _, family := range address.Families() {
 		if slices.Contains(r.Families(), family) {
