@@ -171,10 +171,7 @@ func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string])
 // pin is the address that a Service wants to have in a family, and where it says so. The spec does not say of which family its
 // address is, so one that fits no family of the Service is ignored.
 func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
-	own := key.IPv4
-	if family == v1.IPv6Protocol {
-		own = key.IPv6
-	}
+	own := map[v1.IPFamily]key.Annotation[string]{v1.IPv4Protocol: key.IPv4, v1.IPv6Protocol: key.IPv6}[family]
 	text, where := read(r, own.Read), "annotation "+own.Name
 	fromSpec := text == ""
 	if fromSpec {
