@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
 )
 
 // Families are the IP families in the order in which they are planned.
@@ -53,9 +56,9 @@ func ParseRanges(texts []string) (ranges []netip.Prefix, wrong []string) {
 		p, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil || p != p.Masked() || p.Addr().Is4In6() {
 			wrong = append(wrong, text)
-			continue
+		} else {
+			ranges = append(ranges, p)
 		}
-		ranges = append(ranges, p)
 	}
 	return ranges, wrong
 }
@@ -63,25 +66,21 @@ func ParseRanges(texts []string) (ranges []netip.Prefix, wrong []string) {
 // Aggregate is the smallest set of ranges with the same addresses of a family, sorted as text.
 func Aggregate(ranges []netip.Prefix, family v1.IPFamily) []string {
 	some := slices.DeleteFunc(slices.Clone(ranges), func(p netip.Prefix) bool { return Family(p.Addr()) != family })
-	slices.SortFunc(some, func(a, b netip.Prefix) int {
-		if c := a.Addr().Compare(b.Addr()); c != 0 {
-			return c
-		}
-		return a.Bits() - b.Bits()
-	})
+	slices.SortFunc(some, netip.Prefix.Compare)
 	var merged []netip.Prefix
 	for _, p := range some {
-		if n := len(merged); n > 0 && merged[n-1].Contains(p.Addr()) {
+		n := len(merged) - 1
+		if n >= 0 && merged[n].Contains(p.Addr()) {
 			continue
 		}
-		merged = append(merged, p)
-		for n := len(merged); n > 1; n = len(merged) {
-			whole, ok := union(merged[n-2], merged[n-1])
-			if !ok {
+		for ; n >= 0 && merged[n].Bits() == p.Bits(); n-- { // two halves are one range, and may be a half again
+			whole := netip.PrefixFrom(p.Addr(), p.Bits()-1).Masked()
+			if !whole.Contains(merged[n].Addr()) {
 				break
 			}
-			merged = append(merged[:n-2], whole)
+			p = whole
 		}
+		merged = append(merged[:n+1], p)
 	}
 	texts := make([]string, len(merged))
 	for i, p := range merged {
@@ -89,15 +88,6 @@ func Aggregate(ranges []netip.Prefix, family v1.IPFamily) []string {
 	}
 	slices.Sort(texts)
 	return texts
-}
-
-// union is the range of which a and b are the two halves.
-func union(a, b netip.Prefix) (netip.Prefix, bool) {
-	if a.Bits() != b.Bits() || a.Bits() == 0 {
-		return netip.Prefix{}, false
-	}
-	whole := netip.PrefixFrom(a.Addr(), a.Bits()-1).Masked()
-	return whole, whole == netip.PrefixFrom(b.Addr(), b.Bits()-1).Masked()
 }
 
 // IsReserved reports whether Azure keeps an address of a subnet's range to itself: the first
@@ -111,4 +101,12 @@ func IsReserved(r netip.Prefix, ip netip.Addr) bool {
 		first = first.Next()
 	}
 	return r.Contains(ip) && !r.Contains(ip.Next())
+}
+
+// OfPublicIP stands for the address of a public IP until Azure has chosen it.
+func OfPublicIP(id azure.ID) string { return plan.Output(id, "properties.ipAddress") }
+
+// OfFrontend stands for the private address of a frontend until Azure has chosen it.
+func OfFrontend(balancer azure.ID, name string) string {
+	return plan.Output(balancer, "properties.frontendIPConfigurations["+name+"].properties.privateIPAddress")
 }

@@ -17,14 +17,6 @@ import (
 
 // Check finds what keeps a live Service from being served, whatever the other Services ask for.
 func Check(x *index.Index, s *spec.Spec, wrong *problem.List) {
-	checkReadable(x, s, wrong)
-	checkSecurityGroup(x, s, wrong)
-	checkSubnet(x, s, wrong)
-	checkPrivateAddress(x, s, wrong)
-}
-
-// checkReadable refuses a Service that needs what cannot be read.
-func checkReadable(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	require := func(asked key.Annotation[string], name string, scope azure.ID, fullType string) {
 		refuseUnread(x, s, scope, fullType, fmt.Sprintf("annotation %s: %q", asked.Name, name), asked.Allowed, wrong)
 	}
@@ -39,42 +31,48 @@ func checkReadable(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	if !wrong.Blocking() {
 		CanRead(x, s, wrong)
 	}
+	switch {
+	case x.Config.SecurityGroupName == "":
+		wrong.Refuse(s.Key(), problem.SecurityGroup,
+			"securityGroupName is not configured, allowed is the name of the nodes' network security group")
+	case !x.HasSecurityGroup:
+		wrong.Refuse(s.Key(), problem.SecurityGroup,
+			"network security group %s is not found, allowed is one that is there: make it, or configure another securityGroupName%s",
+			x.Config.SecurityGroupID(), x.AzureSays(x.Config.SecurityGroupID()))
+	}
+	if s.Internal {
+		checkSubnet(x, s, wrong)
+	}
 }
 
 // refuseUnread refuses a Service if something that it has or names cannot be read, and reports whether it does.
 func refuseUnread(x *index.Index, s *spec.Spec, scope azure.ID, fullType, what, allowed string, wrong *problem.List) bool {
 	why, unread := x.Have.Unread(scope, fullType)
 	if unread {
-		wrong.Refuse(s.Key(), problem.Unread, "%s %s, allowed is %s; to do: %s", what, WhyUnread(why), allowed, ToDo(why, fullType))
+		is, toDo := Unread(why, fullType)
+		wrong.Refuse(s.Key(), problem.Unread, "%s %s, allowed is %s; to do: %s", what, is, allowed, toDo)
 	}
 	return unread
 }
 
-// WhyUnread says why something could not be read.
-func WhyUnread(why azure.Kind) string {
+// Unread says why something could not be read, and what to do about it.
+func Unread(why azure.Kind, fullType string) (is, toDo string) {
 	if why == azure.NotFound {
-		return "is not found"
+		return "is not found", "make the group, or name another one"
 	}
-	return "may not be read"
-}
-
-// ToDo says what to do about something that could not be read.
-func ToDo(why azure.Kind, fullType string) string {
-	if why == azure.NotFound {
-		return "make the group, or name another one"
-	}
-	return "give the cluster's identity the right " + fullType + "/read there, or name another one"
+	return "may not be read", "give the cluster's identity the right " + fullType + "/read there, or name another one"
 }
 
 // CanRead reports whether what a Service has at load balancers can be read.
 func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
+	isUnread := func(group azure.ID, fullType, of string) bool {
+		what := fmt.Sprintf("the resource group %q of its %s", group.Name(), of)
+		return refuseUnread(x, s, group, fullType, what, "one that can be read", wrong)
+	}
 	for _, at := range x.FrontendsServing(s.Owner) {
-		if ip := at.State().PublicIPAddress.To(); ip != "" {
-			group := ip.Parent()
-			what := fmt.Sprintf("the resource group %q of its public IP %s", group.Name(), ip.Name())
-			if refuseUnread(x, s, group, network.PublicIPAddresses, what, "one that can be read", wrong) {
-				return false
-			}
+		ip := at.State().PublicIPAddress.To()
+		if ip != "" && isUnread(ip.Parent(), network.PublicIPAddresses, "public IP "+ip.Name()) {
+			return false
 		}
 	}
 	stays := key.LinkStays(s.Service.Annotations)
@@ -85,11 +83,9 @@ func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	}
 	for _, name := range groups {
 		group := x.Config.LinkGroup(name)
-		if why, _ := x.Have.Unread(group, network.PrivateLinkServices); why == azure.NotFound || len(x.FrontendsOf(s.Owner)) == 0 {
-			continue
-		}
-		what := fmt.Sprintf("the resource group %q of its private link service", group.Name())
-		if refuseUnread(x, s, group, network.PrivateLinkServices, what, "one that can be read", wrong) {
+		why, _ := x.Have.Unread(group, network.PrivateLinkServices)
+		if why != azure.NotFound && len(x.FrontendsOf(s.Owner)) > 0 &&
+			isUnread(group, network.PrivateLinkServices, "private link service") {
 			return false
 		}
 	}
@@ -100,39 +96,21 @@ func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 // Service that asks for none any more. The connections have to go first.
 func canReadConnections(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	for _, l := range x.Links {
-		if index.LinkOwner(l) != s.Key() || !index.IsManagedLink(x.Config, l) {
-			continue
-		}
-		if why, unread := x.Have.Unread(l.ID, network.PrivateEndpointConnections); unread && why != azure.NotFound {
+		why, unread := x.Have.Unread(l.ID, network.PrivateEndpointConnections)
+		if unread && why != azure.NotFound && index.LinkOwner(l) == s.Key() && index.IsManagedLink(x.Config, l) {
 			wrong.Refuse(s.Key(), problem.Unread,
-				"the list of connections to its private link service %s, which is deleted, %s; to do: give the cluster's identity "+
-					"the right %s/read there",
-				l.ID.Name(), WhyUnread(why), network.PrivateEndpointConnections)
+				"the list of connections to its private link service %s, which is deleted, may not be read; to do: give the cluster's "+
+					"identity the right %s/read there",
+				l.ID.Name(), network.PrivateEndpointConnections)
 			return false
 		}
 	}
 	return true
 }
 
-func checkSecurityGroup(x *index.Index, s *spec.Spec, wrong *problem.List) {
-	switch {
-	case x.Config.SecurityGroupName == "":
-		wrong.Refuse(s.Key(), problem.SecurityGroup,
-			"securityGroupName is not configured, allowed is the name of the nodes' network security group")
-	case !x.HasSecurityGroup:
-		id := x.Config.SecurityGroupID()
-		wrong.Refuse(s.Key(), problem.SecurityGroup,
-			"network security group %s is not found, allowed is one that is there: make it, or configure another securityGroupName%s",
-			id, x.AzureSays(id))
-	}
-}
-
-// checkSubnet refuses a subnet that does not exist, or has no range of the Service's families: Azure would
-// say that it is full.
+// checkSubnet refuses a subnet that does not exist, or has no range of the Service's families: Azure would say that it is
+// full. It also refuses an address of the subnet that cannot be had: Azure would refuse the whole load balancer.
 func checkSubnet(x *index.Index, s *spec.Spec, wrong *problem.List) {
-	if !s.Internal {
-		return
-	}
 	id := x.Config.SubnetID(s.Subnet)
 	if id == "" {
 		wrong.Refuse(s.Key(), problem.Subnet,
@@ -153,42 +131,33 @@ func checkSubnet(x *index.Index, s *spec.Spec, wrong *problem.List) {
 					"spec.ipFamilies",
 				asked, id.Name(), a.Family, subnet)
 		}
+		if ip, err := netip.ParseAddr(a.Pinned); err == nil {
+			RequireAddress(x, s, a.Asked, id, ip, wrong)
+		}
 	}
 }
 
 // RequireSubnet refuses a Service that asks for an address in a subnet that does not exist.
 func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, wrong *problem.List) {
 	vnet := x.Config.NetworkID()
-	_, networkAbsent := x.Have.Absent(vnet)
-	_, networkUnread := x.Have.Unread(vnet, network.VirtualNetworks)
-	switch {
+	switch says := x.AzureSays(vnet); {
 	case subnet == "":
 		wrong.Refuse(s.Key(), problem.Subnet,
 			"%s: vnetName or subnetName is missing in the cloud configuration, allowed is the name of a subnet of the virtual "+
 				"network that is configured there", asked)
 	case x.Subnet(subnet).Exists:
-	case networkAbsent:
+	case says != "":
 		wrong.Refuse(s.Key(), problem.Subnet,
 			"%s: the virtual network %s of the subnet %q is not found, allowed is one that is there: make it, or configure another "+
 				"vnetName or vnetResourceGroup%s",
-			asked, vnet, subnet.Name(), x.AzureSays(vnet))
+			asked, vnet, subnet.Name(), says)
 	default:
 		or := ""
-		if networkUnread {
+		if _, unread := x.Have.Unread(vnet, network.VirtualNetworks); unread {
 			or = ", or the network is not there"
 		}
 		wrong.Refuse(s.Key(), problem.Subnet,
 			"%s: %q is not found in virtual network %s%s, allowed is the name of one of its subnets", asked, subnet.Name(), vnet, or)
-	}
-}
-
-// checkPrivateAddress refuses a private address that cannot be had: Azure would refuse the whole load balancer.
-func checkPrivateAddress(x *index.Index, s *spec.Spec, wrong *problem.List) {
-	id := x.Config.SubnetID(s.Subnet)
-	for _, a := range s.Addresses {
-		if ip, err := netip.ParseAddr(a.Pinned); s.Internal && err == nil && id != "" {
-			RequireAddress(x, s, a.Asked, id, ip, wrong)
-		}
 	}
 }
 

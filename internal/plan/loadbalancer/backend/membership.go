@@ -156,9 +156,9 @@ func (m *membership) readRoles() {
 				x.Config.ResourceGroup)
 		case n.Machine.Is(compute.VirtualMachines):
 			if id, why, unread := machine.Unread(x.Input, n.Machine); unread {
+				is, toDo := admission.Unread(why, network.Interfaces)
 				m.found.Warn(n.Name, problem.NotJoined,
-					"it neither joins nor leaves the backend pools: its network interface %s %s; to do: %s",
-					id, admission.WhyUnread(why), admission.ToDo(why, network.Interfaces))
+					"it neither joins nor leaves the backend pools: its network interface %s %s; to do: %s", id, is, toDo)
 			}
 		}
 	}

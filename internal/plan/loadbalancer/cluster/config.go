@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -114,6 +113,11 @@ func HasSuffix(s, suffix string) bool {
 	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
 }
 
+// HasPrefix is strings.HasPrefix without regard to case, as Azure compares names.
+func HasPrefix(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
+
 // NetworkGroup is the resource group of the load balancers.
 func (c Config) NetworkGroup() azure.ID {
 	return azure.GroupID(c.NetworkSubscription, c.LoadBalancerResourceGroup)
@@ -157,22 +161,25 @@ func (c Config) SubnetID(name string) azure.ID {
 // SuffixIPv6 ends the names of what has IPv6 where something else has IPv4.
 const SuffixIPv6 = "-IPv6"
 
-// PoolName names the cluster's backend pool of an IP family.
-func (c Config) PoolName(family v1.IPFamily) string {
+// NameOf names what has an IP family.
+func NameOf(name string, family v1.IPFamily) string {
 	if family == v1.IPv6Protocol {
-		return c.ClusterName + SuffixIPv6
+		return name + SuffixIPv6
 	}
-	return c.ClusterName
+	return name
 }
+
+// PoolName names the cluster's backend pool of an IP family.
+func (c Config) PoolName(family v1.IPFamily) string { return NameOf(c.ClusterName, family) }
 
 // PoolFamily is the family of one of the cluster's own pools.
 func (c Config) PoolFamily(name string) (v1.IPFamily, bool) {
-	families := address.Families()
-	i := slices.IndexFunc(families, func(family v1.IPFamily) bool { return strings.EqualFold(name, c.PoolName(family)) })
-	if i < 0 {
-		return "", false
+	for _, family := range address.Families() {
+		if strings.EqualFold(name, c.PoolName(family)) {
+			return family, true
+		}
 	}
-	return families[i], true
+	return "", false
 }
 
 // IsOwnPool reports whether a pool is one of the cluster's own.
@@ -187,8 +194,5 @@ func (c Config) LeadsToNodes(pool string) bool { return len(c.Balancers) > 0 || 
 
 // IsPreset reports whether other software fills the pools of the internal, or of the external, load balancers.
 func (c Config) IsPreset(internal bool) bool {
-	if internal {
-		return c.PresetInternal
-	}
-	return c.PresetExternal
+	return internal && c.PresetInternal || !internal && c.PresetExternal
 }

@@ -34,8 +34,11 @@ func RoleOf(c Config, n *v1.Node) Role {
 	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
 	_, master := n.Labels["node-role.kubernetes.io/master"]
 	group, foreign := n.Labels[labelResourceGroup]
+	text, labeled := n.Labels[labelExclude]
+	excluded, err := strconv.ParseBool(text)
 	switch {
-	case excludedByLabel(n) || strings.EqualFold(n.Labels[labelManaged], "false"):
+	case labeled && (excluded || err != nil), // one that is no truth value excludes, as in the rest of Kubernetes
+		strings.EqualFold(n.Labels[labelManaged], "false"):
 		return Excluded
 	case n.DeletionTimestamp != nil,
 		foreign && !strings.EqualFold(group, c.ResourceGroup),
@@ -44,16 +47,6 @@ func RoleOf(c Config, n *v1.Node) Role {
 		return Bystander
 	}
 	return Receiver
-}
-
-// excludedByLabel reads the label's value, as the rest of Kubernetes does: one that is no truth value excludes.
-func excludedByLabel(n *v1.Node) bool {
-	text, ok := n.Labels[labelExclude]
-	if !ok {
-		return false
-	}
-	excluded, err := strconv.ParseBool(text)
-	return err != nil || excluded
 }
 
 // InternalIPs are the addresses of a node in the virtual network.

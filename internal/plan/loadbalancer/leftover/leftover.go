@@ -119,7 +119,7 @@ func (f *finder) isOfOtherCluster(ref *azure.Reference) bool {
 // publicIP notes which Services of a public IP do not exist. A shared public IP stays for the others.
 func (f *finder) publicIP(ip *index.PublicIP) {
 	owner := naming.PublicIPOwner(f.Config.ClusterName, ip.ID.Name())
-	if !ip.Tagged || owner == "" || !tag.IsOf(ip.Tags, f.Config.ClusterName) {
+	if _, named := tag.ClusterIn(ip.Tags); !ip.Managed || !named || owner == "" {
 		return
 	}
 	for _, key := range ip.Services {

@@ -76,12 +76,11 @@ func (n Names) Frontend() string {
 
 // Rule names a port's rule and its own probe. A long subnet is cut, never the port.
 func (n Names) Rule(protocol v1.Protocol, port int32) string {
-	end := "-" + string(protocol) + "-" + strconv.Itoa(int(port))
-	if n.Subnet == "" {
-		return Shorten(n.Base+end, LongestName) + n.Suffix
+	start, end := n.Base, "-"+string(protocol)+"-"+strconv.Itoa(int(port))
+	if n.Subnet != "" {
+		start += "-" + Shorten(n.Subnet, max(LongestName-len(start)-len(end)-1, 0))
 	}
-	room := max(LongestName-len(n.Base)-len(end)-1, 0)
-	return n.Base + "-" + Shorten(n.Subnet, room) + end + n.Suffix
+	return start + end + n.Suffix
 }
 
 // PublicIP names the public IP that is made for a Service. prefix is the name of
@@ -105,20 +104,14 @@ func PublicIPOwner(clusterName, name string) string {
 
 // OwnPool names the pool that a Service of policy Local has to itself where there are several load balancers.
 func OwnPool(s *v1.Service, family v1.IPFamily) string {
-	name := strings.ToLower(s.Namespace + "-" + s.Name)
-	if family == v1.IPv6Protocol {
-		name += strings.ToLower(cluster.SuffixIPv6)
-	}
-	return name
+	return strings.ToLower(cluster.NameOf(s.Namespace+"-"+s.Name, family))
 }
 
 // managedRule starts the names of managed security rules.
 const managedRule = "k8s-azure-lb"
 
 // IsManagedRule reports whether a security rule's name is one of a managed rule.
-func IsManagedRule(name string) bool {
-	return len(name) >= len(managedRule) && strings.EqualFold(name[:len(managedRule)], managedRule)
-}
+func IsManagedRule(name string) bool { return cluster.HasPrefix(name, managedRule) }
 
 // DenyRule names the rule that denies everything else at its destinations.
 func DenyRule(family v1.IPFamily) string { return managedRule + "_deny-all_" + string(family) }

@@ -64,13 +64,10 @@ func (l List) Blocking() bool {
 
 // Distinct is the list without repetitions.
 func (l List) Distinct() []plan.Problem {
-	var out []plan.Problem
 	seen := make(map[plan.Problem]bool, len(l))
-	for _, p := range l {
-		if !seen[p] {
-			seen[p] = true
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(l), func(p plan.Problem) bool {
+		again := seen[p]
+		seen[p] = true
+		return again
+	})
 }

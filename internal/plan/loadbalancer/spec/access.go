@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -36,45 +35,32 @@ func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o
 // internet is Azure's name for the sources outside of the virtual network.
 const internet = "Internet"
 
-// access reads which sources may reach a Service.
 func (r *reader) access(w *Spec) Access {
 	if read(r, key.DisableSecurityRules.Read) {
 		return Access{}
 	}
-	asked, broken := r.sourceRanges()
-	tags := read(r, key.AllowedServiceTags.Read)
-	slices.Sort(tags)
-	tags = slices.Compact(tags)
-	if len(asked.ranges) == 0 && len(tags) == 0 && !broken && !w.Internal {
-		tags = []string{internet}
+	asked := r.sources()
+	if asked.where == nil && !asked.broken && !w.Internal {
+		asked.tags = []string{internet}
 	}
-	deny := broken || len(asked.ranges) > 0 && read(r, key.DenyAllElse.Read)
+	deny := asked.broken || len(asked.ranges) > 0 && read(r, key.DenyAllElse.Read)
 	a := Access{Open: true, From: map[v1.IPFamily][][]string{}, Deny: deny}
 	for _, family := range address.Families() {
 		if some := address.Aggregate(asked.ranges, family); len(some) > 0 {
 			a.From[family] = append(a.From[family], some)
 		}
-		for _, tag := range tags {
-			if isOfFamily(tag, family) {
+		for _, tag := range asked.tags {
+			// Azure also takes addresses and ranges for a service tag, and has no rule with both families.
+			text, _, _ := strings.Cut(tag, "/")
+			if ip, err := netip.ParseAddr(text); err != nil || address.Family(ip) == family {
 				a.From[family] = append(a.From[family], []string{tag})
 			}
 		}
 	}
 	if !r.found.Blocking() { // else the last good state stays
-		r.warnEffects(w, a, asked, tags)
-		if a.Deny {
-			r.warnDenied(w, broken)
-		}
+		r.warnAccess(w, a, asked)
 	}
 	return a
-}
-
-// isOfFamily reports whether a service tag is valid in a rule of a family. Azure also takes addresses and
-// ranges for one, and has no rule with both families.
-func isOfFamily(tag string, family v1.IPFamily) bool {
-	text, _, _ := strings.Cut(tag, "/")
-	ip, err := netip.ParseAddr(text)
-	return err != nil || address.Family(ip) == family
 }
 
 // Openings are the allowed sources and ports of a family: the Service's own ports, or its node ports.
@@ -125,19 +111,21 @@ func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
 	return out
 }
 
-// sourceRanges are the address ranges that a Service names.
-type sourceRanges struct {
+type sources struct {
 	ranges []netip.Prefix
-	where  string // they are named
-	reason string // of a warning about them
+	broken bool     // some ranges are none, and left out
+	tags   []string // of services
+	where  []string // they are named
+	reason string   // of a warning about them
+	cause  string   // of a denial of all others
 }
 
-// sourceRanges reads the address ranges that may connect. Those that are no ranges are left out
-// with a warning and reported as broken, so that a typing error never opens a Service to the
-// Internet.
-func (r *reader) sourceRanges() (asked sourceRanges, broken bool) {
+// sources reads the sources that may connect. Ranges that are none are left out with a warning, and reported as broken, so
+// that a typing error never opens a Service to the Internet.
+func (r *reader) sources() sources {
 	const inSpec = "spec.loadBalancerSourceRanges"
-	said := "" // what the spec lets in
+	asked := sources{reason: problem.AllowedIPRanges, cause: "annotation " + key.DenyAllElse.Name}
+	allowed := "" // by the spec
 	for _, from := range []struct {
 		where, reason string
 		texts         []string
@@ -148,7 +136,7 @@ func (r *reader) sourceRanges() (asked sourceRanges, broken bool) {
 	} {
 		some, wrong := address.ParseRanges(from.texts)
 		if len(wrong) > 0 {
-			broken = true
+			asked.broken, asked.cause = true, "a range that is left out"
 			r.warn(from.reason, "%s: %s left out, allowed are ranges without host bits like 10.0.0.0/8; no other source is allowed",
 				from.where, quoted(wrong))
 		}
@@ -156,90 +144,70 @@ func (r *reader) sourceRanges() (asked sourceRanges, broken bool) {
 		case len(some) == 0:
 			continue
 		case from.where == inSpec:
-			said = quoted(from.texts)
-		case said != "":
-			r.refuse(problem.Spec, "%s: %s and %s: %s are both set, allowed is one of them", inSpec, said, from.where, quoted(from.texts))
+			allowed = quoted(from.texts)
+		case allowed != "":
+			r.refuse(problem.Spec, "%s: %s and %s: %s are both set, allowed is one of them",
+				inSpec, allowed, from.where, quoted(from.texts))
 		}
-		asked.ranges = append(asked.ranges, some...)
-		asked.where, asked.reason = joined(asked.where, from.where+": "+fewOf(from.texts)), from.reason
+		asked.ranges, asked.reason = append(asked.ranges, some...), from.reason
+		asked.where = append(asked.where, from.where+": "+fewOf(from.texts))
 	}
-	return asked, broken
+	asked.tags = slices.Compact(slices.Sorted(slices.Values(read(r, key.AllowedServiceTags.Read))))
+	if len(asked.tags) > 0 {
+		asked.where = append(asked.where, "annotation "+key.AllowedServiceTags.Name+": "+fewOf(asked.tags))
+	}
+	return asked
 }
 
-// warnEffects warns of sources that are allowed unexpectedly, and of families without any source: no rule
-// shows that.
-func (r *reader) warnEffects(w *Spec, a Access, asked sourceRanges, tags []string) {
-	if len(tags) > 0 && len(r.Spec.LoadBalancerSourceRanges) > 0 {
+// warnAccess warns of sources that are allowed unexpectedly, and of families without any source: no rule shows that. It also
+// warns of denials that are more, or less, than a Service's own address, because packets arrive at the nodes' own addresses.
+func (r *reader) warnAccess(w *Spec, a Access, asked sources) {
+	if len(asked.tags) > 0 && len(r.Spec.LoadBalancerSourceRanges) > 0 {
 		r.warn(problem.TwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: the sources of both are allowed",
 			key.AllowedServiceTags.Name)
 	}
-	if len(tags) > 0 {
-		asked.where = joined(asked.where, "annotation "+key.AllowedServiceTags.Name+": "+fewOf(tags))
-		asked.reason = cmp.Or(asked.reason, problem.AllowedIPRanges)
-	}
-	if asked.where == "" {
-		return
-	}
-	outside := "nothing from the Internet"
-	if w.Internal {
-		outside = "nothing from outside of the virtual network"
-	}
+	var denied []string // where everything else is
 	for _, family := range r.Families() {
-		reach := outside
-		if a.Deny && (w.Fixed || w.Floats(family)) { // see warnDenied
-			reach = "nothing"
+		reach := "nothing from the Internet"
+		if w.Internal {
+			reach = "nothing from outside of the virtual network"
 		}
-		if len(a.From[family]) == 0 {
+		if w.Fixed || w.Floats(family) {
+			denied = append(denied, "its "+string(family)+" address")
+			if a.Deny {
+				reach = "nothing"
+			}
+		}
+		if asked.where != nil && len(a.From[family]) == 0 {
 			r.warn(asked.reason,
 				"%s: none is of the family %s: %s can reach the Service's %s address, allowed are ranges of each of its families",
-				asked.where, family, reach, family)
+				strings.Join(asked.where, " and "), family, reach, family)
 		}
 	}
-}
-
-// warnDenied warns of denials that are more, or less, than a Service's own address, because
-// packets arrive at the nodes' own addresses.
-func (r *reader) warnDenied(w *Spec, broken bool) {
-	cause := "annotation " + key.DenyAllElse.Name
-	if broken {
-		cause = "a range that is left out"
-	}
-	if w.Fixed {
+	switch {
+	case !a.Deny:
+		return
+	case w.Fixed:
 		r.warn(problem.NodesDenied,
 			"annotation %s: packets arrive at the nodes' own addresses, and because of %s everything else to the nodes' own "+
 				"addresses is denied as well, on all ports: also from other nodes, and Azure's health probes; "+
-				"allowed is floating IP, which denies at the Service's address alone", key.DisableFloatingIP.Name, cause)
+				"allowed is floating IP, which denies at the Service's address alone", key.DisableFloatingIP.Name, asked.cause)
+		return
+	case len(denied) == len(r.Families()):
 		return
 	}
-	denied := []string{}
-	for _, family := range r.Families() {
-		if w.Floats(family) {
-			denied = append(denied, "its "+string(family)+" address")
-		}
-	}
-	if len(denied) == len(r.Families()) {
-		return
-	}
-	if further, _ := key.AdditionalIPs.Read(r.Annotations); len(further) > 0 {
+	if len(w.Further) > 0 {
 		denied = append(denied, "the addresses of annotation "+key.AdditionalIPs.Name)
 	}
 	what := "So nothing is denied at all"
-	if len(denied) > 0 {
+	if denied != nil {
 		what = "Everything else is denied at " + strings.Join(denied, " and ")
 	}
 	r.warn(problem.NotDenied,
 		"%s: nothing from the virtual network is denied at the IPv6 address: Azure delivers its packets to the nodes' own "+
-			"addresses, and the nodes could not reach each other there. %s", cause, what)
+			"addresses, and the nodes could not reach each other there. %s", asked.cause, what)
 }
 
-func joined(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + " and " + b
-}
-
-// fewOf is the first ones of many texts.
 func fewOf(texts []string) string {
 	const few = 5
 	if len(texts) > few {

@@ -33,19 +33,12 @@ func Wanted(c cluster.Config, own, have azure.Tags) azure.Tags {
 		return nil
 	}
 	tags := azure.Tags{}
-	for _, from := range []azure.Tags{c.Tags, own} {
-		for name, value := range from {
-			for known := range tags {
-				if strings.EqualFold(known, name) {
-					delete(tags, known)
-				}
-			}
-			tags[name] = value
-		}
-	}
+	Add(tags, own)
+	Add(tags, c.Tags)
 	if len(c.SystemTags) > 0 {
 		for name := range have {
-			if _, wanted := tags.Get(name); !wanted && !isSystem(c, name) {
+			isOf := func(prefix string) bool { return cluster.HasPrefix(name, prefix) }
+			if _, wanted := tags.Get(name); !wanted && !slices.ContainsFunc(c.SystemTags, isOf) {
 				tags[name] = azure.DropTag
 			}
 		}
@@ -65,12 +58,6 @@ func WantedOfShared(c cluster.Config, notes, have azure.Tags) azure.Tags {
 	return Wanted(c, notes, have)
 }
 
-func isSystem(c cluster.Config, name string) bool {
-	return slices.ContainsFunc(c.SystemTags, func(prefix string) bool {
-		return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
-	})
-}
-
 // Add adds tags of names that are not there yet.
 func Add(to, tags azure.Tags) {
 	for name, value := range tags {
@@ -83,46 +70,38 @@ func Add(to, tags azure.Tags) {
 // ServicesIn is what a public IP's tag names, in its order, and whether that makes the public IP managed.
 // Other software uses tags of these names too, so a tag that names no Service does not count.
 func ServicesIn(tags azure.Tags) ([]string, bool) {
-	text, ok := tags.Get(Services)
-	if !ok {
-		text, _ = tags.Get(OldServices)
-	}
+	text, _ := current(tags, Services, OldServices)
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			names = append(names, name)
 		}
 	}
-	if !slices.ContainsFunc(names, isServiceKey) {
+	isKey := func(text string) bool { // NAMESPACE/NAME
+		namespace, name, _ := strings.Cut(text, "/")
+		return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Label(name)) == 0
+	}
+	if !slices.ContainsFunc(names, isKey) {
 		return nil, false
 	}
 	return names, true
 }
 
-// isServiceKey reports whether a text has the form of a Service's key, NAMESPACE/NAME.
-func isServiceKey(text string) bool {
-	namespace, name, _ := strings.Cut(text, "/")
-	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Label(name)) == 0
+// current is the value of a tag, or of the one with its older name.
+func current(tags azure.Tags, name, older string) (string, bool) {
+	if text, ok := tags.Get(name); ok {
+		return text, ok
+	}
+	return tags.Get(older)
 }
 
 // ClusterIn is the name of the cluster to which a tag assigns a resource.
-func ClusterIn(tags azure.Tags) (string, bool) {
-	if name, ok := tags.Get(Cluster); ok {
-		return name, ok
-	}
-	return tags.Get(OldCluster)
-}
+func ClusterIn(tags azure.Tags) (string, bool) { return current(tags, Cluster, OldCluster) }
 
 // IsOfOther reports whether a tag assigns a resource to another cluster.
 func IsOfOther(tags azure.Tags, clusterName string) bool {
 	name, ok := ClusterIn(tags)
 	return ok && !strings.EqualFold(name, clusterName)
-}
-
-// IsOf reports whether a tag assigns a resource to a cluster.
-func IsOf(tags azure.Tags, clusterName string) bool {
-	name, ok := ClusterIn(tags)
-	return ok && strings.EqualFold(name, clusterName)
 }
 
 // ClusterAs is the cluster's name in the spelling that a resource's tag has already.
@@ -135,10 +114,7 @@ func ClusterAs(have azure.Tags, clusterName string) string {
 
 // LabelOwner is the Service that has named a public IP in DNS, "" for none.
 func LabelOwner(tags azure.Tags) string {
-	name, ok := tags.Get(Label)
-	if !ok {
-		name, _ = tags.Get(oldLabel)
-	}
+	name, _ := current(tags, Label, oldLabel)
 	return strings.TrimSpace(name)
 }
 
