@@ -205,16 +205,16 @@ func (b *Batch) Claims() map[index.Frontend]Claim {
 	return b.claims
 }
 
-// Defer takes placements out of this round that come in a later one, and says why.
-func (b *Batch) Defer(which func(s Served, p Placement) bool, why func(s Served, p Placement) string) {
+// Defer takes placements out of this round that come in a later one: those for which why has a reason.
+func (b *Batch) Defer(why func(s Served, p Placement) string) {
 	b.claims = nil
 	for i, s := range b.Live {
 		b.Live[i].Placements = slices.DeleteFunc(slices.Clone(s.Placements), func(p Placement) bool {
-			if !which(s, p) {
-				return false
+			reason := why(s, p)
+			if reason != "" {
+				b.Waits = append(b.Waits, reason)
 			}
-			b.Waits = append(b.Waits, why(s, p))
-			return true
+			return reason != ""
 		})
 	}
 }

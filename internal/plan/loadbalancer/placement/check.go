@@ -3,41 +3,32 @@ package placement
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 
+	"kaz/internal/azure"
 	"kaz/internal/key"
-	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/publicip"
 	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
 )
 
-// check finds what is wrong with a placement of a Service.
-type check func(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List)
-
-// checks are all checks of a placement, in the order in which their problems are reported.
-var checks = []check{
-	checkSharing,
-	checkRoom,
-	checkTags,
-	checkIPTags,
-	checkPrefix,
-	checkListed,
-	checkLabel,
-	checkPool,
-	checkAttached,
-	checkOccupied,
-	checkPorts,
-	func(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) { s.links.Check(w, p, wrong) },
+// checks find what is wrong with a placement, in the order in which their problems are reported.
+var checks = []func(s *search, w *service, p batch.Placement, wrong *problem.List){
+	checkSharing, checkRoom, warnTags, checkTags, checkIPTags, checkPrefix, checkListed, checkLabel, checkPool,
+	checkAttached, checkOccupied, checkPorts,
 }
 
 // checkSharing refuses a shared frontend if the Service does not name its address, or if it is of the other kind.
-func checkSharing(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
+func checkSharing(s *search, w *service, p batch.Placement, wrong *problem.List) {
 	switch {
 	case p.Own:
 	case !p.Given():
@@ -51,39 +42,254 @@ func checkSharing(s *search, w *spec.Spec, p batch.Placement, wrong *problem.Lis
 	}
 }
 
-// checkAttached refuses a public IP that something else has.
-func checkAttached(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	ip := p.Public
-	at := ip.Properties.IPConfiguration
-	switch {
-	case p.IP == "":
-		return
-	case ip.Properties.NATGateway != nil:
-		at = ip.Properties.NATGateway
-	case at == nil || s.LoadBalancer(at.ID.Parent()) != nil:
+// warnTags warns of tags that a public IP does not get because it is not managed.
+func warnTags(_ *search, w *service, p batch.Placement, wrong *problem.List) {
+	for name, value := range w.Tags {
+		had, is := p.Public.Tags.Get(name)
+		if p.Public.Exists() && !p.Public.Managed && (!is || had != value) {
+			wrong.Warn(w.Key(), problem.Unheeded,
+				"annotation %s: %q is ignored at public IP %s, which kaz does not manage: set the tags there",
+				key.PublicIPTags.Name, w.Service.Annotations[key.PublicIPTags.Name], p.Public.ID.Name())
+			return
+		}
+	}
+}
+
+// checkTags refuses tags that would exceed what Azure takes at a managed public IP, with the tags of the
+// other Services there.
+func checkTags(s *search, w *service, p batch.Placement, wrong *problem.List) {
+	have := p.Public
+	if len(w.Tags) == 0 || have.Exists() && !have.Managed {
 		return
 	}
-	wrong.Refuse(w.Key(), problem.Address, "%s: public IP %s is in use by %s, allowed is one that nothing else uses",
-		cmp.Or(p.Asked, "its own"), p.IP, at.ID)
+	own := azure.Tags{tag.Services: "", tag.Cluster: ""}
+	for _, comes := range slices.Concat(s.coming[p.IP.Key()], []*service{w}) {
+		tag.Add(own, comes.Tags)
+		if comes.Label != nil && *comes.Label != "" {
+			own[tag.Label] = comes.Key()
+		}
+	}
+	if owner := tag.LabelOwner(have.Tags); owner != "" && !s.leaves(owner, p.IP) {
+		own[tag.Label] = owner
+	}
+	for _, other := range have.Services {
+		if other != w.Key() && !s.leaves(other, p.IP) {
+			tag.Add(own, publicip.TagsOfOther(s.Index, other, have))
+		}
+	}
+	tags := tag.Wanted(s.Config, own, have.Tags)
+	tag.Add(tags, have.Tags)
+	maps.DeleteFunc(tags, func(_, value string) bool { return value == azure.DropTag })
+	if len(tags) > azure.MostTags {
+		wrong.Refuse(w.Key(), problem.Limit,
+			"annotation %s: with its %d tags public IP %s would have %d, allowed by Azure are %d: take some away",
+			key.PublicIPTags.Name, len(w.Tags), p.IP.Name(), len(tags), azure.MostTags)
+	}
+}
+
+// checkIPTags refuses IP tags that would replace an existing public IP if they are invalid, or if the Service
+// names that public IP. If the public IP stays, the Service gets a warning.
+func checkIPTags(s *search, w *service, p batch.Placement, wrong *problem.List) {
+	if p.IP == "" {
+		return
+	}
+	have := p.Public
+	renewed := publicip.IsOutdated(s.Index, w.Spec, p)
+	if renewed && checkHeld(s, w, p, wrong) {
+		return
+	}
+	wants := publicip.WantsIPTags(w.Spec, have)
+	changed := s.Config.IPTagsMayChange && have.Managed && wants
+	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.Service.Annotations[key.IPTags.Name])
+	switch {
+	case !renewed && !changed && have.Exists() && wants:
+		wrong.Warn(w.Key(), problem.Unheeded,
+			"%s is ignored at public IP %s, which kaz does not manage or other Services share: its IP tags are %s, and Azure changes "+
+				"none of a public IP",
+			asked, p.IP.Name(), publicip.IPTagsText(have))
+	case !renewed && !changed:
+		spec.WarnIPTags(w.Service, wrong)
+	case w.IPTagSlip != "":
+		wrong.Refuse(w.Key(), problem.Annotation,
+			"%s would change the IP tags of public IP %s, which are %s, but %s, allowed is %s: correct it, or take the annotation "+
+				"away and the public IP stays as it is",
+			asked, p.IP.Name(), publicip.IPTagsText(have), w.IPTagSlip, key.IPTags.Allowed)
+	case renewed && p.Given():
+		wrong.Refuse(w.Key(), problem.Annotation,
+			"%s would recreate public IP %s with another address, but %s is that one, allowed are the IP tags that it has, "+
+				"%s: ask for these, or take one of the two away",
+			asked, p.IP.Name(), p.Asked, publicip.IPTagsText(have))
+	}
+}
+
+// checkHeld reports whether something keeps an outdated public IP from being recreated. Then other IP tags
+// are ignored, and another family is refused.
+func checkHeld(s *search, w *service, p batch.Placement, wrong *problem.List) bool {
+	have, version := p.Public, p.Public.Properties.PublicIPAddressVersion
+	holder := ""
+	for _, other := range s.live {
+		if other != w && s.wants(other.Owner, p.IP.Key()) {
+			holder = "Service " + other.Key() + " asks for it, too"
+			break
+		}
+	}
+	for _, u := range p.At.Uses() {
+		if s.byOwner[u.Owner] == nil {
+			holder = fmt.Sprintf("the %s %q of %s uses it", u.What, u.Name, s.NameOf(u, p.IP))
+			break
+		}
+	}
+	switch {
+	case holder == "":
+		return false
+	case !have.HasFamily(p.Family):
+		wrong.Refuse(w.Key(), problem.Address,
+			"its own public IP %s has %s and cannot be recreated while %s, allowed is %s until then",
+			p.IP.Name(), version, holder, version)
+	default:
+		wrong.Warn(w.Key(), problem.Unheeded,
+			"annotation %s: %q is ignored at public IP %s, which cannot be recreated while %s, allowed are the IP tags that it has, "+
+				"%s, until then",
+			key.IPTags.Name, w.Service.Annotations[key.IPTags.Name], p.IP.Name(), holder, publicip.IPTagsText(have))
+	}
+	return true
+}
+
+// checkPrefix warns of a prefix that a Service's own public IP is not taken from: it existed
+// before, under the name that it has with a prefix of that name.
+func checkPrefix(s *search, w *service, p batch.Placement, wrong *problem.List) {
+	from := p.Public.Properties.PublicIPPrefix.To()
+	if !p.Public.Exists() || p.Prefix == "" || from.Equal(p.Prefix) {
+		return
+	}
+	wrong.Warn(w.Key(), problem.Unheeded,
+		"%s is ignored at public IP %s, which is from %s, and Azure changes that of no public IP, allowed is a prefix whose name "+
+			"differs in its first %d characters: the Service gets another public IP for it",
+		p.Asked, p.IP.Name(), cmp.Or(from, "none"), naming.LongestName-len(naming.PublicIP(s.Config.ClusterName, w.Base, "", ""))-1)
+}
+
+// checkListed refuses a Service with a name that does not fit into the tag that lists the Services
+// of a managed public IP: Azure would refuse the public IP. A listed Service stays.
+func checkListed(s *search, w *service, p batch.Placement, wrong *problem.List) {
+	names := slices.Clone(p.Public.Services)
+	if !p.Public.Managed || slices.Contains(names, w.Key()) {
+		return
+	}
+	for _, comes := range slices.Concat(s.coming[p.IP.Key()], []*service{w}) {
+		if !slices.Contains(names, comes.Key()) {
+			names = append(names, comes.Key())
+		}
+	}
+	length := func() int { return utf8.RuneCountInString(strings.Join(names, ",")) }
+	if length() <= azure.LongestTagValue {
+		return
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return s.leaves(name, p.IP) })
+	if n := length(); n > azure.LongestTagValue {
+		wrong.Refuse(w.Key(), problem.Limit,
+			"with its name the tag %s of public IP %s, which lists the Services there, would have %d characters, allowed by Azure "+
+				"are %d: have fewer Services at one address, or an address of your own, which carries no such tag",
+			tag.Services, p.IP.Name(), n, azure.LongestTagValue)
+	}
+}
+
+// checkLabel refuses another DNS label at a public IP that is not managed than the label of a Service that
+// was served there before. No tag says which Service set the label.
+func checkLabel(s *search, w *service, p batch.Placement, wrong *problem.List) {
+	ip := p.Public
+	at, placed := s.at[p.IP.Key()]
+	if w.Label == nil || !placed || !ip.Exists() || ip.Tagged || tag.IsOfOther(ip.Tags, s.Config.ClusterName) {
+		return
+	}
+	there := map[string]bool{at.Owner(): true} // owners that use the frontend, or are placed there
+	for _, u := range slices.Concat(at.Uses(), s.taken[at.Key()]) {
+		there[u.Owner] = true
+	}
+	for _, service := range s.Staying() {
+		_, asks := service.Annotations[key.DNSLabel.Name]
+		if !asks || !there[naming.OwnerOf(service)] || service.UID == w.Service.UID {
+			continue
+		}
+		other, _ := spec.Read(spec.Service{Service: service}, s.Config)
+		if !publicip.AsksFor(s.Index, other, ip.ID) || *other.Label == *w.Label || there[w.Owner] && precedes(w.Spec, other, ip.Label()) {
+			continue
+		}
+		wrong.Refuse(w.Key(), problem.DNSLabel,
+			"annotation %s: %q cannot be set, Service %s asks for %q at public IP %s, allowed is one label for all of them",
+			key.DNSLabel.Name, *w.Label, other.Key(), *other.Label, ip.ID.Name())
+		return
+	}
+}
+
+// precedes reports whether of two Services at a public IP the first one is to name
+// it: its label is there now, or it is the older one.
+func precedes(s, other *spec.Spec, now string) bool {
+	if is := strings.EqualFold(*s.Label, now); is != strings.EqualFold(*other.Label, now) {
+		return is
+	}
+	return cmp.Or(s.Service.CreationTimestamp.Compare(other.Service.CreationTimestamp.Time), strings.Compare(s.Key(), other.Key())) < 0
+}
+
+const longestPoolName = 80
+
+// checkPool refuses a Service if its own pool cannot have its name.
+func checkPool(s *search, w *service, p batch.Placement, wrong *problem.List) {
+	if p.OwnPool == "" {
+		return
+	}
+	refuse := func(format string, args ...any) { wrong.Refuse(w.Key(), problem.Spec, format, args...) }
+	if len(p.OwnPool) > longestPoolName {
+		refuse("its backend pool would be named %q, which has %d characters, allowed are %d: a shorter name of Service or namespace",
+			p.OwnPool, len(p.OwnPool), longestPoolName)
+	}
+	if s.Config.IsOwnPool(p.OwnPool) {
+		refuse("its backend pool would be named like the cluster's, %q, allowed is another name of Service or namespace", p.OwnPool)
+	}
+	if other, taken := s.pools[index.Frontend{LB: p.At.LB, Name: p.OwnPool}]; taken && other != w.Key() {
+		refuse("its backend pool would be named %q like that of Service %s, allowed is another name of Service or namespace", p.OwnPool,
+			other)
+	}
+	for owner := range p.At.LB.PoolUsers[p.OwnPool] {
+		if s.byOwner[owner] == nil {
+			refuse("its backend pool would be named %q like that of another Service at load balancer %s, allowed is another name of "+
+				"Service or namespace", p.OwnPool, p.At.LB.ID.Name())
+			return
+		}
+	}
+}
+
+// checkAttached refuses a public IP that something else has.
+func checkAttached(s *search, w *service, p batch.Placement, wrong *problem.List) {
+	has := cmp.Or(p.Public.Properties.NATGateway.To(), p.Public.Properties.IPConfiguration.To())
+	if has != "" && s.LoadBalancer(has.Parent()) == nil {
+		wrong.Refuse(w.Key(), problem.Address, "%s: public IP %s is in use by %s, allowed is one that nothing else uses",
+			cmp.Or(p.Asked, "its own"), p.IP, has)
+	}
 }
 
 // checkOccupied refuses a change of a frontend's address while other Services share it.
-func checkOccupied(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
+func checkOccupied(s *search, w *service, p batch.Placement, wrong *problem.List) {
 	if !p.Own || !p.At.Exists() || p.Wanted.Key() == "" || index.TargetOf(p.At.State()).Key() == p.Wanted.Key() {
 		return
 	}
-	for _, u := range s.sharers(p.At) {
+	if uses := s.sharers(p.At); len(uses) > 0 {
+		u := uses[0]
 		wrong.Refuse(w.Key(), problem.Conflict,
 			"the address of frontend %s cannot change while the %s %q of %s uses it, allowed is the address that it has; "+
 				"asked for is %s",
 			p.At.Name, u.What, u.Name, s.NameOf(u, p.IP), describe(s.Index, p))
-		return
 	}
 }
 
-// checkPorts refuses ports that others use.
-func checkPorts(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	uses := s.usesAfter(p.At)
+// checkPorts refuses ports that others use at a frontend after the commit, as far as that is known: what stays
+// there, and the rules that come with the Services placed so far.
+func checkPorts(s *search, w *service, p batch.Placement, wrong *problem.List) {
+	uses := slices.DeleteFunc(slices.Clone(p.At.Uses()), func(u index.Use) bool { return !s.stays(u) })
+	for _, u := range s.taken[p.At.Key()] {
+		if !slices.ContainsFunc(p.At.Uses(), func(now index.Use) bool { return strings.EqualFold(now.Name, u.Name) }) {
+			uses = append(uses, u)
+		}
+	}
 	for _, r := range p.Rules {
 		port := "all ports"
 		if r.Port > 0 {
@@ -99,26 +305,10 @@ func checkPorts(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List)
 	}
 }
 
-// usesAfter are the uses of a frontend after the commit, as far as they are known: those that stay, and the
-// rules that come with the Services placed so far.
-func (s *search) usesAfter(at index.Frontend) []index.Use {
-	now := at.Uses()
-	after := slices.DeleteFunc(slices.Clone(now), func(u index.Use) bool { return !s.stays(u) })
-	for _, u := range s.taken[at.Key()] {
-		if !slices.ContainsFunc(now, func(other index.Use) bool { return strings.EqualFold(other.Name, u.Name) }) {
-			after = append(after, u)
-		}
-	}
-	return after
-}
-
 // stays reports whether a use is there after the commit, as far as its owner's spec tells.
 func (s *search) stays(u index.Use) bool {
-	if s.gone[u.Owner] {
-		return false
-	}
-	w, live := s.specs[u.Owner]
-	return !live || u.Owner == "" || slices.ContainsFunc(w.Addresses, func(a spec.Address) bool {
+	w := s.byOwner[u.Owner]
+	return w == nil || slices.ContainsFunc(w.Addresses, func(a spec.Address) bool {
 		return slices.ContainsFunc(a.Rules, func(r spec.Rule) bool { return strings.EqualFold(r.Name, u.Name) })
 	})
 }
@@ -126,10 +316,10 @@ func (s *search) stays(u index.Use) bool {
 // describe is the address of a placement in a person's words, and where it is asked for.
 func describe(x *index.Index, p batch.Placement) string {
 	text := "its own address"
-	ip := p.Public
+	public := p.Public.Properties.IPAddress
 	switch private := cmp.Or(p.Pinned, x.Address(p.At)); {
-	case p.IP != "" && ip.Properties.IPAddress != "":
-		text = fmt.Sprintf("public IP %s (%s)", p.IP.Name(), ip.Properties.IPAddress)
+	case public != "":
+		text = fmt.Sprintf("public IP %s (%s)", p.IP.Name(), public)
 	case p.IP != "":
 		text = "public IP " + p.IP.Name()
 	case private != "":
@@ -141,75 +331,33 @@ func describe(x *index.Index, p batch.Placement) string {
 	return text
 }
 
-const longestPoolName = 80
-
-// checkPool refuses a Service if its own pool cannot have its name.
-func checkPool(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	if p.OwnPool == "" {
-		return
-	}
-	refuse := func(format string, args ...any) { wrong.Refuse(w.Key(), problem.Spec, format, args...) }
-	if len(p.OwnPool) > longestPoolName {
-		refuse("its backend pool would be named %q, which has %d characters, allowed are %d: a shorter name of Service or namespace",
-			p.OwnPool, len(p.OwnPool), longestPoolName)
-	}
-	for _, family := range address.Families() {
-		if strings.EqualFold(p.OwnPool, s.Config.PoolName(family)) {
-			refuse("its backend pool would be named like the cluster's, %q, allowed is another name of Service or namespace", p.OwnPool)
-		}
-	}
-	if other, taken := s.pools[ownPool{p.At.LB, p.OwnPool}]; taken && other != w.Key() {
-		refuse("its backend pool would be named %q like that of Service %s, allowed is another name of Service or namespace", p.OwnPool,
-			other)
-	}
-	for owner := range p.At.LB.PoolUsers[p.OwnPool] {
-		if _, live := s.specs[owner]; owner != w.Owner && !live && !s.gone[owner] {
-			refuse("its backend pool would be named %q like that of another Service at load balancer %s, allowed is another name of "+
-				"Service or namespace", p.OwnPool, p.At.LB.ID.Name())
-			return
-		}
-	}
-}
-
-// warnFurther warns of additional addresses that belong to another Service: its rules do not forward packets
-// to this one.
-func (s *search) warnFurther(w *spec.Spec, placements []batch.Placement, found *problem.List) {
+// warnFurther warns of additional addresses that belong to another Service, if no rule there that is not one
+// Service's alone takes the packets of a port: its rules do not forward packets to this one.
+func (s *search) warnFurther(w *service, placements []batch.Placement, wrong *problem.List) {
 	for _, ip := range w.Further {
-		at, exists := s.frontendAt(ip)
-		if !exists || slices.ContainsFunc(placements, func(p batch.Placement) bool { return p.At.Key() == at.Key() }) {
-			continue
+		at, exists := s.at[ip.String()]
+		for _, id := range s.PublicIPsAt[ip.String()] {
+			if !exists {
+				at, exists = s.at[id.Key()]
+			}
 		}
 		other := s.Known[at.Owner()]
-		if other == nil || other.UID == w.Service.UID {
+		if other == nil || other.UID == w.Service.UID ||
+			slices.ContainsFunc(placements, func(p batch.Placement) bool { return p.At.Key() == at.Key() }) {
 			continue
 		}
-		if i := slices.IndexFunc(w.Service.Spec.Ports, func(p v1.ServicePort) bool { return !s.isForwarded(p, at) }); i >= 0 {
+		uses := slices.Concat(at.Uses(), s.taken[at.Key()])
+		i := slices.IndexFunc(w.Service.Spec.Ports, func(p v1.ServicePort) bool {
+			return !slices.ContainsFunc(uses, func(u index.Use) bool {
+				return (u.Owner == "" || u.First == 0) && u.Takes(spec.Protocol(p), p.Port)
+			})
+		})
+		if i >= 0 {
 			p := w.Service.Spec.Ports[i]
-			found.Warn(w.Key(), problem.Address,
+			wrong.Warn(w.Key(), problem.Address,
 				"annotation %s: %q is the address of Service %s/%s, where nothing forwards the packets of port %d/%s to this "+
 					"Service, allowed are addresses whose packets something else forwards to it",
 				key.AdditionalIPs.Name, ip, other.Namespace, other.Name, p.Port, spec.ProtocolOf(p))
 		}
 	}
-}
-
-func (s *search) frontendAt(ip netip.Addr) (at index.Frontend, exists bool) {
-	keys := []string{ip.String()}
-	for _, id := range s.PublicIPsAt[ip.String()] {
-		keys = append(keys, id.Key())
-	}
-	for _, key := range keys {
-		if at, exists = s.at[key]; exists {
-			return at, true
-		}
-	}
-	return at, false
-}
-
-// isForwarded reports whether something at a frontend that is not one Service's alone takes the packets of a port.
-func (s *search) isForwarded(p v1.ServicePort, at index.Frontend) bool {
-	forwards := func(u index.Use) bool {
-		return (u.Owner == "" || u.First == 0) && u.Takes(spec.Protocol(p), p.Port)
-	}
-	return slices.ContainsFunc(slices.Concat(at.Uses(), s.taken[at.Key()]), forwards)
 }

@@ -107,17 +107,13 @@ func AsksFor(x *index.Index, s *spec.Spec, id azure.ID) bool {
 }
 
 // GivesUp reports whether the owner of a frontend asks for another one, or for another address.
-// want is the target of an address of the owner.
-func GivesUp(s *spec.Spec, at index.Frontend, t index.Target, want func(spec.Address) index.Target) bool {
-	if s.Internal != at.LB.Internal {
-		return true
-	}
+func GivesUp(x *index.Index, s *spec.Spec, at index.Frontend) bool {
 	i := slices.IndexFunc(s.Addresses, func(a spec.Address) bool { return a.Frontend() == at.Name })
-	if i < 0 {
+	if i < 0 || s.Internal != at.LB.Internal {
 		return true
 	}
-	next := want(s.Addresses[i]).Key()
-	return next != "" && next != t.Key()
+	next, _ := Target(x, s, s.Addresses[i])
+	return next.Key() != "" && next.Key() != index.TargetOf(at.State()).Key()
 }
 
 // ManagedOf lists the managed public IPs that a tag says serve a Service. A public IP that
