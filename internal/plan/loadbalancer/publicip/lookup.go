@@ -21,88 +21,70 @@ import (
 	"kaz/internal/plan/loadbalancer/tag"
 )
 
-// Target is the address that a Service asks for in a family, and what is wrong with it.
-func Target(x *index.Index, s *spec.Spec, a spec.Address) (index.Target, problem.List) {
+// Target is the address that a Service asks for in a family, and what is wrong with it. That of an external Service
+// is the public IP that it names, one of the address it names, or its own.
+func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong problem.List) {
 	if s.Internal {
 		return index.Target{Private: a.Pinned}, nil
 	}
-	id, wrong := find(x, s, a)
-	return index.Target{PublicIP: id}, wrong
-}
-
-// find is the public IP that a Service is to have: the one it names, one of
-// the address it names, or its own.
-func find(x *index.Index, s *spec.Spec, a spec.Address) (id azure.ID, wrong problem.List) {
 	group := x.Config.PublicIPGroup(s.Group)
+	var id azure.ID
+	by := "name"
 	switch {
 	case a.PublicIP != "":
 		id = group.Resource(network.PublicIPAddresses, a.PublicIP)
-		if !x.PublicIP(id).Exists() {
-			wrong.Refuse(s.Key(), problem.Address,
-				"%s is not found in resource group %s, allowed is the name of a public IP that is there", a.Asked, group.Name())
-			return "", wrong
-		}
 	case a.Pinned != "":
-		at := x.PublicIPsAt[a.Pinned]
-		i := slices.IndexFunc(at, func(id azure.ID) bool { return id.Parent().Equal(group) })
-		if i < 0 {
-			wrong.Refuse(s.Key(), problem.Address,
-				"%s is not found in resource group %s, allowed is the address of a public IP that is there", a.Asked, group.Name())
-			return "", wrong
+		by = "address"
+		if i := slices.IndexFunc(x.PublicIPsAt[a.Pinned], func(id azure.ID) bool { return id.Parent().Equal(group) }); i >= 0 {
+			id = x.PublicIPsAt[a.Pinned][i]
 		}
-		id = at[i]
 	default:
 		id = group.Resource(network.PublicIPAddresses, naming.PublicIP(x.Config.ClusterName, s.Base, a.Prefix.Name(), a.Suffix))
-		if ip := x.PublicIP(id); !ip.Exists() || ip.IsOnlyFor(s.Key()) {
-			return id, nil
-		}
 	}
 	ip := x.PublicIP(id)
-	if !ip.HasFamily(a.Family) {
+	switch {
+	case !a.Given() && (!ip.Exists() || ip.IsOnlyFor(s.Key())):
+		return index.Target{PublicIP: id}, nil
+	case !ip.Exists():
+		wrong.Refuse(s.Key(), problem.Address, "%s is not found in resource group %s, allowed is the %s of a public IP that is there",
+			a.Asked, group.Name(), by)
+		return index.Target{}, wrong
+	case !ip.HasFamily(a.Family):
 		wrong.Refuse(s.Key(), problem.Address, "%s: public IP %s has %s, allowed is one with %s", cmp.Or(a.Asked, "its own"),
 			id.Name(), ip.Properties.PublicIPAddressVersion, a.Family)
-		return "", wrong
+		return index.Target{}, wrong
 	}
 	checkLabelOwner(x, s, ip, &wrong)
-	return ip.ID, wrong
+	return index.Target{PublicIP: ip.ID}, wrong
 }
 
-// checkLabelOwner keeps a Service from naming a public IP that another one has named.
+// checkLabelOwner keeps a Service from naming a public IP that another one has named. A Service that is not known
+// may ask for a label.
 func checkLabelOwner(x *index.Index, s *spec.Spec, ip *index.PublicIP, wrong *problem.List) {
 	owner := tag.LabelOwner(ip.Tags)
 	if s.Label == nil || owner == "" || owner == s.Key() {
 		return
 	}
-	named, asks := ip.Label(), asksForLabel(x, owner)
-	if named == "" && !asks {
-		return // the owner has taken it away again
+	all := slices.Concat(x.Staying(), x.All())
+	named, or := ip.Label(), ""
+	if i := slices.IndexFunc(all, func(s *v1.Service) bool { return spec.KeyOf(s) == owner }); i >= 0 {
+		if label, _ := key.DNSLabel.Read(all[i].Annotations); label == "" {
+			or = fmt.Sprintf("; that Service no longer asks for a label, but %q stays there until its annotation is \"\"", named)
+		}
 	}
-	or := ""
-	if !asks {
-		or = fmt.Sprintf("; that Service no longer asks for a label, but %q stays there until its annotation is \"\"", named)
+	if named == "" && or != "" {
+		return // the owner has taken it away again
 	}
 	wrong.Refuse(s.Key(), problem.DNSLabel,
 		"annotation %s: %q cannot be set, Service %s has named public IP %s, allowed is one Service that does%s", key.DNSLabel.Name,
 		*s.Label, owner, ip.ID.Name(), or)
 }
 
-// asksForLabel reports whether a Service, by its key, asks for a DNS label. A Service that is not
-// known may do so.
-func asksForLabel(x *index.Index, service string) bool {
-	all := slices.Concat(x.Staying(), x.All())
-	i := slices.IndexFunc(all, func(s *v1.Service) bool { return spec.KeyOf(s) == service })
-	if i < 0 {
-		return true
-	}
-	label, _ := key.DNSLabel.Read(all[i].Annotations)
-	return label != ""
-}
-
 // AsksFor reports whether a Service is to be served at a public IP.
 func AsksFor(x *index.Index, s *spec.Spec, id azure.ID) bool {
-	return !s.Internal && slices.ContainsFunc(s.Addresses, func(a spec.Address) bool {
-		found, _ := find(x, s, a)
-		return found != "" && found.Equal(id)
+	return slices.ContainsFunc(s.Addresses, func(a spec.Address) bool {
+		t, _ := Target(x, s, a)
+		return t.PublicIP.Equal(id)
 	})
 }
 
@@ -121,45 +103,29 @@ func GivesUp(x *index.Index, s *spec.Spec, at index.Frontend) bool {
 func ManagedOf(x *index.Index, s *spec.Spec) []azure.ID {
 	var ids []azure.ID
 	for _, ip := range x.PublicIPsFor[s.Key()] {
-		if ip.Managed && isAt(x, ip, s) && !isOfSuccessor(x, ip, s) && !slices.ContainsFunc(ids, ip.ID.Equal) {
+		isOther := false
+		if at := ip.Properties.IPConfiguration.To(); at != "" {
+			f, known := x.FrontendAt(at)
+			isOther = !known || f.Owner() != s.Owner && len(ip.Services) <= 1 && !f.UsedBy(s.Owner)
+		} else if s.Service.Gone && len(ip.Services) == 1 { // it may have been made for another Service of the name
+			owner := naming.PublicIPOwner(x.Config.ClusterName, ip.ID.Name())
+			isOther = owner != "" && owner != s.Owner
+		}
+		if ip.Managed && !isOther && !slices.ContainsFunc(ids, ip.ID.Equal) {
 			ids = append(ids, ip.ID)
 		}
 	}
 	return ids
 }
 
-// isOfSuccessor reports whether a public IP that nothing uses yet was made for another
-// Service of the name of one that is gone.
-func isOfSuccessor(x *index.Index, ip *index.PublicIP, s *spec.Spec) bool {
-	if !s.Service.Gone || len(ip.Services) != 1 || ip.Properties.IPConfiguration != nil {
-		return false
-	}
-	owner := naming.PublicIPOwner(x.Config.ClusterName, ip.ID.Name())
-	return owner != "" && owner != s.Owner
-}
-
-// isAt reports whether a public IP is free, or at a frontend that a Service owns or shares.
-func isAt(x *index.Index, ip *index.PublicIP, s *spec.Spec) bool {
-	at := ip.Properties.IPConfiguration
-	if at == nil {
-		return true
-	}
-	f, known := x.FrontendAt(at.ID)
-	return known && (f.Owner() == s.Owner || len(ip.Services) > 1 || f.UsedBy(s.Owner))
-}
-
 // WantsIPTags reports whether a Service asks for other IP tags than a public IP has.
 func WantsIPTags(s *spec.Spec, have *index.PublicIP) bool {
-	return s.IPTags != nil && !sameIPTags(have.Properties.IPTags, s.IPTags)
-}
-
-func sameIPTags(a, b []network.IPTag) bool {
-	isIn := func(list []network.IPTag, x network.IPTag) bool {
-		return slices.ContainsFunc(list, func(y network.IPTag) bool {
-			return strings.EqualFold(x.IPTagType, y.IPTagType) && strings.EqualFold(x.Tag, y.Tag)
-		})
-	}
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(x network.IPTag) bool { return !isIn(b, x) })
+	return s.IPTags != nil && (len(s.IPTags) != len(have.Properties.IPTags) ||
+		slices.ContainsFunc(have.Properties.IPTags, func(has network.IPTag) bool {
+			return !slices.ContainsFunc(s.IPTags, func(asked network.IPTag) bool {
+				return strings.EqualFold(asked.IPTagType, has.IPTagType) && strings.EqualFold(asked.Tag, has.Tag)
+			})
+		}))
 }
 
 // IPTagsText is a public IP's IP tags as an annotation has them.

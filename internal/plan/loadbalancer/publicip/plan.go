@@ -18,12 +18,14 @@ import (
 type Plan struct {
 	index *index.Index
 	batch *batch.Batch
-	users map[string]*users // by id key
-	order []azure.ID        // in which they were met: wanted ones first
+	all   []*address          // wanted ones first
+	byID  map[string]*address // by id key
 }
 
-// users is which Services of the batch have a public IP, or leave it.
-type users struct {
+// address is a public IP with the Services of the batch that have it, or leave it.
+type address struct {
+	id      azure.ID
+	have    *index.PublicIP // an empty one where there is none
 	claims  []batch.Claim
 	leaving []string // keys of Services
 	unnamed bool     // its DNS label comes in a later round
@@ -31,77 +33,90 @@ type users struct {
 
 // New finds the batch's users of public IPs.
 func New(x *index.Index, b *batch.Batch) *Plan {
-	p := &Plan{index: x, batch: b, users: map[string]*users{}}
+	p := &Plan{index: x, batch: b, byID: map[string]*address{}}
 	for s, at := range b.Placed() {
 		if at.IP != "" {
-			u := p.at(at.IP)
-			u.claims = append(u.claims, batch.Claim{Spec: s.Spec, Placement: at})
+			a := p.address(at.IP)
+			a.claims = append(a.claims, batch.Claim{Spec: s.Spec, Placement: at})
 		}
 	}
 	for _, s := range b.All() {
 		for _, id := range ManagedOf(x, s.Spec) {
-			has := func(c batch.Claim) bool { return c.Key() == s.Key() }
 			if b.Holds[id.Key()] {
 				continue
 			}
-			if u := p.at(id); !slices.ContainsFunc(u.claims, has) && !slices.Contains(u.leaving, s.Key()) {
-				u.leaving = append(u.leaving, s.Key())
+			a := p.address(id)
+			has := slices.ContainsFunc(a.claims, func(c batch.Claim) bool { return c.Key() == s.Key() })
+			if !has && !slices.Contains(a.leaving, s.Key()) {
+				a.leaving = append(a.leaving, s.Key())
 			}
 		}
 	}
 	return p
 }
 
-func (p *Plan) at(id azure.ID) *users {
-	u, ok := p.users[id.Key()]
+func (p *Plan) address(id azure.ID) *address {
+	a, ok := p.byID[id.Key()]
 	if !ok {
-		u = &users{}
-		p.users[id.Key()], p.order = u, append(p.order, id)
+		a = &address{id: id, have: p.index.PublicIP(id)}
+		p.byID[id.Key()], p.all = a, append(p.all, a)
 	}
-	return u
+	return a
+}
+
+// rest are the Services that the tag of a public IP names and that do not leave it.
+func (a *address) rest() []string {
+	return slices.DeleteFunc(slices.Clone(a.have.Services), func(name string) bool { return slices.Contains(a.leaving, name) })
 }
 
 // Nodes are the public IPs that the batch's Services have, and those that they leave. A managed public IP
 // without Services is deleted after the security group has dropped its address: the address cannot be found
 // later. kept are the public IPs that remain at a frontend, by key.
 func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
-	for _, id := range p.order {
-		u := p.users[id.Key()]
-		have := p.index.PublicIP(id)
-		rest := without(have.Services, u.leaving)
+	for _, a := range p.all {
+		have, rest := a.have, a.rest()
 		switch {
-		case len(u.claims) > 0 && tag.IsOfOther(have.Tags, p.index.Config.ClusterName):
+		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, p.index.Config.ClusterName):
 			// It is used as it is.
-		case len(u.claims) > 0 && have.Exists() && !have.Tagged:
-			wanted = append(wanted, foreign(u, have))
-		case len(u.claims) > 0:
+		case len(a.claims) > 0 && have.Exists() && !have.Tagged:
+			wanted = append(wanted, a.foreign())
+		case len(a.claims) > 0:
 			var of []string
-			for _, c := range u.claims {
+			for _, c := range a.claims {
 				of = append(of, c.Key())
 			}
-			wanted = append(wanted, plan.Wanted(p.view(id, u), "address of "+batch.Summary(of), of...))
-		case len(rest) > 0 || !kept[id.Key()]:
-			released = append(released, p.released(have, u.leaving, rest))
+			wanted = append(wanted, plan.Wanted(p.view(a), "address of "+batch.Summary(of), of...))
+		case len(rest) > 0:
+			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(rest, ",")}}
+			view.Properties.DNSSettings = have.Properties.DNSSettings
+			if slices.Contains(a.leaving, tag.LabelOwner(have.Tags)) {
+				view.Tags = tag.DropLabel(view.Tags, have.Tags)
+			}
+			released = append(released, plan.Wanted(view, "no longer serves "+batch.Summary(a.leaving), a.leaving...))
+		case !kept[a.id.Key()]:
+			why := "address of " + batch.Summary(a.leaving) + ", which no longer needs it"
+			n := plan.Gone[network.PublicIPAddress](have.ID, why, a.leaving...)
+			n.After = []azure.ID{p.index.Config.SecurityGroupID()}
+			for _, lb := range p.index.LoadBalancers {
+				n.After = append(n.After, lb.ID)
+			}
+			released = append(released, n)
 		}
 	}
 	return wanted, released
 }
 
-func without(names, gone []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
-}
-
 // foreign is a public IP that is not managed: only its SKU must fit, and it is
 // named in DNS if a Service asks for that.
-func foreign(u *users, have *index.PublicIP) plan.Node {
-	c := u.claims[0]
+func (a *address) foreign() plan.Node {
+	c, have := a.claims[0], a.have
 	view := azure.Resource[network.PublicIPAddress]{ID: have.ID}
 	if have.SKU == nil || strings.EqualFold(have.SKU.Name, "Basic") {
 		view.SKU = &azure.SKU{Name: "Standard"}
 	}
 	view.Properties.DNSSettings = have.Properties.DNSSettings
-	if i := slices.IndexFunc(u.claims, asksForName); i >= 0 && !u.unnamed {
-		c = u.claims[i]
+	if i := slices.IndexFunc(a.claims, asksForName); i >= 0 && !a.unnamed {
+		c = a.claims[i]
 		view.Properties.DNSSettings = dnsSettings(*c.Label)
 	}
 	view.Properties.ProvisioningState = Retried(have.Properties.ProvisioningState)
@@ -126,86 +141,100 @@ func Retried(state string) string {
 	return ""
 }
 
-func (p *Plan) view(id azure.ID, u *users) azure.Resource[network.PublicIPAddress] {
-	c := p.index.Config
-	have := p.index.PublicIP(id)
-	asked := p.askedTags(u, have)
-	own := p.ownershipTags(u, have, asked)
-	view := azure.Resource[network.PublicIPAddress]{ID: id, SKU: &azure.SKU{Name: "Standard"}}
+func (p *Plan) view(a *address) azure.Resource[network.PublicIPAddress] {
+	c, have, first := p.index.Config, a.have, a.claims[0].Placement
+	view := azure.Resource[network.PublicIPAddress]{ID: a.id, SKU: &azure.SKU{Name: "Standard"}}
 	view.Properties = network.PublicIPAddress{
-		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(u.claims[0].Placement.Family),
-		DNSSettings:       have.Properties.DNSSettings,
-		ProvisioningState: Retried(have.Properties.ProvisioningState), IPTags: p.ipTags(u, have),
+		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(first.Family),
+		ProvisioningState: Retried(have.Properties.ProvisioningState),
 	}
-	for _, claim := range u.claims {
-		if !u.unnamed {
-			p.name(&view, own, claim, have)
-		}
-	}
-	for _, tags := range asked {
-		tag.Add(own, tags)
+	i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return WantsIPTags(c.Spec, have) })
+	if i >= 0 && (!have.Exists() || c.IPTagsMayChange) {
+		view.Properties.IPTags = a.claims[i].IPTags
 	}
 	if !have.Exists() { // what cannot be changed later
 		view.Location, view.ExtendedLocation = c.Location, c.EdgeZone
 		if len(c.Zones) > 0 && c.EdgeZone == nil {
 			view.Zones = c.Zones
 		}
-		if prefix := u.claims[0].Placement.Prefix; prefix != "" {
-			view.Properties.PublicIPPrefix = azure.Ref(prefix)
+		if first.Prefix != "" {
+			view.Properties.PublicIPPrefix = azure.Ref(first.Prefix)
 		}
 	}
-	owner := tag.LabelOwner(have.Tags)
-	leaves := slices.Contains(u.leaving, owner)
-	if len(c.SystemTags) > 0 && owner != "" && !leaves && tag.LabelOwner(own) == "" {
-		own[tag.Label] = owner
-	}
-	view.Tags = tag.Wanted(c, own, have.Tags)
-	if leaves && tag.LabelOwner(own) == "" {
-		view.Tags = tag.DropLabel(view.Tags, have.Tags)
-	}
+	view.Tags, view.Properties.DNSSettings = p.tags(a)
 	return view
 }
 
-// askedTags are the tags that Services ask for at a public IP, sorted by Service: those of the batch, and of
-// other Services those that the public IP has.
-func (p *Plan) askedTags(u *users, have *index.PublicIP) []azure.Tags {
-	by := map[string]azure.Tags{}
-	for _, c := range u.claims {
-		by[c.Key()] = c.Tags
-	}
-	for _, name := range have.Services {
-		if _, claims := by[name]; !claims && !slices.Contains(u.leaving, name) {
-			by[name] = TagsOfOther(p.index, name, have)
+// tags are the wanted tags of a managed public IP, and its DNS label: the first Service that asks for one names it,
+// and a tag says which Service that was.
+func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
+	c, have := p.index.Config, a.have.Tags
+	asked := p.askedTags(a)
+	own := p.ownershipTags(a, asked)
+	dns := a.have.Properties.DNSSettings
+	owner := tag.LabelOwner(have)
+	for _, claim := range a.claims {
+		if a.unnamed || claim.Label == nil || tag.LabelOwner(own) != "" {
+			continue
+		}
+		dns = dnsSettings(*claim.Label)
+		_, said := have.Get(tag.Label)
+		if *claim.Label != "" && (owner != claim.Key() || said || len(c.SystemTags) > 0) {
+			own[tag.Label] = tag.LabelAs(have, claim.Key())
 		}
 	}
-	var tags []azure.Tags
-	for _, name := range slices.Sorted(maps.Keys(by)) {
-		tags = append(tags, by[name])
+	tag.Add(own, asked)
+	isNamed, leaves := tag.LabelOwner(own) != "", slices.Contains(a.leaving, owner)
+	if len(c.SystemTags) > 0 && owner != "" && !leaves && !isNamed {
+		own[tag.Label] = owner
 	}
-	return tags
+	wanted := tag.Wanted(c, own, have)
+	if leaves && !isNamed {
+		wanted = tag.DropLabel(wanted, have)
+	}
+	return wanted, dns
+}
+
+// askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
+// of the batch's Services all, and of other Services those that the public IP has.
+func (p *Plan) askedTags(a *address) azure.Tags {
+	by := map[string]azure.Tags{}
+	for _, c := range a.claims {
+		by[c.Key()] = c.Tags
+	}
+	for _, name := range a.rest() {
+		if _, claims := by[name]; !claims {
+			by[name] = TagsOfOther(p.index, name, a.have)
+		}
+	}
+	asked := azure.Tags{}
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		tag.Add(asked, by[name])
+	}
+	return asked
 }
 
 // ownershipTags say which Services a public IP serves. Tags that say so already, also by their
 // older names, stay as they are, unless a tag that is asked for replaces them.
-func (p *Plan) ownershipTags(u *users, have *index.PublicIP, asked []azure.Tags) azure.Tags {
-	c := p.index.Config
-	replaced := slices.ContainsFunc(append(asked, c.Tags), func(tags azure.Tags) bool {
+func (p *Plan) ownershipTags(a *address, asked azure.Tags) azure.Tags {
+	c, have := p.index.Config, a.have.Tags
+	replaced := slices.ContainsFunc([]azure.Tags{asked, c.Tags}, func(tags azure.Tags) bool {
 		_, services := tags.Get(tag.OldServices)
 		_, cluster := tags.Get(tag.OldCluster)
 		return services || cluster
 	})
-	now := without(have.Services, u.leaving)
-	for _, claim := range u.claims {
+	now := a.rest()
+	for _, claim := range a.claims {
 		if !slices.Contains(now, claim.Key()) {
 			now = append(now, claim.Key())
 		}
 	}
-	own := azure.Tags{tag.Cluster: tag.ClusterAs(have.Tags, c.ClusterName), tag.Services: strings.Join(now, ",")}
-	text, said := have.Tags.Get(tag.Services)
-	switch same := slices.Equal(now, have.Services); {
+	own := azure.Tags{tag.Cluster: tag.ClusterAs(have, c.ClusterName), tag.Services: strings.Join(now, ",")}
+	text, said := have.Get(tag.Services)
+	switch same := slices.Equal(now, a.have.Services); {
 	case same && said:
 		own[tag.Services] = text
-		if _, named := tag.ClusterIn(have.Tags); !named && !replaced { // it is older than the tag
+		if _, named := tag.ClusterIn(have); !named && !replaced { // it is older than the tag
 			delete(own, tag.Cluster)
 		}
 	case same && len(c.SystemTags) == 0 && !replaced:
@@ -214,98 +243,47 @@ func (p *Plan) ownershipTags(u *users, have *index.PublicIP, asked []azure.Tags)
 	return own
 }
 
-// ipTags are the IP tags of the first Service that asks for any, where Azure can set them.
-func (p *Plan) ipTags(u *users, have *index.PublicIP) []network.IPTag {
-	for _, c := range u.claims {
-		if WantsIPTags(c.Spec, have) && (!have.Exists() || p.index.Config.IPTagsMayChange) {
-			return c.IPTags
-		}
-	}
-	return nil
-}
-
-// name gives a managed public IP the DNS label that a Service asks for, and notes
-// which Service that was: the first one counts.
-func (p *Plan) name(view *azure.Resource[network.PublicIPAddress], own azure.Tags, c batch.Claim, have *index.PublicIP) {
-	if c.Label == nil || tag.LabelOwner(own) != "" {
-		return
-	}
-	view.Properties.DNSSettings = dnsSettings(*c.Label)
-	_, said := have.Tags.Get(tag.Label)
-	if *c.Label == "" || tag.LabelOwner(have.Tags) == c.Key() && !said && len(p.index.Config.SystemTags) == 0 {
-		return
-	}
-	own[tag.Label] = tag.LabelAs(have.Tags, c.Key())
-}
-
-func (p *Plan) released(ip *index.PublicIP, leaving, rest []string) plan.Node {
-	if len(rest) > 0 {
-		view := azure.Resource[network.PublicIPAddress]{ID: ip.ID, Tags: azure.Tags{tag.Services: strings.Join(rest, ",")}}
-		view.Properties.DNSSettings = ip.Properties.DNSSettings
-		if slices.Contains(leaving, tag.LabelOwner(ip.Tags)) {
-			view.Tags = tag.DropLabel(view.Tags, ip.Tags)
-		}
-		return plan.Wanted(view, "no longer serves "+batch.Summary(leaving), leaving...)
-	}
-	n := plan.Gone[network.PublicIPAddress](ip.ID, "address of "+batch.Summary(leaving)+", which no longer needs it", leaving...)
-	n.After = []azure.ID{p.index.Config.SecurityGroupID()}
-	for _, lb := range p.index.LoadBalancers {
-		n.After = append(n.After, lb.ID)
-	}
-	return n
-}
-
 // DeferLabels omits DNS labels in this round that another public IP still has which is deleted in it: a label
 // belongs to one public IP alone. It says which ones.
 func (p *Plan) DeferLabels(kept map[string]bool) (waits []string) {
-	for _, id := range p.order {
-		u := p.users[id.Key()]
-		i := slices.IndexFunc(u.claims, asksForName)
-		if i < 0 {
+	for _, a := range p.all {
+		i := slices.IndexFunc(a.claims, asksForName)
+		if i < 0 || *a.claims[i].Label == "" || strings.EqualFold(a.have.Label(), *a.claims[i].Label) {
 			continue
 		}
-		if from := p.labelHolder(u.claims[i], kept); from != "" {
-			u.unnamed = true
-			waits = append(waits, "public IP "+id.Name()+" gets the DNS label of "+from.Name()+", which goes ["+
-				u.claims[i].Key()+"]")
+		c := a.claims[i]
+		for _, id := range ManagedOf(p.index, c.Spec) {
+			from := p.byID[id.Key()]
+			if from == nil || len(from.claims) > 0 || kept[id.Key()] || len(from.rest()) > 0 {
+				continue // it stays
+			}
+			if strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
+				a.unnamed = true
+				waits = append(waits, "public IP "+a.id.Name()+" gets the DNS label of "+id.Name()+", which goes ["+c.Key()+"]")
+				break
+			}
 		}
 	}
 	return waits
 }
 
-// labelHolder is the public IP that a Service leaves and that has the label which the Service asks for
-// elsewhere, "" for none. It is deleted in this round.
-func (p *Plan) labelHolder(c batch.Claim, kept map[string]bool) azure.ID {
-	if *c.Label == "" || strings.EqualFold(p.index.PublicIP(c.Placement.IP).Label(), *c.Label) {
-		return ""
-	}
-	for _, id := range ManagedOf(p.index, c.Spec) {
-		ip := p.index.PublicIP(id)
-		u := p.users[id.Key()]
-		stays := u == nil || len(u.claims) > 0 || kept[id.Key()] || len(without(ip.Services, u.leaving)) > 0
-		if !stays && strings.EqualFold(ip.Label(), *c.Label) && ip.HasFamily(c.Placement.Family) {
-			return id
-		}
-	}
-	return ""
-}
-
 // UnnamedGroups are the resource groups of released public IPs that nothing names after their load balancers
 // are written.
 func (p *Plan) UnnamedGroups(released []plan.Node) []azure.ID {
-	by := map[string][]azure.ID{} // groups by the Service that names them
-	for _, s := range p.batch.All() {
-		name, _ := key.PublicIPGroup.Read(s.Service.Annotations)
-		by[s.Key()] = append(by[s.Key()], p.index.Config.PublicIPGroup(name))
-	}
+	c, services := p.index.Config, p.batch.All()
 	var groups []azure.ID
 	for _, n := range released {
 		group := n.ID.Parent()
-		isNamed := slices.ContainsFunc(n.For, func(service string) bool { return slices.ContainsFunc(by[service], group.Equal) })
-		if n.Want() != nil || isNamed || group.Equal(p.index.Config.PublicIPGroup("")) || slices.ContainsFunc(groups, group.Equal) {
+		if n.Want() != nil || group.Equal(c.PublicIPGroup("")) || slices.ContainsFunc(groups, group.Equal) {
 			continue
 		}
-		groups = append(groups, group)
+		isNamed := slices.ContainsFunc(services, func(s batch.Served) bool {
+			name, _ := key.PublicIPGroup.Read(s.Service.Annotations)
+			return c.PublicIPGroup(name).Equal(group) && slices.Contains(n.For, s.Key())
+		})
+		if !isNamed {
+			groups = append(groups, group)
+		}
 	}
 	return groups
 }
