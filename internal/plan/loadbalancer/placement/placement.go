@@ -149,7 +149,7 @@ func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 		Index: x, live: live, commit: slices.Clone(live), byOwner: make(map[string]*service, len(live)+len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
 		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[index.Frontend]string{},
-		links: privatelink.NewRequests(x), coming: map[string][]*service{},
+		links: &privatelink.Requests{Index: x}, coming: map[string][]*service{},
 	}
 	for _, w := range gone {
 		s.commit = append(s.commit, &service{Spec: w})
@@ -250,12 +250,10 @@ func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
 		if len(s.Config.Balancers) > 0 && w.Service.IsLocal() && privatelink.ByIP(s.Index, p.At.LB) {
 			p.OwnPool = naming.OwnPool(w.Service.Service, p.Family)
 		}
-		p.Link = s.links.ID(w.Spec, p)
-		p.Leads = s.links.Leader(w.Spec, p) == w.Key()
 		for _, check := range checks {
 			check(s, w, p, wrong)
 		}
-		s.links.Check(w.Spec, p, wrong)
+		s.links.Ask(w.Spec, &p, wrong)
 		placements = append(placements, p)
 	}
 	return placements

@@ -1,6 +1,7 @@
 package privatelink
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,20 +21,20 @@ import (
 // Plan is the private link services of a batch.
 type Plan struct {
 	Wanted  []plan.Node
-	Gone    []*index.Link
 	Orphans []string // names of those that were of a Service which does not exist, and change hands
+	gone    []*index.Link
 	index   *index.Index
 	batch   *batch.Batch
 }
 
-// New decides the private link services that the batch's Services want, and those that go.
+// New decides the private link services that the batch's Services want, and those that go: managed ones that their
+// Service no longer wants, or that lose their frontend. If another Service asks for one at the frontend, it becomes
+// the owner, and the next decision about it configures the private link service.
 func New(x *index.Index, b *batch.Batch) *Plan {
 	p := &Plan{index: x, batch: b}
-	claimed, order := p.claims()
-	subnets := map[azure.ID][]string{} // keys of Services
-	var subnetOrder []azure.ID
-	for _, id := range order {
-		c := claimed[id]
+	claims := p.claims()
+	var subnets []plan.Node
+	for _, c := range claims {
 		have := x.Link(c.Placement.Link)
 		of, orphan := owner(x, have)
 		if of != "" && of != c.Key() {
@@ -42,60 +43,50 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 		if orphan { // it is given to the Service that asks for it now
 			p.Orphans = append(p.Orphans, have.ID.Name())
 		}
-		subnet := x.Config.SubnetID(c.Link.Subnet)
-		i := slices.IndexFunc(subnetOrder, subnet.Equal)
+		id := x.Config.SubnetID(c.Link.Subnet)
+		i := slices.IndexFunc(subnets, func(n plan.Node) bool { return n.ID.Equal(id) })
 		if i < 0 {
-			i = len(subnetOrder)
-			subnetOrder = append(subnetOrder, subnet)
+			i = len(subnets)
+			view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
+			subnets = append(subnets, plan.Wanted(view, "private link services take addresses there"))
 		}
-		subnets[subnetOrder[i]] = append(subnets[subnetOrder[i]], c.Key())
-		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, subnet), "private link service of "+c.Key(), c.Key()))
+		subnets[i].For = append(subnets[i].For, c.Key())
+		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, id), "private link service of "+c.Key(), c.Key()))
 	}
-	for _, id := range subnetOrder {
-		view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
-		p.Wanted = append(p.Wanted, plan.Wanted(view, "private link services take addresses there", subnets[id]...))
+	p.Wanted = append(p.Wanted, subnets...)
+	for _, l := range x.Links {
+		of := index.LinkOwner(l)
+		isWanted := slices.ContainsFunc(claims, func(c batch.Claim) bool { return c.Placement.Link.Equal(l.ID) })
+		if isWanted || !b.HasService(of) || !index.IsManagedLink(x.Config, l) || p.isUndecided(l, of) {
+			continue
+		}
+		if heir := p.heir(l); heir != "" {
+			view := index.Link{ID: l.ID, Tags: tag.Wanted(x.Config, p.tags(l, heir), l.Tags)}
+			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
+			continue
+		}
+		p.gone = append(p.gone, l)
 	}
-	p.release(claimed)
 	return p
 }
 
-// claims are the private link services that the batch's Services want, by id key,
-// and the keys in their order. Of several at one frontend the one that leads counts.
-func (p *Plan) claims() (claimed map[string]batch.Claim, order []string) {
-	claimed = map[string]batch.Claim{}
+// claims are the private link services that the batch's Services want. Of several claims of one the one that leads
+// counts.
+func (p *Plan) claims() (claims []batch.Claim) {
 	for s, at := range p.batch.Placed() {
 		if at.Link == "" || p.index.Link(at.Link) != nil && p.index.LinkAt(at.At) == nil {
 			continue // it goes from another frontend first
 		}
-		id := at.Link.Key()
-		_, there := claimed[id]
-		if !there {
-			order = append(order, id)
-		}
-		if !there || at.Leads {
-			claimed[id] = batch.Claim{Spec: s.Spec, Placement: at}
+		claim := batch.Claim{Spec: s.Spec, Placement: at}
+		i := slices.IndexFunc(claims, func(c batch.Claim) bool { return c.Placement.Link.Equal(at.Link) })
+		switch {
+		case i < 0:
+			claims = append(claims, claim)
+		case at.Leads:
+			claims[i] = claim
 		}
 	}
-	return claimed, order
-}
-
-// release finds the managed private link services that their Service no longer wants, or that lose their frontend.
-// If another Service asks for one at the frontend, it becomes the owner, and the next decision about it
-// configures the private link service.
-func (p *Plan) release(claimed map[string]batch.Claim) {
-	for _, l := range p.index.Links {
-		of := index.LinkOwner(l)
-		_, wanted := claimed[l.ID.Key()]
-		if wanted || !p.batch.HasService(of) || !index.IsManagedLink(p.index.Config, l) || p.isUndecided(l, of) {
-			continue
-		}
-		if heir := p.heir(l); heir != "" {
-			view := index.Link{ID: l.ID, Tags: tag.Wanted(p.index.Config, p.tags(l, heir), l.Tags)}
-			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
-			continue
-		}
-		p.Gone = append(p.Gone, l)
-	}
+	return claims
 }
 
 // isUndecided reports whether a private link service is at its Service's frontend, and its annotations cannot
@@ -103,21 +94,14 @@ func (p *Plan) release(claimed map[string]batch.Claim) {
 func (p *Plan) isUndecided(l *index.Link, of string) bool {
 	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
 		return s.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
-			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
-				return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations,
-					func(ref azure.Reference) bool { return ref.ID.Equal(at.At.ID()) })
-			})
+			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return p.index.LinkAt(at.At) == l })
 	})
 }
 
 // heir is the Service that is not of the batch, uses a private link's frontend and
 // asks for it, too; "" for none.
 func (p *Plan) heir(l *index.Link) string {
-	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-		at, known := p.index.FrontendAt(ref.ID)
-		if !known {
-			continue
-		}
+	for _, at := range frontends(p.index, l) {
 		for _, u := range p.batch.Remaining(at) {
 			for _, o := range p.index.Staying() {
 				if key.LinkStays(o.Annotations) && naming.OwnerOf(o) == u.Owner {
@@ -133,45 +117,31 @@ func (p *Plan) heir(l *index.Link) string {
 // it is to be written, as writes reports, all is held until the next round; likewise if the private link
 // service returns at another frontend.
 func (p *Plan) Removals(writes func(*index.LoadBalancer) bool) (nodes []plan.Node, held []string) {
-	for _, l := range p.Gone {
+	for _, l := range p.gone {
 		of := index.LinkOwner(l)
 		for _, d := range p.index.Have.List(l.ID, network.PrivateEndpointConnections) {
 			nodes = append(nodes,
 				plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", of))
 		}
 		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, of+" no longer asks for it", of))
-		if p.isAtAny(l, writes) || p.returns(l) ||
-			p.index.Config.PoolByIP && p.isAtAny(l, func(lb *index.LoadBalancer) bool { return !ByIP(p.index, lb) }) {
+		isHeld := slices.ContainsFunc(frontends(p.index, l), func(at index.Frontend) bool {
+			return writes(at.LB) || p.index.Config.PoolByIP && !ByIP(p.index, at.LB)
+		})
+		for _, at := range p.batch.Placed() {
+			isHeld = isHeld || at.Link.Equal(l.ID)
+		}
+		if isHeld {
 			held = append(held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+of+"]")
 		}
 	}
 	return nodes, held
 }
 
-func (p *Plan) isAtAny(l *index.Link, which func(*index.LoadBalancer) bool) bool {
-	return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(ref azure.Reference) bool {
-		lb := p.index.LoadBalancer(ref.ID.Parent())
-		return lb != nil && which(lb)
-	})
-}
-
-// returns reports whether a Service asks for a deleted private link service at another frontend.
-func (p *Plan) returns(l *index.Link) bool {
-	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
-		return slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return at.Link != "" && at.Link.Equal(l.ID) })
-	})
-}
-
 func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
-	config := p.index.Config
-	have := p.index.LinkAt(c.Placement.At)
-	exists := have != nil
-	if !exists {
-		have = &index.Link{}
-	}
-	id := c.Placement.Link
+	config, id := p.index.Config, c.Placement.Link
+	have := cmp.Or(p.index.LinkAt(c.Placement.At), &index.Link{})
 	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Key()), have.Tags)}
-	if !exists {
+	if have.ID == "" {
 		view.Location, view.ExtendedLocation = config.Location, config.EdgeZone
 	}
 	view.Properties = network.PrivateLinkService{
@@ -218,14 +188,11 @@ func sameAddresses(a, b []azure.Child[network.PrivateLinkAddress]) bool {
 	shape := func(list []azure.Child[network.PrivateLinkAddress]) []string {
 		var texts []string
 		for _, c := range list {
-			p, address, subnet := c.Properties, "", ""
+			p, address := c.Properties, ""
 			if strings.EqualFold(p.PrivateIPAllocationMethod, "Static") {
 				address = p.PrivateIPAddress
 			}
-			if p.Subnet != nil {
-				subnet = p.Subnet.ID.Key()
-			}
-			texts = append(texts, fmt.Sprint(address, subnet, p.Primary != nil && *p.Primary))
+			texts = append(texts, fmt.Sprint(address, p.Subnet.To().Key(), p.Primary != nil && *p.Primary))
 		}
 		slices.Sort(texts)
 		return texts
