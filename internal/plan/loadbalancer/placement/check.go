@@ -88,71 +88,63 @@ func checkTags(s *search, w *service, p batch.Placement, wrong *problem.List) {
 }
 
 // checkIPTags refuses IP tags that would replace an existing public IP if they are invalid, or if the Service
-// names that public IP. If the public IP stays, the Service gets a warning.
+// names that public IP. If the public IP stays, as it is or because something keeps it from being recreated, other IP
+// tags are ignored with a warning, and another family is refused.
 func checkIPTags(s *search, w *service, p batch.Placement, wrong *problem.List) {
 	if p.IP == "" {
 		return
 	}
-	have := p.Public
+	have, version := p.Public, p.Public.Properties.PublicIPAddressVersion
+	holder := s.ipHolder(w, p)
+	wants, tags := publicip.WantsIPTags(w.Spec, have), publicip.IPTagsText(have)
 	renewed := publicip.IsOutdated(s.Index, w.Spec, p)
-	if renewed && checkHeld(s, w, p, wrong) {
-		return
-	}
-	wants := publicip.WantsIPTags(w.Spec, have)
-	changed := s.Config.IPTagsMayChange && have.Managed && wants
+	stays := !renewed && (!s.Config.IPTagsMayChange || !have.Managed || !wants)
 	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.Service.Annotations[key.IPTags.Name])
 	switch {
-	case !renewed && !changed && have.Exists() && wants:
+	case holder != "" && !have.HasFamily(p.Family):
+		wrong.Refuse(w.Key(), problem.Address,
+			"its own public IP %s has %s and cannot be recreated while %s, allowed is %s until then",
+			p.IP.Name(), version, holder, version)
+	case holder != "":
+		wrong.Warn(w.Key(), problem.Unheeded,
+			"%s is ignored at public IP %s, which cannot be recreated while %s, allowed are the IP tags that it has, %s, until then",
+			asked, p.IP.Name(), holder, tags)
+	case stays && have.Exists() && wants:
 		wrong.Warn(w.Key(), problem.Unheeded,
 			"%s is ignored at public IP %s, which kaz does not manage or other Services share: its IP tags are %s, and Azure changes "+
 				"none of a public IP",
-			asked, p.IP.Name(), publicip.IPTagsText(have))
-	case !renewed && !changed:
+			asked, p.IP.Name(), tags)
+	case stays:
 		spec.WarnIPTags(w.Service, wrong)
 	case w.IPTagSlip != "":
 		wrong.Refuse(w.Key(), problem.Annotation,
 			"%s would change the IP tags of public IP %s, which are %s, but %s, allowed is %s: correct it, or take the annotation "+
 				"away and the public IP stays as it is",
-			asked, p.IP.Name(), publicip.IPTagsText(have), w.IPTagSlip, key.IPTags.Allowed)
+			asked, p.IP.Name(), tags, w.IPTagSlip, key.IPTags.Allowed)
 	case renewed && p.Given():
 		wrong.Refuse(w.Key(), problem.Annotation,
 			"%s would recreate public IP %s with another address, but %s is that one, allowed are the IP tags that it has, "+
 				"%s: ask for these, or take one of the two away",
-			asked, p.IP.Name(), p.Asked, publicip.IPTagsText(have))
+			asked, p.IP.Name(), p.Asked, tags)
 	}
 }
 
-// checkHeld reports whether something keeps an outdated public IP from being recreated. Then other IP tags
-// are ignored, and another family is refused.
-func checkHeld(s *search, w *service, p batch.Placement, wrong *problem.List) bool {
-	have, version := p.Public, p.Public.Properties.PublicIPAddressVersion
-	holder := ""
-	for _, other := range s.live {
-		if other != w && s.wants(other.Owner, p.IP.Key()) {
-			holder = "Service " + other.Key() + " asks for it, too"
-			break
-		}
+// ipHolder says what keeps an outdated public IP from being recreated, "" for nothing.
+func (s *search) ipHolder(w *service, p batch.Placement) string {
+	if !publicip.IsOutdated(s.Index, w.Spec, p) {
+		return ""
 	}
 	for _, u := range p.At.Uses() {
 		if s.byOwner[u.Owner] == nil {
-			holder = fmt.Sprintf("the %s %q of %s uses it", u.What, u.Name, s.NameOf(u, p.IP))
-			break
+			return fmt.Sprintf("the %s %q of %s uses it", u.What, u.Name, s.NameOf(u, p.IP))
 		}
 	}
-	switch {
-	case holder == "":
-		return false
-	case !have.HasFamily(p.Family):
-		wrong.Refuse(w.Key(), problem.Address,
-			"its own public IP %s has %s and cannot be recreated while %s, allowed is %s until then",
-			p.IP.Name(), version, holder, version)
-	default:
-		wrong.Warn(w.Key(), problem.Unheeded,
-			"annotation %s: %q is ignored at public IP %s, which cannot be recreated while %s, allowed are the IP tags that it has, "+
-				"%s, until then",
-			key.IPTags.Name, w.Service.Annotations[key.IPTags.Name], p.IP.Name(), holder, publicip.IPTagsText(have))
+	for _, other := range s.live {
+		if other != w && s.wants(other.Owner, p.IP.Key()) {
+			return "Service " + other.Key() + " asks for it, too"
+		}
 	}
-	return true
+	return ""
 }
 
 // checkPrefix warns of a prefix that a Service's own public IP is not taken from: it existed
@@ -230,17 +222,16 @@ func precedes(s, other *spec.Spec, now string) bool {
 	return cmp.Or(s.Service.CreationTimestamp.Compare(other.Service.CreationTimestamp.Time), strings.Compare(s.Key(), other.Key())) < 0
 }
 
-const longestPoolName = 80
-
 // checkPool refuses a Service if its own pool cannot have its name.
 func checkPool(s *search, w *service, p batch.Placement, wrong *problem.List) {
 	if p.OwnPool == "" {
 		return
 	}
+	const longest = 80
 	refuse := func(format string, args ...any) { wrong.Refuse(w.Key(), problem.Spec, format, args...) }
-	if len(p.OwnPool) > longestPoolName {
+	if len(p.OwnPool) > longest {
 		refuse("its backend pool would be named %q, which has %d characters, allowed are %d: a shorter name of Service or namespace",
-			p.OwnPool, len(p.OwnPool), longestPoolName)
+			p.OwnPool, len(p.OwnPool), longest)
 	}
 	if s.Config.IsOwnPool(p.OwnPool) {
 		refuse("its backend pool would be named like the cluster's, %q, allowed is another name of Service or namespace", p.OwnPool)

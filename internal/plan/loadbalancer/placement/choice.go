@@ -115,14 +115,9 @@ func (s *search) roomiest(w *service, eligible []*index.LoadBalancer) *index.Loa
 // a Service that is nowhere.
 func (s *search) current(w *service) *index.LoadBalancer {
 	found := -1
-	for _, at := range s.FrontendsOf(w.Owner) {
-		if at.LB.Entry >= 0 && (found < 0 || at.LB.Internal == w.Internal) {
+	for _, at := range s.FrontendsServing(w.Owner) {
+		if at.LB.Entry >= 0 && (found < 0 || at.LB.Internal == w.Internal && at.Owner() == w.Owner) {
 			found = at.LB.Entry
-		}
-	}
-	for _, lb := range s.LoadBalancers {
-		if found < 0 && len(lb.RulesOf[w.Owner]) > 0 {
-			found = lb.Entry
 		}
 	}
 	if found < 0 {
@@ -131,7 +126,6 @@ func (s *search) current(w *service) *index.LoadBalancer {
 	return s.Configured(found, w.Internal)
 }
 
-// names are the names of load balancers in the configuration.
 func (s *search) names(of ...*index.LoadBalancer) string {
 	var names []string
 	for _, lb := range of {

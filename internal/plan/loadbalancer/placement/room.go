@@ -30,6 +30,7 @@ func deferRenewals(x *index.Index, b *batch.Batch) {
 // deferMoves defers moves between load balancers that would wait for each other, be it by the machines that
 // leave one and join the other: the addresses leave in this round and return in the next.
 func deferMoves(x *index.Index, b *batch.Batch) {
+	type wait struct{ then, first *index.LoadBalancer }
 	waits := map[wait]bool{}
 	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
 	for s, p := range b.Placed() {
@@ -38,7 +39,15 @@ func deferMoves(x *index.Index, b *batch.Batch) {
 			waits[wait{p.At.LB, from}] = true
 		}
 	}
-	if len(waits) == 0 || x.Config.PoolByIP && !hasCircle(x.LoadBalancers, waits) {
+	circle := slices.Clone(x.LoadBalancers) // of those that wait for each other
+	for before := 0; before != len(circle); {
+		before = len(circle)
+		others := slices.Clone(circle)
+		circle = slices.DeleteFunc(circle, func(lb *index.LoadBalancer) bool {
+			return !slices.ContainsFunc(others, func(other *index.LoadBalancer) bool { return waits[wait{lb, other}] })
+		})
+	}
+	if len(waits) == 0 || x.Config.PoolByIP && len(circle) == 0 {
 		return
 	}
 	b.Defer(func(s batch.Served, p batch.Placement) string {
@@ -48,22 +57,6 @@ func deferMoves(x *index.Index, b *batch.Batch) {
 		b.Holds[p.IP.Key()] = true
 		return "load balancer " + p.At.LB.ID.Name() + " gets the address of " + s.Key() + ", which is elsewhere so far"
 	})
-}
-
-// wait is a load balancer that waits for another one.
-type wait struct{ then, first *index.LoadBalancer }
-
-// hasCircle reports whether load balancers wait for each other.
-func hasCircle(left []*index.LoadBalancer, waits map[wait]bool) bool {
-	for {
-		rest := slices.DeleteFunc(slices.Clone(left), func(lb *index.LoadBalancer) bool {
-			return !slices.ContainsFunc(left, func(other *index.LoadBalancer) bool { return waits[wait{lb, other}] })
-		})
-		if len(rest) == len(left) {
-			return len(left) > 0
-		}
-		left = rest
-	}
 }
 
 // deferForRoom defers placements for which Azure has room only after the other load balancer of the same

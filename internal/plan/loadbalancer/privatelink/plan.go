@@ -98,8 +98,7 @@ func (p *Plan) isUndecided(l *index.Link, of string) bool {
 	})
 }
 
-// heir is the Service that is not of the batch, uses a private link's frontend and
-// asks for it, too; "" for none.
+// heir is the Service that is not of the batch, uses a private link's frontend and asks for it, too; "" for none.
 func (p *Plan) heir(l *index.Link) string {
 	for _, at := range frontends(p.index, l) {
 		for _, u := range p.batch.Remaining(at) {
@@ -140,21 +139,35 @@ func (p *Plan) Removals(writes func(*index.LoadBalancer) bool) (nodes []plan.Nod
 func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
 	config, id := p.index.Config, c.Placement.Link
 	have := cmp.Or(p.index.LinkAt(c.Placement.At), &index.Link{})
+	const longest = 80
+	var addresses []azure.Child[network.PrivateLinkAddress] // static ones first
+	for i := range c.Link.Count {
+		a := network.PrivateLinkAddress{
+			Primary: new(i == 0), PrivateIPAllocationMethod: "Dynamic", PrivateIPAddressVersion: "IPv4", Subnet: azure.Ref(subnet),
+		}
+		end := fmt.Sprintf("-dynamic-%d", i-len(c.Link.Static))
+		if i < len(c.Link.Static) {
+			a.PrivateIPAllocationMethod, a.PrivateIPAddress = "Static", c.Link.Static[i]
+			end = "-static-" + c.Link.Static[i]
+		}
+		name := naming.Shorten(subnet.Name()+"-"+id.Name(), longest-len(end)) + end
+		addresses = append(addresses, azure.Child[network.PrivateLinkAddress]{Name: name, Properties: a})
+	}
+	if sameAddresses(have.Properties.IPConfigurations, addresses) {
+		addresses = have.Properties.IPConfigurations
+	}
 	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Key()), have.Tags)}
 	if have.ID == "" {
 		view.Location, view.ExtendedLocation = config.Location, config.EdgeZone
 	}
 	view.Properties = network.PrivateLinkService{
 		LoadBalancerFrontendIPConfigurations: []azure.Reference{{ID: c.Placement.At.ID()}},
-		IPConfigurations:                     addresses(c.Link, id.Name(), subnet),
+		IPConfigurations:                     addresses,
 		EnableProxyProtocol:                  new(c.Link.Proxy),
 		FQDNs:                                append([]string{}, c.Link.FQDNs...),
 		Visibility:                           &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Visibility...)},
 		AutoApproval:                         &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Approval...)},
 		ProvisioningState:                    publicip.Retried(have.Properties.ProvisioningState),
-	}
-	if sameAddresses(have.Properties.IPConfigurations, view.Properties.IPConfigurations) {
-		view.Properties.IPConfigurations = have.Properties.IPConfigurations
 	}
 	return view
 }
@@ -163,27 +176,7 @@ func (p *Plan) tags(have *index.Link, of string) azure.Tags {
 	return azure.Tags{tag.Cluster: tag.ClusterAs(have.Tags, p.index.Config.ClusterName), tag.LinkOwner: of}
 }
 
-// addresses are the addresses of a private link service: static ones first.
-func addresses(l *spec.Link, name string, subnet azure.ID) []azure.Child[network.PrivateLinkAddress] {
-	const longest = 80
-	var all []azure.Child[network.PrivateLinkAddress]
-	for i := range l.Count {
-		a := network.PrivateLinkAddress{
-			Primary: new(i == 0), PrivateIPAllocationMethod: "Dynamic", PrivateIPAddressVersion: "IPv4", Subnet: azure.Ref(subnet),
-		}
-		end := fmt.Sprintf("-dynamic-%d", i-len(l.Static))
-		if i < len(l.Static) {
-			a.PrivateIPAllocationMethod, a.PrivateIPAddress = "Static", l.Static[i]
-			end = "-static-" + l.Static[i]
-		}
-		all = append(all,
-			azure.Child[network.PrivateLinkAddress]{Name: naming.Shorten(subnet.Name()+"-"+name, longest-len(end)) + end, Properties: a})
-	}
-	return all
-}
-
-// sameAddresses reports whether two lists of addresses mean the same, whatever
-// the names.
+// sameAddresses reports whether two lists of addresses mean the same, whatever the names.
 func sameAddresses(a, b []azure.Child[network.PrivateLinkAddress]) bool {
 	shape := func(list []azure.Child[network.PrivateLinkAddress]) []string {
 		var texts []string

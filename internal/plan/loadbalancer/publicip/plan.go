@@ -1,7 +1,6 @@
 package publicip
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -64,9 +63,16 @@ func (p *Plan) address(id azure.ID) *address {
 	return a
 }
 
-// rest are the Services that the tag of a public IP names and that do not leave it.
-func (a *address) rest() []string {
-	return slices.DeleteFunc(slices.Clone(a.have.Services), func(name string) bool { return slices.Contains(a.leaving, name) })
+// services are the Services that have the public IP after the batch: those that its tag names and that do not leave
+// it, and those that come.
+func (a *address) services() []string {
+	now := slices.DeleteFunc(slices.Clone(a.have.Services), func(name string) bool { return slices.Contains(a.leaving, name) })
+	for _, c := range a.claims {
+		if !slices.Contains(now, c.Key()) {
+			now = append(now, c.Key())
+		}
+	}
+	return now
 }
 
 // Nodes are the public IPs that the batch's Services have, and those that they leave. A managed public IP
@@ -74,7 +80,7 @@ func (a *address) rest() []string {
 // later. kept are the public IPs that remain at a frontend, by key.
 func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
 	for _, a := range p.all {
-		have, rest := a.have, a.rest()
+		have, services := a.have, a.services()
 		switch {
 		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, p.index.Config.ClusterName):
 			// It is used as it is.
@@ -86,8 +92,8 @@ func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
 				of = append(of, c.Key())
 			}
 			wanted = append(wanted, plan.Wanted(p.view(a), "address of "+batch.Summary(of), of...))
-		case len(rest) > 0:
-			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(rest, ",")}}
+		case len(services) > 0:
+			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(services, ",")}}
 			view.Properties.DNSSettings = have.Properties.DNSSettings
 			if slices.Contains(a.leaving, tag.LabelOwner(have.Tags)) {
 				view.Tags = tag.DropLabel(view.Tags, have.Tags)
@@ -198,18 +204,13 @@ func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
 // askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
 // of the batch's Services all, and of other Services those that the public IP has.
 func (p *Plan) askedTags(a *address) azure.Tags {
-	by := map[string]azure.Tags{}
-	for _, c := range a.claims {
-		by[c.Key()] = c.Tags
-	}
-	for _, name := range a.rest() {
-		if _, claims := by[name]; !claims {
-			by[name] = TagsOfOther(p.index, name, a.have)
-		}
-	}
 	asked := azure.Tags{}
-	for _, name := range slices.Sorted(maps.Keys(by)) {
-		tag.Add(asked, by[name])
+	for _, name := range slices.Sorted(slices.Values(a.services())) {
+		if i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return c.Key() == name }); i >= 0 {
+			tag.Add(asked, a.claims[i].Tags)
+		} else {
+			tag.Add(asked, TagsOfOther(p.index, name, a.have))
+		}
 	}
 	return asked
 }
@@ -223,12 +224,7 @@ func (p *Plan) ownershipTags(a *address, asked azure.Tags) azure.Tags {
 		_, cluster := tags.Get(tag.OldCluster)
 		return services || cluster
 	})
-	now := a.rest()
-	for _, claim := range a.claims {
-		if !slices.Contains(now, claim.Key()) {
-			now = append(now, claim.Key())
-		}
-	}
+	now := a.services()
 	own := azure.Tags{tag.Cluster: tag.ClusterAs(have, c.ClusterName), tag.Services: strings.Join(now, ",")}
 	text, said := have.Get(tag.Services)
 	switch same := slices.Equal(now, a.have.Services); {
@@ -254,7 +250,7 @@ func (p *Plan) DeferLabels(kept map[string]bool) (waits []string) {
 		c := a.claims[i]
 		for _, id := range ManagedOf(p.index, c.Spec) {
 			from := p.byID[id.Key()]
-			if from == nil || len(from.claims) > 0 || kept[id.Key()] || len(from.rest()) > 0 {
+			if from == nil || kept[id.Key()] || len(from.services()) > 0 {
 				continue // it stays
 			}
 			if strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
