@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	v1 "k8s.io/api/core/v1"
-
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer/batch"
@@ -69,11 +67,11 @@ func checkTags(s *search, w *service, p batch.Placement, wrong *problem.List) {
 			own[tag.Label] = comes.Key()
 		}
 	}
-	if owner := tag.LabelOwner(have.Tags); owner != "" && !s.leaves(owner, p.IP) {
+	if owner := tag.LabelOwner(have.Tags); owner != "" && !s.leaves(owner, have) {
 		own[tag.Label] = owner
 	}
 	for _, other := range have.Services {
-		if other != w.Key() && !s.leaves(other, p.IP) {
+		if other != w.Key() && !s.leaves(other, have) {
 			tag.Add(own, publicip.TagsOfOther(s.Index, other, have))
 		}
 	}
@@ -176,7 +174,7 @@ func checkListed(s *search, w *service, p batch.Placement, wrong *problem.List) 
 	if length() <= azure.LongestTagValue {
 		return
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return s.leaves(name, p.IP) })
+	names = slices.DeleteFunc(names, func(name string) bool { return s.leaves(name, p.Public) })
 	if n := length(); n > azure.LongestTagValue {
 		wrong.Refuse(w.Key(), problem.Limit,
 			"with its name the tag %s of public IP %s, which lists the Services there, would have %d characters, allowed by Azure "+
@@ -338,17 +336,17 @@ func (s *search) warnFurther(w *service, placements []batch.Placement, wrong *pr
 			continue
 		}
 		uses := slices.Concat(at.Uses(), s.taken[at.Key()])
-		i := slices.IndexFunc(w.Service.Spec.Ports, func(p v1.ServicePort) bool {
-			return !slices.ContainsFunc(uses, func(u index.Use) bool {
+		for _, p := range w.Service.Spec.Ports {
+			isForwarded := slices.ContainsFunc(uses, func(u index.Use) bool {
 				return (u.Owner == "" || u.First == 0) && u.Takes(spec.Protocol(p), p.Port)
 			})
-		})
-		if i >= 0 {
-			p := w.Service.Spec.Ports[i]
-			wrong.Warn(w.Key(), problem.Address,
-				"annotation %s: %q is the address of Service %s/%s, where nothing forwards the packets of port %d/%s to this "+
-					"Service, allowed are addresses whose packets something else forwards to it",
-				key.AdditionalIPs.Name, ip, other.Namespace, other.Name, p.Port, spec.ProtocolOf(p))
+			if !isForwarded {
+				wrong.Warn(w.Key(), problem.Address,
+					"annotation %s: %q is the address of Service %s/%s, where nothing forwards the packets of port %d/%s to this "+
+						"Service, allowed are addresses whose packets something else forwards to it",
+					key.AdditionalIPs.Name, ip, other.Namespace, other.Name, p.Port, spec.ProtocolOf(p))
+				break
+			}
 		}
 	}
 }

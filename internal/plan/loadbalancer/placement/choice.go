@@ -9,7 +9,6 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/problem"
-	"kaz/internal/plan/loadbalancer/spec"
 )
 
 // choose finds the load balancer of a Service: the one that is best for it, unless it would take an address there
@@ -96,7 +95,7 @@ func (s *search) roomiest(w *service, eligible []*index.LoadBalancer) *index.Loa
 	limit := s.Config.MaximumRules
 	fit := slices.DeleteFunc(slices.Clone(eligible), func(lb *index.LoadBalancer) bool {
 		return needsIPv4 && !s.ipv4[lb] || limit > 0 && s.rules[lb] >= limit ||
-			slices.ContainsFunc(w.Addresses, func(a spec.Address) bool { return !s.hasRoom(a, lb) })
+			slices.ContainsFunc(w.requests, func(r request) bool { return !s.hasRoom(r.Address, lb) })
 	})
 	if len(fit) == 0 {
 		return nil
@@ -140,7 +139,7 @@ func (s *search) eligible(w *service, current *index.LoadBalancer, wrong *proble
 	said := ""
 	if len(asked) > 0 {
 		said = fmt.Sprintf("annotation %s: %q: ", key.Balancers.Name, strings.Join(asked, ", "))
-		if slices.ContainsFunc(w.Addresses, spec.Address.Given) {
+		if slices.ContainsFunc(w.requests, request.Given) {
 			wrong.Refuse(w.Key(), problem.Choice,
 				"annotation %s and an address or public IP of its own are both set, allowed is one of them", key.Balancers.Name)
 			return nil

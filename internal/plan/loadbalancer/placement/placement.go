@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 
-	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/admission"
 	"kaz/internal/plan/loadbalancer/batch"
@@ -26,7 +24,7 @@ import (
 func Find(x *index.Index, refused map[string]bool) (*batch.Batch, problem.List) {
 	var found problem.List
 	services := slices.SortedFunc(slices.Values(x.Services), func(a, b spec.Service) int {
-		return cmp.Or(strings.Compare(a.Key(), b.Key()), strings.Compare(string(a.UID), string(b.UID)))
+		return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
 	})
 	var live []*service
 	var gone []*spec.Spec
@@ -121,7 +119,7 @@ func place(x *index.Index, live []*service, gone []*spec.Spec, found *problem.Li
 			served = append(served, batch.Served{Spec: w.Spec, Placements: placements})
 		}
 		if len(refused) == 0 {
-			slices.SortStableFunc(served, func(a, b batch.Served) int { return strings.Compare(a.Key(), b.Key()) })
+			slices.SortStableFunc(served, func(a, b batch.Served) int { return cmp.Compare(a.Key(), b.Key()) })
 			return served
 		}
 		live = slices.DeleteFunc(live, func(w *service) bool { return refused[w] })
@@ -140,7 +138,7 @@ type search struct {
 	pools   map[index.Frontend]string      // keys of the Services that have a pool to themselves, by load balancer and pool
 	rules   map[*index.LoadBalancer]int    // after the commit, as far as it is placed
 	leading map[lbFamily]int               // those of them that lead to nodes
-	links   *privatelink.Requests          // placed so far
+	links   privatelink.Requests           // placed so far
 	coming  map[string][]*service          // placed so far at a public IP, by its id key
 }
 
@@ -149,7 +147,7 @@ func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 		Index: x, live: live, commit: slices.Clone(live), byOwner: make(map[string]*service, len(live)+len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
 		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[index.Frontend]string{},
-		links: &privatelink.Requests{Index: x}, coming: map[string][]*service{},
+		coming: map[string][]*service{},
 	}
 	for _, w := range gone {
 		s.commit = append(s.commit, &service{Spec: w})
@@ -253,7 +251,7 @@ func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
 		for _, check := range checks {
 			check(s, w, p, wrong)
 		}
-		s.links.Ask(w.Spec, &p, wrong)
+		s.links.Ask(s.Index, w.Spec, &p, wrong)
 		placements = append(placements, p)
 	}
 	return placements
@@ -290,15 +288,15 @@ func (s *search) note(w *service, p batch.Placement) {
 }
 
 // leaves reports whether a Service of the commit leaves a public IP with a tag that names it.
-func (s *search) leaves(service string, ip azure.ID) bool {
+func (s *search) leaves(service string, ip *index.PublicIP) bool {
 	leaves := false
 	for _, w := range s.commit {
 		switch {
 		case w.Key() != service:
-		case s.wants(w.Owner, ip.Key()):
+		case s.wants(w.Owner, ip.ID.Key()):
 			return false
 		default:
-			leaves = leaves || slices.ContainsFunc(publicip.ManagedOf(s.Index, w.Spec), ip.Equal)
+			leaves = leaves || slices.ContainsFunc(publicip.ManagedOf(s.Index, w.Spec), ip.ID.Equal)
 		}
 	}
 	return leaves
