@@ -26,7 +26,6 @@ type Placement struct {
 	IP       azure.ID        // the public IP, "" where the address is private
 	Public   *index.PublicIP // the public IP as it is, without an id where it does not exist
 	SubnetID azure.ID        // of a private address
-	Wanted   index.Target    // what the Service itself asks for; Pinned may be an earlier address instead
 	OwnPool  string          // to which its packets go instead of the cluster's pool, "" for that one
 	Link     azure.ID        // private link service that it asks for there, "" for none
 	Leads    bool            // its Service decides how the private link service is configured

@@ -101,10 +101,10 @@ func (s *search) roomiest(w *service, eligible []*index.LoadBalancer) *index.Loa
 		return nil
 	}
 	rank := func(lb *index.LoadBalancer) int {
-		if rules := s.rules[lb]; rules > 0 || !lb.Exists {
-			return rules
+		if s.rules[lb] == 0 && lb.Exists {
+			return -1
 		}
-		return -1
+		return s.rules[lb]
 	}
 	return slices.MinFunc(fit, func(a, b *index.LoadBalancer) int { return rank(a) - rank(b) })
 }

@@ -57,7 +57,7 @@ type service struct {
 	requests []request
 }
 
-// request is a placement as far as it is known before the search.
+// request is an address that a Service asks for: its placement, as far as that is known before the search.
 type request struct {
 	batch.Placement
 	key    string       // of the address that the Service asks for, "" for one of Azure's choice
@@ -70,7 +70,7 @@ func newService(x *index.Index, s *spec.Spec) *service {
 	for _, a := range s.Addresses {
 		t, wrong := publicip.Target(x, s, a)
 		r := request{key: t.Key(), wrong: wrong}
-		r.Placement = batch.Placement{Address: a, IP: t.PublicIP, Public: x.PublicIP(t.PublicIP), Wanted: t}
+		r.Placement = batch.Placement{Address: a, IP: t.PublicIP, Public: x.PublicIP(t.PublicIP)}
 		if s.Internal {
 			r.SubnetID = x.Config.SubnetID(s.Subnet)
 			r.former = formerAddress(x, s, r.Placement)
@@ -105,7 +105,7 @@ func place(x *index.Index, live []*service, gone []*spec.Spec, found *problem.Li
 		s := newSearch(x, live, gone)
 		var served []batch.Served
 		refused := map[*service]bool{}
-		for _, w := range s.inTurn() {
+		for _, w := range s.inTurn(live) {
 			var wrong problem.List
 			placements := s.placements(w, &wrong)
 			s.warnFurther(w, placements, &wrong)
@@ -129,7 +129,6 @@ func place(x *index.Index, live []*service, gone []*spec.Spec, found *problem.Li
 // search places the live Services of a commit, one after the other.
 type search struct {
 	*index.Index
-	live    []*service
 	commit  []*service // live and gone
 	byOwner map[string]*service
 	at      map[string]index.Frontend      // where an address is, by its key
@@ -144,7 +143,7 @@ type search struct {
 
 func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 	s := &search{
-		Index: x, live: live, commit: slices.Clone(live), byOwner: make(map[string]*service, len(live)+len(gone)),
+		Index: x, commit: slices.Clone(live), byOwner: make(map[string]*service, len(live)+len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
 		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[index.Frontend]string{},
 		coming: map[string][]*service{},
@@ -167,7 +166,7 @@ func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 	}
 	for lb, r := range x.Rules() {
 		owner := naming.Owner(r.Name)
-		if w := s.byOwner[owner]; w != nil && w.Internal != lb.Internal || !s.stays(index.Use{Name: r.Name, Owner: owner}) {
+		if w := s.byOwner[owner]; w != nil && w.Internal != lb.Internal || !s.stays(owner, r.Name) {
 			continue
 		}
 		s.rules[lb]++
@@ -181,17 +180,17 @@ func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 // inTurn orders the Services for placement: first those that have a frontend of their kind, so that none loses a
 // port to a new Service. IPv6-only Services are last: the load balancer needs an IPv4 frontend first. A Service that
 // shares an address follows the owner of the address.
-func (s *search) inTurn() []*service {
+func (s *search) inTurn(live []*service) []*service {
 	owners := map[string]string{} // of addresses, by their keys
-	for _, w := range s.live {
+	for _, w := range live {
 		for _, r := range w.requests {
 			if key := cmp.Or(r.key, r.former); !r.Given() && key != "" {
 				owners[key] = w.Owner
 			}
 		}
 	}
-	turn := make(map[*service]int, len(s.live))
-	for _, w := range s.live {
+	turn := make(map[*service]int, len(live))
+	for _, w := range live {
 		there := slices.ContainsFunc(s.FrontendsOf(w.Owner), func(f index.Frontend) bool { return f.LB.Internal == w.Internal })
 		switch {
 		case !there && w.IsIPv6Only():
@@ -211,7 +210,7 @@ func (s *search) inTurn() []*service {
 			turn[w]++
 		}
 	}
-	return slices.SortedStableFunc(slices.Values(s.live), func(a, b *service) int { return turn[a] - turn[b] })
+	return slices.SortedStableFunc(slices.Values(live), func(a, b *service) int { return turn[a] - turn[b] })
 }
 
 // sharers are the uses by others than a frontend's owner that want its address after the commit.
@@ -222,8 +221,7 @@ func (s *search) sharers(at index.Frontend) []index.Use {
 	})
 }
 
-// wants reports whether what uses an address wants it after the commit: a Service of the
-// commit may ask for another one.
+// wants reports whether a user of an address wants it after the commit: a Service of the commit may ask for another.
 func (s *search) wants(owner, key string) bool {
 	w := s.byOwner[owner]
 	return w == nil || slices.ContainsFunc(w.requests, func(r request) bool { return r.key == key })
@@ -244,15 +242,14 @@ func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
 		if at, exists := s.at[r.key]; exists && at.Owner() != w.Owner {
 			r.At, r.Own = at, false
 		}
-		p := r.Placement
-		if len(s.Config.Balancers) > 0 && w.Service.IsLocal() && privatelink.ByIP(s.Index, p.At.LB) {
-			p.OwnPool = naming.OwnPool(w.Service.Service, p.Family)
+		if len(s.Config.Balancers) > 0 && w.Service.IsLocal() && privatelink.ByIP(s.Index, r.At.LB) {
+			r.OwnPool = naming.OwnPool(w.Service.Service, r.Family)
 		}
 		for _, check := range checks {
-			check(s, w, p, wrong)
+			check(s, w, r, wrong)
 		}
-		s.links.Ask(s.Index, w.Spec, &p, wrong)
-		placements = append(placements, p)
+		s.links.Ask(s.Index, w.Spec, &r.Placement, wrong)
+		placements = append(placements, r.Placement)
 	}
 	return placements
 }

@@ -156,16 +156,16 @@ func (s *search) hasRoom(a spec.Address, lb *index.LoadBalancer) bool {
 }
 
 // checkRoom refuses a Service with more rules than a node may have.
-func checkRoom(s *search, w *service, p batch.Placement, wrong *problem.List) {
-	if wrong.Blocking() || s.hasRoom(p.Address, p.At.LB) {
+func checkRoom(s *search, w *service, r request, wrong *problem.List) {
+	if wrong.Blocking() || s.hasRoom(r.Address, r.At.LB) {
 		return
 	}
 	with := "a node"
-	if p.IsIPv6() {
+	if r.IsIPv6() {
 		with = "the IPv6 address of a node"
 	}
 	wrong.Refuse(w.Key(), problem.Limit,
 		"with %d more rules of load balancer %s and its sibling, too many would lead to %s, allowed by Azure are %d: take ports or "+
 			"Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
-		p.NewRules(), strings.TrimSuffix(p.At.LB.ID.Name(), cluster.InternalSuffix), with, mostRulesPerNode)
+		r.NewRules(), strings.TrimSuffix(r.At.LB.ID.Name(), cluster.InternalSuffix), with, mostRulesPerNode)
 }

@@ -257,8 +257,7 @@ func (p *Plan) claims() (claims []batch.Claim) {
 	return claims
 }
 
-// isUndecided reports whether a private link service is at its Service's frontend, and its annotations cannot
-// be read.
+// isUndecided reports whether a private link service is at its Service's frontend, and its annotation is unreadable.
 func (p *Plan) isUndecided(l *index.Link, of string) bool {
 	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
 		return s.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
