@@ -26,7 +26,6 @@ type Placement struct {
 	IP       azure.ID        // the public IP, "" where the address is private
 	Public   *index.PublicIP // the public IP as it is, without an id where it does not exist
 	SubnetID azure.ID        // of a private address
-	Wanted   index.Target    // what the Service itself asks for; Pinned may be an earlier address instead
 	OwnPool  string          // to which its packets go instead of the cluster's pool, "" for that one
 	Link     azure.ID        // private link service that it asks for there, "" for none
 	Leads    bool            // its Service decides how the private link service is configured
@@ -215,16 +214,16 @@ func (b *Batch) Claims() map[index.Frontend]Claim {
 	return b.claims
 }
 
-// Defer takes placements out of this round that come in a later one, and says why.
-func (b *Batch) Defer(which func(s Served, p Placement) bool, why func(s Served, p Placement) string) {
+// Defer takes placements out of this round that come in a later one: those for which why has a reason.
+func (b *Batch) Defer(why func(s Served, p Placement) string) {
 	b.claims = nil
 	for i, s := range b.Live {
 		b.Live[i].Placements = slices.DeleteFunc(slices.Clone(s.Placements), func(p Placement) bool {
-			if !which(s, p) {
-				return false
+			reason := why(s, p)
+			if reason != "" {
+				b.Waits = append(b.Waits, reason)
 			}
-			b.Waits = append(b.Waits, why(s, p))
-			return true
+			return reason != ""
 		})
 	}
 }

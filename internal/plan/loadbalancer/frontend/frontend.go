@@ -102,8 +102,7 @@ func (p planner) warnKept(at index.Frontend, user string) {
 // deleted, as far as is known, or served elsewhere.
 func (p planner) isAbandoned(at index.Frontend) bool {
 	fe := at.State()
-	if owner := p.index.Known[at.Owner()]; owner != nil &&
-		!p.isElsewhere(spec.Service{Service: owner}, at, index.TargetOf(fe)) {
+	if owner := p.index.Known[at.Owner()]; owner != nil && !p.isElsewhere(spec.Service{Service: owner}, at) {
 		return false
 	}
 	if slices.ContainsFunc(p.index.PublicIPOf(fe).Services, func(name string) bool { return !p.batch.HasService(name) }) {
@@ -114,13 +113,9 @@ func (p planner) isAbandoned(at index.Frontend) bool {
 
 // isElsewhere reports whether a Service neither asks for a frontend of its own any more nor
 // needs it until it has another one.
-func (p planner) isElsewhere(service spec.Service, at index.Frontend, t index.Target) bool {
+func (p planner) isElsewhere(service spec.Service, at index.Frontend) bool {
 	s, wrong := spec.Read(service, p.index.Config)
-	want := func(a spec.Address) index.Target {
-		target, _ := publicip.Target(p.index, s, a)
-		return target
-	}
-	if wrong.Blocking() || !publicip.GivesUp(s, at, t, want) {
+	if wrong.Blocking() || !publicip.GivesUp(p.index, s, at) {
 		return false
 	}
 	return !at.UsedBy(s.Owner) &&

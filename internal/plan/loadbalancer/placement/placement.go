@@ -6,11 +6,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 
-	v1 "k8s.io/api/core/v1"
-
-	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/admission"
 	"kaz/internal/plan/loadbalancer/batch"
@@ -28,272 +24,255 @@ import (
 func Find(x *index.Index, refused map[string]bool) (*batch.Batch, problem.List) {
 	var found problem.List
 	services := slices.SortedFunc(slices.Values(x.Services), func(a, b spec.Service) int {
-		return cmp.Or(strings.Compare(a.Key(), b.Key()), strings.Compare(string(a.UID), string(b.UID)))
+		return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
 	})
-	var specs, gone []*spec.Spec
-	for _, service := range services {
-		if _, no := refused[string(service.UID)]; no {
+	var live []*service
+	var gone []*spec.Spec
+	for _, of := range services {
+		if _, no := refused[string(of.UID)]; no {
 			continue
 		}
-		if service.Gone {
-			if s := spec.Outline(service); admission.CanRead(x, s, &found) {
+		if of.Gone {
+			if s := spec.Outline(of); admission.CanRead(x, s, &found) {
 				gone = append(gone, s)
 			}
 			continue
 		}
-		s, wrong := spec.Read(service, x.Config)
+		s, wrong := spec.Read(of, x.Config)
 		admission.Check(x, s, &wrong)
 		if found = append(found, wrong...); !wrong.Blocking() {
-			specs = append(specs, s)
+			live = append(live, newService(x, s))
 		}
 	}
-	b := batch.New(place(x, specs, gone, &found), gone)
+	b := batch.New(place(x, live, gone, &found), gone)
 	deferRenewals(x, b)
 	deferMoves(x, b)
 	deferForRoom(x, b)
 	return b, found
 }
 
-// place finds for each spec where its addresses are served. A refused Service keeps its frontend;
+// service is a Service of the commit with the addresses that it asks for. One that is gone asks for none.
+type service struct {
+	*spec.Spec
+	requests []request
+}
+
+// request is an address that a Service asks for: its placement, as far as that is known before the search.
+type request struct {
+	batch.Placement
+	key    string       // of the address that the Service asks for, "" for one of Azure's choice
+	former string       // private address of the Service's status
+	wrong  problem.List // with the address
+}
+
+func newService(x *index.Index, s *spec.Spec) *service {
+	w := &service{Spec: s}
+	for _, a := range s.Addresses {
+		t, wrong := publicip.Target(x, s, a)
+		r := request{key: t.Key(), wrong: wrong}
+		r.Placement = batch.Placement{Address: a, IP: t.PublicIP, Public: x.PublicIP(t.PublicIP)}
+		if s.Internal {
+			r.SubnetID = x.Config.SubnetID(s.Subnet)
+			r.former = formerAddress(x, s, r.Placement)
+		}
+		w.requests = append(w.requests, r)
+	}
+	return w
+}
+
+// formerAddress is the first address of a family in the Service's status, if it is in the subnet, and no other
+// frontend and no node has it. Further addresses of the status are additional ones.
+func formerAddress(x *index.Index, s *spec.Spec, p batch.Placement) string {
+	for _, in := range s.Service.Status.LoadBalancer.Ingress {
+		ip, err := netip.ParseAddr(in.IP)
+		if ip = ip.Unmap(); err != nil || address.Family(ip) != p.Family {
+			continue
+		}
+		isTaken := x.NodeIPs[ip] ||
+			slices.ContainsFunc(x.Holders[ip.String()], func(f index.Frontend) bool { return f.Owner() != s.Owner })
+		if isTaken || !x.Subnet(p.SubnetID).Holds(ip) || slices.Contains(s.Further, ip) {
+			return ""
+		}
+		return ip.String()
+	}
+	return ""
+}
+
+// place finds for each live Service where its addresses are served. A refused Service keeps its frontend;
 // then placement restarts without it, as others may have counted on that frontend.
-func place(x *index.Index, specs, gone []*spec.Spec, found *problem.List) []batch.Served {
-	targets := targets{}
+func place(x *index.Index, live []*service, gone []*spec.Spec, found *problem.List) []batch.Served {
 	for {
-		s := newSearch(x, specs, gone, targets)
-		live := s.run(found)
-		if len(live) == len(specs) {
-			return live
+		s := newSearch(x, live, gone)
+		var served []batch.Served
+		refused := map[*service]bool{}
+		for _, w := range s.inTurn(live) {
+			var wrong problem.List
+			placements := s.placements(w, &wrong)
+			s.warnFurther(w, placements, &wrong)
+			if *found = append(*found, wrong...); wrong.Blocking() {
+				refused[w] = true
+				continue
+			}
+			for _, p := range placements {
+				s.note(w, p)
+			}
+			served = append(served, batch.Served{Spec: w.Spec, Placements: placements})
 		}
-		specs = specs[:0:0]
-		for _, served := range live {
-			specs = append(specs, served.Spec)
+		if len(refused) == 0 {
+			slices.SortStableFunc(served, func(a, b batch.Served) int { return cmp.Compare(a.Key(), b.Key()) })
+			return served
 		}
+		live = slices.DeleteFunc(live, func(w *service) bool { return refused[w] })
 	}
 }
 
 // search places the live Services of a commit, one after the other.
 type search struct {
 	*index.Index
-	specs   map[string]*spec.Spec // live, by owner
-	gone    map[string]bool       // owners
-	live    []*spec.Spec
-	commit  []*spec.Spec // live and gone
-	targets targets
-	at      map[string]index.Frontend      // where an address is, by the key of its target
+	commit  []*service // live and gone
+	byOwner map[string]*service
+	at      map[string]index.Frontend      // where an address is, by its key
 	taken   map[index.Frontend][]index.Use // rules that are placed at a frontend, by its key
 	ipv4    map[*index.LoadBalancer]bool   // load balancers that have IPv4 after the commit
-	pools   map[ownPool]string             // keys of the Services that have a pool to themselves
+	pools   map[index.Frontend]string      // keys of the Services that have a pool to themselves, by load balancer and pool
 	rules   map[*index.LoadBalancer]int    // after the commit, as far as it is placed
 	leading map[lbFamily]int               // those of them that lead to nodes
-	links   *privatelink.Requests          // placed so far
-	coming  map[string]publicIPArrivals    // by id key of the public IP
+	links   privatelink.Requests           // placed so far
+	coming  map[string][]*service          // placed so far at a public IP, by its id key
 }
 
-// ownPool is a pool that a Service has to itself at a load balancer.
-type ownPool struct {
-	lb   *index.LoadBalancer
-	name string
-}
-
-// targets remembers the targets of addresses.
-type targets map[targetKey]target
-
-type targetKey struct {
-	spec   *spec.Spec
-	family v1.IPFamily
-}
-
-type target struct {
-	index.Target
-	key   string       // of the target
-	wrong problem.List // what is wrong with it
-}
-
-// target is the address that a Service asks for; ok reports whether there is one.
-func (s *search) target(w *spec.Spec, a spec.Address) (t target, ok bool) {
-	key := targetKey{w, a.Family}
-	t, known := s.targets[key]
-	if !known {
-		t.Target, t.wrong = publicip.Target(s.Index, w, a)
-		t.key = t.Key()
-		s.targets[key] = t
-	}
-	return t, w.Internal || t.PublicIP != ""
-}
-
-func newSearch(x *index.Index, specs, gone []*spec.Spec, targets targets) *search {
+func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 	s := &search{
-		Index: x, live: specs, commit: slices.Concat(specs, gone), targets: targets,
-		specs: make(map[string]*spec.Spec, len(specs)), gone: make(map[string]bool, len(gone)),
+		Index: x, commit: slices.Clone(live), byOwner: make(map[string]*service, len(live)+len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
-		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[ownPool]string{},
-		links: privatelink.NewRequests(x), coming: map[string]publicIPArrivals{},
+		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[index.Frontend]string{},
+		coming: map[string][]*service{},
 	}
 	for _, w := range gone {
-		s.gone[w.Owner] = true
+		s.commit = append(s.commit, &service{Spec: w})
 	}
-	for _, w := range specs {
-		s.specs[w.Owner] = w
+	for _, w := range s.commit {
+		s.byOwner[w.Owner] = w
 	}
-	s.seed()
-	s.countRules()
+	for at, fe := range x.Frontends() {
+		w := s.byOwner[at.Owner()]
+		if w == nil && !x.IsIPv6(fe.Properties) {
+			s.ipv4[at.LB] = true
+		}
+		isGivenUp := w != nil && len(s.sharers(at)) == 0 && publicip.GivesUp(x, w.Spec, at)
+		if key := index.TargetOf(fe.Properties).Key(); key != "" && !isGivenUp {
+			s.at[key] = at
+		}
+	}
+	for lb, r := range x.Rules() {
+		owner := naming.Owner(r.Name)
+		if w := s.byOwner[owner]; w != nil && w.Internal != lb.Internal || !s.stays(owner, r.Name) {
+			continue
+		}
+		s.rules[lb]++
+		if at, leads := leadsToNodes(x, lb, r); leads {
+			s.leading[nodesBehind(x, at)]++
+		}
+	}
 	return s
 }
 
-// run places the Services. Services that have a frontend of their kind are first, so that none loses a port
-// to a new Service.
-func (s *search) run(found *problem.List) []batch.Served {
-	var live []batch.Served
-	for _, w := range s.inTurn() {
-		var wrong problem.List
-		placements := s.placements(w, &wrong)
-		s.warnFurther(w, placements, &wrong)
-		if *found = append(*found, wrong...); wrong.Blocking() {
-			continue
-		}
-		for _, p := range placements {
-			s.note(w, p)
-		}
-		live = append(live, batch.Served{Spec: w, Placements: placements})
-	}
-	slices.SortStableFunc(live, func(a, b batch.Served) int { return strings.Compare(a.Key(), b.Key()) })
-	return live
-}
-
-// inTurn orders the specs for placement: first Services that have a frontend of their kind. IPv6-only
-// Services are last: the load balancer needs an IPv4 frontend first. A Service that shares an address follows
-// the owner of the address.
-func (s *search) inTurn() []*spec.Spec {
+// inTurn orders the Services for placement: first those that have a frontend of their kind, so that none loses a
+// port to a new Service. IPv6-only Services are last: the load balancer needs an IPv4 frontend first. A Service that
+// shares an address follows the owner of the address.
+func (s *search) inTurn(live []*service) []*service {
 	owners := map[string]string{} // of addresses, by their keys
-	for _, w := range s.live {
-		for _, a := range w.Addresses {
-			t, _ := s.target(w, a)
-			if w.Internal {
-				t.key = formerAddress(s.Index, w, batch.Placement{Address: a, SubnetID: s.Config.SubnetID(w.Subnet)})
-			}
-			if !a.Given() && t.key != "" {
-				owners[t.key] = w.Owner
+	for _, w := range live {
+		for _, r := range w.requests {
+			if key := cmp.Or(r.key, r.former); !r.Given() && key != "" {
+				owners[key] = w.Owner
 			}
 		}
 	}
-	turn := make(map[*spec.Spec]int, len(s.live))
-	for _, w := range s.live {
+	turn := make(map[*service]int, len(live))
+	for _, w := range live {
 		there := slices.ContainsFunc(s.FrontendsOf(w.Owner), func(f index.Frontend) bool { return f.LB.Internal == w.Internal })
-		if !there {
+		switch {
+		case !there && w.IsIPv6Only():
+			turn[w] = 6
+		case !there:
 			turn[w] = 4
-			if w.IsIPv6Only() {
-				turn[w] = 6
-			}
 		}
-		if slices.ContainsFunc(w.Addresses, func(a spec.Address) bool { return s.waitsForOwner(w, a, owners, there) }) {
+		// The owner of an address that the Service names is placed before: it has the frontend already, or is to make it.
+		if slices.ContainsFunc(w.requests, func(r request) bool {
+			at, exists := s.at[r.key]
+			owner := owners[r.key]
+			if exists {
+				owner = at.Owner()
+			}
+			return r.Given() && exists == there && owner != "" && owner != w.Owner
+		}) {
 			turn[w]++
 		}
 	}
-	return slices.SortedStableFunc(slices.Values(s.live), func(a, b *spec.Spec) int { return turn[a] - turn[b] })
-}
-
-// waitsForOwner reports whether an address that a Service names has an owner that is placed
-// before: it has the frontend already, or it is to make it.
-func (s *search) waitsForOwner(w *spec.Spec, a spec.Address, owners map[string]string, there bool) bool {
-	t, ok := s.target(w, a)
-	if !ok || !a.Given() || t.key == "" {
-		return false
-	}
-	at, exists := s.at[t.key]
-	owner := owners[t.key]
-	if exists {
-		owner = at.Owner()
-	}
-	return exists == there && owner != "" && owner != w.Owner
-}
-
-// seed notes the frontends that keep their addresses, and the load balancers where Services outside the
-// commit have IPv4.
-func (s *search) seed() {
-	for at, fe := range s.Frontends() {
-		t := index.TargetOf(fe.Properties)
-		if _, live := s.specs[at.Owner()]; !live && !s.gone[at.Owner()] && !s.IsIPv6(fe.Properties) {
-			s.ipv4[at.LB] = true
-		}
-		if t.Key() != "" && !s.isGivenUp(at, t) {
-			s.at[t.Key()] = at
-		}
-	}
-}
-
-// isGivenUp reports whether the owner of a frontend leaves it, or leaves its address, and nothing else uses it.
-func (s *search) isGivenUp(at index.Frontend, t index.Target) bool {
-	owner := at.Owner()
-	w, live := s.specs[owner]
-	if !live && !s.gone[owner] {
-		return false
-	}
-	want := func(a spec.Address) index.Target {
-		next, _ := s.target(w, a)
-		return next.Target
-	}
-	return len(s.sharers(at)) == 0 && (!live || publicip.GivesUp(w, at, t, want))
+	return slices.SortedStableFunc(slices.Values(live), func(a, b *service) int { return turn[a] - turn[b] })
 }
 
 // sharers are the uses by others than a frontend's owner that want its address after the commit.
 func (s *search) sharers(at index.Frontend) []index.Use {
-	has := index.TargetOf(at.State())
+	key := index.TargetOf(at.State()).Key()
 	return slices.DeleteFunc(slices.Clone(at.Uses()), func(u index.Use) bool {
-		return u.Owner == at.Owner() || s.gone[u.Owner] || !s.wants(u.Owner, has)
+		return u.Owner == at.Owner() || !s.wants(u.Owner, key)
 	})
 }
 
-// wants reports whether what uses an address wants it after the commit: a Service of the
-// commit may ask for another one.
-func (s *search) wants(owner string, t index.Target) bool {
-	w, live := s.specs[owner]
-	if !live {
-		return true
-	}
-	key := t.Key()
-	return slices.ContainsFunc(w.Addresses, func(a spec.Address) bool {
-		want, _ := s.target(w, a)
-		return want.key == key
-	})
+// wants reports whether a user of an address wants it after the commit: a Service of the commit may ask for another.
+func (s *search) wants(owner, key string) bool {
+	w := s.byOwner[owner]
+	return w == nil || slices.ContainsFunc(w.requests, func(r request) bool { return r.key == key })
 }
 
 // placements finds where a Service's addresses are served.
-func (s *search) placements(w *spec.Spec, wrong *problem.List) []batch.Placement {
+func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
 	var placements []batch.Placement
 	lb := s.choose(w, wrong)
-	for _, a := range w.Addresses {
-		t, ok := s.target(w, a)
-		if *wrong = append(*wrong, t.wrong...); !ok {
+	for _, r := range w.requests {
+		if *wrong = append(*wrong, r.wrong...); !w.Internal && r.IP == "" {
 			continue
 		}
-		p := batch.Placement{Address: a, At: index.Frontend{LB: lb, Name: a.Frontend()}, Own: true, IP: t.PublicIP, Wanted: t.Target}
-		p.Public = s.PublicIP(t.PublicIP)
+		r.At, r.Own = index.Frontend{LB: lb, Name: r.Frontend()}, true
 		if w.Internal {
-			p.SubnetID = s.Config.SubnetID(w.Subnet)
-			p.Pinned = cmp.Or(a.Pinned, s.recall(w, p))
+			r.Pinned = cmp.Or(r.Pinned, s.recall(w, r))
 		}
-		if at, exists := s.at[t.key]; t.key != "" && exists && at.Owner() != w.Owner {
-			p.At, p.Own = at, false
+		if at, exists := s.at[r.key]; exists && at.Owner() != w.Owner {
+			r.At, r.Own = at, false
 		}
-		if len(s.Config.Balancers) > 0 && w.Service.IsLocal() && privatelink.ByIP(s.Index, p.At.LB) {
-			p.OwnPool = naming.OwnPool(w.Service.Service, a.Family)
+		if len(s.Config.Balancers) > 0 && w.Service.IsLocal() && privatelink.ByIP(s.Index, r.At.LB) {
+			r.OwnPool = naming.OwnPool(w.Service.Service, r.Family)
 		}
-		p.Link = s.links.ID(w, p)
-		p.Leads = s.links.Leader(w, p) == w.Key()
 		for _, check := range checks {
-			check(s, w, p, wrong)
+			check(s, w, r, wrong)
 		}
-		placements = append(placements, p)
+		s.links.Ask(s.Index, w.Spec, &r.Placement, wrong)
+		placements = append(placements, r.Placement)
 	}
 	return placements
 }
 
-func (s *search) note(w *spec.Spec, p batch.Placement) {
+// recall is the private address that a new frontend must ask for, so that it is known before the frontend exists: the
+// address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
+func (s *search) recall(w *service, r request) string {
+	if at, moves := s.movesFrom(w, r, r.At.LB); moves {
+		return s.Address(at)
+	}
+	if at, exists := s.at[r.former]; exists && at.Owner() != w.Owner || r.KeepsPrivate(r.At.State()) {
+		return ""
+	}
+	return r.former
+}
+
+// note makes a placement known to the placements that follow.
+func (s *search) note(w *service, p batch.Placement) {
 	key := p.Target().Key()
 	if _, known := s.at[key]; key != "" && (p.Own || !known) {
 		s.at[key] = p.At // also of an address that has been elsewhere
 	}
-	s.pools[ownPool{p.At.LB, p.OwnPool}] = w.Key()
+	s.pools[index.Frontend{LB: p.At.LB, Name: p.OwnPool}] = w.Key()
 	s.ipv4[p.At.LB] = s.ipv4[p.At.LB] || !p.IsIPv6()
 	s.rules[p.At.LB] += p.NewRules()
 	s.leading[nodesBehind(s.Index, lbFamily{p.At.LB, p.IsIPv6()})] += p.NewRules()
@@ -301,58 +280,20 @@ func (s *search) note(w *spec.Spec, p batch.Placement) {
 		use := index.Use{What: "rule", Name: r.Name, Protocol: r.Protocol, First: r.Port, Last: r.Port, Owner: w.Owner}
 		s.taken[p.At.Key()] = append(s.taken[p.At.Key()], use)
 	}
-	s.links.Add(w, p)
-	s.noteArrival(w, p)
-}
-
-// recall is the private address that a new frontend must ask for, so that it is known before the frontend exists: the
-// address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
-func (s *search) recall(w *spec.Spec, p batch.Placement) string {
-	if at, moves := s.movesFrom(w, p.Address, p.At.LB); moves {
-		return s.Address(at)
-	}
-	if p.KeepsPrivate(p.At.State()) {
-		return ""
-	}
-	had := formerAddress(s.Index, w, p)
-	if at, exists := s.at[had]; exists && at.Owner() != w.Owner {
-		return ""
-	}
-	return had
-}
-
-// formerAddress is the first address of a family in the Service's status, if it is in the subnet and free.
-// Further addresses of the status are additional ones.
-func formerAddress(x *index.Index, w *spec.Spec, p batch.Placement) string {
-	for _, in := range w.Service.Status.LoadBalancer.Ingress {
-		ip, err := netip.ParseAddr(in.IP)
-		if ip = ip.Unmap(); err != nil || address.Family(ip) != p.Family {
-			continue
-		}
-		if x.Subnet(p.SubnetID).Holds(ip) && !slices.Contains(w.Further, ip) && isFree(x, ip, w) {
-			return ip.String()
-		}
-		return ""
-	}
-	return ""
-}
-
-// isFree reports whether no other frontend and no node has a private address.
-func isFree(x *index.Index, ip netip.Addr, w *spec.Spec) bool {
-	others := func(f index.Frontend) bool { return f.Owner() != w.Owner }
-	return !x.NodeIPs[ip] && !slices.ContainsFunc(x.Holders[ip.String()], others)
+	s.links.Add(w.Spec, p)
+	s.coming[p.IP.Key()] = append(s.coming[p.IP.Key()], w)
 }
 
 // leaves reports whether a Service of the commit leaves a public IP with a tag that names it.
-func (s *search) leaves(service string, ip azure.ID) bool {
+func (s *search) leaves(service string, ip *index.PublicIP) bool {
 	leaves := false
 	for _, w := range s.commit {
 		switch {
 		case w.Key() != service:
-		case !w.Service.Gone && s.wants(w.Owner, index.Target{PublicIP: ip}):
+		case s.wants(w.Owner, ip.ID.Key()):
 			return false
 		default:
-			leaves = leaves || slices.ContainsFunc(publicip.ManagedOf(s.Index, w), ip.Equal)
+			leaves = leaves || slices.ContainsFunc(publicip.ManagedOf(s.Index, w.Spec), ip.ID.Equal)
 		}
 	}
 	return leaves

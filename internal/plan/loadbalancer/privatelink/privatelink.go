@@ -1,0 +1,361 @@
+// Package privatelink decides the private link services of Services: whether a Service can have
+// one, what they are like, and which ones go. Layer L1.
+package privatelink
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/admission"
+	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/publicip"
+	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
+)
+
+// owner is the Service that a private link service belongs to, "" when no Service
+// claims it any more; orphan says that the Service that its tag names does not exist.
+func owner(x *index.Index, l *index.Link) (owner string, orphan bool) {
+	if l == nil || !index.IsManagedLink(x.Config, l) {
+		return "", false // another cluster may have a Service of that name
+	}
+	owner = index.LinkOwner(l)
+	i := slices.IndexFunc(x.Services, func(s spec.Service) bool { return s.Key() == owner })
+	switch {
+	case i >= 0 && (!key.LinkStays(x.Services[i].Annotations) || x.Services[i].Gone):
+		return "", false
+	case i < 0 && owner != "" && x.Complete && !slices.ContainsFunc(x.Others, func(s *v1.Service) bool { return spec.KeyOf(s) == owner }):
+		return "", true
+	}
+	return owner, false
+}
+
+// frontends are the frontends of the cluster's load balancers that a private link service is in front of.
+func frontends(x *index.Index, l *index.Link) (all []index.Frontend) {
+	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
+		if at, known := x.FrontendAt(ref.ID); known {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// countAt counts the private link services at a load balancer, without those of one Service.
+func countAt(x *index.Index, lb *index.LoadBalancer, but string) (count int) {
+	for _, l := range x.Links {
+		of, _ := owner(x, l)
+		if (but == "" || of != but) && slices.ContainsFunc(frontends(x, l), func(at index.Frontend) bool { return at.LB == lb }) {
+			count++
+		}
+	}
+	return count
+}
+
+// ByIP reports whether the cluster's pools at a load balancer list addresses. Azure has no private link
+// service in front of such pools, so they stay pools of network interfaces as long as there is one.
+func ByIP(x *index.Index, lb *index.LoadBalancer) bool {
+	return x.Config.PoolByIP && (slices.ContainsFunc(lb.Properties.BackendAddressPools, index.IsByAddress) || countAt(x, lb, "") == 0)
+}
+
+// Requests are the first placements that ask for each private link service, in the order in which the Services of a
+// commit find their places.
+type Requests []batch.Claim
+
+// Add notes the private link service of a placement.
+func (r *Requests) Add(s *spec.Spec, p batch.Placement) {
+	if p.Link != "" && r.leader(p.Link) == "" {
+		*r = append(*r, batch.Claim{Spec: s, Placement: p})
+	}
+}
+
+// leader is the first Service that asks for a private link service, "" for none so far.
+func (r Requests) leader(id azure.ID) string {
+	for _, c := range r {
+		if c.Placement.Link.Equal(id) {
+			return c.Key()
+		}
+	}
+	return ""
+}
+
+// Ask sets the private link service that a Service asks for at a placement, and finds what keeps it from having
+// that. Azure has one at a frontend at most: the existing one, or the one of the first Service of the commit,
+// whatever the name and group. Its owner, or the first Service that asks for it, decides what it is like.
+func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *problem.List) {
+	if s.Link == nil || p.IsIPv6() {
+		return
+	}
+	have := x.LinkAt(p.At)
+	i := slices.IndexFunc(r, func(c batch.Claim) bool { return c.Placement.At.Key() == p.At.Key() })
+	switch {
+	case have != nil:
+		p.Link = have.ID
+	case i >= 0:
+		p.Link = r[i].Placement.Link
+	default:
+		p.Link = x.Config.LinkGroup(s.Link.Group).Resource(network.PrivateLinkServices, cmp.Or(s.Link.Name, "pls-"+p.At.Name))
+	}
+	id := x.Config.SubnetID(s.Link.Subnet)
+	admission.RequireSubnet(x, s, "annotation "+key.LinkSubnet.Name, id, wrong)
+	for _, text := range s.Link.Static {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			admission.RequireAddress(x, s, fmt.Sprintf("annotation %s: %q", key.LinkAddresses.Name, text), id, ip, wrong)
+		}
+	}
+	if have == nil {
+		r.checkNew(x, s, *p, wrong)
+	} else {
+		checkPresent(x, s, *p, have, wrong)
+	}
+	of, _ := owner(x, have)
+	leader := cmp.Or(of, r.leader(p.Link), s.Key())
+	if p.Leads = leader == s.Key(); !p.Leads && s.Link.Option != "" {
+		wrong.Refuse(s.Key(), problem.Link,
+			"annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", s.Link.Option,
+			p.At.Name, leader, key.LinkCreate.Name)
+	}
+}
+
+// checkPresent finds what is wrong with a private link service that exists at the frontend. To move it to
+// another resource group would disconnect its users.
+func checkPresent(x *index.Index, s *spec.Spec, p batch.Placement, have *index.Link, wrong *problem.List) {
+	c := x.Config
+	switch {
+	case !index.IsManagedLink(c, have):
+		wrong.Refuse(s.Key(), problem.Link,
+			"private link service %s at frontend %s is not managed by this cluster, allowed is a frontend without one", have.ID.Name(),
+			p.At.Name)
+	case s.Link.Name != "" && !strings.EqualFold(s.Link.Name, have.ID.Name()):
+		wrong.Refuse(s.Key(), problem.Link,
+			"annotation %s: %q cannot be, the private link service is named %q and keeps that, allowed is its name", key.LinkName.Name,
+			s.Link.Name, have.ID.Name())
+	}
+	group, asked := have.ID.Parent(), c.LinkGroup(s.Link.Group)
+	if of, _ := owner(x, have); of == s.Key() && !group.Equal(asked) {
+		wrong.Warn(of, problem.Link,
+			"annotation %s: %q cannot be, private link service %s stays in the resource group %q, allowed is that one; to move it, "+
+				"which disconnects its users, take %s off and put it on again",
+			key.LinkGroup.Name, asked.Name(), have.ID.Name(), group.Name(), key.LinkCreate.Name)
+	}
+	if c.PoolByIP && !ByIP(x, p.At.LB) && !c.IsPreset(p.At.LB.Internal) {
+		wrong.Warn(s.Key(), problem.Link,
+			"private link service %s is in front of load balancer %s, whose backend pools list network interfaces for that and not "+
+				"addresses, allowed is loadBalancerBackendPoolConfigurationType %q, or no private link service there",
+			have.ID.Name(), p.At.LB.ID.Name(), "nodeIPConfiguration")
+	}
+}
+
+// checkNew finds what keeps Azure from making a private link service. A Service's own one at another
+// frontend does not count: it goes first.
+func (r Requests) checkNew(x *index.Index, s *spec.Spec, p batch.Placement, wrong *problem.List) {
+	c, lb := x.Config, p.At.LB
+	other := x.Link(p.Link)
+	if of, _ := owner(x, other); other != nil && of != s.Key() {
+		wrong.Refuse(s.Key(), problem.Link,
+			"annotation %s: private link service %q is already at another frontend, allowed is another name", key.LinkName.Name,
+			other.ID.Name())
+	}
+	count := countAt(x, lb, s.Key())
+	if c.PoolByIP && count == 0 && !c.IsPreset(lb.Internal) {
+		wrong.Refuse(s.Key(), problem.Link,
+			"annotation %s: Azure has no private link service in front of backend pools that list addresses, as those of load balancer "+
+				"%s, allowed is one where loadBalancerBackendPoolConfigurationType is %q",
+			key.LinkCreate.Name, lb.ID.Name(), "nodeIPConfiguration")
+	}
+	for _, c := range r {
+		if x.Link(c.Placement.Link) == nil && c.Placement.At.LB == lb {
+			count++
+		}
+	}
+	const most = 8 // that Azure lets stand before one load balancer
+	if r.leader(p.Link) == "" && count >= most {
+		wrong.Refuse(s.Key(), problem.Limit, "load balancer %s has %d private link services already, allowed are %d",
+			lb.ID.Name(), count, most)
+	}
+}
+
+// Plan is the private link services of a batch.
+type Plan struct {
+	Wanted  []plan.Node
+	Orphans []string // names of those that were of a Service which does not exist, and change hands
+	gone    []*index.Link
+	index   *index.Index
+	batch   *batch.Batch
+}
+
+// New decides the private link services that the batch's Services want, and those that go: managed ones that their
+// Service no longer wants, or that lose their frontend. If another Service asks for one at the frontend, it becomes
+// the owner, and the next decision about it configures the private link service.
+func New(x *index.Index, b *batch.Batch) *Plan {
+	p := &Plan{index: x, batch: b}
+	claims := p.claims()
+	var subnets []plan.Node
+	for _, c := range claims {
+		have := x.Link(c.Placement.Link)
+		of, orphan := owner(x, have)
+		if of != "" && of != c.Key() {
+			continue // it is shared, and its owner says what it is like
+		}
+		if orphan { // it is given to the Service that asks for it now
+			p.Orphans = append(p.Orphans, have.ID.Name())
+		}
+		id := x.Config.SubnetID(c.Link.Subnet)
+		i := slices.IndexFunc(subnets, func(n plan.Node) bool { return n.ID.Equal(id) })
+		if i < 0 {
+			i = len(subnets)
+			view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
+			subnets = append(subnets, plan.Wanted(view, "private link services take addresses there"))
+		}
+		subnets[i].For = append(subnets[i].For, c.Key())
+		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, id), "private link service of "+c.Key(), c.Key()))
+	}
+	p.Wanted = append(p.Wanted, subnets...)
+	for _, l := range x.Links {
+		of := index.LinkOwner(l)
+		isWanted := slices.ContainsFunc(claims, func(c batch.Claim) bool { return c.Placement.Link.Equal(l.ID) })
+		if isWanted || !b.HasService(of) || !index.IsManagedLink(x.Config, l) || p.isUndecided(l, of) {
+			continue
+		}
+		if heir := p.heir(l); heir != "" {
+			view := index.Link{ID: l.ID, Tags: tag.Wanted(x.Config, p.tags(l, heir), l.Tags)}
+			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
+			continue
+		}
+		p.gone = append(p.gone, l)
+	}
+	return p
+}
+
+// claims are the private link services that the batch's Services want. Of several claims of one the one that leads
+// counts.
+func (p *Plan) claims() (claims []batch.Claim) {
+	for s, at := range p.batch.Placed() {
+		if at.Link == "" || p.index.Link(at.Link) != nil && p.index.LinkAt(at.At) == nil {
+			continue // it goes from another frontend first
+		}
+		claim := batch.Claim{Spec: s.Spec, Placement: at}
+		i := slices.IndexFunc(claims, func(c batch.Claim) bool { return c.Placement.Link.Equal(at.Link) })
+		switch {
+		case i < 0:
+			claims = append(claims, claim)
+		case at.Leads:
+			claims[i] = claim
+		}
+	}
+	return claims
+}
+
+// isUndecided reports whether a private link service is at its Service's frontend, and its annotation is unreadable.
+func (p *Plan) isUndecided(l *index.Link, of string) bool {
+	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
+		return s.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
+			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return p.index.LinkAt(at.At) == l })
+	})
+}
+
+// heir is the Service that is not of the batch, uses a private link's frontend and asks for it, too; "" for none.
+func (p *Plan) heir(l *index.Link) string {
+	for _, at := range frontends(p.index, l) {
+		for _, u := range p.batch.Remaining(at) {
+			for _, o := range p.index.Staying() {
+				if key.LinkStays(o.Annotations) && naming.OwnerOf(o) == u.Owner {
+					return spec.KeyOf(o)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// Removals delete connections first, then private link services. That changes the load balancer's etag, so if
+// it is to be written, as writes reports, all is held until the next round; likewise if the private link
+// service returns at another frontend.
+func (p *Plan) Removals(writes func(*index.LoadBalancer) bool) (nodes []plan.Node, held []string) {
+	for _, l := range p.gone {
+		of := index.LinkOwner(l)
+		for _, d := range p.index.Have.List(l.ID, network.PrivateEndpointConnections) {
+			nodes = append(nodes,
+				plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", of))
+		}
+		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, of+" no longer asks for it", of))
+		isHeld := slices.ContainsFunc(frontends(p.index, l), func(at index.Frontend) bool {
+			return writes(at.LB) || p.index.Config.PoolByIP && !ByIP(p.index, at.LB)
+		})
+		for _, at := range p.batch.Placed() {
+			isHeld = isHeld || at.Link.Equal(l.ID)
+		}
+		if isHeld {
+			held = append(held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+of+"]")
+		}
+	}
+	return nodes, held
+}
+
+func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
+	config, id := p.index.Config, c.Placement.Link
+	have := cmp.Or(p.index.LinkAt(c.Placement.At), &index.Link{})
+	const longest = 80
+	var addresses []azure.Child[network.PrivateLinkAddress] // static ones first
+	for i := range c.Link.Count {
+		a := network.PrivateLinkAddress{
+			Primary: new(i == 0), PrivateIPAllocationMethod: "Dynamic", PrivateIPAddressVersion: "IPv4", Subnet: azure.Ref(subnet),
+		}
+		end := fmt.Sprintf("-dynamic-%d", i-len(c.Link.Static))
+		if i < len(c.Link.Static) {
+			a.PrivateIPAllocationMethod, a.PrivateIPAddress = "Static", c.Link.Static[i]
+			end = "-static-" + c.Link.Static[i]
+		}
+		name := naming.Shorten(subnet.Name()+"-"+id.Name(), longest-len(end)) + end
+		addresses = append(addresses, azure.Child[network.PrivateLinkAddress]{Name: name, Properties: a})
+	}
+	if sameAddresses(have.Properties.IPConfigurations, addresses) {
+		addresses = have.Properties.IPConfigurations
+	}
+	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Key()), have.Tags)}
+	if have.ID == "" {
+		view.Location, view.ExtendedLocation = config.Location, config.EdgeZone
+	}
+	view.Properties = network.PrivateLinkService{
+		LoadBalancerFrontendIPConfigurations: []azure.Reference{{ID: c.Placement.At.ID()}},
+		IPConfigurations:                     addresses,
+		EnableProxyProtocol:                  new(c.Link.Proxy),
+		FQDNs:                                append([]string{}, c.Link.FQDNs...),
+		Visibility:                           &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Visibility...)},
+		AutoApproval:                         &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Approval...)},
+		ProvisioningState:                    publicip.Retried(have.Properties.ProvisioningState),
+	}
+	return view
+}
+
+func (p *Plan) tags(have *index.Link, of string) azure.Tags {
+	return azure.Tags{tag.Cluster: tag.ClusterAs(have.Tags, p.index.Config.ClusterName), tag.LinkOwner: of}
+}
+
+// sameAddresses reports whether two lists of addresses mean the same, whatever the names.
+func sameAddresses(a, b []azure.Child[network.PrivateLinkAddress]) bool {
+	shape := func(list []azure.Child[network.PrivateLinkAddress]) []string {
+		var texts []string
+		for _, c := range list {
+			p, address := c.Properties, ""
+			if strings.EqualFold(p.PrivateIPAllocationMethod, "Static") {
+				address = p.PrivateIPAddress
+			}
+			texts = append(texts, fmt.Sprint(address, p.Subnet.To().Key(), p.Primary != nil && *p.Primary))
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	return slices.Equal(shape(a), shape(b))
+}

@@ -1,0 +1,430 @@
+// Package publicip finds the public IPs of Services and decides what Azure must hold
+// of them: those that are made, changed and deleted, with their tags and DNS labels. Layer L1.
+package publicip
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
+)
+
+// Target is the address that a Service asks for in a family, and what is wrong with it. That of an external Service
+// is the public IP that it names, one of the address it names, or its own.
+func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong problem.List) {
+	if s.Internal {
+		return index.Target{Private: a.Pinned}, nil
+	}
+	group := x.Config.PublicIPGroup(s.Group)
+	own, by := naming.PublicIP(x.Config.ClusterName, s.Base, a.Prefix.Name(), a.Suffix), "name"
+	id := group.Resource(network.PublicIPAddresses, cmp.Or(a.PublicIP, own))
+	if a.PublicIP == "" && a.Pinned != "" {
+		id, by = "", "address"
+		if i := slices.IndexFunc(x.PublicIPsAt[a.Pinned], func(id azure.ID) bool { return id.Parent().Equal(group) }); i >= 0 {
+			id = x.PublicIPsAt[a.Pinned][i]
+		}
+	}
+	ip := x.PublicIP(id)
+	switch {
+	case !a.Given() && (!ip.Exists() || ip.IsOnlyFor(s.Key())):
+		return index.Target{PublicIP: id}, nil
+	case !ip.Exists():
+		wrong.Refuse(s.Key(), problem.Address, "%s is not found in resource group %s, allowed is the %s of a public IP that is there",
+			a.Asked, group.Name(), by)
+		return index.Target{}, wrong
+	case !ip.HasFamily(a.Family):
+		wrong.Refuse(s.Key(), problem.Address, "%s: public IP %s has %s, allowed is one with %s", cmp.Or(a.Asked, "its own"),
+			id.Name(), ip.Properties.PublicIPAddressVersion, a.Family)
+		return index.Target{}, wrong
+	}
+	checkLabelOwner(x, s, ip, &wrong)
+	return index.Target{PublicIP: ip.ID}, wrong
+}
+
+// checkLabelOwner keeps a Service from naming a public IP that another one has named. A Service that is not known
+// may ask for a label.
+func checkLabelOwner(x *index.Index, s *spec.Spec, ip *index.PublicIP, wrong *problem.List) {
+	owner := tag.LabelOwner(ip.Tags)
+	if s.Label == nil || owner == "" || owner == s.Key() {
+		return
+	}
+	all := slices.Concat(x.Staying(), x.All())
+	named, or := ip.Label(), ""
+	if i := slices.IndexFunc(all, func(s *v1.Service) bool { return spec.KeyOf(s) == owner }); i >= 0 {
+		if label, _ := key.DNSLabel.Read(all[i].Annotations); label == "" {
+			or = fmt.Sprintf("; that Service no longer asks for a label, but %q stays there until its annotation is \"\"", named)
+		}
+	}
+	if named == "" && or != "" {
+		return // the owner has taken it away again
+	}
+	wrong.Refuse(s.Key(), problem.DNSLabel,
+		"annotation %s: %q cannot be set, Service %s has named public IP %s, allowed is one Service that does%s", key.DNSLabel.Name,
+		*s.Label, owner, ip.ID.Name(), or)
+}
+
+// AsksFor reports whether a Service is to be served at a public IP.
+func AsksFor(x *index.Index, s *spec.Spec, id azure.ID) bool {
+	return slices.ContainsFunc(s.Addresses, func(a spec.Address) bool {
+		t, _ := Target(x, s, a)
+		return t.PublicIP.Equal(id)
+	})
+}
+
+// GivesUp reports whether the owner of a frontend asks for another one, or for another address.
+func GivesUp(x *index.Index, s *spec.Spec, at index.Frontend) bool {
+	i := slices.IndexFunc(s.Addresses, func(a spec.Address) bool { return a.Frontend() == at.Name })
+	if i < 0 || s.Internal != at.LB.Internal {
+		return true
+	}
+	next, _ := Target(x, s, s.Addresses[i])
+	return next.Key() != "" && next.Key() != index.TargetOf(at.State()).Key()
+}
+
+// ManagedOf lists the managed public IPs that a tag says serve a Service. A public IP that
+// something else uses is not among them.
+func ManagedOf(x *index.Index, s *spec.Spec) []azure.ID {
+	var ids []azure.ID
+	for _, ip := range x.PublicIPsFor[s.Key()] {
+		isOther := false
+		if at := ip.Properties.IPConfiguration.To(); at != "" {
+			f, known := x.FrontendAt(at)
+			isOther = !known || f.Owner() != s.Owner && len(ip.Services) <= 1 && !f.UsedBy(s.Owner)
+		} else if s.Service.Gone && len(ip.Services) == 1 { // it may have been made for another Service of the name
+			owner := naming.PublicIPOwner(x.Config.ClusterName, ip.ID.Name())
+			isOther = owner != "" && owner != s.Owner
+		}
+		if ip.Managed && !isOther && !slices.ContainsFunc(ids, ip.ID.Equal) {
+			ids = append(ids, ip.ID)
+		}
+	}
+	return ids
+}
+
+// WantsIPTags reports whether a Service asks for other IP tags than a public IP has.
+func WantsIPTags(s *spec.Spec, have *index.PublicIP) bool {
+	return s.IPTags != nil && (len(s.IPTags) != len(have.Properties.IPTags) ||
+		slices.ContainsFunc(have.Properties.IPTags, func(has network.IPTag) bool {
+			return !slices.ContainsFunc(s.IPTags, func(asked network.IPTag) bool {
+				return strings.EqualFold(asked.IPTagType, has.IPTagType) && strings.EqualFold(asked.Tag, has.Tag)
+			})
+		}))
+}
+
+// IPTagsText is a public IP's IP tags as an annotation has them.
+func IPTagsText(ip *index.PublicIP) string {
+	var pairs []string
+	for _, tag := range ip.Properties.IPTags {
+		pairs = append(pairs, tag.IPTagType+"="+tag.Tag)
+	}
+	return cmp.Or(strings.Join(pairs, ","), "none")
+}
+
+// IsOutdated reports whether a public IP must be recreated: its IP tags or its family differ from the
+// request, and its tag names no other Service.
+func IsOutdated(x *index.Index, s *spec.Spec, p batch.Placement) bool {
+	have := p.Public
+	return have.Exists() && p.Own && (!x.Config.IPTagsMayChange && WantsIPTags(s, have) || !have.HasFamily(p.Family)) &&
+		have.IsOnlyFor(s.Key())
+}
+
+// TagsOfOther are the tags of a public IP for which a Service asks that this decision leaves unchanged.
+func TagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tags {
+	tags := azure.Tags{}
+	for _, o := range x.All() {
+		if spec.KeyOf(o) != service {
+			continue
+		}
+		asked, _ := key.PublicIPTags.Read(o.Annotations)
+		for name := range asked.Values {
+			if value, there := have.Tags.Get(name); there {
+				tags[name] = value
+			}
+		}
+	}
+	return tags
+}
+
+// Plan is the public IPs of a batch.
+type Plan struct {
+	index *index.Index
+	batch *batch.Batch
+	all   []*address          // wanted ones first
+	byID  map[string]*address // by id key
+}
+
+// address is a public IP with the Services of the batch that have it, or leave it.
+type address struct {
+	id      azure.ID
+	have    *index.PublicIP // an empty one where there is none
+	claims  []batch.Claim
+	leaving []string // keys of Services
+	unnamed bool     // its DNS label comes in a later round
+}
+
+// New finds the batch's users of public IPs.
+func New(x *index.Index, b *batch.Batch) *Plan {
+	p := &Plan{index: x, batch: b, byID: map[string]*address{}}
+	for s, at := range b.Placed() {
+		if at.IP != "" {
+			a := p.address(at.IP)
+			a.claims = append(a.claims, batch.Claim{Spec: s.Spec, Placement: at})
+		}
+	}
+	for _, s := range b.All() {
+		for _, id := range ManagedOf(x, s.Spec) {
+			if b.Holds[id.Key()] {
+				continue
+			}
+			a := p.address(id)
+			has := slices.ContainsFunc(a.claims, func(c batch.Claim) bool { return c.Key() == s.Key() })
+			if !has && !slices.Contains(a.leaving, s.Key()) {
+				a.leaving = append(a.leaving, s.Key())
+			}
+		}
+	}
+	return p
+}
+
+func (p *Plan) address(id azure.ID) *address {
+	a, ok := p.byID[id.Key()]
+	if !ok {
+		a = &address{id: id, have: p.index.PublicIP(id)}
+		p.byID[id.Key()], p.all = a, append(p.all, a)
+	}
+	return a
+}
+
+// services are the Services that have the public IP after the batch: those that its tag names and that do not leave
+// it, and those that come.
+func (a *address) services() []string {
+	now := slices.DeleteFunc(slices.Clone(a.have.Services), func(name string) bool { return slices.Contains(a.leaving, name) })
+	for _, c := range a.claims {
+		if !slices.Contains(now, c.Key()) {
+			now = append(now, c.Key())
+		}
+	}
+	return now
+}
+
+// Nodes are the public IPs that the batch's Services have, and those that they leave. A managed public IP
+// without Services is deleted after the security group has dropped its address: the address cannot be found
+// later. kept are the public IPs that remain at a frontend, by key.
+func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
+	for _, a := range p.all {
+		have, services := a.have, a.services()
+		switch {
+		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, p.index.Config.ClusterName):
+			// It is used as it is.
+		case len(a.claims) > 0 && have.Exists() && !have.Tagged:
+			wanted = append(wanted, a.foreign())
+		case len(a.claims) > 0:
+			var of []string
+			for _, c := range a.claims {
+				of = append(of, c.Key())
+			}
+			wanted = append(wanted, plan.Wanted(p.view(a), "address of "+batch.Summary(of), of...))
+		case len(services) > 0:
+			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(services, ",")}}
+			view.Properties.DNSSettings = have.Properties.DNSSettings
+			if slices.Contains(a.leaving, tag.LabelOwner(have.Tags)) {
+				view.Tags = tag.DropLabel(view.Tags, have.Tags)
+			}
+			released = append(released, plan.Wanted(view, "no longer serves "+batch.Summary(a.leaving), a.leaving...))
+		case !kept[a.id.Key()]:
+			why := "address of " + batch.Summary(a.leaving) + ", which no longer needs it"
+			n := plan.Gone[network.PublicIPAddress](have.ID, why, a.leaving...)
+			n.After = []azure.ID{p.index.Config.SecurityGroupID()}
+			for _, lb := range p.index.LoadBalancers {
+				n.After = append(n.After, lb.ID)
+			}
+			released = append(released, n)
+		}
+	}
+	return wanted, released
+}
+
+// foreign is a public IP that is not managed: only its SKU must fit, and it is
+// named in DNS if a Service asks for that.
+func (a *address) foreign() plan.Node {
+	c, have := a.claims[0], a.have
+	view := azure.Resource[network.PublicIPAddress]{ID: have.ID}
+	if have.SKU == nil || strings.EqualFold(have.SKU.Name, "Basic") {
+		view.SKU = &azure.SKU{Name: "Standard"}
+	}
+	view.Properties.DNSSettings = have.Properties.DNSSettings
+	if i := slices.IndexFunc(a.claims, asksForName); i >= 0 && !a.unnamed {
+		c = a.claims[i]
+		view.Properties.DNSSettings = dnsSettings(*c.Label)
+	}
+	view.Properties.ProvisioningState = Retried(have.Properties.ProvisioningState)
+	return plan.Wanted(view, "public IP that kaz does not manage, for "+c.Key(), c.Key())
+}
+
+func asksForName(c batch.Claim) bool { return c.Label != nil }
+
+func dnsSettings(label string) *network.DNSSettings {
+	if label == "" {
+		return nil
+	}
+	return &network.DNSSettings{DomainNameLabel: label}
+}
+
+// Retried is the wanted provisioning state. It differs from a failed state, so that the resource is written
+// once more.
+func Retried(state string) string {
+	if strings.EqualFold(state, "Failed") {
+		return "Succeeded"
+	}
+	return ""
+}
+
+func (p *Plan) view(a *address) azure.Resource[network.PublicIPAddress] {
+	c, have, first := p.index.Config, a.have, a.claims[0].Placement
+	view := azure.Resource[network.PublicIPAddress]{ID: a.id, SKU: &azure.SKU{Name: "Standard"}}
+	view.Properties = network.PublicIPAddress{
+		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(first.Family),
+		ProvisioningState: Retried(have.Properties.ProvisioningState),
+	}
+	i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return WantsIPTags(c.Spec, have) })
+	if i >= 0 && (!have.Exists() || c.IPTagsMayChange) {
+		view.Properties.IPTags = a.claims[i].IPTags
+	}
+	if !have.Exists() { // what cannot be changed later
+		view.Location, view.ExtendedLocation = c.Location, c.EdgeZone
+		if len(c.Zones) > 0 && c.EdgeZone == nil {
+			view.Zones = c.Zones
+		}
+		if first.Prefix != "" {
+			view.Properties.PublicIPPrefix = azure.Ref(first.Prefix)
+		}
+	}
+	view.Tags, view.Properties.DNSSettings = p.tags(a)
+	return view
+}
+
+// tags are the wanted tags of a managed public IP, and its DNS label: the first Service that asks for one names it,
+// and a tag says which Service that was.
+func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
+	c, have := p.index.Config, a.have.Tags
+	asked := p.askedTags(a)
+	own := p.ownershipTags(a, asked)
+	dns := a.have.Properties.DNSSettings
+	owner := tag.LabelOwner(have)
+	for _, claim := range a.claims {
+		if a.unnamed || claim.Label == nil || tag.LabelOwner(own) != "" {
+			continue
+		}
+		dns = dnsSettings(*claim.Label)
+		_, said := have.Get(tag.Label)
+		if *claim.Label != "" && (owner != claim.Key() || said || len(c.SystemTags) > 0) {
+			own[tag.Label] = tag.LabelAs(have, claim.Key())
+		}
+	}
+	tag.Add(own, asked)
+	isNamed, leaves := tag.LabelOwner(own) != "", slices.Contains(a.leaving, owner)
+	if len(c.SystemTags) > 0 && owner != "" && !leaves && !isNamed {
+		own[tag.Label] = owner
+	}
+	wanted := tag.Wanted(c, own, have)
+	if leaves && !isNamed {
+		wanted = tag.DropLabel(wanted, have)
+	}
+	return wanted, dns
+}
+
+// askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
+// of the batch's Services all, and of other Services those that the public IP has.
+func (p *Plan) askedTags(a *address) azure.Tags {
+	asked := azure.Tags{}
+	for _, name := range slices.Sorted(slices.Values(a.services())) {
+		if i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return c.Key() == name }); i >= 0 {
+			tag.Add(asked, a.claims[i].Tags)
+		} else {
+			tag.Add(asked, TagsOfOther(p.index, name, a.have))
+		}
+	}
+	return asked
+}
+
+// ownershipTags say which Services a public IP serves. Tags that say so already, also by their
+// older names, stay as they are, unless a tag that is asked for replaces them.
+func (p *Plan) ownershipTags(a *address, asked azure.Tags) azure.Tags {
+	c, have := p.index.Config, a.have.Tags
+	replaced := slices.ContainsFunc([]azure.Tags{asked, c.Tags}, func(tags azure.Tags) bool {
+		_, services := tags.Get(tag.OldServices)
+		_, cluster := tags.Get(tag.OldCluster)
+		return services || cluster
+	})
+	now := a.services()
+	own := azure.Tags{tag.Cluster: tag.ClusterAs(have, c.ClusterName), tag.Services: strings.Join(now, ",")}
+	text, said := have.Get(tag.Services)
+	switch same := slices.Equal(now, a.have.Services); {
+	case same && said:
+		own[tag.Services] = text
+		if _, named := tag.ClusterIn(have); !named && !replaced { // it is older than the tag
+			delete(own, tag.Cluster)
+		}
+	case same && len(c.SystemTags) == 0 && !replaced:
+		return azure.Tags{}
+	}
+	return own
+}
+
+// DeferLabels omits DNS labels in this round that another public IP still has which is deleted in it: a label
+// belongs to one public IP alone. It says which ones.
+func (p *Plan) DeferLabels(kept map[string]bool) (waits []string) {
+	for _, a := range p.all {
+		i := slices.IndexFunc(a.claims, asksForName)
+		if i < 0 || *a.claims[i].Label == "" || strings.EqualFold(a.have.Label(), *a.claims[i].Label) {
+			continue
+		}
+		c := a.claims[i]
+		for _, id := range ManagedOf(p.index, c.Spec) {
+			from := p.byID[id.Key()]
+			if from == nil || kept[id.Key()] || len(from.services()) > 0 {
+				continue // it stays
+			}
+			if strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
+				a.unnamed = true
+				waits = append(waits, "public IP "+a.id.Name()+" gets the DNS label of "+id.Name()+", which goes ["+c.Key()+"]")
+				break
+			}
+		}
+	}
+	return waits
+}
+
+// UnnamedGroups are the resource groups of released public IPs that nothing names after their load balancers
+// are written.
+func (p *Plan) UnnamedGroups(released []plan.Node) []azure.ID {
+	c, services := p.index.Config, p.batch.All()
+	var groups []azure.ID
+	for _, n := range released {
+		group := n.ID.Parent()
+		if n.Want() != nil || group.Equal(c.PublicIPGroup("")) || slices.ContainsFunc(groups, group.Equal) {
+			continue
+		}
+		isNamed := slices.ContainsFunc(services, func(s batch.Served) bool {
+			name, _ := key.PublicIPGroup.Read(s.Service.Annotations)
+			return c.PublicIPGroup(name).Equal(group) && slices.Contains(n.For, s.Key())
+		})
+		if !isNamed {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
