@@ -28,7 +28,7 @@ type Index struct {
 	HasSecurityGroup bool
 	SortedNodes      []*Node // all, by name
 	Links            []*Link
-	Balancers        []Balancer // all that were read, those of others too
+	Balancers        []*LoadBalancer // all that were read, those of others too
 
 	Known        map[string]*v1.Service // all Services, by owner
 	PublicIPs    map[string]*PublicIP   // by id key
@@ -89,48 +89,39 @@ func LinkOwner(l *Link) string {
 // Read reads an input. An error says which document cannot be read.
 func Read(in Input) (*Index, error) {
 	x := &Index{
-		Input: in, Known: make(map[string]*v1.Service, len(in.Services)+len(in.Others)), PublicIPs: map[string]*PublicIP{},
+		Input: in, Known: in.byOwner(), PublicIPs: map[string]*PublicIP{},
 		PublicIPsFor: map[string][]*PublicIP{}, PublicIPsAt: map[string][]azure.ID{}, Holders: map[string][]Frontend{},
 		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
 		linkAt:  map[string]*Link{}, linksByID: map[string]*Link{}, subnets: map[string]Subnet{},
 	}
-	for _, s := range in.All() {
-		x.Known[naming.OwnerOf(s)] = s
+	var err error
+	if x.Balancers, err = Balancers(in); err != nil {
+		return nil, err
 	}
-	x.Balancers = Balancers(in)
-	for _, read := range []func() error{x.readLoadBalancers, x.readPublicIPs, x.readLinks} {
-		if err := read(); err != nil {
-			return nil, err
+	x.LoadBalancers = slices.DeleteFunc(slices.Clone(x.Balancers), func(lb *LoadBalancer) bool { return !lb.Ours })
+	for at, fe := range x.Frontends() {
+		if t := TargetOf(fe.Properties).Key(); t != "" {
+			x.Holders[t] = append(x.Holders[t], at)
 		}
 	}
-	x.readNodes()
-	var err error
+	for _, n := range in.Nodes {
+		machine, _ := nodes.MachineID(n.Spec.ProviderID)
+		node := &Node{n, cluster.RoleOf(in.Config, n), machine, cluster.InternalIPs(n)}
+		x.SortedNodes = append(x.SortedNodes, node)
+		for _, ip := range node.IPs {
+			x.NodeIPs[ip] = true
+		}
+	}
+	slices.SortStableFunc(x.SortedNodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+	if err := cmp.Or(x.readPublicIPs(), x.readLinks()); err != nil {
+		return nil, err
+	}
 	if in.Config.SecurityGroupName != "" {
 		if x.SecurityGroup, x.HasSecurityGroup, err = plan.View[network.SecurityGroup](in.Have, in.Config.SecurityGroupID()); err != nil {
 			return nil, err
 		}
 	}
 	return x, x.readSubnets()
-}
-
-// readLoadBalancers indexes the configured load balancers, and others that have a frontend or a
-// rule of a known Service: the configuration may have been another one.
-func (x *Index) readLoadBalancers() error {
-	for _, b := range x.Balancers {
-		if b.Err != nil {
-			return b.Err
-		}
-		if b.Entry < 0 && !b.HasAnyOf(func(owner string) bool { return x.Known[owner] != nil }) {
-			continue
-		}
-		x.LoadBalancers = append(x.LoadBalancers, newLoadBalancer(b))
-	}
-	for at, fe := range x.Frontends() {
-		if t := TargetOf(fe.Properties).Key(); t != "" {
-			x.Holders[t] = append(x.Holders[t], at)
-		}
-	}
-	return nil
 }
 
 func (x *Index) readPublicIPs() error {
@@ -187,18 +178,6 @@ func (n *Node) Address(family v1.IPFamily) (netip.Addr, bool) {
 		}
 	}
 	return netip.Addr{}, false
-}
-
-func (x *Index) readNodes() {
-	x.SortedNodes = make([]*Node, len(x.Nodes))
-	for i, n := range x.Nodes {
-		machine, _ := nodes.MachineID(n.Spec.ProviderID)
-		x.SortedNodes[i] = &Node{n, cluster.RoleOf(x.Config, n), machine, cluster.InternalIPs(n)}
-		for _, ip := range x.SortedNodes[i].IPs {
-			x.NodeIPs[ip] = true
-		}
-	}
-	slices.SortStableFunc(x.SortedNodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // HasReceivers reports whether any node belongs into the backend pools.
@@ -357,4 +336,59 @@ func (x *Index) AzureSays(id azure.ID) string {
 		return "; Azure says: " + said
 	}
 	return ""
+}
+
+// Subnet is what is known of a subnet.
+type Subnet struct {
+	Exists bool // or may exist: it could not be read
+	ranges []netip.Prefix
+}
+
+func (x *Index) readSubnets() error {
+	for _, id := range Subnets(x.Input) {
+		view, exists, err := plan.View[network.Subnet](x.Have, id)
+		if err != nil {
+			return err
+		}
+		_, unread := x.Have.Unread(id, network.Subnets)
+		known := Subnet{Exists: exists || unread}
+		for _, text := range slices.Concat(view.Properties.AddressPrefixes, []string{view.Properties.AddressPrefix}) {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				known.ranges = append(known.ranges, p)
+			}
+		}
+		x.subnets[id.Key()] = known
+	}
+	return nil
+}
+
+func (s Subnet) String() string {
+	texts := make([]string, len(s.ranges))
+	for i, r := range s.ranges {
+		texts[i] = r.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Refuses says why no Service can have an address of the subnet, "" when one can.
+func (s Subnet) Refuses(ip netip.Addr) string {
+	switch {
+	case len(s.ranges) == 0: // it is not known
+		return ""
+	case !s.Holds(ip):
+		return "is not in the subnet"
+	case slices.ContainsFunc(s.ranges, func(r netip.Prefix) bool { return address.IsReserved(r, ip) }):
+		return "is one that Azure keeps to itself in the subnet"
+	}
+	return ""
+}
+
+// Lacks reports whether the subnet has no address of a family.
+func (s Subnet) Lacks(family v1.IPFamily) bool {
+	return len(s.ranges) > 0 && !slices.ContainsFunc(s.ranges, func(p netip.Prefix) bool { return address.Family(p.Addr()) == family })
+}
+
+// Holds reports whether an address is one of the subnet.
+func (s Subnet) Holds(ip netip.Addr) bool {
+	return slices.ContainsFunc(s.ranges, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

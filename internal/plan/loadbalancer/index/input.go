@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
-	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/cluster"
@@ -58,50 +57,18 @@ func (in Input) All() []*v1.Service {
 	return append(all, in.Others...)
 }
 
-// Balancer is a load balancer of the snapshot, or a configured one that does not exist yet.
-type Balancer struct {
-	azure.Resource[network.LoadBalancer]
-	Internal bool
-	Entry    int // of the configuration, -1 for a load balancer that is configured no more
-	Exists   bool
-	Err      error // why the document cannot be read
-}
-
-// HasAnyOf reports whether a load balancer has a frontend or a rule of some owners.
-func (b Balancer) HasAnyOf(owners func(string) bool) bool {
-	p := b.Properties
-	return slices.ContainsFunc(p.FrontendIPConfigurations, func(fe FrontendConfig) bool { return owners(naming.Owner(fe.Name)) }) ||
-		slices.ContainsFunc(p.LoadBalancingRules, func(r Rule) bool { return owners(naming.Owner(r.Name)) })
-}
-
-// Balancers are the load balancers that a decision reads: the configured ones, and all others that are known.
-func Balancers(in Input) []Balancer {
-	var all []Balancer
-	read := func(id azure.ID, internal bool, entry int) {
-		b := Balancer{Internal: internal, Entry: entry}
-		if b.Resource, b.Exists, b.Err = plan.View[network.LoadBalancer](in.Have, id); b.Err != nil {
-			b.Resource = azure.Resource[network.LoadBalancer]{}
-		}
-		b.ID = id
-		all = append(all, b)
+func (in Input) byOwner() map[string]*v1.Service {
+	services := make(map[string]*v1.Service, len(in.Services)+len(in.Others))
+	for _, s := range in.All() {
+		services[naming.OwnerOf(s)] = s
 	}
-	for i, e := range in.Config.Entries() {
-		read(in.Config.BalancerID(e.Name, false), false, i)
-		read(in.Config.BalancerID(e.Name, true), true, i)
-	}
-	configured := all
-	for _, d := range in.Have.List(in.Config.NetworkGroup(), network.LoadBalancers) {
-		if id := d.ID(); !slices.ContainsFunc(configured, func(b Balancer) bool { return b.ID.Equal(id) }) {
-			read(id, cluster.IsInternal(id), -1)
-		}
-	}
-	return all
+	return services
 }
 
 // HasInterfacePools reports whether a pool of the load balancers is not one of addresses yet;
 // which reports whether a pool counts, by its name.
-func HasInterfacePools(all []Balancer, which func(name string) bool) bool {
-	return slices.ContainsFunc(all, func(b Balancer) bool {
+func HasInterfacePools(all []*LoadBalancer, which func(name string) bool) bool {
+	return slices.ContainsFunc(all, func(b *LoadBalancer) bool {
 		return slices.ContainsFunc(b.Properties.BackendAddressPools, func(p Pool) bool { return which(p.Name) && !IsByAddress(p) })
 	})
 }
@@ -116,7 +83,7 @@ func (s *idSet) add(id azure.ID) {
 }
 
 // AddressGroups are the resource groups of public IPs that Services have or ask for.
-func AddressGroups(in Input, all []Balancer) []azure.ID {
+func AddressGroups(in Input, all []*LoadBalancer) []azure.ID {
 	var groups idSet
 	groups.add(in.Config.PublicIPGroup(""))
 	for _, s := range in.Services {
@@ -172,7 +139,7 @@ func NotedGroups(c cluster.Config, tags azure.Tags) []azure.ID {
 // LinkGroups are the resource groups of private link services that Services ask for, or have asked for. The
 // groups of other Services count if a Service may share their private link service, or if pools change to
 // addresses: no private link service may be in front of those.
-func LinkGroups(in Input, all []Balancer) []azure.ID {
+func LinkGroups(in Input, all []*LoadBalancer) []azure.ID {
 	var groups idSet
 	groups.add(in.Config.LinkGroup(""))
 	add := func(names []string) {

@@ -172,23 +172,15 @@ func (f *finder) link(l *index.Link) {
 // Absent are the UIDs of live Services of which no load balancer has anything: they are new, or something
 // removed what they had. If a load balancer cannot be read, which the decision reports, none is known to be absent.
 func Absent(in index.Input) map[types.UID]bool {
-	absent := map[types.UID]bool{}
-	byOwner := map[string]types.UID{}
-	for _, s := range in.Services {
-		if !s.Gone {
-			absent[s.UID] = true
-			byOwner[naming.OwnerOf(s.Service)] = s.UID
-		}
+	all, err := index.Balancers(in)
+	if err != nil {
+		return nil
 	}
-	for _, b := range index.Balancers(in) {
-		if b.Err != nil {
-			return nil
-		}
-		for _, fe := range b.Properties.FrontendIPConfigurations {
-			delete(absent, byOwner[naming.Owner(fe.Name)])
-		}
-		for _, r := range b.Properties.LoadBalancingRules {
-			delete(absent, byOwner[naming.Owner(r.Name)])
+	absent := map[types.UID]bool{}
+	for _, s := range in.Services {
+		owner := naming.OwnerOf(s.Service)
+		if !s.Gone && !slices.ContainsFunc(all, func(lb *index.LoadBalancer) bool { return lb.Has(owner) }) {
+			absent[s.UID] = true
 		}
 	}
 	return absent

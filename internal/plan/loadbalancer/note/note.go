@@ -94,8 +94,9 @@ type link struct {
 }
 
 func linksElsewhere(in index.Input) (all []link) {
-	for _, group := range index.LinkGroups(in, index.Balancers(in)) {
-		links, _ := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices) // the decision reports an error
+	balancers, _ := index.Balancers(in) // the decision reports an error
+	for _, group := range index.LinkGroups(in, balancers) {
+		links, _ := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices) // as well
 		for _, l := range links {
 			if note, elsewhere := of(in.Config, l.ID); elsewhere && index.IsManagedLink(in.Config, &l) {
 				all = append(all, link{index.LinkOwner(&l), note})

@@ -3,11 +3,11 @@ package query
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/cluster"
@@ -18,58 +18,77 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// unsettled are the scale sets of which a decision must read the instances. With many sets, these lists are most of
-// the cost of reading Azure. A set is left out if all its nodes are in their pools and in no other, as the
-// load balancers and the set itself show.
-func (n needs) unsettled(involved []azure.ID) []azure.ID {
-	models := map[string]*machine.Machine{}
-	for _, set := range n.scaleSets() {
-		models[set.ID.Key()] = machine.OfModel(set)
-	}
-	pools, steady := n.steadyPools()
-	sets := n.nodesOfSets()
-	return slices.DeleteFunc(involved, func(set azure.ID) bool {
-		model, exists := models[set.Key()]
-		return !exists || steady && sets[set.Key()].settled(model, pools)
-	})
-}
-
-// setNodes is the machines of one scale set that the cluster knows, by id key.
-type setNodes struct {
+// scaleSet is a scale set with those of its machines that the cluster knows, by id key.
+type scaleSet struct {
+	id                  azure.ID
+	model               *machine.Machine // nil where Azure does not have the set, as far as is known
 	receivers, excluded []string
-	withoutNode         bool // some have no Node any more: only Azure knows whether they exist
+	withoutNode         bool // some machines have no Node any more: only Azure knows whether they exist
 }
 
-func (n needs) nodesOfSets() map[string]setNodes {
-	sets := map[string]setNodes{}
+// involved are the scale sets that a decision is about, and whether it reads machines of their own. They are the
+// machines of nodes, machines without a Node, and members of pools. A scale set with its model in a pool has at
+// least one instance there. flexible reports whether any scale set, be it involved or not, is a flexible one.
+func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
+	known := map[string]*scaleSet{}
+	add := func(id azure.ID) *scaleSet {
+		set, again := known[id.Key()]
+		if !again {
+			set = &scaleSet{id: id}
+			known[id.Key()] = set
+			if id.Is(compute.ScaleSets) && id.Parent().Equal(n.Config.MachineGroup()) {
+				sets = append(sets, set)
+			}
+		}
+		return set
+	}
+	setOf := func(machine azure.ID) *scaleSet {
+		alone = alone || machine.Is(compute.VirtualMachines)
+		return add(machine.Parent())
+	}
 	for _, node := range n.Nodes {
 		id, _ := nodes.MachineID(node.Spec.ProviderID)
-		set := sets[id.Parent().Key()]
+		set := setOf(id)
 		switch cluster.RoleOf(n.Config, node) {
 		case cluster.Receiver:
 			set.receivers = append(set.receivers, id.Key())
 		case cluster.Excluded:
 			set.excluded = append(set.excluded, id.Key())
 		}
-		sets[id.Parent().Key()] = set
 	}
 	for _, id := range n.DeletedNodes {
-		set := sets[id.Parent().Key()]
-		set.withoutNode = true
-		sets[id.Parent().Key()] = set
+		setOf(id).withoutNode = true
 	}
-	return sets
+	for _, m := range machine.Members(n.all) {
+		if m.Configuration.Parent().Is(network.Interfaces) {
+			alone = true
+		} else {
+			setOf(machine.InstanceOf(m.Configuration))
+		}
+	}
+	views, _ := plan.Views[compute.ScaleSet](n.Have, n.Config.MachineGroup(), compute.ScaleSets) // the decision reports an error
+	for _, view := range views {
+		flexible = flexible || strings.EqualFold(view.Properties.OrchestrationMode, "Flexible")
+		model := machine.OfModel(view)
+		if slices.ContainsFunc(n.all, func(lb *index.LoadBalancer) bool { return lb.Exists && model.In(lb.ID) }) {
+			add(view.ID)
+		}
+		if set := known[view.ID.Key()]; set != nil {
+			set.model = model
+		}
+	}
+	return sets, alone, flexible
 }
 
-// settled reports whether no machine of a scale set joins one of the pools or leaves it, nor does
+// isSettled reports whether no machine of a scale set joins one of the pools or leaves it, nor does
 // the model of new instances.
-func (s setNodes) settled(model *machine.Machine, pools []ownPool) bool {
+func (s scaleSet) isSettled(pools []ownPool) bool {
 	for _, p := range pools {
 		isIn := func(machine string) bool { return p.members[machine] }
 		isOut := func(machine string) bool { return !isIn(machine) }
-		joins := slices.ContainsFunc(s.receivers, isOut) || len(s.receivers) > 0 && !model.In(p.id)
-		leaves := slices.ContainsFunc(s.excluded, isIn) || len(s.receivers) == 0 && len(s.excluded) > 0 && model.In(p.id)
-		if joins && !model.Excluded[p.family] || leaves {
+		joins := slices.ContainsFunc(s.receivers, isOut) || len(s.receivers) > 0 && !s.model.In(p.id)
+		leaves := slices.ContainsFunc(s.excluded, isIn) || len(s.receivers) == 0 && len(s.excluded) > 0 && s.model.In(p.id)
+		if joins && !s.model.Excluded[p.family] || leaves {
 			return false
 		}
 	}
@@ -83,19 +102,15 @@ type ownPool struct {
 	members map[string]bool // machines by id key
 }
 
-func (n needs) ownPools(b index.Balancer) []ownPool {
-	var all []ownPool
-	for _, p := range b.Properties.BackendAddressPools {
-		family, ours := n.Config.PoolFamily(p.Name)
-		if !ours {
-			continue
+func (n needs) ownPools(lb *index.LoadBalancer) (all []ownPool) {
+	for _, p := range lb.Properties.BackendAddressPools {
+		if family, ours := n.Config.PoolFamily(p.Name); ours {
+			members := make(map[string]bool, len(p.Properties.BackendIPConfigurations))
+			for _, c := range p.Properties.BackendIPConfigurations {
+				members[machine.InstanceOf(c.ID).Key()] = true
+			}
+			all = append(all, ownPool{lb.ID.Child(network.BackendAddressPools, p.Name), family, members})
 		}
-		pool := ownPool{b.ID.Child(network.BackendAddressPools, p.Name), family,
-			make(map[string]bool, len(p.Properties.BackendIPConfigurations))}
-		for _, c := range p.Properties.BackendIPConfigurations {
-			pool.members[machine.InstanceOf(c.ID).Key()] = true
-		}
-		all = append(all, pool)
 	}
 	return all
 }
@@ -103,25 +118,30 @@ func (n needs) ownPools(b index.Balancer) []ownPool {
 // steadyPools are the pools of interfaces that nodes belong into, and whether it is certain that
 // a decision makes none and takes none away.
 func (n needs) steadyPools() (all []ownPool, steady bool) {
-	if n.Config.PoolByIP || len(n.Config.Balancers) > 0 { // where nodes may change places
+	if n.Config.PoolByIP || len(n.Config.Balancers) > 0 || n.unreadable != nil { // where nodes may change places
 		return nil, false
 	}
-	owners, families := n.askers()
-	decide := sync.OnceValues(n.decide)
-	for _, b := range n.all {
-		asked := families[b.ID.Key()]
+	asked := map[string][]v1.IPFamily{} // by id key of the load balancer
+	for _, s := range n.Services {
+		if !s.Gone {
+			lb := n.Config.BalancerID(n.Config.LoadBalancerName, spec.Outline(s).Internal).Key()
+			asked[lb] = append(asked[lb], s.Families()...)
+		}
+	}
+	for _, lb := range n.all {
+		families := asked[lb.ID.Key()]
 		switch {
-		case b.Err != nil, !b.Exists && len(asked) > 0:
+		case !lb.Exists && len(families) > 0:
 			return nil, false
-		case !b.Exists, b.Entry < 0 && !b.HasAnyOf(owners.areKnown):
+		case !lb.Exists, !lb.Ours:
 			continue
-		case !owners.keep(b) && goes(b.ID, decide), b.SKU != nil && strings.EqualFold(b.SKU.Name, "Basic"):
+		case !n.stays(lb), lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic"):
 			return nil, false
-		case n.Config.IsPreset(cluster.IsInternal(b.ID)):
+		case n.Config.IsPreset(lb.Internal):
 			continue
 		}
-		pools := n.ownPools(b)
-		for _, family := range asked {
+		pools := n.ownPools(lb)
+		for _, family := range families {
 			if !slices.ContainsFunc(pools, func(p ownPool) bool { return p.family == family }) {
 				return nil, false
 			}
@@ -131,41 +151,14 @@ func (n needs) steadyPools() (all []ownPool, steady bool) {
 	return all, true
 }
 
-// askers are the owners of an input: true for Services that are not of the decision.
-type askers map[string]bool
-
-// askers are the owners of the input, and the families that the Services of the decision ask for, by id key
-// of the load balancer.
-func (n needs) askers() (askers, map[string][]v1.IPFamily) {
-	owners, families := askers{}, map[string][]v1.IPFamily{}
-	for _, s := range n.Services {
-		o := spec.Outline(s)
-		owners[o.Owner] = false
-		if !s.Gone {
-			lb := n.Config.BalancerID(n.Config.LoadBalancerName, o.Internal).Key()
-			families[lb] = append(families[lb], s.Families()...)
-		}
+// stays reports whether a decision leaves a load balancer. Something that is not decided keeps it: a frontend that is
+// no Service's, or a rule of another Service. A frontend of another Service without rules may be one that it has left.
+func (n needs) stays(lb *index.LoadBalancer) bool {
+	isForeign := func(fe index.FrontendConfig) bool { return !naming.IsOwned(fe.Name) }
+	hasRules := func(s *v1.Service) bool { return len(lb.RulesOf[naming.OwnerOf(s)]) > 0 }
+	if slices.ContainsFunc(lb.Properties.FrontendIPConfigurations, isForeign) || slices.ContainsFunc(n.Others, hasRules) {
+		return true
 	}
-	for _, s := range n.Others {
-		owners[naming.OwnerOf(s)] = true
-	}
-	return owners, families
-}
-
-func (a askers) areKnown(owner string) bool { _, known := a[owner]; return known }
-
-// keep reports whether something that is not decided keeps a load balancer: a frontend that is no
-// Service's, or a rule of another Service. A frontend of another Service without rules may be one
-// that it has left.
-func (a askers) keep(b index.Balancer) bool {
-	return slices.ContainsFunc(b.Properties.FrontendIPConfigurations,
-		func(fe index.FrontendConfig) bool { return !naming.IsOwned(fe.Name) }) ||
-		slices.ContainsFunc(b.Properties.LoadBalancingRules,
-			func(r azure.Child[network.LoadBalancingRule]) bool { return a[naming.Owner(r.Name)] })
-}
-
-// goes reports whether a decision takes a load balancer away.
-func goes(lb azure.ID, decide func() (plan.Graph, error)) bool {
-	graph, err := decide()
-	return err != nil || slices.ContainsFunc(graph.Nodes(), func(n plan.Node) bool { return n.ID.Equal(lb) && n.Want() == nil })
+	graph, err := n.decide()
+	return err == nil && !slices.ContainsFunc(graph.Nodes(), func(node plan.Node) bool { return node.ID.Equal(lb.ID) && node.Want() == nil })
 }
