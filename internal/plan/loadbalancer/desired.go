@@ -3,7 +3,6 @@ package loadbalancer
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/backend"
@@ -76,14 +75,26 @@ func (d *decision) decide() error {
 	if len(x.Services) == 0 { // where all are refused, machines join and leave all the same
 		return nil
 	}
-	if basic := basicBalancers(x); len(basic) > 0 {
-		return d.retire(b, members, basic)
+	if slices.ContainsFunc(x.LoadBalancers, (*index.LoadBalancer).IsBasic) {
+		return d.retire(b, members)
 	}
 	links := privatelink.New(x, b)
 	for _, name := range links.Orphans {
 		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
 	}
-	all := d.balancers(b, members)
+	all := make([]*balancer.Wanted, len(x.LoadBalancers))
+	for i, lb := range x.LoadBalancers {
+		w := balancer.New(lb)
+		frontend.Plan(x, b, w, &d.found)
+		rule.Plan(x.Config, b, w)
+		members.Pools(w)
+		all[i] = w
+	}
+	balancer.Order(x, b, all)
+	members.Spread(all)
+	for _, w := range all {
+		members.OwnPools(w)
+	}
 	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
 		return nil
 	}
@@ -106,8 +117,11 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 	removals []plan.Node) error {
 	x := d.index
 	d.wait(b.Waits...)
-	if what := b.FirstIPv4(); what != "" && slices.Contains(slices.Collect(maps.Values(d.refused)), true) {
-		d.wait("refused Services may be placed together with " + what)
+	for _, p := range b.Placed() {
+		if !p.At.Exists() && !p.IsIPv6() && slices.Contains(slices.Collect(maps.Values(d.refused)), true) {
+			d.wait("refused Services may be placed together with frontend " + p.At.Name)
+			break
+		}
 	}
 	kept := balancer.KeptIPs(all)
 	d.wait(ips.DeferLabels(kept)...)
@@ -145,40 +159,17 @@ func (d *decision) add(lists ...[]plan.Node) error {
 	return nil
 }
 
-// balancers decides the contents of the cluster's load balancers, external and internal.
-func (d *decision) balancers(b *batch.Batch, members *backend.Planner) []*balancer.Wanted {
-	all := make([]*balancer.Wanted, len(d.index.LoadBalancers))
-	for i, lb := range d.index.LoadBalancers {
-		w := balancer.New(lb)
-		frontend.Plan(d.index, b, w, &d.found)
-		rule.Plan(d.index.Config, b, w)
-		members.Pools(w)
-		all[i] = w
-	}
-	balancer.Order(d.index, b, all)
-	members.Spread(all)
-	for _, w := range all {
-		members.OwnPools(w)
-	}
-	return all
-}
-
-// basicBalancers are the load balancers of the SKU that Azure has retired. They cannot
-// change to another SKU, so they go first.
-func basicBalancers(x *index.Index) []*balancer.Wanted {
-	var all []*balancer.Wanted
-	for _, lb := range x.LoadBalancers {
-		if lb.Exists && lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic") {
-			all = append(all, balancer.Empty(lb))
-		}
-	}
-	return all
-}
-
-// retire deletes load balancers that are recreated in the next round.
-func (d *decision) retire(b *batch.Batch, members *backend.Planner, basic []*balancer.Wanted) error {
-	if b.IsEmpty() { // no Service would use the new one
+// retire deletes the load balancers of the SKU that Azure has retired. They cannot change to another SKU, so they are
+// recreated in the next round.
+func (d *decision) retire(b *batch.Batch, members *backend.Planner) error {
+	if len(b.All()) == 0 { // no Service would use the new one
 		return nil
+	}
+	var basic []*balancer.Wanted
+	for _, lb := range d.index.LoadBalancers {
+		if lb.IsBasic() {
+			basic = append(basic, balancer.Empty(lb))
+		}
 	}
 	_, machines, err := members.Membership(basic)
 	if err != nil {

@@ -76,7 +76,7 @@ func ingressOf(x *index.Index, s batch.Served) []v1.LoadBalancerIngress {
 	var ingress []v1.LoadBalancerIngress
 	for _, p := range inOrder {
 		address := x.Address(p.At)
-		if !p.At.Exists() || address == "" || p.NewRules() > 0 || p.IP != "" && !p.At.State().PublicIPAddress.To().Equal(p.IP) {
+		if address == "" || p.NewRules() > 0 || p.IP != "" && !p.At.State().PublicIPAddress.To().Equal(p.IP) {
 			return nil
 		}
 		ingress = append(ingress, v1.LoadBalancerIngress{IP: address})

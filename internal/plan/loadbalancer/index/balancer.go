@@ -136,6 +136,11 @@ func (lb *LoadBalancer) Has(owner string) bool {
 	return len(lb.Owned[owner])+len(lb.RulesOf[owner]) > 0
 }
 
+// IsBasic reports whether the load balancer has the SKU that Azure has retired.
+func (lb *LoadBalancer) IsBasic() bool {
+	return lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic")
+}
+
 // HasRule reports whether there is a rule of a name.
 func (lb *LoadBalancer) HasRule(name string) bool { return lb.rules[strings.ToLower(name)] }
 

@@ -37,9 +37,9 @@ type Index struct {
 	NodeIPs      map[netip.Addr]bool
 	Holders      map[string][]Frontend // frontends by the key of their target
 
-	linkAt    map[string]*Link  // by id key of the frontend
-	linksByID map[string]*Link  // by id key
-	subnets   map[string]Subnet // by id key
+	frontends map[string][]Frontend // by owner
+	linkAt    map[string]*Link      // by id key of the frontend
+	linksByID map[string]*Link      // by id key
 }
 
 // PublicIP is a public IP address, with what its tags say.
@@ -91,8 +91,8 @@ func Read(in Input) (*Index, error) {
 	x := &Index{
 		Input: in, Known: in.byOwner(), PublicIPs: map[string]*PublicIP{},
 		PublicIPsFor: map[string][]*PublicIP{}, PublicIPsAt: map[string][]azure.ID{}, Holders: map[string][]Frontend{},
-		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
-		linkAt:  map[string]*Link{}, linksByID: map[string]*Link{}, subnets: map[string]Subnet{},
+		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)), frontends: map[string][]Frontend{},
+		linkAt: map[string]*Link{}, linksByID: map[string]*Link{},
 	}
 	var err error
 	if x.Balancers, err = Balancers(in); err != nil {
@@ -100,6 +100,7 @@ func Read(in Input) (*Index, error) {
 	}
 	x.LoadBalancers = slices.DeleteFunc(slices.Clone(x.Balancers), func(lb *LoadBalancer) bool { return !lb.Ours })
 	for at, fe := range x.Frontends() {
+		x.frontends[at.Owner()] = append(x.frontends[at.Owner()], at)
 		if t := TargetOf(fe.Properties).Key(); t != "" {
 			x.Holders[t] = append(x.Holders[t], at)
 		}
@@ -121,7 +122,12 @@ func Read(in Input) (*Index, error) {
 			return nil, err
 		}
 	}
-	return x, x.readSubnets()
+	for _, id := range Subnets(in) {
+		if _, _, err := plan.View[network.Subnet](in.Have, id); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
 }
 
 func (x *Index) readPublicIPs() error {
@@ -233,19 +239,11 @@ func (x *Index) LoadBalancer(id azure.ID) *LoadBalancer {
 }
 
 // FrontendsOf are the frontends that are named after an owner, at all load balancers.
-func (x *Index) FrontendsOf(owner string) []Frontend {
-	var all []Frontend
-	for _, lb := range x.LoadBalancers {
-		for _, fe := range lb.Owned[owner] {
-			all = append(all, Frontend{lb, fe.Name})
-		}
-	}
-	return all
-}
+func (x *Index) FrontendsOf(owner string) []Frontend { return x.frontends[owner] }
 
 // FrontendsServing are the frontends of an owner, and those of others that its rules use.
 func (x *Index) FrontendsServing(owner string) []Frontend {
-	all := x.FrontendsOf(owner)
+	all := slices.Clone(x.frontends[owner])
 	for _, lb := range x.LoadBalancers {
 		for _, r := range lb.RulesOf[owner] {
 			if name := r.FrontendIPConfiguration.To().Name(); name != "" && naming.Owner(name) != owner {
@@ -284,24 +282,9 @@ func (x *Index) PublicIPOf(fe network.FrontendIPConfiguration) *PublicIP {
 	return x.PublicIP(fe.PublicIPAddress.To())
 }
 
-// Staying are the Services that are not gone, of the commit or not.
-func (x *Index) Staying() []*v1.Service {
-	all := slices.Clone(x.Others)
-	for _, s := range x.Services {
-		if !s.Gone {
-			all = append(all, s.Service)
-		}
-	}
-	return all
-}
-
 // NameOf names the Service to which a use belongs: as the cluster knows it, or as the tag of the
 // public IP does where it names one other Service.
 func (x *Index) NameOf(u Use, publicIP azure.ID) string {
-	const unknown = "an unknown owner"
-	if u.Owner == "" {
-		return unknown
-	}
 	if s := x.Known[u.Owner]; s != nil {
 		return "Service " + spec.KeyOf(s)
 	}
@@ -309,10 +292,10 @@ func (x *Index) NameOf(u Use, publicIP azure.ID) string {
 	for _, s := range x.Known {
 		tagged = slices.DeleteFunc(tagged, func(name string) bool { return name == spec.KeyOf(s) })
 	}
-	if len(tagged) == 1 {
+	if u.Owner != "" && len(tagged) == 1 {
 		return "Service " + tagged[0]
 	}
-	return unknown
+	return "an unknown owner"
 }
 
 // Link is the private link service of an id, nil for none.
@@ -325,9 +308,6 @@ func (x *Index) LinkAt(f Frontend) *Link {
 	}
 	return x.linkAt[f.ID().Key()]
 }
-
-// Subnet is a subnet in which Services ask for an address.
-func (x *Index) Subnet(id azure.ID) Subnet { return x.subnets[id.Key()] }
 
 // AzureSays repeats what Azure said of a resource that is not there: another thing may be
 // missing, such as its resource group.
@@ -344,22 +324,17 @@ type Subnet struct {
 	ranges []netip.Prefix
 }
 
-func (x *Index) readSubnets() error {
-	for _, id := range Subnets(x.Input) {
-		view, exists, err := plan.View[network.Subnet](x.Have, id)
-		if err != nil {
-			return err
+// Subnet is what is known of a subnet in which a Service asks for an address.
+func (x *Index) Subnet(id azure.ID) Subnet {
+	view, exists, _ := plan.View[network.Subnet](x.Have, id) // Read reports an error
+	_, unread := x.Have.Unread(id, network.Subnets)
+	known := Subnet{Exists: exists || unread}
+	for _, text := range append(slices.Clip(view.Properties.AddressPrefixes), view.Properties.AddressPrefix) {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			known.ranges = append(known.ranges, p)
 		}
-		_, unread := x.Have.Unread(id, network.Subnets)
-		known := Subnet{Exists: exists || unread}
-		for _, text := range slices.Concat(view.Properties.AddressPrefixes, []string{view.Properties.AddressPrefix}) {
-			if p, err := netip.ParsePrefix(text); err == nil {
-				known.ranges = append(known.ranges, p)
-			}
-		}
-		x.subnets[id.Key()] = known
 	}
-	return nil
+	return known
 }
 
 func (s Subnet) String() string {

@@ -57,6 +57,17 @@ func (in Input) All() []*v1.Service {
 	return append(all, in.Others...)
 }
 
+// Staying are the Services that are not gone: the others, and then those of the commit.
+func (in Input) Staying() []*v1.Service {
+	all := slices.Clone(in.Others)
+	for _, s := range in.Services {
+		if !s.Gone {
+			all = append(all, s.Service)
+		}
+	}
+	return all
+}
+
 func (in Input) byOwner() map[string]*v1.Service {
 	services := make(map[string]*v1.Service, len(in.Services)+len(in.Others))
 	for _, s := range in.All() {
@@ -87,10 +98,8 @@ func AddressGroups(in Input, all []*LoadBalancer) []azure.ID {
 	var groups idSet
 	groups.add(in.Config.PublicIPGroup(""))
 	for _, s := range in.Services {
-		name, _ := key.PublicIPGroup.Read(s.Annotations)
-		groups.add(in.Config.PublicIPGroup(name))
-		for _, former := range s.FormerGroups(key.PublicIPs) {
-			groups.add(in.Config.PublicIPGroup(former))
+		for _, name := range spec.GroupsOf(key.PublicIPs, key.AskedGroups(s.Annotations), s.Groups, key.Noted(s.Status.Conditions)) {
+			groups.add(in.Config.PublicIPGroup(name))
 		}
 	}
 	if in.Config.SecurityGroupName != "" {
@@ -102,16 +111,13 @@ func AddressGroups(in Input, all []*LoadBalancer) []azure.ID {
 	}
 	for _, b := range all {
 		for _, fe := range b.Properties.FrontendIPConfigurations {
-			if ref := fe.Properties.PublicIPAddress; ref != nil && naming.IsOwned(fe.Name) {
-				groups.add(ref.ID.Parent())
+			if naming.IsOwned(fe.Name) {
+				groups.add(fe.Properties.PublicIPAddress.To().Parent())
 			}
 		}
 	}
 	return groups
 }
-
-// notesOf starts the names of the tags of the security group that name resource groups of a cluster's public IPs.
-func notesOf(clusterName string) string { return tag.Notes + clusterName + "-public-ips-in-" }
 
 // NoteOfGroup is the name of the security group's tag that names a resource group.
 //
@@ -119,13 +125,13 @@ func notesOf(clusterName string) string { return tag.Notes + clusterName + "-pub
 // its Service asks for another group by now. If kaz is stopped then, the next decision would not look there. So the
 // security group names it in a tag before, until the address is gone.
 func NoteOfGroup(c cluster.Config, group azure.ID) string {
-	return notesOf(c.ClusterName) + strings.ToLower(group.Name())
+	return tag.Notes + c.ClusterName + "-public-ips-in-" + strings.ToLower(group.Name())
 }
 
 // NotedGroups are the resource groups that the security group's tags name. A tag that names
 // no valid resource group is not one of kaz.
 func NotedGroups(c cluster.Config, tags azure.Tags) []azure.ID {
-	prefix := notesOf(c.ClusterName)
+	prefix := NoteOfGroup(c, "")
 	var groups []azure.ID
 	for name := range tags {
 		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) && key.IsGroup(name[len(prefix):]) {
@@ -142,23 +148,19 @@ func NotedGroups(c cluster.Config, tags azure.Tags) []azure.ID {
 func LinkGroups(in Input, all []*LoadBalancer) []azure.ID {
 	var groups idSet
 	groups.add(in.Config.LinkGroup(""))
-	add := func(names []string) {
-		for _, name := range names {
+	add := func(s spec.Service) {
+		for _, name := range spec.GroupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), s.Groups, key.Noted(s.Status.Conditions)) {
 			groups.add(in.Config.LinkGroup(name))
 		}
 	}
-	links := false
+	others := in.Config.PoolByIP && HasInterfacePools(all, in.Config.IsOwnPool)
 	for _, s := range in.Services {
-		add(spec.GroupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations)))
-		add(s.FormerGroups(key.PrivateLinks))
-		links = links || !s.Gone && key.LinkStays(s.Annotations)
-	}
-	if !links && (!in.Config.PoolByIP || !HasInterfacePools(all, in.Config.IsOwnPool)) {
-		return groups
+		add(s)
+		others = others || !s.Gone && key.LinkStays(s.Annotations)
 	}
 	for _, s := range in.Others {
-		if key.LinkStays(s.Annotations) {
-			add(spec.GroupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)))
+		if others && key.LinkStays(s.Annotations) {
+			add(spec.Service{Service: s})
 		}
 	}
 	return groups

@@ -37,39 +37,27 @@ func FindOtherName(in index.Input) (other OtherName, found bool) {
 	ips, _ := plan.Views[network.PublicIPAddress](in.Have, everywhere, network.PublicIPAddresses) // the decision reports an error
 	for _, ip := range ips {
 		name, ok := tag.ClusterIn(ip.Tags)
-		owner := ownerAmong(services, ip, name)
+		keys, _ := tag.ServicesIn(ip.Tags)
+		i := slices.IndexFunc(keys, func(key string) bool { return services[key] != nil && isMadeFor(services[key], ip.ID, name) })
 		switch {
-		case !ok, owner == nil, ip.Properties.IPConfiguration == nil:
+		case !ok, i < 0, ip.Properties.IPConfiguration == nil:
 		case strings.EqualFold(name, in.Config.ClusterName):
 			return OtherName{}, false
-		case asksFor(owner, ip):
+		case asksFor(services[keys[i]], ip):
 		default:
-			other.Addresses++
-			if !found {
-				found = true
-				other.Name, other.Service, other.PublicIP, other.Address = name, spec.KeyOf(owner), ip.ID,
-					ip.Properties.IPAddress
+			if other.Addresses == 0 {
+				other = OtherName{Name: name, PublicIP: ip.ID, Address: ip.Properties.IPAddress, Service: keys[i]}
 			}
+			other.Addresses++
 		}
 	}
-	return other, found
+	return other, other.Addresses > 0
 }
 
-// ownerAmong is the Service for which a public IP was made under the name of a cluster, nil
-// where it was made for none of them.
-func ownerAmong(services map[string]*v1.Service, ip azure.Resource[network.PublicIPAddress], cluster string) *v1.Service {
-	keys, _ := tag.ServicesIn(ip.Tags)
-	for _, key := range keys {
-		s := services[key]
-		if s == nil {
-			continue
-		}
-		made, name := naming.PublicIP(cluster, naming.Base(s), "", ""), ip.ID.Name()
-		if len(name) >= len(made) && strings.EqualFold(name[:len(made)], made) {
-			return s
-		}
-	}
-	return nil
+// isMadeFor reports whether a public IP was made for a Service under the name of a cluster.
+func isMadeFor(s *v1.Service, ip azure.ID, cluster string) bool {
+	made, name := naming.PublicIP(cluster, naming.Base(s), "", ""), ip.Name()
+	return len(name) >= len(made) && strings.EqualFold(name[:len(made)], made)
 }
 
 // asksFor reports whether a Service asks for a public IP by its name or address.

@@ -21,12 +21,8 @@ import (
 // makes public IPs for them, or they have private link services, and which they may name no more at the next
 // decision. Nothing else shows an address until a load balancer has it, or a private link service at any time.
 func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
-	var live []*v1.Service
-	for _, s := range in.Services {
-		if !s.Gone {
-			live = append(live, s.Service)
-		}
-	}
+	all := in.Staying()
+	live := all[len(in.Others):]
 	missing := map[types.UID][]key.Note{}
 	add := func(among []*v1.Service, service string, n key.Note) {
 		for _, s := range among {
@@ -36,8 +32,10 @@ func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 			}
 		}
 	}
-	for _, l := range linksElsewhere(in) {
-		add(live, l.owner, l.note)
+	for service, notes := range linksElsewhere(in) {
+		for _, n := range notes {
+			add(live, service, n)
+		}
 	}
 	for _, n := range graph.Nodes() {
 		note, elsewhere := of(in.Config, n.ID)
@@ -45,7 +43,7 @@ func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 			continue
 		}
 		if link, is := n.Want().(index.Link); is { // it can be handed over
-			add(slices.Concat(live, in.Others), index.LinkOwner(&link), note)
+			add(all, index.LinkOwner(&link), note)
 			continue
 		}
 		for _, service := range n.For {
@@ -61,15 +59,11 @@ func Kept(in index.Input) map[types.UID][]key.Note {
 	kept := map[types.UID][]key.Note{}
 	links := linksElsewhere(in)
 	for _, s := range in.Services {
-		for _, l := range links {
-			if l.owner == s.Key() {
-				kept[s.UID] = append(kept[s.UID], l.note)
-			}
-		}
-		for _, name := range spec.GroupsOf(key.PrivateLinks, key.Noted(s.Status.Conditions)) {
-			why, unread := in.Have.Unread(in.Config.LinkGroup(name), network.PrivateLinkServices)
-			if unread && why != azure.NotFound {
-				kept[s.UID] = append(kept[s.UID], key.Note{Of: key.PrivateLinks, Group: name})
+		kept[s.UID] = links[s.Key()]
+		for _, n := range key.Noted(s.Status.Conditions) {
+			why, unread := in.Have.Unread(in.Config.LinkGroup(n.Group), network.PrivateLinkServices)
+			if n.Of == key.PrivateLinks && unread && why != azure.NotFound {
+				kept[s.UID] = append(slices.Clip(kept[s.UID]), n)
 			}
 		}
 	}
@@ -87,23 +81,20 @@ func of(c cluster.Config, id azure.ID) (n key.Note, elsewhere bool) {
 	return n, false
 }
 
-// link is a private link service that is found only because its group is noted.
-type link struct {
-	owner string
-	note  key.Note
-}
-
-func linksElsewhere(in index.Input) (all []link) {
+// linksElsewhere are the notes of the groups of private link services that are found by nothing else, by the keys of
+// the Services in their tags.
+func linksElsewhere(in index.Input) map[string][]key.Note {
+	notes := map[string][]key.Note{}
 	balancers, _ := index.Balancers(in) // the decision reports an error
 	for _, group := range index.LinkGroups(in, balancers) {
 		links, _ := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices) // as well
 		for _, l := range links {
 			if note, elsewhere := of(in.Config, l.ID); elsewhere && index.IsManagedLink(in.Config, &l) {
-				all = append(all, link{index.LinkOwner(&l), note})
+				notes[index.LinkOwner(&l)] = append(notes[index.LinkOwner(&l)], note)
 			}
 		}
 	}
-	return all
+	return notes
 }
 
 // Tags are the security group's tags that name groups where public IPs are to be released: in this commit, or in

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/utils/ptr"
-
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
@@ -69,8 +67,8 @@ func (n needs) links() []azure.Query {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PrivateLinkServices})
 		links, _ := plan.Views[network.PrivateLinkService](n.Have, group, network.PrivateLinkServices) // the decision reports an error
 		for _, l := range links {
-			isOurs := func(s spec.Service) bool { return s.Key() == index.LinkOwner(&l) }
-			if index.IsManagedLink(n.Config, &l) && len(l.Properties.PrivateEndpointConnections) > 0 && slices.ContainsFunc(n.Services, isOurs) {
+			isOurs := func(s spec.Service) bool { return s.Key() == index.LinkOwner(&l) && index.IsManagedLink(n.Config, &l) }
+			if len(l.Properties.PrivateEndpointConnections) > 0 && slices.ContainsFunc(n.Services, isOurs) {
 				lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
 			}
 		}
@@ -87,7 +85,7 @@ func (n needs) mayHaveLinks() bool {
 	return slices.ContainsFunc(n.Services, func(s spec.Service) bool {
 		o := spec.Outline(s)
 		isNamedOnly := s.UID == "" // a leftover that is known by a tag, maybe a private link service's
-		isFixed := func(r network.LoadBalancingRule) bool { return !ptr.Deref(r.EnableFloatingIP, false) }
+		isFixed := func(r network.LoadBalancingRule) bool { return r.EnableFloatingIP == nil || !*r.EnableFloatingIP }
 		return key.LinkStays(s.Annotations) || o.Internal || o.Fixed || isNamedOnly || len(s.FormerGroups(key.PrivateLinks)) > 0 ||
 			slices.ContainsFunc(n.all, func(lb *index.LoadBalancer) bool {
 				// A Service that shares a frontend has rules alone.
@@ -97,8 +95,7 @@ func (n needs) mayHaveLinks() bool {
 }
 
 // machines are the lists that show the members of the backend pools, and machines that may
-// join them. With many scale sets, the lists of instances are most of the cost of reading Azure. They are left out
-// of a set if all its nodes are in their pools and in no other, as the load balancers and the set itself show.
+// join them.
 func (n needs) machines() []azure.Query {
 	c := n.Config
 	ownMachines := azure.Query{Scope: c.MachineGroup(), Type: compute.VirtualMachines}
@@ -110,11 +107,8 @@ func (n needs) machines() []azure.Query {
 		return []azure.Query{ownMachines} // they name their sets, by which nodes are placed
 	}
 	lists := []azure.Query{{Scope: c.MachineGroup(), Type: compute.ScaleSets}}
-	pools, steady := n.steadyPools()
-	for _, set := range sets {
-		if set.model != nil && !(steady && set.isSettled(pools)) {
-			lists = append(lists, azure.Query{Scope: set.id, Type: compute.ScaleSetInstances, Expand: "instanceView"})
-		}
+	for _, set := range n.unsettled(sets) {
+		lists = append(lists, azure.Query{Scope: set.id, Type: compute.ScaleSetInstances, Expand: "instanceView"})
 	}
 	if alone {
 		interfaces := machine.FindInterfaces(n.Input, n.all)

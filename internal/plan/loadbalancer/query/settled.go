@@ -20,10 +20,10 @@ import (
 
 // scaleSet is a scale set with those of its machines that the cluster knows, by id key.
 type scaleSet struct {
-	id                  azure.ID
-	model               *machine.Machine // nil where Azure does not have the set, as far as is known
-	receivers, excluded []string
-	withoutNode         bool // some machines have no Node any more: only Azure knows whether they exist
+	id          azure.ID
+	model       *machine.Machine // nil where Azure does not have the set, as far as is known
+	nodes       map[cluster.Role][]string
+	withoutNode bool // some machines have no Node any more: only Azure knows whether they exist
 }
 
 // involved are the scale sets that a decision is about, and whether it reads machines of their own. They are the
@@ -34,7 +34,7 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	add := func(id azure.ID) *scaleSet {
 		set, again := known[id.Key()]
 		if !again {
-			set = &scaleSet{id: id}
+			set = &scaleSet{id: id, nodes: map[cluster.Role][]string{}}
 			known[id.Key()] = set
 			if id.Is(compute.ScaleSets) && id.Parent().Equal(n.Config.MachineGroup()) {
 				sets = append(sets, set)
@@ -48,13 +48,8 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	}
 	for _, node := range n.Nodes {
 		id, _ := nodes.MachineID(node.Spec.ProviderID)
-		set := setOf(id)
-		switch cluster.RoleOf(n.Config, node) {
-		case cluster.Receiver:
-			set.receivers = append(set.receivers, id.Key())
-		case cluster.Excluded:
-			set.excluded = append(set.excluded, id.Key())
-		}
+		set, role := setOf(id), cluster.RoleOf(n.Config, node)
+		set.nodes[role] = append(set.nodes[role], id.Key())
 	}
 	for _, id := range n.DeletedNodes {
 		setOf(id).withoutNode = true
@@ -80,14 +75,23 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	return sets, alone, flexible
 }
 
+// unsettled are the scale sets of which a decision must read the instances. With many sets, these lists are most of
+// the cost of reading Azure. A set is left out if all its nodes are in their pools and in no other, as the
+// load balancers and the set itself show.
+func (n needs) unsettled(sets []*scaleSet) []*scaleSet {
+	pools, steady := n.steadyPools()
+	return slices.DeleteFunc(sets, func(s *scaleSet) bool { return s.model == nil || steady && s.isSettled(pools) })
+}
+
 // isSettled reports whether no machine of a scale set joins one of the pools or leaves it, nor does
 // the model of new instances.
 func (s scaleSet) isSettled(pools []ownPool) bool {
+	receivers, excluded := s.nodes[cluster.Receiver], s.nodes[cluster.Excluded]
 	for _, p := range pools {
 		isIn := func(machine string) bool { return p.members[machine] }
 		isOut := func(machine string) bool { return !isIn(machine) }
-		joins := slices.ContainsFunc(s.receivers, isOut) || len(s.receivers) > 0 && !s.model.In(p.id)
-		leaves := slices.ContainsFunc(s.excluded, isIn) || len(s.receivers) == 0 && len(s.excluded) > 0 && s.model.In(p.id)
+		joins := slices.ContainsFunc(receivers, isOut) || len(receivers) > 0 && !s.model.In(p.id)
+		leaves := slices.ContainsFunc(excluded, isIn) || len(receivers) == 0 && len(excluded) > 0 && s.model.In(p.id)
 		if joins && !s.model.Excluded[p.family] || leaves {
 			return false
 		}
@@ -135,7 +139,7 @@ func (n needs) steadyPools() (all []ownPool, steady bool) {
 			return nil, false
 		case !lb.Exists, !lb.Ours:
 			continue
-		case !n.stays(lb), lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic"):
+		case lb.IsBasic(), !n.stays(lb):
 			return nil, false
 		case n.Config.IsPreset(lb.Internal):
 			continue
@@ -160,5 +164,6 @@ func (n needs) stays(lb *index.LoadBalancer) bool {
 		return true
 	}
 	graph, err := n.decide()
-	return err == nil && !slices.ContainsFunc(graph.Nodes(), func(node plan.Node) bool { return node.ID.Equal(lb.ID) && node.Want() == nil })
+	goes := func(n plan.Node) bool { return n.ID.Equal(lb.ID) && n.Want() == nil }
+	return err == nil && !slices.ContainsFunc(graph.Nodes(), goes)
 }
