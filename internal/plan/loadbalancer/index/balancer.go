@@ -114,10 +114,7 @@ func (lb *LoadBalancer) index(known map[string]*v1.Service) {
 	}
 	for _, r := range p.InboundNATRules {
 		p := r.Properties
-		first, last := p.FrontendPort, p.FrontendPort
-		if p.FrontendPortRangeStart > 0 {
-			first, last = p.FrontendPortRangeStart, p.FrontendPortRangeEnd
-		}
+		first, last := cmp.Or(p.FrontendPortRangeStart, p.FrontendPort), cmp.Or(p.FrontendPortRangeEnd, p.FrontendPort)
 		use(p.FrontendIPConfiguration, Use{"inbound NAT rule", r.Name, p.Protocol, first, last, ""})
 	}
 	for _, r := range p.InboundNATPools {
@@ -148,12 +145,12 @@ func (lb *LoadBalancer) HasRule(name string) bool { return lb.rules[strings.ToLo
 func (lb *LoadBalancer) Order(frontend string) int { return lb.order[strings.ToLower(frontend)] }
 
 // Frontend is the frontend of a name.
-func (lb *LoadBalancer) Frontend(name string) (FrontendConfig, bool) {
-	i, ok := lb.order[strings.ToLower(name)]
-	if !ok {
-		return FrontendConfig{}, false
+func (lb *LoadBalancer) Frontend(name string) (fe FrontendConfig, exists bool) {
+	i, exists := lb.order[strings.ToLower(name)]
+	if exists {
+		fe = lb.Properties.FrontendIPConfigurations[i]
 	}
-	return lb.Properties.FrontendIPConfigurations[i], true
+	return fe, exists
 }
 
 // Pool is a pool as it is, or an empty one.
@@ -209,19 +206,11 @@ type Target struct {
 }
 
 // Key is the target for comparison, "" for an address of Azure's choice.
-func (t Target) Key() string {
-	if t.PublicIP != "" {
-		return t.PublicIP.Key()
-	}
-	return t.Private
-}
+func (t Target) Key() string { return cmp.Or(t.PublicIP.Key(), t.Private) }
 
 // TargetOf identifies the address of a frontend.
 func TargetOf(fe network.FrontendIPConfiguration) Target {
-	if fe.PublicIPAddress != nil {
-		return Target{PublicIP: fe.PublicIPAddress.ID}
-	}
-	return Target{Private: address.Plain(fe.PrivateIPAddress)}
+	return Target{PublicIP: fe.PublicIPAddress.To(), Private: address.Plain(fe.PrivateIPAddress)}
 }
 
 // Use is something in a load balancer that uses a frontend.

@@ -38,7 +38,7 @@ type Index struct {
 	Holders      map[string][]Frontend // frontends by the key of their target
 
 	frontends map[string][]Frontend // by owner
-	linkAt    map[string]*Link      // by id key of the frontend
+	linkAt    map[Frontend]*Link    // by the frontend's key
 	linksByID map[string]*Link      // by id key
 }
 
@@ -60,7 +60,7 @@ func (ip *PublicIP) HasFamily(family v1.IPFamily) bool {
 
 // IsOnlyFor reports whether a public IP is managed and serves one Service alone, by its key.
 func (ip *PublicIP) IsOnlyFor(service string) bool {
-	return ip.Managed && len(ip.Services) == 1 && ip.Services[0] == service
+	return ip.Managed && slices.Equal(ip.Services, []string{service})
 }
 
 // Label is the DNS label that a public IP has, "" for none.
@@ -92,7 +92,7 @@ func Read(in Input) (*Index, error) {
 		Input: in, Known: in.byOwner(), PublicIPs: map[string]*PublicIP{},
 		PublicIPsFor: map[string][]*PublicIP{}, PublicIPsAt: map[string][]azure.ID{}, Holders: map[string][]Frontend{},
 		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)), frontends: map[string][]Frontend{},
-		linkAt: map[string]*Link{}, linksByID: map[string]*Link{},
+		linkAt: map[Frontend]*Link{}, linksByID: map[string]*Link{},
 	}
 	var err error
 	if x.Balancers, err = Balancers(in); err != nil {
@@ -117,10 +117,8 @@ func Read(in Input) (*Index, error) {
 	if err := cmp.Or(x.readPublicIPs(), x.readLinks()); err != nil {
 		return nil, err
 	}
-	if in.Config.SecurityGroupName != "" {
-		if x.SecurityGroup, x.HasSecurityGroup, err = plan.View[network.SecurityGroup](in.Have, in.Config.SecurityGroupID()); err != nil {
-			return nil, err
-		}
+	if x.SecurityGroup, x.HasSecurityGroup, err = plan.View[network.SecurityGroup](in.Have, in.Config.SecurityGroupID()); err != nil {
+		return nil, err
 	}
 	for _, id := range Subnets(in) {
 		if _, _, err := plan.View[network.Subnet](in.Have, id); err != nil {
@@ -161,7 +159,9 @@ func (x *Index) readLinks() error {
 			x.Links = append(x.Links, &l)
 			x.linksByID[l.ID.Key()] = &l
 			for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-				x.linkAt[ref.ID.Key()] = &l
+				if at, known := x.FrontendAt(ref.ID); known {
+					x.linkAt[at.Key()] = &l
+				}
 			}
 		}
 	}
@@ -257,10 +257,7 @@ func (x *Index) FrontendsServing(owner string) []Frontend {
 // Address is the address of a frontend as far as is known.
 func (x *Index) Address(f Frontend) string {
 	fe := f.State()
-	if fe.PublicIPAddress != nil {
-		return x.PublicIPOf(fe).Properties.IPAddress
-	}
-	return address.Plain(fe.PrivateIPAddress)
+	return cmp.Or(x.PublicIPOf(fe).Properties.IPAddress, address.Plain(fe.PrivateIPAddress))
 }
 
 // IsIPv6 reports whether a frontend has IPv6.
@@ -302,12 +299,7 @@ func (x *Index) NameOf(u Use, publicIP azure.ID) string {
 func (x *Index) Link(id azure.ID) *Link { return x.linksByID[id.Key()] }
 
 // LinkAt is the private link service at a frontend, nil for none.
-func (x *Index) LinkAt(f Frontend) *Link {
-	if len(x.linkAt) == 0 {
-		return nil
-	}
-	return x.linkAt[f.ID().Key()]
-}
+func (x *Index) LinkAt(f Frontend) *Link { return x.linkAt[f.Key()] }
 
 // AzureSays repeats what Azure said of a resource that is not there: another thing may be
 // missing, such as its resource group.

@@ -102,12 +102,9 @@ func AddressGroups(in Input, all []*LoadBalancer) []azure.ID {
 			groups.add(in.Config.PublicIPGroup(name))
 		}
 	}
-	if in.Config.SecurityGroupName != "" {
-		// A document that cannot be read is reported by Read.
-		group, _, _ := plan.View[struct{}](in.Have, in.Config.SecurityGroupID())
-		for _, noted := range NotedGroups(in.Config, group.Tags) {
-			groups.add(noted)
-		}
+	securityGroup, _, _ := plan.View[struct{}](in.Have, in.Config.SecurityGroupID()) // Read reports an error
+	for _, noted := range NotedGroups(in.Config, securityGroup.Tags) {
+		groups.add(noted)
 	}
 	for _, b := range all {
 		for _, fe := range b.Properties.FrontendIPConfigurations {

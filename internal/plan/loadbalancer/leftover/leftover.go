@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/cluster"
@@ -135,23 +136,16 @@ func (f *finder) publicIP(ip *index.PublicIP) {
 	if !ip.Tagged || owner == "" || !tag.IsOf(ip.Tags, f.Config.ClusterName) {
 		return
 	}
+	at, known := f.FrontendAt(ip.Properties.IPConfiguration.To())
 	for _, key := range ip.Services {
-		f.service(key, owner, func() bool { return len(ip.Services) > 1 || f.isOf(ip, key) })
+		// It may serve another Service of the same name, or be what that one asks for.
+		f.service(key, owner, func() bool {
+			return len(ip.Services) > 1 || known && f.serves(at) || slices.ContainsFunc(f.keys[key], func(service *v1.Service) bool {
+				s, _ := spec.Read(spec.Service{Service: service}, f.Config)
+				return publicip.AsksFor(f.Index, s, ip.ID)
+			})
+		})
 	}
-}
-
-// isOf reports whether a public IP that was made for a deleted Service serves an existing Service of the same
-// name, or that asks for it.
-func (f *finder) isOf(ip *index.PublicIP, key string) bool {
-	if at := ip.Properties.IPConfiguration; at != nil {
-		if fe, known := f.FrontendAt(at.ID); known && f.serves(fe) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(f.keys[key], func(service *v1.Service) bool {
-		s, _ := spec.Read(spec.Service{Service: service}, f.Config)
-		return publicip.AsksFor(f.Index, s, ip.ID)
-	})
 }
 
 // Absent are the UIDs of live Services of which no load balancer has anything: they are new, or something
@@ -169,4 +163,57 @@ func Absent(in index.Input) map[types.UID]bool {
 		}
 	}
 	return absent
+}
+
+// OtherName is the name of a cluster under which the addresses of this one's Services were made.
+type OtherName struct {
+	Name      string
+	Addresses int      // how many there are
+	PublicIP  azure.ID // one of them
+	Address   string
+	Service   string
+}
+
+// FindOtherName looks for public IPs that were made for Services of this cluster under another cluster's
+// name, where none was made under its own. Then the configured name is probably wrong, and each of these
+// Services would get a new address. A public IP that its Service names does not count.
+func FindOtherName(in index.Input) (other OtherName, found bool) {
+	services := map[string]*v1.Service{}
+	for _, s := range in.All() {
+		services[spec.KeyOf(s)] = s
+	}
+	const everywhere = azure.ID("")
+	ips, _ := plan.Views[network.PublicIPAddress](in.Have, everywhere, network.PublicIPAddresses) // the decision reports an error
+	for _, ip := range ips {
+		name, ok := tag.ClusterIn(ip.Tags)
+		keys, _ := tag.ServicesIn(ip.Tags)
+		i := slices.IndexFunc(keys, func(key string) bool { return services[key] != nil && isMadeFor(services[key], ip.ID, name) })
+		switch {
+		case !ok, i < 0, ip.Properties.IPConfiguration == nil:
+		case strings.EqualFold(name, in.Config.ClusterName):
+			return OtherName{}, false
+		case asksFor(services[keys[i]], ip):
+		default:
+			if other.Addresses == 0 {
+				other = OtherName{Name: name, PublicIP: ip.ID, Address: ip.Properties.IPAddress, Service: keys[i]}
+			}
+			other.Addresses++
+		}
+	}
+	return other, other.Addresses > 0
+}
+
+// isMadeFor reports whether a public IP was made for a Service under the name of a cluster.
+func isMadeFor(s *v1.Service, ip azure.ID, cluster string) bool {
+	made, name := naming.PublicIP(cluster, naming.Base(s), "", ""), ip.Name()
+	return len(name) >= len(made) && strings.EqualFold(name[:len(made)], made)
+}
+
+// asksFor reports whether a Service asks for a public IP by its name or address.
+func asksFor(s *v1.Service, ip azure.Resource[network.PublicIPAddress]) bool {
+	said := append(slices.Collect(maps.Values(s.Annotations)), s.Spec.LoadBalancerIP)
+	return slices.ContainsFunc(said, func(value string) bool {
+		value = strings.TrimSpace(value)
+		return value != "" && (strings.EqualFold(value, ip.ID.Name()) || value == ip.Properties.IPAddress)
+	})
 }

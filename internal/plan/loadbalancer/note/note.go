@@ -3,6 +3,7 @@
 package note
 
 import (
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -98,11 +99,17 @@ func linksElsewhere(in index.Input) map[string][]key.Note {
 }
 
 // Tags are the security group's tags that name groups where public IPs are to be released: in this commit, or in
-// another one as long as there is a public IP of this cluster that nothing uses.
+// another one as long as there is, or may be, a public IP of this cluster that nothing uses.
 func Tags(x *index.Index, groups []azure.ID) azure.Tags {
 	tags := azure.Tags{}
 	for _, group := range index.NotedGroups(x.Config, x.SecurityGroup.Tags) {
-		if !hasUnused(x, group) {
+		isUnused := func(ip *index.PublicIP) bool {
+			_, ours := ip.Tags.Get(key.TagCluster)
+			return ip.Managed && ours && ip.ID.Parent().Equal(group) && ip.Properties.IPConfiguration == nil
+		}
+		why, unread := x.Have.Unread(group, network.PublicIPAddresses)
+		mayBe := unread && why != azure.NotFound
+		if !mayBe && !slices.ContainsFunc(slices.Collect(maps.Values(x.PublicIPs)), isUnused) {
 			tags[index.NoteOfGroup(x.Config, group)] = azure.DropTag
 		}
 	}
@@ -110,33 +117,4 @@ func Tags(x *index.Index, groups []azure.ID) azure.Tags {
 		tags[index.NoteOfGroup(x.Config, group)] = "true"
 	}
 	return tags
-}
-
-// hasUnused reports whether a group has, or may have, a public IP of this cluster that nothing uses.
-func hasUnused(x *index.Index, group azure.ID) bool {
-	if why, unread := x.Have.Unread(group, network.PublicIPAddresses); unread {
-		return why != azure.NotFound
-	}
-	for _, ip := range x.PublicIPs {
-		_, ours := ip.Tags.Get(key.TagCluster)
-		if ip.Managed && ours && ip.ID.Parent().Equal(group) && ip.Properties.IPConfiguration == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// First has load balancers change only when the notes of groups are made, and has the notes
-// taken off in another round.
-func First(x *index.Index, nodes []plan.Node, groups []azure.ID) (pending []string) {
-	if len(groups) == 0 {
-		return nil
-	}
-	for i := range nodes {
-		nodes[i].After = append(nodes[i].After, x.Config.SecurityGroupID())
-	}
-	for _, group := range groups {
-		pending = append(pending, "the security group notes resource group "+group.Name()+" until the addresses there are gone")
-	}
-	return pending
 }

@@ -3,7 +3,10 @@ package query
 
 import (
 	"slices"
+	"strings"
 	"sync"
+
+	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -13,7 +16,9 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/machine"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/nodes"
 )
 
 // Needs names what the snapshot of an input must hold to decide, given what it holds already.
@@ -76,8 +81,7 @@ func (n needs) links() []azure.Query {
 	return lists
 }
 
-// mayHaveLinks reports whether one of the Services asks for what can have a private link
-// service, or has it so far.
+// mayHaveLinks reports whether one of the Services asks for what can have a private link service, or has it so far.
 func (n needs) mayHaveLinks() bool {
 	if n.Config.PoolByIP && index.HasInterfacePools(n.all, n.Config.IsOwnPool) {
 		return true // they stay so behind a private link service
@@ -94,8 +98,7 @@ func (n needs) mayHaveLinks() bool {
 	})
 }
 
-// machines are the lists that show the members of the backend pools, and machines that may
-// join them.
+// machines are the lists that show the members of the backend pools, and machines that may join them.
 func (n needs) machines() []azure.Query {
 	c := n.Config
 	ownMachines := azure.Query{Scope: c.MachineGroup(), Type: compute.VirtualMachines}
@@ -123,4 +126,154 @@ func (n needs) machines() []azure.Query {
 		}
 	}
 	return lists
+}
+
+// scaleSet is a scale set with those of its machines that the cluster knows, by id key.
+type scaleSet struct {
+	id          azure.ID
+	model       *machine.Machine // nil where Azure does not have the set, as far as is known
+	nodes       map[cluster.Role][]string
+	withoutNode bool // some machines have no Node any more: only Azure knows whether they exist
+}
+
+// involved are the scale sets that a decision is about, and whether it reads machines of their own. They are the
+// machines of nodes, machines without a Node, and members of pools. A scale set with its model in a pool has at
+// least one instance there. flexible reports whether any scale set, be it involved or not, is a flexible one.
+func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
+	known := map[string]*scaleSet{}
+	add := func(id azure.ID) *scaleSet {
+		set, again := known[id.Key()]
+		if !again {
+			set = &scaleSet{id: id, nodes: map[cluster.Role][]string{}}
+			known[id.Key()] = set
+			if id.Is(compute.ScaleSets) && id.Parent().Equal(n.Config.MachineGroup()) {
+				sets = append(sets, set)
+			}
+		}
+		return set
+	}
+	setOf := func(machine azure.ID) *scaleSet {
+		alone = alone || machine.Is(compute.VirtualMachines)
+		return add(machine.Parent())
+	}
+	for _, node := range n.Nodes {
+		id, _ := nodes.MachineID(node.Spec.ProviderID)
+		set, role := setOf(id), cluster.RoleOf(n.Config, node)
+		set.nodes[role] = append(set.nodes[role], id.Key())
+	}
+	for _, id := range n.DeletedNodes {
+		setOf(id).withoutNode = true
+	}
+	for _, m := range machine.Members(n.all) {
+		if m.Configuration.Parent().Is(network.Interfaces) {
+			alone = true
+		} else {
+			setOf(machine.InstanceOf(m.Configuration))
+		}
+	}
+	views, _ := plan.Views[compute.ScaleSet](n.Have, n.Config.MachineGroup(), compute.ScaleSets) // the decision reports an error
+	for _, view := range views {
+		flexible = flexible || strings.EqualFold(view.Properties.OrchestrationMode, "Flexible")
+		model := machine.OfModel(view)
+		if slices.ContainsFunc(n.all, func(lb *index.LoadBalancer) bool { return lb.Exists && model.In(lb.ID) }) {
+			add(view.ID)
+		}
+		if set := known[view.ID.Key()]; set != nil {
+			set.model = model
+		}
+	}
+	return sets, alone, flexible
+}
+
+// unsettled are the scale sets of which a decision must read the instances. With many sets, these lists are most of
+// the cost of reading Azure. A set is left out if all its nodes are in their pools and in no other, as the
+// load balancers and the set itself show.
+func (n needs) unsettled(sets []*scaleSet) []*scaleSet {
+	pools, steady := n.steadyPools()
+	return slices.DeleteFunc(sets, func(s *scaleSet) bool { return s.model == nil || steady && s.isSettled(pools) })
+}
+
+// isSettled reports whether no machine of a scale set joins one of the pools or leaves it, nor does
+// the model of new instances.
+func (s scaleSet) isSettled(pools []ownPool) bool {
+	receivers, excluded := s.nodes[cluster.Receiver], s.nodes[cluster.Excluded]
+	for _, p := range pools {
+		isIn := func(machine string) bool { return p.members[machine] }
+		isOut := func(machine string) bool { return !isIn(machine) }
+		joins := slices.ContainsFunc(receivers, isOut) || len(receivers) > 0 && !s.model.In(p.id)
+		leaves := slices.ContainsFunc(excluded, isIn) || len(receivers) == 0 && len(excluded) > 0 && s.model.In(p.id)
+		if joins && !s.model.Excluded[p.family] || leaves {
+			return false
+		}
+	}
+	return !s.withoutNode
+}
+
+// ownPool is one of the cluster's pools, with its members as its load balancer shows them.
+type ownPool struct {
+	id      azure.ID
+	family  v1.IPFamily
+	members map[string]bool // machines by id key
+}
+
+func (n needs) ownPools(lb *index.LoadBalancer) (all []ownPool) {
+	for _, p := range lb.Properties.BackendAddressPools {
+		if family, ours := n.Config.PoolFamily(p.Name); ours {
+			members := make(map[string]bool, len(p.Properties.BackendIPConfigurations))
+			for _, c := range p.Properties.BackendIPConfigurations {
+				members[machine.InstanceOf(c.ID).Key()] = true
+			}
+			all = append(all, ownPool{lb.ID.Child(network.BackendAddressPools, p.Name), family, members})
+		}
+	}
+	return all
+}
+
+// steadyPools are the pools of interfaces that nodes belong into, and whether it is certain that
+// a decision makes none and takes none away.
+func (n needs) steadyPools() (all []ownPool, steady bool) {
+	if n.Config.PoolByIP || len(n.Config.Balancers) > 0 || n.unreadable != nil { // where nodes may change places
+		return nil, false
+	}
+	asked := map[string][]v1.IPFamily{} // by id key of the load balancer
+	for _, s := range n.Services {
+		if !s.Gone {
+			lb := n.Config.BalancerID(n.Config.LoadBalancerName, spec.Outline(s).Internal).Key()
+			asked[lb] = append(asked[lb], s.Families()...)
+		}
+	}
+	for _, lb := range n.all {
+		families := asked[lb.ID.Key()]
+		switch {
+		case !lb.Exists && len(families) > 0:
+			return nil, false
+		case !lb.Exists, !lb.Ours:
+			continue
+		case lb.IsBasic(), !n.stays(lb):
+			return nil, false
+		case n.Config.IsPreset(lb.Internal):
+			continue
+		}
+		pools := n.ownPools(lb)
+		for _, family := range families {
+			if !slices.ContainsFunc(pools, func(p ownPool) bool { return p.family == family }) {
+				return nil, false
+			}
+		}
+		all = append(all, pools...)
+	}
+	return all, true
+}
+
+// stays reports whether a decision leaves a load balancer. Something that is not decided keeps it: a frontend that is
+// no Service's, or a rule of another Service. A frontend of another Service without rules may be one that it has left.
+func (n needs) stays(lb *index.LoadBalancer) bool {
+	isForeign := func(fe index.FrontendConfig) bool { return !naming.IsOwned(fe.Name) }
+	hasRules := func(s *v1.Service) bool { return len(lb.RulesOf[naming.OwnerOf(s)]) > 0 }
+	if slices.ContainsFunc(lb.Properties.FrontendIPConfigurations, isForeign) || slices.ContainsFunc(n.Others, hasRules) {
+		return true
+	}
+	graph, err := n.decide()
+	goes := func(n plan.Node) bool { return n.ID.Equal(lb.ID) && n.Want() == nil }
+	return err == nil && !slices.ContainsFunc(graph.Nodes(), goes)
 }
