@@ -128,12 +128,10 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 	wanted, released := ips.Nodes(kept)
 	unnamed := ips.UnnamedGroups(released)
 	balancers := balancer.Nodes(x, b, all)
-	for i := range balancers {
-		if len(unnamed) > 0 { // the notes of groups are made first, and taken off in another round
+	for _, group := range unnamed {
+		for i := range balancers { // the group is noted first; another round takes the note off
 			balancers[i].After = append(balancers[i].After, x.Config.SecurityGroupID())
 		}
-	}
-	for _, group := range unnamed {
 		d.wait("the security group notes resource group " + group.Name() + " until the addresses there are gone")
 	}
 	d.wait(balancer.Unproven(all)...)

@@ -239,18 +239,6 @@ func (b *Batch) Handovers(x *index.Index) []Handover {
 	return all
 }
 
-// Involved are the load balancers of handovers, each once.
-func Involved(all []Handover) (ids []azure.ID) {
-	for _, h := range all {
-		for _, lb := range []*index.LoadBalancer{h.From, h.To} {
-			if !slices.Contains(ids, lb.ID) {
-				ids = append(ids, lb.ID)
-			}
-		}
-	}
-	return ids
-}
-
 // Sources are the other load balancers of the kind from which a Service's frontend, or the address of a
 // placement, moves.
 func Sources(x *index.Index, s Served, p Placement) (from []*index.LoadBalancer) {

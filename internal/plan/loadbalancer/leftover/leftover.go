@@ -92,8 +92,9 @@ func (f *finder) owner(owner string) {
 	}
 }
 
-// service notes the Service in the tag of something, by its key, if it does not exist. owner is the one in the
-// name of that. If it is gone, an existing Service of the key may be another one: serves says whether it is served there.
+// service notes the Service that a tag names, by its key, if it does not exist. owner is the one in the name of what has
+// the tag, or of its frontend. If that one is gone, an existing Service of the key may be a successor: serves reports
+// whether it is served there.
 func (f *finder) service(key, owner string, serves func() bool) {
 	if !f.isGone(owner) {
 		owner = ""
@@ -138,7 +139,7 @@ func (f *finder) publicIP(ip *index.PublicIP) {
 	}
 	at, known := f.FrontendAt(ip.Properties.IPConfiguration.To())
 	for _, key := range ip.Services {
-		// It may serve another Service of the same name, or be what that one asks for.
+		// It may serve an existing Service of the same name, or be what that one asks for.
 		f.service(key, owner, func() bool {
 			return len(ip.Services) > 1 || known && f.serves(at) || slices.ContainsFunc(f.keys[key], func(service *v1.Service) bool {
 				s, _ := spec.Read(spec.Service{Service: service}, f.Config)

@@ -13,7 +13,6 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/spec"
 )
@@ -39,16 +38,15 @@ func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 		}
 	}
 	for _, n := range graph.Nodes() {
-		note, elsewhere := of(in.Config, n.ID)
-		if _, exists := in.Have.Get(n.ID); !elsewhere || n.Want() == nil || exists && note.Of == key.PublicIPs {
-			continue
-		}
-		if link, is := n.Want().(index.Link); is { // it can be handed over
-			add(all, index.LinkOwner(&link), note)
-			continue
-		}
-		for _, service := range n.For {
-			add(live, service, note)
+		group := n.ID.Parent()
+		_, exists := in.Have.Get(n.ID)
+		switch link, isLink := n.Want().(index.Link); {
+		case isLink && !group.Equal(in.Config.LinkGroup("")): // it can be handed over
+			add(all, index.LinkOwner(&link), key.Note{Of: key.PrivateLinks, Group: group.Name()})
+		case n.Want() != nil && !exists && n.ID.Is(network.PublicIPAddresses) && !group.Equal(in.Config.PublicIPGroup("")):
+			for _, service := range n.For {
+				add(live, service, key.Note{Of: key.PublicIPs, Group: group.Name()})
+			}
 		}
 	}
 	return missing
@@ -71,17 +69,6 @@ func Kept(in index.Input) map[types.UID][]key.Note {
 	return kept
 }
 
-// of is the note of the resource group in which a resource is, false where it is found without.
-func of(c cluster.Config, id azure.ID) (n key.Note, elsewhere bool) {
-	switch {
-	case id.Is(network.PublicIPAddresses) && !id.Parent().Equal(c.PublicIPGroup("")):
-		return key.Note{Of: key.PublicIPs, Group: id.Parent().Name()}, true
-	case id.Is(network.PrivateLinkServices) && !id.Parent().Equal(c.LinkGroup("")):
-		return key.Note{Of: key.PrivateLinks, Group: id.Parent().Name()}, true
-	}
-	return n, false
-}
-
 // linksElsewhere are the notes of the groups of private link services that are found by nothing else, by the keys of
 // the Services in their tags.
 func linksElsewhere(in index.Input) map[string][]key.Note {
@@ -90,8 +77,9 @@ func linksElsewhere(in index.Input) map[string][]key.Note {
 	for _, group := range index.LinkGroups(in, balancers) {
 		links, _ := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices) // as well
 		for _, l := range links {
-			if note, elsewhere := of(in.Config, l.ID); elsewhere && index.IsManagedLink(in.Config, &l) {
-				notes[index.LinkOwner(&l)] = append(notes[index.LinkOwner(&l)], note)
+			at, owner := l.ID.Parent(), index.LinkOwner(&l)
+			if !at.Equal(in.Config.LinkGroup("")) && index.IsManagedLink(in.Config, &l) {
+				notes[owner] = append(notes[owner], key.Note{Of: key.PrivateLinks, Group: at.Name()})
 			}
 		}
 	}
