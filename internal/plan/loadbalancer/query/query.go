@@ -133,7 +133,14 @@ type scaleSet struct {
 	id          azure.ID
 	model       *machine.Machine // nil where Azure does not have the set, as far as is known
 	nodes       map[cluster.Role][]string
+	members     map[inPool]bool
 	withoutNode bool // some machines have no Node any more: only Azure knows whether they exist
+}
+
+// inPool is a machine, by id key, in a pool.
+type inPool struct {
+	pool    azure.ID
+	machine string
 }
 
 // involved are the scale sets that a decision is about, and whether it reads machines of their own. They are the
@@ -144,7 +151,7 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	add := func(id azure.ID) *scaleSet {
 		set, again := known[id.Key()]
 		if !again {
-			set = &scaleSet{id: id, nodes: map[cluster.Role][]string{}}
+			set = &scaleSet{id: id, nodes: map[cluster.Role][]string{}, members: map[inPool]bool{}}
 			known[id.Key()] = set
 			if id.Is(compute.ScaleSets) && id.Parent().Equal(n.Config.MachineGroup()) {
 				sets = append(sets, set)
@@ -167,9 +174,10 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	for _, m := range machine.Members(n.all) {
 		if m.Configuration.Parent().Is(network.Interfaces) {
 			alone = true
-		} else {
-			setOf(machine.InstanceOf(m.Configuration))
+			continue
 		}
+		id := machine.InstanceOf(m.Configuration)
+		setOf(id).members[inPool{m.Pool, id.Key()}] = true
 	}
 	views, _ := plan.Views[compute.ScaleSet](n.Have, n.Config.MachineGroup(), compute.ScaleSets) // the decision reports an error
 	for _, view := range views {
@@ -195,46 +203,27 @@ func (n needs) unsettled(sets []*scaleSet) []*scaleSet {
 
 // isSettled reports whether no machine of a scale set joins one of the pools or leaves it, nor does
 // the model of new instances.
-func (s scaleSet) isSettled(pools []ownPool) bool {
+func (s scaleSet) isSettled(pools map[azure.ID]v1.IPFamily) bool {
 	receivers, excluded := s.nodes[cluster.Receiver], s.nodes[cluster.Excluded]
-	for _, p := range pools {
-		isIn := func(machine string) bool { return p.members[machine] }
+	for pool, family := range pools {
+		isIn := func(machine string) bool { return s.members[inPool{pool, machine}] }
 		isOut := func(machine string) bool { return !isIn(machine) }
-		joins := slices.ContainsFunc(receivers, isOut) || len(receivers) > 0 && !s.model.In(p.id)
-		leaves := slices.ContainsFunc(excluded, isIn) || len(receivers) == 0 && len(excluded) > 0 && s.model.In(p.id)
-		if joins && !s.model.Excluded[p.family] || leaves {
+		joins := slices.ContainsFunc(receivers, isOut) || len(receivers) > 0 && !s.model.In(pool)
+		leaves := slices.ContainsFunc(excluded, isIn) || len(receivers) == 0 && len(excluded) > 0 && s.model.In(pool)
+		if joins && !s.model.Excluded[family] || leaves {
 			return false
 		}
 	}
 	return !s.withoutNode
 }
 
-// ownPool is one of the cluster's pools, with its members as its load balancer shows them.
-type ownPool struct {
-	id      azure.ID
-	family  v1.IPFamily
-	members map[string]bool // machines by id key
-}
-
-func (n needs) ownPools(lb *index.LoadBalancer) (all []ownPool) {
-	for _, p := range lb.Properties.BackendAddressPools {
-		if family, ours := n.Config.PoolFamily(p.Name); ours {
-			members := make(map[string]bool, len(p.Properties.BackendIPConfigurations))
-			for _, c := range p.Properties.BackendIPConfigurations {
-				members[machine.InstanceOf(c.ID).Key()] = true
-			}
-			all = append(all, ownPool{lb.ID.Child(network.BackendAddressPools, p.Name), family, members})
-		}
-	}
-	return all
-}
-
-// steadyPools are the pools of interfaces that nodes belong into, and whether it is certain that
+// steadyPools are the cluster's pools of interfaces, with their families, and whether it is certain that
 // a decision makes none and takes none away.
-func (n needs) steadyPools() (all []ownPool, steady bool) {
+func (n needs) steadyPools() (pools map[azure.ID]v1.IPFamily, steady bool) {
 	if n.Config.PoolByIP || len(n.Config.Balancers) > 0 || n.unreadable != nil { // where nodes may change places
 		return nil, false
 	}
+	pools = map[azure.ID]v1.IPFamily{}
 	asked := map[string][]v1.IPFamily{} // by id key of the load balancer
 	for _, s := range n.Services {
 		if !s.Gone {
@@ -254,15 +243,17 @@ func (n needs) steadyPools() (all []ownPool, steady bool) {
 		case n.Config.IsPreset(lb.Internal):
 			continue
 		}
-		pools := n.ownPools(lb)
-		for _, family := range families {
-			if !slices.ContainsFunc(pools, func(p ownPool) bool { return p.family == family }) {
-				return nil, false
+		for _, p := range lb.Properties.BackendAddressPools {
+			if family, ours := n.Config.PoolFamily(p.Name); ours {
+				pools[lb.ID.Child(network.BackendAddressPools, p.Name)] = family
+				families = slices.DeleteFunc(families, func(has v1.IPFamily) bool { return has == family })
 			}
 		}
-		all = append(all, pools...)
+		if len(families) > 0 {
+			return nil, false
+		}
 	}
-	return all, true
+	return pools, true
 }
 
 // stays reports whether a decision leaves a load balancer. Something that is not decided keeps it: a frontend that is
