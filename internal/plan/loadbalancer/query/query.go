@@ -128,11 +128,11 @@ func (n needs) machines() []azure.Query {
 	return lists
 }
 
-// scaleSet is a scale set with those of its machines that the cluster knows, by id key.
+// scaleSet is a scale set with those of its machines that the cluster knows.
 type scaleSet struct {
 	id          azure.ID
 	model       *machine.Machine // nil where Azure does not have the set, as far as is known
-	nodes       map[cluster.Role][]string
+	nodes       map[cluster.Role][]azure.ID
 	members     map[inPool]bool
 	withoutNode bool // some machines have no Node any more: only Azure knows whether they exist
 }
@@ -151,7 +151,7 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	add := func(id azure.ID) *scaleSet {
 		set, again := known[id.Key()]
 		if !again {
-			set = &scaleSet{id: id, nodes: map[cluster.Role][]string{}, members: map[inPool]bool{}}
+			set = &scaleSet{id: id, nodes: map[cluster.Role][]azure.ID{}, members: map[inPool]bool{}}
 			known[id.Key()] = set
 			if id.Is(compute.ScaleSets) && id.Parent().Equal(n.Config.MachineGroup()) {
 				sets = append(sets, set)
@@ -166,7 +166,7 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	for _, node := range n.Nodes {
 		id, _ := nodes.MachineID(node.Spec.ProviderID)
 		set, role := setOf(id), cluster.RoleOf(n.Config, node)
-		set.nodes[role] = append(set.nodes[role], id.Key())
+		set.nodes[role] = append(set.nodes[role], id)
 	}
 	for _, id := range n.DeletedNodes {
 		setOf(id).withoutNode = true
@@ -206,8 +206,8 @@ func (n needs) unsettled(sets []*scaleSet) []*scaleSet {
 func (s scaleSet) isSettled(pools map[azure.ID]v1.IPFamily) bool {
 	receivers, excluded := s.nodes[cluster.Receiver], s.nodes[cluster.Excluded]
 	for pool, family := range pools {
-		isIn := func(machine string) bool { return s.members[inPool{pool, machine}] }
-		isOut := func(machine string) bool { return !isIn(machine) }
+		isIn := func(machine azure.ID) bool { return s.members[inPool{pool, machine.Key()}] }
+		isOut := func(machine azure.ID) bool { return !isIn(machine) }
 		joins := slices.ContainsFunc(receivers, isOut) || len(receivers) > 0 && !s.model.In(pool)
 		leaves := slices.ContainsFunc(excluded, isIn) || len(receivers) == 0 && len(excluded) > 0 && s.model.In(pool)
 		if joins && !s.model.Excluded[family] || leaves {
