@@ -89,10 +89,8 @@ func (lb *LoadBalancer) index(known map[string]*v1.Service) {
 	lb.rules = make(map[string]bool, len(p.LoadBalancingRules))
 	lb.order = make(map[string]int, len(p.FrontendIPConfigurations))
 	use := func(frontend *azure.Reference, u Use) {
-		if frontend != nil {
-			name := strings.ToLower(frontend.ID.Name())
-			lb.uses[name] = append(lb.uses[name], u)
-		}
+		name := strings.ToLower(frontend.To().Name())
+		lb.uses[name] = append(lb.uses[name], u)
 	}
 	for i, fe := range p.FrontendIPConfigurations {
 		owner := naming.Owner(fe.Name)
