@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/backend"
 	"kaz/internal/plan/loadbalancer/balancer"
@@ -171,16 +172,17 @@ func (d *decision) retire(b *batch.Batch, members *backend.Planner) error {
 		return nil
 	}
 	var basic []*balancer.Wanted
+	var gone []plan.Node
 	for _, lb := range d.index.LoadBalancers {
 		if lb.IsBasic() {
-			basic = append(basic, balancer.Empty(lb))
+			basic = append(basic, &balancer.Wanted{State: lb, Shrank: true})
+			gone = append(gone, plan.Gone[network.LoadBalancer](lb.ID, "its SKU is Basic, which Azure has retired", b.Names()...))
+			d.wait("load balancer " + lb.ID.Name() + " is recreated with the SKU Standard")
 		}
 	}
 	_, machines, err := members.Membership(basic)
 	if err != nil {
 		return err
 	}
-	gone, pending := balancer.Retire(b, basic)
-	d.wait(pending...)
 	return d.add(machines, gone)
 }
