@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/backend"
 	"kaz/internal/plan/loadbalancer/balancer"
@@ -75,14 +76,26 @@ func (d *decision) decide() error {
 	if len(x.Services) == 0 { // where all are refused, machines join and leave all the same
 		return nil
 	}
-	if basic := basicBalancers(x); len(basic) > 0 {
-		return d.retire(b, members, basic)
+	if slices.ContainsFunc(x.LoadBalancers, (*index.LoadBalancer).IsBasic) {
+		return d.retire(b, members)
 	}
 	links := privatelink.New(x, b)
 	for _, name := range links.Orphans {
 		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
 	}
-	all := d.balancers(b, members)
+	all := make([]*balancer.Wanted, len(x.LoadBalancers))
+	for i, lb := range x.LoadBalancers {
+		w := balancer.New(lb)
+		frontend.Plan(x, b, w, &d.found)
+		rule.Plan(x.Config, b, w)
+		members.Pools(w)
+		all[i] = w
+	}
+	balancer.Order(x, b, all)
+	members.Spread(all)
+	for _, w := range all {
+		members.OwnPools(w)
+	}
 	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
 		return nil
 	}
@@ -105,15 +118,23 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 	removals []plan.Node) error {
 	x := d.index
 	d.wait(b.Waits...)
-	if what := b.FirstIPv4(); what != "" && slices.Contains(slices.Collect(maps.Values(d.refused)), true) {
-		d.wait("refused Services may be placed together with " + what)
+	for _, p := range b.Placed() {
+		if !p.At.Exists() && !p.IsIPv6() && slices.Contains(slices.Collect(maps.Values(d.refused)), true) {
+			d.wait("refused Services may be placed together with frontend " + p.At.Name)
+			break
+		}
 	}
 	kept := balancer.KeptIPs(all)
 	d.wait(ips.DeferLabels(kept)...)
 	wanted, released := ips.Nodes(kept)
 	unnamed := ips.UnnamedGroups(released)
 	balancers := balancer.Nodes(x, b, all)
-	d.wait(note.First(x, balancers, unnamed)...)
+	for _, group := range unnamed {
+		for i := range balancers { // the group is noted first; another round takes the note off
+			balancers[i].After = append(balancers[i].After, x.Config.SecurityGroupID())
+		}
+		d.wait("the security group notes resource group " + group.Name() + " until the addresses there are gone")
+	}
 	d.wait(balancer.Unproven(all)...)
 	pools, machines, err := members.Membership(all)
 	if err != nil {
@@ -144,46 +165,24 @@ func (d *decision) add(lists ...[]plan.Node) error {
 	return nil
 }
 
-// balancers decides the contents of the cluster's load balancers, external and internal.
-func (d *decision) balancers(b *batch.Batch, members *backend.Planner) []*balancer.Wanted {
-	all := make([]*balancer.Wanted, len(d.index.LoadBalancers))
-	for i, lb := range d.index.LoadBalancers {
-		w := balancer.New(lb)
-		frontend.Plan(d.index, b, w, &d.found)
-		rule.Plan(d.index.Config, b, w)
-		members.Pools(w)
-		all[i] = w
-	}
-	balancer.Order(d.index, b, all)
-	members.Spread(all)
-	for _, w := range all {
-		members.OwnPools(w)
-	}
-	return all
-}
-
-// basicBalancers are the load balancers of the SKU that Azure has retired. They cannot
-// change to another SKU, so they go first.
-func basicBalancers(x *index.Index) []*balancer.Wanted {
-	var all []*balancer.Wanted
-	for _, lb := range x.LoadBalancers {
-		if lb.IsBasic() {
-			all = append(all, balancer.Empty(lb))
-		}
-	}
-	return all
-}
-
-// retire deletes load balancers that are recreated in the next round.
-func (d *decision) retire(b *batch.Batch, members *backend.Planner, basic []*balancer.Wanted) error {
-	if b.IsEmpty() { // no Service would use the new one
+// retire deletes the load balancers of the SKU that Azure has retired. They cannot change to another SKU, so they are
+// recreated in the next round.
+func (d *decision) retire(b *batch.Batch, members *backend.Planner) error {
+	if len(b.All()) == 0 { // no Service would use the new one
 		return nil
+	}
+	var basic []*balancer.Wanted
+	var gone []plan.Node
+	for _, lb := range d.index.LoadBalancers {
+		if lb.IsBasic() {
+			basic = append(basic, &balancer.Wanted{State: lb, Shrank: true})
+			gone = append(gone, plan.Gone[network.LoadBalancer](lb.ID, "its SKU is Basic, which Azure has retired", b.Names()...))
+			d.wait("load balancer " + lb.ID.Name() + " is recreated with the SKU Standard")
+		}
 	}
 	_, machines, err := members.Membership(basic)
 	if err != nil {
 		return err
 	}
-	gone, pending := balancer.Retire(b, basic)
-	d.wait(pending...)
 	return d.add(machines, gone)
 }

@@ -36,7 +36,8 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 
 // Machines are those that exist, by id key, as far as a decision reads them. It reads all that had a Node which was deleted.
 func Machines(in Input) (map[string]bool, error) {
-	groups, err := machine.Read(in, index.Balancers(in))
+	balancers, _ := index.Balancers(in) // the decision reports an error
+	groups, err := machine.Read(in, balancers)
 	there := map[string]bool{}
 	for _, g := range groups {
 		for _, m := range g.Machines {
@@ -75,7 +76,7 @@ func ingressOf(x *index.Index, s batch.Served) []v1.LoadBalancerIngress {
 	var ingress []v1.LoadBalancerIngress
 	for _, p := range inOrder {
 		address := x.Address(p.At)
-		if !p.At.Exists() || address == "" || p.NewRules() > 0 || p.IP != "" && !p.At.State().PublicIPAddress.To().Equal(p.IP) {
+		if address == "" || p.NewRules() > 0 || p.IP != "" && !p.At.State().PublicIPAddress.To().Equal(p.IP) {
 			return nil
 		}
 		ingress = append(ingress, v1.LoadBalancerIngress{IP: address})

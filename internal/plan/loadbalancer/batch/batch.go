@@ -149,9 +149,6 @@ func (b *Batch) Placed() iter.Seq2[Served, Placement] {
 	}
 }
 
-// IsEmpty reports whether the batch has no Service.
-func (b *Batch) IsEmpty() bool { return len(b.owners) == 0 }
-
 // Has reports whether an owner is of the batch.
 func (b *Batch) Has(owner string) bool { return b.owners[owner] }
 
@@ -161,21 +158,17 @@ func (b *Batch) HasService(key string) bool {
 }
 
 // Names is the keys of the batch's Services.
-func (b *Batch) Names() []string { return names(b.All(), func(Served) bool { return true }) }
+func (b *Batch) Names() []string { return names(b.All()) }
 
 // NamesAt is the keys of the batch's Services that have anything at a load balancer, now or after the decision.
 func (b *Batch) NamesAt(lb *index.LoadBalancer) []string {
-	return names(b.All(), func(s Served) bool {
-		return len(lb.Owned[s.Owner])+len(lb.RulesOf[s.Owner]) > 0 || s.IsAt(lb)
-	})
+	return names(slices.DeleteFunc(b.All(), func(s Served) bool { return !lb.Has(s.Owner) && !s.IsAt(lb) }))
 }
 
-func names(all []Served, which func(Served) bool) []string {
+func names(all []Served) []string {
 	var names []string
 	for _, s := range all {
-		if which(s) {
-			names = append(names, s.Key())
-		}
+		names = append(names, s.Key())
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -183,13 +176,7 @@ func names(all []Served, which func(Served) bool) []string {
 
 // Remaining is what uses a frontend once the batch's Services took theirs away.
 func (b *Batch) Remaining(f index.Frontend) []index.Use {
-	var rest []index.Use
-	for _, u := range f.Uses() {
-		if u.Owner == "" || !b.owners[u.Owner] {
-			rest = append(rest, u)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(slices.Clone(f.Uses()), func(u index.Use) bool { return b.owners[u.Owner] })
 }
 
 // Claim is a placement with its Service.
@@ -228,26 +215,13 @@ func (b *Batch) Defer(why func(s Served, p Placement) string) {
 	}
 }
 
-// FirstIPv4 names a frontend with IPv4 that comes with the batch, "" for none.
-func (b *Batch) FirstIPv4() string {
-	for _, p := range b.Placed() {
-		if !p.At.Exists() && !p.IsIPv6() {
-			return "frontend " + p.At.Name
-		}
-	}
-	return ""
-}
-
 // Summary says for which Services something is done: by name as long as they are few.
 func Summary(names []string) string {
 	const few = 3
-	switch n := len(names); {
-	case n == 0:
-		return "no Service"
-	case n > few:
+	if n := len(names); n > few {
 		return fmt.Sprintf("%d Services", n)
 	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), "no Service")
 }
 
 // Handover is a Service that leaves a frontend, or its address, for another one.
@@ -263,8 +237,8 @@ func (b *Batch) Handovers(x *index.Index) []Handover {
 	var all []Handover
 	for _, s := range b.Live {
 		for _, at := range x.FrontendsServing(s.Owner) {
-			if s.staysAt(at) {
-				continue
+			if slices.ContainsFunc(s.Placements, func(p Placement) bool { return p.At.Key() == at.Key() && p.Keeps(at.State()) }) {
+				continue // it is served there with the same address as so far
 			}
 			for _, p := range s.Placements {
 				all = append(all, Handover{at.LB, p.At.LB})
@@ -272,24 +246,6 @@ func (b *Batch) Handovers(x *index.Index) []Handover {
 		}
 	}
 	return all
-}
-
-// staysAt reports whether a Service is served at a frontend with the same address as so far.
-func (s Served) staysAt(at index.Frontend) bool {
-	i := slices.IndexFunc(s.Placements, func(p Placement) bool { return p.At.Key() == at.Key() })
-	return i >= 0 && s.Placements[i].Keeps(at.State())
-}
-
-// Involved are the load balancers of handovers, each once.
-func Involved(all []Handover) (ids []azure.ID) {
-	for _, h := range all {
-		for _, lb := range []*index.LoadBalancer{h.From, h.To} {
-			if !slices.Contains(ids, lb.ID) {
-				ids = append(ids, lb.ID)
-			}
-		}
-	}
-	return ids
 }
 
 // Sources are the other load balancers of the kind from which a Service's frontend, or the address of a

@@ -1,12 +1,17 @@
 package index
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/naming"
 )
 
@@ -29,9 +34,17 @@ func HasAddresses(p Pool) bool {
 	})
 }
 
-// LoadBalancer is the state of one load balancer: the external or the internal one of a pair.
+// LoadBalancer is the external or the internal load balancer of an entry of the configuration, which may not exist
+// yet, or another one of the snapshot.
 type LoadBalancer struct {
-	Balancer
+	azure.Resource[network.LoadBalancer]
+	Internal bool
+	Entry    int // of the configuration, -1 for a load balancer that is configured no more
+	Exists   bool
+	// Ours says that it is configured, or has a frontend or a rule of a known Service: the configuration may have
+	// been another one.
+	Ours bool
+
 	RulesOf   map[string][]network.LoadBalancingRule // by owner
 	Owned     map[string][]FrontendConfig            // frontends that are named after an owner
 	PoolUsers map[string]map[string]bool             // owners of rules that lead to a pool, by its name in lower case
@@ -41,35 +54,87 @@ type LoadBalancer struct {
 	order map[string]int   // of the frontends, by name in lower case
 }
 
-func newLoadBalancer(b Balancer) *LoadBalancer {
-	p := b.Properties
-	lb := &LoadBalancer{
-		Balancer: b, uses: usesOf(p), PoolUsers: map[string]map[string]bool{},
-		RulesOf: make(map[string][]network.LoadBalancingRule, len(p.LoadBalancingRules)),
-		rules:   make(map[string]bool, len(p.LoadBalancingRules)),
-		order:   make(map[string]int, len(p.FrontendIPConfigurations)),
-		Owned:   make(map[string][]FrontendConfig, len(p.FrontendIPConfigurations)),
+// Balancers are the load balancers that a decision reads: the configured ones, and all others that are known. One that
+// cannot be read is listed as if it did not exist; the error is that of the first one.
+func Balancers(in Input) (all []*LoadBalancer, unreadable error) {
+	known := in.byOwner()
+	read := func(id azure.ID, internal bool, entry int) {
+		r, exists, err := plan.View[network.LoadBalancer](in.Have, id)
+		if err != nil {
+			r, unreadable = azure.Resource[network.LoadBalancer]{}, cmp.Or(unreadable, err)
+		}
+		r.ID = id
+		lb := &LoadBalancer{Resource: r, Internal: internal, Entry: entry, Exists: exists, Ours: entry >= 0}
+		lb.index(known)
+		all = append(all, lb)
+	}
+	for i, e := range in.Config.Entries() {
+		read(in.Config.BalancerID(e.Name, false), false, i)
+		read(in.Config.BalancerID(e.Name, true), true, i)
+	}
+	for _, d := range in.Have.List(in.Config.NetworkGroup(), network.LoadBalancers) {
+		if id := d.ID(); !slices.ContainsFunc(all, func(lb *LoadBalancer) bool { return lb.ID.Equal(id) }) {
+			read(id, cluster.IsInternal(id), -1)
+		}
+	}
+	return all, unreadable
+}
+
+func (lb *LoadBalancer) index(known map[string]*v1.Service) {
+	p := lb.Properties
+	lb.RulesOf = make(map[string][]network.LoadBalancingRule, len(p.LoadBalancingRules))
+	lb.Owned = make(map[string][]FrontendConfig, len(p.FrontendIPConfigurations))
+	lb.PoolUsers = map[string]map[string]bool{}
+	lb.uses = make(map[string][]Use, len(p.FrontendIPConfigurations))
+	lb.rules = make(map[string]bool, len(p.LoadBalancingRules))
+	lb.order = make(map[string]int, len(p.FrontendIPConfigurations))
+	use := func(frontend *azure.Reference, u Use) {
+		name := strings.ToLower(frontend.To().Name())
+		lb.uses[name] = append(lb.uses[name], u)
+	}
+	for i, fe := range p.FrontendIPConfigurations {
+		owner := naming.Owner(fe.Name)
+		lb.Ours = lb.Ours || known[owner] != nil
+		lb.order[strings.ToLower(fe.Name)] = i
+		lb.Owned[owner] = append(lb.Owned[owner], fe)
 	}
 	for _, r := range p.LoadBalancingRules {
-		owner := naming.Owner(r.Name)
+		p, owner := r.Properties, naming.Owner(r.Name)
+		lb.Ours = lb.Ours || known[owner] != nil
 		lb.rules[strings.ToLower(r.Name)] = true
-		lb.RulesOf[owner] = append(lb.RulesOf[owner], r.Properties)
-		pool := strings.ToLower(r.Properties.BackendAddressPool.To().Name())
+		lb.RulesOf[owner] = append(lb.RulesOf[owner], p)
+		pool := strings.ToLower(p.BackendAddressPool.To().Name())
 		if lb.PoolUsers[pool] == nil {
 			lb.PoolUsers[pool] = map[string]bool{}
 		}
 		lb.PoolUsers[pool][owner] = true
+		use(p.FrontendIPConfiguration, Use{"rule", r.Name, p.Protocol, p.FrontendPort, p.FrontendPort, owner})
 	}
-	for i, fe := range p.FrontendIPConfigurations {
-		owner := naming.Owner(fe.Name)
-		lb.order[strings.ToLower(fe.Name)] = i
-		lb.Owned[owner] = append(lb.Owned[owner], fe)
+	for _, r := range p.InboundNATRules {
+		p := r.Properties
+		first, last := cmp.Or(p.FrontendPortRangeStart, p.FrontendPort), cmp.Or(p.FrontendPortRangeEnd, p.FrontendPort)
+		use(p.FrontendIPConfiguration, Use{"inbound NAT rule", r.Name, p.Protocol, first, last, ""})
 	}
-	return lb
+	for _, r := range p.InboundNATPools {
+		p := r.Properties
+		use(p.FrontendIPConfiguration, Use{"inbound NAT pool", r.Name, p.Protocol, p.FrontendPortRangeStart, p.FrontendPortRangeEnd, ""})
+	}
+	for _, r := range p.OutboundRules {
+		for _, frontend := range r.Properties.FrontendIPConfigurations {
+			use(&frontend, Use{What: "outbound rule", Name: r.Name, Protocol: noPorts})
+		}
+	}
+}
+
+// Has reports whether there is a frontend or a rule of an owner.
+func (lb *LoadBalancer) Has(owner string) bool {
+	return len(lb.Owned[owner])+len(lb.RulesOf[owner]) > 0
 }
 
 // IsBasic reports whether the load balancer has the SKU that Azure has retired. It cannot change to another SKU.
-func (b Balancer) IsBasic() bool { return b.SKU != nil && strings.EqualFold(b.SKU.Name, "Basic") }
+func (lb *LoadBalancer) IsBasic() bool {
+	return lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic")
+}
 
 // HasRule reports whether there is a rule of a name.
 func (lb *LoadBalancer) HasRule(name string) bool { return lb.rules[strings.ToLower(name)] }
@@ -78,12 +143,12 @@ func (lb *LoadBalancer) HasRule(name string) bool { return lb.rules[strings.ToLo
 func (lb *LoadBalancer) Order(frontend string) int { return lb.order[strings.ToLower(frontend)] }
 
 // Frontend is the frontend of a name.
-func (lb *LoadBalancer) Frontend(name string) (FrontendConfig, bool) {
-	i, ok := lb.order[strings.ToLower(name)]
-	if !ok {
-		return FrontendConfig{}, false
+func (lb *LoadBalancer) Frontend(name string) (fe FrontendConfig, exists bool) {
+	i, exists := lb.order[strings.ToLower(name)]
+	if exists {
+		fe = lb.Properties.FrontendIPConfigurations[i]
 	}
-	return lb.Properties.FrontendIPConfigurations[i], true
+	return fe, exists
 }
 
 // Pool is a pool as it is, or an empty one.
@@ -139,19 +204,11 @@ type Target struct {
 }
 
 // Key is the target for comparison, "" for an address of Azure's choice.
-func (t Target) Key() string {
-	if t.PublicIP != "" {
-		return t.PublicIP.Key()
-	}
-	return t.Private
-}
+func (t Target) Key() string { return cmp.Or(t.PublicIP.Key(), t.Private) }
 
 // TargetOf identifies the address of a frontend.
 func TargetOf(fe network.FrontendIPConfiguration) Target {
-	if fe.PublicIPAddress != nil {
-		return Target{PublicIP: fe.PublicIPAddress.ID}
-	}
-	return Target{Private: address.Plain(fe.PrivateIPAddress)}
+	return Target{PublicIP: fe.PublicIPAddress.To(), Private: address.Plain(fe.PrivateIPAddress)}
 }
 
 // Use is something in a load balancer that uses a frontend.
@@ -165,39 +222,6 @@ type Use struct {
 
 // noPorts is the protocol of a use that takes no ports.
 const noPorts = "none"
-
-// usesOf lists what uses each frontend.
-func usesOf(lb network.LoadBalancer) map[string][]Use {
-	uses := make(map[string][]Use, len(lb.FrontendIPConfigurations))
-	add := func(frontend *azure.Reference, u Use) {
-		if frontend != nil {
-			name := strings.ToLower(frontend.ID.Name())
-			uses[name] = append(uses[name], u)
-		}
-	}
-	for _, r := range lb.LoadBalancingRules {
-		p := r.Properties
-		add(p.FrontendIPConfiguration, Use{"rule", r.Name, p.Protocol, p.FrontendPort, p.FrontendPort, naming.Owner(r.Name)})
-	}
-	for _, r := range lb.InboundNATRules {
-		p := r.Properties
-		first, last := p.FrontendPort, p.FrontendPort
-		if p.FrontendPortRangeStart > 0 {
-			first, last = p.FrontendPortRangeStart, p.FrontendPortRangeEnd
-		}
-		add(p.FrontendIPConfiguration, Use{"inbound NAT rule", r.Name, p.Protocol, first, last, ""})
-	}
-	for _, r := range lb.InboundNATPools {
-		p := r.Properties
-		add(p.FrontendIPConfiguration, Use{"inbound NAT pool", r.Name, p.Protocol, p.FrontendPortRangeStart, p.FrontendPortRangeEnd, ""})
-	}
-	for _, r := range lb.OutboundRules {
-		for i := range r.Properties.FrontendIPConfigurations {
-			add(&r.Properties.FrontendIPConfigurations[i], Use{What: "outbound rule", Name: r.Name, Protocol: noPorts})
-		}
-	}
-	return uses
-}
 
 // Takes reports whether the use leaves no room for a rule at a port; 0 is all ports.
 func (u Use) Takes(protocol string, port int32) bool {

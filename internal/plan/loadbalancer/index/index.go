@@ -28,7 +28,7 @@ type Index struct {
 	HasSecurityGroup bool
 	SortedNodes      []*Node // all, by name
 	Links            []*Link
-	Balancers        []Balancer // all that were read, those of others too
+	Balancers        []*LoadBalancer // all that were read, those of others too
 
 	Known        map[string]*v1.Service // all Services, by owner
 	PublicIPs    map[string]*PublicIP   // by id key
@@ -37,9 +37,9 @@ type Index struct {
 	NodeIPs      map[netip.Addr]bool
 	Holders      map[string][]Frontend // frontends by the key of their target
 
-	linkAt    map[string]*Link  // by id key of the frontend
-	linksByID map[string]*Link  // by id key
-	subnets   map[string]Subnet // by id key
+	frontends map[string][]Frontend // by owner
+	linkAt    map[Frontend]*Link    // by the frontend's key
+	linksByID map[string]*Link      // by id key
 }
 
 // PublicIP is a public IP address, with what its tags say.
@@ -60,7 +60,7 @@ func (ip *PublicIP) HasFamily(family v1.IPFamily) bool {
 
 // IsOnlyFor reports whether a public IP is managed and serves one Service alone, by its key.
 func (ip *PublicIP) IsOnlyFor(service string) bool {
-	return ip.Managed && len(ip.Services) == 1 && ip.Services[0] == service
+	return ip.Managed && slices.Equal(ip.Services, []string{service})
 }
 
 // Label is the DNS label that a public IP has, "" for none.
@@ -89,48 +89,43 @@ func LinkOwner(l *Link) string {
 // Read reads an input. An error says which document cannot be read.
 func Read(in Input) (*Index, error) {
 	x := &Index{
-		Input: in, Known: make(map[string]*v1.Service, len(in.Services)+len(in.Others)), PublicIPs: map[string]*PublicIP{},
+		Input: in, Known: in.byOwner(), PublicIPs: map[string]*PublicIP{},
 		PublicIPsFor: map[string][]*PublicIP{}, PublicIPsAt: map[string][]azure.ID{}, Holders: map[string][]Frontend{},
-		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
-		linkAt:  map[string]*Link{}, linksByID: map[string]*Link{}, subnets: map[string]Subnet{},
+		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)), frontends: map[string][]Frontend{},
+		linkAt: map[Frontend]*Link{}, linksByID: map[string]*Link{},
 	}
-	for _, s := range in.All() {
-		x.Known[naming.OwnerOf(s)] = s
-	}
-	x.Balancers = Balancers(in)
-	for _, read := range []func() error{x.readLoadBalancers, x.readPublicIPs, x.readLinks} {
-		if err := read(); err != nil {
-			return nil, err
-		}
-	}
-	x.readNodes()
 	var err error
-	if in.Config.SecurityGroupName != "" {
-		if x.SecurityGroup, x.HasSecurityGroup, err = plan.View[network.SecurityGroup](in.Have, in.Config.SecurityGroupID()); err != nil {
-			return nil, err
-		}
+	if x.Balancers, err = Balancers(in); err != nil {
+		return nil, err
 	}
-	return x, x.readSubnets()
-}
-
-// readLoadBalancers indexes the configured load balancers, and others that have a frontend or a
-// rule of a known Service: the configuration may have been another one.
-func (x *Index) readLoadBalancers() error {
-	for _, b := range x.Balancers {
-		if b.Err != nil {
-			return b.Err
-		}
-		if b.Entry < 0 && !b.HasAnyOf(func(owner string) bool { return x.Known[owner] != nil }) {
-			continue
-		}
-		x.LoadBalancers = append(x.LoadBalancers, newLoadBalancer(b))
-	}
+	x.LoadBalancers = slices.DeleteFunc(slices.Clone(x.Balancers), func(lb *LoadBalancer) bool { return !lb.Ours })
 	for at, fe := range x.Frontends() {
+		x.frontends[at.Owner()] = append(x.frontends[at.Owner()], at)
 		if t := TargetOf(fe.Properties).Key(); t != "" {
 			x.Holders[t] = append(x.Holders[t], at)
 		}
 	}
-	return nil
+	for _, n := range in.Nodes {
+		machine, _ := nodes.MachineID(n.Spec.ProviderID)
+		node := &Node{n, cluster.RoleOf(in.Config, n), machine, cluster.InternalIPs(n)}
+		x.SortedNodes = append(x.SortedNodes, node)
+		for _, ip := range node.IPs {
+			x.NodeIPs[ip] = true
+		}
+	}
+	slices.SortStableFunc(x.SortedNodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+	if err := cmp.Or(x.readPublicIPs(), x.readLinks()); err != nil {
+		return nil, err
+	}
+	if x.SecurityGroup, x.HasSecurityGroup, err = plan.View[network.SecurityGroup](in.Have, in.Config.SecurityGroupID()); err != nil {
+		return nil, err
+	}
+	for _, id := range Subnets(in) {
+		if _, _, err := plan.View[network.Subnet](in.Have, id); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
 }
 
 func (x *Index) readPublicIPs() error {
@@ -164,7 +159,9 @@ func (x *Index) readLinks() error {
 			x.Links = append(x.Links, &l)
 			x.linksByID[l.ID.Key()] = &l
 			for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-				x.linkAt[ref.ID.Key()] = &l
+				if at, known := x.FrontendAt(ref.ID); known {
+					x.linkAt[at.Key()] = &l
+				}
 			}
 		}
 	}
@@ -187,18 +184,6 @@ func (n *Node) Address(family v1.IPFamily) (netip.Addr, bool) {
 		}
 	}
 	return netip.Addr{}, false
-}
-
-func (x *Index) readNodes() {
-	x.SortedNodes = make([]*Node, len(x.Nodes))
-	for i, n := range x.Nodes {
-		machine, _ := nodes.MachineID(n.Spec.ProviderID)
-		x.SortedNodes[i] = &Node{n, cluster.RoleOf(x.Config, n), machine, cluster.InternalIPs(n)}
-		for _, ip := range x.SortedNodes[i].IPs {
-			x.NodeIPs[ip] = true
-		}
-	}
-	slices.SortStableFunc(x.SortedNodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // HasReceivers reports whether any node belongs into the backend pools.
@@ -254,19 +239,11 @@ func (x *Index) LoadBalancer(id azure.ID) *LoadBalancer {
 }
 
 // FrontendsOf are the frontends that are named after an owner, at all load balancers.
-func (x *Index) FrontendsOf(owner string) []Frontend {
-	var all []Frontend
-	for _, lb := range x.LoadBalancers {
-		for _, fe := range lb.Owned[owner] {
-			all = append(all, Frontend{lb, fe.Name})
-		}
-	}
-	return all
-}
+func (x *Index) FrontendsOf(owner string) []Frontend { return x.frontends[owner] }
 
 // FrontendsServing are the frontends of an owner, and those of others that its rules use.
 func (x *Index) FrontendsServing(owner string) []Frontend {
-	all := x.FrontendsOf(owner)
+	all := slices.Clone(x.frontends[owner])
 	for _, lb := range x.LoadBalancers {
 		for _, r := range lb.RulesOf[owner] {
 			if name := r.FrontendIPConfiguration.To().Name(); name != "" && naming.Owner(name) != owner {
@@ -280,10 +257,7 @@ func (x *Index) FrontendsServing(owner string) []Frontend {
 // Address is the address of a frontend as far as is known.
 func (x *Index) Address(f Frontend) string {
 	fe := f.State()
-	if fe.PublicIPAddress != nil {
-		return x.PublicIPOf(fe).Properties.IPAddress
-	}
-	return address.Plain(fe.PrivateIPAddress)
+	return cmp.Or(x.PublicIPOf(fe).Properties.IPAddress, address.Plain(fe.PrivateIPAddress))
 }
 
 // IsIPv6 reports whether a frontend has IPv6.
@@ -305,24 +279,9 @@ func (x *Index) PublicIPOf(fe network.FrontendIPConfiguration) *PublicIP {
 	return x.PublicIP(fe.PublicIPAddress.To())
 }
 
-// Staying are the Services that are not gone, of the commit or not.
-func (x *Index) Staying() []*v1.Service {
-	all := slices.Clone(x.Others)
-	for _, s := range x.Services {
-		if !s.Gone {
-			all = append(all, s.Service)
-		}
-	}
-	return all
-}
-
 // NameOf names the Service to which a use belongs: as the cluster knows it, or as the tag of the
 // public IP does where it names one other Service.
 func (x *Index) NameOf(u Use, publicIP azure.ID) string {
-	const unknown = "an unknown owner"
-	if u.Owner == "" {
-		return unknown
-	}
 	if s := x.Known[u.Owner]; s != nil {
 		return "Service " + spec.KeyOf(s)
 	}
@@ -330,25 +289,17 @@ func (x *Index) NameOf(u Use, publicIP azure.ID) string {
 	for _, s := range x.Known {
 		tagged = slices.DeleteFunc(tagged, func(name string) bool { return name == spec.KeyOf(s) })
 	}
-	if len(tagged) == 1 {
+	if u.Owner != "" && len(tagged) == 1 {
 		return "Service " + tagged[0]
 	}
-	return unknown
+	return "an unknown owner"
 }
 
 // Link is the private link service of an id, nil for none.
 func (x *Index) Link(id azure.ID) *Link { return x.linksByID[id.Key()] }
 
 // LinkAt is the private link service at a frontend, nil for none.
-func (x *Index) LinkAt(f Frontend) *Link {
-	if len(x.linkAt) == 0 {
-		return nil
-	}
-	return x.linkAt[f.ID().Key()]
-}
-
-// Subnet is a subnet in which Services ask for an address.
-func (x *Index) Subnet(id azure.ID) Subnet { return x.subnets[id.Key()] }
+func (x *Index) LinkAt(f Frontend) *Link { return x.linkAt[f.Key()] }
 
 // AzureSays repeats what Azure said of a resource that is not there: another thing may be
 // missing, such as its resource group.
@@ -357,4 +308,54 @@ func (x *Index) AzureSays(id azure.ID) string {
 		return "; Azure says: " + said
 	}
 	return ""
+}
+
+// Subnet is what is known of a subnet.
+type Subnet struct {
+	Exists bool // or may exist: it could not be read
+	ranges []netip.Prefix
+}
+
+// Subnet is what is known of a subnet in which a Service asks for an address.
+func (x *Index) Subnet(id azure.ID) Subnet {
+	view, exists, _ := plan.View[network.Subnet](x.Have, id) // Read reports an error
+	_, unread := x.Have.Unread(id, network.Subnets)
+	known := Subnet{Exists: exists || unread}
+	for _, text := range append(slices.Clip(view.Properties.AddressPrefixes), view.Properties.AddressPrefix) {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			known.ranges = append(known.ranges, p)
+		}
+	}
+	return known
+}
+
+func (s Subnet) String() string {
+	texts := make([]string, len(s.ranges))
+	for i, r := range s.ranges {
+		texts[i] = r.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Refuses says why no Service can have an address of the subnet, "" when one can.
+func (s Subnet) Refuses(ip netip.Addr) string {
+	switch {
+	case len(s.ranges) == 0: // it is not known
+		return ""
+	case !s.Holds(ip):
+		return "is not in the subnet"
+	case slices.ContainsFunc(s.ranges, func(r netip.Prefix) bool { return address.IsReserved(r, ip) }):
+		return "is one that Azure keeps to itself in the subnet"
+	}
+	return ""
+}
+
+// Lacks reports whether the subnet has no address of a family.
+func (s Subnet) Lacks(family v1.IPFamily) bool {
+	return len(s.ranges) > 0 && !slices.ContainsFunc(s.ranges, func(p netip.Prefix) bool { return address.Family(p.Addr()) == family })
+}
+
+// Holds reports whether an address is one of the subnet.
+func (s Subnet) Holds(ip netip.Addr) bool {
+	return slices.ContainsFunc(s.ranges, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

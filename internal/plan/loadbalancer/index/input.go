@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
-	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/cluster"
@@ -61,50 +60,29 @@ func (in Input) All() []*v1.Service {
 	return append(all, in.Others...)
 }
 
-// Balancer is a load balancer of the snapshot, or a configured one that does not exist yet.
-type Balancer struct {
-	azure.Resource[network.LoadBalancer]
-	Internal bool
-	Entry    int // of the configuration, -1 for a load balancer that is configured no more
-	Exists   bool
-	Err      error // why the document cannot be read
-}
-
-// HasAnyOf reports whether a load balancer has a frontend or a rule of some owners.
-func (b Balancer) HasAnyOf(owners func(string) bool) bool {
-	p := b.Properties
-	return slices.ContainsFunc(p.FrontendIPConfigurations, func(fe FrontendConfig) bool { return owners(naming.Owner(fe.Name)) }) ||
-		slices.ContainsFunc(p.LoadBalancingRules, func(r Rule) bool { return owners(naming.Owner(r.Name)) })
-}
-
-// Balancers are the load balancers that a decision reads: the configured ones, and all others that are known.
-func Balancers(in Input) []Balancer {
-	var all []Balancer
-	read := func(id azure.ID, internal bool, entry int) {
-		b := Balancer{Internal: internal, Entry: entry}
-		if b.Resource, b.Exists, b.Err = plan.View[network.LoadBalancer](in.Have, id); b.Err != nil {
-			b.Resource = azure.Resource[network.LoadBalancer]{}
-		}
-		b.ID = id
-		all = append(all, b)
-	}
-	for i, e := range in.Config.Entries() {
-		read(in.Config.BalancerID(e.Name, false), false, i)
-		read(in.Config.BalancerID(e.Name, true), true, i)
-	}
-	configured := all
-	for _, d := range in.Have.List(in.Config.NetworkGroup(), network.LoadBalancers) {
-		if id := d.ID(); !slices.ContainsFunc(configured, func(b Balancer) bool { return b.ID.Equal(id) }) {
-			read(id, cluster.IsInternal(id), -1)
+// Staying are the Services that are not gone: the others, and then those of the commit.
+func (in Input) Staying() []*v1.Service {
+	all := slices.Clone(in.Others)
+	for _, s := range in.Services {
+		if !s.Gone {
+			all = append(all, s.Service)
 		}
 	}
 	return all
 }
 
+func (in Input) byOwner() map[string]*v1.Service {
+	services := make(map[string]*v1.Service, len(in.Services)+len(in.Others))
+	for _, s := range in.All() {
+		services[naming.OwnerOf(s)] = s
+	}
+	return services
+}
+
 // HasInterfacePools reports whether a pool of the load balancers is not one of addresses yet;
 // which reports whether a pool counts, by its name.
-func HasInterfacePools(all []Balancer, which func(name string) bool) bool {
-	return slices.ContainsFunc(all, func(b Balancer) bool {
+func HasInterfacePools(all []*LoadBalancer, which func(name string) bool) bool {
+	return slices.ContainsFunc(all, func(b *LoadBalancer) bool {
 		return slices.ContainsFunc(b.Properties.BackendAddressPools, func(p Pool) bool { return which(p.Name) && !IsByAddress(p) })
 	})
 }
@@ -119,35 +97,27 @@ func (s *idSet) add(id azure.ID) {
 }
 
 // AddressGroups are the resource groups of public IPs that Services have or ask for.
-func AddressGroups(in Input, all []Balancer) []azure.ID {
+func AddressGroups(in Input, all []*LoadBalancer) []azure.ID {
 	var groups idSet
 	groups.add(in.Config.PublicIPGroup(""))
 	for _, s := range in.Services {
-		name, _ := key.PublicIPGroup.Read(s.Annotations)
-		groups.add(in.Config.PublicIPGroup(name))
-		for _, former := range s.FormerGroups(key.PublicIPs) {
-			groups.add(in.Config.PublicIPGroup(former))
+		for _, name := range spec.GroupsOf(key.PublicIPs, key.AskedGroups(s.Annotations), s.Groups, key.Noted(s.Status.Conditions)) {
+			groups.add(in.Config.PublicIPGroup(name))
 		}
 	}
-	if in.Config.SecurityGroupName != "" {
-		// A document that cannot be read is reported by Read.
-		group, _, _ := plan.View[struct{}](in.Have, in.Config.SecurityGroupID())
-		for _, noted := range NotedGroups(in.Config, group.Tags) {
-			groups.add(noted)
-		}
+	securityGroup, _, _ := plan.View[struct{}](in.Have, in.Config.SecurityGroupID()) // Read reports an error
+	for _, noted := range NotedGroups(in.Config, securityGroup.Tags) {
+		groups.add(noted)
 	}
 	for _, b := range all {
 		for _, fe := range b.Properties.FrontendIPConfigurations {
-			if ref := fe.Properties.PublicIPAddress; ref != nil && naming.IsOwned(fe.Name) {
-				groups.add(ref.ID.Parent())
+			if naming.IsOwned(fe.Name) {
+				groups.add(fe.Properties.PublicIPAddress.To().Parent())
 			}
 		}
 	}
 	return groups
 }
-
-// notesOf starts the names of the tags of the security group that name resource groups of a cluster's public IPs.
-func notesOf(clusterName string) string { return tag.Notes + clusterName + "-public-ips-in-" }
 
 // NoteOfGroup is the name of the security group's tag that names a resource group.
 //
@@ -155,13 +125,13 @@ func notesOf(clusterName string) string { return tag.Notes + clusterName + "-pub
 // its Service asks for another group by now. If kaz is stopped then, the next decision would not look there. So the
 // security group names it in a tag before, until the address is gone.
 func NoteOfGroup(c cluster.Config, group azure.ID) string {
-	return notesOf(c.ClusterName) + strings.ToLower(group.Name())
+	return tag.Notes + c.ClusterName + "-public-ips-in-" + strings.ToLower(group.Name())
 }
 
 // NotedGroups are the resource groups that the security group's tags name. A tag that names
 // no valid resource group is not one of kaz.
 func NotedGroups(c cluster.Config, tags azure.Tags) []azure.ID {
-	prefix := notesOf(c.ClusterName)
+	prefix := NoteOfGroup(c, "")
 	var groups []azure.ID
 	for name := range tags {
 		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) && key.IsGroup(name[len(prefix):]) {
@@ -175,26 +145,22 @@ func NotedGroups(c cluster.Config, tags azure.Tags) []azure.ID {
 // LinkGroups are the resource groups of private link services that Services ask for, or have asked for. The
 // groups of other Services count if a Service may share their private link service, or if pools change to
 // addresses: no private link service may be in front of those.
-func LinkGroups(in Input, all []Balancer) []azure.ID {
+func LinkGroups(in Input, all []*LoadBalancer) []azure.ID {
 	var groups idSet
 	groups.add(in.Config.LinkGroup(""))
-	add := func(names []string) {
-		for _, name := range names {
+	add := func(s spec.Service) {
+		for _, name := range spec.GroupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), s.Groups, key.Noted(s.Status.Conditions)) {
 			groups.add(in.Config.LinkGroup(name))
 		}
 	}
-	links := false
+	others := in.Config.PoolByIP && HasInterfacePools(all, in.Config.IsOwnPool)
 	for _, s := range in.Services {
-		add(spec.GroupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations)))
-		add(s.FormerGroups(key.PrivateLinks))
-		links = links || !s.Gone && key.LinkStays(s.Annotations)
-	}
-	if !links && (!in.Config.PoolByIP || !HasInterfacePools(all, in.Config.IsOwnPool)) {
-		return groups
+		add(s)
+		others = others || !s.Gone && key.LinkStays(s.Annotations)
 	}
 	for _, s := range in.Others {
-		if key.LinkStays(s.Annotations) {
-			add(spec.GroupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)))
+		if others && key.LinkStays(s.Annotations) {
+			add(spec.Service{Service: s})
 		}
 	}
 	return groups

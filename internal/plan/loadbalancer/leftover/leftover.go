@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
@@ -41,7 +42,11 @@ func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Servi
 		f.publicIP(ip)
 	}
 	for _, l := range x.Links {
-		f.link(l)
+		for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
+			if at, known := x.FrontendAt(ref.ID); known && index.IsManagedLink(c, l) {
+				f.service(index.LinkOwner(l), at.Owner(), func() bool { return f.serves(at) }) // or it was handed over
+			}
+		}
 	}
 	for _, lb := range x.LoadBalancers {
 		f.loadBalancer(lb)
@@ -55,7 +60,7 @@ func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Servi
 	}
 	if managed && len(f.found) == 0 {
 		// The destinations of these rules are compared with what exists whichever Service is decided.
-		f.add(naming.UnknownNamespace, "security-rules", "")
+		f.add(naming.UnknownNamespace+"/security-rules", "")
 	}
 	return slices.SortedFunc(maps.Values(f.found),
 		func(a, b spec.Service) int { return strings.Compare(a.Key()+string(a.UID), b.Key()+string(b.UID)) }), nil
@@ -69,18 +74,33 @@ type finder struct {
 	found  map[string]spec.Service
 }
 
-func (f *finder) add(namespace, name, owner string) {
+// add notes a Service that is gone. owner is "" for one that shared what another one has.
+func (f *finder) add(key, owner string) {
+	namespace, name, _ := strings.Cut(key, "/")
 	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(strings.TrimPrefix(owner, "a"))}}
-	f.found[namespace+"/"+name+"/"+owner] = spec.Service{Service: s, Gone: true}
+	f.found[key+"/"+owner] = spec.Service{Service: s, Gone: true}
+	f.named[owner] = true
 }
 
 // isGone reports whether an owner is a Service that does not exist.
 func (f *finder) isGone(owner string) bool { return naming.IsOwned(owner) && !f.owners[owner] }
 
-// owner notes an owner that is gone. Its Service has no name but this.
+// owner notes an owner if it is gone. Its Service has no name but this.
 func (f *finder) owner(owner string) {
 	if f.isGone(owner) && !f.named[owner] {
-		f.add(naming.UnknownNamespace, owner, owner)
+		f.add(naming.UnknownNamespace+"/"+owner, owner)
+	}
+}
+
+// service notes the Service that a tag names, by its key, if it does not exist. owner is the one in the name of what has
+// the tag, or of its frontend. If that one is gone, an existing Service of the key may be a successor: serves reports
+// whether it is served there.
+func (f *finder) service(key, owner string, serves func() bool) {
+	if !f.isGone(owner) {
+		owner = ""
+	}
+	if strings.Contains(key, "/") && (f.keys[key] == nil || owner != "" && !serves()) {
+		f.add(key, owner)
 	}
 }
 
@@ -89,31 +109,26 @@ func (f *finder) serves(at index.Frontend) bool {
 	return slices.ContainsFunc(at.Uses(), func(u index.Use) bool { return f.owners[u.Owner] })
 }
 
+// loadBalancer notes the owners of frontends and rules. Frontends with a public IP of another cluster are that cluster's.
 func (f *finder) loadBalancer(lb *index.LoadBalancer) {
+	isOfOther := func(fe index.FrontendConfig) bool {
+		return tag.IsOfOther(f.PublicIPOf(fe.Properties).Tags, f.Config.ClusterName)
+	}
 	for owner, frontends := range lb.Owned {
 		idle := slices.DeleteFunc(slices.Clone(frontends),
 			func(fe index.FrontendConfig) bool { return f.serves(index.Frontend{LB: lb, Name: fe.Name}) })
-		if len(idle) > 0 && !slices.ContainsFunc(idle, func(fe index.FrontendConfig) bool {
-			return f.isOfOtherCluster(fe.Properties.PublicIPAddress)
-		}) {
+		if len(idle) > 0 && !slices.ContainsFunc(idle, isOfOther) {
 			f.owner(owner)
 		}
 	}
 	for owner, rules := range lb.RulesOf {
-		others := false
-		for _, r := range rules {
+		if !slices.ContainsFunc(rules, func(r network.LoadBalancingRule) bool {
 			fe, _ := lb.Frontend(r.FrontendIPConfiguration.To().Name())
-			others = others || f.isOfOtherCluster(fe.Properties.PublicIPAddress)
-		}
-		if !others {
+			return isOfOther(fe)
+		}) {
 			f.owner(owner)
 		}
 	}
-}
-
-// isOfOtherCluster reports whether the public IP of a frontend, and thereby the frontend, is another cluster's.
-func (f *finder) isOfOtherCluster(ref *azure.Reference) bool {
-	return tag.IsOfOther(f.PublicIP(ref.To()).Tags, f.Config.ClusterName)
 }
 
 // publicIP notes which Services of a public IP do not exist. A shared public IP stays for the others.
@@ -122,74 +137,84 @@ func (f *finder) publicIP(ip *index.PublicIP) {
 	if _, named := tag.ClusterIn(ip.Tags); !ip.Managed || !named || owner == "" {
 		return
 	}
+	at, known := f.FrontendAt(ip.Properties.IPConfiguration.To())
 	for _, key := range ip.Services {
-		namespace, name, ok := strings.Cut(key, "/")
-		switch {
-		case !ok:
-		case f.isGone(owner) && (f.keys[key] == nil || len(ip.Services) == 1 && !f.isOf(ip, key)):
-			f.named[owner] = true
-			f.add(namespace, name, owner)
-		case f.keys[key] == nil: // it shared the address
-			f.add(namespace, name, "")
-		}
-	}
-}
-
-// isOf reports whether a public IP that was made for a deleted Service serves an existing Service of the same
-// name, or that asks for it.
-func (f *finder) isOf(ip *index.PublicIP, key string) bool {
-	if at := ip.Properties.IPConfiguration; at != nil {
-		if fe, known := f.FrontendAt(at.ID); known && f.serves(fe) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(f.keys[key], func(service *v1.Service) bool {
-		s, _ := spec.Read(spec.Service{Service: service}, f.Config)
-		return publicip.AsksFor(f.Index, s, ip.ID)
-	})
-}
-
-// link notes the Service of a private link service if that Service, or the owner of the frontend, does not exist.
-func (f *finder) link(l *index.Link) {
-	key := index.LinkOwner(l)
-	namespace, name, ok := strings.Cut(key, "/")
-	if !ok || !index.IsManagedLink(f.Config, l) {
-		return
-	}
-	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-		at, known := f.FrontendAt(ref.ID)
-		switch {
-		case !known || f.keys[key] != nil && f.serves(at): // or it was handed over
-		case f.isGone(at.Owner()):
-			f.named[at.Owner()] = true
-			f.add(namespace, name, at.Owner())
-		case f.keys[key] == nil: // it shared the frontend
-			f.add(namespace, name, "")
-		}
+		// It may serve an existing Service of the same name, or be what that one asks for.
+		f.service(key, owner, func() bool {
+			return len(ip.Services) > 1 || known && f.serves(at) || slices.ContainsFunc(f.keys[key], func(service *v1.Service) bool {
+				s, _ := spec.Read(spec.Service{Service: service}, f.Config)
+				return publicip.AsksFor(f.Index, s, ip.ID)
+			})
+		})
 	}
 }
 
 // Absent are the UIDs of live Services of which no load balancer has anything: they are new, or something
 // removed what they had. If a load balancer cannot be read, which the decision reports, none is known to be absent.
 func Absent(in index.Input) map[types.UID]bool {
-	absent := map[types.UID]bool{}
-	byOwner := map[string]types.UID{}
-	for _, s := range in.Services {
-		if !s.Gone {
-			absent[s.UID] = true
-			byOwner[naming.OwnerOf(s.Service)] = s.UID
-		}
+	all, err := index.Balancers(in)
+	if err != nil {
+		return nil
 	}
-	for _, b := range index.Balancers(in) {
-		if b.Err != nil {
-			return nil
-		}
-		for _, fe := range b.Properties.FrontendIPConfigurations {
-			delete(absent, byOwner[naming.Owner(fe.Name)])
-		}
-		for _, r := range b.Properties.LoadBalancingRules {
-			delete(absent, byOwner[naming.Owner(r.Name)])
+	absent := map[types.UID]bool{}
+	for _, s := range in.Services {
+		owner := naming.OwnerOf(s.Service)
+		if !s.Gone && !slices.ContainsFunc(all, func(lb *index.LoadBalancer) bool { return lb.Has(owner) }) {
+			absent[s.UID] = true
 		}
 	}
 	return absent
+}
+
+// OtherName is the name of a cluster under which the addresses of this one's Services were made.
+type OtherName struct {
+	Name      string
+	Addresses int      // how many there are
+	PublicIP  azure.ID // one of them
+	Address   string
+	Service   string
+}
+
+// FindOtherName looks for public IPs that were made for Services of this cluster under another cluster's
+// name, where none was made under its own. Then the configured name is probably wrong, and each of these
+// Services would get a new address. A public IP that its Service names does not count.
+func FindOtherName(in index.Input) (other OtherName, found bool) {
+	services := map[string]*v1.Service{}
+	for _, s := range in.All() {
+		services[spec.KeyOf(s)] = s
+	}
+	const everywhere = azure.ID("")
+	ips, _ := plan.Views[network.PublicIPAddress](in.Have, everywhere, network.PublicIPAddresses) // the decision reports an error
+	for _, ip := range ips {
+		name, ok := tag.ClusterIn(ip.Tags)
+		keys, _ := tag.ServicesIn(ip.Tags)
+		i := slices.IndexFunc(keys, func(key string) bool { return services[key] != nil && isMadeFor(services[key], ip.ID, name) })
+		switch {
+		case !ok, i < 0, ip.Properties.IPConfiguration == nil:
+		case strings.EqualFold(name, in.Config.ClusterName):
+			return OtherName{}, false
+		case asksFor(services[keys[i]], ip):
+		default:
+			if other.Addresses == 0 {
+				other = OtherName{Name: name, PublicIP: ip.ID, Address: ip.Properties.IPAddress, Service: keys[i]}
+			}
+			other.Addresses++
+		}
+	}
+	return other, other.Addresses > 0
+}
+
+// isMadeFor reports whether a public IP was made for a Service under the name of a cluster.
+func isMadeFor(s *v1.Service, ip azure.ID, cluster string) bool {
+	made, name := naming.PublicIP(cluster, naming.Base(s), "", ""), ip.Name()
+	return len(name) >= len(made) && strings.EqualFold(name[:len(made)], made)
+}
+
+// asksFor reports whether a Service asks for a public IP by its name or address.
+func asksFor(s *v1.Service, ip azure.Resource[network.PublicIPAddress]) bool {
+	said := append(slices.Collect(maps.Values(s.Annotations)), s.Spec.LoadBalancerIP)
+	return slices.ContainsFunc(said, func(value string) bool {
+		value = strings.TrimSpace(value)
+		return value != "" && (strings.EqualFold(value, ip.ID.Name()) || value == ip.Properties.IPAddress)
+	})
 }

@@ -39,7 +39,7 @@ func Known(in index.Input) []azure.ID {
 // resource group, and one list has all of them; Azure lets them be in others.
 type Interfaces struct {
 	in  index.Input
-	all []index.Balancer
+	all []*index.LoadBalancer
 	// Groups are the resource groups of the interfaces: first the machines' own, then those that a
 	// machine or a pool names.
 	Groups []azure.ID
@@ -49,7 +49,7 @@ type Interfaces struct {
 }
 
 // FindInterfaces finds the resource groups of the network interfaces.
-func FindInterfaces(in index.Input, all []index.Balancer) Interfaces {
+func FindInterfaces(in index.Input, all []*index.LoadBalancer) Interfaces {
 	f := Interfaces{in: in, all: all, Groups: []azure.ID{in.Config.MachineGroup()}, Missing: missing(in)}
 	add := func(id azure.ID) {
 		if group := id.Parent(); !slices.ContainsFunc(f.Groups, group.Equal) {
@@ -73,7 +73,7 @@ func FindInterfaces(in index.Input, all []index.Balancer) Interfaces {
 type Member struct{ Pool, Configuration azure.ID }
 
 // Members are the members of the pools, as load balancers show them.
-func Members(all []index.Balancer) []Member {
+func Members(all []*index.LoadBalancer) []Member {
 	var list []Member
 	for _, b := range all {
 		for _, p := range b.Properties.BackendAddressPools {

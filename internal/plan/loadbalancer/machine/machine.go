@@ -70,7 +70,7 @@ func (g *Group) All() []*Machine {
 }
 
 // Read reads all machines that may be in pools.
-func Read(in index.Input, all []index.Balancer) ([]*Group, error) {
+func Read(in index.Input, all []*index.LoadBalancer) ([]*Group, error) {
 	var groups []*Group
 	sets := map[string]*Group{}
 	for _, d := range in.Have.List(in.Config.MachineGroup(), compute.ScaleSets) {
@@ -99,7 +99,7 @@ func Read(in index.Input, all []index.Balancer) ([]*Group, error) {
 
 // showInstances adds to scale sets without a list of instances the instances that load balancers show in
 // their pools. None of them leaves, or all would have been read.
-func showInstances(all []index.Balancer, sets map[string]*Group) {
+func showInstances(all []*index.LoadBalancer, sets map[string]*Group) {
 	unread := map[string]*Group{}
 	for key, g := range sets {
 		if len(g.Machines) == 0 {

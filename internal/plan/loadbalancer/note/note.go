@@ -3,6 +3,7 @@
 package note
 
 import (
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,7 +13,6 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/spec"
 )
@@ -21,12 +21,8 @@ import (
 // makes public IPs for them, or they have private link services, and which they may name no more at the next
 // decision. Nothing else shows an address until a load balancer has it, or a private link service at any time.
 func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
-	var live []*v1.Service
-	for _, s := range in.Services {
-		if !s.Gone {
-			live = append(live, s.Service)
-		}
-	}
+	all := in.Staying()
+	live := all[len(in.Others):]
 	missing := map[types.UID][]key.Note{}
 	add := func(among []*v1.Service, service string, n key.Note) {
 		for _, s := range among {
@@ -36,20 +32,21 @@ func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 			}
 		}
 	}
-	for _, l := range linksElsewhere(in) {
-		add(live, l.owner, l.note)
+	for service, notes := range linksElsewhere(in) {
+		for _, n := range notes {
+			add(live, service, n)
+		}
 	}
 	for _, n := range graph.Nodes() {
-		note, elsewhere := of(in.Config, n.ID)
-		if _, exists := in.Have.Get(n.ID); !elsewhere || n.Want() == nil || exists && note.Of == key.PublicIPs {
-			continue
-		}
-		if link, is := n.Want().(index.Link); is { // it can be handed over
-			add(slices.Concat(live, in.Others), index.LinkOwner(&link), note)
-			continue
-		}
-		for _, service := range n.For {
-			add(live, service, note)
+		group := n.ID.Parent()
+		_, exists := in.Have.Get(n.ID)
+		switch link, isLink := n.Want().(index.Link); {
+		case isLink && !group.Equal(in.Config.LinkGroup("")): // it can be handed over
+			add(all, index.LinkOwner(&link), key.Note{Of: key.PrivateLinks, Group: group.Name()})
+		case n.Want() != nil && !exists && n.ID.Is(network.PublicIPAddresses) && !group.Equal(in.Config.PublicIPGroup("")):
+			for _, service := range n.For {
+				add(live, service, key.Note{Of: key.PublicIPs, Group: group.Name()})
+			}
 		}
 	}
 	return missing
@@ -61,56 +58,46 @@ func Kept(in index.Input) map[types.UID][]key.Note {
 	kept := map[types.UID][]key.Note{}
 	links := linksElsewhere(in)
 	for _, s := range in.Services {
-		for _, l := range links {
-			if l.owner == s.Key() {
-				kept[s.UID] = append(kept[s.UID], l.note)
-			}
-		}
-		for _, name := range spec.GroupsOf(key.PrivateLinks, key.Noted(s.Status.Conditions)) {
-			why, unread := in.Have.Unread(in.Config.LinkGroup(name), network.PrivateLinkServices)
-			if unread && why != azure.NotFound {
-				kept[s.UID] = append(kept[s.UID], key.Note{Of: key.PrivateLinks, Group: name})
+		kept[s.UID] = links[s.Key()]
+		for _, n := range key.Noted(s.Status.Conditions) {
+			why, unread := in.Have.Unread(in.Config.LinkGroup(n.Group), network.PrivateLinkServices)
+			if n.Of == key.PrivateLinks && unread && why != azure.NotFound {
+				kept[s.UID] = append(slices.Clip(kept[s.UID]), n)
 			}
 		}
 	}
 	return kept
 }
 
-// of is the note of the resource group in which a resource is, false where it is found without.
-func of(c cluster.Config, id azure.ID) (n key.Note, elsewhere bool) {
-	switch {
-	case id.Is(network.PublicIPAddresses) && !id.Parent().Equal(c.PublicIPGroup("")):
-		return key.Note{Of: key.PublicIPs, Group: id.Parent().Name()}, true
-	case id.Is(network.PrivateLinkServices) && !id.Parent().Equal(c.LinkGroup("")):
-		return key.Note{Of: key.PrivateLinks, Group: id.Parent().Name()}, true
-	}
-	return n, false
-}
-
-// link is a private link service that is found only because its group is noted.
-type link struct {
-	owner string
-	note  key.Note
-}
-
-func linksElsewhere(in index.Input) (all []link) {
-	for _, group := range index.LinkGroups(in, index.Balancers(in)) {
-		links, _ := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices) // the decision reports an error
+// linksElsewhere are the notes of the groups of private link services that are found by nothing else, by the keys of
+// the Services in their tags.
+func linksElsewhere(in index.Input) map[string][]key.Note {
+	notes := map[string][]key.Note{}
+	balancers, _ := index.Balancers(in) // the decision reports an error
+	for _, group := range index.LinkGroups(in, balancers) {
+		links, _ := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices) // as well
 		for _, l := range links {
-			if note, elsewhere := of(in.Config, l.ID); elsewhere && index.IsManagedLink(in.Config, &l) {
-				all = append(all, link{index.LinkOwner(&l), note})
+			at, owner := l.ID.Parent(), index.LinkOwner(&l)
+			if !at.Equal(in.Config.LinkGroup("")) && index.IsManagedLink(in.Config, &l) {
+				notes[owner] = append(notes[owner], key.Note{Of: key.PrivateLinks, Group: at.Name()})
 			}
 		}
 	}
-	return all
+	return notes
 }
 
 // Tags are the security group's tags that name groups where public IPs are to be released: in this commit, or in
-// another one as long as there is a public IP of this cluster that nothing uses.
+// another one as long as there is, or may be, a public IP of this cluster that nothing uses.
 func Tags(x *index.Index, groups []azure.ID) azure.Tags {
 	tags := azure.Tags{}
 	for _, group := range index.NotedGroups(x.Config, x.SecurityGroup.Tags) {
-		if !hasUnused(x, group) {
+		isUnused := func(ip *index.PublicIP) bool {
+			_, ours := ip.Tags.Get(key.TagCluster)
+			return ip.Managed && ours && ip.ID.Parent().Equal(group) && ip.Properties.IPConfiguration == nil
+		}
+		why, unread := x.Have.Unread(group, network.PublicIPAddresses)
+		mayBe := unread && why != azure.NotFound
+		if !mayBe && !slices.ContainsFunc(slices.Collect(maps.Values(x.PublicIPs)), isUnused) {
 			tags[index.NoteOfGroup(x.Config, group)] = azure.DropTag
 		}
 	}
@@ -118,33 +105,4 @@ func Tags(x *index.Index, groups []azure.ID) azure.Tags {
 		tags[index.NoteOfGroup(x.Config, group)] = "true"
 	}
 	return tags
-}
-
-// hasUnused reports whether a group has, or may have, a public IP of this cluster that nothing uses.
-func hasUnused(x *index.Index, group azure.ID) bool {
-	if why, unread := x.Have.Unread(group, network.PublicIPAddresses); unread {
-		return why != azure.NotFound
-	}
-	for _, ip := range x.PublicIPs {
-		_, ours := ip.Tags.Get(key.TagCluster)
-		if ip.Managed && ours && ip.ID.Parent().Equal(group) && ip.Properties.IPConfiguration == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// First has load balancers change only when the notes of groups are made, and has the notes
-// taken off in another round.
-func First(x *index.Index, nodes []plan.Node, groups []azure.ID) (pending []string) {
-	if len(groups) == 0 {
-		return nil
-	}
-	for i := range nodes {
-		nodes[i].After = append(nodes[i].After, x.Config.SecurityGroupID())
-	}
-	for _, group := range groups {
-		pending = append(pending, "the security group notes resource group "+group.Name()+" until the addresses there are gone")
-	}
-	return pending
 }

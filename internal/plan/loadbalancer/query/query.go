@@ -4,6 +4,9 @@ package query
 import (
 	"slices"
 	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -15,13 +18,15 @@ import (
 	"kaz/internal/plan/loadbalancer/machine"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/nodes"
 )
 
 // Needs names what the snapshot of an input must hold to decide, given what it holds already.
 // decide decides the input as far as it has been read.
 func Needs(in index.Input, decide func() (plan.Graph, error)) ([]azure.ID, []azure.Query) {
 	c := in.Config
-	n := needs{in, index.Balancers(in), decide}
+	all, unreadable := index.Balancers(in)
+	n := needs{in, all, unreadable, sync.OnceValues(decide)}
 	var ids []azure.ID
 	if c.SecurityGroupName != "" {
 		ids = append(ids, c.SecurityGroupID())
@@ -33,7 +38,7 @@ func Needs(in index.Input, decide func() (plan.Graph, error)) ([]azure.ID, []azu
 		}
 	}
 	lists := []azure.Query{{Scope: c.NetworkGroup(), Type: network.LoadBalancers}}
-	for _, group := range index.AddressGroups(in, n.all) {
+	for _, group := range index.AddressGroups(in, all) {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PublicIPAddresses})
 	}
 	return ids, slices.Concat(lists, n.links(), n.machines())
@@ -52,8 +57,9 @@ func MayBeUnread(c cluster.Config, scope azure.ID, fullType string) bool {
 
 type needs struct {
 	index.Input
-	all    []index.Balancer
-	decide func() (plan.Graph, error)
+	all        []*index.LoadBalancer
+	unreadable error // of one of them
+	decide     func() (plan.Graph, error)
 }
 
 // links are the lists of private link services, and of the connections to the services of the commit.
@@ -61,16 +67,13 @@ func (n needs) links() []azure.Query {
 	if !n.mayHaveLinks() {
 		return nil
 	}
-	keys := make(map[string]bool, len(n.Services))
-	for _, s := range n.Services {
-		keys[s.Key()] = true
-	}
 	var lists []azure.Query
 	for _, group := range index.LinkGroups(n.Input, n.all) {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PrivateLinkServices})
 		links, _ := plan.Views[network.PrivateLinkService](n.Have, group, network.PrivateLinkServices) // the decision reports an error
 		for _, l := range links {
-			if keys[index.LinkOwner(&l)] && index.IsManagedLink(n.Config, &l) && len(l.Properties.PrivateEndpointConnections) > 0 {
+			isOurs := func(s spec.Service) bool { return s.Key() == index.LinkOwner(&l) && index.IsManagedLink(n.Config, &l) }
+			if len(l.Properties.PrivateEndpointConnections) > 0 && slices.ContainsFunc(n.Services, isOurs) {
 				lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
 			}
 		}
@@ -78,38 +81,28 @@ func (n needs) links() []azure.Query {
 	return lists
 }
 
-// mayHaveLinks reports whether one of the Services asks for what can have a private link
-// service, or has it so far.
+// mayHaveLinks reports whether one of the Services asks for what can have a private link service, or has it so far.
 func (n needs) mayHaveLinks() bool {
 	if n.Config.PoolByIP && index.HasInterfacePools(n.all, n.Config.IsOwnPool) {
 		return true // they stay so behind a private link service
 	}
-	owners := make(map[string]bool, len(n.Services))
-	for _, s := range n.Services {
+	return slices.ContainsFunc(n.Services, func(s spec.Service) bool {
 		o := spec.Outline(s)
 		isNamedOnly := s.UID == "" // a leftover that is known by a tag, maybe a private link service's
-		if key.LinkStays(s.Annotations) || o.Internal || o.Fixed || isNamedOnly || len(s.FormerGroups(key.PrivateLinks)) > 0 {
-			return true
-		}
-		owners[o.Owner] = true
-	}
-	return slices.ContainsFunc(n.all, func(b index.Balancer) bool {
-		if cluster.IsInternal(b.ID) {
-			return b.HasAnyOf(func(owner string) bool { return owners[owner] })
-		}
-		return slices.ContainsFunc(b.Properties.LoadBalancingRules, func(r index.Rule) bool {
-			f := r.Properties.EnableFloatingIP // a Service that shares a frontend has rules alone
-			return owners[naming.Owner(r.Name)] && (f == nil || !*f)
-		})
+		isFixed := func(r network.LoadBalancingRule) bool { return r.EnableFloatingIP == nil || !*r.EnableFloatingIP }
+		return key.LinkStays(s.Annotations) || o.Internal || o.Fixed || isNamedOnly || len(s.FormerGroups(key.PrivateLinks)) > 0 ||
+			slices.ContainsFunc(n.all, func(lb *index.LoadBalancer) bool {
+				// A Service that shares a frontend has rules alone.
+				return lb.Internal && lb.Has(o.Owner) || slices.ContainsFunc(lb.RulesOf[o.Owner], isFixed)
+			})
 	})
 }
 
-// machines are the lists that show the members of the backend pools, and machines that may
-// join them.
+// machines are the lists that show the members of the backend pools, and machines that may join them.
 func (n needs) machines() []azure.Query {
 	c := n.Config
 	ownMachines := azure.Query{Scope: c.MachineGroup(), Type: compute.VirtualMachines}
-	sets, alone := n.machinesInvolved()
+	sets, alone, flexible := n.involved()
 	if c.PoolByIP && !index.HasInterfacePools(n.all, func(string) bool { return true }) {
 		if len(c.Balancers) == 0 || !alone {
 			return nil
@@ -118,70 +111,160 @@ func (n needs) machines() []azure.Query {
 	}
 	lists := []azure.Query{{Scope: c.MachineGroup(), Type: compute.ScaleSets}}
 	for _, set := range n.unsettled(sets) {
-		lists = append(lists, azure.Query{Scope: set, Type: compute.ScaleSetInstances, Expand: "instanceView"})
+		lists = append(lists, azure.Query{Scope: set.id, Type: compute.ScaleSetInstances, Expand: "instanceView"})
 	}
 	if alone {
 		interfaces := machine.FindInterfaces(n.Input, n.all)
 		for _, group := range interfaces.Groups {
 			lists = append(lists, azure.Query{Scope: group, Type: network.Interfaces})
 		}
-		if n.hasFlexibleSet() || len(c.Balancers) > 0 || n.wasAsked() && len(interfaces.Missing) > 0 {
+		_, there := n.Have.Get(c.SecurityGroupID())
+		_, absent := n.Have.Absent(c.SecurityGroupID())
+		wasAsked := there || absent || c.SecurityGroupName == "" // for what is named at first
+		if flexible || len(c.Balancers) > 0 || wasAsked && len(interfaces.Missing) > 0 {
 			lists = append(lists, ownMachines)
 		}
 	}
 	return lists
 }
 
-// wasAsked reports whether the snapshot holds what [Needs] names at first: the security group, if any, is
-// there then, or known not to exist.
-func (n needs) wasAsked() bool {
-	if n.Config.SecurityGroupName == "" {
-		return true
-	}
-	_, there := n.Have.Get(n.Config.SecurityGroupID())
-	_, absent := n.Have.Absent(n.Config.SecurityGroupID())
-	return there || absent
+// scaleSet is a scale set with those of its machines that the cluster knows.
+type scaleSet struct {
+	id          azure.ID
+	model       *machine.Machine // nil where Azure does not have the set, as far as is known
+	nodes       map[cluster.Role][]azure.ID
+	members     map[inPool]bool
+	withoutNode bool // some machines have no Node any more: only Azure knows whether they exist
 }
 
-func (n needs) scaleSets() []azure.Resource[compute.ScaleSet] {
-	sets, _ := plan.Views[compute.ScaleSet](n.Have, n.Config.MachineGroup(), compute.ScaleSets) // the decision reports an error
-	return sets
+// inPool is a machine, by id key, in a pool.
+type inPool struct {
+	pool    azure.ID
+	machine string
 }
 
-func (n needs) hasFlexibleSet() bool {
-	return slices.ContainsFunc(n.scaleSets(), func(set azure.Resource[compute.ScaleSet]) bool {
-		return strings.EqualFold(set.Properties.OrchestrationMode, "Flexible")
-	})
-}
-
-// machinesInvolved lists the scale sets of which a decision reads the instances, and says whether it reads machines
-// of their own. They are the machines of nodes, machines without a Node, and members of pools. A scale set
-// with its model in a pool has at least one instance there.
-func (n needs) machinesInvolved() (sets []azure.ID, alone bool) {
-	seen := map[string]bool{}
-	add := func(machine azure.ID) {
-		if machine.Is(compute.VirtualMachines) {
-			alone = true
+// involved are the scale sets that a decision is about, and whether it reads machines of their own. They are the
+// machines of nodes, machines without a Node, and members of pools. A scale set with its model in a pool has at
+// least one instance there. flexible reports whether any scale set, be it involved or not, is a flexible one.
+func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
+	known := map[string]*scaleSet{}
+	add := func(id azure.ID) *scaleSet {
+		set, again := known[id.Key()]
+		if !again {
+			set = &scaleSet{id: id, nodes: map[cluster.Role][]azure.ID{}, members: map[inPool]bool{}}
+			known[id.Key()] = set
+			if id.Is(compute.ScaleSets) && id.Parent().Equal(n.Config.MachineGroup()) {
+				sets = append(sets, set)
+			}
 		}
-		if id := machine.Parent(); id.Is(compute.ScaleSets) && id.Parent().Equal(n.Config.MachineGroup()) && !seen[id.Key()] {
-			seen[id.Key()] = true
-			sets = append(sets, id)
-		}
+		return set
 	}
-	for _, id := range machine.Known(n.Input) {
-		add(id)
+	setOf := func(machine azure.ID) *scaleSet {
+		alone = alone || machine.Is(compute.VirtualMachines)
+		return add(machine.Parent())
+	}
+	for _, node := range n.Nodes {
+		id, _ := nodes.MachineID(node.Spec.ProviderID)
+		set, role := setOf(id), cluster.RoleOf(n.Config, node)
+		set.nodes[role] = append(set.nodes[role], id)
+	}
+	for _, id := range n.DeletedNodes {
+		setOf(id).withoutNode = true
 	}
 	for _, m := range machine.Members(n.all) {
 		if m.Configuration.Parent().Is(network.Interfaces) {
 			alone = true
-		} else {
-			add(machine.InstanceOf(m.Configuration))
+			continue
+		}
+		id := machine.InstanceOf(m.Configuration)
+		setOf(id).members[inPool{m.Pool, id.Key()}] = true
+	}
+	views, _ := plan.Views[compute.ScaleSet](n.Have, n.Config.MachineGroup(), compute.ScaleSets) // the decision reports an error
+	for _, view := range views {
+		flexible = flexible || strings.EqualFold(view.Properties.OrchestrationMode, "Flexible")
+		model := machine.OfModel(view)
+		if slices.ContainsFunc(n.all, func(lb *index.LoadBalancer) bool { return lb.Exists && model.In(lb.ID) }) {
+			add(view.ID)
+		}
+		if set := known[view.ID.Key()]; set != nil {
+			set.model = model
 		}
 	}
-	for _, set := range n.scaleSets() {
-		if slices.ContainsFunc(n.all, func(b index.Balancer) bool { return b.Exists && machine.OfModel(set).In(b.ID) }) {
-			add(set.ID.Child("virtualMachines", "0"))
+	return sets, alone, flexible
+}
+
+// unsettled are the scale sets of which a decision must read the instances. With many sets, these lists are most of
+// the cost of reading Azure. A set is left out if all its nodes are in their pools and in no other, as the
+// load balancers and the set itself show.
+func (n needs) unsettled(sets []*scaleSet) []*scaleSet {
+	pools, steady := n.steadyPools()
+	return slices.DeleteFunc(sets, func(s *scaleSet) bool { return s.model == nil || steady && s.isSettled(pools) })
+}
+
+// isSettled reports whether no machine of a scale set joins one of the pools or leaves it, nor does
+// the model of new instances.
+func (s scaleSet) isSettled(pools map[azure.ID]v1.IPFamily) bool {
+	receivers, excluded := s.nodes[cluster.Receiver], s.nodes[cluster.Excluded]
+	for pool, family := range pools {
+		isIn := func(machine azure.ID) bool { return s.members[inPool{pool, machine.Key()}] }
+		isOut := func(machine azure.ID) bool { return !isIn(machine) }
+		joins := slices.ContainsFunc(receivers, isOut) || len(receivers) > 0 && !s.model.In(pool)
+		leaves := slices.ContainsFunc(excluded, isIn) || len(receivers) == 0 && len(excluded) > 0 && s.model.In(pool)
+		if joins && !s.model.Excluded[family] || leaves {
+			return false
 		}
 	}
-	return sets, alone
+	return !s.withoutNode
+}
+
+// steadyPools are the cluster's pools of interfaces, with their families, and whether it is certain that
+// a decision makes none and takes none away.
+func (n needs) steadyPools() (pools map[azure.ID]v1.IPFamily, steady bool) {
+	if n.Config.PoolByIP || len(n.Config.Balancers) > 0 || n.unreadable != nil { // where nodes may change places
+		return nil, false
+	}
+	pools = map[azure.ID]v1.IPFamily{}
+	asked := map[string][]v1.IPFamily{} // by id key of the load balancer
+	for _, s := range n.Services {
+		if !s.Gone {
+			lb := n.Config.BalancerID(n.Config.LoadBalancerName, spec.Outline(s).Internal).Key()
+			asked[lb] = append(asked[lb], s.Families()...)
+		}
+	}
+	for _, lb := range n.all {
+		families := asked[lb.ID.Key()]
+		switch {
+		case !lb.Exists && len(families) > 0:
+			return nil, false
+		case !lb.Exists, !lb.Ours:
+			continue
+		case lb.IsBasic(), !n.stays(lb):
+			return nil, false
+		case n.Config.IsPreset(lb.Internal):
+			continue
+		}
+		for _, p := range lb.Properties.BackendAddressPools {
+			if family, ours := n.Config.PoolFamily(p.Name); ours {
+				pools[lb.ID.Child(network.BackendAddressPools, p.Name)] = family
+				families = slices.DeleteFunc(families, func(has v1.IPFamily) bool { return has == family })
+			}
+		}
+		if len(families) > 0 {
+			return nil, false
+		}
+	}
+	return pools, true
+}
+
+// stays reports whether a decision leaves a load balancer. Something that is not decided keeps it: a frontend that is
+// no Service's, or a rule of another Service. A frontend of another Service without rules may be one that it has left.
+func (n needs) stays(lb *index.LoadBalancer) bool {
+	isForeign := func(fe index.FrontendConfig) bool { return !naming.IsOwned(fe.Name) }
+	hasRules := func(s *v1.Service) bool { return len(lb.RulesOf[naming.OwnerOf(s)]) > 0 }
+	if slices.ContainsFunc(lb.Properties.FrontendIPConfigurations, isForeign) || slices.ContainsFunc(n.Others, hasRules) {
+		return true
+	}
+	graph, err := n.decide()
+	goes := func(n plan.Node) bool { return n.ID.Equal(lb.ID) && n.Want() == nil }
+	return err == nil && !slices.ContainsFunc(graph.Nodes(), goes)
 }

@@ -77,7 +77,9 @@ func Plan(in Input, found *problem.List) Result {
 	rules := p.rules.decided(x.SecurityGroup.Properties.SecurityRules)
 	view.Properties.SecurityRules = rules.Written()
 	p.result.Node = plan.Wanted(view, "access to "+batch.Summary(names), names...).Owning(rules.Owner())
-	p.result.Node.After = batch.Involved(handovers)
+	for _, h := range handovers {
+		p.result.Node.After = append(p.result.Node.After, h.From.ID, h.To.ID)
+	}
 	return p.result
 }
 
