@@ -35,16 +35,10 @@ func (c *Controller) allocate(ctx context.Context, s loadbalancer.Service) error
 	return err
 }
 
-// allocation plans new public IPs.
-type allocation struct {
-	decision.Cluster
-	azure reconcile.Azure
-}
-
-// commit answers each Service with the steps that make its public IPs.
-func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.Service) ([][]plan.Step, error) {
-	in := a.Target(ctx, batch)
-	have, err := reconcile.Gather(ctx, a.azure, in.Needs)
+// planAddresses answers each Service with the steps that make its public IPs.
+func (c *Controller) planAddresses(ctx context.Context, _ string, batch []loadbalancer.Service) ([][]plan.Step, error) {
+	in := c.cluster.Target(ctx, batch)
+	have, err := reconcile.Gather(ctx, c.azure, in.Needs)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +46,7 @@ func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.
 	if err != nil {
 		return nil, err
 	}
-	a.ConfirmName()
+	c.cluster.ConfirmName()
 	if zones, ok := d.Ask.(*decision.ZonesNeeded); ok {
 		return nil, zones.Refuse(len(batch), func(i int) string { return batch[i].Key() })
 	}

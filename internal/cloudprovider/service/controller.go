@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,9 +22,9 @@ import (
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
-	"kaz/internal/plan/loadbalancer/spec"
 	"kaz/internal/reconcile"
 )
 
@@ -72,13 +71,13 @@ const (
 
 // Controller keeps Azure as the cluster's Services say.
 type Controller struct {
-	config  Config
-	azure   reconcile.Azure
-	kube    kube.Client
-	measure func(string) func(error)
-	synced  []cache.InformerSynced
+	config   Config
+	azure    reconcile.Azure
+	kube     kube.Client
+	services listers.ServiceLister
+	measure  func(string) func(error)
+	synced   []cache.InformerSynced
 
-	objects   objects
 	cluster   decision.Cluster
 	queue     *queue
 	report    *reporter
@@ -87,7 +86,7 @@ type Controller struct {
 	commits   *reconcile.Coalescer[request, answer]
 	releases  singleflight.Group // of public IPs that are deleted
 	pools     *poolWriter
-	began     time.Time
+	started   time.Time
 }
 
 // New is a controller. Run it, then start the informers.
@@ -96,10 +95,10 @@ func New(config Config, d Deps) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics of the service controller: %w", err)
 	}
-	services, nodes := d.Informers.Core().V1().Services(), d.Informers.Core().V1().Nodes()
+	core := d.Informers.Core().V1()
 	c := &Controller{
 		config: config, azure: d.Azure, measure: d.Measure,
-		kube:      kube.New(d.Client, config.Syncs),
+		kube: kube.New(d.Client, config.Syncs), services: core.Services().Lister(),
 		queue:     controller.NewQueue[item, reasons]("service"),
 		histories: &histories{known: map[types.UID]*history{}},
 		report:    &reporter{events: d.Events},
@@ -107,26 +106,15 @@ func New(config Config, d Deps) (*Controller, error) {
 	if c.measure == nil {
 		c.measure = func(string) func(error) { return func(error) {} }
 	}
-	c.objects = objects{services: services.Lister(), classes: config.Classes, served: c.histories.has}
-	c.cluster = decision.Cluster{Config: config.LoadBalancer, Zones: d.Zones, Nodes: listed(nodes.Lister().List), Services: c.objects.ours,
-		Foreign: c.objects.foreign, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}
-	watch := triggers{config: config, queue: c.queue, objects: c.objects}
-	var more []watched
-	c.cluster.Surroundings, more = watch.surroundings(d.Informers)
-	for _, one := range append(more, watched{services.Informer(), watch.ofServices()},
-		watched{nodes.Informer(), watch.ofNodes(c.cluster.Deleted)}) {
-		registration, err := one.informer.AddEventHandler(one.handler)
-		if err != nil {
-			return nil, err
-		}
-		c.synced = append(c.synced, registration.HasSynced)
+	c.cluster = decision.Cluster{Config: config.LoadBalancer, Zones: d.Zones, Nodes: listed(core.Nodes().Lister().List), Services: c.ours,
+		Foreign: c.foreign, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}
+	if err := c.watch(d.Informers); err != nil {
+		return nil, err
 	}
-	c.pools = newPoolWriter(c.cluster, d.Azure, c)
-	c.addresses = reconcile.NewCoalescer((&allocation{Cluster: c.cluster, azure: d.Azure}).commit)
-	c.commits = reconcile.NewCoalescer((&committer{Cluster: c.cluster, azure: commitClient{d.Azure, &c.pools.lock}, kube: c.kube,
-		classes: config.Classes, metrics: m, pools: c.pools, groups: deletionGroups{},
-		failed: controller.FailedWrites{Rewritable: rewritable()},
-		notify: notifications{c.report, c.requeueWaiting, c.rearranged}}).commit)
+	c.pools = newPoolWriter(c)
+	c.addresses = reconcile.NewCoalescer(c.planAddresses)
+	c.commits = reconcile.NewCoalescer((&committer{Controller: c, metrics: m, inAzure: map[types.UID]bool{}, deleted: map[types.UID]bool{},
+		groups: map[types.UID][]key.Note{}, failed: controller.FailedWrites{Rewritable: rewritable()}}).commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil
 }
@@ -134,7 +122,7 @@ func New(config Config, d Deps) (*Controller, error) {
 // Run serves Services until ctx ends, and returns when nothing is under way any
 // more. A controller runs once.
 func (c *Controller) Run(ctx context.Context) {
-	c.began = time.Now()
+	c.started = time.Now()
 	var passes sync.WaitGroup
 	c.serve(ctx, func() { c.histories.failed = c.kube.LeftFailed(ctx, outcomes) }, func(it item) {
 		// A pass waits for Azure most of the time, so there is one for each item.
@@ -195,16 +183,9 @@ func (c *Controller) repairPeriodically(ctx context.Context) {
 	}
 }
 
-// requeueWaiting queues the Services that wait for something to change.
-func (c *Controller) requeueWaiting() {
-	for _, it := range c.histories.waiting() {
-		c.queue.Add(it)
-	}
-}
-
 // markAll marks each Service that is ours.
 func (c *Controller) markAll(why reasons) {
-	for _, s := range c.objects.ours() {
+	for _, s := range c.ours() {
 		c.queue.Mark(itemOf(s), why)
 	}
 }
@@ -217,80 +198,24 @@ func listed[T any](list func(labels.Selector) ([]T, error)) func() []T {
 	}
 }
 
-// objects are the Services as informers know them.
-type objects struct {
-	services listers.ServiceLister
-	classes  decision.Classes
-	served   func(types.UID) bool // this process has worked on the Service
-}
-
 // ours are the Services for which something is to be done, or is done already.
-func (o objects) ours() []*corev1.Service {
-	return slices.DeleteFunc(listed(o.services.List)(),
-		func(s *corev1.Service) bool { return o.classes.Next(s, o.served(s.UID)) == decision.Ignore })
+func (c *Controller) ours() []*corev1.Service {
+	return slices.DeleteFunc(listed(c.services.List)(),
+		func(s *corev1.Service) bool {
+			return c.config.Classes.Next(s, c.histories.has(s.UID)) == decision.Ignore
+		})
 }
 
 // foreign reports whether other controllers serve Services.
-func (o objects) foreign() bool {
-	return slices.ContainsFunc(listed(o.services.List)(), o.classes.Foreign)
+func (c *Controller) foreign() bool {
+	return slices.ContainsFunc(listed(c.services.List)(), c.config.Classes.Foreign)
 }
 
 // current is a Service as Kubernetes has it, nil when it is gone.
-func (o objects) current(it item) *corev1.Service {
-	s, err := o.services.Services(it.Namespace).Get(it.Name)
+func (c *Controller) current(it item) *corev1.Service {
+	s, err := c.services.Services(it.Namespace).Get(it.Name)
 	if err != nil || s.UID != it.UID {
 		return nil // a lister knows no other error
 	}
 	return s
-}
-
-// poolsFailed has Services tried again when members of their pools could not all join. Where these
-// Services are gone by now, the others have the pools.
-func (c *Controller) poolsFailed(services []loadbalancer.Service, err error, failures int, report bool) {
-	wait := controller.Delay(err, failures)
-	slog.Warn("members of backend pools not written", "error", err, "again_in", wait)
-	var concerned []*corev1.Service
-	for _, s := range services {
-		if !s.Gone {
-			concerned = append(concerned, s.Service)
-		}
-	}
-	if len(concerned) == 0 {
-		concerned = c.objects.ours()
-	}
-	for _, s := range concerned {
-		if report {
-			c.report.warn(s, reasonUpdateFailed, err.Error())
-		}
-		c.queue.MarkAfter(itemOf(s), reasons{since: time.Now()}, wait)
-	}
-}
-
-// poolsRecovered reports to Services that members can join and leave again.
-func (c *Controller) poolsRecovered(services []loadbalancer.Service) {
-	for _, s := range services {
-		if !s.Gone {
-			c.report.normal(s.Service, reasonUpdated)
-		}
-	}
-}
-
-// poolsWritten queues Services that receive packets at the nodes' own addresses: the
-// security group lets nodes that leave have them until they have left.
-func (c *Controller) poolsWritten(services []loadbalancer.Service) {
-	for _, s := range services {
-		if !s.Gone && spec.AtNodes(s.Service) {
-			c.queue.Mark(itemOf(s.Service), reasons{since: time.Now()})
-		}
-	}
-}
-
-// rearranged queues the Services that receive packets at the nodes' own
-// addresses: their node ports are to be open where their load balancer has nodes by now.
-func (c *Controller) rearranged(others []*corev1.Service) {
-	for _, s := range others {
-		if spec.AtNodes(s) {
-			c.queue.Mark(itemOf(s), reasons{})
-		}
-	}
 }

@@ -63,7 +63,7 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 			all = r.kube.All
 			continue
 		}
-		s := r.objects.current(it)
+		s := r.current(it)
 		if s == nil || r.config.Classes.Next(s, false) == decision.Ignore {
 			delete(r.reported, it)
 			continue

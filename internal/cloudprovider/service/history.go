@@ -159,16 +159,14 @@ func (hs *histories) forget(it item) {
 	delete(hs.known, it.UID)
 }
 
-// waiting are the items that wait for something to change: a port or an address that another
+// requeueWaiting queues the Services that wait for something to change: a port or an address that another
 // Service had may be free now.
-func (hs *histories) waiting() []item {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	var all []item
-	for _, h := range hs.known {
+func (c *Controller) requeueWaiting() {
+	c.histories.mu.Lock()
+	defer c.histories.mu.Unlock()
+	for _, h := range c.histories.known {
 		if h.blocked.Load() {
-			all = append(all, h.item)
+			c.queue.Add(h.item)
 		}
 	}
-	return all
 }

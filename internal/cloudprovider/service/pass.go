@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service/decision"
@@ -32,7 +33,7 @@ func (c *Controller) pass(ctx context.Context, it item) {
 		c.conclude(ctx, it, c.histories.of(it), why, c.removeOrphans(ctx, why))
 		return
 	}
-	s := c.objects.current(it)
+	s := c.current(it)
 	todo := c.config.Classes.Next(s, c.histories.has(it.UID))
 	if todo == decision.Ignore {
 		c.histories.forget(it)
@@ -67,7 +68,7 @@ const overlap = 30 * time.Second
 func (c *Controller) aloneFrom(h *history) (when time.Time) {
 	elsewhere := func(n key.Note) bool { return !strings.EqualFold(n.Group, c.config.LoadBalancer.ResourceGroup) }
 	if slices.ContainsFunc(h.addressGroups(), elsewhere) {
-		return c.began.Add(overlap)
+		return c.started.Add(overlap)
 	}
 	return when
 }
@@ -93,7 +94,7 @@ func (c *Controller) conclude(ctx context.Context, it item, h *history, why reas
 	case c.pools.lock.after(func() { c.queue.Add(it) }):
 		wait = 0
 	default:
-		wait = controller.Beat(time.Since(c.began), wait, err)
+		wait = controller.Beat(time.Since(c.started), wait, err)
 		c.queue.AddAfter(it, wait)
 	}
 	slog.WarnContext(ctx, "service not served", "service", it, "error", err, "again_in", wait)
@@ -233,28 +234,26 @@ func (c *Controller) leave(s *corev1.Service, h *history, got answer) error {
 
 // commit has a request carried out with all others that wait.
 func (c *Controller) commit(ctx context.Context, r request) (answer, error) {
-	done := c.measure(operation(r))
+	operation := "services_ensure_loadbalancer" // as dashboards know it
+	switch {
+	case r.service.Gone:
+		operation = "services_ensure_loadbalancer_deleted"
+	case r.reasons.nodes:
+		operation = "services_update_loadbalancer"
+	}
+	done := c.measure(operation)
 	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), r)
 	err = errors.Join(err, got.err)
 	done(err)
 	return got, err
 }
 
-// operation is what dashboards call what a request wants.
-func operation(r request) string {
-	switch {
-	case r.service.Gone:
-		return "services_ensure_loadbalancer_deleted"
-	case r.reasons.nodes:
-		return "services_update_loadbalancer"
-	}
-	return "services_ensure_loadbalancer"
-}
-
 // removeOrphans removes what deleted Services have left in Azure.
 func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
 	c.histories.of(orphansItem).blocked.Store(false)
-	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), orphanRequest(why))
+	none := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: orphansItem.Name}}
+	r := request{reasons: why, orphans: true, service: loadbalancer.Service{Service: none, Gone: true}}
+	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), r)
 	if err != nil {
 		return err
 	}

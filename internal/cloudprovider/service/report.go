@@ -120,7 +120,7 @@ func logProblem(ctx context.Context, p plan.Problem) {
 
 // nodeProblems says what is wrong with machines when it is new: they have no Service
 // that could get an event.
-func (r *reporter) nodeProblems(ctx context.Context, c commit) {
+func (r *reporter) nodeProblems(ctx context.Context, c *commit) {
 	ofNodes := slices.DeleteFunc(slices.Clone(c.out.Decision.Problems), func(p plan.Problem) bool {
 		return p.Reason != problem.NotJoined && p.Reason != problem.NodeNowhere
 	})
@@ -191,7 +191,7 @@ func (r *reporter) repaired(s *corev1.Service, why reasons, repairs []string) {
 
 // upgrades says which public IPs got the SKU of the load balancer. A user may have made them, and
 // does not expect that; whether all else succeeded is no matter.
-func (r *reporter) upgrades(c commit) {
+func (r *reporter) upgrades(c *commit) {
 	for res := range c.out.Attempted() {
 		old, changed := upgraded(res.Step)
 		if !changed || res.Err != nil {
@@ -221,7 +221,7 @@ func upgraded(s plan.Step) (old string, changed bool) {
 // though its Service had not changed, as far as this process knows. What belongs to no
 // Service alone, such as the members of a pool, is said of the first that was compared; after
 // a start it is not said.
-func repairsIn(c commit) [][]string {
+func repairsIn(c *commit) [][]string {
 	said := make([][]string, len(c.batch))
 	first := -1
 	for i, r := range c.batch {
@@ -249,7 +249,7 @@ func repairsIn(c commit) [][]string {
 
 // repaired are the steps that a commit has done, and those of members that it leaves to the pool
 // writer.
-func (c commit) repaired() []plan.Step {
+func (c *commit) repaired() []plan.Step {
 	var steps []plan.Step
 	for res := range c.out.Attempted() {
 		if res.Err == nil {
