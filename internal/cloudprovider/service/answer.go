@@ -21,7 +21,6 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// answer does what a decision asks for.
 func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	switch a := ask.(type) {
 	case decision.ConfirmServices:
@@ -50,7 +49,6 @@ func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	return fmt.Errorf("a decision asks for what no commit answers: %T", ask)
 }
 
-// addGroups tells Services of resource groups that they have asked for.
 func (c *commit) addGroups(more map[types.UID][]key.Note) {
 	for i, s := range c.target.Services {
 		c.target.Services[i].Groups = slices.Concat(s.Groups, more[s.UID])
@@ -60,35 +58,31 @@ func (c *commit) addGroups(more map[types.UID][]key.Note) {
 // confirmServices asks ahead for the Services of which Azure had nothing when their last commit
 // ended: a decision that finds it out needs a second one.
 func (c *commit) confirmServices(ctx context.Context) error {
-	fresh := map[types.UID]bool{}
-	for _, s := range c.target.Services {
-		if !s.Gone && !c.inAzure[s.UID] {
-			fresh[s.UID] = true
-		}
-	}
-	if len(fresh) == 0 {
-		return nil
-	}
+	fresh := decision.UIDs(c.target.Services)
+	maps.DeleteFunc(fresh, func(uid types.UID, _ bool) bool { return c.inAzure[uid] })
 	return c.confirm(ctx, fresh)
 }
 
-// confirm asks the API server for Services. Those that are gone are served as such.
+// confirm asks the API server for Services that are to be served. Those that are gone are served as such.
 func (c *commit) confirm(ctx context.Context, doubted map[types.UID]bool) error {
 	var asked []*corev1.Service
 	for _, s := range c.target.Services {
-		if doubted[s.UID] {
+		if doubted[s.UID] && !s.Gone {
 			asked = append(asked, s.Service)
 		}
+	}
+	if len(asked) == 0 {
+		return nil
 	}
 	live, err := c.kube.Live(ctx, asked)
 	if err != nil {
 		return err
 	}
-	maps.Copy(c.target.Confirmed, doubted)
 	for i, s := range c.target.Services {
-		now := live[s.UID]
-		if doubted[s.UID] && (now == nil || !c.config.Classes.Wants(now)) {
-			c.target.Services[i].Gone = true
+		if doubted[s.UID] && !s.Gone {
+			now := live[s.UID]
+			c.target.Confirmed[s.UID] = true
+			c.target.Services[i].Gone = now == nil || !c.config.Classes.Wants(now)
 		}
 	}
 	return nil

@@ -70,8 +70,9 @@ type committer struct {
 	inAzure map[types.UID]bool
 	// deleted are the Services that count for nothing though informers still have them, as their
 	// finalizers go last.
-	deleted map[types.UID]bool
-	failed  controller.FailedWrites
+	deleted      map[types.UID]bool
+	failed       controller.FailedWrites
+	nodeProblems controller.Deduplicator[plan.Problem]
 	// groups are the resource groups in which public IPs of Services are to be deleted, until that
 	// is done: nothing in Azure shows them reliably.
 	groups map[types.UID][]key.Note
@@ -100,7 +101,7 @@ type commit struct {
 
 // commit carries out the requests of one batch.
 func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
-	c := commit{committer: b, batch: batch, client: commitClient{b.azure, &b.pools.lock}, done: func() {}, began: time.Now()}
+	c := commit{committer: b, batch: batch, client: guardedClient{b.azure, &b.pools.lock, nil}, done: func() {}, began: time.Now()}
 	for _, r := range batch {
 		c.reasons = c.reasons.And(r.reasons)
 	}
@@ -128,7 +129,6 @@ func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]an
 // serves reports whether the commit carries out the i-th request for a Service.
 func (c *commit) serves(i int) bool { return !c.batch[i].orphans && !c.postponed[i] }
 
-// gather makes the input of the decision.
 func (c *commit) gather(ctx context.Context) error {
 	var services []loadbalancer.Service
 	for _, r := range c.batch {
@@ -142,7 +142,9 @@ func (c *commit) gather(ctx context.Context) error {
 	}
 	maps.DeleteFunc(c.groups, func(uid types.UID, _ []key.Note) bool { return !exists[uid] })
 	in := c.cluster.Target(ctx, services)
-	c.target = decision.Commit{Target: in, Confirmed: map[types.UID]bool{}, Recorded: map[types.UID][]key.Note{}, Removing: map[string]bool{}}
+	c.target = decision.Commit{
+		Target: in, Confirmed: map[types.UID]bool{}, Recorded: map[types.UID][]key.Note{}, Removing: map[string]bool{},
+	}
 	c.addGroups(c.groups)
 
 	// What deleted Services shared with others goes with the last of those.
@@ -257,20 +259,24 @@ func (c *commit) apply(ctx context.Context) {
 func (c *commit) reportWrites() {
 	movesNodes := false // between load balancers
 	for res := range c.out.Attempted() {
-		movesNodes = movesNodes || res.Step.ID.Is(network.LoadBalancers) && slices.ContainsFunc(res.Step.Changes,
-			func(c azure.Change) bool { return strings.HasPrefix(c.Path, "properties.backendAddressPools") })
-	}
-	if movesNodes && len(c.config.LoadBalancer.Balancers) > 0 {
-		// Where packets arrive at the nodes' own addresses, node ports are to be open where a load
-		// balancer has nodes by now.
-		for _, s := range c.target.Others {
-			if spec.AtNodes(s) {
-				c.queue.Mark(itemOf(s), reasons{})
+		step := res.Step
+		for _, change := range step.Changes {
+			switch {
+			case step.ID.Is(network.LoadBalancers) && strings.HasPrefix(change.Path, "properties.backendAddressPools"):
+				movesNodes = true
+			case step.ID.Is(network.PublicIPAddresses) && change.Path == "sku.name" && step.Op == plan.Update && res.Err == nil:
+				c.reportUpgrade(step, change.From)
 			}
 		}
 	}
+	for _, s := range c.target.Others {
+		// Where packets arrive at the nodes' own addresses, node ports are to be open where a load
+		// balancer has nodes by now.
+		if movesNodes && len(c.config.LoadBalancer.Balancers) > 0 && spec.AtNodes(s) {
+			c.queue.Mark(itemOf(s), reasons{})
+		}
+	}
 	c.metrics.committed(len(c.target.Services), c.reasons, c.began, c.failure)
-	c.report.upgrades(c)
 }
 
 // remember notes what the next commits have to know.
@@ -292,7 +298,7 @@ func (c *commit) remember(ctx context.Context) error {
 		c.requeueWaiting()
 	}
 	c.target.Have = c.out.Have
-	c.report.nodeProblems(ctx, c)
+	c.reportNodes(ctx)
 	absent := leftover.Absent(c.target.Input)
 	c.gone = map[types.UID]bool{}
 	for _, s := range c.target.Services {
@@ -316,7 +322,6 @@ func (c *commit) releasedFor(service string) []plan.Step {
 	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool { return !slices.Contains(s.For, service) })
 }
 
-// answerRequests finds what came of each request.
 func (c *commit) answerRequests(ctx context.Context) error {
 	err := c.setAnswers()
 	if err == nil && slices.ContainsFunc(c.answers, func(a answer) bool { return a.err != nil }) {
@@ -340,7 +345,7 @@ func (c *commit) setAnswers() error {
 		}
 	}
 	mayBeOrphaned := slices.ContainsFunc(left, func(s loadbalancer.Service) bool { return !decision.IsRulesAlone(s) })
-	still, repairs := note.Kept(c.target.Input), repairsIn(c)
+	still, repairs := note.Kept(c.target.Input), c.repairs()
 	c.answers = make([]answer, len(c.batch))
 	served := map[string]bool{} // by key
 	for i, r := range c.batch {

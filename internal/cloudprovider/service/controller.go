@@ -1,3 +1,24 @@
+// Package service is the controller of Services of type LoadBalancer. Layer L3:
+// plan, reconcile and Kubernetes libraries; never the ARM client's implementation.
+//
+// It replaces the framework's own service controller, under its name, with its finalizer and its
+// events. That one works on one Service at a time; this one carries out all Services that wait
+// for the same load balancer together (see [reconcile.Coalescer]):
+//
+//   - Informers queue Services with the reasons (triggers.go). A reason says why, never what: a
+//     pass reads the current Service.
+//   - A pass serves one Service (pass.go): what has to be done now is a pure function of the object
+//     (decision.Classes). A Service without an address gets one first, beside all others; then it joins
+//     the next commit of the load balancers (commit.go). Its phases ask, decide, write, and remember.
+//   - The members of pools have one writer (pools.go). It works beside the commits, because it takes
+//     minutes.
+//   - A mistake in an object is reported once and not tried again until something changes (report.go);
+//     what Azure refuses is tried again when its kind says that this makes sense ([controller.Delay]).
+//   - From time to time everything is compared with Azure as it is, and what was changed by hand is
+//     put back (controller.go).
+//
+// The packages beside it: decision decides, kube reads and writes Services, explain says what a
+// commit would do.
 package service
 
 import (
@@ -74,19 +95,21 @@ type Controller struct {
 	config   Config
 	azure    reconcile.Azure
 	kube     kube.Client
+	events   record.EventRecorder
 	services listers.ServiceLister
 	measure  func(string) func(error)
 	synced   []cache.InformerSynced
 
-	cluster   decision.Cluster
-	queue     *queue
-	report    *reporter
-	histories *histories
-	addresses *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
-	commits   *reconcile.Coalescer[request, answer]
-	releases  singleflight.Group // of public IPs that are deleted
-	pools     *poolWriter
-	started   time.Time
+	cluster decision.Cluster
+	queue   *queue
+	// histories are those of all Services that this process has worked on, and of the orphans.
+	histories  sync.Map           // of items to *history
+	leftFailed map[types.UID]bool // Services for which the last event of an earlier process was a failure
+	addresses  *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
+	commits    *reconcile.Coalescer[request, answer]
+	releases   singleflight.Group // of public IPs that are deleted
+	pools      *poolWriter
+	started    time.Time
 }
 
 // New is a controller. Run it, then start the informers.
@@ -97,23 +120,24 @@ func New(config Config, d Deps) (*Controller, error) {
 	}
 	core := d.Informers.Core().V1()
 	c := &Controller{
-		config: config, azure: d.Azure, measure: d.Measure,
+		config: config, azure: d.Azure, events: d.Events, measure: d.Measure,
 		kube: kube.New(d.Client, config.Syncs), services: core.Services().Lister(),
-		queue:     controller.NewQueue[item, reasons]("service"),
-		histories: &histories{known: map[types.UID]*history{}},
-		report:    &reporter{events: d.Events},
+		queue: controller.NewQueue[item, reasons]("service"),
 	}
 	if c.measure == nil {
 		c.measure = func(string) func(error) { return func(error) {} }
 	}
-	c.cluster = decision.Cluster{Config: config.LoadBalancer, Zones: d.Zones, Nodes: listed(core.Nodes().Lister().List), Services: c.ours,
-		Foreign: c.foreign, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}
+	c.cluster = decision.Cluster{
+		Config: config.LoadBalancer, Zones: d.Zones, Nodes: listed(core.Nodes().Lister().List), Services: c.ours,
+		Foreign: func() bool { return slices.ContainsFunc(listed(c.services.List)(), config.Classes.Foreign) },
+		Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{},
+	}
 	if err := c.watch(d.Informers); err != nil {
 		return nil, err
 	}
 	c.pools = newPoolWriter(c)
 	c.addresses = reconcile.NewCoalescer(c.planAddresses)
-	c.commits = reconcile.NewCoalescer((&committer{Controller: c, metrics: m, inAzure: map[types.UID]bool{}, deleted: map[types.UID]bool{},
+	c.commits = reconcile.NewCoalescer((&committer{Controller: c, metrics: m, inAzure: map[types.UID]bool{},
 		groups: map[types.UID][]key.Note{}, failed: controller.FailedWrites{Rewritable: rewritable()}}).commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil
@@ -124,7 +148,7 @@ func New(config Config, d Deps) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) {
 	c.started = time.Now()
 	var passes sync.WaitGroup
-	c.serve(ctx, func() { c.histories.failed = c.kube.LeftFailed(ctx, outcomes) }, func(it item) {
+	c.serve(ctx, func() { c.leftFailed = c.kube.LeftFailed(ctx, outcomes) }, func(it item) {
 		// A pass waits for Azure most of the time, so there is one for each item.
 		passes.Go(func() {
 			defer c.queue.Done(it)
@@ -133,6 +157,10 @@ func (c *Controller) Run(ctx context.Context) {
 	})
 	passes.Wait()
 }
+
+// firstRepair is when a new leader compares for the first time. The one before may have
+// written until its lease ran out, of Services and nodes as it knew them.
+const firstRepair = 90 * time.Second
 
 // serve hands out items until ctx ends. It begins when the whole cluster is known, so that one
 // snapshot serves the first items, and ends the commits when it returns.
@@ -151,8 +179,21 @@ func (c *Controller) serve(ctx context.Context, begin func(), do func(it item)) 
 	begin()
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
-	if c.config.RepairPeriod > 0 {
-		repairs.Go(func() { c.repairPeriodically(ctx) })
+	if c.config.RepairPeriod > 0 { // compares everything with Azure as it is
+		repairs.Go(func() {
+			timer := time.NewTimer(min(firstRepair, c.config.RepairPeriod))
+			defer timer.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case now := <-timer.C:
+					timer.Reset(c.config.RepairPeriod)
+					c.queue.Mark(everything, reasons{drift: true, since: now})
+					c.queue.Mark(orphansItem, reasons{drift: true, since: now})
+				}
+			}
+		})
 	}
 	for {
 		it, down := c.queue.Get()
@@ -163,27 +204,6 @@ func (c *Controller) serve(ctx context.Context, begin func(), do func(it item)) 
 	}
 }
 
-// firstRepair is when a new leader compares for the first time. The one before may have
-// written until its lease ran out, of Services and nodes as it knew them.
-const firstRepair = 90 * time.Second
-
-// repairPeriodically has everything compared with Azure as it is.
-func (c *Controller) repairPeriodically(ctx context.Context) {
-	timer := time.NewTimer(min(firstRepair, c.config.RepairPeriod))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-timer.C:
-			timer.Reset(c.config.RepairPeriod)
-			c.queue.Mark(everything, reasons{drift: true, since: now})
-			c.queue.Mark(orphansItem, reasons{drift: true, since: now})
-		}
-	}
-}
-
-// markAll marks each Service that is ours.
 func (c *Controller) markAll(why reasons) {
 	for _, s := range c.ours() {
 		c.queue.Mark(itemOf(s), why)
@@ -200,15 +220,9 @@ func listed[T any](list func(labels.Selector) ([]T, error)) func() []T {
 
 // ours are the Services for which something is to be done, or is done already.
 func (c *Controller) ours() []*corev1.Service {
-	return slices.DeleteFunc(listed(c.services.List)(),
-		func(s *corev1.Service) bool {
-			return c.config.Classes.Next(s, c.histories.has(s.UID)) == decision.Ignore
-		})
-}
-
-// foreign reports whether other controllers serve Services.
-func (c *Controller) foreign() bool {
-	return slices.ContainsFunc(listed(c.services.List)(), c.config.Classes.Foreign)
+	return slices.DeleteFunc(listed(c.services.List)(), func(s *corev1.Service) bool {
+		return c.config.Classes.Next(s, c.served(itemOf(s))) == decision.Ignore
+	})
 }
 
 // current is a Service as Kubernetes has it, nil when it is gone.

@@ -41,7 +41,6 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		observe.Register(r, &m.hostLatency), observe.Register(r, &m.batches))
 }
 
-// committed counts a commit of a number of Services.
 func (m *metrics) committed(services int, why reasons, began time.Time, err error) {
 	m.syncs.Inc()
 	m.batches.Observe(float64(services))

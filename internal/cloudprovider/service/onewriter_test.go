@@ -20,7 +20,7 @@ func TestPoolsHaveOneWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testkit.NewAzure(t, emulator.Options{}, 1)
 		pools := newPoolWriter(&Controller{azure: w.Client})
-		commits := commitClient{w.Client, &pools.lock}
+		commits := guardedClient{w.Client, &pools.lock, nil}
 		for _, id := range []azure.ID{testkit.Nodes, testkit.Nodes.Child("virtualMachines", "0"),
 			testkit.Group.Resource(network.Interfaces, "nic")} {
 			_, err := commits.Begin(t.Context(), azure.Request{Verb: azure.Put, ID: id, Body: azure.Document(`{}`)})

@@ -52,27 +52,24 @@ type poolWriter struct {
 }
 
 func newPoolWriter(c *Controller) *poolWriter {
-	return &poolWriter{Controller: c, turn: semaphore.NewWeighted(1)}
+	return &poolWriter{Controller: c, lock: writeLock{writes: map[string]int{}}, turn: semaphore.NewWeighted(1)}
 }
 
 // take waits for the turn to write members. The client writes them until release.
-func (p *poolWriter) take(ctx context.Context, w *poolWrite) (client memberClient, release func(), err error) {
+func (p *poolWriter) take(ctx context.Context, w *poolWrite) (client guardedClient, release func(), err error) {
 	err = p.turn.Acquire(ctx, 1)
-	return memberClient{p.azure, w, &p.lock}, func() { p.turn.Release(1) }, err
+	return guardedClient{p.azure, &p.lock, w}, func() { p.turn.Release(1) }, err
 }
 
 // poolWrite is one write of the members of all pools.
 type poolWrite struct {
-	begun chan struct{} // closed when a member has joined, or none will
-	// empty are the load balancers that had no member when the write was asked for, by id
-	// key.
-	empty    map[string]bool
+	begun    chan struct{}                      // closed when a member has joined, or none will
+	empty    map[string]bool                    // load balancers that had no member when it was asked for, by id key
 	services map[types.UID]loadbalancer.Service // of the commits that asked for it
 	err      error                              // why no member has joined; to be read when begun is closed
 	wrote    atomic.Bool                        // a member has joined or left
 	gone     sync.Map                           // instances that Azure did not find, by id key
-
-	once sync.Once
+	once     sync.Once
 }
 
 func newPoolWrite() *poolWrite {
@@ -156,7 +153,7 @@ func (p *poolWriter) write(ctx context.Context, write *poolWrite) {
 		recovered := p.reported.Swap(false)
 		for _, s := range present {
 			if recovered {
-				p.report.normal(s, reasonUpdated)
+				p.normal(s, eventUpdated, "")
 			}
 			// The security group lets nodes that leave have packets at their own addresses until they have left.
 			if write.wrote.Load() && spec.AtNodes(s) {
@@ -181,7 +178,7 @@ func (p *poolWriter) write(ctx context.Context, write *poolWrite) {
 	}
 	for _, s := range present {
 		if report {
-			p.report.warn(s, reasonUpdateFailed, err.Error())
+			p.warn(s, eventUpdateFailed, err.Error())
 		}
 		p.queue.MarkAfter(itemOf(s), reasons{since: time.Now()}, wait)
 	}
@@ -205,42 +202,46 @@ func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return reconcile.Decision{Graph: d.Graph.Only(func(n plan.Node) bool { return decision.IsMember(n.ID) })}, nil
 }
 
-// memberClient is the client of the holder of the turn. It tells a pool write of the first member
-// that is written, and commits which load balancers are locked meanwhile.
-type memberClient struct {
+// guardedClient is the ARM client of commits, and of the holder of the turn. Without the turn it writes no
+// members of pools, and answers for Azure that a locked load balancer is busy. With it, it tells a pool
+// write of the first member that is written, and locks load balancers meanwhile.
+type guardedClient struct {
 	reconcile.Azure
-	write *poolWrite
 	lock  *writeLock
+	write *poolWrite // nil without the turn
 }
 
 // Begin implements [azure.Writer].
-func (m memberClient) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
-	if !decision.IsMember(r.ID) {
-		return m.Azure.Begin(ctx, r)
+func (g guardedClient) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	switch isMember := decision.IsMember(r.ID); {
+	case g.write == nil && isMember:
+		return nil, &azure.Error{Kind: azure.Internal, Op: r.Op(), ID: r.ID, Message: "a commit writes members of pools in its turn only"}
+	case g.write == nil && r.Verb == azure.Put && g.lock.has(r.ID):
+		return nil, &azure.Error{Kind: azure.Busy, Op: r.Op(), ID: r.ID, Message: "a scale set in its backend pools is being written"}
+	case !isMember:
+		return g.Azure.Begin(ctx, r)
 	}
-	op, err := azure.Around(m.Azure, m.enter).Begin(ctx, r)
+	op, err := azure.Around(g.Azure, func(context.Context, azure.Request) (leave func(azure.Document, error), err error) {
+		if r.ID.Is(compute.ScaleSets) {
+			unlock := g.lock.lock(r.Body)
+			return func(azure.Document, error) { unlock() }, nil
+		}
+		return func(_ azure.Document, err error) {
+			if err == nil {
+				g.write.wrote.Store(true)
+				g.write.begin(nil)
+			}
+		}, nil
+	}).Begin(ctx, r)
 	if azure.IsNotFound(err) && r.ID.Is(compute.ScaleSetInstances) {
 		// The first failure is not left out, because a fresh read tells whether the instance exists. A list
 		// may show the instance for a while after it was deleted.
-		if _, again := m.write.gone.LoadOrStore(r.ID.Key(), true); again {
+		if _, again := g.write.gone.LoadOrStore(r.ID.Key(), true); again {
 			slog.InfoContext(ctx, "instance is gone, its membership is left out", "instance", r.ID)
 			return azure.Done(nil), nil
 		}
 	}
 	return op, err
-}
-
-func (m memberClient) enter(_ context.Context, r azure.Request) (leave func(azure.Document, error), err error) {
-	if r.ID.Is(compute.ScaleSets) {
-		unlock := m.lock.lock(r.Body)
-		return func(azure.Document, error) { unlock() }, nil
-	}
-	return func(_ azure.Document, err error) {
-		if err == nil {
-			m.write.wrote.Store(true)
-			m.write.begin(nil)
-		}
-	}, nil
 }
 
 // writeLock is on the load balancers that Azure does not let be written now, because kaz writes a
@@ -253,36 +254,26 @@ type writeLock struct {
 
 // lock locks the load balancers of a scale set's model while it is written, until unlock.
 func (l *writeLock) lock(scaleSet azure.Document) (unlock func()) {
-	var balancers []string
-	for _, id := range controller.ReferencesOf[compute.ScaleSet](scaleSet) {
-		if lb := id.Parent(); lb.Is(network.LoadBalancers) {
-			balancers = append(balancers, lb.Key())
+	references := controller.ReferencesOf[compute.ScaleSet](scaleSet)
+	count := func(more int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, id := range references {
+			if lb := id.Parent(); lb.Is(network.LoadBalancers) {
+				if l.writes[lb.Key()] += more; l.writes[lb.Key()] == 0 {
+					delete(l.writes, lb.Key())
+				}
+			}
+		}
+		if len(l.writes) == 0 {
+			for _, do := range l.waiting {
+				do()
+			}
+			l.waiting = nil
 		}
 	}
-	l.count(balancers, 1)
-	return func() {
-		for _, do := range l.count(balancers, -1) {
-			do()
-		}
-	}
-}
-
-// count counts writes, and returns what waits no more.
-func (l *writeLock) count(balancers []string, more int) (then []func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.writes == nil {
-		l.writes = map[string]int{}
-	}
-	for _, lb := range balancers {
-		if l.writes[lb] += more; l.writes[lb] == 0 {
-			delete(l.writes, lb)
-		}
-	}
-	if len(l.writes) == 0 {
-		then, l.waiting = l.waiting, nil
-	}
-	return then
+	count(1)
+	return func() { count(-1) }
 }
 
 func (l *writeLock) has(lb azure.ID) bool {
@@ -300,22 +291,4 @@ func (l *writeLock) after(do func()) bool {
 	}
 	l.waiting = append(l.waiting, do)
 	return true
-}
-
-// commitClient is the ARM client of commits. It writes no members of pools, and answers for Azure
-// that a locked load balancer is busy.
-type commitClient struct {
-	reconcile.Azure
-	lock *writeLock
-}
-
-// Begin implements [azure.Writer].
-func (g commitClient) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
-	if decision.IsMember(r.ID) {
-		return nil, &azure.Error{Kind: azure.Internal, Op: r.Op(), ID: r.ID, Message: "a commit writes members of pools in its turn only"}
-	}
-	if r.Verb == azure.Put && g.lock.has(r.ID) {
-		return nil, &azure.Error{Kind: azure.Busy, Op: r.Op(), ID: r.ID, Message: "a scale set in its backend pools is being written"}
-	}
-	return g.Azure.Begin(ctx, r)
 }

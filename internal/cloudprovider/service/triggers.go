@@ -30,7 +30,6 @@ type item struct {
 
 func itemOf(s *corev1.Service) item { return item{s.Namespace, s.Name, s.UID} }
 
-// String is the key of the Service.
 func (it item) String() string { return strings.TrimPrefix(it.Namespace+"/"+it.Name, "/") }
 
 var (
@@ -105,37 +104,45 @@ func (c *Controller) ofServices() cache.ResourceEventHandler {
 	}.Handler()
 }
 
+// whenChanged marks what an object is about when the object appears after the start, or is not the same any more.
+func whenChanged[T any](same func(old, now T) bool, mark func(T)) controller.Watch[T] {
+	return controller.Watch[T]{
+		Added: func(o T, atStart bool) {
+			if !atStart {
+				mark(o)
+			}
+		},
+		Changed: func(old, now T) {
+			if !same(old, now) {
+				mark(now)
+			}
+		},
+	}
+}
+
 // nodesTogether is how long the first change of nodes waits for others: a scale set's new
 // machines come within seconds of each other, and a look at Azure is due after each
 // change. Probes take longer to find out that a node serves.
 const nodesTogether = time.Second
 
 // ofNodes marks all Services when the nodes change in what load balancers see
-// of them, and notes which are deleted. Nodes that existed from the start are no change.
+// of them, and notes which are deleted.
 func (c *Controller) ofNodes() cache.ResourceEventHandler {
-	changed := func() { c.queue.MarkAfter(everything, reasons{nodes: true, since: time.Now()}, nodesTogether) }
-	return controller.Watch[*corev1.Node]{
-		Added: func(_ *corev1.Node, atStart bool) {
-			if !atStart {
-				changed()
-			}
-		},
-		Changed: func(old, n *corev1.Node) {
-			if !sameNode(c.config.LoadBalancer, old, n) {
-				changed()
-			}
-		},
-		Deleted: func(n *corev1.Node) {
-			c.cluster.Deleted.Add(n)
-			changed()
-		},
-	}.Handler()
+	mark := func(*corev1.Node) {
+		c.queue.MarkAfter(everything, reasons{nodes: true, since: time.Now()}, nodesTogether)
+	}
+	w := whenChanged(func(old, n *corev1.Node) bool { return sameNode(c.config.LoadBalancer, old, n) }, mark)
+	w.Deleted = func(n *corev1.Node) {
+		c.cluster.Deleted.Add(n)
+		mark(n)
+	}
+	return w.Handler()
 }
 
-// sameSpec reports whether two states of a Service ask for the same. Labels count:
-// they can decide which load balancer it is served by. The status does not.
+// sameSpec reports whether two states of a Service ask for the same, nil for one that never was. Labels
+// count: they can decide which load balancer it is served by. The status does not.
 func sameSpec(a, b *corev1.Service) bool {
-	return a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+	return a != nil && a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
@@ -151,27 +158,15 @@ func sameNode(c loadbalancer.Config, a, b *corev1.Node) bool {
 }
 
 // ofNamespaces marks the Services of a namespace when its labels change, or when it becomes known
-// after them. Namespaces that existed from the start are no change.
+// after them.
 func (c *Controller) ofNamespaces() cache.ResourceEventHandler {
-	changed := func(n *corev1.Namespace) {
+	return whenChanged(func(old, n *corev1.Namespace) bool { return maps.Equal(old.Labels, n.Labels) }, func(n *corev1.Namespace) {
 		for _, s := range listed(c.services.Services(n.Name).List)() {
 			if c.config.Classes.Wants(s) {
 				c.queue.Mark(itemOf(s), reasons{})
 			}
 		}
-	}
-	return controller.Watch[*corev1.Namespace]{
-		Added: func(n *corev1.Namespace, atStart bool) {
-			if !atStart {
-				changed(n)
-			}
-		},
-		Changed: func(old, n *corev1.Namespace) {
-			if !maps.Equal(old.Labels, n.Labels) {
-				changed(n)
-			}
-		},
-	}.Handler()
+	}).Handler()
 }
 
 // ofEndpoints marks a Service when its endpoints are on other nodes.
@@ -182,13 +177,9 @@ func (c *Controller) ofEndpoints() cache.ResourceEventHandler {
 			c.queue.Mark(itemOf(s), reasons{nodes: true, since: time.Now()})
 		}
 	}
-	return controller.Watch[*discovery.EndpointSlice]{
-		Added: func(e *discovery.EndpointSlice, _ bool) { mark(e) },
-		Changed: func(old, e *discovery.EndpointSlice) {
-			if !slices.Equal(decision.NodesOf(old), decision.NodesOf(e)) {
-				mark(e)
-			}
-		},
-		Deleted: mark,
-	}.Handler()
+	w := whenChanged(func(old, e *discovery.EndpointSlice) bool {
+		return slices.Equal(decision.NodesOf(old), decision.NodesOf(e))
+	}, mark)
+	w.Added, w.Deleted = func(e *discovery.EndpointSlice, _ bool) { mark(e) }, mark
+	return w.Handler()
 }

@@ -109,7 +109,11 @@ func (k Client) patch(ctx context.Context, s *corev1.Service, body object) (*cor
 	defer k.turns.Release(1)
 	out, err := k.client.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, text,
 		metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) || isSuccessors(err) {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	// The object of that name bears another UID.
+	isSuccessors := ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil && slices.ContainsFunc(
+		status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	if apierrors.IsNotFound(err) || isSuccessors {
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return out, err
@@ -118,42 +122,28 @@ func (k Client) patch(ctx context.Context, s *corev1.Service, body object) (*cor
 // ErrGone is the error of a write to a Service that is not there any more.
 var ErrGone = errors.New("the Service is gone")
 
-// isSuccessors reports whether the API server refuses a write because the object that it
-// has by that name bears another UID.
-func isSuccessors(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
-}
-
 // SameIngress compares statuses. The API server fills in how an address is
 // reached where nothing is said.
 func SameIngress(a, b []corev1.LoadBalancerIngress) bool {
+	spelledOut := func(in corev1.LoadBalancerIngress) corev1.LoadBalancerIngress {
+		if in.IP != "" && in.IPMode == nil {
+			in.IPMode = new(corev1.LoadBalancerIPModeVIP)
+		}
+		return in
+	}
 	return slices.EqualFunc(a, b, func(a, b corev1.LoadBalancerIngress) bool {
 		return equality.Semantic.DeepEqual(spelledOut(a), spelledOut(b))
 	})
 }
 
-func spelledOut(in corev1.LoadBalancerIngress) corev1.LoadBalancerIngress {
-	if in.IP != "" && in.IPMode == nil {
-		in.IPMode = new(corev1.LoadBalancerIPModeVIP)
-	}
-	return in
-}
-
 // Live are those of some Services that the API server has, by UID. One is asked for by
 // name; for several all are listed, as one request costs less than many.
 func (k Client) Live(ctx context.Context, asked []*corev1.Service) (map[types.UID]*corev1.Service, error) {
-	var all []*corev1.Service
-	var err error
+	namespace, o := metav1.NamespaceAll, metav1.ListOptions{}
 	if len(asked) == 1 {
-		all, err = k.list(ctx, asked[0].Namespace,
-			metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, asked[0].Name).String()})
-	} else {
-		all, err = k.All(ctx)
+		namespace, o.FieldSelector = asked[0].Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, asked[0].Name).String()
 	}
+	all, err := k.list(ctx, namespace, o)
 	if err != nil {
 		return nil, err
 	}
