@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -101,14 +101,11 @@ func (c *commit) confirm(ctx context.Context, doubted map[types.UID]bool) error 
 func (c *commit) record(ctx context.Context, groups map[types.UID][]key.Note) error {
 	all := slices.DeleteFunc(c.target.All(), func(s *corev1.Service) bool { return len(groups[s.UID]) == 0 })
 	errs := make([]error, len(all))
-	var writes errgroup.Group
+	var writes sync.WaitGroup
 	for i, s := range all {
-		writes.Go(func() error {
-			_, errs[i] = c.kube.Hold(ctx, s, groups[s.UID])
-			return nil
-		})
+		writes.Go(func() { _, errs[i] = c.kube.Hold(ctx, s, groups[s.UID]) })
 	}
-	_ = writes.Wait() // each has its own error
+	writes.Wait()
 	gone := map[types.UID]bool{}
 	for i, s := range all {
 		c.target.Recorded[s.UID] = slices.Concat(c.target.Recorded[s.UID], groups[s.UID])
@@ -123,7 +120,6 @@ func (c *commit) record(ctx context.Context, groups map[types.UID][]key.Note) er
 	return errors.Join(errs...)
 }
 
-// listsAtMost bounds how often a commit lists all Services.
 const listsAtMost = 3
 
 // list takes all Services that the API server has into account. Where Azure changes all the

@@ -54,7 +54,7 @@ func (c *commit) blame() error {
 // tells the name of a part, which begins with the Service's own, or the id of what the
 // Service's frontend refers to.
 func namedBy(failed reconcile.Result) func(request) bool {
-	text, lb := refused(failed)
+	text, lb := refusalOf(failed)
 	named := map[string]bool{} // owners of frontends that refer to what is named
 	isNamed := func(id azure.ID) bool { return controller.Mentions(text, id.Key()) }
 	for _, fe := range lb.FrontendIPConfigurations {
@@ -76,7 +76,7 @@ func rejectedBy(out reconcile.Outcome) map[string]string {
 		if !ok || e.Kind != azure.Invalid {
 			continue
 		}
-		text, lb := refused(res)
+		text, lb := refusalOf(res)
 		for _, p := range lb.BackendAddressPools {
 			if !controller.Mentions(text, res.Step.ID.Child(network.BackendAddressPools, p.Name).Key()) {
 				continue
@@ -99,9 +99,9 @@ func rejectedBy(out reconcile.Outcome) map[string]string {
 	return rejected
 }
 
-// refused is what Azure says against a step, in lower case, and the load balancer that the step writes, an
+// refusalOf is what Azure says against a step, in lower case, and the load balancer that the step writes, an
 // empty one for another step.
-func refused(failed reconcile.Result) (text string, lb network.LoadBalancer) {
+func refusalOf(failed reconcile.Result) (text string, lb network.LoadBalancer) {
 	if e, ok := errors.AsType[*azure.Error](failed.Err); ok {
 		text = strings.ToLower(e.Target + " " + e.Message)
 	}

@@ -83,11 +83,9 @@ type Deps struct {
 }
 
 // Services of one burst, such as the end of a namespace, become known within moments.
-// burstCalm is how long the first Service of a commit waits for a next one, and
-// burstAtMost for how long it does so where they keep coming.
 const (
-	burstCalm   = 5 * time.Millisecond
-	burstAtMost = 100 * time.Millisecond
+	burstCalm   = 5 * time.Millisecond   // how long the first Service of a commit waits for a next one
+	burstAtMost = 100 * time.Millisecond // for how long it does so where they keep coming
 )
 
 // Controller keeps Azure as the cluster's Services say.

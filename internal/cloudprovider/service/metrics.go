@@ -21,10 +21,9 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	const subsystem = "service_controller"
-	const first, factor, buckets = 1, 2, 15
 	histogram := func(subsystem, name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help,
-			Buckets: prometheus.ExponentialBuckets(first, factor, buckets)})
+			Buckets: prometheus.ExponentialBuckets(1, 2, 15)})
 	}
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: subsystem, Name: name, Help: help})

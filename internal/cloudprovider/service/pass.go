@@ -300,11 +300,12 @@ func (c *Controller) leave(s *corev1.Service, h *history, got answer) error {
 	if got.shared {
 		c.queue.Add(itemOf(s))
 	}
-	i := slices.IndexFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.Unread })
-	if i < 0 {
-		return nil
+	for _, p := range got.problems {
+		if p.Reason == problem.Unread {
+			return &azure.Error{Kind: azure.Denied, Message: p.Message}
+		}
 	}
-	return &azure.Error{Kind: azure.Denied, Message: got.problems[i].Message}
+	return nil
 }
 
 // commit has a request carried out with all others that wait.

@@ -112,8 +112,8 @@ func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service,
 	if !p.running {
 		p.running = true
 		p.work.Go(func() {
-			for write := p.begin(); write != nil; write = p.begin() {
-				p.write(ctx, write)
+			for p.begin() {
+				p.write(ctx, p.current)
 			}
 		})
 	}
@@ -125,13 +125,13 @@ func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service,
 	}
 }
 
-// begin is the write to do, nil when there is none.
-func (p *poolWriter) begin() *poolWrite {
+// begin makes the next write the current one, and reports whether there is one.
+func (p *poolWriter) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.current, p.next = p.next, nil
 	p.running = p.current != nil
-	return p.current
+	return p.running
 }
 
 // write writes the pools, and has Services tried again when members of their pools could not all join.

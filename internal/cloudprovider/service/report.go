@@ -118,11 +118,9 @@ func (c *commit) reportNodes(ctx context.Context) {
 	}
 }
 
-// longestMessage is how long a message of an event may be, and longestChange as much of it as
-// shows which change it is.
 const (
-	longestMessage = 1024
-	longestChange  = 200
+	longestMessage = 1024 // of an event
+	longestChange  = 200  // as much of it as shows which change it is
 )
 
 func cut(text string, most int) string {

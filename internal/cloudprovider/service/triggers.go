@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -64,27 +65,21 @@ func (r reasons) And(other reasons) reasons {
 // watch has Services marked when something changes that they depend on. Only a cluster with several load
 // balancers looks at namespaces and endpoints.
 func (c *Controller) watch(factory informers.SharedInformerFactory) error {
-	type watched struct {
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandler
+	listen := func(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
+		registration, err := informer.AddEventHandler(handler)
+		if err == nil {
+			c.synced = append(c.synced, registration.HasSynced)
+		}
+		return err
 	}
 	core := factory.Core().V1()
-	all := []watched{{core.Services().Informer(), c.ofServices()}, {core.Nodes().Informer(), c.ofNodes()}}
-	if len(c.config.LoadBalancer.Balancers) > 0 {
-		namespaces, endpoints := core.Namespaces(), factory.Discovery().V1().EndpointSlices()
-		c.cluster.Surroundings = decision.Surroundings{
-			Namespaces: listed(namespaces.Lister().List), Endpoints: listed(endpoints.Lister().List),
-		}
-		all = append(all, watched{namespaces.Informer(), c.ofNamespaces()}, watched{endpoints.Informer(), c.ofEndpoints()})
+	err := errors.Join(listen(core.Services().Informer(), c.ofServices()), listen(core.Nodes().Informer(), c.ofNodes()))
+	if err != nil || len(c.config.LoadBalancer.Balancers) == 0 {
+		return err
 	}
-	for _, one := range all {
-		registration, err := one.informer.AddEventHandler(one.handler)
-		if err != nil {
-			return err
-		}
-		c.synced = append(c.synced, registration.HasSynced)
-	}
-	return nil
+	namespaces, endpoints := core.Namespaces(), factory.Discovery().V1().EndpointSlices()
+	c.cluster.Surroundings = decision.Surroundings{Namespaces: listed(namespaces.Lister().List), Endpoints: listed(endpoints.Lister().List)}
+	return errors.Join(listen(namespaces.Informer(), c.ofNamespaces()), listen(endpoints.Informer(), c.ofEndpoints()))
 }
 
 // ofServices marks a Service when what it asks for changes.

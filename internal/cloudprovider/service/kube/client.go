@@ -49,14 +49,10 @@ func (k Client) Hold(ctx context.Context, s *corev1.Service, groups []key.Note) 
 		notes[i] = n.Condition()
 		notes[i].LastTransitionTime = metav1.Now()
 	}
-	held, err := k.patch(ctx, s, object{
+	return k.patch(ctx, s, "add load balancer cleanup finalizer", object{
 		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
 		"status":   object{"conditions": notes},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("add load balancer cleanup finalizer: %w", err)
-	}
-	return held, nil
 }
 
 // Show writes the addresses into the status, and takes the notes of groups off. What the
@@ -65,13 +61,10 @@ func (k Client) Show(ctx context.Context, s *corev1.Service, ingress, last []cor
 	if SameIngress(s.Status.LoadBalancer.Ingress, ingress) && (last == nil || SameIngress(last, ingress)) && len(noted) == 0 {
 		return nil
 	}
-	_, err := k.patch(ctx, s, object{
+	_, err := k.patch(ctx, s, "update load balancer status", object{
 		"metadata": object{"uid": s.UID}, "status": object{"loadBalancer": object{"ingress": ingress}, "conditions": without(noted)},
 	})
-	if err != nil {
-		return fmt.Errorf("update load balancer status: %w", err)
-	}
-	return nil
+	return err
 }
 
 // without takes notes of groups off.
@@ -88,23 +81,24 @@ func (k Client) Release(ctx context.Context, s *corev1.Service, noted []string) 
 	if !helpers.HasLBFinalizer(s) && len(s.Status.LoadBalancer.Ingress) == 0 {
 		return nil
 	}
-	_, err := k.patch(ctx, s, object{
+	_, err := k.patch(ctx, s, "remove load balancer cleanup finalizer", object{
 		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
 		"status":   object{"loadBalancer": object{"ingress": nil}, "conditions": without(noted)},
 	})
-	if err != nil && !errors.Is(err, ErrGone) {
-		return fmt.Errorf("remove load balancer cleanup finalizer: %w", err)
+	if errors.Is(err, ErrGone) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-func (k Client) patch(ctx context.Context, s *corev1.Service, body object) (*corev1.Service, error) {
+// patch writes to a Service, and returns it as it is then. The purpose is for the error.
+func (k Client) patch(ctx context.Context, s *corev1.Service, purpose string, body object) (*corev1.Service, error) {
 	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = k.turns.Acquire(ctx, 1)
 	}
-	if err := k.turns.Acquire(ctx, 1); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
 	}
 	defer k.turns.Release(1)
 	out, err := k.client.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, text,
@@ -114,9 +108,12 @@ func (k Client) patch(ctx context.Context, s *corev1.Service, body object) (*cor
 	isSuccessors := ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil && slices.ContainsFunc(
 		status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 	if apierrors.IsNotFound(err) || isSuccessors {
-		return nil, fmt.Errorf("%w: %w", ErrGone, err)
+		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return out, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	return out, nil
 }
 
 // ErrGone is the error of a write to a Service that is not there any more.
