@@ -1,24 +1,32 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
-
-	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/controller"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/reconcile"
 )
 
-// blame names the requests at fault for the failure of a commit, if Azure tells. A step may be for
-// one Service alone, or Azure may name a part of a document. Where it is busy and does not say
+// failedCommit is the error of a decision that Azure did not take.
+type failedCommit struct {
+	error
+	problems []plan.Problem // that were found besides
+}
+
+func (f *failedCommit) Unwrap() error { return f.error }
+
+// blame is the error of a commit that failed. It names the requests at fault, if Azure tells. A step may be
+// for one Service alone, or Azure may name a part of a document. Where it is busy and does not say
 // with which part, all requests wait that the document serves, and no others.
-func blame(c commit) error {
-	return controller.Blame(c.failure, c.out.Failed(), len(c.batch), func(failed reconcile.Result) []controller.Suspicion {
+func (c *commit) blame() error {
+	err := controller.Blame(c.failure, c.out.Failed(), len(c.batch), func(failed reconcile.Result) []controller.Suspicion {
 		isNamed := namedBy(failed)
 		all := []controller.Suspicion{func(failed reconcile.Result, i int) bool {
 			alone := slices.Equal(failed.Step.For, []string{c.batch[i].service.Key()})
@@ -31,35 +39,101 @@ func blame(c commit) error {
 		}
 		return all
 	})
+	problems := c.out.Decision.Problems
+	refusal, ok := errors.AsType[*reconcile.Refusal](err)
+	if !ok {
+		return &failedCommit{c.failure, problems}
+	}
+	for i, cause := range refusal.Culprits {
+		refusal.Culprits[i] = &failedCommit{cause, problems}
+	}
+	return refusal
 }
 
 // namedBy tells whether an error is about what a Service has in a shared document: it
 // tells the name of a part, which begins with the Service's own, or the id of what the
 // Service's frontend refers to.
 func namedBy(failed reconcile.Result) func(request) bool {
-	e, ok := errors.AsType[*azure.Error](failed.Err)
-	if !ok {
-		return func(request) bool { return false }
-	}
-	text := strings.ToLower(e.Target + " " + e.Message)
-	var named []string // frontends that refer to what is named, in lower case
-	for _, fe := range balancerIn(failed.Step).FrontendIPConfigurations {
-		isNamed := func(id azure.ID) bool { return controller.Mentions(text, id.Key()) }
+	text, lb := refusalOf(failed)
+	named := map[string]bool{} // owners of frontends that refer to what is named
+	isNamed := func(id azure.ID) bool { return controller.Mentions(text, id.Key()) }
+	for _, fe := range lb.FrontendIPConfigurations {
 		if slices.ContainsFunc(azure.References(fe.Properties), isNamed) {
-			named = append(named, strings.ToLower(fe.Name))
+			named[naming.Owner(fe.Name)] = true
 		}
 	}
 	return func(r request) bool {
-		base := framework.DefaultLoadBalancerName(r.service.Service)
-		return strings.Contains(text, base) || slices.ContainsFunc(named, func(name string) bool { return strings.HasPrefix(name, base) })
+		base := naming.OwnerOf(r.service.Service)
+		return named[base] || strings.Contains(text, base)
 	}
 }
 
-// balancerIn is the load balancer that a step writes, an empty one for another step.
-func balancerIn(s plan.Step) network.LoadBalancer {
-	if !s.ID.Is(network.LoadBalancers) || len(s.Body) == 0 {
-		return network.LoadBalancer{}
+// rejectedBy are the addresses that Azure names in a refusal, each with what it says.
+func rejectedBy(out reconcile.Outcome) map[string]string {
+	rejected := map[string]string{}
+	for _, res := range out.Failed() {
+		e, ok := errors.AsType[*azure.Error](res.Err)
+		if !ok || e.Kind != azure.Invalid {
+			continue
+		}
+		text, lb := refusalOf(res)
+		for _, p := range lb.BackendAddressPools {
+			if !controller.Mentions(text, res.Step.ID.Child(network.BackendAddressPools, p.Name).Key()) {
+				continue
+			}
+			var named []string
+			for _, m := range p.Properties.LoadBalancerBackendAddresses {
+				ip := m.Properties.IPAddress
+				if ip != "" && (controller.Mentions(text, strings.ToLower(m.Name)) || controller.Mentions(text, strings.ToLower(ip))) {
+					named = append(named, ip)
+				}
+			}
+			if len(named) == len(p.Properties.LoadBalancerBackendAddresses) {
+				continue // the pool would be empty: it is not about a node
+			}
+			for _, ip := range named {
+				rejected[ip] = e.Message
+			}
+		}
 	}
-	lb, _ := azure.Decode[network.LoadBalancer](s.Body) // the planner has made it
-	return lb.Properties
+	return rejected
+}
+
+// refusalOf is what Azure says against a step, in lower case, and the load balancer that the step writes, an
+// empty one for another step.
+func refusalOf(failed reconcile.Result) (text string, lb network.LoadBalancer) {
+	if e, ok := errors.AsType[*azure.Error](failed.Err); ok {
+		text = strings.ToLower(e.Target + " " + e.Message)
+	}
+	if failed.Step.ID.Is(network.LoadBalancers) && len(failed.Step.Body) > 0 {
+		r, _ := azure.Decode[network.LoadBalancer](failed.Step.Body) // the planner has made it
+		lb = r.Properties
+	}
+	return text, lb
+}
+
+// rewritable is what load balancers share, and what Azure wants well before it takes them.
+func rewritable() controller.Rewritable {
+	return controller.Rewritable{
+		Types: []string{network.SecurityGroups, network.Subnets, network.PublicIPAddresses, network.LoadBalancers},
+		Refers: map[string]func(azure.Document) []azure.ID{
+			network.LoadBalancers:       controller.ReferencesOf[network.LoadBalancer],
+			network.PrivateLinkServices: controller.ReferencesOf[network.PrivateLinkService],
+			network.Subnets: controller.ReferencesOf[struct {
+				NetworkSecurityGroup *azure.Reference `json:"networkSecurityGroup,omitempty"`
+			}],
+		},
+		// A network is not well while one of its subnets is not, and kaz writes subnets, not networks.
+		// Where they may not be read they are left to others.
+		Hidden: func(ctx context.Context, client reconcile.Azure, refusal *azure.Error) ([]azure.Document, error) {
+			if !azure.ID(refusal.Target).Is(network.VirtualNetworks) {
+				return nil, nil
+			}
+			docs, err := client.Fresh().List(ctx, azure.Query{Scope: azure.ID(refusal.Target), Type: network.Subnets})
+			if azure.KindOf(err) == azure.Denied {
+				return nil, nil
+			}
+			return docs, err
+		},
+	}
 }

@@ -68,7 +68,8 @@ func TestBlame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := errors.New("failed")
-			err := blame(commit{batch: batch, failure: failed, out: reconcile.Outcome{Reports: []reconcile.Report{{Results: c.results}}}})
+			failing := commit{batch: batch, failure: failed, out: reconcile.Outcome{Reports: []reconcile.Report{{Results: c.results}}}}
+			err := failing.blame()
 			var got []int
 			if r, ok := errors.AsType[*reconcile.Refusal](err); ok {
 				got = slices.Sorted(maps.Keys(r.Culprits))

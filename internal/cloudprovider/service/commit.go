@@ -16,12 +16,15 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service/decision"
-	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/leftover"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/note"
+	"kaz/internal/plan/loadbalancer/spec"
 	"kaz/internal/reconcile"
 )
 
@@ -30,25 +33,22 @@ type request struct {
 	service loadbalancer.Service
 	reasons reasons
 	orphans bool // it is for no Service, but for what deleted Services have left in Azure
-	// vanished says that the Service was to be served and turned out to be deleted.
-	vanished bool
 }
 
 // answer is what came of a request.
 type answer struct {
 	ingress  []corev1.LoadBalancerIngress
 	problems []plan.Problem
-	vanished bool        // the Service does not exist any more, and was not served
+	vanished bool        // the Service was to be served, and turned out to be deleted
 	hasNodes bool        // the Service has got the nodes that changed
 	shared   bool        // the commit changed something, for other Services too
+	orphaned bool        // the Service is refused, maybe for what deleted Services have left
 	repairs  []string    // what was not as kaz had left it
 	released []plan.Step // deletions that are left to do for it
 	members  *poolWrite  // has to begin before the Service is served, nil for nothing
 	recorded []key.Note  // the resource groups that the Service records since
 	still    []key.Note  // and the ones that it still records
-	// orphaned says that the Service is refused, maybe for what deleted Services have left.
-	orphaned bool
-	err      error // this request's alone
+	err      error       // this request's alone
 }
 
 // refused reports whether something in the Service keeps it from being served.
@@ -56,73 +56,67 @@ func (a answer) refused() bool {
 	return slices.ContainsFunc(a.problems, func(p plan.Problem) bool { return !p.Warning })
 }
 
-// commit is a batch of requests on its way into Azure. Each phase takes one and returns what it
-// has become.
+// committer writes the cluster's load balancers with the security group that they share. What
+// belongs to such a group is planned in one piece, and written side by side: so a cluster has
+// one group, and one commit of it at a time. Its fields are what a commit leaves to the ones after it.
+type committer struct {
+	*Controller
+	metrics *metrics
+	// When the commits last read Azure past the cache, and last changed something: else each change
+	// of a node would be read and written once for each Service.
+	read, wrote time.Time
+	// inAzure are the Services that had something in Azure when their last commit ended: the others
+	// are asked for in the API server.
+	inAzure map[types.UID]bool
+	// deleted are the Services that count for nothing though informers still have them, as their
+	// finalizers go last.
+	deleted      map[types.UID]bool
+	failed       controller.FailedWrites
+	nodeProblems controller.Deduplicator[plan.Problem]
+	// groups are the resource groups in which public IPs of Services are to be deleted, until that
+	// is done: nothing in Azure shows them reliably.
+	groups map[types.UID][]key.Note
+	// rejected are addresses of nodes that Azure has not taken into a pool, with its
+	// reason: a commit that tried them again would fail for all Services.
+	rejected map[string]string
+}
+
+// commit is a batch of requests on its way into Azure.
 type commit struct {
+	*committer
 	batch     []request
-	client    reconcile.Azure
-	done      func()  // gives the turn to write members back
-	reasons   reasons // of all requests
+	client    reconcile.Azure // that of commits, or the one with the turn to write members
+	done      func()          // gives that turn back
+	reasons   reasons         // of all requests
 	began     time.Time
 	postponed map[int]bool // requests that are left for the next commit
 	target    decision.Commit
 	out       reconcile.Outcome
-	failure   error // why Azure is not as it was decided
-	released  []plan.Step
-	members   []plan.Step // members of pools that are to be written
+	failure   error              // why Azure is not as it was decided
+	gone      map[types.UID]bool // Services that were found to be, or were to be removed
+	released  []plan.Step        // deletions of public IPs that are left to do
+	members   []plan.Step        // members of pools that are to be written
 	answers   []answer
-}
-
-// committer writes the cluster's load balancers with the security group that they share. What
-// belongs to such a group is planned in one piece, and written side by side: so a cluster has
-// one group, and one commit of it at a time.
-type committer struct {
-	decision.Cluster
-	azure   reconcile.Azure
-	kube    kube.Client
-	classes decision.Classes
-	metrics *metrics
-	pools   *poolWriter
-	notify  notifications
-
-	// What a commit leaves to the ones after it.
-	freshness freshness
-	presence  presence
-	failed    controller.FailedWrites
-	groups    deletionGroups
-	rejected  rejectedAddresses
-}
-
-// notifications are what a committer tells the controller.
-type notifications struct {
-	*reporter
-	changed    func()                         // a commit changed something in Azure
-	rearranged func(others []*corev1.Service) // a commit moved nodes between load balancers
 }
 
 // commit carries out the requests of one batch.
 func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
-	c := commit{batch: slices.Clone(batch), client: b.azure, done: func() {}, began: time.Now()}
+	c := commit{committer: b, batch: batch, client: guardedClient{b.azure, &b.pools.lock, nil}, done: func() {}, began: time.Now()}
 	for _, r := range batch {
 		c.reasons = c.reasons.And(r.reasons)
 	}
 	defer func() { c.done() }()
-	for _, phase := range []func(context.Context, commit) (commit, error){
-		b.gather,          // Services, nodes, and what former commits remember
-		b.refresh,         // reads past the cache what something has happened to
-		b.addOrphans,      // what deleted Services have left in Azure
-		b.confirmServices, // that Azure has nothing of exist in the API server
-		b.apply,           // decides, answers what the decision asks, and writes
-		b.applyWithoutRejected,
-		b.applyAfterRewrite,
-		b.reportWrites,
-		b.blame, // ends a commit that failed
-		b.remember,
-		b.answerRequests,
-		b.startPoolWrites,
+	for _, phase := range []func(context.Context) error{
+		c.gather,          // Services, nodes, and what former commits remember
+		c.refresh,         // reads past the cache what something has happened to
+		c.addOrphans,      // what deleted Services have left in Azure
+		c.confirmServices, // that Azure has nothing of exist in the API server
+		c.write,           // decides, answers what the decision asks, and writes
+		c.remember,
+		c.answerRequests,
+		c.startPoolWrites,
 	} {
-		var err error
-		if c, err = phase(ctx, c); err != nil {
+		if err := phase(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -133,61 +127,90 @@ func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]an
 }
 
 // serves reports whether the commit carries out the i-th request for a Service.
-func (c commit) serves(i int) bool { return !c.batch[i].orphans && !c.postponed[i] }
+func (c *commit) serves(i int) bool { return !c.batch[i].orphans && !c.postponed[i] }
 
-// gather makes the input of the decision.
-func (b *committer) gather(ctx context.Context, c commit) (commit, error) {
+func (c *commit) gather(ctx context.Context) error {
 	var services []loadbalancer.Service
 	for _, r := range c.batch {
 		if !r.orphans {
 			services = append(services, r.service)
 		}
 	}
-	in := b.Target(ctx, services)
-	in.Services = b.groups.recall(services, b.Services())
-	in.Others = b.presence.withoutDeleted(in.Others)
-	in.RejectedAddresses = b.rejected.stillOf(in.Nodes, c.reasons.drift)
-	c.target = decision.Commit{Target: in}
-	return c, nil
+	exists := decision.UIDs(services)
+	for _, s := range c.ours() {
+		exists[s.UID] = true
+	}
+	maps.DeleteFunc(c.groups, func(uid types.UID, _ []key.Note) bool { return !exists[uid] })
+	in := c.cluster.Target(ctx, services)
+	c.target = decision.Commit{
+		Target: in, Confirmed: map[types.UID]bool{}, Recorded: map[types.UID][]key.Note{}, Removing: map[string]bool{},
+	}
+	c.addGroups(c.groups)
+
+	// What deleted Services shared with others goes with the last of those.
+	still := map[types.UID]bool{}
+	c.target.Others = slices.DeleteFunc(in.Others, func(s *corev1.Service) bool {
+		if c.deleted[s.UID] {
+			still[s.UID] = true
+		}
+		return c.deleted[s.UID]
+	})
+	c.deleted = still
+
+	c.target.RejectedAddresses = map[string]string{}
+	if c.reasons.drift {
+		return nil // tries them again: the virtual network may be another one by now
+	}
+	for _, n := range in.Nodes {
+		for _, ip := range cluster.InternalIPs(n) {
+			if reason, rejected := c.rejected[ip.String()]; rejected {
+				c.target.RejectedAddresses[ip.String()] = reason
+			}
+		}
+	}
+	return nil
 }
 
 // refresh reads Azure past the cache where the cache is older than what the commit is for. The
 // decision then finds it in the cache.
-func (b *committer) refresh(ctx context.Context, c commit) (commit, error) {
-	if !c.reasons.since.After(b.freshness.read) {
-		return c, nil
+func (c *commit) refresh(ctx context.Context) error {
+	if !c.reasons.since.After(c.read) {
+		return nil
 	}
 	began := time.Now()
-	_, err := reconcile.Gather(ctx, b.azure.Fresh(), c.target.Needs)
+	_, err := reconcile.Gather(ctx, c.client.Fresh(), c.target.Needs)
 	if err == nil {
-		b.freshness.read = began
+		c.read = began
 	}
-	return c, err
+	return err
 }
 
-// apply converges. What the decision asks for is answered, and it is decided again.
-func (b *committer) apply(ctx context.Context, c commit) (commit, error) {
-	reports := c.out.Reports
-	for {
-		c.out, c.failure = reconcile.Converge(ctx, c.client, c.target)
-		reports = append(reports, c.out.Reports...)
-		c.out.Reports = reports
-		if c.failure != nil || c.out.Decision.Ask == nil {
-			return c, nil
-		}
-		if c, c.failure = b.answer(ctx, c, c.out.Decision.Ask); c.failure != nil {
-			return c, nil
-		}
+// addOrphans has a commit remove what deleted Services have left, if one of its requests asks for
+// that.
+func (c *commit) addOrphans(ctx context.Context) error {
+	if !slices.ContainsFunc(c.batch, func(r request) bool { return r.orphans }) {
+		return nil
 	}
+	services := len(c.target.Services)
+	var err error
+	if c.target.Target, err = c.target.WithOrphans(ctx, c.client, c.kube.All); err != nil {
+		return err
+	}
+	for _, s := range c.target.Services[services:] {
+		slog.InfoContext(ctx, "left in azure without a service", "service", s.Key(), "uid", s.UID)
+	}
+	return nil
 }
 
 // rejectedAtMost is how many addresses of nodes a commit learns not to be taken. Where there are
 // more, something is wrong with more than a node.
 const rejectedAtMost = 10
 
-// applyWithoutRejected applies again without the addresses of nodes that Azure names in its
-// refusal: a load balancer is written as a whole, and no Service could be served any more.
-func (b *committer) applyWithoutRejected(ctx context.Context, c commit) (commit, error) {
+// write applies the decision. It applies it again without the addresses of nodes that Azure names in its
+// refusal, because a load balancer is written as a whole, and no Service could be served any more; and where
+// Azure refused because of something that it had left unfinished, after that was written again.
+func (c *commit) write(ctx context.Context) error {
+	c.apply(ctx)
 	for range rejectedAtMost {
 		named := rejectedBy(c.out)
 		if c.failure == nil || len(named) == 0 {
@@ -195,194 +218,195 @@ func (b *committer) applyWithoutRejected(ctx context.Context, c commit) (commit,
 		}
 		maps.Copy(named, c.target.RejectedAddresses)
 		c.target.RejectedAddresses = named
-		c, _ = b.apply(ctx, c) // its failure is the commit's
+		c.apply(ctx)
 	}
-	return c, nil
-}
-
-// applyAfterRewrite applies again where Azure refused because of something that it had left
-// unfinished, after that was written again.
-func (b *committer) applyAfterRewrite(ctx context.Context, c commit) (commit, error) {
-	b.failed.Note(c.out, isShared)
+	isShared := func(id azure.ID) bool { return !id.Is(network.PublicIPAddresses) }
+	c.failed.Note(c.out, isShared)
 	if c.failure == nil {
-		if err := b.failed.Retry(ctx, b.azure); err != nil { // no Service waits for that
+		if err := c.failed.Retry(ctx, c.client); err != nil { // no Service waits for that
 			slog.WarnContext(ctx, "failed writes are not repeated", "error", err)
 		}
-		return c, nil
-	}
-	unblocked, err := b.failed.Unblock(ctx, b.azure, c.out)
-	if !unblocked || err != nil {
+	} else if unblocked, err := c.failed.Unblock(ctx, c.client, c.out); !unblocked || err != nil {
 		c.failure = errors.Join(c.failure, err)
-		return c, nil
+	} else {
+		c.apply(ctx)
+		c.failed.Note(c.out, isShared)
 	}
-	c, _ = b.apply(ctx, c) // its failure is the commit's
-	b.failed.Note(c.out, isShared)
-	return c, nil
+	c.reportWrites()
+	if c.failure != nil {
+		return c.blame()
+	}
+	c.cluster.ConfirmName()
+	return nil
+}
+
+// apply converges. What the decision asks for is answered, and it is decided again.
+func (c *commit) apply(ctx context.Context) {
+	for {
+		reports := c.out.Reports
+		c.out, c.failure = reconcile.Converge(ctx, c.client, c.target)
+		c.out.Reports = slices.Concat(reports, c.out.Reports)
+		if c.failure != nil || c.out.Decision.Ask == nil {
+			return
+		}
+		if c.failure = c.answer(ctx, c.out.Decision.Ask); c.failure != nil {
+			return
+		}
+	}
 }
 
 // reportWrites counts the commit, and tells what it wrote, or tried to.
-func (b *committer) reportWrites(_ context.Context, c commit) (commit, error) {
-	if len(c.target.Config.Balancers) > 0 && c.movesNodes() {
-		b.notify.rearranged(c.target.Others)
-	}
-	b.metrics.committed(len(c.target.Services), c.reasons, c.began, c.failure)
-	b.notify.upgrades(c)
-	return c, nil
-}
-
-// movesNodes reports whether a commit moved nodes between load balancers, or tried to.
-func (c commit) movesNodes() bool {
-	isOfPools := func(c azure.Change) bool { return strings.HasPrefix(c.Path, "properties.backendAddressPools") }
+func (c *commit) reportWrites() {
+	movesNodes := false // between load balancers
 	for res := range c.out.Attempted() {
-		if res.Step.ID.Is(network.LoadBalancers) && slices.ContainsFunc(res.Step.Changes, isOfPools) {
-			return true
+		step := res.Step
+		for _, change := range step.Changes {
+			switch {
+			case step.ID.Is(network.LoadBalancers) && strings.HasPrefix(change.Path, "properties.backendAddressPools"):
+				movesNodes = true
+			case step.ID.Is(network.PublicIPAddresses) && change.Path == "sku.name" && step.Op == plan.Update && res.Err == nil:
+				c.reportUpgrade(step, change.From)
+			}
 		}
 	}
-	return false
-}
-
-// blame ends a commit that failed. Its error names the requests at fault, if Azure tells.
-func (b *committer) blame(_ context.Context, c commit) (commit, error) {
-	if c.failure == nil {
-		b.ConfirmName()
-		return c, nil
+	for _, s := range c.target.Others {
+		// Where packets arrive at the nodes' own addresses, node ports are to be open where a load
+		// balancer has nodes by now.
+		if movesNodes && len(c.config.LoadBalancer.Balancers) > 0 && spec.AtNodes(s) {
+			c.queue.Mark(itemOf(s), reasons{})
+		}
 	}
-	found := c.out.Decision.Problems
-	refusal, ok := errors.AsType[*reconcile.Refusal](blame(c))
-	if !ok {
-		return c, &failedCommit{c.failure, found}
-	}
-	for i, cause := range refusal.Culprits {
-		refusal.Culprits[i] = &failedCommit{cause, found}
-	}
-	return c, refusal
+	c.metrics.committed(len(c.target.Services), c.reasons, c.began, c.failure)
 }
-
-// failedCommit is the error of a decision that Azure did not take.
-type failedCommit struct {
-	error
-	problems []plan.Problem // that were found besides
-}
-
-func (f *failedCommit) Unwrap() error { return f.error }
 
 // remember notes what the next commits have to know.
-func (b *committer) remember(ctx context.Context, c commit) (commit, error) {
-	var err error
-	if c.released, c.members, err = c.deferred(); err != nil {
-		return c, err
+func (c *commit) remember(ctx context.Context) error {
+	deferred, err := plan.Diff(c.out.Have, c.out.Decision.Deferred)
+	if err != nil {
+		return err
 	}
-	b.rejected = rejectedAddresses(c.target.RejectedAddresses)
+	for _, s := range deferred.Steps {
+		if s.ID.Is(network.PublicIPAddresses) {
+			c.released = append(c.released, plan.Step{Op: s.Op, ID: s.ID, Why: s.Why, For: s.For})
+		} else {
+			c.members = append(c.members, s)
+		}
+	}
+	c.rejected = c.target.RejectedAddresses
 	if len(c.out.Reports) > 0 || len(c.members) > 0 {
-		b.freshness.wrote = c.began
-		b.notify.changed()
-	}
-	gone := map[types.UID]bool{}
-	for _, s := range c.target.Services {
-		if gone[s.UID] = s.Gone; len(releasedFor(c.released, s.Key())) == 0 {
-			delete(b.groups, s.UID)
-		}
-	}
-	for i, r := range c.batch {
-		if c.serves(i) && gone[r.service.UID] && !r.service.Gone {
-			c.batch[i].service.Gone, c.batch[i].vanished = true, true
-		}
+		c.wrote = c.began
+		c.requeueWaiting()
 	}
 	c.target.Have = c.out.Have
-	b.notify.nodeProblems(ctx, c)
-	b.presence.note(c.target.Input)
-	return c, b.Deleted.ForgetGone(c.target.Input)
-}
-
-// deferred is what the decision has left to do: deletions of public IPs, and members of pools.
-func (c commit) deferred() (released, members []plan.Step, err error) {
-	p, err := plan.Diff(c.out.Have, c.out.Decision.Deferred)
-	for _, s := range p.Steps {
-		if s.ID.Is(network.PublicIPAddresses) {
-			released = append(released, plan.Step{Op: s.Op, ID: s.ID, Why: s.Why, For: s.For})
-		} else {
-			members = append(members, s)
+	c.reportNodes(ctx)
+	absent := leftover.Absent(c.target.Input)
+	c.gone = map[types.UID]bool{}
+	for _, s := range c.target.Services {
+		if len(c.releasedFor(s.Key())) == 0 {
+			delete(c.groups, s.UID)
+		}
+		c.gone[s.UID] = s.Gone
+		delete(c.inAzure, s.UID)
+		if s.Gone {
+			c.deleted[s.UID] = true
+		} else if !absent[s.UID] {
+			c.inAzure[s.UID] = true
 		}
 	}
-	return released, members, err
+	return c.cluster.Deleted.ForgetGone(c.target.Input)
 }
 
 // releasedFor are the deletions that a Service waits for. A public IP that several Services left
 // is deleted for each: none of them is gone before it is.
-func releasedFor(released []plan.Step, service string) []plan.Step {
-	return slices.DeleteFunc(slices.Clone(released), func(s plan.Step) bool { return !slices.Contains(s.For, service) })
+func (c *commit) releasedFor(service string) []plan.Step {
+	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool { return !slices.Contains(s.For, service) })
 }
 
-// answerRequests finds what came of each request.
-func (b *committer) answerRequests(ctx context.Context, c commit) (commit, error) {
-	var err error
-	c.answers, err = b.answers(c)
+func (c *commit) answerRequests(ctx context.Context) error {
+	err := c.setAnswers()
 	if err == nil && slices.ContainsFunc(c.answers, func(a answer) bool { return a.err != nil }) {
 		// Azure has chosen addresses.
-		if c.target.Have, err = reconcile.Gather(ctx, b.azure, c.target.Needs); err == nil {
-			c.answers, err = b.answers(c)
+		if c.target.Have, err = reconcile.Gather(ctx, c.client, c.target.Needs); err == nil {
+			err = c.setAnswers()
 		}
 	}
-	return c, err
+	return err
 }
 
-func (b *committer) answers(c commit) ([]answer, error) {
+func (c *commit) setAnswers() error {
 	status, err := loadbalancer.Status(c.target.Input)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	orphaned, err := c.mayBeOrphaned()
-	if err != nil {
-		return nil, err
+	var left []loadbalancer.Service // of deleted Services in Azure, as far as informers tell
+	if slices.ContainsFunc(c.out.Decision.Problems, isOfAzure) {
+		if left, err = leftover.Find(c.target.Config, c.target.Have, c.target.All()); err != nil {
+			return err
+		}
 	}
-	still := note.Kept(c.target.Input)
-	repairs := repairsIn(c)
-	answers := make([]answer, len(c.batch))
+	mayBeOrphaned := slices.ContainsFunc(left, func(s loadbalancer.Service) bool { return !decision.IsRulesAlone(s) })
+	still, repairs := note.Kept(c.target.Input), c.repairs()
+	c.answers = make([]answer, len(c.batch))
+	served := map[string]bool{} // by key
 	for i, r := range c.batch {
-		key := r.service.Key()
 		if !c.serves(i) {
-			if r.orphans {
-				answers[i].released, answers[i].problems = c.releasedForNone(), c.out.Decision.Problems
-			}
 			continue
 		}
-		a := answer{ingress: status[key], vanished: r.vanished, released: releasedFor(c.released, key),
-			problems: c.target.ProblemsOf(key, r.service.Gone, c.out.Decision.Problems),
-			recorded: c.target.Recorded[r.service.UID], still: still[r.service.UID]}
-		a.hasNodes = r.reasons.nodes && !b.freshness.wrote.Before(r.reasons.since)
-		a.shared = len(c.out.Reports) > 0 && len(c.batch)-len(c.postponed) > 1
-		a.repairs = repairs[i]
-		a.orphaned = orphaned && slices.ContainsFunc(a.problems, isOfAzure)
-		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {
+		key, gone := r.service.Key(), c.gone[r.service.UID]
+		served[key] = true
+		a := answer{
+			ingress: status[key], vanished: gone && !r.service.Gone, released: c.releasedFor(key), repairs: repairs[i],
+			problems: c.target.ProblemsOf(key, gone, c.out.Decision.Problems),
+			recorded: c.target.Recorded[r.service.UID], still: still[r.service.UID],
+			hasNodes: r.reasons.nodes && !c.wrote.Before(r.reasons.since),
+			shared:   len(c.out.Reports) > 0 && len(c.batch)-len(c.postponed) > 1,
+		}
+		a.orphaned = mayBeOrphaned && slices.ContainsFunc(a.problems, isOfAzure)
+		if !gone && !a.refused() && len(a.ingress) == 0 {
 			a.err = fmt.Errorf("%s has no address yet", key)
 		}
-		answers[i] = a
+		c.answers[i] = a
 	}
-	return answers, nil
-}
-
-// releasedForNone are the deletions that no Service of the commit waits for.
-func (c commit) releasedForNone() []plan.Step {
-	served := map[string]bool{} // keys
 	for i, r := range c.batch {
-		served[r.service.Key()] = served[r.service.Key()] || c.serves(i)
+		if r.orphans { // it has the deletions that no Service of the commit waits for
+			c.answers[i].problems = c.out.Decision.Problems
+			c.answers[i].released = slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool {
+				return slices.ContainsFunc(s.For, func(key string) bool { return served[key] })
+			})
+		}
 	}
-	isServed := func(key string) bool { return served[key] }
-	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool { return slices.ContainsFunc(s.For, isServed) })
+	return nil
 }
 
 // startPoolWrites has the members of the pools written, or compared when the last write failed. Services at
 // a load balancer without any wait for the first.
-func (b *committer) startPoolWrites(ctx context.Context, c commit) (commit, error) {
-	if len(c.members) == 0 && !b.pools.reported.Load() {
-		return c, nil
+func (c *commit) startPoolWrites(ctx context.Context) error {
+	if len(c.members) == 0 && !c.pools.reported.Load() {
+		return nil
 	}
-	empty := emptyBalancers(c.target.Input)
-	write := b.pools.start(ctx, c.target.Services, empty)
+	empty, at := map[string]bool{}, map[string]string{} // load balancers by id key, and the last of each owner
+	// The decision has read these documents without an error.
+	balancers, _ := plan.Views[network.LoadBalancer](c.target.Have, c.target.Config.NetworkGroup(), network.LoadBalancers)
+	for _, lb := range balancers {
+		if slices.ContainsFunc(lb.Properties.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool {
+			return len(p.Properties.BackendIPConfigurations)+len(p.Properties.LoadBalancerBackendAddresses) > 0
+		}) {
+			continue
+		}
+		empty[lb.ID.Key()] = true
+		for _, r := range lb.Properties.LoadBalancingRules {
+			owner := naming.Owner(r.Name)
+			at[owner] = max(at[owner], lb.ID.Key())
+		}
+	}
+	write := c.pools.start(ctx, c.target.Services, empty)
 	for i, r := range c.batch {
-		if lb := empty.of(r.service); c.serves(i) && !r.service.Gone && lb != "" {
+		if !c.serves(i) || c.gone[r.service.UID] {
+			continue
+		}
+		if lb := at[naming.OwnerOf(r.service.Service)]; lb != "" {
 			c.answers[i].members = write(lb)
 		}
 	}
-	return c, nil
+	return nil
 }

@@ -1,9 +1,29 @@
+// Package service is the controller of Services of type LoadBalancer. Layer L3:
+// plan, reconcile and Kubernetes libraries; never the ARM client's implementation.
+//
+// It replaces the framework's own service controller, under its name, with its finalizer and its
+// events. That one works on one Service at a time; this one carries out all Services that wait
+// for the same load balancer together (see [reconcile.Coalescer]):
+//
+//   - Informers queue Services with the reasons (triggers.go). A reason says why, never what: a
+//     pass reads the current Service.
+//   - A pass serves one Service (pass.go): what has to be done now is a pure function of the object
+//     (decision.Classes). A Service without an address gets one first, beside all others; then it joins
+//     the next commit of the load balancers (commit.go). Its phases ask, decide, write, and remember.
+//   - The members of pools have one writer (pools.go). It works beside the commits, because it takes
+//     minutes.
+//   - A mistake in an object is reported once and not tried again until something changes (report.go);
+//     what Azure refuses is tried again when its kind says that this makes sense ([controller.Delay]).
+//   - From time to time everything is compared with Azure as it is, and what was changed by hand is
+//     put back (controller.go).
+//
+// The packages beside it: decision decides, kube reads and writes Services, explain says what a
+// commit would do.
 package service
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,9 +43,9 @@ import (
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
-	"kaz/internal/plan/loadbalancer/spec"
 	"kaz/internal/reconcile"
 )
 
@@ -63,31 +83,31 @@ type Deps struct {
 }
 
 // Services of one burst, such as the end of a namespace, become known within moments.
-// burstCalm is how long the first Service of a commit waits for a next one, and
-// burstAtMost for how long it does so where they keep coming.
 const (
-	burstCalm   = 5 * time.Millisecond
-	burstAtMost = 100 * time.Millisecond
+	burstCalm   = 5 * time.Millisecond   // how long the first Service of a commit waits for a next one
+	burstAtMost = 100 * time.Millisecond // for how long it does so where they keep coming
 )
 
 // Controller keeps Azure as the cluster's Services say.
 type Controller struct {
-	config  Config
-	azure   reconcile.Azure
-	kube    kube.Client
-	measure func(string) func(error)
-	synced  []cache.InformerSynced
+	config   Config
+	azure    reconcile.Azure
+	kube     kube.Client
+	events   record.EventRecorder
+	services listers.ServiceLister
+	measure  func(string) func(error)
+	synced   []cache.InformerSynced
 
-	objects   objects
-	cluster   decision.Cluster
-	queue     *queue
-	report    *reporter
-	histories *histories
-	addresses *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
-	commits   *reconcile.Coalescer[request, answer]
-	releases  singleflight.Group // of public IPs that are deleted
-	pools     *poolWriter
-	began     time.Time
+	cluster decision.Cluster
+	queue   *queue
+	// histories are those of all Services that this process has worked on, and of the orphans.
+	histories  sync.Map           // of items to *history
+	leftFailed map[types.UID]bool // Services for which the last event of an earlier process was a failure
+	addresses  *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
+	commits    *reconcile.Coalescer[request, answer]
+	releases   singleflight.Group // of public IPs that are deleted
+	pools      *poolWriter
+	started    time.Time
 }
 
 // New is a controller. Run it, then start the informers.
@@ -96,37 +116,27 @@ func New(config Config, d Deps) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics of the service controller: %w", err)
 	}
-	services, nodes := d.Informers.Core().V1().Services(), d.Informers.Core().V1().Nodes()
+	core := d.Informers.Core().V1()
 	c := &Controller{
-		config: config, azure: d.Azure, measure: d.Measure,
-		kube:      kube.New(d.Client, config.Syncs),
-		queue:     controller.NewQueue[item, reasons]("service"),
-		histories: &histories{known: map[types.UID]*history{}},
-		report:    &reporter{events: d.Events},
+		config: config, azure: d.Azure, events: d.Events, measure: d.Measure,
+		kube: kube.New(d.Client, config.Syncs), services: core.Services().Lister(),
+		queue: controller.NewQueue[item, reasons]("service"),
 	}
 	if c.measure == nil {
 		c.measure = func(string) func(error) { return func(error) {} }
 	}
-	c.objects = objects{services: services.Lister(), classes: config.Classes, served: c.histories.has}
-	c.cluster = decision.Cluster{Config: config.LoadBalancer, Zones: d.Zones, Nodes: listed(nodes.Lister().List), Services: c.objects.ours,
-		Foreign: c.objects.foreign, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}
-	watch := triggers{config: config, queue: c.queue, objects: c.objects}
-	var more []watched
-	c.cluster.Surroundings, more = watch.surroundings(d.Informers)
-	for _, one := range append(more, watched{services.Informer(), watch.ofServices()},
-		watched{nodes.Informer(), watch.ofNodes(c.cluster.Deleted)}) {
-		registration, err := one.informer.AddEventHandler(one.handler)
-		if err != nil {
-			return nil, err
-		}
-		c.synced = append(c.synced, registration.HasSynced)
+	c.cluster = decision.Cluster{
+		Config: config.LoadBalancer, Zones: d.Zones, Nodes: listed(core.Nodes().Lister().List), Services: c.ours,
+		Foreign: func() bool { return slices.ContainsFunc(listed(c.services.List)(), config.Classes.Foreign) },
+		Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{},
 	}
-	c.pools = newPoolWriter(c.cluster, d.Azure, c)
-	c.addresses = reconcile.NewCoalescer((&allocation{Cluster: c.cluster, azure: d.Azure}).commit)
-	c.commits = reconcile.NewCoalescer((&committer{Cluster: c.cluster, azure: commitClient{d.Azure, &c.pools.lock}, kube: c.kube,
-		classes: config.Classes, metrics: m, pools: c.pools, groups: deletionGroups{},
-		failed: controller.FailedWrites{Rewritable: rewritable()},
-		notify: notifications{c.report, c.requeueWaiting, c.rearranged}}).commit)
+	if err := c.watch(d.Informers); err != nil {
+		return nil, err
+	}
+	c.pools = newPoolWriter(c)
+	c.addresses = reconcile.NewCoalescer(c.planAddresses)
+	c.commits = reconcile.NewCoalescer((&committer{Controller: c, metrics: m, inAzure: map[types.UID]bool{},
+		groups: map[types.UID][]key.Note{}, failed: controller.FailedWrites{Rewritable: rewritable()}}).commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil
 }
@@ -134,9 +144,9 @@ func New(config Config, d Deps) (*Controller, error) {
 // Run serves Services until ctx ends, and returns when nothing is under way any
 // more. A controller runs once.
 func (c *Controller) Run(ctx context.Context) {
-	c.began = time.Now()
+	c.started = time.Now()
 	var passes sync.WaitGroup
-	c.serve(ctx, func() { c.histories.failed = c.kube.LeftFailed(ctx, outcomes) }, func(it item) {
+	c.serve(ctx, func() { c.leftFailed = c.kube.LeftFailed(ctx, outcomes) }, func(it item) {
 		// A pass waits for Azure most of the time, so there is one for each item.
 		passes.Go(func() {
 			defer c.queue.Done(it)
@@ -145,6 +155,10 @@ func (c *Controller) Run(ctx context.Context) {
 	})
 	passes.Wait()
 }
+
+// firstRepair is when a new leader compares for the first time. The one before may have
+// written until its lease ran out, of Services and nodes as it knew them.
+const firstRepair = 90 * time.Second
 
 // serve hands out items until ctx ends. It begins when the whole cluster is known, so that one
 // snapshot serves the first items, and ends the commits when it returns.
@@ -163,8 +177,21 @@ func (c *Controller) serve(ctx context.Context, begin func(), do func(it item)) 
 	begin()
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
-	if c.config.RepairPeriod > 0 {
-		repairs.Go(func() { c.repairPeriodically(ctx) })
+	if c.config.RepairPeriod > 0 { // compares everything with Azure as it is
+		repairs.Go(func() {
+			timer := time.NewTimer(min(firstRepair, c.config.RepairPeriod))
+			defer timer.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case now := <-timer.C:
+					timer.Reset(c.config.RepairPeriod)
+					c.queue.Mark(everything, reasons{drift: true, since: now})
+					c.queue.Mark(orphansItem, reasons{drift: true, since: now})
+				}
+			}
+		})
 	}
 	for {
 		it, down := c.queue.Get()
@@ -175,36 +202,8 @@ func (c *Controller) serve(ctx context.Context, begin func(), do func(it item)) 
 	}
 }
 
-// firstRepair is when a new leader compares for the first time. The one before may have
-// written until its lease ran out, of Services and nodes as it knew them.
-const firstRepair = 90 * time.Second
-
-// repairPeriodically has everything compared with Azure as it is.
-func (c *Controller) repairPeriodically(ctx context.Context) {
-	timer := time.NewTimer(min(firstRepair, c.config.RepairPeriod))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-timer.C:
-			timer.Reset(c.config.RepairPeriod)
-			c.queue.Mark(everything, reasons{drift: true, since: now})
-			c.queue.Mark(orphansItem, reasons{drift: true, since: now})
-		}
-	}
-}
-
-// requeueWaiting queues the Services that wait for something to change.
-func (c *Controller) requeueWaiting() {
-	for _, it := range c.histories.waiting() {
-		c.queue.Add(it)
-	}
-}
-
-// markAll marks each Service that is ours.
 func (c *Controller) markAll(why reasons) {
-	for _, s := range c.objects.ours() {
+	for _, s := range c.ours() {
 		c.queue.Mark(itemOf(s), why)
 	}
 }
@@ -217,80 +216,18 @@ func listed[T any](list func(labels.Selector) ([]T, error)) func() []T {
 	}
 }
 
-// objects are the Services as informers know them.
-type objects struct {
-	services listers.ServiceLister
-	classes  decision.Classes
-	served   func(types.UID) bool // this process has worked on the Service
-}
-
 // ours are the Services for which something is to be done, or is done already.
-func (o objects) ours() []*corev1.Service {
-	return slices.DeleteFunc(listed(o.services.List)(),
-		func(s *corev1.Service) bool { return o.classes.Next(s, o.served(s.UID)) == decision.Ignore })
-}
-
-// foreign reports whether other controllers serve Services.
-func (o objects) foreign() bool {
-	return slices.ContainsFunc(listed(o.services.List)(), o.classes.Foreign)
+func (c *Controller) ours() []*corev1.Service {
+	return slices.DeleteFunc(listed(c.services.List)(), func(s *corev1.Service) bool {
+		return c.config.Classes.Next(s, c.served(itemOf(s))) == decision.Ignore
+	})
 }
 
 // current is a Service as Kubernetes has it, nil when it is gone.
-func (o objects) current(it item) *corev1.Service {
-	s, err := o.services.Services(it.Namespace).Get(it.Name)
+func (c *Controller) current(it item) *corev1.Service {
+	s, err := c.services.Services(it.Namespace).Get(it.Name)
 	if err != nil || s.UID != it.UID {
 		return nil // a lister knows no other error
 	}
 	return s
-}
-
-// poolsFailed has Services tried again when members of their pools could not all join. Where these
-// Services are gone by now, the others have the pools.
-func (c *Controller) poolsFailed(services []loadbalancer.Service, err error, failures int, report bool) {
-	wait := controller.Delay(err, failures)
-	slog.Warn("members of backend pools not written", "error", err, "again_in", wait)
-	var concerned []*corev1.Service
-	for _, s := range services {
-		if !s.Gone {
-			concerned = append(concerned, s.Service)
-		}
-	}
-	if len(concerned) == 0 {
-		concerned = c.objects.ours()
-	}
-	for _, s := range concerned {
-		if report {
-			c.report.warn(s, reasonUpdateFailed, err.Error())
-		}
-		c.queue.MarkAfter(itemOf(s), reasons{since: time.Now()}, wait)
-	}
-}
-
-// poolsRecovered reports to Services that members can join and leave again.
-func (c *Controller) poolsRecovered(services []loadbalancer.Service) {
-	for _, s := range services {
-		if !s.Gone {
-			c.report.normal(s.Service, reasonUpdated)
-		}
-	}
-}
-
-// poolsWritten queues Services that receive packets at the nodes' own addresses: the
-// security group lets nodes that leave have them until they have left.
-func (c *Controller) poolsWritten(services []loadbalancer.Service) {
-	for _, s := range services {
-		if !s.Gone && spec.AtNodes(s.Service) {
-			c.queue.Mark(itemOf(s.Service), reasons{since: time.Now()})
-		}
-	}
-}
-
-// rearranged queues the Services that receive packets at the nodes' own
-// addresses: their node ports are to be open where their load balancer has nodes by now.
-func (c *Controller) rearranged(others []*corev1.Service) {
-	for _, s := range others {
-		if spec.AtNodes(s) {
-			c.queue.Mark(itemOf(s), reasons{})
-		}
-	}
 }

@@ -23,28 +23,24 @@ func (c *Controller) DryRun(ctx context.Context, report func(explain.Explanation
 			c.queue.Mark(orphansItem, reasons{})
 		}
 	}
-	c.serve(ctx, begin, func(it item) { r.round(ctx, r.waiting(it)) })
+	c.serve(ctx, begin, func(first item) {
+		items := []item{first} // with all that wait behind it: they would be one commit
+		for c.queue.Len() > 0 {
+			it, down := c.queue.Get()
+			if down {
+				break
+			}
+			items = append(items, it)
+		}
+		r.round(ctx, items)
+	})
 }
 
-// dryRun is what was reported so far.
 type dryRun struct {
 	*Controller
 	report   func(explain.Explanation)
-	reported map[item]string // of each Service
+	reported map[item]string // of each Service, and of orphans
 	failures int
-}
-
-// waiting is an item with all that wait behind it: they would be one commit.
-func (r *dryRun) waiting(first item) []item {
-	items := []item{first}
-	for r.queue.Len() > 0 {
-		it, down := r.queue.Get()
-		if down {
-			break
-		}
-		items = append(items, it)
-	}
-	return items
 }
 
 // round explains the Services of items, and reports them when anything is new.
@@ -55,15 +51,15 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 	for _, it := range items {
 		r.queue.Take(it)
 		r.queue.Done(it)
-		if it == everything {
+		switch it {
+		case everything:
 			r.markAll(reasons{})
 			continue
-		}
-		if it == orphansItem {
+		case orphansItem:
 			all = r.kube.All
 			continue
 		}
-		s := r.objects.current(it)
+		s := r.current(it)
 		if s == nil || r.config.Classes.Next(s, false) == decision.Ignore {
 			delete(r.reported, it)
 			continue
@@ -75,10 +71,18 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 	}
 	e, err := explain.Services(ctx, r.cluster, r.azure.Fresh(), services, all)
 	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		r.failures++
+		wait := controller.Delay(err, r.failures)
+		slog.WarnContext(ctx, "services not explained", "error", err, "again_in", wait.Round(time.Second))
 		if all != nil {
 			about = append(about, orphansItem)
 		}
-		r.later(ctx, about, err)
+		for _, it := range about {
+			r.queue.AddAfter(it, wait)
+		}
 		return
 	}
 	r.failures = 0
@@ -88,32 +92,20 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 	}
 }
 
-// later queues Services again that could not be explained.
-func (r *dryRun) later(ctx context.Context, about []item, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	r.failures++
-	wait := controller.Delay(err, r.failures)
-	slog.WarnContext(ctx, "services not explained", "error", err, "again_in", wait.Round(time.Second))
-	for _, it := range about {
-		r.queue.AddAfter(it, wait)
-	}
-}
-
 // changed notes what is reported of each Service, and of orphans where they were looked for,
 // and reports whether any of it is new.
 func (r *dryRun) changed(e explain.Explanation, about []item, withOrphans bool) bool {
-	fresh := false
-	if withOrphans {
-		gist := e.GistOfOrphans()
-		fresh = r.reported[orphansItem] != gist
-		r.reported[orphansItem] = gist
-	}
+	gists := map[item]string{}
 	for i, s := range e.Services {
-		gist := e.Gist(s)
-		fresh = fresh || r.reported[about[i]] != gist
-		r.reported[about[i]] = gist
+		gists[about[i]] = e.Gist(s)
+	}
+	if withOrphans {
+		gists[orphansItem] = e.GistOfOrphans()
+	}
+	fresh := false
+	for it, gist := range gists {
+		fresh = fresh || r.reported[it] != gist
+		r.reported[it] = gist
 	}
 	return fresh
 }

@@ -21,10 +21,9 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	const subsystem = "service_controller"
-	const first, factor, buckets = 1, 2, 15
 	histogram := func(subsystem, name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help,
-			Buckets: prometheus.ExponentialBuckets(first, factor, buckets)})
+			Buckets: prometheus.ExponentialBuckets(1, 2, 15)})
 	}
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: subsystem, Name: name, Help: help})
@@ -41,7 +40,6 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		observe.Register(r, &m.hostLatency), observe.Register(r, &m.batches))
 }
 
-// committed counts a commit of a number of Services.
 func (m *metrics) committed(services int, why reasons, began time.Time, err error) {
 	m.syncs.Inc()
 	m.batches.Observe(float64(services))

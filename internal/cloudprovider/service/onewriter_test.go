@@ -10,7 +10,6 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
-	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
@@ -20,8 +19,8 @@ import (
 func TestPoolsHaveOneWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testkit.NewAzure(t, emulator.Options{}, 1)
-		pools := newPoolWriter(decision.Cluster{}, w.Client, nil)
-		commits := commitClient{w.Client, &pools.lock}
+		pools := newPoolWriter(&Controller{azure: w.Client})
+		commits := guardedClient{w.Client, &pools.lock, nil}
 		for _, id := range []azure.ID{testkit.Nodes, testkit.Nodes.Child("virtualMachines", "0"),
 			testkit.Group.Resource(network.Interfaces, "nic")} {
 			_, err := commits.Begin(t.Context(), azure.Request{Verb: azure.Put, ID: id, Body: azure.Document(`{}`)})

@@ -9,9 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
@@ -19,6 +22,8 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/reconcile"
 )
 
 // pass does what has to be done for a Service now. There is one at a time for each.
@@ -29,16 +34,16 @@ func (c *Controller) pass(ctx context.Context, it item) {
 		c.markAll(why)
 		return
 	case orphansItem:
-		c.conclude(ctx, it, c.histories.of(it), why, c.removeOrphans(ctx, why))
+		c.conclude(ctx, it, c.history(it), why, c.removeOrphans(ctx, why))
 		return
 	}
-	s := c.objects.current(it)
-	todo := c.config.Classes.Next(s, c.histories.has(it.UID))
+	s := c.current(it)
+	todo := c.config.Classes.Next(s, c.served(it))
 	if todo == decision.Ignore {
-		c.histories.forget(it)
+		c.histories.Delete(it)
 		return
 	}
-	h := c.histories.of(it)
+	h := c.history(it)
 	vanished := s == nil
 	if vanished {
 		s = h.tried
@@ -67,7 +72,7 @@ const overlap = 30 * time.Second
 func (c *Controller) aloneFrom(h *history) (when time.Time) {
 	elsewhere := func(n key.Note) bool { return !strings.EqualFold(n.Group, c.config.LoadBalancer.ResourceGroup) }
 	if slices.ContainsFunc(h.addressGroups(), elsewhere) {
-		return c.began.Add(overlap)
+		return c.started.Add(overlap)
 	}
 	return when
 }
@@ -93,23 +98,22 @@ func (c *Controller) conclude(ctx context.Context, it item, h *history, why reas
 	case c.pools.lock.after(func() { c.queue.Add(it) }):
 		wait = 0
 	default:
-		wait = controller.Beat(time.Since(c.began), wait, err)
+		wait = controller.Beat(time.Since(c.started), wait, err)
 		c.queue.AddAfter(it, wait)
 	}
 	slog.WarnContext(ctx, "service not served", "service", it, "error", err, "again_in", wait)
 }
 
-// ensure serves a Service.
 func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, why reasons) error {
 	announced := h.announced(s)
-	if announced && (h.begun == nil || !sameSpec(h.begun, s)) {
+	if announced && !sameSpec(h.begun, s) {
 		h.begun = s
-		c.report.normal(s, reasonEnsuring)
+		c.normal(s, eventEnsuring, "")
 	}
 	why.startup = h.done == nil && !announced
 	got, err := c.bring(ctx, s, h, why)
 	if err == nil && !got.vanished {
-		c.report.problems(ctx, s, h, got.problems)
+		c.reportProblems(ctx, s, h, got.problems)
 		if got.refused() {
 			return c.leave(s, h, got)
 		}
@@ -118,19 +122,19 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	if got.vanished || errors.Is(err, kube.ErrGone) {
 		// The API server does not have the Service any more, or it asks for nothing any more:
 		// the event that tells so is still on its way.
-		slog.InfoContext(ctx, "service is gone", "service", s.Namespace+"/"+s.Name)
+		slog.InfoContext(ctx, "service is gone", "service", spec.KeyOf(s))
 		return c.remove(ctx, s, h, false)
 	}
 	if err != nil {
-		reason := reasonSyncFailed
+		e := eventSyncFailed
 		if why.nodes && !announced {
-			reason = reasonUpdateFailed
+			e = eventUpdateFailed
 		}
-		c.report.failure(ctx, s, h, reason, err)
+		c.reportFailure(ctx, s, h, e, err)
 		return err
 	}
 	h.done, h.wrong = s, false
-	c.report.served(s, h, why, announced, got)
+	c.reportServed(s, h, why, announced, got)
 	return nil
 }
 
@@ -143,7 +147,7 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 			return answer{}, err
 		}
 		s = held
-		h.addRecorded(h.addressGroups())
+		h.addRecorded(namesOf(h.addressGroups()))
 	}
 	wanted := loadbalancer.Service{Service: s, Groups: h.groups}
 	if len(s.Status.LoadBalancer.Ingress) == 0 {
@@ -153,8 +157,9 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 	}
 	serve := func() (answer, error) { return c.commit(ctx, request{service: wanted, reasons: why}) }
 	got, err := serve()
-	if err == nil && h.doubts(s, got.problems) {
-		why.since = time.Now()
+	if err == nil && !sameSpec(h.doubted, s) && slices.ContainsFunc(got.problems, isOfAzure) {
+		// What the Service needs may have been made together with it, after Azure was read.
+		h.doubted, why.since = s, time.Now()
 		got, err = serve()
 	}
 	if err == nil && got.orphaned {
@@ -162,11 +167,60 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 			got, err = serve()
 		}
 	}
-	h.addRecorded(got.recorded)
+	h.addRecorded(namesOf(got.recorded))
 	if err != nil {
 		return got, fmt.Errorf("failed to ensure load balancer: %w", err)
 	}
 	return got, nil
+}
+
+// allocate makes the public IPs that a Service needs and that do not exist yet.
+// Those of several Services are planned together, on one snapshot, and made side by
+// side; each Service goes on as soon as it has its own.
+//
+// It runs ahead of the commit, which would make them too, so that a public IP that is slow or
+// refused holds up no other Service. What it finds made or changed by others is left to the
+// commit, which reads again.
+func (c *Controller) allocate(ctx context.Context, s loadbalancer.Service) error {
+	steps, err := c.addresses.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), s)
+	if err != nil || len(steps) == 0 {
+		return err
+	}
+	err = reconcile.Apply(ctx, c.azure, plan.Plan{Steps: steps}).Err()
+	switch azure.KindOf(err) {
+	case azure.Exists, azure.Changed, azure.Busy:
+		return nil
+	}
+	return err
+}
+
+// planAddresses answers each Service with the steps that make its public IPs.
+func (c *Controller) planAddresses(ctx context.Context, _ string, batch []loadbalancer.Service) ([][]plan.Step, error) {
+	in := c.cluster.Target(ctx, batch)
+	have, err := reconcile.Gather(ctx, c.azure, in.Needs)
+	if err != nil {
+		return nil, err
+	}
+	d, err := in.Decide(have)
+	if err != nil {
+		return nil, err
+	}
+	c.cluster.ConfirmName()
+	p, err := plan.Diff(have, d.Graph)
+	if err != nil {
+		return nil, fmt.Errorf("plan addresses: %w", err)
+	}
+	answers := make([][]plan.Step, len(batch))
+	for _, step := range p.Steps {
+		if step.Op != plan.Create || len(step.After) > 0 || !step.ID.Is(network.PublicIPAddresses) {
+			continue
+		}
+		first := slices.IndexFunc(batch, func(s loadbalancer.Service) bool { return slices.Contains(step.For, s.Key()) })
+		if first >= 0 {
+			answers[first] = append(answers[first], step)
+		}
+	}
+	return answers, nil
 }
 
 // show writes the addresses of a Service into its status as soon as they serve, and deletes what
@@ -175,23 +229,42 @@ func (c *Controller) show(ctx context.Context, s *corev1.Service, h *history, go
 	if err := got.members.wait(ctx); err != nil {
 		return err
 	}
-	if err := c.kube.Show(ctx, s, got.ingress, h.shown, h.outdated(got.still)); err != nil {
+	still := namesOf(got.still)
+	outdated := slices.DeleteFunc(slices.Clone(h.recorded), func(name string) bool { return slices.Contains(still, name) })
+	if err := c.kube.Show(ctx, s, got.ingress, h.shown, outdated); err != nil {
 		return err
 	}
-	h.recorded, h.shown = nil, got.ingress
-	h.addRecorded(got.still)
+	h.recorded, h.shown = still, got.ingress
 	return c.release(ctx, got.released)
+}
+
+// release deletes public IPs that a commit has released. What several Services wait for is
+// deleted once.
+func (c *Controller) release(ctx context.Context, steps []plan.Step) error {
+	var group errgroup.Group
+	for _, s := range steps {
+		group.Go(func() error {
+			_, err, _ := c.releases.Do(s.ID.Key(), func() (any, error) {
+				return nil, reconcile.Apply(ctx, c.azure, plan.Plan{Steps: []plan.Step{s}}).Err()
+			})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("failed to delete load balancer: %w", err)
+	}
+	return nil
 }
 
 // remove takes all of a Service out of Azure, and then lets it go.
 func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, vanished bool) error {
 	if h.failures == 0 {
-		c.report.normal(s, reasonDeleting)
+		c.normal(s, eventDeleting, "")
 	}
 	gone := loadbalancer.Service{Service: s, Gone: true, Groups: h.groups}
 	got, err := c.commit(ctx, request{service: gone, reasons: reasons{since: c.aloneFrom(h)}})
 	if err == nil {
-		c.report.problems(ctx, s, h, got.problems)
+		c.reportProblems(ctx, s, h, got.problems)
 		if got.refused() {
 			return c.leave(s, h, got)
 		}
@@ -202,15 +275,15 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 		err = fmt.Errorf("failed to delete load balancer: %w", err)
 	}
 	if err != nil {
-		reason := reasonSyncFailed
+		e := eventSyncFailed
 		if vanished {
-			reason = reasonDeleteFailed
+			e = eventDeleteFailed
 		}
-		c.report.failure(ctx, s, h, reason, err)
+		c.reportFailure(ctx, s, h, e, err)
 		return err
 	}
-	c.report.normal(s, reasonDeleted)
-	c.histories.forget(itemOf(s))
+	c.normal(s, eventDeleted, "")
+	c.histories.Delete(itemOf(s))
 	c.waitForOrphans(got)
 	return nil
 }
@@ -237,28 +310,25 @@ func (c *Controller) leave(s *corev1.Service, h *history, got answer) error {
 
 // commit has a request carried out with all others that wait.
 func (c *Controller) commit(ctx context.Context, r request) (answer, error) {
-	done := c.measure(operation(r))
+	operation := "services_ensure_loadbalancer" // as dashboards know it
+	switch {
+	case r.service.Gone:
+		operation = "services_ensure_loadbalancer_deleted"
+	case r.reasons.nodes:
+		operation = "services_update_loadbalancer"
+	}
+	done := c.measure(operation)
 	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), r)
 	err = errors.Join(err, got.err)
 	done(err)
 	return got, err
 }
 
-// operation is what dashboards call what a request wants.
-func operation(r request) string {
-	switch {
-	case r.service.Gone:
-		return "services_ensure_loadbalancer_deleted"
-	case r.reasons.nodes:
-		return "services_update_loadbalancer"
-	}
-	return "services_ensure_loadbalancer"
-}
-
-// removeOrphans removes what deleted Services have left in Azure.
 func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
-	c.histories.of(orphansItem).blocked.Store(false)
-	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), orphanRequest(why))
+	c.history(orphansItem).blocked.Store(false)
+	none := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: orphansItem.Name}}
+	r := request{reasons: why, orphans: true, service: loadbalancer.Service{Service: none, Gone: true}}
+	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), r)
 	if err != nil {
 		return err
 	}
@@ -270,6 +340,6 @@ func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
 // has left a frontend there that something else needs. A new Service may bring another frontend.
 func (c *Controller) waitForOrphans(got answer) {
 	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.FrontendKept }) {
-		c.histories.of(orphansItem).blocked.Store(true)
+		c.history(orphansItem).blocked.Store(true)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -20,6 +20,7 @@ import (
 	"kaz/internal/controller"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/spec"
 	"kaz/internal/reconcile"
 )
 
@@ -35,11 +36,9 @@ import (
 // Service that waits for the first member of a pool that is being filled waits for the write
 // under way.
 type poolWriter struct {
-	decision.Cluster
-	azure    reconcile.Azure
-	listener poolListener
-	lock     writeLock
-	turn     *semaphore.Weighted
+	*Controller
+	lock writeLock
+	turn *semaphore.Weighted
 
 	work     sync.WaitGroup
 	failures int                   // in a row; it belongs to the running write
@@ -52,35 +51,25 @@ type poolWriter struct {
 	next    *poolWrite // nil when none is asked for
 }
 
-func newPoolWriter(c decision.Cluster, client reconcile.Azure, l poolListener) *poolWriter {
-	return &poolWriter{Cluster: c, azure: client, listener: l, turn: semaphore.NewWeighted(1)}
+func newPoolWriter(c *Controller) *poolWriter {
+	return &poolWriter{Controller: c, lock: writeLock{writes: map[string]int{}}, turn: semaphore.NewWeighted(1)}
 }
 
 // take waits for the turn to write members. The client writes them until release.
-func (p *poolWriter) take(ctx context.Context, w *poolWrite) (client memberClient, release func(), err error) {
+func (p *poolWriter) take(ctx context.Context, w *poolWrite) (client guardedClient, release func(), err error) {
 	err = p.turn.Acquire(ctx, 1)
-	return memberClient{p.azure, w, &p.lock}, func() { p.turn.Release(1) }, err
-}
-
-// poolListener gets the results of pool writes.
-type poolListener interface {
-	poolsFailed(services []loadbalancer.Service, err error, failures int, report bool)
-	poolsRecovered(services []loadbalancer.Service)
-	poolsWritten(services []loadbalancer.Service)
+	return guardedClient{p.azure, &p.lock, w}, func() { p.turn.Release(1) }, err
 }
 
 // poolWrite is one write of the members of all pools.
 type poolWrite struct {
-	begun chan struct{} // closed when a member has joined, or none will
-	// empty are the load balancers that had no member when the write was asked for, by id
-	// key.
-	empty    map[string]bool
+	begun    chan struct{}                      // closed when a member has joined, or none will
+	empty    map[string]bool                    // load balancers that had no member when it was asked for, by id key
 	services map[types.UID]loadbalancer.Service // of the commits that asked for it
 	err      error                              // why no member has joined; to be read when begun is closed
 	wrote    atomic.Bool                        // a member has joined or left
 	gone     sync.Map                           // instances that Azure did not find, by id key
-
-	once sync.Once
+	once     sync.Once
 }
 
 func newPoolWrite() *poolWrite {
@@ -107,24 +96,26 @@ func (w *poolWrite) wait(ctx context.Context) error {
 	}
 }
 
-// start has the pools written as a decision about these Services says. It returns the write that
-// brings the first member to a load balancer.
-func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service, empty emptyPools) func(lb string) *poolWrite {
+// start has the pools written as a decision about these Services says, where these load balancers have no
+// member. It returns the write that brings the first one to a load balancer.
+func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service, empty map[string]bool) func(lb string) *poolWrite {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {
 		p.next = newPoolWrite()
 	}
-	for lb := range empty {
-		p.next.empty[lb] = true
-	}
+	maps.Copy(p.next.empty, empty)
 	for _, s := range services { // deleted ones, too: a decision about no Service decides nothing
 		p.next.services[s.UID] = s
 	}
 	current, next := p.current, p.next
 	if !p.running {
 		p.running = true
-		p.work.Go(func() { p.run(ctx) })
+		p.work.Go(func() {
+			for p.begin() {
+				p.write(ctx, p.current)
+			}
+		})
 	}
 	return func(lb string) *poolWrite {
 		if current != nil && current.empty[lb] {
@@ -134,48 +125,63 @@ func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service,
 	}
 }
 
-// run does what is asked for until nothing is.
-func (p *poolWriter) run(ctx context.Context) {
-	for write := p.begin(); write != nil; write = p.begin() {
-		services := slices.Collect(maps.Values(write.services))
-		err := p.converge(ctx, write, services)
-		write.begin(err)
-		switch {
-		case err == nil:
-			if p.reported.Swap(false) {
-				p.listener.poolsRecovered(services)
-			}
-			if write.wrote.Load() {
-				p.listener.poolsWritten(services)
-			}
-			p.failures, p.busy = 0, controller.BusyFilter{}
-		case ctx.Err() == nil:
-			report := p.busy.Passes(err)
-			p.failures++
-			if report {
-				p.reported.Store(true)
-			}
-			p.listener.poolsFailed(services, err, p.failures, report)
-		}
-	}
-}
-
-// begin is the write to do, nil when there is none.
-func (p *poolWriter) begin() *poolWrite {
+// begin makes the next write the current one, and reports whether there is one.
+func (p *poolWriter) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.current, p.next = p.next, nil
 	p.running = p.current != nil
-	return p.current
+	return p.running
 }
 
-func (p *poolWriter) converge(ctx context.Context, write *poolWrite, services []loadbalancer.Service) error {
+// write writes the pools, and has Services tried again when members of their pools could not all join.
+func (p *poolWriter) write(ctx context.Context, write *poolWrite) {
+	services := slices.Collect(maps.Values(write.services))
 	client, release, err := p.take(ctx, write)
-	if err != nil {
-		return err
+	if err == nil {
+		err = reconcile.Achieve(ctx, client, membersAlone{p.cluster.Target(ctx, services)})
+		release()
 	}
-	defer release()
-	return reconcile.Achieve(ctx, client, membersAlone{p.Target(ctx, services)})
+	write.begin(err)
+	var present []*corev1.Service
+	for _, s := range services {
+		if !s.Gone {
+			present = append(present, s.Service)
+		}
+	}
+	if err == nil {
+		recovered := p.reported.Swap(false)
+		for _, s := range present {
+			if recovered {
+				p.normal(s, eventUpdated, "")
+			}
+			// The security group lets nodes that leave have packets at their own addresses until they have left.
+			if write.wrote.Load() && spec.AtNodes(s) {
+				p.queue.Mark(itemOf(s), reasons{since: time.Now()})
+			}
+		}
+		p.failures, p.busy = 0, controller.BusyFilter{}
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	p.failures++
+	wait := controller.Delay(err, p.failures)
+	slog.Warn("members of backend pools not written", "error", err, "again_in", wait)
+	report := p.busy.Passes(err)
+	if report {
+		p.reported.Store(true)
+	}
+	if len(present) == 0 {
+		present = p.ours() // they have the pools by now
+	}
+	for _, s := range present {
+		if report {
+			p.warn(s, eventUpdateFailed, err.Error())
+		}
+		p.queue.MarkAfter(itemOf(s), reasons{since: time.Now()}, wait)
+	}
 }
 
 // membersAlone is a decision about the members of the pools, and nothing else.
@@ -196,81 +202,93 @@ func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return reconcile.Decision{Graph: d.Graph.Only(func(n plan.Node) bool { return decision.IsMember(n.ID) })}, nil
 }
 
-// memberClient is the client of the holder of the turn. It tells a pool write of the first member
-// that is written, and commits which load balancers are locked meanwhile.
-type memberClient struct {
+// guardedClient is the ARM client of commits, and of the holder of the turn. Without the turn it writes no
+// members of pools, and answers for Azure that a locked load balancer is busy. With it, it tells a pool
+// write of the first member that is written, and locks load balancers meanwhile.
+type guardedClient struct {
 	reconcile.Azure
-	write *poolWrite
 	lock  *writeLock
+	write *poolWrite // nil without the turn
 }
 
 // Begin implements [azure.Writer].
-func (m memberClient) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
-	if !decision.IsMember(r.ID) {
-		return m.Azure.Begin(ctx, r)
+func (g guardedClient) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	switch isMember := decision.IsMember(r.ID); {
+	case g.write == nil && isMember:
+		return nil, &azure.Error{Kind: azure.Internal, Op: r.Op(), ID: r.ID, Message: "a commit writes members of pools in its turn only"}
+	case g.write == nil && r.Verb == azure.Put && g.lock.has(r.ID):
+		return nil, &azure.Error{Kind: azure.Busy, Op: r.Op(), ID: r.ID, Message: "a scale set in its backend pools is being written"}
+	case !isMember:
+		return g.Azure.Begin(ctx, r)
 	}
-	op, err := azure.Around(m.Azure, m.enter).Begin(ctx, r)
-	if m.skips(r, err) {
-		slog.InfoContext(ctx, "instance is gone, its membership is left out", "instance", r.ID)
-		return azure.Done(nil), nil
+	op, err := azure.Around(g.Azure, func(context.Context, azure.Request) (leave func(azure.Document, error), err error) {
+		if r.ID.Is(compute.ScaleSets) {
+			unlock := g.lock.lock(r.Body)
+			return func(azure.Document, error) { unlock() }, nil
+		}
+		return func(_ azure.Document, err error) {
+			if err == nil {
+				g.write.wrote.Store(true)
+				g.write.begin(nil)
+			}
+		}, nil
+	}).Begin(ctx, r)
+	if azure.IsNotFound(err) && r.ID.Is(compute.ScaleSetInstances) {
+		// The first failure is not left out, because a fresh read tells whether the instance exists. A list
+		// may show the instance for a while after it was deleted.
+		if _, again := g.write.gone.LoadOrStore(r.ID.Key(), true); again {
+			slog.InfoContext(ctx, "instance is gone, its membership is left out", "instance", r.ID)
+			return azure.Done(nil), nil
+		}
 	}
 	return op, err
 }
 
-// skips reports whether a failed write is left out: its instance is gone. The first failure is
-// none of these, because a fresh read tells whether the instance exists. A list may show the
-// instance for a while after it was deleted.
-func (m memberClient) skips(r azure.Request, err error) bool {
-	if !azure.IsNotFound(err) || !r.ID.Is(compute.ScaleSetInstances) {
+// writeLock is on the load balancers that Azure does not let be written now, because kaz writes a
+// scale set that has machines in their pools, or will have.
+type writeLock struct {
+	mu      sync.Mutex     // never held while waiting
+	writes  map[string]int // how many such writes are under way, by id key of the load balancer
+	waiting []func()       // what is done when there are none
+}
+
+// lock locks the load balancers of a scale set's model while it is written, until unlock.
+func (l *writeLock) lock(scaleSet azure.Document) (unlock func()) {
+	references := controller.ReferencesOf[compute.ScaleSet](scaleSet)
+	count := func(more int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, id := range references {
+			if lb := id.Parent(); lb.Is(network.LoadBalancers) {
+				if l.writes[lb.Key()] += more; l.writes[lb.Key()] == 0 {
+					delete(l.writes, lb.Key())
+				}
+			}
+		}
+		if len(l.writes) == 0 {
+			for _, do := range l.waiting {
+				do()
+			}
+			l.waiting = nil
+		}
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+func (l *writeLock) has(lb azure.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writes[lb.Key()] > 0
+}
+
+// after has something done as soon as no load balancer is locked, and reports whether one is.
+func (l *writeLock) after(do func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.writes) == 0 {
 		return false
 	}
-	_, again := m.write.gone.LoadOrStore(r.ID.Key(), true)
-	return again
-}
-
-func (m memberClient) enter(_ context.Context, r azure.Request) (leave func(azure.Document, error), err error) {
-	if r.ID.Is(compute.ScaleSets) {
-		unlock := m.lock.lock(r.Body)
-		return func(azure.Document, error) { unlock() }, nil
-	}
-	return func(_ azure.Document, err error) {
-		if err == nil {
-			m.write.wrote.Store(true)
-			m.write.begin(nil)
-		}
-	}, nil
-}
-
-// emptyPools are load balancers without a member in their pools, by id key, each with the names of its
-// rules in lower case.
-type emptyPools map[string][]string
-
-// of is the load balancer without a member that has rules of a Service, "" for none.
-func (e emptyPools) of(s loadbalancer.Service) (found string) {
-	base := framework.DefaultLoadBalancerName(s.Service)
-	for lb, rules := range e {
-		if slices.ContainsFunc(rules, func(name string) bool { return strings.HasPrefix(name, base) }) {
-			found = max(found, lb)
-		}
-	}
-	return found
-}
-
-func emptyBalancers(in loadbalancer.Input) emptyPools {
-	empty := emptyPools{}
-	// The decision has read these documents without an error.
-	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
-	for _, lb := range balancers {
-		if slices.ContainsFunc(lb.Properties.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool {
-			return len(p.Properties.BackendIPConfigurations)+len(p.Properties.LoadBalancerBackendAddresses) > 0
-		}) {
-			continue
-		}
-		var rules []string
-		for _, r := range lb.Properties.LoadBalancingRules {
-			rules = append(rules, strings.ToLower(r.Name))
-		}
-		empty[lb.ID.Key()] = rules
-	}
-	return empty
+	l.waiting = append(l.waiting, do)
+	return true
 }

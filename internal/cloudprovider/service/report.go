@@ -8,163 +8,121 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
-	framework "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
+	"kaz/internal/key"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Reasons of events, those that users know.
-const (
-	reasonEnsuring     = "EnsuringLoadBalancer"
-	reasonEnsured      = "EnsuredLoadBalancer"
-	reasonUpdated      = "UpdatedLoadBalancer"
-	reasonDeleting     = "DeletingLoadBalancer"
-	reasonDeleted      = "DeletedLoadBalancer"
-	reasonSyncFailed   = "SyncLoadBalancerFailed"
-	reasonUpdateFailed = "UpdateLoadBalancerFailed"
-	reasonDeleteFailed = "DeleteLoadBalancerFailed"
-	reasonRepaired     = "RepairedLoadBalancer"
-	reasonUpgraded     = "UpgradedPublicIP"
+// event is a reason that users know, and its message. That of a failure ends with the error.
+type event struct{ reason, message string }
+
+var (
+	eventEnsuring     = event{"EnsuringLoadBalancer", "Ensuring load balancer"}
+	eventEnsured      = event{"EnsuredLoadBalancer", "Ensured load balancer"}
+	eventUpdated      = event{"UpdatedLoadBalancer", "Updated load balancer with new hosts"}
+	eventMoved        = event{"UpdatedLoadBalancer", "The address has changed: "}
+	eventDeleting     = event{"DeletingLoadBalancer", "Deleting load balancer"}
+	eventDeleted      = event{"DeletedLoadBalancer", "Deleted load balancer"}
+	eventSyncFailed   = event{"SyncLoadBalancerFailed", "Error syncing load balancer: "}
+	eventUpdateFailed = event{"UpdateLoadBalancerFailed", "Error updating load balancer with new hosts: "}
+	eventDeleteFailed = event{"DeleteLoadBalancerFailed", "Error deleting load balancer: "}
+	eventRepaired     = event{"RepairedLoadBalancer", "Put back what was changed in Azure: "}
+	eventFound        = event{"RepairedLoadBalancer", "Found at the start, and put right in Azure: "}
+	eventUpgraded     = event{"UpgradedPublicIP", "Public IP "}
 )
 
 // outcomes are the reasons of the events that say how it went, and whether that was well.
-var outcomes = map[string]bool{reasonEnsured: true, reasonUpdated: true, reasonSyncFailed: false, reasonUpdateFailed: false}
-
-// reporter tells users what happens, in events, and the log what is wrong.
-type reporter struct {
-	events record.EventRecorder
-	nodes  controller.Deduplicator[plan.Problem] // of nodes; it belongs to the commits
+var outcomes = map[string]bool{
+	eventEnsured.reason: true, eventUpdated.reason: true, eventSyncFailed.reason: false, eventUpdateFailed.reason: false,
 }
 
-// messages are those of events, by reason. The messages of failures end with the error.
-var messages = map[string]string{
-	reasonEnsuring:     "Ensuring load balancer",
-	reasonEnsured:      "Ensured load balancer",
-	reasonUpdated:      "Updated load balancer with new hosts",
-	reasonDeleting:     "Deleting load balancer",
-	reasonDeleted:      "Deleted load balancer",
-	reasonSyncFailed:   "Error syncing load balancer: ",
-	reasonUpdateFailed: "Error updating load balancer with new hosts: ",
-	reasonDeleteFailed: "Error deleting load balancer: ",
+func (c *Controller) normal(s *corev1.Service, e event, more string) {
+	c.events.Event(s, corev1.EventTypeNormal, e.reason, e.message+more)
 }
 
-func (r *reporter) normal(s *corev1.Service, reason string) {
-	r.events.Event(s, corev1.EventTypeNormal, reason, messages[reason])
+func (c *Controller) warn(s *corev1.Service, e event, more string) {
+	c.events.Event(s, corev1.EventTypeWarning, e.reason, e.message+more)
 }
 
-func (r *reporter) warn(s *corev1.Service, reason, message string) {
-	r.events.Event(s, corev1.EventTypeWarning, reason, messages[reason]+message)
-}
-
-// failure says what has failed, unless it is only that the program ends. What a user has to
+// reportFailure says what has failed, unless it is only that the program ends. What a user has to
 // change first is said once, however often it is tried.
-func (r *reporter) failure(ctx context.Context, s *corev1.Service, h *history, reason string, err error) {
+func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *history, e event, err error) {
 	if ctx.Err() != nil || !h.busy.Passes(err) {
 		return
 	}
-	p := plan.Problem{Object: s.Namespace + "/" + s.Name, Reason: reason, Message: err.Error() + explain.Advice(s, err)}
-	same := p
-	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code != "" {
-		same.Message = e.Op + " " + string(e.ID) + " " + e.Code // Azure's message may be another one each time
+	message := err.Error() + explain.Advice(s, err)
+	failure := plan.Problem{Object: spec.KeyOf(s), Reason: e.reason, Message: message}
+	if refusal, ok := errors.AsType[*azure.Error](err); ok && refusal.Code != "" {
+		failure.Message = refusal.Op + " " + string(refusal.ID) + " " + refusal.Code // Azure's message may be another one each time
 	}
-	all := []plan.Problem{same}
+	all := []plan.Problem{failure}
 	if controller.IsLasting(err) {
-		all = h.unreported(s, append(all, foundBeside(s, err)...))
+		if f, ok := errors.AsType[*failedCommit](err); ok {
+			ofOthers := func(p plan.Problem) bool { return p.Object != failure.Object }
+			all = append(all, slices.DeleteFunc(slices.Clone(f.problems), ofOthers)...)
+		}
+		all = h.unreported(s, all)
 	}
 	for _, one := range all {
-		if one == same {
-			r.warn(s, reason, p.Message)
+		if one == failure {
+			c.warn(s, e, message)
 		} else {
-			r.problem(ctx, s, one)
+			c.reportProblem(ctx, s, one)
 		}
 	}
 }
 
-// foundBeside are the problems of a Service that a commit found before it failed.
-func foundBeside(s *corev1.Service, err error) []plan.Problem {
-	f, ok := errors.AsType[*failedCommit](err)
-	if !ok {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(f.problems), func(p plan.Problem) bool { return p.Object != s.Namespace+"/"+s.Name })
-}
-
-// problems says what is wrong with a Service, each thing once.
-func (r *reporter) problems(ctx context.Context, s *corev1.Service, h *history, problems []plan.Problem) {
+// reportProblems says what is wrong with a Service, each thing once.
+func (c *Controller) reportProblems(ctx context.Context, s *corev1.Service, h *history, problems []plan.Problem) {
 	for _, p := range h.unreported(s, problems) {
-		r.problem(ctx, s, p)
+		c.reportProblem(ctx, s, p)
 	}
 }
 
-func (r *reporter) problem(ctx context.Context, s *corev1.Service, p plan.Problem) {
+func (c *Controller) reportProblem(ctx context.Context, s *corev1.Service, p plan.Problem) {
 	logProblem(ctx, p)
 	if p.Warning {
-		r.warn(s, p.Reason, p.Message)
-		return
+		c.warn(s, event{reason: p.Reason}, p.Message)
+	} else {
+		c.warn(s, eventSyncFailed, p.Reason+": "+p.Message)
 	}
-	r.warn(s, reasonSyncFailed, p.Reason+": "+p.Message)
 }
 
 func logProblem(ctx context.Context, p plan.Problem) {
 	slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
 }
 
-// nodeProblems says what is wrong with machines when it is new: they have no Service
+// reportNodes says what is wrong with machines when it is new: they have no Service
 // that could get an event.
-func (r *reporter) nodeProblems(ctx context.Context, c commit) {
+func (c *commit) reportNodes(ctx context.Context) {
 	ofNodes := slices.DeleteFunc(slices.Clone(c.out.Decision.Problems), func(p plan.Problem) bool {
 		return p.Reason != problem.NotJoined && p.Reason != problem.NodeNowhere
 	})
-	for _, p := range r.nodes.New(ofNodes) {
+	for _, p := range c.nodeProblems.New(ofNodes) {
 		logProblem(ctx, p)
 		if i := slices.IndexFunc(c.target.Nodes, func(n *corev1.Node) bool { return n.Name == p.Object }); i >= 0 {
-			r.events.Event(c.target.Nodes[i], corev1.EventTypeWarning, p.Reason, p.Message)
+			c.events.Event(c.target.Nodes[i], corev1.EventTypeWarning, p.Reason, p.Message)
 		}
 	}
 }
 
-// served says that a Service is served, and what of it was done now.
-func (r *reporter) served(s *corev1.Service, h *history, why reasons, announced bool, got answer) {
-	r.moved(s, h, got)
-	if (why.drift || why.startup) && !announced {
-		r.repaired(s, why, got.repairs)
-	}
-	switch {
-	case announced, why.startup && len(got.repairs) > 0:
-		r.normal(s, reasonEnsured)
-	case got.hasNodes:
-		r.normal(s, reasonUpdated)
-	}
-}
-
-// moved says that a Service has another address than it had, once.
-func (r *reporter) moved(s *corev1.Service, h *history, got answer) {
-	had, has := kube.Addresses(s.Status.LoadBalancer.Ingress), kube.Addresses(got.ingress)
-	move := strings.Join(had, ", ") + " -> " + strings.Join(has, ", ")
-	if len(had) == 0 || len(has) == 0 || slices.Equal(had, has) || move == h.move {
-		return
-	}
-	h.move = move
-	r.events.Event(s, corev1.EventTypeNormal, reasonUpdated, "The address has changed: "+move)
-}
-
-// longestMessage is how long a message of an event may be, and longestChange as much of it as
-// shows which change it is.
 const (
-	longestMessage = 1024
-	longestChange  = 200
+	longestMessage = 1024 // of an event
+	longestChange  = 200  // as much of it as shows which change it is
 )
 
-// cut is a text that is at most so long.
 func cut(text string, most int) string {
 	const more = "..."
 	if len(text) <= most {
@@ -173,55 +131,51 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(more)], "") + more
 }
 
-// repaired says what was changed by hand. After a start it can also be the Service that has
-// changed meanwhile.
-func (r *reporter) repaired(s *corev1.Service, why reasons, repairs []string) {
-	if len(repairs) == 0 {
-		return
+// reportServed says that a Service is served, and what of it was done now.
+func (c *Controller) reportServed(s *corev1.Service, h *history, why reasons, announced bool, got answer) {
+	had, has := kube.Addresses(s.Status.LoadBalancer.Ingress), kube.Addresses(got.ingress)
+	move := strings.Join(had, ", ") + " -> " + strings.Join(has, ", ")
+	if len(had) > 0 && len(has) > 0 && !slices.Equal(had, has) && move != h.move {
+		h.move = move
+		c.normal(s, eventMoved, move)
 	}
-	message := "Put back what was changed in Azure: "
-	if why.startup {
-		message = "Found at the start, and put right in Azure: "
+	if len(got.repairs) > 0 && (why.drift || why.startup) && !announced {
+		e := eventRepaired
+		if why.startup { // it can also be the Service that has changed meanwhile
+			e = eventFound
+		}
+		for i, change := range got.repairs {
+			got.repairs[i] = cut(change, longestChange)
+		}
+		c.warn(s, e, cut(strings.Join(got.repairs, "; "), longestMessage-len(e.message)))
 	}
-	for i, change := range repairs {
-		repairs[i] = cut(change, longestChange)
+	switch {
+	case announced, why.startup && len(got.repairs) > 0:
+		c.normal(s, eventEnsured, "")
+	case got.hasNodes:
+		c.normal(s, eventUpdated, "")
 	}
-	r.events.Event(s, corev1.EventTypeWarning, reasonRepaired, cut(message+strings.Join(repairs, "; "), longestMessage))
 }
 
-// upgrades says which public IPs got the SKU of the load balancer. A user may have made them, and
+// reportUpgrade says that a public IP got the SKU of the load balancer. A user may have made it, and
 // does not expect that; whether all else succeeded is no matter.
-func (r *reporter) upgrades(c commit) {
-	for res := range c.out.Attempted() {
-		old, changed := upgraded(res.Step)
-		if !changed || res.Err != nil {
-			continue
-		}
-		for i, one := range c.batch {
-			if c.serves(i) && slices.Contains(res.Step.For, one.service.Key()) {
-				r.events.Event(one.service.Service, corev1.EventTypeWarning, reasonUpgraded,
-					fmt.Sprintf("Public IP %s had the SKU %s, which Azure has retired: its SKU is Standard now, as that of the "+
-						"load balancer", res.Step.ID.Name(), old))
-			}
+func (c *commit) reportUpgrade(s plan.Step, from string) {
+	var old string
+	if err := json.Unmarshal([]byte(from), &old); err != nil {
+		return // it had none
+	}
+	for i, r := range c.batch {
+		if c.serves(i) && slices.Contains(s.For, r.service.Key()) {
+			c.warn(r.service.Service, eventUpgraded, fmt.Sprintf("%s had the SKU %s, which Azure has retired: its SKU is Standard now, "+
+				"as that of the load balancer", s.ID.Name(), old))
 		}
 	}
 }
 
-// upgraded is the SKU that a public IP had before a step that changes it.
-func upgraded(s plan.Step) (old string, changed bool) {
-	i := slices.IndexFunc(s.Changes, func(c azure.Change) bool { return c.Path == "sku.name" })
-	if s.Op != plan.Update || !s.ID.Is(network.PublicIPAddresses) || i < 0 {
-		return "", false
-	}
-	err := json.Unmarshal([]byte(s.Changes[i].From), &old)
-	return old, err == nil
-}
-
-// repairsIn says, for each request of a commit, what was changed in Azure for it
-// though its Service had not changed, as far as this process knows. What belongs to no
-// Service alone, such as the members of a pool, is said of the first that was compared; after
-// a start it is not said.
-func repairsIn(c commit) [][]string {
+// repairs says, for each request, what was changed in Azure for it though its Service had not
+// changed, as far as this process knows. What belongs to no Service alone, such as the members of
+// a pool, is said of the first that was compared; after a start it is not said.
+func (c *commit) repairs() [][]string {
 	said := make([][]string, len(c.batch))
 	first := -1
 	for i, r := range c.batch {
@@ -229,10 +183,10 @@ func repairsIn(c commit) [][]string {
 			first = i
 		}
 	}
-	say := func(text string, concerns func(r request) bool) {
+	say := func(text string, concerns func(*corev1.Service) bool) {
 		reported := false
 		for i, r := range c.batch {
-			if c.serves(i) && (first >= 0 || r.reasons.startup) && concerns(r) {
+			if c.serves(i) && (first >= 0 || r.reasons.startup) && concerns(r.service.Service) {
 				reported = true
 				said[i] = append(said[i], text)
 			}
@@ -241,47 +195,151 @@ func repairsIn(c commit) [][]string {
 			said[first] = append(said[first], text)
 		}
 	}
-	for _, s := range c.repaired() {
-		sayStep(s, say)
-	}
-	return said
-}
-
-// repaired are the steps that a commit has done, and those of members that it leaves to the pool
-// writer.
-func (c commit) repaired() []plan.Step {
 	var steps []plan.Step
 	for res := range c.out.Attempted() {
 		if res.Err == nil {
 			steps = append(steps, res.Step)
 		}
 	}
-	return append(steps, c.members...)
+	for _, s := range append(steps, c.members...) {
+		sayStep(s, say)
+	}
+	return said
 }
 
-func sayStep(s plan.Step, say func(text string, concerns func(r request) bool)) {
-	named := func(r request) bool { return slices.Contains(s.For, r.service.Key()) }
+// sayStep says what a step changed, and which Services that concerns. A change of a shared document is about a
+// Service if it names what belongs to the Service, or one of its addresses.
+func sayStep(s plan.Step, say func(text string, concerns func(*corev1.Service) bool)) {
+	named := func(to *corev1.Service) bool { return slices.Contains(s.For, spec.KeyOf(to)) }
 	if s.Op != plan.Update {
 		say(fmt.Sprintf("%s %s (%s)", s.Op, s.ID.Name(), s.Why), named)
 		return
 	}
+	isOfOne := len(s.For) == 1 && (s.ID.Is(network.PublicIPAddresses) || s.ID.Is(network.PrivateLinkServices))
 	for _, change := range s.Changes {
-		concerns := named
-		if len(s.For) != 1 || !s.ID.Is(network.PublicIPAddresses) && !s.ID.Is(network.PrivateLinkServices) {
-			concerns = func(r request) bool { return isAbout(change, r) }
+		text := strings.ToLower(change.String())
+		concerns := func(of *corev1.Service) bool {
+			return strings.Contains(text, naming.OwnerOf(of)) || slices.ContainsFunc(kube.Addresses(of.Status.LoadBalancer.Ingress),
+				func(ip string) bool { return strings.Contains(text, `"`+ip+`"`) })
+		}
+		if isOfOne {
+			concerns = named
 		}
 		say(s.ID.Name()+" "+change.String(), concerns)
 	}
 }
 
-// isAbout reports whether a change of a shared document is about a Service: it
-// names what belongs to it, or one of its addresses.
-func isAbout(change azure.Change, r request) bool {
-	text := strings.ToLower(change.String())
-	if strings.Contains(text, framework.DefaultLoadBalancerName(r.service.Service)) {
-		return true
+// history is what this process did for a Service. It belongs to the Service's pass,
+// of which there is one at a time.
+type history struct {
+	tried    *corev1.Service // as last worked on; something of it can be in Azure
+	begun    *corev1.Service // as of the last event that the work has begun
+	done     *corev1.Service // as last served, nil when it never was
+	failures int             // in a row
+	blocked  atomic.Bool     // it is not tried again until something changes
+	wrong    bool            // the last pass, or process, did not serve it
+	about    *corev1.Service // as it was when the problems in reported were
+	reported controller.Deduplicator[plan.Problem]
+	busy     controller.BusyFilter
+	doubted  *corev1.Service              // as it was when its refusal was last doubted
+	groups   []key.Note                   // resource groups that it has asked for, or recorded
+	move     string                       // the last change of address that was reported
+	shown    []corev1.LoadBalancerIngress // that its status was given last
+	recorded []string                     // names of the notes in which the Service records groups
+}
+
+// unreported are the problems that were not reported yet of the Service as it is. One that a
+// change of the Service did not cure is reported again.
+func (h *history) unreported(s *corev1.Service, problems []plan.Problem) []plan.Problem {
+	if !sameSpec(h.about, s) {
+		h.reported.Reset()
 	}
-	return slices.ContainsFunc(r.service.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) bool {
-		return in.IP != "" && strings.Contains(text, `"`+in.IP+`"`)
-	})
+	h.about = s
+	return h.reported.New(problems)
+}
+
+// try notes that a Service is worked on, and the resource groups that it asks for, those that can
+// be ones, and its notes. Failures of a Service that a user has changed since do not count.
+func (h *history) try(s *corev1.Service) {
+	if !sameSpec(h.tried, s) {
+		h.failures, h.busy = 0, controller.BusyFilter{}
+	}
+	h.tried = s
+	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)) {
+		if !slices.ContainsFunc(h.groups, n.Same) {
+			h.groups = append(h.groups, n)
+		}
+	}
+	h.addRecorded(key.Notes(s.Status.Conditions))
+}
+
+// addressGroups are the groups that a Service records with its finalizer, because addresses are made
+// there first of all. Groups of private link services are recorded after kaz has read them.
+func (h *history) addressGroups() []key.Note {
+	return slices.DeleteFunc(slices.Clone(h.groups), func(n key.Note) bool { return n.Of != key.PublicIPs })
+}
+
+// addRecorded adds names of notes that the Service has by now.
+func (h *history) addRecorded(names []string) {
+	for _, name := range names {
+		if !slices.Contains(h.recorded, name) {
+			h.recorded = append(h.recorded, name)
+		}
+	}
+}
+
+func namesOf(notes []key.Note) []string {
+	names := make([]string, len(notes))
+	for i, n := range notes {
+		names[i] = n.Name()
+	}
+	return names
+}
+
+// isHeld reports whether Azure may be changed for a Service: it has the finalizer, and it records the
+// groups where addresses are made for it, even if a user removed the notes.
+func (h *history) isHeld(s *corev1.Service) bool {
+	complete := len(s.Status.LoadBalancer.Ingress) > 0 // load balancers show what it has
+	recorded := key.Noted(s.Status.Conditions)
+	return helpers.HasLBFinalizer(s) &&
+		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(recorded, n.Same) }))
+}
+
+// isOfAzure reports whether a problem can go away without a change of its Service.
+func isOfAzure(p plan.Problem) bool {
+	return !p.Warning && p.Reason != problem.Annotation && p.Reason != problem.Spec
+}
+
+// announced reports whether an event is due when the Service is served: because it is new or changed,
+// or had failed. A restart sends no events for Services in place.
+func (h *history) announced(s *corev1.Service) bool {
+	switch {
+	case h.wrong:
+		return true
+	case h.done == nil:
+		return len(s.Status.LoadBalancer.Ingress) == 0
+	}
+	return !sameSpec(h.done, s)
+}
+
+// history is that of an item that is worked on, or a new one.
+func (c *Controller) history(it item) *history {
+	h, _ := c.histories.LoadOrStore(it, &history{wrong: c.leftFailed[it.UID]})
+	return h.(*history)
+}
+
+// served reports whether this process has worked on a Service, and may have left something of it in Azure.
+func (c *Controller) served(it item) bool {
+	_, known := c.histories.Load(it)
+	return known
+}
+
+// requeueWaiting queues the Services that wait for something to change: a port or an address that another
+// Service had may be free now.
+func (c *Controller) requeueWaiting() {
+	for it, h := range c.histories.Range {
+		if h.(*history).blocked.Load() {
+			c.queue.Add(it.(item))
+		}
+	}
 }

@@ -1,13 +1,16 @@
 package service
 
 import (
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/cloud-provider/service/helpers"
@@ -18,22 +21,70 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 )
 
-// triggers mark Services when something changes that they depend on.
-type triggers struct {
-	config  Config
-	queue   *queue
-	objects objects
+type queue = controller.Queue[item, reasons]
+
+// item is one Service that ever was: a successor of the same name is another one.
+type item struct {
+	Namespace, Name string
+	UID             types.UID
 }
 
-// watched is an informer that triggers listen to.
-type watched struct {
-	informer cache.SharedIndexInformer
-	handler  cache.ResourceEventHandler
+func itemOf(s *corev1.Service) item { return item{s.Namespace, s.Name, s.UID} }
+
+func (it item) String() string { return strings.TrimPrefix(it.Namespace+"/"+it.Name, "/") }
+
+var (
+	// everything is the item that stands for all Services.
+	everything = item{}
+	// orphansItem is the item that stands for what deleted Services have left in Azure: a user has
+	// taken the finalizer off, Azure has said that something is done which is not, or a leader that
+	// did not know yet that it was none has served a Service that the next one had removed.
+	orphansItem = item{Name: "leftovers"}
+)
+
+// reasons say why a Service is queued.
+type reasons struct {
+	nodes   bool // the cluster's nodes changed
+	drift   bool // it is time to compare with what is in Azure
+	startup bool // it is the first pass of this process for a Service that has its address
+	// since is when that was. What was read of Azure before does not count; where it is zero,
+	// what is in the cache will do.
+	since time.Time
+}
+
+// And is both reasons together. A startup is not inherited.
+func (r reasons) And(other reasons) reasons {
+	r.nodes = r.nodes || other.nodes
+	r.drift = r.drift || other.drift
+	if other.since.After(r.since) {
+		r.since = other.since
+	}
+	return r
+}
+
+// watch has Services marked when something changes that they depend on. Only a cluster with several load
+// balancers looks at namespaces and endpoints.
+func (c *Controller) watch(factory informers.SharedInformerFactory) error {
+	listen := func(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
+		registration, err := informer.AddEventHandler(handler)
+		if err == nil {
+			c.synced = append(c.synced, registration.HasSynced)
+		}
+		return err
+	}
+	core := factory.Core().V1()
+	err := errors.Join(listen(core.Services().Informer(), c.ofServices()), listen(core.Nodes().Informer(), c.ofNodes()))
+	if err != nil || len(c.config.LoadBalancer.Balancers) == 0 {
+		return err
+	}
+	namespaces, endpoints := core.Namespaces(), factory.Discovery().V1().EndpointSlices()
+	c.cluster.Surroundings = decision.Surroundings{Namespaces: listed(namespaces.Lister().List), Endpoints: listed(endpoints.Lister().List)}
+	return errors.Join(listen(namespaces.Informer(), c.ofNamespaces()), listen(endpoints.Informer(), c.ofEndpoints()))
 }
 
 // ofServices marks a Service when what it asks for changes.
-func (t triggers) ofServices() cache.ResourceEventHandler {
-	mark := func(s *corev1.Service) { t.queue.Mark(itemOf(s), reasons{}) }
+func (c *Controller) ofServices() cache.ResourceEventHandler {
+	mark := func(s *corev1.Service) { c.queue.Mark(itemOf(s), reasons{}) }
 	return controller.Watch[*corev1.Service]{
 		Added: func(s *corev1.Service, _ bool) { mark(s) },
 		Changed: func(old, s *corev1.Service) {
@@ -48,37 +99,45 @@ func (t triggers) ofServices() cache.ResourceEventHandler {
 	}.Handler()
 }
 
+// whenChanged marks what an object is about when the object appears after the start, or is not the same any more.
+func whenChanged[T any](same func(old, now T) bool, mark func(T)) controller.Watch[T] {
+	return controller.Watch[T]{
+		Added: func(o T, atStart bool) {
+			if !atStart {
+				mark(o)
+			}
+		},
+		Changed: func(old, now T) {
+			if !same(old, now) {
+				mark(now)
+			}
+		},
+	}
+}
+
 // nodesTogether is how long the first change of nodes waits for others: a scale set's new
 // machines come within seconds of each other, and a look at Azure is due after each
 // change. Probes take longer to find out that a node serves.
 const nodesTogether = time.Second
 
 // ofNodes marks all Services when the nodes change in what load balancers see
-// of them, and notes which are deleted. Nodes that existed from the start are no change.
-func (t triggers) ofNodes(deleted *decision.DeletedNodes) cache.ResourceEventHandler {
-	changed := func() { t.queue.MarkAfter(everything, reasons{nodes: true, since: time.Now()}, nodesTogether) }
-	return controller.Watch[*corev1.Node]{
-		Added: func(_ *corev1.Node, atStart bool) {
-			if !atStart {
-				changed()
-			}
-		},
-		Changed: func(old, n *corev1.Node) {
-			if !sameNode(t.config.LoadBalancer, old, n) {
-				changed()
-			}
-		},
-		Deleted: func(n *corev1.Node) {
-			deleted.Add(n)
-			changed()
-		},
-	}.Handler()
+// of them, and notes which are deleted.
+func (c *Controller) ofNodes() cache.ResourceEventHandler {
+	mark := func(*corev1.Node) {
+		c.queue.MarkAfter(everything, reasons{nodes: true, since: time.Now()}, nodesTogether)
+	}
+	w := whenChanged(func(old, n *corev1.Node) bool { return sameNode(c.config.LoadBalancer, old, n) }, mark)
+	w.Deleted = func(n *corev1.Node) {
+		c.cluster.Deleted.Add(n)
+		mark(n)
+	}
+	return w.Handler()
 }
 
-// sameSpec reports whether two states of a Service ask for the same. Labels count:
-// they can decide which load balancer it is served by. The status does not.
+// sameSpec reports whether two states of a Service ask for the same, nil for one that never was. Labels
+// count: they can decide which load balancer it is served by. The status does not.
 func sameSpec(a, b *corev1.Service) bool {
-	return a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+	return a != nil && a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
@@ -93,56 +152,29 @@ func sameNode(c loadbalancer.Config, a, b *corev1.Node) bool {
 		maps.Equal(a.Labels, b.Labels)
 }
 
-// surroundings makes what a cluster with several load balancers looks at known.
-func (t triggers) surroundings(factory informers.SharedInformerFactory) (decision.Surroundings, []watched) {
-	if len(t.config.LoadBalancer.Balancers) == 0 {
-		return decision.Surroundings{}, nil
-	}
-	namespaces, endpoints := factory.Core().V1().Namespaces(), factory.Discovery().V1().EndpointSlices()
-	return decision.Surroundings{Namespaces: listed(namespaces.Lister().List), Endpoints: listed(endpoints.Lister().List)},
-		[]watched{{namespaces.Informer(), t.ofNamespaces()}, {endpoints.Informer(), t.ofEndpoints()}}
-}
-
 // ofNamespaces marks the Services of a namespace when its labels change, or when it becomes known
-// after them. Namespaces that existed from the start are no change.
-func (t triggers) ofNamespaces() cache.ResourceEventHandler {
-	changed := func(n *corev1.Namespace) {
-		for _, s := range listed(t.objects.services.Services(n.Name).List)() {
-			if t.config.Classes.Wants(s) {
-				t.queue.Mark(itemOf(s), reasons{})
+// after them.
+func (c *Controller) ofNamespaces() cache.ResourceEventHandler {
+	return whenChanged(func(old, n *corev1.Namespace) bool { return maps.Equal(old.Labels, n.Labels) }, func(n *corev1.Namespace) {
+		for _, s := range listed(c.services.Services(n.Name).List)() {
+			if c.config.Classes.Wants(s) {
+				c.queue.Mark(itemOf(s), reasons{})
 			}
 		}
-	}
-	return controller.Watch[*corev1.Namespace]{
-		Added: func(n *corev1.Namespace, atStart bool) {
-			if !atStart {
-				changed(n)
-			}
-		},
-		Changed: func(old, n *corev1.Namespace) {
-			if !maps.Equal(old.Labels, n.Labels) {
-				changed(n)
-			}
-		},
-	}.Handler()
+	}).Handler()
 }
 
 // ofEndpoints marks a Service when its endpoints are on other nodes.
-func (t triggers) ofEndpoints() cache.ResourceEventHandler {
-	return controller.Watch[*discovery.EndpointSlice]{
-		Added: func(e *discovery.EndpointSlice, _ bool) { t.markEndpoints(e) },
-		Changed: func(old, e *discovery.EndpointSlice) {
-			if !slices.Equal(decision.NodesOf(old), decision.NodesOf(e)) {
-				t.markEndpoints(e)
-			}
-		},
-		Deleted: t.markEndpoints,
-	}.Handler()
-}
-
-func (t triggers) markEndpoints(e *discovery.EndpointSlice) {
-	s, err := t.objects.services.Services(e.Namespace).Get(e.Labels[discovery.LabelServiceName])
-	if err == nil && (loadbalancer.Service{Service: s}).IsLocal() && t.config.Classes.Wants(s) {
-		t.queue.Mark(itemOf(s), reasons{nodes: true, since: time.Now()})
+func (c *Controller) ofEndpoints() cache.ResourceEventHandler {
+	mark := func(e *discovery.EndpointSlice) {
+		s, err := c.services.Services(e.Namespace).Get(e.Labels[discovery.LabelServiceName])
+		if err == nil && (loadbalancer.Service{Service: s}).IsLocal() && c.config.Classes.Wants(s) {
+			c.queue.Mark(itemOf(s), reasons{nodes: true, since: time.Now()})
+		}
 	}
+	w := whenChanged(func(old, e *discovery.EndpointSlice) bool {
+		return slices.Equal(decision.NodesOf(old), decision.NodesOf(e))
+	}, mark)
+	w.Added, w.Deleted = func(e *discovery.EndpointSlice, _ bool) { mark(e) }, mark
+	return w.Handler()
 }

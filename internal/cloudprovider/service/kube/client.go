@@ -49,14 +49,10 @@ func (k Client) Hold(ctx context.Context, s *corev1.Service, groups []key.Note) 
 		notes[i] = n.Condition()
 		notes[i].LastTransitionTime = metav1.Now()
 	}
-	held, err := k.patch(ctx, s, object{
+	return k.patch(ctx, s, "add load balancer cleanup finalizer", object{
 		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
 		"status":   object{"conditions": notes},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("add load balancer cleanup finalizer: %w", err)
-	}
-	return held, nil
 }
 
 // Show writes the addresses into the status, and takes the notes of groups off. What the
@@ -65,13 +61,10 @@ func (k Client) Show(ctx context.Context, s *corev1.Service, ingress, last []cor
 	if SameIngress(s.Status.LoadBalancer.Ingress, ingress) && (last == nil || SameIngress(last, ingress)) && len(noted) == 0 {
 		return nil
 	}
-	_, err := k.patch(ctx, s, object{
+	_, err := k.patch(ctx, s, "update load balancer status", object{
 		"metadata": object{"uid": s.UID}, "status": object{"loadBalancer": object{"ingress": ingress}, "conditions": without(noted)},
 	})
-	if err != nil {
-		return fmt.Errorf("update load balancer status: %w", err)
-	}
-	return nil
+	return err
 }
 
 // without takes notes of groups off.
@@ -88,72 +81,66 @@ func (k Client) Release(ctx context.Context, s *corev1.Service, noted []string) 
 	if !helpers.HasLBFinalizer(s) && len(s.Status.LoadBalancer.Ingress) == 0 {
 		return nil
 	}
-	_, err := k.patch(ctx, s, object{
+	_, err := k.patch(ctx, s, "remove load balancer cleanup finalizer", object{
 		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
 		"status":   object{"loadBalancer": object{"ingress": nil}, "conditions": without(noted)},
 	})
-	if err != nil && !errors.Is(err, ErrGone) {
-		return fmt.Errorf("remove load balancer cleanup finalizer: %w", err)
+	if errors.Is(err, ErrGone) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-func (k Client) patch(ctx context.Context, s *corev1.Service, body object) (*corev1.Service, error) {
+// patch writes to a Service, and returns it as it is then. The purpose is for the error.
+func (k Client) patch(ctx context.Context, s *corev1.Service, purpose string, body object) (*corev1.Service, error) {
 	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = k.turns.Acquire(ctx, 1)
 	}
-	if err := k.turns.Acquire(ctx, 1); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
 	}
 	defer k.turns.Release(1)
 	out, err := k.client.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, text,
 		metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) || isSuccessors(err) {
-		return nil, fmt.Errorf("%w: %w", ErrGone, err)
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	// The object of that name bears another UID.
+	isSuccessors := ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil && slices.ContainsFunc(
+		status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	if apierrors.IsNotFound(err) || isSuccessors {
+		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return out, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	return out, nil
 }
 
 // ErrGone is the error of a write to a Service that is not there any more.
 var ErrGone = errors.New("the Service is gone")
 
-// isSuccessors reports whether the API server refuses a write because the object that it
-// has by that name bears another UID.
-func isSuccessors(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
-}
-
 // SameIngress compares statuses. The API server fills in how an address is
 // reached where nothing is said.
 func SameIngress(a, b []corev1.LoadBalancerIngress) bool {
+	spelledOut := func(in corev1.LoadBalancerIngress) corev1.LoadBalancerIngress {
+		if in.IP != "" && in.IPMode == nil {
+			in.IPMode = new(corev1.LoadBalancerIPModeVIP)
+		}
+		return in
+	}
 	return slices.EqualFunc(a, b, func(a, b corev1.LoadBalancerIngress) bool {
 		return equality.Semantic.DeepEqual(spelledOut(a), spelledOut(b))
 	})
 }
 
-func spelledOut(in corev1.LoadBalancerIngress) corev1.LoadBalancerIngress {
-	if in.IP != "" && in.IPMode == nil {
-		in.IPMode = new(corev1.LoadBalancerIPModeVIP)
-	}
-	return in
-}
-
 // Live are those of some Services that the API server has, by UID. One is asked for by
 // name; for several all are listed, as one request costs less than many.
 func (k Client) Live(ctx context.Context, asked []*corev1.Service) (map[types.UID]*corev1.Service, error) {
-	var all []*corev1.Service
-	var err error
+	namespace, o := metav1.NamespaceAll, metav1.ListOptions{}
 	if len(asked) == 1 {
-		all, err = k.list(ctx, asked[0].Namespace,
-			metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, asked[0].Name).String()})
-	} else {
-		all, err = k.All(ctx)
+		namespace, o.FieldSelector = asked[0].Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, asked[0].Name).String()
 	}
+	all, err := k.list(ctx, namespace, o)
 	if err != nil {
 		return nil, err
 	}
