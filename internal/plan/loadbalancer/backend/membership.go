@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -73,16 +74,26 @@ type membership struct {
 	*Planner
 	members *Members
 	groups  []*machine.Group
-	into    []pool
+	pools   []pool
 	going   []azure.ID              // pools, or load balancers, that all machines leave
-	roles   map[string]cluster.Role // by machine id key, of machines that have a Node
-	deleted map[string]bool         // machines whose Node was deleted, by id key
+	roles   map[string]cluster.Role // by id key, of machines that have or had a Node, and of models
 }
 
-// pool is a pool that nodes belong into.
+// pool is one of the cluster's own pools.
 type pool struct {
-	id     azure.ID
-	family v1.IPFamily
+	id       azure.ID
+	family   v1.IPFamily
+	filled   bool       // nodes belong into it; else other software fills it
+	mayLeave bool       // excluded nodes may be taken out
+	after    []azure.ID // machines that must join before
+}
+
+// deleted is the role of a machine after its Node was deleted.
+const deleted cluster.Role = "deleted"
+
+// whyOut are the roles of machines that leave the pools, with the reasons.
+var whyOut = map[cluster.Role]string{
+	cluster.Excluded: "node is excluded from load balancers", deleted: "its Node was deleted from Kubernetes",
 }
 
 // Membership lets the cluster's nodes into the backend pools: the scale sets'
@@ -92,57 +103,40 @@ func (p *Planner) Membership(all []*balancer.Wanted) (*Members, []plan.Node, err
 	m := &membership{Planner: p, members: &Members{nodes: p.index.SortedNodes, in: map[inPool]bool{},
 		known: map[string][]string{}}}
 	m.members.noteAddresses(all)
-	var others []pool // that something else fills
 	for _, w := range all {
 		switch {
 		case w.Goes():
 			m.going = append(m.going, w.State.ID)
 		case !w.Stays():
-		case !p.fills(w.State):
-			others = append(others, p.ownPools(w)...)
-		case p.byIP(w.State):
+		case p.fills(w.State) && p.byIP(w.State):
 			m.going = append(m.going, p.interfacePools(w)...)
 		default:
-			m.into = append(m.into, p.ownPools(w)...)
+			for _, family := range address.Families() {
+				if name := p.index.Config.PoolName(family); hasPool(w, name) {
+					id := w.State.ID.Child(network.BackendAddressPools, name)
+					m.pools = append(m.pools, pool{id: id, family: family, filled: p.fills(w.State)})
+				}
+			}
 		}
 	}
-	if len(m.into)+len(m.going)+len(others) == 0 || len(p.index.Nodes) == 0 && len(m.going) == 0 {
+	decides := len(m.going) > 0 || slices.ContainsFunc(m.pools, func(p pool) bool { return p.filled })
+	if !decides && (len(m.pools) == 0 || len(p.index.Nodes) == 0) {
 		return m.members, nil, nil
 	}
 	var err error
 	if m.groups, err = p.machines(); err != nil {
 		return m.members, nil, err
 	}
-	for _, g := range m.groups {
-		for _, one := range g.Machines {
-			for _, pool := range others {
-				m.members.note(one, pool.id)
-			}
-		}
+	if decides {
+		m.readRoles()
 	}
-	if len(m.into)+len(m.going) == 0 {
-		return m.members, nil, nil
-	}
-	m.readRoles()
 	return m.members, m.decide(), nil
-}
-
-// ownPools are the cluster's own pools of a load balancer.
-func (p *Planner) ownPools(w *balancer.Wanted) []pool {
-	var pools []pool
-	for _, family := range address.Families() {
-		name := p.index.Config.PoolName(family)
-		if w.Pools.Has(named(name)) {
-			pools = append(pools, pool{w.State.ID.Child(network.BackendAddressPools, name), family})
-		}
-	}
-	return pools
 }
 
 // readRoles reads the role of each machine, and warns of nodes that cannot join.
 func (m *membership) readRoles() {
 	x := m.index
-	m.roles, m.deleted = make(map[string]cluster.Role, len(x.SortedNodes)), map[string]bool{}
+	m.roles = make(map[string]cluster.Role, len(x.SortedNodes))
 	for _, n := range x.SortedNodes {
 		if n.Machine == "" {
 			continue
@@ -163,84 +157,15 @@ func (m *membership) readRoles() {
 		}
 	}
 	for _, id := range x.DeletedNodes {
-		_, again := m.roles[id.Key()]
-		m.deleted[id.Key()] = !again
+		if _, again := m.roles[id.Key()]; !again {
+			m.roles[id.Key()] = deleted
+		}
 	}
-}
-
-// roleOf is the role of a machine, "" if nothing is known of it. A machine is excluded after its Node was
-// deleted.
-func (m *membership) roleOf(one *machine.Machine) (role cluster.Role, deleted bool) {
-	key := one.ID.Key()
-	if m.deleted[key] {
-		return cluster.Excluded, true
-	}
-	return m.roles[key], false
-}
-
-func (m *membership) decide() []plan.Node {
-	exits := make([]exit, len(m.into))
-	for i, pool := range m.into {
-		exits[i] = m.exit(pool)
-	}
-	why := "leaves the load balancer, which goes with " + batch.Summary(m.batch.Names())
-	var out []plan.Node
 	for _, g := range m.groups {
-		for _, one := range g.All() {
-			reason := ""
-			var after []azure.ID
-			for _, id := range m.going {
-				m.members.note(one, id) // packets come to it until it has left
-				if !one.Fixed && one.Leave(id) {
-					if reason = why; id.Is(network.LoadBalancerPools) {
-						reason = "leaves the pool, which lists addresses from now on"
-					}
-				}
-			}
-			for i, pool := range m.into {
-				if did := m.settle(g, one, pool, exits[i].open); did != "" {
-					reason = did
-				}
-				if role, _ := m.roleOf(one); role == cluster.Excluded && !one.Model {
-					after = append(after, exits[i].after...)
-				}
-			}
-			if reason != "" {
-				node := one.Node(reason)
-				node.After = append(node.After, after...)
-				out = append(out, node)
-			}
+		if g.Model != nil {
+			m.roles[g.Model.ID.Key()] = m.roleOfModel(g)
 		}
 	}
-	return out
-}
-
-// settle lets a machine into a pool or takes it out, and says why if it did.
-func (m *membership) settle(g *machine.Group, one *machine.Machine, pool pool, mayLeave bool) (did string) {
-	joins, leaves := "node joins the backend pool", "node is excluded from load balancers"
-	role, deleted := m.roleOf(one)
-	if deleted {
-		leaves = "its Node was deleted from Kubernetes"
-	}
-	if one.Model {
-		role, joins, leaves = m.roleOfModel(g), "new instances join the backend pool",
-			"new instances stay out of the backend pool, as all existing ones do"
-	}
-	switch {
-	case one.Fixed:
-	case one.Orphan && one.Leave(pool.id):
-		did = "its machine is gone"
-	case role == cluster.Receiver && one.Ready && m.join(one, pool):
-		did = joins
-	case role == cluster.Excluded && mayLeave && one.In(pool.id):
-		if m.index.ConcurrentMembers {
-			m.members.note(one, pool.id)
-		}
-		one.Leave(pool.id)
-		did = leaves
-	}
-	m.members.note(one, pool.id)
-	return did
 }
 
 // roleOfModel is Receiver if any instance is one, and Excluded if all instances are. Machines without a Node
@@ -261,78 +186,119 @@ func (m *membership) roleOfModel(g *machine.Group) cluster.Role {
 	return cluster.Bystander
 }
 
-// exit is whether excluded nodes may be taken out of a pool, and which machines must join before.
-type exit struct {
-	open  bool
-	after []azure.ID
+func (m *membership) decide() []plan.Node {
+	for i, pool := range m.pools {
+		if pool.filled {
+			m.pools[i].mayLeave, m.pools[i].after = m.exit(pool)
+		}
+	}
+	why := "leaves the load balancer, which goes with " + batch.Summary(m.batch.Names())
+	var out []plan.Node
+	for _, g := range m.groups {
+		for _, one := range g.All() {
+			role, reason := m.roles[one.ID.Key()], ""
+			var after []azure.ID
+			for _, id := range m.going {
+				m.members.note(one, id) // packets come to it until it has left
+				if !one.Fixed && one.Leave(id) {
+					if reason = why; id.Is(network.LoadBalancerPools) {
+						reason = "leaves the pool, which lists addresses from now on"
+					}
+				}
+			}
+			for _, pool := range m.pools {
+				if did := m.settle(one, role, pool); did != "" {
+					reason = did
+				}
+				if whyOut[role] != "" && !one.Model {
+					after = append(after, pool.after...)
+				}
+			}
+			if reason != "" {
+				node := one.Node(reason)
+				node.After = append(node.After, after...)
+				out = append(out, node)
+			}
+		}
+	}
+	return out
 }
 
-// exit decides whether excluded nodes may leave a pool. A pool is never emptied: all Services of
-// the cluster would fail. Where no node stays, the others wait for the first one that joins.
-func (m *membership) exit(pool pool) exit {
+// settle lets a machine into a pool or takes it out, and says why if it did.
+func (m *membership) settle(one *machine.Machine, role cluster.Role, pool pool) (did string) {
+	joins, leaves := "node joins the backend pool", whyOut[role]
+	if one.Model {
+		joins, leaves = "new instances join the backend pool", "new instances stay out of the backend pool, as all existing ones do"
+	}
+	switch {
+	case one.Fixed || !pool.filled:
+	case one.Orphan && one.Leave(pool.id):
+		did = "its machine is gone"
+	case role == cluster.Receiver && one.Ready && !one.In(pool.id):
+		c, hindrance := m.placeFor(one, pool)
+		if hindrance != "" {
+			m.found.Warn(string(one.ID), problem.NotJoined, "%s", hindrance)
+		}
+		if c != nil {
+			one.Join(c, pool.id)
+			did = joins
+		}
+	case whyOut[role] != "" && pool.mayLeave && one.In(pool.id):
+		if m.index.ConcurrentMembers {
+			m.members.note(one, pool.id)
+		}
+		one.Leave(pool.id)
+		did = leaves
+	}
+	m.members.note(one, pool.id)
+	return did
+}
+
+// exit decides whether excluded nodes may leave a pool, and which machines must join before. A pool is never emptied:
+// all Services of the cluster would fail. Where no node stays, the others wait for the first one that joins.
+func (m *membership) exit(pool pool) (open bool, after []azure.ID) {
 	known := map[string]bool{}
-	var joins []azure.ID
 	for _, g := range m.groups {
 		for _, one := range g.Machines {
+			role := m.roles[one.ID.Key()]
 			known[one.ID.Key()] = true
-			role, _ := m.roleOf(one)
-			if role != cluster.Excluded && !one.Orphan && one.In(pool.id) {
-				return exit{open: true}
+			if whyOut[role] == "" && !one.Orphan && one.In(pool.id) {
+				return true, nil
 			}
-			if len(joins) == 0 && role == cluster.Receiver && one.Ready && m.canJoin(one, pool) {
-				joins = append(joins, one.Node("").ID)
+			if len(after) == 0 && role == cluster.Receiver && one.Ready {
+				if c, _ := m.placeFor(one, pool); c != nil {
+					after = append(after, one.Node("").ID)
+				}
 			}
 		}
 	}
 	lb := m.index.LoadBalancer(pool.id.Parent())
 	for _, c := range lb.Pool(pool.id.Name()).Properties.BackendIPConfigurations {
 		if !c.ID.Parent().Is(network.Interfaces) && !known[machine.InstanceOf(c.ID).Key()] {
-			return exit{open: true}
+			return true, nil
 		}
 	}
-	return exit{open: len(joins) > 0, after: joins}
+	return len(after) > 0, after
 }
 
-// join lets a machine into a pool and reports whether it did. An interface is in one public and one internal
-// load balancer at most; an interface in another one stays there.
-func (m *membership) join(one *machine.Machine, pool pool) bool {
-	if !one.CanBeMember() || one.In(pool.id) || one.Excluded[pool.family] {
-		return false
+// placeFor is the IP configuration with which a machine joins a pool, nil for none; hindrance says why, where
+// that is worth a warning. An interface is in one public and one internal load balancer at most: one that is in
+// another one stays there, unless all machines leave that.
+func (m *membership) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, hindrance string) {
+	if one.Fixed || !one.CanBeMember() || one.Excluded[pool.family] {
+		return nil, ""
 	}
-	c := one.ConfigurationFor(pool.family)
-	if c == nil {
-		m.found.Warn(string(one.ID), problem.NotJoined,
-			"it has no primary network interface with an %s configuration, so it stays out of the backend pool %s", pool.family,
-			pool.id.Name())
-		return false
+	if c = one.ConfigurationFor(pool.family); c == nil {
+		return nil, fmt.Sprintf("it has no primary network interface with an %s configuration, so it stays out of the backend pool %s",
+			pool.family, pool.id.Name())
 	}
-	if p := elsewhere(c, pool, nil); p != "" {
-		m.found.Warn(string(one.ID), problem.NotJoined, "it is in pool %s of load balancer %s already, so it stays out of %s", p.Name(),
-			p.TopLevel().Name(), pool.id.TopLevel().Name())
-		return false
-	}
-	one.Join(c, pool.id)
-	return true
-}
-
-// canJoin reports whether a machine that may join a pool is going to: it is written, and nothing
-// but pools that are going keeps it out.
-func (m *membership) canJoin(one *machine.Machine, pool pool) bool {
-	c := one.ConfigurationFor(pool.family)
-	return c != nil && !one.Fixed && !one.Excluded[pool.family] && elsewhere(c, pool, m.going) == ""
-}
-
-// elsewhere is a pool, of none that are going, that keeps an IP configuration out of a pool of
-// another load balancer.
-func elsewhere(c *machine.Configuration, pool pool, going []azure.ID) azure.ID {
-	to := pool.id.TopLevel()
+	to := pool.id.TopLevel().Name()
 	for _, p := range c.Pools {
-		stays := !slices.ContainsFunc(going, p.ID.Under)
-		if lb := p.ID.TopLevel(); stays && !lb.Equal(to) && !areSiblings(lb.Name(), to.Name()) {
-			return p.ID
+		if lb := p.ID.TopLevel().Name(); !areSiblings(lb, to) && !slices.ContainsFunc(m.going, p.ID.Under) {
+			return nil, fmt.Sprintf("it is in pool %s of load balancer %s already, so it stays out of %s", p.ID.Name(), lb, to)
 		}
 	}
-	return ""
+	return c, ""
 }
 
 // areSiblings reports whether two load balancers are the same, or the two of a pair.

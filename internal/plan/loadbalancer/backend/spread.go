@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,9 +19,6 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/spec"
 )
-
-// nowhere is the entry of a node that is at no load balancer.
-const nowhere = -1
 
 // Spread fills the cluster's pools where there are several load balancers: each with the
 // nodes that are there. A pool without any node left is emptied: its nodes are gone, or
@@ -43,7 +41,7 @@ func (p *Planner) Spread(all []*balancer.Wanted) {
 		}
 		for _, pool := range w.Pools.Written() {
 			if family, ours := c.PoolFamily(pool.Name); ours {
-				pool = p.orEmpty(w.State.Pool(pool.Name), family, at[w.State.Entry])
+				pool = p.byAddress(w.State.Pool(pool.Name), family, at[w.State.Entry])
 				w.Pools.Write(pool)
 				p.warnEmpty(w, pool, family)
 			}
@@ -85,18 +83,19 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	for _, n := range p.index.SortedNodes {
 		set := p.setOf(n)
 		e := slices.IndexFunc(entries, func(b cluster.Balancer) bool { return set != "" && strings.EqualFold(b.PrimaryVMSet, set) })
-		if e >= 0 && up[e] {
+		_, there := current[n.Name]
+		switch {
+		case e >= 0 && up[e]:
 			assign(n, e)
-		} else if _, there := current[n.Name]; there {
+		case there:
 			staying = append(staying, n)
-		} else {
+		default:
 			fresh = append(fresh, n)
 		}
 	}
 	for _, n := range slices.Concat(staying, fresh) {
 		some := p.candidates(n, up)
 		if len(some) == 0 {
-			of[n] = nowhere
 			if slices.Contains(up, true) && n.Role == cluster.Receiver {
 				p.found.Warn(n.Name, problem.NodeNowhere,
 					"no load balancer accepts the node, allowed are nodes of a primaryVMSet, or nodes that a nodeSelector selects")
@@ -111,7 +110,9 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	}
 	at := make(map[int][]*index.Node, len(entries))
 	for _, n := range p.index.SortedNodes {
-		at[of[n]] = append(at[of[n]], n)
+		if e, somewhere := of[n]; somewhere {
+			at[e] = append(at[e], n)
+		}
 	}
 	return at
 }
@@ -146,9 +147,8 @@ func (p *Planner) currentEntries() map[string]int {
 				continue
 			}
 			for _, m := range pool.Properties.LoadBalancerBackendAddresses {
-				if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
-					at[ip.Unmap()] = lb.Entry
-				}
+				ip, _ := netip.ParseAddr(m.Properties.IPAddress) // no node has what is no address
+				at[ip.Unmap()] = lb.Entry
 			}
 		}
 	}
@@ -170,13 +170,7 @@ func (p *Planner) setOf(n *index.Node) string {
 		return n.Machine.Parent().Name()
 	}
 	vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
-	switch {
-	case vm.Properties.VirtualMachineScaleSet != nil:
-		return vm.Properties.VirtualMachineScaleSet.ID.Name()
-	case vm.Properties.AvailabilitySet != nil:
-		return vm.Properties.AvailabilitySet.ID.Name()
-	}
-	return ""
+	return cmp.Or(vm.Properties.VirtualMachineScaleSet, vm.Properties.AvailabilitySet).To().Name()
 }
 
 // OwnPools removes the pools that Services of the batch no longer have to themselves, and fills the others
@@ -185,9 +179,7 @@ func (p *Planner) setOf(n *index.Node) string {
 func (p *Planner) OwnPools(w *balancer.Wanted) {
 	used := map[string]bool{}
 	for r := range w.Rules.All() {
-		if ref := r.Properties.BackendAddressPool; ref != nil {
-			used[strings.ToLower(ref.ID.Name())] = true
-		}
+		used[strings.ToLower(r.Properties.BackendAddressPool.To().Name())] = true
 	}
 	owners := p.poolOwners(w.State)
 	for name, had := range owners {
@@ -204,9 +196,9 @@ func (p *Planner) OwnPools(w *balancer.Wanted) {
 		}
 	}
 	for _, pool := range slices.Collect(w.Pools.All()) {
-		owner, owned := owners[strings.ToLower(pool.Name)]
-		if ends, known := p.index.Endpoints[owner.service]; owned && known {
-			w.Pools.Write(p.orEmpty(pool, owner.family, p.nodesNamed(ends)))
+		owner := owners[strings.ToLower(pool.Name)]
+		if ends, known := p.index.Endpoints[owner.service]; known {
+			w.Pools.Write(p.byAddress(pool, owner.family, p.nodesNamed(ends)))
 		}
 	}
 }
