@@ -5,18 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/backend"
 	"kaz/internal/plan/loadbalancer/balancer"
 	"kaz/internal/plan/loadbalancer/batch"
-	"kaz/internal/plan/loadbalancer/frontend"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/plan/loadbalancer/placement"
 	"kaz/internal/plan/loadbalancer/privatelink"
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/publicip"
-	"kaz/internal/plan/loadbalancer/rule"
 	"kaz/internal/plan/loadbalancer/security"
 	"kaz/internal/plan/loadbalancer/tag"
 )
@@ -83,7 +82,8 @@ func (d *decision) decide() error {
 	for _, name := range links.Orphans {
 		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
 	}
-	all := d.balancers(b, members)
+	all := balancer.Plan(x, b, &d.found)
+	members.Pools(all)
 	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
 		return nil
 	}
@@ -145,31 +145,13 @@ func (d *decision) add(lists ...[]plan.Node) error {
 	return nil
 }
 
-// balancers decides the contents of the cluster's load balancers, external and internal.
-func (d *decision) balancers(b *batch.Batch, members *backend.Planner) []*balancer.Wanted {
-	all := make([]*balancer.Wanted, len(d.index.LoadBalancers))
-	for i, lb := range d.index.LoadBalancers {
-		w := balancer.New(lb)
-		frontend.Plan(d.index, b, w, &d.found)
-		rule.Plan(d.index.Config, b, w)
-		members.Pools(w)
-		all[i] = w
-	}
-	balancer.Order(d.index, b, all)
-	members.Spread(all)
-	for _, w := range all {
-		members.OwnPools(w)
-	}
-	return all
-}
-
 // basicBalancers are the load balancers of the SKU that Azure has retired. They cannot
 // change to another SKU, so they go first.
 func basicBalancers(x *index.Index) []*balancer.Wanted {
 	var all []*balancer.Wanted
 	for _, lb := range x.LoadBalancers {
 		if lb.Exists && lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic") {
-			all = append(all, balancer.Empty(lb))
+			all = append(all, &balancer.Wanted{State: lb, Shrank: true})
 		}
 	}
 	return all
@@ -184,7 +166,10 @@ func (d *decision) retire(b *batch.Batch, members *backend.Planner, basic []*bal
 	if err != nil {
 		return err
 	}
-	gone, pending := balancer.Retire(b, basic)
-	d.wait(pending...)
+	var gone []plan.Node
+	for _, w := range basic {
+		gone = append(gone, plan.Gone[network.LoadBalancer](w.State.ID, "its SKU is Basic, which Azure has retired", b.Names()...))
+		d.wait("load balancer " + w.State.ID.Name() + " is recreated with the SKU Standard")
+	}
 	return d.add(machines, gone)
 }

@@ -42,9 +42,20 @@ func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
 	return &Planner{index: x, batch: b, found: found, machines: machines}
 }
 
-// Pools adds the pools that the batch's Services need to a load balancer. Pools of addresses get their members
+// Pools decides the pools of the load balancers, and the members of pools of addresses.
+func (p *Planner) Pools(all []*balancer.Wanted) {
+	for _, w := range all {
+		p.addPools(w)
+	}
+	p.spread(all)
+	for _, w := range all {
+		p.ownPools(w)
+	}
+}
+
+// addPools adds the pools that the batch's Services need to a load balancer. Pools of addresses get their members
 // here, pools of network interfaces at the machines.
-func (p *Planner) Pools(w *balancer.Wanted) {
+func (p *Planner) addPools(w *balancer.Wanted) {
 	lb := w.State
 	fills, byIP := p.fills(lb), p.byIP(lb)
 	for _, had := range lb.Properties.BackendAddressPools {
@@ -85,7 +96,7 @@ func (p *Planner) fills(lb *index.LoadBalancer) bool {
 func (p *Planner) byIP(lb *index.LoadBalancer) bool { return privatelink.ByIP(p.index, lb) }
 
 // withNodes is one of the cluster's pools with the addresses of all nodes; where there are none its members stay.
-// Spread fills the pools of several load balancers.
+// spread fills the pools of several load balancers.
 func (p *Planner) withNodes(lb *index.LoadBalancer, had index.Pool, family v1.IPFamily) index.Pool {
 	if len(p.index.Config.Balancers) > 0 && lb.Entry >= 0 {
 		return index.Pool{Name: had.Name}

@@ -20,10 +20,10 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Spread fills the cluster's pools where there are several load balancers: each with the
+// spread fills the cluster's pools where there are several load balancers: each with the
 // nodes that are there. A pool without any node left is emptied: its nodes are gone, or
 // serve another load balancer, and the others have nodes.
-func (p *Planner) Spread(all []*balancer.Wanted) {
+func (p *Planner) spread(all []*balancer.Wanted) {
 	c := p.index.Config
 	if len(c.Balancers) == 0 || len(p.index.Nodes) == 0 {
 		return
@@ -173,10 +173,10 @@ func (p *Planner) setOf(n *index.Node) string {
 	return cmp.Or(vm.Properties.VirtualMachineScaleSet, vm.Properties.AvailabilitySet).To().Name()
 }
 
-// OwnPools removes the pools that Services of the batch no longer have to themselves, and fills the others
+// ownPools removes the pools that Services of the batch no longer have to themselves, and fills the others
 // with the nodes that have endpoints. This includes the pools of refused Services and of Services outside the
 // batch: their endpoints move all the same.
-func (p *Planner) OwnPools(w *balancer.Wanted) {
+func (p *Planner) ownPools(w *balancer.Wanted) {
 	used := map[string]bool{}
 	for r := range w.Rules.All() {
 		used[strings.ToLower(r.Properties.BackendAddressPool.To().Name())] = true
