@@ -171,16 +171,14 @@ func (m *membership) readRoles() {
 // roleOfModel is Receiver if any instance is one, and Excluded if all instances are. Machines without a Node
 // do not count.
 func (m *membership) roleOfModel(g *machine.Group) cluster.Role {
-	excluded := 0
+	count := map[cluster.Role]int{}
 	for _, one := range g.Machines {
-		switch m.roles[one.ID.Key()] {
-		case cluster.Receiver:
-			return cluster.Receiver
-		case cluster.Excluded:
-			excluded++
-		}
+		count[m.roles[one.ID.Key()]]++
 	}
-	if excluded > 0 && excluded == len(g.Machines) {
+	switch {
+	case count[cluster.Receiver] > 0:
+		return cluster.Receiver
+	case count[cluster.Excluded] > 0 && count[cluster.Excluded] == len(g.Machines):
 		return cluster.Excluded
 	}
 	return cluster.Bystander

@@ -120,22 +120,16 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 // candidates are the load balancers with a selector that selects a node, else those
 // without one.
 func (p *Planner) candidates(n *index.Node, up []bool) []int {
-	var selected, rest []int
+	var by [3][]int // by what the selector says
 	for i, e := range p.index.Config.Entries() {
-		if !up[i] {
-			continue
-		}
-		switch cluster.Selects(e.NodeSelector, n.Labels) {
-		case cluster.Any:
-			rest = append(rest, i)
-		case cluster.Yes:
-			selected = append(selected, i)
+		if says := cluster.Selects(e.NodeSelector, n.Labels); up[i] {
+			by[says] = append(by[says], i)
 		}
 	}
-	if len(selected) > 0 {
-		return selected
+	if len(by[cluster.Yes]) > 0 {
+		return by[cluster.Yes]
 	}
-	return rest
+	return by[cluster.Any]
 }
 
 // currentEntries says at which load balancer nodes are so far, by name.

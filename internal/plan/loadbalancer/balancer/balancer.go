@@ -163,20 +163,16 @@ func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *proble
 		if !w.Stays() || w.Frontends.Has(isIPv4) {
 			continue
 		}
-		refuse := func(which []batch.Served, is func(batch.Served) bool) {
-			for _, s := range which {
-				if is(s) {
-					found.Refuse(s.Key(), problem.Family,
-						"load balancer %s would have IPv6 frontends alone, allowed is IPv6 together with a Service with IPv4 at the same "+
-							"load balancer",
-						w.State.ID.Name())
-					refused = append(refused, string(s.Service.UID))
-				}
-			}
+		leave := slices.DeleteFunc(b.All(), func(s batch.Served) bool { return !s.IsAt(w.State) })
+		if len(refused)+len(leave) == 0 { // a Service takes the last IPv4 frontend away
+			leave = slices.DeleteFunc(b.All(), func(s batch.Served) bool { return len(w.State.Owned[s.Owner]) == 0 })
 		}
-		refuse(b.Live, func(s batch.Served) bool { return s.IsAt(w.State) })
-		if len(refused) == 0 { // a Service takes the last IPv4 frontend away
-			refuse(b.All(), func(s batch.Served) bool { return len(w.State.Owned[s.Owner]) > 0 })
+		for _, s := range leave {
+			found.Refuse(s.Key(), problem.Family,
+				"load balancer %s would have IPv6 frontends alone, allowed is IPv6 together with a Service with IPv4 at the same "+
+					"load balancer",
+				w.State.ID.Name())
+			refused = append(refused, string(s.Service.UID))
 		}
 	}
 	return refused

@@ -144,14 +144,6 @@ func InstanceOf(configuration azure.ID) azure.ID { return configuration.Parent()
 // the machines' own those of the cluster. Machines of a flexible scale set join its group. An interface without a
 // machine is an orphan that can be left in a pool.
 func (f Interfaces) addTo(alone *Group, sets map[string]*Group) error {
-	vms, err := plan.Views[compute.VirtualMachine](f.in.Have, f.in.Config.MachineGroup(), compute.VirtualMachines)
-	if err != nil {
-		return err
-	}
-	setOf := make(map[string]azure.ID, len(vms)) // flexible scale sets, by the machine's id key
-	for _, vm := range vms {
-		setOf[vm.ID.Key()] = vm.Properties.VirtualMachineScaleSet.To()
-	}
 	var order []string
 	byMachine := map[string][]networkInterface{}
 	for i, group := range f.Groups {
@@ -180,8 +172,12 @@ func (f Interfaces) addTo(alone *Group, sets map[string]*Group) error {
 		if m == nil {
 			continue
 		}
+		vm, _, err := plan.View[compute.VirtualMachine](f.in.Have, m.ID)
+		if err != nil {
+			return err
+		}
 		g := alone
-		if set, ok := sets[setOf[key].Key()]; ok {
+		if set, ok := sets[vm.Properties.VirtualMachineScaleSet.To().Key()]; ok {
 			g, m.Excluded = set, set.Model.Excluded
 		}
 		g.Machines = append(g.Machines, m)

@@ -32,10 +32,11 @@ func portOf(protocol, number string) port { return port{strings.ToLower(protocol
 // the objects of Services that are known. A Service that is not known may want a denial wherever it is.
 func (p *planner) needOthers() {
 	known := map[string]*spec.Spec{} // by owner
-	for _, o := range p.others() {
-		s := spec.WithAccess(o)
-		known[s.Owner] = s
-		p.needService(s)
+	for owner, o := range p.Index.Known {
+		if !p.Batch.Has(owner) {
+			known[owner] = spec.WithAccess(spec.Service{Service: o})
+			p.needService(known[owner])
+		}
 	}
 	for lb, r := range p.Index.Rules() {
 		owner, frontend := naming.Owner(r.Name), r.Properties.FrontendIPConfiguration.To().Name()
@@ -43,20 +44,6 @@ func (p *planner) needOthers() {
 			p.needRule(p.Index.Address(index.Frontend{LB: lb, Name: frontend}), r.Properties, known[owner])
 		}
 	}
-}
-
-// others are the Services that are known and not of the batch.
-func (p *planner) others() []spec.Service {
-	var all []spec.Service
-	for _, o := range p.Index.Others {
-		all = append(all, spec.Service{Service: o})
-	}
-	for _, s := range p.Index.Services { // those that are left as they are
-		if !p.Batch.Has(naming.OwnerOf(s.Service)) {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // needRule adds what a Service needs where a rule of it leads. s is nil for a Service that is not known.

@@ -340,8 +340,10 @@ func (p *planner) knownAddresses() []string {
 			known = append(known, x.Address(at))
 		}
 	}
-	for _, o := range p.others() {
-		known = append(known, o.KnownAddresses()...)
+	for owner, o := range x.Known {
+		if !p.Batch.Has(owner) {
+			known = append(known, spec.Service{Service: o}.KnownAddresses()...)
+		}
 	}
 	for _, s := range p.Batch.Live {
 		known = append(known, placedAddresses(s)...)
