@@ -21,11 +21,16 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 )
 
-// Members are the members of the backend pools after the decision.
+// Members decide which machines are in the pools of network interfaces, and know all members of the backend pools
+// after the decision.
 type Members struct {
-	nodes []*index.Node
-	in    map[inPool]bool
-	known map[string][]string // results of AddressesIn
+	*Planner
+	in     map[inPool]bool
+	known  map[string][]string // results of AddressesIn
+	groups []*machine.Group
+	pools  []pool
+	going  []azure.ID              // pools, or load balancers, that all machines leave
+	roles  map[string]cluster.Role // by id key, of machines that have or had a Node, and of models
 }
 
 // inPool is a machine, by id key, or an address in a pool, by id key.
@@ -38,7 +43,7 @@ func (m *Members) AddressesIn(id azure.ID, family v1.IPFamily) []string {
 		return all
 	}
 	var all []string
-	for _, n := range m.nodes {
+	for _, n := range m.index.SortedNodes {
 		if ip, has := n.Address(family); has && (m.in[inPool{pool, n.Machine.Key()}] || m.in[inPool{pool, ip.String()}]) {
 			all = append(all, ip.String())
 		}
@@ -55,28 +60,15 @@ func (m *Members) note(one *machine.Machine, pool azure.ID) {
 }
 
 // noteAddresses notes the members of pools of addresses.
-func (m *Members) noteAddresses(all []*balancer.Wanted) {
-	for _, w := range all {
-		for p := range w.Pools.All() {
-			if !index.HasAddresses(p) {
-				continue
-			}
+func (m *Members) noteAddresses(w *balancer.Wanted) {
+	for p := range w.Pools.All() {
+		if index.HasAddresses(p) {
 			pool := w.State.ID.Child(network.BackendAddressPools, p.Name).Key()
 			for _, member := range p.Properties.LoadBalancerBackendAddresses {
 				m.in[inPool{pool, member.Properties.IPAddress}] = true
 			}
 		}
 	}
-}
-
-// membership decides which machines are in the pools of network interfaces.
-type membership struct {
-	*Planner
-	members *Members
-	groups  []*machine.Group
-	pools   []pool
-	going   []azure.ID              // pools, or load balancers, that all machines leave
-	roles   map[string]cluster.Role // by id key, of machines that have or had a Node, and of models
 }
 
 // pool is one of the cluster's own pools.
@@ -100,10 +92,9 @@ var whyOut = map[cluster.Role]string{
 // models first, so that new instances are created in them, then the machines. With a
 // load balancer that goes, all its pools are left.
 func (p *Planner) Membership(all []*balancer.Wanted) (*Members, []plan.Node, error) {
-	m := &membership{Planner: p, members: &Members{nodes: p.index.SortedNodes, in: map[inPool]bool{},
-		known: map[string][]string{}}}
-	m.members.noteAddresses(all)
+	m := &Members{Planner: p, in: map[inPool]bool{}, known: map[string][]string{}}
 	for _, w := range all {
+		m.noteAddresses(w)
 		switch {
 		case w.Goes():
 			m.going = append(m.going, w.State.ID)
@@ -121,20 +112,20 @@ func (p *Planner) Membership(all []*balancer.Wanted) (*Members, []plan.Node, err
 	}
 	decides := len(m.going) > 0 || slices.ContainsFunc(m.pools, func(p pool) bool { return p.filled })
 	if !decides && (len(m.pools) == 0 || len(p.index.Nodes) == 0) {
-		return m.members, nil, nil
+		return m, nil, nil
 	}
 	var err error
 	if m.groups, err = p.machines(); err != nil {
-		return m.members, nil, err
+		return m, nil, err
 	}
 	if decides {
 		m.readRoles()
 	}
-	return m.members, m.decide(), nil
+	return m, m.decide(), nil
 }
 
 // readRoles reads the role of each machine, and warns of nodes that cannot join.
-func (m *membership) readRoles() {
+func (m *Members) readRoles() {
 	x := m.index
 	m.roles = make(map[string]cluster.Role, len(x.SortedNodes))
 	for _, n := range x.SortedNodes {
@@ -170,7 +161,7 @@ func (m *membership) readRoles() {
 
 // roleOfModel is Receiver if any instance is one, and Excluded if all instances are. Machines without a Node
 // do not count.
-func (m *membership) roleOfModel(g *machine.Group) cluster.Role {
+func (m *Members) roleOfModel(g *machine.Group) cluster.Role {
 	count := map[cluster.Role]int{}
 	for _, one := range g.Machines {
 		count[m.roles[one.ID.Key()]]++
@@ -184,7 +175,7 @@ func (m *membership) roleOfModel(g *machine.Group) cluster.Role {
 	return cluster.Bystander
 }
 
-func (m *membership) decide() []plan.Node {
+func (m *Members) decide() []plan.Node {
 	for i, pool := range m.pools {
 		if pool.filled {
 			m.pools[i].mayLeave, m.pools[i].after = m.exit(pool)
@@ -197,7 +188,7 @@ func (m *membership) decide() []plan.Node {
 			role, reason := m.roles[one.ID.Key()], ""
 			var after []azure.ID
 			for _, id := range m.going {
-				m.members.note(one, id) // packets come to it until it has left
+				m.note(one, id) // packets come to it until it has left
 				if !one.Fixed && one.Leave(id) {
 					if reason = why; id.Is(network.LoadBalancerPools) {
 						reason = "leaves the pool, which lists addresses from now on"
@@ -223,7 +214,7 @@ func (m *membership) decide() []plan.Node {
 }
 
 // settle lets a machine into a pool or takes it out, and says why if it did.
-func (m *membership) settle(one *machine.Machine, role cluster.Role, pool pool) (did string) {
+func (m *Members) settle(one *machine.Machine, role cluster.Role, pool pool) (did string) {
 	joins, leaves := "node joins the backend pool", whyOut[role]
 	if one.Model {
 		joins, leaves = "new instances join the backend pool", "new instances stay out of the backend pool, as all existing ones do"
@@ -243,18 +234,18 @@ func (m *membership) settle(one *machine.Machine, role cluster.Role, pool pool) 
 		}
 	case whyOut[role] != "" && pool.mayLeave && one.In(pool.id):
 		if m.index.ConcurrentMembers {
-			m.members.note(one, pool.id)
+			m.note(one, pool.id)
 		}
 		one.Leave(pool.id)
 		did = leaves
 	}
-	m.members.note(one, pool.id)
+	m.note(one, pool.id)
 	return did
 }
 
 // exit decides whether excluded nodes may leave a pool, and which machines must join before. A pool is never emptied:
 // all Services of the cluster would fail. Where no node stays, the others wait for the first one that joins.
-func (m *membership) exit(pool pool) (open bool, after []azure.ID) {
+func (m *Members) exit(pool pool) (open bool, after []azure.ID) {
 	known := map[string]bool{}
 	for _, g := range m.groups {
 		for _, one := range g.Machines {
@@ -282,7 +273,7 @@ func (m *membership) exit(pool pool) (open bool, after []azure.ID) {
 // placeFor is the IP configuration with which a machine joins a pool, nil for none; hindrance says why, where
 // that is worth a warning. An interface is in one public and one internal load balancer at most: one that is in
 // another one stays there, unless all machines leave that.
-func (m *membership) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, hindrance string) {
+func (m *Members) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, hindrance string) {
 	if one.Fixed || !one.CanBeMember() || one.Excluded[pool.family] {
 		return nil, ""
 	}

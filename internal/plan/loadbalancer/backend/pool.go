@@ -175,14 +175,11 @@ func keepNames(members []poolMember, had map[string]string) []poolMember {
 
 // rejection says why Azure does not take an address into a pool, "" when it does.
 func (p *Planner) rejection(ip netip.Addr) string {
-	if len(p.index.RejectedAddresses) == 0 {
+	why, rejected := p.index.RejectedAddresses[ip.String()]
+	if !rejected {
 		return ""
 	}
-	why, rejected := p.index.RejectedAddresses[ip.String()]
-	if rejected && why == "" {
-		return "no reason is known"
-	}
-	return why
+	return cmp.Or(why, "no reason is known")
 }
 
 // WarnRejected warns of nodes that stay out of the pools because Azure does not take their addresses.

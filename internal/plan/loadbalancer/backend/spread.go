@@ -12,7 +12,6 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/balancer"
-	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/naming"
@@ -54,10 +53,8 @@ func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFam
 	if len(pool.Properties.LoadBalancerBackendAddresses) > 0 || !p.index.HasReceivers() {
 		return // the controller tells Services of a cluster without nodes
 	}
-	for _, s := range p.batch.Live {
-		if slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
-			return at.At.LB == w.State && at.OwnPool == "" && at.Family == family
-		}) {
+	for s, at := range p.batch.Placed() {
+		if at.At.LB == w.State && at.OwnPool == "" && at.Family == family {
 			p.found.Warn(s.Key(), problem.NoNodes,
 				"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
 					"%q), or nodeSelector, has nodes",
@@ -69,67 +66,65 @@ func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFam
 // assign spreads the nodes over the entries of the configuration that are up: first the nodes of a primary
 // set, then the nodes that have an entry, which they keep, then new ones.
 func (p *Planner) assign(up []bool) map[int][]*index.Node {
-	entries := p.index.Config.Entries()
-	of := make(map[*index.Node]int, len(p.index.SortedNodes))
-	counts := make([]int, len(entries))
-	assign := func(n *index.Node, e int) {
-		of[n] = e
-		if n.Role == cluster.Receiver {
-			counts[e]++
-		}
-	}
 	current := p.currentEntries()
-	var staying, fresh []*index.Node
+	candidates := make(map[*index.Node][]int, len(p.index.SortedNodes))
+	var first, staying, fresh []*index.Node
 	for _, n := range p.index.SortedNodes {
-		set := p.setOf(n)
-		e := slices.IndexFunc(entries, func(b cluster.Balancer) bool { return set != "" && strings.EqualFold(b.PrimaryVMSet, set) })
+		entries, isPrimary := p.candidates(n, up)
+		candidates[n] = entries
 		_, there := current[n.Name]
 		switch {
-		case e >= 0 && up[e]:
-			assign(n, e)
+		case isPrimary:
+			first = append(first, n)
 		case there:
 			staying = append(staying, n)
 		default:
 			fresh = append(fresh, n)
 		}
 	}
-	for _, n := range slices.Concat(staying, fresh) {
-		some := p.candidates(n, up)
-		if len(some) == 0 {
+	at, counts := make(map[int][]*index.Node, len(up)), make([]int, len(up))
+	for _, n := range slices.Concat(first, staying, fresh) {
+		if len(candidates[n]) == 0 {
 			if slices.Contains(up, true) && n.Role == cluster.Receiver {
 				p.found.Warn(n.Name, problem.NodeNowhere,
 					"no load balancer accepts the node, allowed are nodes of a primaryVMSet, or nodes that a nodeSelector selects")
 			}
 			continue
 		}
-		best := slices.MinFunc(some, func(a, b int) int { return counts[a] - counts[b] })
-		if was, there := current[n.Name]; there && slices.Contains(some, was) {
+		best := slices.MinFunc(candidates[n], func(a, b int) int { return counts[a] - counts[b] })
+		if was, there := current[n.Name]; there && slices.Contains(candidates[n], was) {
 			best = was
 		}
-		assign(n, best)
-	}
-	at := make(map[int][]*index.Node, len(entries))
-	for _, n := range p.index.SortedNodes {
-		if e, somewhere := of[n]; somewhere {
-			at[e] = append(at[e], n)
+		at[best] = append(at[best], n)
+		if n.Role == cluster.Receiver {
+			counts[best]++
 		}
+	}
+	for _, nodes := range at {
+		slices.SortFunc(nodes, func(a, b *index.Node) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return at
 }
 
-// candidates are the load balancers with a selector that selects a node, else those
-// without one.
-func (p *Planner) candidates(n *index.Node, up []bool) []int {
+// candidates are the entries that may have a node: the one whose primary set it is in, else those with a selector that
+// selects it, else those without one.
+func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary bool) {
+	all, set := p.index.Config.Entries(), p.setOf(n)
+	i := slices.IndexFunc(all, func(e cluster.Balancer) bool { return set != "" && strings.EqualFold(e.PrimaryVMSet, set) })
+	if i >= 0 && up[i] {
+		return []int{i}, true
+	}
 	var by [3][]int // by what the selector says
-	for i, e := range p.index.Config.Entries() {
-		if says := cluster.Selects(e.NodeSelector, n.Labels); up[i] {
+	for i, e := range all {
+		if up[i] {
+			says := cluster.Selects(e.NodeSelector, n.Labels)
 			by[says] = append(by[says], i)
 		}
 	}
 	if len(by[cluster.Yes]) > 0 {
-		return by[cluster.Yes]
+		return by[cluster.Yes], false
 	}
-	return by[cluster.Any]
+	return by[cluster.Any], false
 }
 
 // currentEntries says at which load balancer nodes are so far, by name.

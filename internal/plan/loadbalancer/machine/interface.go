@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -54,13 +55,24 @@ type Interfaces struct {
 
 // FindInterfaces finds the resource groups of the network interfaces.
 func FindInterfaces(in index.Input, all []index.Balancer) Interfaces {
-	f := Interfaces{in: in, all: all, Groups: []azure.ID{in.Config.MachineGroup()}, Missing: missing(in), hidden: map[string]azure.ID{}}
+	f := Interfaces{in: in, all: all, Groups: []azure.ID{in.Config.MachineGroup()}, hidden: map[string]azure.ID{}}
 	add := func(id azure.ID) {
 		if group := id.Parent(); !slices.ContainsFunc(f.Groups, group.Equal) {
 			f.Groups = append(f.Groups, group)
 		}
 	}
-	for _, machine := range f.Missing {
+	known := map[string]bool{}                                                           // machines, by id key
+	listed, _ := plan.Views[network.Interface](in.Have, f.Groups[0], network.Interfaces) // Read reports an error
+	for _, i := range listed {
+		if !isSecondary(i) {
+			known[i.Properties.VirtualMachine.To().Key()] = true
+		}
+	}
+	for _, machine := range Known(in) {
+		if !machine.Is(compute.VirtualMachines) || !IsServed(machine, in.Config) || known[machine.Key()] {
+			continue
+		}
+		f.Missing = append(f.Missing, machine)
 		id, _, unread := Unread(in, machine)
 		if id != "" {
 			add(id)
@@ -75,23 +87,6 @@ func FindInterfaces(in index.Input, all []index.Balancer) Interfaces {
 		}
 	}
 	return f
-}
-
-func missing(in index.Input) []azure.ID {
-	alone := slices.DeleteFunc(Known(in), func(id azure.ID) bool {
-		return !id.Is(compute.VirtualMachines) || !IsServed(id, in.Config)
-	})
-	if len(alone) == 0 {
-		return nil
-	}
-	known := map[string]bool{}
-	all, _ := plan.Views[network.Interface](in.Have, in.Config.MachineGroup(), network.Interfaces) // Read reports an error
-	for _, i := range all {
-		if !isSecondary(i) {
-			known[i.Properties.VirtualMachine.To().Key()] = true
-		}
-	}
-	return slices.DeleteFunc(alone, func(id azure.ID) bool { return known[id.Key()] })
 }
 
 // isSecondary reports whether a network interface says that another one is its machine's primary one.
@@ -202,11 +197,8 @@ func (f Interfaces) machineWith(all []networkInterface) *Machine {
 // ofInterface is a machine by its primary network interface.
 func ofInterface(view networkInterface) *Machine {
 	m := &Machine{
-		ID: view.ID, holder: view.ID, Ready: !strings.EqualFold(view.Properties.ProvisioningState, "Failed"),
-		Fixed: isDeleting(view.Properties.ProvisioningState),
-	}
-	if vm := view.Properties.VirtualMachine; vm != nil {
-		m.ID = vm.ID
+		ID: cmp.Or(view.Properties.VirtualMachine.To(), view.ID), holder: view.ID,
+		Ready: !strings.EqualFold(view.Properties.ProvisioningState, "Failed"), Fixed: isDeleting(view.Properties.ProvisioningState),
 	}
 	list := view.Properties.IPConfigurations
 	for _, c := range list {

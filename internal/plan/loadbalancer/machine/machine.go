@@ -91,13 +91,19 @@ func Read(in index.Input, all []index.Balancer) ([]*Group, error) {
 	return append(groups, alone), nil
 }
 
+var windows2019 = regexp.MustCompile(`(?i)/images/windows-2019-containerd/versions/17763(\.[^.]*){2}$`)
+
 // OfModel is the model of a scale set.
 func OfModel(view azure.Resource[compute.ScaleSet]) *Machine {
-	m := &Machine{
-		ID: view.ID, Model: true, Ready: true, Excluded: excludedFamilies(view), Fixed: isDeleting(view.Properties.ProvisioningState),
+	m := &Machine{ID: view.ID, Model: true, Ready: true, Fixed: isDeleting(view.Properties.ProvisioningState)}
+	p := view.Properties.VirtualMachineProfile
+	if p == nil {
+		return m
 	}
-	if p := view.Properties.VirtualMachineProfile; p != nil {
-		m.configurations = configurationsOf(p.NetworkProfile)
+	m.configurations = configurationsOf(p.NetworkProfile)
+	if s := p.StorageProfile; s != nil && s.OSDisk != nil && s.ImageReference != nil && strings.EqualFold(s.OSDisk.OSType, "Windows") &&
+		windows2019.MatchString(string(s.ImageReference.ID)) {
+		m.Excluded = map[v1.IPFamily]bool{v1.IPv6Protocol: true} // Windows Server 2019 cannot be in pools of IPv6
 	}
 	return m
 }
@@ -131,20 +137,6 @@ func onlyOr[T any](list []T, marked func(T) bool) int {
 		return 0
 	}
 	return slices.IndexFunc(list, marked)
-}
-
-var windows2019 = regexp.MustCompile(`(?i)/images/windows-2019-containerd/versions/17763(\.[^.]*){2}$`)
-
-// excludedFamilies are the families of pools that a scale set cannot be in: Windows Server 2019
-// cannot be in pools of IPv6.
-func excludedFamilies(set azure.Resource[compute.ScaleSet]) map[v1.IPFamily]bool {
-	p := set.Properties.VirtualMachineProfile
-	if p == nil || p.StorageProfile == nil || p.StorageProfile.OSDisk == nil || p.StorageProfile.ImageReference == nil ||
-		!strings.EqualFold(p.StorageProfile.OSDisk.OSType, "Windows") ||
-		!windows2019.MatchString(string(p.StorageProfile.ImageReference.ID)) {
-		return nil
-	}
-	return map[v1.IPFamily]bool{v1.IPv6Protocol: true}
 }
 
 // CanBeMember reports whether the machine has any IP configuration.
