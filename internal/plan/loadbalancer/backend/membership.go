@@ -52,14 +52,12 @@ func (m *Members) AddressesIn(id azure.ID, family v1.IPFamily) []string {
 	return all
 }
 
-// note notes a machine that is in a pool.
 func (m *Members) note(one *machine.Machine, pool azure.ID) {
 	if !one.Model && one.In(pool) {
 		m.in[inPool{pool.Key(), one.ID.Key()}] = true
 	}
 }
 
-// noteAddresses notes the members of pools of addresses.
 func (m *Members) noteAddresses(w *balancer.Wanted) {
 	for p := range w.Pools.All() {
 		if index.HasAddresses(p) {
@@ -71,17 +69,15 @@ func (m *Members) noteAddresses(w *balancer.Wanted) {
 	}
 }
 
-// pool is one of the cluster's own pools.
 type pool struct {
-	id       azure.ID
+	id       azure.ID // of one of the cluster's own pools
 	family   v1.IPFamily
 	filled   bool       // nodes belong into it; else other software fills it
 	mayLeave bool       // excluded nodes may be taken out
 	after    []azure.ID // machines that must join before
 }
 
-// deleted is the role of a machine after its Node was deleted.
-const deleted cluster.Role = "deleted"
+const deleted cluster.Role = "deleted" // a machine after its Node was deleted
 
 // whyOut are the roles of machines that leave the pools, with the reasons.
 var whyOut = map[cluster.Role]string{
@@ -100,7 +96,7 @@ func (p *Planner) Membership(all []*balancer.Wanted) (*Members, []plan.Node, err
 			m.going = append(m.going, w.State.ID)
 		case !w.Stays():
 		case p.fills(w.State) && p.byIP(w.State):
-			m.going = append(m.going, p.interfacePools(w)...)
+			m.going = append(m.going, p.emptied[w]...)
 		default:
 			for _, family := range address.Families() {
 				if name := p.index.Config.PoolName(family); hasPool(w, name) {
@@ -124,7 +120,8 @@ func (p *Planner) Membership(all []*balancer.Wanted) (*Members, []plan.Node, err
 	return m, m.decide(), nil
 }
 
-// readRoles reads the role of each machine, and warns of nodes that cannot join.
+// readRoles reads the role of each machine, and warns of nodes that cannot join. A model is a receiver if any instance
+// is one, and excluded if all instances are.
 func (m *Members) readRoles() {
 	x := m.index
 	m.roles = make(map[string]cluster.Role, len(x.SortedNodes))
@@ -153,26 +150,22 @@ func (m *Members) readRoles() {
 		}
 	}
 	for _, g := range m.groups {
-		if g.Model != nil {
-			m.roles[g.Model.ID.Key()] = m.roleOfModel(g)
+		if g.Model == nil {
+			continue
 		}
+		count := map[cluster.Role]int{}
+		for _, one := range g.Machines {
+			count[m.roles[one.ID.Key()]]++
+		}
+		role := cluster.Bystander
+		switch {
+		case count[cluster.Receiver] > 0:
+			role = cluster.Receiver
+		case count[cluster.Excluded] > 0 && count[cluster.Excluded] == len(g.Machines):
+			role = cluster.Excluded
+		}
+		m.roles[g.Model.ID.Key()] = role
 	}
-}
-
-// roleOfModel is Receiver if any instance is one, and Excluded if all instances are. Machines without a Node
-// do not count.
-func (m *Members) roleOfModel(g *machine.Group) cluster.Role {
-	count := map[cluster.Role]int{}
-	for _, one := range g.Machines {
-		count[m.roles[one.ID.Key()]]++
-	}
-	switch {
-	case count[cluster.Receiver] > 0:
-		return cluster.Receiver
-	case count[cluster.Excluded] > 0 && count[cluster.Excluded] == len(g.Machines):
-		return cluster.Excluded
-	}
-	return cluster.Bystander
 }
 
 func (m *Members) decide() []plan.Node {

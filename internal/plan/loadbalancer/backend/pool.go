@@ -34,12 +34,14 @@ type Planner struct {
 	found *problem.List
 	// machines are all machines that may be in pools, which are read once.
 	machines func() ([]*machine.Group, error)
+	// emptied are pools that network interfaces have to leave, because members are addresses from now on.
+	emptied map[*balancer.Wanted][]azure.ID
 }
 
 // New is a planner for a batch.
 func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
-	machines := sync.OnceValues(func() ([]*machine.Group, error) { return machine.Read(x.Input, x.Balancers) })
-	return &Planner{index: x, batch: b, found: found, machines: machines}
+	return &Planner{index: x, batch: b, found: found, emptied: map[*balancer.Wanted][]azure.ID{},
+		machines: sync.OnceValues(func() ([]*machine.Group, error) { return machine.Read(x.Input, x.Balancers) })}
 }
 
 // Pools decides the pools of the load balancers, and the members of pools of addresses.
@@ -60,10 +62,12 @@ func (p *Planner) addPools(w *balancer.Wanted) {
 	fills, byIP := p.fills(lb), p.byIP(lb)
 	for _, had := range lb.Properties.BackendAddressPools {
 		family, ours := p.index.Config.PoolFamily(had.Name)
+		id := lb.ID.Child(network.BackendAddressPools, had.Name)
 		switch {
 		case !ours || !fills:
-		case byIP && !index.IsByAddress(had) && p.isUsed(lb.ID.Child(network.BackendAddressPools, had.Name)):
+		case byIP && !index.IsByAddress(had) && p.isUsed(id):
 			// The network interfaces leave first, in a round of their own.
+			p.emptied[w] = append(p.emptied[w], id)
 			p.batch.Waits = append(p.batch.Waits,
 				"pool "+had.Name+" of "+lb.ID.Name()+" gets addresses when its network interfaces have left")
 		case byIP:
@@ -194,18 +198,6 @@ func (p *Planner) WarnRejected() {
 	}
 }
 
-// interfacePools are the pools that network interfaces have to leave because
-// members are addresses from now on.
-func (p *Planner) interfacePools(w *balancer.Wanted) []azure.ID {
-	var ids []azure.ID
-	for pool := range w.Pools.All() {
-		if p.index.Config.IsOwnPool(pool.Name) && !w.Pools.Decides(pool.Name) && !index.IsByAddress(pool) {
-			ids = append(ids, w.State.ID.Child(network.BackendAddressPools, pool.Name))
-		}
-	}
-	return ids
-}
-
 // Migrations have Azure turn pools of network interfaces into pools of addresses, where
 // that is asked for. Otherwise the interfaces leave, and the pool is empty for a while.
 func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits []string) {
@@ -213,11 +205,11 @@ func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits [
 		return nil, nil
 	}
 	for _, w := range all {
-		if !w.Stays() || !p.fills(w.State) || !p.byIP(w.State) {
+		if !w.Stays() {
 			continue
 		}
 		var names []string
-		for _, id := range p.interfacePools(w) {
+		for _, id := range p.emptied[w] {
 			names = append(names, id.Name())
 			waits = append(waits, "pool "+id.Name()+" of "+w.State.ID.Name()+" is brought up to date when it has addresses")
 		}

@@ -109,7 +109,11 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 // candidates are the entries that may have a node: the one whose primary set it is in, else those with a selector that
 // selects it, else those without one.
 func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary bool) {
-	all, set := p.index.Config.Entries(), p.setOf(n)
+	all, set := p.index.Config.Entries(), n.Machine.Parent().Name()
+	if !n.Machine.Is(compute.ScaleSetInstances) { // the document of a machine of its own says in which set it is
+		vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
+		set = cmp.Or(vm.Properties.VirtualMachineScaleSet, vm.Properties.AvailabilitySet).To().Name()
+	}
 	i := slices.IndexFunc(all, func(e cluster.Balancer) bool { return set != "" && strings.EqualFold(e.PrimaryVMSet, set) })
 	if i >= 0 && up[i] {
 		return []int{i}, true
@@ -152,16 +156,6 @@ func (p *Planner) currentEntries() map[string]int {
 	return current
 }
 
-// setOf names the set that a node's machine is in, "" for none. Machines of their own say
-// it in their documents.
-func (p *Planner) setOf(n *index.Node) string {
-	if n.Machine.Is(compute.ScaleSetInstances) {
-		return n.Machine.Parent().Name()
-	}
-	vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
-	return cmp.Or(vm.Properties.VirtualMachineScaleSet, vm.Properties.AvailabilitySet).To().Name()
-}
-
 // ownPools removes the pools that Services of the batch no longer have to themselves, and fills the others
 // with the nodes that have endpoints. This includes the pools of refused Services and of Services outside the
 // batch: their endpoints move all the same.
@@ -186,9 +180,19 @@ func (p *Planner) ownPools(w *balancer.Wanted) {
 	}
 	for _, pool := range slices.Collect(w.Pools.All()) {
 		owner := owners[strings.ToLower(pool.Name)]
-		if ends, known := p.index.Endpoints[owner.service]; known {
-			w.Pools.Write(p.byAddress(pool, owner.family, p.nodesNamed(ends)))
+		ends, known := p.index.Endpoints[owner.service]
+		if !known {
+			continue
 		}
+		var nodes []*index.Node
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(ends))) {
+			i, is := slices.BinarySearchFunc(p.index.SortedNodes, name,
+				func(n *index.Node, name string) int { return strings.Compare(n.Name, name) })
+			if is {
+				nodes = append(nodes, p.index.SortedNodes[i])
+			}
+		}
+		w.Pools.Write(p.byAddress(pool, owner.family, nodes))
 	}
 }
 
@@ -217,16 +221,4 @@ func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 		}
 	}
 	return owners
-}
-
-func (p *Planner) nodesNamed(names []string) []*index.Node {
-	var found []*index.Node
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		i, is := slices.BinarySearchFunc(p.index.SortedNodes, name,
-			func(n *index.Node, name string) int { return strings.Compare(n.Name, name) })
-		if is {
-			found = append(found, p.index.SortedNodes[i])
-		}
-	}
-	return found
 }

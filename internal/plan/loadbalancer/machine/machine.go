@@ -112,7 +112,6 @@ func isTrue(b *bool) bool { return b != nil && *b }
 
 func isDeleting(state string) bool { return strings.EqualFold(state, "Deleting") }
 
-// configurationsOf lists the IP configurations of a profile.
 func configurationsOf(p *compute.NetworkProfile) (all []Configuration) {
 	if p == nil {
 		return nil
@@ -186,13 +185,7 @@ func (m *Machine) decides(pool azure.ID) bool { return slices.ContainsFunc(m.dec
 func (m *Machine) changes() (all []Configuration) {
 	for _, c := range m.configurations {
 		if c.changed {
-			pools := []azure.Reference{}
-			for _, pool := range c.Pools {
-				if m.decides(pool.ID) {
-					pools = append(pools, pool)
-				}
-			}
-			c.Pools = pools
+			c.Pools = slices.DeleteFunc(slices.Clone(c.Pools), func(r azure.Reference) bool { return !m.decides(r.ID) })
 			all = append(all, c)
 		}
 	}

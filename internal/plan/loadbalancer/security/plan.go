@@ -87,10 +87,9 @@ type planner struct {
 	result Result
 }
 
-// grant is a rule that leads to addresses of a Service.
 type grant struct {
 	rule securityRule
-	to   []string
+	to   []string // addresses of a Service
 }
 
 // grants are the openings of a Service's addresses. Their rules stay there.
@@ -101,18 +100,15 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 	for _, family := range address.Families() {
 		to, nodes := map[string]bool{}, map[string]bool{}
 		for _, at := range s.Placements {
-			if at.Family != family {
-				continue
-			}
-			if !at.Floating {
+			switch {
+			case at.Family != family:
+			case !at.Floating:
 				for _, ip := range p.AddressesIn(at.Pool(p.Index.Config), family) {
 					nodes[ip] = true
 				}
-				continue
-			}
-			if known := p.addressOf(at); known != "" {
-				to[known] = true
-			} else if len(s.Access.From[family]) > 0 || s.Access.Deny {
+			case p.addressOf(at) != "":
+				to[p.addressOf(at)] = true
+			case len(s.Access.From[family]) > 0 || s.Access.Deny:
 				p.result.Pending = append(p.result.Pending,
 					"the security group needs the address of frontend "+at.At.Name+" ["+s.Key()+"]")
 			}
@@ -237,23 +233,18 @@ func (p *planner) withdraw(text string) (was bool) {
 // wereOpen reports whether a node is open at a port of the batch's Services: the load balancer may have
 // dropped the rule already that led there.
 func (p *planner) wereOpen() bool {
-	own := map[port]bool{}
+	open := p.openAtNodes()
 	for _, s := range p.Batch.All() {
 		for _, o := range s.PortsByProtocol(!s.AllPorts()) {
-			for _, number := range o.Ports {
-				own[portOf(o.Protocol, number)] = true
+			if slices.ContainsFunc(o.Ports, func(number string) bool { return len(open[portOf(o.Protocol, number)]) > 0 }) {
+				return true
 			}
-		}
-	}
-	for at := range p.openAtNodes() {
-		if own[at] {
-			return true
 		}
 	}
 	return false
 }
 
-// openAtNodes are the managed rules that lead to nodes, by the ports that they open.
+// openAtNodes are the managed rules that lead to nodes, by their ports.
 func (p *planner) openAtNodes() map[port][]*rule {
 	open := map[port][]*rule{}
 	for _, r := range p.rules.all {

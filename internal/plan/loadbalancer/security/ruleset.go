@@ -30,7 +30,6 @@ const (
 
 type securityRule = azure.Child[network.SecurityRule]
 
-// rule is one rule of a security group.
 type rule struct {
 	securityRule
 	to      map[string]bool // destinations of a managed rule, nil of others
@@ -71,7 +70,6 @@ func (r *rule) family() v1.IPFamily {
 	return v1.IPv4Protocol
 }
 
-// leadsTo reports whether a managed rule leads to one of the addresses.
 func (r *rule) leadsTo(addresses map[netip.Addr]bool) bool {
 	for address := range r.to {
 		if ip, err := netip.ParseAddr(address); err == nil && addresses[ip] {
@@ -103,7 +101,7 @@ func sameList(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// Azure writes a list of one element alone, or as a list; these are the lists, however written.
+// Azure has two ways to write a list: one element alone, or a list.
 
 func destinations(r network.SecurityRule) []string {
 	return listed(r.DestinationAddressPrefix, r.DestinationAddressPrefixes)
@@ -125,7 +123,6 @@ func listed(one *string, many []string) []string {
 	return many
 }
 
-// oneOrMany is Azure's two ways to write a list.
 func oneOrMany(values []string) (one *string, many []string) {
 	if len(values) == 1 {
 		return new(values[0]), nil
@@ -143,7 +140,7 @@ func emptied(want, have []string) []string {
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
-// allowance is the rule of an opening, without its priority.
+// allowance is the rule of an opening, as denial without a priority.
 func allowance(o spec.Opening) securityRule {
 	r := network.SecurityRule{Direction: "Inbound", Access: "Allow", Protocol: o.Protocol, SourcePortRange: new("*"),
 		DestinationPortRanges: slices.Sorted(slices.Values(o.Ports))}
@@ -151,13 +148,11 @@ func allowance(o spec.Opening) securityRule {
 	return securityRule{Name: o.Name(), Properties: r}
 }
 
-// denial is the rule that denies everything else at addresses of a family, without its priority.
 func denial(family v1.IPFamily) securityRule {
 	return securityRule{Name: naming.DenyRule(family), Properties: network.SecurityRule{Direction: "Inbound", Access: "Deny",
 		Protocol: "*", SourceAddressPrefix: new("*"), SourcePortRange: new("*"), DestinationPortRange: new("*")}}
 }
 
-// ruleSet is the rules of a security group while they are being decided.
 type ruleSet struct {
 	all    []*rule
 	byName map[string]*rule   // in lower case
@@ -225,7 +220,6 @@ func (s *ruleSet) count(r *rule, by int) {
 	s.counts.sources += by * len(sources(r.Properties))
 }
 
-// remove removes a destination.
 func (s *ruleSet) remove(r *rule, address string) {
 	delete(r.to, address)
 	s.to[address] = slices.DeleteFunc(s.to[address], func(other *rule) bool { return other == r })
@@ -236,7 +230,6 @@ func (s *ruleSet) remove(r *rule, address string) {
 	}
 }
 
-// admit adds a destination.
 func (s *ruleSet) admit(r *rule, address string) {
 	if r.to[address] {
 		return
