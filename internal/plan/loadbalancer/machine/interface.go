@@ -56,11 +56,6 @@ type Interfaces struct {
 // FindInterfaces finds the resource groups of the network interfaces.
 func FindInterfaces(in index.Input, all []index.Balancer) Interfaces {
 	f := Interfaces{in: in, all: all, Groups: []azure.ID{in.Config.MachineGroup()}, hidden: map[string]azure.ID{}}
-	add := func(id azure.ID) {
-		if group := id.Parent(); !slices.ContainsFunc(f.Groups, group.Equal) {
-			f.Groups = append(f.Groups, group)
-		}
-	}
 	known := map[string]bool{}                                                           // machines, by id key
 	listed, _ := plan.Views[network.Interface](in.Have, f.Groups[0], network.Interfaces) // Read reports an error
 	for _, i := range listed {
@@ -68,22 +63,24 @@ func FindInterfaces(in index.Input, all []index.Balancer) Interfaces {
 			known[i.Properties.VirtualMachine.To().Key()] = true
 		}
 	}
+	var named []azure.ID // interfaces that machines and pools name
 	for _, machine := range Known(in) {
 		if !machine.Is(compute.VirtualMachines) || !IsServed(machine, in.Config) || known[machine.Key()] {
 			continue
 		}
 		f.Missing = append(f.Missing, machine)
 		id, _, unread := Unread(in, machine)
-		if id != "" {
-			add(id)
-		}
+		named = append(named, id)
 		if unread {
 			f.hidden[id.Key()] = machine
 		}
 	}
 	for _, m := range Members(all) {
-		if holder := m.Configuration.Parent(); holder.Is(network.Interfaces) {
-			add(holder)
+		named = append(named, m.Configuration.Parent())
+	}
+	for _, id := range named {
+		if group := id.Parent(); id.Is(network.Interfaces) && !slices.ContainsFunc(f.Groups, group.Equal) {
+			f.Groups = append(f.Groups, group)
 		}
 	}
 	return f

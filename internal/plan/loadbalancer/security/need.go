@@ -12,7 +12,7 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// need is what a Service needs of the security rules at a destination. Of what follows the destination, it is one thing.
+// need is what a Service needs of the security rules at a destination: one field besides the destination is set.
 type need struct {
 	to      string // an address, allNodes, or a family for the nodes' addresses of it
 	port    port   // is open

@@ -288,7 +288,7 @@ func (p *planner) forget() {
 	}
 	unknown := map[string]bool{}
 	for text, rules := range p.rules.to {
-		if _, err := netip.ParseAddr(text); err == nil && slices.ContainsFunc(rules, isManaged) {
+		if ip, err := netip.ParseAddr(text); err == nil && !x.NodeIPs[ip] && slices.ContainsFunc(rules, isManaged) {
 			unknown[text] = true
 		}
 	}
@@ -319,13 +319,10 @@ func (p *planner) forget() {
 
 func isManaged(r *rule) bool { return IsManagedRule(r.securityRule) }
 
-// knownAddresses are all addresses that anything of the cluster has.
+// knownAddresses are all addresses that anything of the cluster but its nodes has.
 func (p *planner) knownAddresses() []string {
 	x := p.Index
 	var known []string
-	for ip := range x.NodeIPs {
-		known = append(known, ip.String())
-	}
 	for at := range x.Frontends() {
 		if x.Known[at.Owner()] != nil || !naming.IsOwned(at.Name) {
 			known = append(known, x.Address(at))
