@@ -276,14 +276,12 @@ func (m *Members) placeFor(one *machine.Machine, pool pool) (c *machine.Configur
 	}
 	to := pool.id.TopLevel().Name()
 	for _, p := range c.Pools {
-		if lb := p.ID.TopLevel().Name(); !areSiblings(lb, to) && !slices.ContainsFunc(m.going, p.ID.Under) {
+		lb := p.ID.TopLevel().Name()
+		isPair := strings.EqualFold(lb, to) || strings.EqualFold(lb+cluster.InternalSuffix, to) ||
+			strings.EqualFold(lb, to+cluster.InternalSuffix) // or the same load balancer
+		if !isPair && !slices.ContainsFunc(m.going, p.ID.Under) {
 			return nil, fmt.Sprintf("it is in pool %s of load balancer %s already, so it stays out of %s", p.ID.Name(), lb, to)
 		}
 	}
 	return c, ""
-}
-
-// areSiblings reports whether two load balancers are the same, or the two of a pair.
-func areSiblings(a, b string) bool {
-	return strings.EqualFold(a, b) || strings.EqualFold(a+cluster.InternalSuffix, b) || strings.EqualFold(a, b+cluster.InternalSuffix)
 }
