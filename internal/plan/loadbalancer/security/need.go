@@ -38,26 +38,23 @@ func (p *planner) needOthers() {
 			p.needService(known[owner])
 		}
 	}
-	for lb, r := range p.Index.Rules() {
-		owner, frontend := naming.Owner(r.Name), r.Properties.FrontendIPConfiguration.To().Name()
-		if frontend != "" && naming.IsOwned(r.Name) && !p.Batch.Has(owner) {
-			p.needRule(p.Index.Address(index.Frontend{LB: lb, Name: frontend}), r.Properties, known[owner])
+	for lb, c := range p.Index.Rules() {
+		r, owner, frontend := c.Properties, naming.Owner(c.Name), c.Properties.FrontendIPConfiguration.To().Name()
+		if frontend == "" || !naming.IsOwned(c.Name) || p.Batch.Has(owner) {
+			continue
 		}
-	}
-}
-
-// needRule adds what a Service needs where a rule of it leads. s is nil for a Service that is not known.
-func (p *planner) needRule(to string, r network.LoadBalancingRule, s *spec.Spec) {
-	port, denied := r.FrontendPort, s == nil || s.Access.Deny
-	if !floats(r) { // the object of a Service says what it wants denied, and of all ports which ones are let in
-		to, port, denied = allNodes, r.BackendPort, s == nil
-	}
-	if to == "" || to == allNodes && port == 0 && s != nil && s.AllPorts() {
-		return
-	}
-	p.needed[need{to: to, port: portOf(r.Protocol, strconv.Itoa(int(port)))}] = true
-	if denied {
-		p.needed[need{to: to, denial: true}] = true
+		s := known[owner] // nil for a Service that is not known
+		to, port, denied := p.Index.Address(index.Frontend{LB: lb, Name: frontend}), r.FrontendPort, s == nil || s.Access.Deny
+		if !floats(r) { // the object of a Service says what it wants denied, and of all ports which ones are let in
+			to, port, denied = allNodes, r.BackendPort, s == nil
+		}
+		if to == "" || to == allNodes && port == 0 && s != nil && s.AllPorts() {
+			continue
+		}
+		p.needed[need{to: to, port: portOf(r.Protocol, strconv.Itoa(int(port)))}] = true
+		if denied {
+			p.needed[need{to: to, denial: true}] = true
+		}
 	}
 }
 
@@ -76,11 +73,29 @@ func (p *planner) needService(s *spec.Spec) {
 		}
 	}
 	for _, family := range s.Service.Families() {
+		nodes := string(family)
 		if s.Access.Deny && s.Fixed {
-			p.needed[need{to: string(family), denial: true}] = true
+			p.needed[need{to: nodes, denial: true}] = true
 		}
-		if s.AllPorts() && !s.Floats(family) {
-			p.needAllPorts(s, string(family), s.Openings(family, false))
+		if !s.AllPorts() || s.Floats(family) {
+			continue
+		}
+		// One rule has all ports of the nodes' own addresses, where others may have the same ports. Where all that the
+		// Service asks for exists, it needs that alone. Else it may have asked for something else before, which only the
+		// security rules show.
+		asked := s.Openings(family, false)
+		if slices.ContainsFunc(asked, func(o spec.Opening) bool {
+			r, there := p.rules.byName[strings.ToLower(o.Name())]
+			return !there || !r.leadsTo(p.Index.NodeIPs)
+		}) {
+			p.needPorts(nodes, asked)
+			if p.hasRuleAtNodes(s.Owner) {
+				p.needed[need{to: nodes, anyPort: true}] = true
+			}
+			continue
+		}
+		for _, o := range asked {
+			p.needed[need{to: nodes, rule: strings.ToLower(o.Name())}] = true
 		}
 	}
 }
@@ -90,26 +105,6 @@ func (p *planner) needPorts(to string, openings []spec.Opening) {
 		for _, number := range o.Ports {
 			p.needed[need{to: to, port: portOf(o.Protocol, number)}] = true
 		}
-	}
-}
-
-// needAllPorts adds what a Service with one rule for all ports needs at the nodes' own addresses of a family, where
-// others may have the same ports. Where all that it asks for exists, it needs that alone. Else it may have asked for
-// something else before, which only the security rules show.
-func (p *planner) needAllPorts(s *spec.Spec, nodes string, asked []spec.Opening) {
-	lacks := slices.ContainsFunc(asked, func(o spec.Opening) bool {
-		r, there := p.rules.byName[strings.ToLower(o.Name())]
-		return !there || !r.leadsTo(p.Index.NodeIPs)
-	})
-	if !lacks {
-		for _, o := range asked {
-			p.needed[need{to: nodes, rule: strings.ToLower(o.Name())}] = true
-		}
-		return
-	}
-	p.needPorts(nodes, asked)
-	if p.hasRuleAtNodes(s.Owner) {
-		p.needed[need{to: nodes, anyPort: true}] = true
 	}
 }
 

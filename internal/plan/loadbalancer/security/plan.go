@@ -181,10 +181,18 @@ func (p *planner) withdrawBatch() {
 			p.withdraw(address)
 		}
 	}
-	// Where all Services are known it need not be guessed whether one was at the nodes.
-	useNodes = useNodes || !x.Complete && p.wereOpen()
-	if !useNodes && !x.Complete {
-		return
+	if !useNodes && !x.Complete { // else it need not be guessed whether a Service was at the nodes
+		// If a port of the batch's Services is open there, the load balancer may have dropped the rule that led there.
+		open := p.openAtNodes()
+		for _, s := range b.All() {
+			for _, o := range s.PortsByProtocol(!s.AllPorts()) {
+				useNodes = useNodes ||
+					slices.ContainsFunc(o.Ports, func(number string) bool { return open[portOf(o.Protocol, number)] != nil })
+			}
+		}
+		if !useNodes {
+			return
+		}
 	}
 	for _, ip := range slices.SortedFunc(maps.Keys(x.NodeIPs), netip.Addr.Compare) {
 		if p.withdraw(ip.String()) && !useNodes {
@@ -228,20 +236,6 @@ func (p *planner) withdraw(text string) (was bool) {
 		}
 	}
 	return was
-}
-
-// wereOpen reports whether a node is open at a port of the batch's Services: the load balancer may have
-// dropped the rule already that led there.
-func (p *planner) wereOpen() bool {
-	open := p.openAtNodes()
-	for _, s := range p.Batch.All() {
-		for _, o := range s.PortsByProtocol(!s.AllPorts()) {
-			if slices.ContainsFunc(o.Ports, func(number string) bool { return len(open[portOf(o.Protocol, number)]) > 0 }) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // openAtNodes are the managed rules that lead to nodes, by their ports.
