@@ -9,14 +9,12 @@ import (
 	"kaz/internal/plan/loadbalancer/backend"
 	"kaz/internal/plan/loadbalancer/balancer"
 	"kaz/internal/plan/loadbalancer/batch"
-	"kaz/internal/plan/loadbalancer/frontend"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/plan/loadbalancer/placement"
 	"kaz/internal/plan/loadbalancer/privatelink"
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/publicip"
-	"kaz/internal/plan/loadbalancer/rule"
 	"kaz/internal/plan/loadbalancer/security"
 	"kaz/internal/plan/loadbalancer/tag"
 )
@@ -83,19 +81,8 @@ func (d *decision) decide() error {
 	for _, name := range links.Orphans {
 		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
 	}
-	all := make([]*balancer.Wanted, len(x.LoadBalancers))
-	for i, lb := range x.LoadBalancers {
-		w := balancer.New(lb)
-		frontend.Plan(x, b, w, &d.found)
-		rule.Plan(x.Config, b, w)
-		members.Pools(w)
-		all[i] = w
-	}
-	balancer.Order(x, b, all)
-	members.Spread(all)
-	for _, w := range all {
-		members.OwnPools(w)
-	}
+	all := balancer.Plan(x, b, &d.found)
+	members.Pools(all)
 	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
 		return nil
 	}

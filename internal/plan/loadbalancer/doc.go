@@ -25,8 +25,7 @@
 //	publicip            public IPs, their tags and DNS labels
 //	privatelink         private link services
 //	placement           load balancer, frontend and public IP of each address
-//	balancer            which load balancers exist, and their order
-//	frontend, rule      frontends; rules and probes of a load balancer
+//	balancer            which load balancers exist, their order, frontends, rules and probes
 //	machine, backend    scale sets and machines; members of the backend pools
 //	security            rules of the security group
 //	note                resource groups that later decisions must know

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,11 +21,16 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 )
 
-// Members are the members of the backend pools after the decision.
+// Members decide which machines are in the pools of network interfaces, and know all members of the backend pools
+// after the decision.
 type Members struct {
-	nodes []*index.Node
-	in    map[inPool]bool
-	known map[string][]string // results of AddressesIn
+	*Planner
+	in     map[inPool]bool
+	known  map[string][]string // results of AddressesIn
+	groups []*machine.Group
+	pools  []pool
+	going  []azure.ID              // pools, or load balancers, that all machines leave
+	roles  map[string]cluster.Role // by id key, of machines that have or had a Node, and of models
 }
 
 // inPool is a machine, by id key, or an address in a pool, by id key.
@@ -37,7 +43,7 @@ func (m *Members) AddressesIn(id azure.ID, family v1.IPFamily) []string {
 		return all
 	}
 	var all []string
-	for _, n := range m.nodes {
+	for _, n := range m.index.SortedNodes {
 		if ip, has := n.Address(family); has && (m.in[inPool{pool, n.Machine.Key()}] || m.in[inPool{pool, ip.String()}]) {
 			all = append(all, ip.String())
 		}
@@ -46,20 +52,15 @@ func (m *Members) AddressesIn(id azure.ID, family v1.IPFamily) []string {
 	return all
 }
 
-// note notes a machine that is in a pool.
 func (m *Members) note(one *machine.Machine, pool azure.ID) {
 	if !one.Model && one.In(pool) {
 		m.in[inPool{pool.Key(), one.ID.Key()}] = true
 	}
 }
 
-// noteAddresses notes the members of pools of addresses.
-func (m *Members) noteAddresses(all []*balancer.Wanted) {
-	for _, w := range all {
-		for p := range w.Pools.All() {
-			if !index.HasAddresses(p) {
-				continue
-			}
+func (m *Members) noteAddresses(w *balancer.Wanted) {
+	for p := range w.Pools.All() {
+		if index.HasAddresses(p) {
 			pool := w.State.ID.Child(network.BackendAddressPools, p.Name).Key()
 			for _, member := range p.Properties.LoadBalancerBackendAddresses {
 				m.in[inPool{pool, member.Properties.IPAddress}] = true
@@ -68,81 +69,62 @@ func (m *Members) noteAddresses(all []*balancer.Wanted) {
 	}
 }
 
-// membership decides which machines are in the pools of network interfaces.
-type membership struct {
-	*Planner
-	members *Members
-	groups  []*machine.Group
-	into    []pool
-	going   []azure.ID              // pools, or load balancers, that all machines leave
-	roles   map[string]cluster.Role // by machine id key, of machines that have a Node
-	deleted map[string]bool         // machines whose Node was deleted, by id key
+type pool struct {
+	id       azure.ID // of one of the cluster's own pools
+	family   v1.IPFamily
+	filled   bool       // nodes belong into it; else other software fills it
+	mayLeave bool       // excluded nodes may be taken out
+	after    []azure.ID // machines that must join before
 }
 
-// pool is a pool that nodes belong into.
-type pool struct {
-	id     azure.ID
-	family v1.IPFamily
+const deleted cluster.Role = "deleted" // a machine after its Node was deleted
+
+// whyOut are the roles of machines that leave the pools, with the reasons.
+var whyOut = map[cluster.Role]string{
+	cluster.Excluded: "node is excluded from load balancers", deleted: "its Node was deleted from Kubernetes",
 }
 
 // Membership lets the cluster's nodes into the backend pools: the scale sets'
 // models first, so that new instances are created in them, then the machines. With a
 // load balancer that goes, all its pools are left.
 func (p *Planner) Membership(all []*balancer.Wanted) (*Members, []plan.Node, error) {
-	m := &membership{Planner: p, members: &Members{nodes: p.index.SortedNodes, in: map[inPool]bool{},
-		known: map[string][]string{}}}
-	m.members.noteAddresses(all)
-	var others []pool // that something else fills
+	m := &Members{Planner: p, in: map[inPool]bool{}, known: map[string][]string{}}
 	for _, w := range all {
+		m.noteAddresses(w)
 		switch {
 		case w.Goes():
 			m.going = append(m.going, w.State.ID)
 		case !w.Stays():
-		case !p.fills(w.State):
-			others = append(others, p.ownPools(w)...)
-		case p.byIP(w.State):
-			m.going = append(m.going, p.interfacePools(w)...)
+		case p.fills(w.State) && p.byIP(w.State):
+			m.going = append(m.going, p.emptied[w]...)
 		default:
-			m.into = append(m.into, p.ownPools(w)...)
-		}
-	}
-	if len(m.into)+len(m.going)+len(others) == 0 || len(p.index.Nodes) == 0 && len(m.going) == 0 {
-		return m.members, nil, nil
-	}
-	var err error
-	if m.groups, err = p.machines(); err != nil {
-		return m.members, nil, err
-	}
-	for _, g := range m.groups {
-		for _, one := range g.Machines {
-			for _, pool := range others {
-				m.members.note(one, pool.id)
+			for _, family := range address.Families() {
+				if name := p.index.Config.PoolName(family); hasPool(w, name) {
+					id := w.State.ID.Child(network.BackendAddressPools, name)
+					m.pools = append(m.pools, pool{id: id, family: family, filled: p.fills(w.State)})
+				}
 			}
 		}
 	}
-	if len(m.into)+len(m.going) == 0 {
-		return m.members, nil, nil
+	decides := len(m.going) > 0 || slices.ContainsFunc(m.pools, func(p pool) bool { return p.filled })
+	if !decides && (len(m.pools) == 0 || len(p.index.Nodes) == 0) {
+		return m, nil, nil
 	}
-	m.readRoles()
-	return m.members, m.decide(), nil
+	var err error
+	if m.groups, err = p.machines(); err != nil {
+		return m, nil, err
+	}
+	if decides {
+		m.readRoles()
+	}
+	return m, m.decide(), nil
 }
 
-// ownPools are the cluster's own pools of a load balancer.
-func (p *Planner) ownPools(w *balancer.Wanted) []pool {
-	var pools []pool
-	for _, family := range address.Families() {
-		name := p.index.Config.PoolName(family)
-		if w.Pools.Has(named(name)) {
-			pools = append(pools, pool{w.State.ID.Child(network.BackendAddressPools, name), family})
-		}
-	}
-	return pools
-}
-
-// readRoles reads the role of each machine, and warns of nodes that cannot join.
-func (m *membership) readRoles() {
+// readRoles reads the role of each machine, and warns of nodes that cannot join. A model is a receiver if any instance
+// is one, and excluded if all instances are.
+func (m *Members) readRoles() {
 	x := m.index
-	m.roles, m.deleted = make(map[string]cluster.Role, len(x.SortedNodes)), map[string]bool{}
+	m.roles = make(map[string]cluster.Role, len(x.SortedNodes))
 	for _, n := range x.SortedNodes {
 		if n.Machine == "" {
 			continue
@@ -163,46 +145,55 @@ func (m *membership) readRoles() {
 		}
 	}
 	for _, id := range x.DeletedNodes {
-		_, again := m.roles[id.Key()]
-		m.deleted[id.Key()] = !again
+		if _, again := m.roles[id.Key()]; !again {
+			m.roles[id.Key()] = deleted
+		}
+	}
+	for _, g := range m.groups {
+		if g.Model == nil {
+			continue
+		}
+		count := map[cluster.Role]int{}
+		for _, one := range g.Machines {
+			count[m.roles[one.ID.Key()]]++
+		}
+		role := cluster.Bystander
+		switch {
+		case count[cluster.Receiver] > 0:
+			role = cluster.Receiver
+		case count[cluster.Excluded] > 0 && count[cluster.Excluded] == len(g.Machines):
+			role = cluster.Excluded
+		}
+		m.roles[g.Model.ID.Key()] = role
 	}
 }
 
-// roleOf is the role of a machine, "" if nothing is known of it. A machine is excluded after its Node was
-// deleted.
-func (m *membership) roleOf(one *machine.Machine) (role cluster.Role, deleted bool) {
-	key := one.ID.Key()
-	if m.deleted[key] {
-		return cluster.Excluded, true
-	}
-	return m.roles[key], false
-}
-
-func (m *membership) decide() []plan.Node {
-	exits := make([]exit, len(m.into))
-	for i, pool := range m.into {
-		exits[i] = m.exit(pool)
+func (m *Members) decide() []plan.Node {
+	for i, pool := range m.pools {
+		if pool.filled {
+			m.pools[i].mayLeave, m.pools[i].after = m.exit(pool)
+		}
 	}
 	why := "leaves the load balancer, which goes with " + batch.Summary(m.batch.Names())
 	var out []plan.Node
 	for _, g := range m.groups {
 		for _, one := range g.All() {
-			reason := ""
+			role, reason := m.roles[one.ID.Key()], ""
 			var after []azure.ID
 			for _, id := range m.going {
-				m.members.note(one, id) // packets come to it until it has left
+				m.note(one, id) // packets come to it until it has left
 				if !one.Fixed && one.Leave(id) {
 					if reason = why; id.Is(network.LoadBalancerPools) {
 						reason = "leaves the pool, which lists addresses from now on"
 					}
 				}
 			}
-			for i, pool := range m.into {
-				if did := m.settle(g, one, pool, exits[i].open); did != "" {
+			for _, pool := range m.pools {
+				if did := m.settle(one, role, pool); did != "" {
 					reason = did
 				}
-				if role, _ := m.roleOf(one); role == cluster.Excluded && !one.Model {
-					after = append(after, exits[i].after...)
+				if whyOut[role] != "" && !one.Model {
+					after = append(after, pool.after...)
 				}
 			}
 			if reason != "" {
@@ -216,126 +207,81 @@ func (m *membership) decide() []plan.Node {
 }
 
 // settle lets a machine into a pool or takes it out, and says why if it did.
-func (m *membership) settle(g *machine.Group, one *machine.Machine, pool pool, mayLeave bool) (did string) {
-	joins, leaves := "node joins the backend pool", "node is excluded from load balancers"
-	role, deleted := m.roleOf(one)
-	if deleted {
-		leaves = "its Node was deleted from Kubernetes"
-	}
+func (m *Members) settle(one *machine.Machine, role cluster.Role, pool pool) (did string) {
+	joins, leaves := "node joins the backend pool", whyOut[role]
 	if one.Model {
-		role, joins, leaves = m.roleOfModel(g), "new instances join the backend pool",
-			"new instances stay out of the backend pool, as all existing ones do"
+		joins, leaves = "new instances join the backend pool", "new instances stay out of the backend pool, as all existing ones do"
 	}
 	switch {
-	case one.Fixed:
+	case one.Fixed || !pool.filled:
 	case one.Orphan && one.Leave(pool.id):
 		did = "its machine is gone"
-	case role == cluster.Receiver && one.Ready && m.join(one, pool):
-		did = joins
-	case role == cluster.Excluded && mayLeave && one.In(pool.id):
+	case role == cluster.Receiver && one.Ready && !one.In(pool.id):
+		c, hindrance := m.placeFor(one, pool)
+		if hindrance != "" {
+			m.found.Warn(string(one.ID), problem.NotJoined, "%s", hindrance)
+		}
+		if c != nil {
+			one.Join(c, pool.id)
+			did = joins
+		}
+	case whyOut[role] != "" && pool.mayLeave && one.In(pool.id):
 		if m.index.ConcurrentMembers {
-			m.members.note(one, pool.id)
+			m.note(one, pool.id)
 		}
 		one.Leave(pool.id)
 		did = leaves
 	}
-	m.members.note(one, pool.id)
+	m.note(one, pool.id)
 	return did
 }
 
-// roleOfModel is Receiver if any instance is one, and Excluded if all instances are. Machines without a Node
-// do not count.
-func (m *membership) roleOfModel(g *machine.Group) cluster.Role {
-	excluded := 0
-	for _, one := range g.Machines {
-		switch m.roles[one.ID.Key()] {
-		case cluster.Receiver:
-			return cluster.Receiver
-		case cluster.Excluded:
-			excluded++
-		}
-	}
-	if excluded > 0 && excluded == len(g.Machines) {
-		return cluster.Excluded
-	}
-	return cluster.Bystander
-}
-
-// exit is whether excluded nodes may be taken out of a pool, and which machines must join before.
-type exit struct {
-	open  bool
-	after []azure.ID
-}
-
-// exit decides whether excluded nodes may leave a pool. A pool is never emptied: all Services of
-// the cluster would fail. Where no node stays, the others wait for the first one that joins.
-func (m *membership) exit(pool pool) exit {
+// exit decides whether excluded nodes may leave a pool, and which machines must join before. A pool is never emptied:
+// all Services of the cluster would fail. Where no node stays, the others wait for the first one that joins.
+func (m *Members) exit(pool pool) (open bool, after []azure.ID) {
 	known := map[string]bool{}
-	var joins []azure.ID
 	for _, g := range m.groups {
 		for _, one := range g.Machines {
+			role := m.roles[one.ID.Key()]
 			known[one.ID.Key()] = true
-			role, _ := m.roleOf(one)
-			if role != cluster.Excluded && !one.Orphan && one.In(pool.id) {
-				return exit{open: true}
+			if whyOut[role] == "" && !one.Orphan && one.In(pool.id) {
+				return true, nil
 			}
-			if len(joins) == 0 && role == cluster.Receiver && one.Ready && m.canJoin(one, pool) {
-				joins = append(joins, one.Node("").ID)
+			if len(after) == 0 && role == cluster.Receiver && one.Ready {
+				if c, _ := m.placeFor(one, pool); c != nil {
+					after = append(after, one.Node("").ID)
+				}
 			}
 		}
 	}
 	lb := m.index.LoadBalancer(pool.id.Parent())
 	for _, c := range lb.Pool(pool.id.Name()).Properties.BackendIPConfigurations {
 		if !c.ID.Parent().Is(network.Interfaces) && !known[machine.InstanceOf(c.ID).Key()] {
-			return exit{open: true}
+			return true, nil
 		}
 	}
-	return exit{open: len(joins) > 0, after: joins}
+	return len(after) > 0, after
 }
 
-// join lets a machine into a pool and reports whether it did. An interface is in one public and one internal
-// load balancer at most; an interface in another one stays there.
-func (m *membership) join(one *machine.Machine, pool pool) bool {
-	if !one.CanBeMember() || one.In(pool.id) || one.Excluded[pool.family] {
-		return false
+// placeFor is the IP configuration with which a machine joins a pool, nil for none; hindrance says why, where
+// that is worth a warning. An interface is in one public and one internal load balancer at most: one that is in
+// another one stays there, unless all machines leave that.
+func (m *Members) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, hindrance string) {
+	if one.Fixed || !one.CanBeMember() || one.Excluded[pool.family] {
+		return nil, ""
 	}
-	c := one.ConfigurationFor(pool.family)
-	if c == nil {
-		m.found.Warn(string(one.ID), problem.NotJoined,
-			"it has no primary network interface with an %s configuration, so it stays out of the backend pool %s", pool.family,
-			pool.id.Name())
-		return false
+	if c = one.ConfigurationFor(pool.family); c == nil {
+		return nil, fmt.Sprintf("it has no primary network interface with an %s configuration, so it stays out of the backend pool %s",
+			pool.family, pool.id.Name())
 	}
-	if p := elsewhere(c, pool, nil); p != "" {
-		m.found.Warn(string(one.ID), problem.NotJoined, "it is in pool %s of load balancer %s already, so it stays out of %s", p.Name(),
-			p.TopLevel().Name(), pool.id.TopLevel().Name())
-		return false
-	}
-	one.Join(c, pool.id)
-	return true
-}
-
-// canJoin reports whether a machine that may join a pool is going to: it is written, and nothing
-// but pools that are going keeps it out.
-func (m *membership) canJoin(one *machine.Machine, pool pool) bool {
-	c := one.ConfigurationFor(pool.family)
-	return c != nil && !one.Fixed && !one.Excluded[pool.family] && elsewhere(c, pool, m.going) == ""
-}
-
-// elsewhere is a pool, of none that are going, that keeps an IP configuration out of a pool of
-// another load balancer.
-func elsewhere(c *machine.Configuration, pool pool, going []azure.ID) azure.ID {
-	to := pool.id.TopLevel()
+	to := pool.id.TopLevel().Name()
 	for _, p := range c.Pools {
-		stays := !slices.ContainsFunc(going, p.ID.Under)
-		if lb := p.ID.TopLevel(); stays && !lb.Equal(to) && !areSiblings(lb.Name(), to.Name()) {
-			return p.ID
+		lb := p.ID.TopLevel().Name()
+		isPair := strings.EqualFold(lb, to) || strings.EqualFold(lb+cluster.InternalSuffix, to) ||
+			strings.EqualFold(lb, to+cluster.InternalSuffix) // or the same load balancer
+		if !isPair && !slices.ContainsFunc(m.going, p.ID.Under) {
+			return nil, fmt.Sprintf("it is in pool %s of load balancer %s already, so it stays out of %s", p.ID.Name(), lb, to)
 		}
 	}
-	return ""
-}
-
-// areSiblings reports whether two load balancers are the same, or the two of a pair.
-func areSiblings(a, b string) bool {
-	return strings.EqualFold(a, b) || strings.EqualFold(a+cluster.InternalSuffix, b) || strings.EqualFold(a, b+cluster.InternalSuffix)
+	return c, ""
 }

@@ -15,6 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/balancer"
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
@@ -33,40 +34,63 @@ type Planner struct {
 	found *problem.List
 	// machines are all machines that may be in pools, which are read once.
 	machines func() ([]*machine.Group, error)
+	// emptied are pools that network interfaces have to leave, because members are addresses from now on.
+	emptied map[*balancer.Wanted][]azure.ID
 }
 
 // New is a planner for a batch.
 func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
-	machines := sync.OnceValues(func() ([]*machine.Group, error) { return machine.Read(x.Input, x.Balancers) })
-	return &Planner{index: x, batch: b, found: found, machines: machines}
+	return &Planner{index: x, batch: b, found: found, emptied: map[*balancer.Wanted][]azure.ID{},
+		machines: sync.OnceValues(func() ([]*machine.Group, error) { return machine.Read(x.Input, x.Balancers) })}
 }
 
-// Pools adds the pools that the batch's Services need to a load balancer. Pools of addresses get their members
+// Pools decides the pools of the load balancers, and the members of pools of addresses.
+func (p *Planner) Pools(all []*balancer.Wanted) {
+	for _, w := range all {
+		p.addPools(w)
+	}
+	p.spread(all)
+	for _, w := range all {
+		p.ownPools(w)
+	}
+}
+
+// addPools adds the pools that the batch's Services need to a load balancer. Pools of addresses get their members
 // here, pools of network interfaces at the machines.
-func (p *Planner) Pools(w *balancer.Wanted) {
+func (p *Planner) addPools(w *balancer.Wanted) {
 	lb := w.State
-	if p.fills(lb) {
-		for _, had := range lb.Properties.BackendAddressPools {
-			if family, ours := p.index.Config.PoolFamily(had.Name); ours {
-				p.refill(w, had, family)
-			}
+	fills, byIP := p.fills(lb), p.byIP(lb)
+	for _, had := range lb.Properties.BackendAddressPools {
+		family, ours := p.index.Config.PoolFamily(had.Name)
+		id := lb.ID.Child(network.BackendAddressPools, had.Name)
+		switch {
+		case !ours || !fills:
+		case byIP && !index.IsByAddress(had) && p.isUsed(id):
+			// The network interfaces leave first, in a round of their own.
+			p.emptied[w] = append(p.emptied[w], id)
+			p.batch.Waits = append(p.batch.Waits,
+				"pool "+had.Name+" of "+lb.ID.Name()+" gets addresses when its network interfaces have left")
+		case byIP:
+			w.Pools.Write(p.withNodes(lb, had, family))
+		case index.HasAddresses(had):
+			w.Pools.Write(index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}})
 		}
 	}
 	for _, at := range p.batch.Placed() {
 		name := at.PoolName(p.index.Config)
-		if at.At.LB != lb || w.Pools.Has(named(name)) {
+		if at.At.LB != lb || hasPool(w, name) {
 			continue
 		}
 		fresh := index.Pool{Name: name}
-		if p.fills(lb) && p.byIP(lb) && at.OwnPool == "" {
+		if fills && byIP && at.OwnPool == "" {
 			fresh = p.withNodes(lb, fresh, at.Family)
 		}
 		w.Pools.Write(fresh)
 	}
 }
 
-func named(name string) func(index.Pool) bool {
-	return func(p index.Pool) bool { return strings.EqualFold(p.Name, name) }
+func hasPool(w *balancer.Wanted, name string) bool {
+	return w.Pools.Has(func(p index.Pool) bool { return strings.EqualFold(p.Name, name) })
 }
 
 func (p *Planner) fills(lb *index.LoadBalancer) bool {
@@ -75,28 +99,17 @@ func (p *Planner) fills(lb *index.LoadBalancer) bool {
 
 func (p *Planner) byIP(lb *index.LoadBalancer) bool { return privatelink.ByIP(p.index, lb) }
 
-// refill decides the addresses of one of the cluster's pools.
-func (p *Planner) refill(w *balancer.Wanted, had index.Pool, family v1.IPFamily) {
-	lb := w.State
-	switch byIP := p.byIP(lb); {
-	case byIP && !index.IsByAddress(had) && p.isUsed(lb.ID.Child(network.BackendAddressPools, had.Name)):
-		// The network interfaces leave first, in a round of their own.
-		p.batch.Waits = append(p.batch.Waits,
-			"pool "+had.Name+" of "+lb.ID.Name()+" gets addresses when its network interfaces have left")
-	case byIP:
-		w.Pools.Write(p.withNodes(lb, had, family))
-	case index.HasAddresses(had):
-		w.Pools.Write(index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}})
-	}
-}
-
-// withNodes is one of the cluster's pools with the addresses of all nodes. Spread fills the pools of several
-// load balancers.
+// withNodes is one of the cluster's pools with the addresses of all nodes; where there are none its members stay.
+// spread fills the pools of several load balancers.
 func (p *Planner) withNodes(lb *index.LoadBalancer, had index.Pool, family v1.IPFamily) index.Pool {
 	if len(p.index.Config.Balancers) > 0 && lb.Entry >= 0 {
 		return index.Pool{Name: had.Name}
 	}
-	return p.byAddress(had, family, p.index.SortedNodes)
+	next := p.byAddress(had, family, p.index.SortedNodes)
+	if len(next.Properties.LoadBalancerBackendAddresses) == 0 {
+		next.Properties.LoadBalancerBackendAddresses = nil
+	}
+	return next
 }
 
 // isUsed reports whether machines, or the model of some, name a pool.
@@ -110,56 +123,67 @@ func (p *Planner) isUsed(id azure.ID) bool {
 // byAddress is a pool with the addresses of nodes, sorted by name. Excluded nodes do not leave the pool
 // empty; a node that is neither receiver nor excluded stays as it is.
 func (p *Planner) byAddress(pool index.Pool, family v1.IPFamily, belong []*index.Node) index.Pool {
-	had := make(map[netip.Addr]string, len(pool.Properties.LoadBalancerBackendAddresses)) // names by address
+	had := make(map[string]string, len(pool.Properties.LoadBalancerBackendAddresses)) // names by address
 	for _, m := range pool.Properties.LoadBalancerBackendAddresses {
-		if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
-			had[ip.Unmap()] = m.Name
-		}
+		had[address.Plain(m.Properties.IPAddress)] = m.Name
 	}
-	members, excluded := newBindings(len(belong)), newBindings(0)
-	for _, n := range belong {
-		ip, ok := n.Address(family)
-		if !ok || p.rejection(ip) != "" {
-			continue
+	some := func(which func(role cluster.Role, there bool) bool) []poolMember {
+		members := make([]poolMember, 0, len(belong))
+		// The address of a machine that is gone is given to the next one, and the Node of the first may still be there.
+		taken := make(map[netip.Addr]bool, len(belong))
+		for _, n := range belong {
+			ip, ok := n.Address(family)
+			if !ok || taken[ip] || p.rejection(ip) != "" {
+				continue
+			}
+			text := ip.String()
+			if _, there := had[text]; which(n.Role, there) {
+				taken[ip] = true
+				members = append(members, poolMember{Name: n.Name, Properties: network.BackendAddress{IPAddress: text}})
+			}
 		}
-		_, there := had[ip]
-		switch {
-		case n.Role == cluster.Receiver, n.Role == cluster.Bystander && there:
-			members.add(n.Name, ip)
-		case n.Role == cluster.Excluded && there:
-			excluded.add(n.Name, ip)
-		}
+		return members
 	}
-	if len(members.all) == 0 {
-		members = excluded
+	members := some(func(role cluster.Role, there bool) bool {
+		return role == cluster.Receiver || role == cluster.Bystander && there
+	})
+	if len(members) == 0 {
+		members = some(func(role cluster.Role, there bool) bool { return role == cluster.Excluded && there })
 	}
 	next := index.Pool{Name: pool.Name}
-	next.Properties.LoadBalancerBackendAddresses = members.named(had) // nil for none: a pool of nodes is not emptied
+	next.Properties.LoadBalancerBackendAddresses = keepNames(members, had)
 	if id := p.index.Config.NetworkID(); id != "" {
 		next.Properties.VirtualNetwork = azure.Ref(id)
 	}
 	return next
 }
 
-// orEmpty is byAddress where an empty pool is a valid result: a nil list would keep the members.
-func (p *Planner) orEmpty(pool index.Pool, family v1.IPFamily, belong []*index.Node) index.Pool {
-	next := p.byAddress(pool, family, belong)
-	if next.Properties.LoadBalancerBackendAddresses == nil {
-		next.Properties.LoadBalancerBackendAddresses = []poolMember{}
+// keepNames has addresses keep the names that they had, unless another node needs the name for itself: Azure takes a
+// name once.
+func keepNames(members []poolMember, had map[string]string) []poolMember {
+	own := map[string]bool{} // names of nodes that are named after themselves
+	for more := true; more; {
+		more = false
+		for _, m := range members {
+			if name, there := had[m.Properties.IPAddress]; !own[m.Name] && (!there || own[name]) {
+				delete(had, m.Properties.IPAddress)
+				own[m.Name], more = true, true
+			}
+		}
 	}
-	return next
+	for i, m := range members {
+		members[i].Name = cmp.Or(had[m.Properties.IPAddress], m.Name)
+	}
+	return members
 }
 
 // rejection says why Azure does not take an address into a pool, "" when it does.
 func (p *Planner) rejection(ip netip.Addr) string {
-	if len(p.index.RejectedAddresses) == 0 {
+	why, rejected := p.index.RejectedAddresses[ip.String()]
+	if !rejected {
 		return ""
 	}
-	why, rejected := p.index.RejectedAddresses[ip.String()]
-	if rejected && why == "" {
-		return "no reason is known"
-	}
-	return why
+	return cmp.Or(why, "no reason is known")
 }
 
 // WarnRejected warns of nodes that stay out of the pools because Azure does not take their addresses.
@@ -174,63 +198,6 @@ func (p *Planner) WarnRejected() {
 	}
 }
 
-// bindings are the nodes in a pool of addresses.
-type bindings struct {
-	all []binding
-	at  map[netip.Addr]bool
-}
-
-type binding struct {
-	node string // its name
-	ip   netip.Addr
-}
-
-func newBindings(size int) *bindings {
-	return &bindings{make([]binding, 0, size), make(map[netip.Addr]bool, size)}
-}
-
-// add adds a node, unless another one has its address: that of a machine that is gone is given
-// to the next one, and the Node of the first may still be there.
-func (b *bindings) add(node string, ip netip.Addr) {
-	if !b.at[ip] {
-		b.at[ip] = true
-		b.all = append(b.all, binding{node, ip})
-	}
-}
-
-// named are the members with the names that their addresses have, unless another node needs the name for
-// itself. Azure takes a name once.
-func (b *bindings) named(had map[netip.Addr]string) (members []poolMember) {
-	own := map[string]bool{} // names of nodes that are named after themselves
-	for more := true; more; {
-		more = false
-		for _, m := range b.all {
-			if name, there := had[m.ip]; !own[m.node] && (!there || own[name]) {
-				delete(had, m.ip)
-				own[m.node], more = true, true
-			}
-		}
-	}
-	members = slices.Grow(members, len(b.all))
-	for _, m := range b.all {
-		members = append(members,
-			poolMember{Name: cmp.Or(had[m.ip], m.node), Properties: network.BackendAddress{IPAddress: m.ip.String()}})
-	}
-	return members
-}
-
-// interfacePools are the pools that network interfaces have to leave because
-// members are addresses from now on.
-func (p *Planner) interfacePools(w *balancer.Wanted) []azure.ID {
-	var ids []azure.ID
-	for pool := range w.Pools.All() {
-		if p.index.Config.IsOwnPool(pool.Name) && !w.Pools.Decides(pool.Name) && !index.IsByAddress(pool) {
-			ids = append(ids, w.State.ID.Child(network.BackendAddressPools, pool.Name))
-		}
-	}
-	return ids
-}
-
 // Migrations have Azure turn pools of network interfaces into pools of addresses, where
 // that is asked for. Otherwise the interfaces leave, and the pool is empty for a while.
 func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits []string) {
@@ -238,11 +205,11 @@ func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits [
 		return nil, nil
 	}
 	for _, w := range all {
-		if !w.Stays() || !p.fills(w.State) || !p.byIP(w.State) {
+		if !w.Stays() {
 			continue
 		}
 		var names []string
-		for _, id := range p.interfacePools(w) {
+		for _, id := range p.emptied[w] {
 			names = append(names, id.Name())
 			waits = append(waits, "pool "+id.Name()+" of "+w.State.ID.Name()+" is brought up to date when it has addresses")
 		}

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/balancer"
-	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/naming"
@@ -19,13 +19,10 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// nowhere is the entry of a node that is at no load balancer.
-const nowhere = -1
-
-// Spread fills the cluster's pools where there are several load balancers: each with the
+// spread fills the cluster's pools where there are several load balancers: each with the
 // nodes that are there. A pool without any node left is emptied: its nodes are gone, or
 // serve another load balancer, and the others have nodes.
-func (p *Planner) Spread(all []*balancer.Wanted) {
+func (p *Planner) spread(all []*balancer.Wanted) {
 	c := p.index.Config
 	if len(c.Balancers) == 0 || len(p.index.Nodes) == 0 {
 		return
@@ -43,7 +40,7 @@ func (p *Planner) Spread(all []*balancer.Wanted) {
 		}
 		for _, pool := range w.Pools.Written() {
 			if family, ours := c.PoolFamily(pool.Name); ours {
-				pool = p.orEmpty(w.State.Pool(pool.Name), family, at[w.State.Entry])
+				pool = p.byAddress(w.State.Pool(pool.Name), family, at[w.State.Entry])
 				w.Pools.Write(pool)
 				p.warnEmpty(w, pool, family)
 			}
@@ -56,10 +53,8 @@ func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFam
 	if len(pool.Properties.LoadBalancerBackendAddresses) > 0 || !p.index.HasReceivers() {
 		return // the controller tells Services of a cluster without nodes
 	}
-	for _, s := range p.batch.Live {
-		if slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
-			return at.At.LB == w.State && at.OwnPool == "" && at.Family == family
-		}) {
+	for s, at := range p.batch.Placed() {
+		if at.At.LB == w.State && at.OwnPool == "" && at.Family == family {
 			p.found.Warn(s.Key(), problem.NoNodes,
 				"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
 					"%q), or nodeSelector, has nodes",
@@ -71,70 +66,69 @@ func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFam
 // assign spreads the nodes over the entries of the configuration that are up: first the nodes of a primary
 // set, then the nodes that have an entry, which they keep, then new ones.
 func (p *Planner) assign(up []bool) map[int][]*index.Node {
-	entries := p.index.Config.Entries()
-	of := make(map[*index.Node]int, len(p.index.SortedNodes))
-	counts := make([]int, len(entries))
-	assign := func(n *index.Node, e int) {
-		of[n] = e
-		if n.Role == cluster.Receiver {
-			counts[e]++
-		}
-	}
 	current := p.currentEntries()
-	var staying, fresh []*index.Node
+	candidates := make(map[*index.Node][]int, len(p.index.SortedNodes))
+	var first, staying, fresh []*index.Node
 	for _, n := range p.index.SortedNodes {
-		set := p.setOf(n)
-		e := slices.IndexFunc(entries, func(b cluster.Balancer) bool { return set != "" && strings.EqualFold(b.PrimaryVMSet, set) })
-		if e >= 0 && up[e] {
-			assign(n, e)
-		} else if _, there := current[n.Name]; there {
+		entries, isPrimary := p.candidates(n, up)
+		candidates[n] = entries
+		_, there := current[n.Name]
+		switch {
+		case isPrimary:
+			first = append(first, n)
+		case there:
 			staying = append(staying, n)
-		} else {
+		default:
 			fresh = append(fresh, n)
 		}
 	}
-	for _, n := range slices.Concat(staying, fresh) {
-		some := p.candidates(n, up)
-		if len(some) == 0 {
-			of[n] = nowhere
+	at, counts := make(map[int][]*index.Node, len(up)), make([]int, len(up))
+	for _, n := range slices.Concat(first, staying, fresh) {
+		if len(candidates[n]) == 0 {
 			if slices.Contains(up, true) && n.Role == cluster.Receiver {
 				p.found.Warn(n.Name, problem.NodeNowhere,
 					"no load balancer accepts the node, allowed are nodes of a primaryVMSet, or nodes that a nodeSelector selects")
 			}
 			continue
 		}
-		best := slices.MinFunc(some, func(a, b int) int { return counts[a] - counts[b] })
-		if was, there := current[n.Name]; there && slices.Contains(some, was) {
+		best := slices.MinFunc(candidates[n], func(a, b int) int { return counts[a] - counts[b] })
+		if was, there := current[n.Name]; there && slices.Contains(candidates[n], was) {
 			best = was
 		}
-		assign(n, best)
+		at[best] = append(at[best], n)
+		if n.Role == cluster.Receiver {
+			counts[best]++
+		}
 	}
-	at := make(map[int][]*index.Node, len(entries))
-	for _, n := range p.index.SortedNodes {
-		at[of[n]] = append(at[of[n]], n)
+	for _, nodes := range at {
+		slices.SortFunc(nodes, func(a, b *index.Node) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return at
 }
 
-// candidates are the load balancers with a selector that selects a node, else those
-// without one.
-func (p *Planner) candidates(n *index.Node, up []bool) []int {
-	var selected, rest []int
-	for i, e := range p.index.Config.Entries() {
-		if !up[i] {
-			continue
-		}
-		switch cluster.Selects(e.NodeSelector, n.Labels) {
-		case cluster.Any:
-			rest = append(rest, i)
-		case cluster.Yes:
-			selected = append(selected, i)
+// candidates are the entries that may have a node: the one whose primary set it is in, else those with a selector that
+// selects it, else those without one.
+func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary bool) {
+	all, set := p.index.Config.Entries(), n.Machine.Parent().Name()
+	if !n.Machine.Is(compute.ScaleSetInstances) { // the document of a machine of its own says in which set it is
+		vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
+		set = cmp.Or(vm.Properties.VirtualMachineScaleSet, vm.Properties.AvailabilitySet).To().Name()
+	}
+	i := slices.IndexFunc(all, func(e cluster.Balancer) bool { return set != "" && strings.EqualFold(e.PrimaryVMSet, set) })
+	if i >= 0 && up[i] {
+		return []int{i}, true
+	}
+	var by [3][]int // by what the selector says
+	for i, e := range all {
+		if up[i] {
+			says := cluster.Selects(e.NodeSelector, n.Labels)
+			by[says] = append(by[says], i)
 		}
 	}
-	if len(selected) > 0 {
-		return selected
+	if len(by[cluster.Yes]) > 0 {
+		return by[cluster.Yes], false
 	}
-	return rest
+	return by[cluster.Any], false
 }
 
 // currentEntries says at which load balancer nodes are so far, by name.
@@ -146,9 +140,8 @@ func (p *Planner) currentEntries() map[string]int {
 				continue
 			}
 			for _, m := range pool.Properties.LoadBalancerBackendAddresses {
-				if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
-					at[ip.Unmap()] = lb.Entry
-				}
+				ip, _ := netip.ParseAddr(m.Properties.IPAddress) // no node has what is no address
+				at[ip.Unmap()] = lb.Entry
 			}
 		}
 	}
@@ -163,31 +156,13 @@ func (p *Planner) currentEntries() map[string]int {
 	return current
 }
 
-// setOf names the set that a node's machine is in, "" for none. Machines of their own say
-// it in their documents.
-func (p *Planner) setOf(n *index.Node) string {
-	if n.Machine.Is(compute.ScaleSetInstances) {
-		return n.Machine.Parent().Name()
-	}
-	vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
-	switch {
-	case vm.Properties.VirtualMachineScaleSet != nil:
-		return vm.Properties.VirtualMachineScaleSet.ID.Name()
-	case vm.Properties.AvailabilitySet != nil:
-		return vm.Properties.AvailabilitySet.ID.Name()
-	}
-	return ""
-}
-
-// OwnPools removes the pools that Services of the batch no longer have to themselves, and fills the others
+// ownPools removes the pools that Services of the batch no longer have to themselves, and fills the others
 // with the nodes that have endpoints. This includes the pools of refused Services and of Services outside the
 // batch: their endpoints move all the same.
-func (p *Planner) OwnPools(w *balancer.Wanted) {
+func (p *Planner) ownPools(w *balancer.Wanted) {
 	used := map[string]bool{}
 	for r := range w.Rules.All() {
-		if ref := r.Properties.BackendAddressPool; ref != nil {
-			used[strings.ToLower(ref.ID.Name())] = true
-		}
+		used[strings.ToLower(r.Properties.BackendAddressPool.To().Name())] = true
 	}
 	owners := p.poolOwners(w.State)
 	for name, had := range owners {
@@ -204,10 +179,20 @@ func (p *Planner) OwnPools(w *balancer.Wanted) {
 		}
 	}
 	for _, pool := range slices.Collect(w.Pools.All()) {
-		owner, owned := owners[strings.ToLower(pool.Name)]
-		if ends, known := p.index.Endpoints[owner.service]; owned && known {
-			w.Pools.Write(p.orEmpty(pool, owner.family, p.nodesNamed(ends)))
+		owner := owners[strings.ToLower(pool.Name)]
+		ends, known := p.index.Endpoints[owner.service]
+		if !known {
+			continue
 		}
+		var nodes []*index.Node
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(ends))) {
+			i, is := slices.BinarySearchFunc(p.index.SortedNodes, name,
+				func(n *index.Node, name string) int { return strings.Compare(n.Name, name) })
+			if is {
+				nodes = append(nodes, p.index.SortedNodes[i])
+			}
+		}
+		w.Pools.Write(p.byAddress(pool, owner.family, nodes))
 	}
 }
 
@@ -236,16 +221,4 @@ func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 		}
 	}
 	return owners
-}
-
-func (p *Planner) nodesNamed(names []string) []*index.Node {
-	var found []*index.Node
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		i, is := slices.BinarySearchFunc(p.index.SortedNodes, name,
-			func(n *index.Node, name string) int { return strings.Compare(n.Name, name) })
-		if is {
-			found = append(found, p.index.SortedNodes[i])
-		}
-	}
-	return found
 }

@@ -1,4 +1,5 @@
-// Package balancer decides which load balancers exist, and in which order they are written. Layer L1.
+// Package balancer decides which load balancers exist, with their frontends, rules and probes, and in which order they
+// are written. Layer L1.
 package balancer
 
 import (
@@ -25,18 +26,39 @@ type Wanted struct {
 	after map[*index.LoadBalancer]bool // load balancers that are written first
 }
 
-// New is a load balancer as it is.
-func New(state *index.LoadBalancer) *Wanted {
-	had := state.Properties
-	return &Wanted{
-		State: state, Frontends: plan.SharedList(had.FrontendIPConfigurations), Pools: plan.SharedList(had.BackendAddressPools),
-		Rules: plan.SharedList(had.LoadBalancingRules), Probes: plan.SharedList(had.Probes), after: map[*index.LoadBalancer]bool{},
-	}
+type planner struct {
+	index *index.Index
+	batch *batch.Batch
+	found *problem.List
 }
 
-// Empty is a load balancer without its frontends, which goes.
-func Empty(state *index.LoadBalancer) *Wanted {
-	return &Wanted{State: state, Shrank: true}
+// Plan decides the frontends, rules and probes of the cluster's load balancers, external and internal, and which load
+// balancers wait for others: for a load balancer of their kind from which an address moves, and for a load balancer of
+// the other kind to which a Service moves. Of two that would wait for each other because of the latter, neither does.
+func Plan(x *index.Index, b *batch.Batch, found *problem.List) []*Wanted {
+	p := planner{x, b, found}
+	all, by := make([]*Wanted, len(x.LoadBalancers)), make(map[*index.LoadBalancer]*Wanted, len(x.LoadBalancers))
+	for i, lb := range x.LoadBalancers {
+		had := lb.Properties
+		all[i] = &Wanted{
+			State: lb, Frontends: plan.SharedList(had.FrontendIPConfigurations), Pools: plan.SharedList(had.BackendAddressPools),
+			Rules: plan.SharedList(had.LoadBalancingRules), Probes: plan.SharedList(had.Probes), after: map[*index.LoadBalancer]bool{},
+		}
+		p.planFrontends(all[i])
+		p.planRules(all[i])
+		by[lb] = all[i]
+	}
+	for s, at := range b.Placed() {
+		for _, from := range batch.Sources(x, s, at) {
+			by[at.At.LB].after[from] = true
+		}
+	}
+	for _, h := range b.Handovers(x) {
+		if h.From.Internal != h.To.Internal && !by[h.To].waitsFor(h.From, by) {
+			by[h.From].after[h.To] = true
+		}
+	}
+	return all
 }
 
 // Stays reports whether the load balancer has frontends. Azure has no load balancer without.
@@ -47,43 +69,35 @@ func (w *Wanted) Stays() bool {
 // Goes reports whether the load balancer is deleted.
 func (w *Wanted) Goes() bool { return w.State.Exists && w.Shrank && !w.Stays() }
 
-// Node is the load balancer in the graph: with the last frontend it goes as a whole.
-func (w *Wanted) Node(x *index.Index, b *batch.Batch) (plan.Node, bool) {
-	names := b.NamesAt(w.State)
-	var n plan.Node
-	switch {
-	case w.Stays():
-		r := azure.Resource[network.LoadBalancer]{ID: w.State.ID, Tags: tag.WantedOfShared(x.Config, nil, w.State.Tags),
-			Properties: network.LoadBalancer{FrontendIPConfigurations: w.Frontends.Written(), BackendAddressPools: w.Pools.Written(),
-				LoadBalancingRules: w.Rules.Written(), Probes: w.Probes.Written()}}
-		if !w.State.Exists {
-			r.Location, r.SKU, r.ExtendedLocation = x.Config.Location, &azure.SKU{Name: "Standard"}, x.Config.EdgeZone
-		}
-		why := "frontends, rules and probes of " + batch.Summary(names)
-		if len(names) == 0 {
-			why = "nodes in its backend pools"
-		}
-		n = plan.Wanted(r, why, names...).Owning(w.Frontends.Owner(), w.Pools.Owner(), w.Rules.Owner(), w.Probes.Owner())
-	case w.Goes():
-		n = plan.Gone[network.LoadBalancer](w.State.ID, "its last frontend goes with "+batch.Summary(names), names...)
-	default:
-		return plan.Node{}, false
-	}
-	for _, other := range x.LoadBalancers {
-		if w.after[other] {
-			n.After = append(n.After, other.ID)
-		}
-	}
-	return n, true
-}
-
-// Nodes are the load balancers in the graph.
-func Nodes(x *index.Index, b *batch.Batch, all []*Wanted) []plan.Node {
-	var nodes []plan.Node
+// Nodes are the load balancers in the graph: with the last frontend one goes as a whole.
+func Nodes(x *index.Index, b *batch.Batch, all []*Wanted) (nodes []plan.Node) {
 	for _, w := range all {
-		if n, ok := w.Node(x, b); ok {
-			nodes = append(nodes, n)
+		names := b.NamesAt(w.State)
+		var n plan.Node
+		switch {
+		case w.Stays():
+			r := azure.Resource[network.LoadBalancer]{ID: w.State.ID, Tags: tag.WantedOfShared(x.Config, nil, w.State.Tags),
+				Properties: network.LoadBalancer{FrontendIPConfigurations: w.Frontends.Written(), BackendAddressPools: w.Pools.Written(),
+					LoadBalancingRules: w.Rules.Written(), Probes: w.Probes.Written()}}
+			if !w.State.Exists {
+				r.Location, r.SKU, r.ExtendedLocation = x.Config.Location, &azure.SKU{Name: "Standard"}, x.Config.EdgeZone
+			}
+			why := "frontends, rules and probes of " + batch.Summary(names)
+			if len(names) == 0 {
+				why = "nodes in its backend pools"
+			}
+			n = plan.Wanted(r, why, names...).Owning(w.Frontends.Owner(), w.Pools.Owner(), w.Rules.Owner(), w.Probes.Owner())
+		case w.Goes():
+			n = plan.Gone[network.LoadBalancer](w.State.ID, "its last frontend goes with "+batch.Summary(names), names...)
+		default:
+			continue
 		}
+		for _, other := range x.LoadBalancers {
+			if w.after[other] {
+				n.After = append(n.After, other.ID)
+			}
+		}
+		nodes = append(nodes, n)
 	}
 	return nodes
 }
@@ -95,8 +109,7 @@ func IsWritten(x *index.Index, b *batch.Batch, all []*Wanted, lb *index.LoadBala
 		return false
 	}
 	var g plan.Graph
-	n, _ := all[i].Node(x, b)
-	err := g.Add(n)
+	err := g.Add(Nodes(x, b, all[i:i+1])[0])
 	p, differs := plan.Diff(x.Have, g)
 	return err != nil || differs != nil || !p.Empty() // an error is reported when all is compared
 }
@@ -121,26 +134,6 @@ func Unproven(all []*Wanted) (pending []string) {
 		}
 	}
 	return pending
-}
-
-// Order decides which load balancers wait for others: for a load balancer of their kind from which an address
-// moves, and for a load balancer of the other kind to which a Service moves. Of two that would wait for each
-// other because of the latter, neither does.
-func Order(x *index.Index, b *batch.Batch, all []*Wanted) {
-	by := make(map[*index.LoadBalancer]*Wanted, len(all))
-	for _, w := range all {
-		by[w.State] = w
-	}
-	for s, p := range b.Placed() {
-		for _, from := range batch.Sources(x, s, p) {
-			by[p.At.LB].after[from] = true
-		}
-	}
-	for _, h := range b.Handovers(x) {
-		if h.From.Internal != h.To.Internal && !by[h.To].waitsFor(h.From, by) {
-			by[h.From].after[h.To] = true
-		}
-	}
 }
 
 // waitsFor reports whether a load balancer is written after another, whatever is between.
@@ -170,30 +163,17 @@ func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *proble
 		if !w.Stays() || w.Frontends.Has(isIPv4) {
 			continue
 		}
-		refuse := func(which []batch.Served, is func(batch.Served) bool) {
-			for _, s := range which {
-				if is(s) {
-					found.Refuse(s.Key(), problem.Family,
-						"load balancer %s would have IPv6 frontends alone, allowed is IPv6 together with a Service with IPv4 at the same "+
-							"load balancer",
-						w.State.ID.Name())
-					refused = append(refused, string(s.Service.UID))
-				}
-			}
+		leave := slices.DeleteFunc(b.All(), func(s batch.Served) bool { return !s.IsAt(w.State) })
+		if len(refused)+len(leave) == 0 { // a Service takes the last IPv4 frontend away
+			leave = slices.DeleteFunc(b.All(), func(s batch.Served) bool { return len(w.State.Owned[s.Owner]) == 0 })
 		}
-		refuse(b.Live, func(s batch.Served) bool { return s.IsAt(w.State) })
-		if len(refused) == 0 { // a Service takes the last IPv4 frontend away
-			refuse(b.All(), func(s batch.Served) bool { return len(w.State.Owned[s.Owner]) > 0 })
+		for _, s := range leave {
+			found.Refuse(s.Key(), problem.Family,
+				"load balancer %s would have IPv6 frontends alone, allowed is IPv6 together with a Service with IPv4 at the same "+
+					"load balancer",
+				w.State.ID.Name())
+			refused = append(refused, string(s.Service.UID))
 		}
 	}
 	return refused
-}
-
-// Retire deletes the load balancers of the SKU Basic, which Azure has retired. The next round recreates them.
-func Retire(b *batch.Batch, basic []*Wanted) (nodes []plan.Node, pending []string) {
-	for _, w := range basic {
-		nodes = append(nodes, plan.Gone[network.LoadBalancer](w.State.ID, "its SKU is Basic, which Azure has retired", b.Names()...))
-		pending = append(pending, "load balancer "+w.State.ID.Name()+" is recreated with the SKU Standard")
-	}
-	return nodes, pending
 }

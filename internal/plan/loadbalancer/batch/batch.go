@@ -72,14 +72,17 @@ func (p Placement) KeepsPrivate(have network.FrontendIPConfiguration) bool {
 		(p.Pinned == "" || p.Pinned == address.Plain(have.PrivateIPAddress))
 }
 
-// Predecessor is the frontend that an address has under another name so far, nil for none.
-func (p Placement) Predecessor(owner string) *index.FrontendConfig {
+// Predecessor is the frontend that an address of its own has so far, under this or another name.
+func (p Placement) Predecessor(owner string) (fe index.FrontendConfig, exists bool) {
+	if fe, exists = p.At.LB.Frontend(p.At.Name); exists {
+		return fe, true
+	}
 	for _, fe := range p.At.LB.Owned[owner] {
 		if cluster.HasSuffix(fe.Name, cluster.SuffixIPv6) == (p.Suffix != "") {
-			return &fe
+			return fe, true
 		}
 	}
-	return nil
+	return fe, false
 }
 
 // KnownAddress is the address of the placement as far as is known.

@@ -1,12 +1,16 @@
 package machine
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/nodes"
@@ -46,27 +50,66 @@ type Interfaces struct {
 	// Missing are the machines of the cluster, those without a Node included, that
 	// have their primary interface in another resource group.
 	Missing []azure.ID
+	hidden  map[string]azure.ID // missing machines whose interface may not be read, by its id key
 }
 
 // FindInterfaces finds the resource groups of the network interfaces.
 func FindInterfaces(in index.Input, all []*index.LoadBalancer) Interfaces {
-	f := Interfaces{in: in, all: all, Groups: []azure.ID{in.Config.MachineGroup()}, Missing: missing(in)}
-	add := func(id azure.ID) {
-		if group := id.Parent(); !slices.ContainsFunc(f.Groups, group.Equal) {
-			f.Groups = append(f.Groups, group)
+	f := Interfaces{in: in, all: all, Groups: []azure.ID{in.Config.MachineGroup()}, hidden: map[string]azure.ID{}}
+	known := map[string]bool{}                                                           // machines, by id key
+	listed, _ := plan.Views[network.Interface](in.Have, f.Groups[0], network.Interfaces) // Read reports an error
+	for _, i := range listed {
+		if !isSecondary(i) {
+			known[i.Properties.VirtualMachine.To().Key()] = true
 		}
 	}
-	for _, machine := range f.Missing {
-		if id, named := primary(in, machine); named {
-			add(id)
+	var named []azure.ID // interfaces that machines and pools name
+	for _, machine := range Known(in) {
+		if !machine.Is(compute.VirtualMachines) || !IsServed(machine, in.Config) || known[machine.Key()] {
+			continue
+		}
+		f.Missing = append(f.Missing, machine)
+		id, _, unread := Unread(in, machine)
+		named = append(named, id)
+		if unread {
+			f.hidden[id.Key()] = machine
 		}
 	}
 	for _, m := range Members(all) {
-		if holder := m.Configuration.Parent(); holder.Is(network.Interfaces) {
-			add(holder)
+		named = append(named, m.Configuration.Parent())
+	}
+	for _, id := range named {
+		if group := id.Parent(); id.Is(network.Interfaces) && !slices.ContainsFunc(f.Groups, group.Equal) {
+			f.Groups = append(f.Groups, group)
 		}
 	}
 	return f
+}
+
+// isSecondary reports whether a network interface says that another one is its machine's primary one.
+func isSecondary(i networkInterface) bool {
+	return i.Properties.Primary != nil && !*i.Properties.Primary
+}
+
+// primary is the primary network interface that a machine names, "" as long as that has not been read.
+func primary(in index.Input, machine azure.ID) azure.ID {
+	view, _, _ := plan.View[compute.Instance](in.Have, machine)
+	if view.Properties.NetworkProfile == nil {
+		return ""
+	}
+	all := view.Properties.NetworkProfile.NetworkInterfaces
+	i := onlyOr(all, func(c compute.InterfaceReference) bool { return isTrue(c.Properties.Primary) })
+	if i < 0 {
+		return ""
+	}
+	return all[i].ID
+}
+
+// Unread is a machine's primary network interface that could not be read, and why.
+func Unread(in index.Input, machine azure.ID) (id azure.ID, why azure.Kind, unread bool) {
+	id = primary(in, machine)
+	why, unread = in.Have.Unread(id.Parent(), network.Interfaces)
+	return id, why, unread
 }
 
 // Member is an IP configuration in a pool.
@@ -89,82 +132,106 @@ func Members(all []*index.LoadBalancer) []Member {
 // InstanceOf is the machine that an IP configuration belongs to.
 func InstanceOf(configuration azure.ID) azure.ID { return configuration.Parent().Parent() }
 
-func missing(in index.Input) []azure.ID {
-	alone := slices.DeleteFunc(Known(in), func(id azure.ID) bool {
-		return !id.Is(compute.VirtualMachines) || !IsServed(id, in.Config)
-	})
-	if len(alone) == 0 {
-		return nil
-	}
-	known := map[string]bool{}
-	for _, d := range in.Have.List(in.Config.MachineGroup(), network.Interfaces) {
-		// A document that cannot be read is reported by Read.
-		if i, err := azure.Decode[network.Interface](d); err == nil && i.Properties.VirtualMachine != nil && !isSecondary(i) {
-			known[i.Properties.VirtualMachine.ID.Key()] = true
+// addTo adds machines with network interfaces of their own, each with its primary one: in other resource groups than
+// the machines' own those of the cluster. Machines of a flexible scale set join its group. An interface without a
+// machine is an orphan that can be left in a pool.
+func (f Interfaces) addTo(alone *Group, sets map[string]*Group) error {
+	var order []string
+	byMachine := map[string][]networkInterface{}
+	for i, group := range f.Groups {
+		views, err := plan.Views[network.Interface](f.in.Have, group, network.Interfaces)
+		if err != nil {
+			return err
+		}
+		for _, view := range views {
+			vm := view.Properties.VirtualMachine.To()
+			switch key := vm.Key(); {
+			case vm == "":
+				if m := ofInterface(view); m.In(f.in.Config.NetworkGroup()) {
+					m.Orphan = true
+					alone.Machines = append(alone.Machines, m)
+				}
+			case view.ID.Is(network.Interfaces) && (i == 0 || IsServed(vm, f.in.Config)):
+				if len(byMachine[key]) == 0 {
+					order = append(order, key)
+				}
+				byMachine[key] = append(byMachine[key], view)
+			}
 		}
 	}
-	return slices.DeleteFunc(alone, func(id azure.ID) bool { return known[id.Key()] })
-}
-
-// isSecondary reports whether a network interface says that another one is its machine's primary one.
-func isSecondary(i networkInterface) bool {
-	return i.Properties.Primary != nil && !*i.Properties.Primary
-}
-
-// primary is the primary network interface that a machine names, as far as it has been read.
-func primary(in index.Input, machine azure.ID) (azure.ID, bool) {
-	view, _, _ := plan.View[compute.Instance](in.Have, machine)
-	if view.Properties.NetworkProfile == nil {
-		return "", false
+	for _, key := range order {
+		m := f.machineWith(byMachine[key])
+		if m == nil {
+			continue
+		}
+		vm, _, err := plan.View[compute.VirtualMachine](f.in.Have, m.ID)
+		if err != nil {
+			return err
+		}
+		g := alone
+		if set, ok := sets[vm.Properties.VirtualMachineScaleSet.To().Key()]; ok {
+			g, m.Excluded = set, set.Model.Excluded
+		}
+		g.Machines = append(g.Machines, m)
 	}
-	all := view.Properties.NetworkProfile.NetworkInterfaces
-	i := onlyOr(all, func(c compute.InterfaceReference) bool { return isTrue(c.Properties.Primary) })
+	return nil
+}
+
+// machineWith is a machine by the primary one of its network interfaces, nil where none is.
+func (f Interfaces) machineWith(all []networkInterface) *Machine {
+	i := onlyOr(all, func(n networkInterface) bool { return isTrue(n.Properties.Primary) })
 	if i < 0 {
-		return "", false
-	}
-	return all[i].ID, true
-}
-
-// Unread is a machine's primary network interface that could not be read, and why.
-func Unread(in index.Input, machine azure.ID) (id azure.ID, why azure.Kind, unread bool) {
-	id, _ = primary(in, machine)
-	why, unread = in.Have.Unread(id.Parent(), network.Interfaces)
-	return id, why, unread
-}
-
-// shown are the machines with a network interface in a resource group that may
-// not be read, as far as load balancers show it in their pools. None of them is written.
-func (f Interfaces) shown() []*Group {
-	isHidden := func(group azure.ID) bool {
-		_, unread := f.in.Have.Unread(group, network.Interfaces)
-		return unread
-	}
-	if !slices.ContainsFunc(f.Groups, isHidden) {
 		return nil
 	}
-	hidden := map[string]azure.ID{} // machines, by id key of the interface
-	for _, id := range f.Missing {
-		if i, named := primary(f.in, id); named && isHidden(i.Parent()) {
-			hidden[i.Key()] = id
-		}
+	m := ofInterface(all[i])
+	if isSecondary(all[i]) {
+		id := primary(f.in, m.ID)
+		m.Ready = m.Ready && (id == "" || id.Equal(all[i].ID)) // else that one is where it may not be read
 	}
-	var groups []*Group
-	for _, m := range Members(f.all) {
-		if id, is := hidden[m.Configuration.Parent().Key()]; is {
-			groups = append(groups, &Group{Machines: []*Machine{shown(id, m.Pool)}})
-		}
-	}
-	return groups
-}
-
-// shown is a machine of which only its pools are known.
-func shown(id, pool azure.ID) *Machine {
-	m := &Machine{ID: id, Fixed: true, configurations: make([]Configuration, 1)}
-	m.show(pool)
 	return m
 }
 
-func (m *Machine) show(pool azure.ID) {
-	c := &m.configurations[0]
-	c.Pools = append(c.Pools, azure.Reference{ID: pool})
+// ofInterface is a machine by its primary network interface.
+func ofInterface(view networkInterface) *Machine {
+	m := &Machine{
+		ID: cmp.Or(view.Properties.VirtualMachine.To(), view.ID), holder: view.ID,
+		Ready: !strings.EqualFold(view.Properties.ProvisioningState, "Failed"), Fixed: isDeleting(view.Properties.ProvisioningState),
+	}
+	list := view.Properties.IPConfigurations
+	for _, c := range list {
+		p := c.Properties
+		m.configurations = append(m.configurations, Configuration{
+			name: c.Name, primary: len(list) == 1 || isTrue(p.Primary), family: address.FamilyNamed(p.PrivateIPAddressVersion),
+			usable: p.PrivateIPAddress != "", Pools: p.LoadBalancerBackendAddressPools,
+		})
+	}
+	return m
+}
+
+// showMembers adds the machines of which only the load balancers' pools tell: instances of scale sets whose instances
+// were not read, because none of them leaves, and machines with a network interface in a resource group that may not
+// be read. None of them is written.
+func (f Interfaces) showMembers(alone *Group, sets map[string]*Group) {
+	maps.DeleteFunc(sets, func(_ string, g *Group) bool { return len(g.Machines) > 0 })
+	if len(sets)+len(f.hidden) == 0 {
+		return
+	}
+	known := map[string]*Machine{}
+	for _, m := range Members(f.all) {
+		id := InstanceOf(m.Configuration)
+		g := sets[id.Parent().Key()]
+		if machine, isHidden := f.hidden[m.Configuration.Parent().Key()]; isHidden {
+			id, g = machine, alone
+		}
+		if g == nil {
+			continue
+		}
+		one := known[id.Key()]
+		if one == nil {
+			one = &Machine{ID: id, Fixed: true, configurations: make([]Configuration, 1)}
+			known[id.Key()] = one
+			g.Machines = append(g.Machines, one)
+		}
+		one.configurations[0].Pools = append(one.configurations[0].Pools, azure.Reference{ID: m.Pool})
+	}
 }

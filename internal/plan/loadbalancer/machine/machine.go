@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,18 +18,7 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-type (
-	scaleSet         = azure.Resource[compute.ScaleSet]
-	instance         = azure.Resource[compute.Instance]
-	networkInterface = azure.Resource[network.Interface]
-)
-
-// The sections that an update of a scale set or an instance sends: what changes,
-// and what Azure requires with it.
-var (
-	modelSections    = []string{"location", "extendedLocation", "properties.virtualMachineProfile.networkProfile"}
-	instanceSections = []string{"location", "properties.hardwareProfile", "properties.networkProfileConfiguration"}
-)
+type networkInterface = azure.Resource[network.Interface]
 
 // Configuration is one IP configuration that can be in backend pools.
 type Configuration struct {
@@ -52,10 +42,10 @@ type Machine struct {
 
 	configurations []Configuration
 	decided        []azure.ID // pools that it joins or leaves
-	node           func(m *Machine, why string) plan.Node
+	holder         azure.ID   // network interface with the configurations, "" where the machine's document has them
 }
 
-// Group is a scale set's model with its instances, or a machine alone.
+// Group is a scale set's model with its instances, or all machines that are in no scale set.
 type Group struct {
 	Model    *Machine
 	Machines []*Machine
@@ -71,217 +61,49 @@ func (g *Group) All() []*Machine {
 
 // Read reads all machines that may be in pools.
 func Read(in index.Input, all []*index.LoadBalancer) ([]*Group, error) {
+	models, err := plan.Views[compute.ScaleSet](in.Have, in.Config.MachineGroup(), compute.ScaleSets)
+	if err != nil {
+		return nil, err
+	}
+	instances, err := plan.Views[compute.Instance](in.Have, in.Config.MachineGroup(), compute.ScaleSetInstances)
+	if err != nil {
+		return nil, err
+	}
 	var groups []*Group
 	sets := map[string]*Group{}
-	for _, d := range in.Have.List(in.Config.MachineGroup(), compute.ScaleSets) {
-		view, err := azure.Decode[compute.ScaleSet](d)
-		if err != nil {
-			return nil, err
-		}
+	for _, view := range models {
 		g := &Group{Model: OfModel(view)}
 		groups = append(groups, g)
 		sets[view.ID.Key()] = g
 	}
-	for _, d := range in.Have.List(in.Config.MachineGroup(), compute.ScaleSetInstances) {
-		view, err := azure.Decode[compute.Instance](d)
-		if err != nil {
-			return nil, err
-		}
+	for _, view := range instances {
+		p := view.Properties
 		if g, ok := sets[view.ID.Parent().Key()]; ok {
-			g.Machines = append(g.Machines, ofInstance(view, g.Model.Excluded))
+			g.Machines = append(g.Machines, &Machine{ID: view.ID, Ready: isRunning(p), Fixed: isDeleting(p.ProvisioningState),
+				Excluded: g.Model.Excluded, configurations: configurationsOf(p.NetworkProfileConfiguration)})
 		}
 	}
-	showInstances(all, sets)
-	interfaces := FindInterfaces(in, all)
-	alone, err := interfaces.machines(sets)
-	return slices.Concat(groups, alone, interfaces.shown()), err
-}
-
-// showInstances adds to scale sets without a list of instances the instances that load balancers show in
-// their pools. None of them leaves, or all would have been read.
-func showInstances(all []*index.LoadBalancer, sets map[string]*Group) {
-	unread := map[string]*Group{}
-	for key, g := range sets {
-		if len(g.Machines) == 0 {
-			unread[key] = g
-		}
-	}
-	if len(unread) == 0 {
-		return
-	}
-	known := map[string]*Machine{}
-	for _, m := range Members(all) {
-		id := InstanceOf(m.Configuration)
-		g, isUnread := unread[id.Parent().Key()]
-		if !isUnread {
-			continue
-		}
-		if one, again := known[id.Key()]; again {
-			one.show(m.Pool)
-			continue
-		}
-		one := shown(id, m.Pool)
-		known[id.Key()] = one
-		g.Machines = append(g.Machines, one)
-	}
-}
-
-// machines reads machines with network interfaces of their own, each with its primary one. Machines of a
-// flexible scale set join its group. An interface without a machine is an orphan that can be left in a pool.
-func (f Interfaces) machines(sets map[string]*Group) ([]*Group, error) {
-	setOf, err := f.flexibleSets()
-	if err != nil {
+	interfaces, alone := FindInterfaces(in, all), &Group{}
+	if err := interfaces.addTo(alone, sets); err != nil {
 		return nil, err
 	}
-	all, err := f.read()
-	if err != nil {
-		return nil, err
-	}
-	var groups []*Group
-	var order []string
-	byMachine := map[string][]networkInterface{}
-	for _, view := range all {
-		if vm := view.Properties.VirtualMachine; vm != nil && view.ID.Is(network.Interfaces) {
-			if len(byMachine[vm.ID.Key()]) == 0 {
-				order = append(order, vm.ID.Key())
-			}
-			byMachine[vm.ID.Key()] = append(byMachine[vm.ID.Key()], view)
-		} else if m := ofInterface(view); vm == nil && m.In(f.in.Config.NetworkGroup()) {
-			m.Orphan = true
-			groups = append(groups, &Group{Machines: []*Machine{m}})
-		}
-	}
-	for _, key := range order {
-		m := f.machineWith(byMachine[key])
-		if m == nil {
-			continue
-		}
-		if g, ok := sets[setOf[key].Key()]; ok {
-			m.Excluded = g.Model.Excluded
-			g.Machines = append(g.Machines, m)
-			continue
-		}
-		groups = append(groups, &Group{Machines: []*Machine{m}})
-	}
-	return groups, nil
+	interfaces.showMembers(alone, sets)
+	return append(groups, alone), nil
 }
 
-// machineWith is a machine by the primary one of its network interfaces, nil where none is.
-func (f Interfaces) machineWith(all []networkInterface) *Machine {
-	i := onlyOr(all, func(n networkInterface) bool { return isTrue(n.Properties.Primary) })
-	if i < 0 {
-		return nil
-	}
-	m := ofInterface(all[i])
-	if !isSecondary(all[i]) {
-		return m
-	}
-	if id, named := primary(f.in, m.ID); named && !id.Equal(all[i].ID) {
-		m.Ready = false // that one is where it may not be read
-	}
-	return m
-}
-
-// flexibleSets are the flexible scale sets of machines, by the machine's id key.
-func (f Interfaces) flexibleSets() (map[string]azure.ID, error) {
-	sets := map[string]azure.ID{}
-	for _, d := range f.in.Have.List(f.in.Config.MachineGroup(), compute.VirtualMachines) {
-		vm, err := azure.Decode[compute.VirtualMachine](d)
-		if err != nil {
-			return nil, err
-		}
-		if ref := vm.Properties.VirtualMachineScaleSet; ref != nil {
-			sets[vm.ID.Key()] = ref.ID
-		}
-	}
-	return sets, nil
-}
-
-// read reads network interfaces: all of the machines' own resource group, and in other groups those of the
-// cluster's machines and orphans.
-func (f Interfaces) read() ([]networkInterface, error) {
-	var all []networkInterface
-	for i, group := range f.Groups {
-		for _, d := range f.in.Have.List(group, network.Interfaces) {
-			view, err := azure.Decode[network.Interface](d)
-			if err != nil {
-				return nil, err
-			}
-			if vm := view.Properties.VirtualMachine; i == 0 || vm == nil || IsServed(vm.ID, f.in.Config) {
-				all = append(all, view)
-			}
-		}
-	}
-	return all, nil
-}
+var windows2019 = regexp.MustCompile(`(?i)/images/windows-2019-containerd/versions/17763(\.[^.]*){2}$`)
 
 // OfModel is the model of a scale set.
-func OfModel(view scaleSet) *Machine {
-	m := &Machine{
-		ID: view.ID, Model: true, Ready: true, Excluded: excludedFamilies(view), Fixed: isDeleting(view.Properties.ProvisioningState),
-		node: func(m *Machine, why string) plan.Node {
-			n := plan.Wanted(scaleSet{ID: view.ID,
-				Properties: compute.ScaleSet{VirtualMachineProfile: &compute.Profile{NetworkProfile: m.profile()}}}, why)
-			n.Only = modelSections
-			return n
-		},
+func OfModel(view azure.Resource[compute.ScaleSet]) *Machine {
+	m := &Machine{ID: view.ID, Model: true, Ready: true, Fixed: isDeleting(view.Properties.ProvisioningState)}
+	p := view.Properties.VirtualMachineProfile
+	if p == nil {
+		return m
 	}
-	if p := view.Properties.VirtualMachineProfile; p != nil {
-		m.configurations = configurationsOf(p.NetworkProfile)
-	}
-	return m
-}
-
-func ofInstance(view instance, excluded map[v1.IPFamily]bool) *Machine {
-	return &Machine{
-		ID: view.ID, Ready: isRunning(view), configurations: configurationsOf(view.Properties.NetworkProfileConfiguration),
-		Excluded: excluded, Fixed: isDeleting(view.Properties.ProvisioningState),
-		node: func(m *Machine, why string) plan.Node {
-			n := plan.Wanted(instance{ID: view.ID, Properties: compute.Instance{NetworkProfileConfiguration: m.profile()}}, why)
-			n.Only = instanceSections
-			return n
-		},
-	}
-}
-
-// profile is the view of the changed configurations in a profile.
-func (m *Machine) profile() *compute.NetworkProfile {
-	var holders []compute.Named[compute.InterfaceConfiguration]
-	for _, c := range m.changes() {
-		if n := len(holders); n == 0 || holders[n-1].Name != c.holder {
-			holders = append(holders, compute.Named[compute.InterfaceConfiguration]{Name: c.holder})
-		}
-		of := &holders[len(holders)-1].Properties
-		of.IPConfigurations = append(of.IPConfigurations, compute.Named[compute.IPConfiguration]{Name: c.name,
-			Properties: compute.IPConfiguration{LoadBalancerBackendAddressPools: c.Pools}})
-	}
-	return &compute.NetworkProfile{NetworkInterfaceConfigurations: holders}
-}
-
-// ofInterface is a machine by its primary network interface.
-func ofInterface(view networkInterface) *Machine {
-	m := &Machine{
-		ID: view.ID, Ready: !strings.EqualFold(view.Properties.ProvisioningState, "Failed"),
-		Fixed: isDeleting(view.Properties.ProvisioningState),
-		node: func(m *Machine, why string) plan.Node {
-			var list []azure.Child[network.IPConfiguration]
-			for _, c := range m.changes() {
-				list = append(list, azure.Child[network.IPConfiguration]{Name: c.name,
-					Properties: network.IPConfiguration{LoadBalancerBackendAddressPools: c.Pools}})
-			}
-			return plan.Wanted(networkInterface{ID: view.ID, Properties: network.Interface{IPConfigurations: list}}, why)
-		},
-	}
-	if vm := view.Properties.VirtualMachine; vm != nil {
-		m.ID = vm.ID
-	}
-	list := view.Properties.IPConfigurations
-	for _, c := range list {
-		p := c.Properties
-		m.configurations = append(m.configurations, Configuration{
-			name: c.Name, primary: len(list) == 1 || isTrue(p.Primary), family: address.FamilyNamed(p.PrivateIPAddressVersion),
-			usable: p.PrivateIPAddress != "", Pools: p.LoadBalancerBackendAddressPools,
-		})
+	m.configurations = configurationsOf(p.NetworkProfile)
+	if s := p.StorageProfile; s != nil && s.OSDisk != nil && s.ImageReference != nil && strings.EqualFold(s.OSDisk.OSType, "Windows") &&
+		windows2019.MatchString(string(s.ImageReference.ID)) {
+		m.Excluded = map[v1.IPFamily]bool{v1.IPv6Protocol: true} // Windows Server 2019 cannot be in pools of IPv6
 	}
 	return m
 }
@@ -290,7 +112,6 @@ func isTrue(b *bool) bool { return b != nil && *b }
 
 func isDeleting(state string) bool { return strings.EqualFold(state, "Deleting") }
 
-// configurationsOf lists the IP configurations of a profile.
 func configurationsOf(p *compute.NetworkProfile) (all []Configuration) {
 	if p == nil {
 		return nil
@@ -317,28 +138,45 @@ func onlyOr[T any](list []T, marked func(T) bool) int {
 	return slices.IndexFunc(list, marked)
 }
 
-// excludedFamilies are the families of pools that a scale set cannot be in: Windows Server 2019
-// cannot be in pools of IPv6.
-func excludedFamilies(set scaleSet) map[v1.IPFamily]bool {
-	p := set.Properties.VirtualMachineProfile
-	if p == nil || p.StorageProfile == nil || p.StorageProfile.OSDisk == nil || p.StorageProfile.ImageReference == nil ||
-		!strings.EqualFold(p.StorageProfile.OSDisk.OSType, "Windows") {
-		return nil
-	}
-	image := strings.ToLower(string(p.StorageProfile.ImageReference.ID))
-	_, version, found := strings.Cut(image, "/images/windows-2019-containerd/versions/")
-	parts := strings.Split(version, ".")
-	if !found || len(parts) != 3 || parts[0] != "17763" {
-		return nil
-	}
-	return map[v1.IPFamily]bool{v1.IPv6Protocol: true}
-}
-
+// CanBeMember reports whether the machine has any IP configuration.
 func (m *Machine) CanBeMember() bool { return len(m.configurations) > 0 }
 
-// Node is the machine in a graph, with the pools that it joins and leaves. Other pools stay.
+// Node is the machine in a graph, with the pools that it joins and leaves. Other pools stay. An update of a
+// scale set or an instance sends the sections that change, and those that Azure requires with them.
 func (m *Machine) Node(why string) plan.Node {
-	return m.node(m, why).Owning(azure.Ours(func(pool azure.Reference) bool { return m.decides(pool.ID) }))
+	var n plan.Node
+	switch {
+	case m.Model:
+		profile := &compute.Profile{NetworkProfile: m.profile()}
+		n = plan.Wanted(azure.Resource[compute.ScaleSet]{ID: m.ID, Properties: compute.ScaleSet{VirtualMachineProfile: profile}}, why)
+		n.Only = []string{"location", "extendedLocation", "properties.virtualMachineProfile.networkProfile"}
+	case m.holder == "":
+		n = plan.Wanted(azure.Resource[compute.Instance]{ID: m.ID,
+			Properties: compute.Instance{NetworkProfileConfiguration: m.profile()}}, why)
+		n.Only = []string{"location", "properties.hardwareProfile", "properties.networkProfileConfiguration"}
+	default:
+		view := networkInterface{ID: m.holder}
+		for _, c := range m.changes() {
+			view.Properties.IPConfigurations = append(view.Properties.IPConfigurations, azure.Child[network.IPConfiguration]{
+				Name: c.name, Properties: network.IPConfiguration{LoadBalancerBackendAddressPools: c.Pools}})
+		}
+		n = plan.Wanted(view, why)
+	}
+	return n.Owning(azure.Ours(func(pool azure.Reference) bool { return m.decides(pool.ID) }))
+}
+
+// profile is the view of the changed configurations in a profile.
+func (m *Machine) profile() *compute.NetworkProfile {
+	var holders []compute.Named[compute.InterfaceConfiguration]
+	for _, c := range m.changes() {
+		if n := len(holders); n == 0 || holders[n-1].Name != c.holder {
+			holders = append(holders, compute.Named[compute.InterfaceConfiguration]{Name: c.holder})
+		}
+		of := &holders[len(holders)-1].Properties
+		of.IPConfigurations = append(of.IPConfigurations, compute.Named[compute.IPConfiguration]{Name: c.name,
+			Properties: compute.IPConfiguration{LoadBalancerBackendAddressPools: c.Pools}})
+	}
+	return &compute.NetworkProfile{NetworkInterfaceConfigurations: holders}
 }
 
 func (m *Machine) decides(pool azure.ID) bool { return slices.ContainsFunc(m.decided, pool.Under) }
@@ -347,13 +185,7 @@ func (m *Machine) decides(pool azure.ID) bool { return slices.ContainsFunc(m.dec
 func (m *Machine) changes() (all []Configuration) {
 	for _, c := range m.configurations {
 		if c.changed {
-			pools := []azure.Reference{}
-			for _, pool := range c.Pools {
-				if m.decides(pool.ID) {
-					pools = append(pools, pool)
-				}
-			}
-			c.Pools = pools
+			c.Pools = slices.DeleteFunc(slices.Clone(c.Pools), func(r azure.Reference) bool { return !m.decides(r.ID) })
 			all = append(all, c)
 		}
 	}
@@ -404,16 +236,10 @@ func (m *Machine) Leave(id azure.ID) (was bool) {
 }
 
 // isRunning reports whether an instance is on, or on its way, as far as is known.
-func isRunning(vm instance) bool {
-	if isDeleting(vm.Properties.ProvisioningState) || strings.EqualFold(vm.Properties.ProvisioningState, "Unknown") {
+func isRunning(vm compute.Instance) bool {
+	if isDeleting(vm.ProvisioningState) || strings.EqualFold(vm.ProvisioningState, "Unknown") {
 		return false
 	}
-	if vm.Properties.InstanceView == nil {
-		return true
-	}
-	switch nodes.PowerState(vm.Properties.InstanceView) {
-	case nodes.Stopped, nodes.Stopping, nodes.Deallocated, nodes.Deallocating, nodes.Unknown:
-		return false
-	}
-	return true
+	off := []nodes.Power{nodes.Stopped, nodes.Stopping, nodes.Deallocated, nodes.Deallocating, nodes.Unknown}
+	return vm.InstanceView == nil || !slices.Contains(off, nodes.PowerState(vm.InstanceView))
 }

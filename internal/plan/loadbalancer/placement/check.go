@@ -27,7 +27,8 @@ var checks = []func(s *search, w *service, r request, wrong *problem.List){
 
 // checkZones refuses a new address while the zones of the region are not known: Azure adds none to it later.
 func checkZones(s *search, w *service, r request, wrong *problem.List) {
-	isNew := r.Own && (!r.At.Exists() && r.Predecessor(w.Owner) == nil || r.At.LB.IsBasic())
+	_, known := r.Predecessor(w.Owner)
+	isNew := r.Own && (!known || r.At.LB.IsBasic())
 	if r.IP != "" {
 		isNew = !r.Public.Exists() || publicip.IsOutdated(s.Index, w.Spec, r.Placement)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -50,23 +51,21 @@ func Plan(in Input, found *problem.List) Result {
 	if in.NotesFirst && len(handovers) > 0 {
 		return Result{Node: plan.Wanted(view, "where "+batch.Summary(names)+" had addresses", names...)}
 	}
-	p := &planner{Input: in, rules: newRuleSet(x.SecurityGroup.Properties.SecurityRules), staying: map[lead]bool{}}
+	p := &planner{Input: in, rules: newRuleSet(x.SecurityGroup.Properties.SecurityRules, b.Has), needed: map[need]bool{}}
 	grants := make([][]grant, len(b.Live))
 	for i, s := range b.Live {
 		grants[i] = p.grants(s)
-		for _, g := range grants[i] {
-			g.note(p.staying)
-		}
 	}
-	p.withdraw()
-	if x.Complete && !hasUnreadAddress(x) {
+	p.needOthers()
+	p.withdrawBatch()
+	if x.Complete {
 		p.forget() // before anything is added, for what goes leaves room
 	}
 	p.follow()
 	for i, s := range b.Live {
 		before := p.rules.counts
 		for _, g := range grants[i] {
-			p.rules.open(g)
+			p.rules.point(g.rule, g.to...)
 		}
 		if why := p.rules.counts.exceeds(before); why != "" {
 			found.Refuse(s.Key(), problem.Limit, "network security group %s cannot take its rules: %s",
@@ -74,7 +73,7 @@ func Plan(in Input, found *problem.List) Result {
 			p.result.Refused = append(p.result.Refused, string(s.Service.UID))
 		}
 	}
-	rules := p.rules.decided(x.SecurityGroup.Properties.SecurityRules)
+	rules := p.rules.decided()
 	view.Properties.SecurityRules = rules.Written()
 	p.result.Node = plan.Wanted(view, "access to "+batch.Summary(names), names...).Owning(rules.Owner())
 	for _, h := range handovers {
@@ -85,12 +84,17 @@ func Plan(in Input, found *problem.List) Result {
 
 type planner struct {
 	Input
-	rules   *ruleSet
-	staying map[lead]bool // what is opened again
-	result  Result
+	rules  *ruleSet
+	needed map[need]bool // by others, and by the batch's Services for rules that stay
+	result Result
 }
 
-// grants are the openings of a Service's addresses.
+type grant struct {
+	rule securityRule
+	to   []string // addresses of a Service
+}
+
+// grants are the openings of a Service's addresses. Their rules stay there.
 func (p *planner) grants(s batch.Served) (grants []grant) {
 	if !s.Access.Open {
 		return nil
@@ -98,18 +102,15 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 	for _, family := range address.Families() {
 		to, nodes := map[string]bool{}, map[string]bool{}
 		for _, at := range s.Placements {
-			if at.Family != family {
-				continue
-			}
-			if !at.Floating {
+			switch {
+			case at.Family != family:
+			case !at.Floating:
 				for _, ip := range p.AddressesIn(at.Pool(p.Index.Config), family) {
 					nodes[ip] = true
 				}
-				continue
-			}
-			if known := p.addressOf(at); known != "" {
-				to[known] = true
-			} else if len(s.Access.From[family]) > 0 || s.Access.Deny {
+			case p.addressOf(at) != "":
+				to[p.addressOf(at)] = true
+			case len(s.Access.From[family]) > 0 || s.Access.Deny:
 				p.result.Pending = append(p.result.Pending,
 					"the security group needs the address of frontend "+at.At.Name+" ["+s.Key()+"]")
 			}
@@ -123,9 +124,35 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 				to[ip.String()] = true
 			}
 		}
-		grants = append(grants,
-			newGrant(s.Spec, family, false, to, s.Access.Deny),
-			newGrant(s.Spec, family, !s.AllPorts(), nodes, s.Access.Deny && s.Fixed))
+		grants = append(grants, p.grant(s, family, false, to, s.Access.Deny)...)
+		grants = append(grants, p.grant(s, family, !s.AllPorts(), nodes, s.Access.Deny && s.Fixed)...)
+	}
+	return grants
+}
+
+// grant opens addresses of a family at the Service's own ports, or at its node ports.
+func (p *planner) grant(s batch.Served, family v1.IPFamily, nodePort bool, set map[string]bool, deny bool) (grants []grant) {
+	to := sorted(set)
+	if len(to) == 0 {
+		return nil
+	}
+	stays := func(r securityRule) {
+		for _, address := range to {
+			p.needed[need{to: address, rule: strings.ToLower(r.Name)}] = true
+		}
+	}
+	opens := func(r securityRule) {
+		stays(r)
+		grants = append(grants, grant{r, to})
+	}
+	for _, o := range s.Openings(family, nodePort) {
+		opens(allowance(o))
+	}
+	if deny {
+		opens(denial(family))
+	}
+	for _, o := range s.Implied(family, nodePort) { // they let in no source that the others do not
+		stays(allowance(o))
 	}
 	return grants
 }
@@ -145,128 +172,186 @@ func (p *planner) addressOf(at batch.Placement) string {
 	return address.OfFrontend(at.At.LB.ID, cmp.Or(fe.Name, at.At.Name))
 }
 
-// withdraw takes the batch's Services out of all rules, except for what others need and what is opened again.
-func (p *planner) withdraw() {
+// withdrawBatch takes the batch's Services out of all rules, except for what is needed.
+func (p *planner) withdrawBatch() {
 	x, b := p.Index, p.Batch
-	p.rules.drop(func(r *rule) bool { return IsLegacyRule(r.Child) && b.Has(naming.Owner(r.Name)) })
-	owners := addressOwners(x)
-	needed := needsOfOthers(x, b, p.rules)
 	useNodes := false
 	for _, s := range b.All() {
-		useNodes = useNodes || usesNodes(x, s)
-		for _, address := range addressesOf(x, s, owners) {
-			p.rules.withdraw(address, p.staying, needed)
+		useNodes = useNodes || p.hasRuleAtNodes(s.Owner) ||
+			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return !at.Floating })
+		for _, address := range p.addressesOf(s) {
+			p.withdraw(address)
 		}
 	}
-	nodes := slices.SortedFunc(maps.Keys(x.NodeIPs), netip.Addr.Compare)
-	// Where all Services are known it need not be guessed whether one was at the nodes.
-	useNodes = useNodes || !x.Complete && wereOpen(nodes, b, p.rules)
-	if !useNodes && !x.Complete {
-		return
+	if !useNodes && !x.Complete { // else it need not be guessed whether a Service was at the nodes
+		// If a port of the batch's Services is open there, the load balancer may have dropped the rule that led there.
+		open := p.openAtNodes()
+		for _, s := range b.All() {
+			for _, o := range s.PortsByProtocol(!s.AllPorts()) {
+				useNodes = useNodes ||
+					slices.ContainsFunc(o.Ports, func(number string) bool { return open[portOf(o.Protocol, number)] != nil })
+			}
+		}
+		if !useNodes {
+			return
+		}
 	}
-	for _, ip := range nodes {
-		if p.rules.withdraw(ip.String(), p.staying, needed) && !useNodes {
+	for _, ip := range slices.SortedFunc(maps.Keys(x.NodeIPs), netip.Addr.Compare) {
+		if p.withdraw(ip.String()) && !useNodes {
 			p.result.Unclaimed = append(p.result.Unclaimed, ip.String())
 		}
 	}
 }
 
-// wereOpen reports whether a node is open at a port of the batch's Services: the load balancer may have
-// dropped the rule already that led there.
-func wereOpen(nodes []netip.Addr, b *batch.Batch, rules *ruleSet) bool {
-	own := map[portNeed]bool{}
-	for _, s := range b.All() {
-		for _, o := range s.PortsByProtocol(!s.AllPorts()) {
-			for _, port := range o.Ports {
-				own[portOf(o.Protocol, port)] = true
+// withdraw removes an address from all managed rules, except for rules and ports that are needed, and reports
+// whether it did.
+func (p *planner) withdraw(text string) (was bool) {
+	rules := slices.Clone(p.rules.to[text])
+	if len(rules) == 0 {
+		return false
+	}
+	places := []string{text}
+	ip, err := netip.ParseAddr(text)
+	if p.Index.NodeIPs[ip] {
+		places = append(places, allNodes, string(address.Family(ip)))
+	}
+	isNeeded := func(what need) bool {
+		return slices.ContainsFunc(places, func(to string) bool {
+			what.to = to
+			return p.needed[what]
+		})
+	}
+	for _, r := range rules {
+		deny := strings.EqualFold(r.Properties.Access, "Deny")
+		all := ports(r.Properties)
+		rest := slices.DeleteFunc(slices.Clone(all), func(port string) bool {
+			return !isNeeded(need{port: portOf(r.Properties.Protocol, port)}) && !isNeeded(need{anyPort: true})
+		})
+		if isNeeded(need{rule: strings.ToLower(r.Name)}) || deny && isNeeded(need{denial: true}) || len(rest) == len(all) && !deny {
+			continue
+		}
+		was = true
+		p.rules.remove(r, text)
+		if err == nil && len(rest) > 0 && !deny {
+			p.rules.point(allowance(spec.Opening{Family: address.Family(ip), Protocol: r.Properties.Protocol,
+				Sources: sources(r.Properties), Ports: rest}), text)
+		}
+	}
+	return was
+}
+
+// openAtNodes are the managed rules that lead to nodes, by their ports.
+func (p *planner) openAtNodes() map[port][]*rule {
+	open := map[port][]*rule{}
+	for _, r := range p.rules.all {
+		if r.leadsTo(p.Index.NodeIPs) {
+			for _, number := range ports(r.Properties) {
+				at := portOf(r.Properties.Protocol, number)
+				open[at] = append(open[at], r)
 			}
 		}
 	}
-	return slices.ContainsFunc(nodes, func(ip netip.Addr) bool {
-		return slices.ContainsFunc(rules.having(ip.String()), func(r *rule) bool {
-			return slices.ContainsFunc(ports(r.Properties), func(port string) bool { return own[portOf(r.Properties.Protocol, port)] })
-		})
-	})
+	return open
 }
 
 // follow opens new members of a pool to the sources that rules allow at nodes for Services outside the batch:
 // their packets arrive there from now on.
 func (p *planner) follow() {
-	open, members := p.rules.openAt(p.Index.NodeIPs), map[string][]string{}
-	if len(open) == 0 {
-		return
-	}
+	open := p.openAtNodes()
 	for _, c := range p.Index.Rules() {
 		r, owner := c.Properties, naming.Owner(c.Name)
-		some := open[portOf(r.Protocol, strconv.Itoa(int(r.BackendPort)))]
-		if len(some) == 0 || p.Index.Known[owner] == nil || p.Batch.Has(owner) || r.BackendAddressPool == nil || floats(r) {
+		if p.Index.Known[owner] == nil || p.Batch.Has(owner) || r.BackendAddressPool == nil || floats(r) {
 			continue
 		}
-		pool := r.BackendAddressPool.ID
-		in, known := members[pool.Key()]
-		if !known {
-			in = slices.Concat(p.AddressesIn(pool, v1.IPv4Protocol), p.AddressesIn(pool, v1.IPv6Protocol))
-			members[pool.Key()] = in
-		}
-		for _, rule := range some {
-			p.rules.extend(rule, in)
+		for _, rule := range open[portOf(r.Protocol, strconv.Itoa(int(r.BackendPort)))] {
+			for _, address := range p.AddressesIn(r.BackendAddressPool.ID, rule.family()) {
+				if p.rules.counts.destinations < mostPrefixes {
+					p.rules.admit(rule, address)
+				}
+			}
 		}
 	}
 }
 
-// forget removes destinations of managed rules that nothing in the cluster has.
+// forget removes destinations of managed rules that nothing in the cluster has. An older controller's rules stay,
+// as other software may use them after all.
 func (p *planner) forget() {
-	unknown := p.rules.destinations()
-	for _, known := range knownDestinations(p.Index, p.Batch) {
+	x := p.Index
+	for _, fe := range x.Frontends() {
+		if _, unread := x.Have.Unread(fe.Properties.PublicIPAddress.To().Parent(), network.PublicIPAddresses); unread {
+			return // a destination may be the address of this public IP
+		}
+	}
+	unknown := map[string]bool{}
+	for text, rules := range p.rules.to {
+		if ip, err := netip.ParseAddr(text); err == nil && !x.NodeIPs[ip] && slices.ContainsFunc(rules, isManaged) {
+			unknown[text] = true
+		}
+	}
+	for _, known := range p.knownAddresses() {
 		delete(unknown, known)
 	}
 	if len(unknown) == 0 {
 		return
 	}
-	for _, o := range p.Index.Others { // something else may be making the addresses that a Service asks for
+	for _, o := range x.Others { // something else may be making the addresses that a Service asks for
 		s := spec.Service{Service: o}
-		for _, ip := range p.Index.PublicIPsFor[s.Key()] {
+		for _, ip := range x.PublicIPsFor[s.Key()] {
 			delete(unknown, ip.Properties.IPAddress)
 		}
-		for _, asked := range askedAddresses(p.Index, s) {
+		for _, asked := range askedAddresses(x, s) {
 			delete(unknown, asked)
 		}
 	}
-	p.result.Unclaimed = append(p.result.Unclaimed, p.rules.forget(unknown)...)
+	for _, address := range sorted(unknown) {
+		for _, r := range slices.Clone(p.rules.to[address]) {
+			if isManaged(r) {
+				p.rules.remove(r, address)
+			}
+		}
+		p.result.Unclaimed = append(p.result.Unclaimed, address)
+	}
 }
 
-// knownDestinations are all addresses that anything of the cluster has.
-func knownDestinations(x *index.Index, b *batch.Batch) []string {
+func isManaged(r *rule) bool { return IsManagedRule(r.securityRule) }
+
+// knownAddresses are all addresses that anything of the cluster but its nodes has.
+func (p *planner) knownAddresses() []string {
+	x := p.Index
 	var known []string
-	for ip := range x.NodeIPs {
-		known = append(known, ip.String())
-	}
 	for at := range x.Frontends() {
 		if x.Known[at.Owner()] != nil || !naming.IsOwned(at.Name) {
 			known = append(known, x.Address(at))
 		}
 	}
-	for _, o := range others(x, b) {
-		known = append(known, o.KnownAddresses()...)
+	for owner, o := range x.Known {
+		if !p.Batch.Has(owner) {
+			known = append(known, spec.Service{Service: o}.KnownAddresses()...)
+		}
 	}
-	for _, s := range b.Live {
-		for _, at := range s.Placements {
-			known = append(known, at.KnownAddress())
-		}
-		for _, ip := range s.Further {
-			known = append(known, ip.String())
-		}
+	for _, s := range p.Batch.Live {
+		known = append(known, placedAddresses(s)...)
 	}
 	return known
+}
+
+// placedAddresses are the addresses that a Service has after the decision, as far as they are known.
+func placedAddresses(s batch.Served) (addresses []string) {
+	for _, at := range s.Placements {
+		addresses = append(addresses, at.KnownAddress())
+	}
+	for _, ip := range s.Further {
+		addresses = append(addresses, ip.String())
+	}
+	return addresses
 }
 
 // askedAddresses are the addresses that a Service asks for, as far as they are known.
 func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 	s, _ := spec.Read(service, x.Config)
 	for _, a := range s.Addresses {
-		addresses = append(addresses, a.Pinned)
 		t, _ := publicip.Target(x, s, a)
-		addresses = append(addresses, x.PublicIP(t.PublicIP).Properties.IPAddress)
+		addresses = append(addresses, a.Pinned, x.PublicIP(t.PublicIP).Properties.IPAddress)
 	}
 	for _, ip := range s.Further {
 		addresses = append(addresses, ip.String())
@@ -276,11 +361,9 @@ func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 
 // addressesOf lists the addresses that a Service has or had. An address of its status does not count if
 // another Service has it and that Service's needs are not known.
-func addressesOf(x *index.Index, s batch.Served, owners map[netip.Addr]string) []string {
-	var addresses []string
-	for _, p := range s.Placements {
-		addresses = append(addresses, p.KnownAddress())
-	}
+func (p *planner) addressesOf(s batch.Served) []string {
+	x := p.Index
+	addresses := placedAddresses(s)
 	for _, id := range publicip.ManagedOf(x, s.Spec) {
 		addresses = append(addresses, x.PublicIP(id).Properties.IPAddress)
 	}
@@ -291,60 +374,35 @@ func addressesOf(x *index.Index, s batch.Served, owners map[netip.Addr]string) [
 		addresses = append(addresses, askedAddresses(x, s.Service)...)
 	}
 	for _, in := range s.Service.Status.LoadBalancer.Ingress {
-		a, err := netip.ParseAddr(in.IP)
-		a = a.Unmap()
-		if owner, taken := owners[a]; err == nil && (!taken || owner == s.Owner || shows(x, owner, a)) {
-			addresses = append(addresses, a.String())
+		if ip, err := netip.ParseAddr(in.IP); err == nil && !p.isOfOther(ip.Unmap(), s.Owner) {
+			addresses = append(addresses, ip.Unmap().String())
 		}
-	}
-	for _, ip := range s.Further {
-		addresses = append(addresses, ip.String())
 	}
 	slices.Sort(addresses)
 	return slices.DeleteFunc(slices.Compact(addresses), func(a string) bool { return a == "" })
 }
 
-// shows reports whether a Service's status has an address: then its object shows all that it needs there.
-func shows(x *index.Index, owner string, ip netip.Addr) bool {
-	s := x.Known[owner]
-	return s != nil &&
-		slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(in v1.LoadBalancerIngress) bool { return in.IP == ip.String() })
-}
-
-// addressOwners is the owner of each address by frontend names, "" for nodes and for public IPs without a frontend.
-func addressOwners(x *index.Index) map[netip.Addr]string {
-	owners := make(map[netip.Addr]string, len(x.PublicIPs))
-	note := func(text, owner string) {
-		if a, err := netip.ParseAddr(text); err == nil {
-			owners[a] = owner
+// isOfOther reports whether an address is a node's, or that of a frontend of another owner, or of a public IP for others
+// that has no frontend. If another Service's status has it, that Service's object shows all that it needs there.
+func (p *planner) isOfOther(ip netip.Addr, self string) bool {
+	x, owner := p.Index, self
+	for _, id := range x.PublicIPsAt[ip.String()] {
+		public := x.PublicIP(id)
+		if at := public.Properties.IPConfiguration.To().Name(); naming.IsOwned(at) {
+			owner = naming.Owner(at)
+		} else if public.Tagged {
+			owner = ""
 		}
 	}
-	for _, ip := range x.PublicIPs {
-		at := ip.Properties.IPConfiguration
-		if at != nil && naming.IsOwned(at.ID.Name()) {
-			note(ip.Properties.IPAddress, naming.Owner(at.ID.Name()))
-		} else if ip.Tagged {
-			note(ip.Properties.IPAddress, "")
-		}
-	}
-	for at, fe := range x.Frontends() {
+	for _, at := range x.Holders[ip.String()] {
 		if naming.IsOwned(at.Name) {
-			note(fe.Properties.PrivateIPAddress, at.Owner())
+			owner = at.Owner()
 		}
 	}
-	for a := range x.NodeIPs {
-		owners[a] = ""
+	if x.NodeIPs[ip] {
+		owner = ""
 	}
-	return owners
-}
-
-// hasUnreadAddress reports whether a frontend has a public IP that could not be read: then
-// the owner of a security rule's destination is not known.
-func hasUnreadAddress(x *index.Index) bool {
-	for _, fe := range x.Frontends() {
-		if _, unread := x.Have.Unread(fe.Properties.PublicIPAddress.To().Parent(), network.PublicIPAddresses); unread {
-			return true
-		}
-	}
-	return false
+	other := x.Known[owner]
+	return owner != self && (other == nil || !slices.ContainsFunc(other.Status.LoadBalancer.Ingress,
+		func(in v1.LoadBalancerIngress) bool { return in.IP == ip.String() }))
 }

@@ -2,6 +2,7 @@ package security
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
 )
@@ -28,49 +28,138 @@ const (
 	mostPrefixes = 4000 // of sources, and of destinations
 )
 
-// grant opens destinations to the sources that a Service lets in.
-type grant struct {
-	openings []spec.Opening
-	implied  []spec.Opening // let in no source that those do not: rules that say so may stay
-	family   v1.IPFamily
-	to       []string
-	deny     bool // everything else
+type securityRule = azure.Child[network.SecurityRule]
+
+type rule struct {
+	securityRule
+	to      map[string]bool // destinations of a managed rule, nil of others
+	changed bool
 }
 
-// newGrant opens addresses of a family at the Service's own ports, or at its node ports.
-func newGrant(s *spec.Spec, family v1.IPFamily, nodePort bool, to map[string]bool, deny bool) grant {
-	if len(to) == 0 {
-		return grant{}
-	}
-	return grant{s.Openings(family, nodePort), s.Implied(family, nodePort), family, sorted(to), deny}
+// IsManagedRule reports whether a security rule is one of kaz.
+func IsManagedRule(c azure.Child[network.SecurityRule]) bool {
+	return naming.IsManagedRule(c.Name) && c.Properties.Priority >= firstPriority
 }
 
-// lead is a rule, by its name in lower case, that leads to a destination.
-type lead struct{ rule, to string }
+// IsLegacyRule reports whether a rule is one that older controllers wrote, for one
+// port of one Service: base-TCP-80-Internet.
+func IsLegacyRule(c azure.Child[network.SecurityRule]) bool {
+	parts := strings.SplitN(c.Name, "-", 4)
+	return len(parts) == 4 && naming.IsOwned(c.Name) && isProtocol(strings.ToUpper(parts[1])) && c.Properties.Priority >= firstPriority
+}
 
-// note adds where the rules of the grant lead.
-func (g grant) note(staying map[lead]bool) {
-	add := func(name string) {
-		name = strings.ToLower(name)
-		for _, address := range g.to {
-			staying[lead{name, address}] = true
+// isLegacySharedRule reports whether a rule is one that older controllers wrote, for one
+// port of several Services: shared-TCP-80-Internet. Managed rules replace it, so that it loses the
+// Services' addresses, and goes with the last one.
+func isLegacySharedRule(c securityRule) bool {
+	parts := strings.SplitN(c.Name, "-", 4)
+	return len(parts) == 4 && parts[0] == "shared" && isProtocol(parts[1]) &&
+		slices.Equal(ports(c.Properties), []string{parts[2]}) && strings.EqualFold(c.Properties.Direction, "Inbound") &&
+		c.Properties.Priority >= firstPriority
+}
+
+func isProtocol(text string) bool { return slices.Contains([]string{"TCP", "UDP", "SCTP"}, text) }
+
+// family is IPv6 for a rule that leads to IPv6 addresses.
+func (r *rule) family() v1.IPFamily {
+	for address := range r.to { // an address that Azure chooses does not tell
+		if strings.Contains(address, ":") {
+			return v1.IPv6Protocol
 		}
 	}
-	for _, o := range slices.Concat(g.openings, g.implied) {
-		add(o.Name())
-	}
-	if g.deny {
-		add(naming.DenyRule(g.family))
-	}
+	return v1.IPv4Protocol
 }
 
-// ruleSet is the rules of a security group while they are being decided.
+func (r *rule) leadsTo(addresses map[netip.Addr]bool) bool {
+	for address := range r.to {
+		if ip, err := netip.ParseAddr(address); err == nil && addresses[ip] {
+			return true
+		}
+	}
+	return false
+}
+
+// conform makes a rule again what its name says it is, should it have been edited.
+func (r *rule) conform(want network.SecurityRule) {
+	p := &r.Properties
+	if strings.EqualFold(p.Protocol, want.Protocol) && strings.EqualFold(p.Access, want.Access) &&
+		strings.EqualFold(p.Direction, want.Direction) && sameList(ports(*p), ports(want)) &&
+		sameList(sources(*p), sources(want)) && sameList(sourcePorts(*p), sourcePorts(want)) {
+		return
+	}
+	r.changed = true
+	p.Protocol, p.Access, p.Direction = want.Protocol, want.Access, want.Direction
+	p.DestinationPortRange, p.DestinationPortRanges = want.DestinationPortRange,
+		emptied(want.DestinationPortRanges, p.DestinationPortRanges)
+	p.SourcePortRange, p.SourcePortRanges = want.SourcePortRange, emptied(want.SourcePortRanges, p.SourcePortRanges)
+	p.SourceAddressPrefix, p.SourceAddressPrefixes = want.SourceAddressPrefix,
+		emptied(want.SourceAddressPrefixes, p.SourceAddressPrefixes)
+}
+
+// sameList compares without regard to order.
+func sameList(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// Azure has two ways to write a list: one element alone, or a list.
+
+func destinations(r network.SecurityRule) []string {
+	return listed(r.DestinationAddressPrefix, r.DestinationAddressPrefixes)
+}
+func ports(r network.SecurityRule) []string {
+	return listed(r.DestinationPortRange, r.DestinationPortRanges)
+}
+func sources(r network.SecurityRule) []string {
+	return listed(r.SourceAddressPrefix, r.SourceAddressPrefixes)
+}
+func sourcePorts(r network.SecurityRule) []string {
+	return listed(r.SourcePortRange, r.SourcePortRanges)
+}
+
+func listed(one *string, many []string) []string {
+	if one != nil && *one != "" {
+		return append([]string{*one}, many...)
+	}
+	return many
+}
+
+func oneOrMany(values []string) (one *string, many []string) {
+	if len(values) == 1 {
+		return new(values[0]), nil
+	}
+	return nil, values
+}
+
+// emptied is a list in its wanted state: one that exists is emptied rather than left.
+func emptied(want, have []string) []string {
+	if want == nil && have != nil {
+		return []string{}
+	}
+	return want
+}
+
+func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+
+// allowance is the rule of an opening, as denial without a priority.
+func allowance(o spec.Opening) securityRule {
+	r := network.SecurityRule{Direction: "Inbound", Access: "Allow", Protocol: o.Protocol, SourcePortRange: new("*"),
+		DestinationPortRanges: slices.Sorted(slices.Values(o.Ports))}
+	r.SourceAddressPrefix, r.SourceAddressPrefixes = oneOrMany(slices.Sorted(slices.Values(o.Sources)))
+	return securityRule{Name: o.Name(), Properties: r}
+}
+
+func denial(family v1.IPFamily) securityRule {
+	return securityRule{Name: naming.DenyRule(family), Properties: network.SecurityRule{Direction: "Inbound", Access: "Deny",
+		Protocol: "*", SourceAddressPrefix: new("*"), SourcePortRange: new("*"), DestinationPortRange: new("*")}}
+}
+
 type ruleSet struct {
 	all    []*rule
 	byName map[string]*rule   // in lower case
 	used   map[int32]bool     // priorities
-	to     map[string][]*rule // managed rules that have had a destination
+	to     map[string][]*rule // managed rules, by destination
 	counts size
+	list   plan.Shared[network.SecurityRule]
 }
 
 // size is what Azure limits of a security group.
@@ -94,24 +183,30 @@ func (s size) exceeds(before size) string {
 	return ""
 }
 
-func newRuleSet(children []azure.Child[network.SecurityRule]) *ruleSet {
-	set := &ruleSet{
-		byName: make(map[string]*rule, len(children)), used: make(map[int32]bool, len(children)), to: map[string][]*rule{},
+// newRuleSet is the rules that are there, without the legacy rules of owners that get managed ones.
+func newRuleSet(had []securityRule, isReplaced func(owner string) bool) *ruleSet {
+	s := &ruleSet{
+		byName: make(map[string]*rule, len(had)), used: make(map[int32]bool, len(had)), to: map[string][]*rule{},
+		list: plan.SharedList(had),
 	}
-	for _, c := range children {
-		r := &rule{Child: c}
+	for _, c := range had {
+		if IsLegacyRule(c) && isReplaced(naming.Owner(c.Name)) {
+			s.list.Remove(c.Name)
+			continue
+		}
+		r, addresses := &rule{securityRule: c}, destinations(c.Properties)
 		if IsManagedRule(c) || isLegacySharedRule(c) {
 			r.to = map[string]bool{}
-			for _, address := range destinations(c.Properties) {
+			for _, address := range addresses {
 				r.to[address] = true
-				set.to[address] = append(set.to[address], r)
+				s.to[address] = append(s.to[address], r)
 			}
 		}
-		set.add(r)
-		set.count(r, 1)
-		set.counts.destinations += len(destinations(c.Properties))
+		s.add(r)
+		s.count(r, 1)
+		s.counts.destinations += len(addresses)
 	}
-	return set
+	return s
 }
 
 func (s *ruleSet) add(r *rule) {
@@ -125,108 +220,9 @@ func (s *ruleSet) count(r *rule, by int) {
 	s.counts.sources += by * len(sources(r.Properties))
 }
 
-// drop takes rules out as a whole.
-func (s *ruleSet) drop(which func(*rule) bool) {
-	s.all = slices.DeleteFunc(s.all, func(r *rule) bool {
-		if !which(r) {
-			return false
-		}
-		delete(s.byName, strings.ToLower(r.Name))
-		delete(s.used, r.Properties.Priority)
-		s.count(r, -1)
-		s.counts.destinations -= len(destinations(r.Properties))
-		r.to = nil
-		return true
-	})
-}
-
-// withdraw removes an address from all managed rules, except for rules and ports that others need, and
-// reports whether it did.
-func (s *ruleSet) withdraw(address string, staying map[lead]bool, needed needs) (was bool) {
-	rules := s.having(address)
-	if len(rules) == 0 {
-		return false
-	}
-	needs := needed.at(address)
-	for _, r := range rules {
-		if staying[lead{strings.ToLower(r.Name), address}] {
-			continue
-		}
-		all := ports(r.Properties)
-		rest := slices.DeleteFunc(slices.Clone(all), func(port string) bool {
-			return !needs(need{kind: needPort, port: portOf(r.Properties.Protocol, port)}) && !needs(need{kind: needAllPorts})
-		})
-		deny := strings.EqualFold(r.Properties.Access, "Deny")
-		if needs(need{kind: needRule, rule: strings.ToLower(r.Name)}) || deny && needs(need{kind: needDenial}) ||
-			len(rest) == len(all) && !deny {
-			continue
-		}
-		was = true
-		s.remove(r, address)
-		if family, ok := familyOf(address); ok && len(rest) > 0 && !deny {
-			s.allow(spec.Opening{Family: family, Protocol: r.Properties.Protocol, Sources: sources(r.Properties), Ports: rest}, address)
-		}
-	}
-	return was
-}
-
-func familyOf(text string) (v1.IPFamily, bool) {
-	ip, err := netip.ParseAddr(text)
-	return address.Family(ip), err == nil
-}
-
-func (s *ruleSet) having(address string) (rules []*rule) {
-	for _, r := range s.to[address] {
-		if r.to[address] {
-			rules = append(rules, r)
-		}
-	}
-	return rules
-}
-
-// openAt are the managed rules that lead to one of the addresses, by the ports that they open.
-func (s *ruleSet) openAt(addresses map[netip.Addr]bool) map[portNeed][]*rule {
-	open := map[portNeed][]*rule{}
-	for _, r := range s.all {
-		if !r.leadsTo(addresses) {
-			continue
-		}
-		for _, port := range ports(r.Properties) {
-			at := portOf(r.Properties.Protocol, port)
-			open[at] = append(open[at], r)
-		}
-	}
-	return open
-}
-
-// destinations are the addresses to which managed rules lead. An older controller's rules do not
-// count, as other software may use them after all.
-func (s *ruleSet) destinations() map[string]bool {
-	all := map[string]bool{}
-	for _, r := range s.all {
-		for text := range r.to {
-			if _, is := familyOf(text); is && IsManagedRule(r.Child) {
-				all[text] = true
-			}
-		}
-	}
-	return all
-}
-
-// forget takes destinations out of managed rules, and returns them.
-func (s *ruleSet) forget(unknown map[string]bool) []string {
-	for _, address := range sorted(unknown) {
-		for _, r := range s.having(address) {
-			if IsManagedRule(r.Child) {
-				s.remove(r, address)
-			}
-		}
-	}
-	return sorted(unknown)
-}
-
 func (s *ruleSet) remove(r *rule, address string) {
 	delete(r.to, address)
+	s.to[address] = slices.DeleteFunc(s.to[address], func(other *rule) bool { return other == r })
 	r.changed = true
 	s.counts.destinations--
 	if len(r.to) == 0 {
@@ -234,84 +230,62 @@ func (s *ruleSet) remove(r *rule, address string) {
 	}
 }
 
-// open lets in what a Service asks for.
-func (s *ruleSet) open(g grant) {
-	for _, o := range g.openings {
-		s.allow(o, g.to...)
-	}
-	if g.deny {
-		s.point(naming.DenyRule(g.family), denial(), lastPriority, -1, g.to...)
-	}
-}
-
-func (s *ruleSet) allow(o spec.Opening, to ...string) {
-	s.point(o.Name(), allowance(o), firstPriority, 1, to...)
-}
-
-// point has a rule lead to more addresses. A new rule gets the first free priority in the direction of step.
-func (s *ruleSet) point(name string, content network.SecurityRule, priority, step int32, to ...string) {
-	r, ok := s.byName[strings.ToLower(name)]
-	if !ok {
-		for s.used[priority] {
-			priority += step
-		}
-		r = &rule{Child: azure.Child[network.SecurityRule]{Name: name, Properties: content}, to: map[string]bool{}}
-		r.Properties.Priority = priority
-		s.add(r)
-	}
-	r.conform(content)
-	for _, address := range to {
-		s.admit(r, address)
-	}
-}
-
-// admit adds a destination. A foreign rule that has a managed name keeps its own.
 func (s *ruleSet) admit(r *rule, address string) {
-	if r.to == nil || r.to[address] {
+	if r.to[address] {
 		return
 	}
 	if len(r.to) == 0 {
 		s.count(r, 1)
 	}
 	r.to[address] = true
+	s.to[address] = append(s.to[address], r)
 	r.changed = true
 	s.counts.destinations++
-	if !slices.Contains(s.to[address], r) {
-		s.to[address] = append(s.to[address], r)
-	}
 }
 
-// extend adds the destinations of the rule's family, as long as there is room.
-func (s *ruleSet) extend(r *rule, addresses []string) {
-	for _, address := range addresses {
-		if s.counts.destinations < mostPrefixes && strings.Contains(address, ":") == r.isIPv6() {
-			s.admit(r, address)
+// point has a rule lead to more addresses. A new rule gets the first free priority. A foreign rule that has a
+// managed name stays as it is.
+func (s *ruleSet) point(want securityRule, to ...string) {
+	r, ok := s.byName[strings.ToLower(want.Name)]
+	if !ok {
+		priority, step := int32(firstPriority), int32(1)
+		if want.Properties.Access == "Deny" {
+			priority, step = lastPriority, -1
 		}
+		for s.used[priority] {
+			priority += step
+		}
+		want.Properties.Priority = priority
+		r = &rule{securityRule: want, to: map[string]bool{}}
+		s.add(r)
+	}
+	if r.to == nil {
+		return
+	}
+	r.conform(want.Properties)
+	for _, address := range to {
+		s.admit(r, address)
 	}
 }
 
 // decided writes the rules that changed over those that were there, and removes managed rules that lost their
 // last destination.
-func (s *ruleSet) decided(had []azure.Child[network.SecurityRule]) plan.Shared[network.SecurityRule] {
-	all := plan.SharedList(had)
-	for _, c := range had {
-		if s.byName[strings.ToLower(c.Name)] == nil {
-			all.Remove(c.Name)
-		}
-	}
+func (s *ruleSet) decided() plan.Shared[network.SecurityRule] {
 	for _, r := range s.all {
 		if !r.changed {
 			continue
 		}
-		if !r.hasWrittenDestinations() {
-			if len(r.to) == 0 && len(r.Properties.DestinationApplicationSecurityGroups) == 0 {
-				all.Remove(r.Name)
+		p := &r.Properties
+		written := destinations(*p)
+		if len(r.to) != len(written) || slices.ContainsFunc(written, func(x string) bool { return !r.to[x] }) {
+			if len(r.to) == 0 && len(p.DestinationApplicationSecurityGroups) == 0 {
+				s.list.Remove(r.Name)
 				continue
 			}
-			p := &r.Properties
-			p.DestinationAddressPrefix, p.DestinationAddressPrefixes = oneOrMany(sorted(r.to), p.DestinationAddressPrefixes != nil)
+			one, many := oneOrMany(sorted(r.to))
+			p.DestinationAddressPrefix, p.DestinationAddressPrefixes = one, emptied(many, p.DestinationAddressPrefixes)
 		}
-		all.Write(r.Child)
+		s.list.Write(r.securityRule)
 	}
-	return all
+	return s.list
 }

@@ -1,0 +1,123 @@
+package balancer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/publicip"
+	"kaz/internal/plan/loadbalancer/spec"
+)
+
+// planFrontends gives each live Service its frontends in a load balancer and removes the frontends that nothing uses
+// any longer.
+func (p planner) planFrontends(w *Wanted) {
+	lb := w.State
+	for s, at := range p.batch.Placed() {
+		if at.At.LB == lb && at.Own {
+			w.Frontends.Write(p.frontend(s, at))
+		}
+	}
+	claims := p.batch.Claims()
+	var unused []index.Frontend
+	for _, fe := range lb.Properties.FrontendIPConfigurations {
+		at := index.Frontend{LB: lb, Name: fe.Name}
+		c, claimed := claims[at.Key()]
+		switch {
+		case claimed && !c.Placement.Own:
+			p.warnKept(at, "Service "+c.Key()+" uses it", false)
+		case !claimed && p.leaves(at):
+			unused = append(unused, at)
+		}
+	}
+	w.Shrank = len(unused) > 0
+	stays := w.Frontends.Has(func(fe index.FrontendConfig) bool {
+		return !slices.Contains(unused, index.Frontend{LB: lb, Name: fe.Name})
+	})
+	if w.Shrank && !stays && p.index.Config.IsPreset(lb.Internal) { // Azure has no load balancer without a frontend
+		p.warnKept(unused[0], "it is the last one of load balancer "+lb.ID.Name()+
+			", whose pools are pre-configured and which is not deleted", true)
+		unused = unused[1:]
+	}
+	for _, at := range unused {
+		w.Frontends.Remove(at.Name)
+	}
+}
+
+// leaves reports whether a frontend goes that no live Service claims: its owner is of
+// the batch, or has left it before and the Services that shared it leave now.
+func (p planner) leaves(at index.Frontend) bool {
+	if !p.batch.Has(at.Owner()) && (!p.isAbandoned(at) || !naming.IsOwned(at.Name)) {
+		return false
+	}
+	rest := p.batch.Remaining(at)
+	if len(rest) > 0 {
+		p.warnKept(at, fmt.Sprintf("the %s %q uses it", rest[0].What, rest[0].Name), false)
+	}
+	return len(rest) == 0
+}
+
+// warnKept warns the owner of a frontend that it stays, unless the owner is live and has no need to know.
+func (p planner) warnKept(at index.Frontend, why string, live bool) {
+	for _, s := range p.batch.All() {
+		if s.Owner == at.Owner() && (live || s.Service.Gone) {
+			p.found.Warn(s.Key(), problem.FrontendKept, "frontend %s and its address stay: %s", at.Name, why)
+		}
+	}
+}
+
+// isAbandoned reports whether Services of the batch share a frontend that its owner has left: the owner is
+// deleted, as far as is known, or it is served elsewhere and does not ask for this frontend any more.
+func (p planner) isAbandoned(at index.Frontend) bool {
+	x, fe := p.index, at.State()
+	if owner := x.Known[at.Owner()]; owner != nil {
+		s, wrong := spec.Read(spec.Service{Service: owner}, x.Config)
+		isUsed := func(f index.Frontend) bool { return f.UsedBy(s.Owner) }
+		if wrong.Blocking() || !publicip.GivesUp(x, s, at) || isUsed(at) ||
+			!slices.ContainsFunc(x.FrontendsServing(s.Owner), isUsed) {
+			return false
+		}
+	}
+	if slices.ContainsFunc(x.PublicIPOf(fe).Services, func(name string) bool { return !p.batch.HasService(name) }) {
+		return false // the owner, which has no rule at the moment
+	}
+	return slices.ContainsFunc(at.Uses(), func(u index.Use) bool { return p.batch.Has(u.Owner) })
+}
+
+// frontend is a Service's frontend in its wanted state.
+func (p planner) frontend(s batch.Served, at batch.Placement) index.FrontendConfig {
+	was, known := at.Predecessor(s.Owner)
+	exists := at.At.Exists()
+	next := index.FrontendConfig{Name: at.At.Name, Zones: was.Zones}
+	if at.IP != "" {
+		next.Properties.PublicIPAddress = azure.Ref(at.IP)
+		if exists {
+			next.Properties.PrivateIPAllocationMethod = was.Properties.PrivateIPAllocationMethod
+		}
+		return next
+	}
+	if exists && at.KeepsPrivate(was.Properties) {
+		return was
+	}
+	if !known && p.index.Config.EdgeZone == nil {
+		next.Zones = p.index.Config.Zones
+	}
+	next.Properties.Subnet = azure.Ref(at.SubnetID)
+	next.Properties.PrivateIPAllocationMethod = "Dynamic"
+	next.Properties.PrivateIPAddress = at.Pinned
+	if at.Pinned != "" {
+		next.Properties.PrivateIPAllocationMethod = "Static"
+	}
+	switch {
+	case at.IsIPv6():
+		next.Properties.PrivateIPAddressVersion = "IPv6"
+	case strings.EqualFold(was.Properties.PrivateIPAddressVersion, "IPv6"):
+		next.Properties.PrivateIPAddressVersion = "IPv4"
+	}
+	return next
+}
