@@ -68,6 +68,37 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
+// TestPlannerPackages checks that the table of the load balancer planner has exactly its packages.
+func TestPlannerPackages(t *testing.T) {
+	text, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "### Packages of the load balancer planner")
+	section, _, _ = strings.Cut(section, "\n## ")
+	listed := map[string]bool{}
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
+				listed[m[1]] = true
+			}
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(root, "internal", "plan", "loadbalancer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != "testdata" && !listed[e.Name()] {
+			t.Errorf("package %s is not listed", e.Name())
+		}
+		delete(listed, e.Name())
+	}
+	for name := range listed {
+		t.Errorf("there is no package %s", name)
+	}
+}
+
 // find is the path of a file or folder in the repository, "" if there is none.
 func find(name string) string {
 	for _, folder := range folders {
