@@ -91,17 +91,15 @@ func (d *decision) decide() error {
 		return d.add(migrations)
 	}
 	removals, held := links.Removals(func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
-	ips := publicip.New(x, b)
 	if d.wait(held...); len(held) > 0 {
-		ips.DeferLabels(nil)
-		wanted, _ := ips.Nodes(nil)
+		wanted, _, _ := publicip.Plan(x, b, nil)
 		return d.add(removals, wanted)
 	}
-	return d.write(b, all, members, ips, links, removals)
+	return d.write(b, all, members, links, removals)
 }
 
 // write adds the documents of a round that does all but what waits for another one.
-func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, ips *publicip.Plan, links *privatelink.Plan,
+func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan,
 	removals []plan.Node) error {
 	x := d.index
 	d.wait(b.Waits...)
@@ -111,10 +109,9 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 			break
 		}
 	}
-	kept := balancer.KeptIPs(all)
-	d.wait(ips.DeferLabels(kept)...)
-	wanted, released := ips.Nodes(kept)
-	unnamed := ips.UnnamedGroups(released)
+	wanted, released, waits := publicip.Plan(x, b, balancer.KeptIPs(all))
+	d.wait(waits...)
+	unnamed := publicip.UnnamedGroups(x, b, released)
 	balancers := balancer.Nodes(x, b, all)
 	for _, group := range unnamed {
 		for i := range balancers { // the group is noted first; another round takes the note off

@@ -158,10 +158,9 @@ func TagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tag
 	return tags
 }
 
-// Plan is the public IPs of a batch.
-type Plan struct {
+// planner decides the public IPs of a batch.
+type planner struct {
 	index *index.Index
-	batch *batch.Batch
 	all   []*address          // wanted ones first
 	byID  map[string]*address // by id key
 }
@@ -175,9 +174,8 @@ type address struct {
 	unnamed bool     // its DNS label comes in a later round
 }
 
-// New finds the batch's users of public IPs.
-func New(x *index.Index, b *batch.Batch) *Plan {
-	p := &Plan{index: x, batch: b, byID: map[string]*address{}}
+func newPlanner(x *index.Index, b *batch.Batch) *planner {
+	p := &planner{index: x, byID: map[string]*address{}}
 	for s, at := range b.Placed() {
 		if at.IP != "" {
 			a := p.address(at.IP)
@@ -199,7 +197,7 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 	return p
 }
 
-func (p *Plan) address(id azure.ID) *address {
+func (p *planner) address(id azure.ID) *address {
 	a, ok := p.byID[id.Key()]
 	if !ok {
 		a = &address{id: id, have: p.index.PublicIP(id)}
@@ -220,14 +218,19 @@ func (a *address) services() []string {
 	return now
 }
 
-// Nodes are the public IPs that the batch's Services have, and those that they leave. A managed public IP
+// Plan is the public IPs that the batch's Services have, and those that they leave. A managed public IP
 // without Services is deleted after the security group has dropped its address: the address cannot be found
-// later. kept are the public IPs that remain at a frontend, by key.
-func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
+// later. kept are the public IPs that remain at a frontend, by key; waits says which DNS labels come in a later round.
+func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, released []plan.Node, waits []string) {
+	p := newPlanner(x, b)
 	for _, a := range p.all {
+		if from := p.labelFrom(a, kept); from != "" {
+			a.unnamed = true
+			waits = append(waits, from)
+		}
 		have, services := a.have, a.services()
 		switch {
-		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, p.index.Config.ClusterName):
+		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, x.Config.ClusterName):
 			// It is used as it is.
 		case len(a.claims) > 0 && have.Exists() && !have.Tagged:
 			wanted = append(wanted, a.foreign())
@@ -247,14 +250,32 @@ func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
 		case !kept[a.id.Key()]:
 			why := "address of " + batch.Summary(a.leaving) + ", which no longer needs it"
 			n := plan.Gone[network.PublicIPAddress](have.ID, why, a.leaving...)
-			n.After = []azure.ID{p.index.Config.SecurityGroupID()}
-			for _, lb := range p.index.LoadBalancers {
+			n.After = []azure.ID{x.Config.SecurityGroupID()}
+			for _, lb := range x.LoadBalancers {
 				n.After = append(n.After, lb.ID)
 			}
 			released = append(released, n)
 		}
 	}
-	return wanted, released
+	return wanted, released, waits
+}
+
+// labelFrom says which public IP has the DNS label of another one until it is deleted in this round, "" for none: a label
+// belongs to one public IP alone.
+func (p *planner) labelFrom(a *address, kept map[string]bool) string {
+	i := slices.IndexFunc(a.claims, asksForName)
+	if i < 0 || *a.claims[i].Label == "" || strings.EqualFold(a.have.Label(), *a.claims[i].Label) {
+		return ""
+	}
+	c := a.claims[i]
+	for _, id := range ManagedOf(p.index, c.Spec) {
+		from := p.byID[id.Key()]
+		goes := from != nil && !kept[id.Key()] && len(from.services()) == 0
+		if goes && strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
+			return "public IP " + a.id.Name() + " gets the DNS label of " + id.Name() + ", which goes [" + c.Key() + "]"
+		}
+	}
+	return ""
 }
 
 // foreign is a public IP that is not managed: only its SKU must fit, and it is
@@ -292,7 +313,7 @@ func Retried(state string) string {
 	return ""
 }
 
-func (p *Plan) view(a *address) azure.Resource[network.PublicIPAddress] {
+func (p *planner) view(a *address) azure.Resource[network.PublicIPAddress] {
 	c, have, first := p.index.Config, a.have, a.claims[0].Placement
 	view := azure.Resource[network.PublicIPAddress]{ID: a.id, SKU: &azure.SKU{Name: "Standard"}}
 	view.Properties = network.PublicIPAddress{
@@ -318,7 +339,7 @@ func (p *Plan) view(a *address) azure.Resource[network.PublicIPAddress] {
 
 // tags are the wanted tags of a managed public IP, and its DNS label: the first Service that asks for one names it,
 // and a tag says which Service that was.
-func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
+func (p *planner) tags(a *address) (azure.Tags, *network.DNSSettings) {
 	c, have := p.index.Config, a.have.Tags
 	asked := p.askedTags(a)
 	own := p.ownershipTags(a, asked)
@@ -348,7 +369,7 @@ func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
 
 // askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
 // of the batch's Services all, and of other Services those that the public IP has.
-func (p *Plan) askedTags(a *address) azure.Tags {
+func (p *planner) askedTags(a *address) azure.Tags {
 	asked := azure.Tags{}
 	for _, name := range slices.Sorted(slices.Values(a.services())) {
 		if i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return c.Key() == name }); i >= 0 {
@@ -362,7 +383,7 @@ func (p *Plan) askedTags(a *address) azure.Tags {
 
 // ownershipTags say which Services a public IP serves. Tags that say so already, also by their
 // older names, stay as they are, unless a tag that is asked for replaces them.
-func (p *Plan) ownershipTags(a *address, asked azure.Tags) azure.Tags {
+func (p *planner) ownershipTags(a *address, asked azure.Tags) azure.Tags {
 	c, have := p.index.Config, a.have.Tags
 	replaced := slices.ContainsFunc([]azure.Tags{asked, c.Tags}, func(tags azure.Tags) bool {
 		_, services := tags.Get(tag.OldServices)
@@ -384,45 +405,17 @@ func (p *Plan) ownershipTags(a *address, asked azure.Tags) azure.Tags {
 	return own
 }
 
-// DeferLabels omits DNS labels in this round that another public IP still has which is deleted in it: a label
-// belongs to one public IP alone. It says which ones.
-func (p *Plan) DeferLabels(kept map[string]bool) (waits []string) {
-	for _, a := range p.all {
-		i := slices.IndexFunc(a.claims, asksForName)
-		if i < 0 || *a.claims[i].Label == "" || strings.EqualFold(a.have.Label(), *a.claims[i].Label) {
-			continue
-		}
-		c := a.claims[i]
-		for _, id := range ManagedOf(p.index, c.Spec) {
-			from := p.byID[id.Key()]
-			if from == nil || kept[id.Key()] || len(from.services()) > 0 {
-				continue // it stays
-			}
-			if strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
-				a.unnamed = true
-				waits = append(waits, "public IP "+a.id.Name()+" gets the DNS label of "+id.Name()+", which goes ["+c.Key()+"]")
-				break
-			}
-		}
-	}
-	return waits
-}
-
 // UnnamedGroups are the resource groups of released public IPs that nothing names after their load balancers
 // are written.
-func (p *Plan) UnnamedGroups(released []plan.Node) []azure.ID {
-	c, services := p.index.Config, p.batch.All()
-	var groups []azure.ID
+func UnnamedGroups(x *index.Index, b *batch.Batch, released []plan.Node) (groups []azure.ID) {
+	c, services := x.Config, b.All()
 	for _, n := range released {
 		group := n.ID.Parent()
-		if n.Want() != nil || group.Equal(c.PublicIPGroup("")) || slices.ContainsFunc(groups, group.Equal) {
-			continue
-		}
-		isNamed := slices.ContainsFunc(services, func(s batch.Served) bool {
+		isNamed := n.Want() != nil || group.Equal(c.PublicIPGroup("")) || slices.ContainsFunc(services, func(s batch.Served) bool {
 			name, _ := key.PublicIPGroup.Read(s.Service.Annotations)
-			return c.PublicIPGroup(name).Equal(group) && slices.Contains(n.For, s.Key())
+			return slices.Contains(n.For, s.Key()) && c.PublicIPGroup(name).Equal(group)
 		})
-		if !isNamed {
+		if !isNamed && !slices.ContainsFunc(groups, group.Equal) {
 			groups = append(groups, group)
 		}
 	}
