@@ -105,9 +105,11 @@ func checkIPTags(s *search, w *service, r request, wrong *problem.List) {
 		return
 	}
 	have, version := r.Public, r.Public.Properties.PublicIPAddressVersion
-	holder := s.ipHolder(w, r)
 	wants, tags := publicip.WantsIPTags(w.Spec, have), publicip.IPTagsText(have)
-	renewed := publicip.IsOutdated(s.Index, w.Spec, r.Placement)
+	renewed, holder := publicip.IsOutdated(s.Index, w.Spec, r.Placement), ""
+	if renewed {
+		holder = s.ipHolder(w, r)
+	}
 	stays := !renewed && (!s.Config.IPTagsMayChange || !have.Managed || !wants)
 	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.Service.Annotations[key.IPTags.Name])
 	switch {
@@ -141,12 +143,9 @@ func checkIPTags(s *search, w *service, r request, wrong *problem.List) {
 
 // ipHolder says what keeps an outdated public IP from being recreated, "" for nothing.
 func (s *search) ipHolder(w *service, r request) string {
-	if !publicip.IsOutdated(s.Index, w.Spec, r.Placement) {
-		return ""
-	}
 	for _, u := range r.At.Uses() {
 		if s.byOwner[u.Owner] == nil {
-			return fmt.Sprintf("the %s %q of %s uses it", u.What, u.Name, s.NameOf(u, r.IP))
+			return s.Describe(u, r.IP) + " uses it"
 		}
 	}
 	for _, other := range s.commit {
@@ -273,11 +272,9 @@ func checkOccupied(s *search, w *service, r request, wrong *problem.List) {
 		return
 	}
 	if uses := s.sharers(r.At); len(uses) > 0 {
-		u := uses[0]
 		wrong.Refuse(w.Key(), problem.Conflict,
-			"the address of frontend %s cannot change while the %s %q of %s uses it, allowed is the address that it has; "+
-				"asked for is %s",
-			r.At.Name, u.What, u.Name, s.NameOf(u, r.IP), describe(s.Index, r))
+			"the address of frontend %s cannot change while %s uses it, allowed is the address that it has; asked for is %s",
+			r.At.Name, s.Describe(uses[0], r.IP), describe(s.Index, r))
 	}
 }
 
@@ -297,9 +294,8 @@ func checkPorts(s *search, w *service, r request, wrong *problem.List) {
 		}
 		for _, u := range uses {
 			if u.Owner != w.Owner && u.Takes(rule.Protocol, rule.Port) {
-				wrong.Refuse(w.Key(), problem.Conflict,
-					"%s of %s: the %s %q of %s uses it at frontend %s, allowed is a port that is free",
-					port, describe(s.Index, r), u.What, u.Name, s.NameOf(u, r.IP), r.At.Name)
+				wrong.Refuse(w.Key(), problem.Conflict, "%s of %s: %s uses it at frontend %s, allowed is a port that is free",
+					port, describe(s.Index, r), s.Describe(u, r.IP), r.At.Name)
 			}
 		}
 	}

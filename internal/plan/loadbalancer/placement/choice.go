@@ -20,27 +20,22 @@ func (s *search) choose(w *service, wrong *problem.List) *index.LoadBalancer {
 		return to
 	}
 	for _, r := range w.requests {
-		at, moves := s.movesFrom(w, r, to)
-		if !moves {
+		at, by := s.holder(w, r, to)
+		if by == "" {
 			continue
 		}
-		by, isHeld := s.holder(w, at, to)
-		if !isHeld {
-			continue
-		}
-		owner := s.NameOf(by, at.State().PublicIPAddress.To())
 		asked := w.Service.LoadBalancersAsked()
 		if at.LB.Entry >= 0 && len(asked) > 0 && !slices.Contains(asked, strings.ToLower(s.names(at.LB))) {
 			wrong.Refuse(w.Key(), problem.Conflict,
-				"annotation %s: %q: frontend %s cannot leave load balancer %s while the %s %q of %s uses it, allowed is %q: "+
+				"annotation %s: %q: frontend %s cannot leave load balancer %s while %s uses it, allowed is %q: "+
 					"name that, remove the annotation, or first remove what uses the frontend",
-				key.Balancers.Name, strings.Join(asked, ", "), at.Name, at.LB.ID.Name(), by.What, by.Name, owner, s.names(at.LB))
+				key.Balancers.Name, strings.Join(asked, ", "), at.Name, at.LB.ID.Name(), by, s.names(at.LB))
 			return at.LB
 		}
 		wrong.Warn(w.Key(), problem.Conflict,
-			"frontend %s cannot go from load balancer %s to %s while the %s %q of %s uses it: the Service is served at %s until "+
+			"frontend %s cannot go from load balancer %s to %s while %s uses it: the Service is served at %s until "+
 				"that goes, or may go there, too",
-			at.Name, at.LB.ID.Name(), to.ID.Name(), by.What, by.Name, owner, at.LB.ID.Name())
+			at.Name, at.LB.ID.Name(), to.ID.Name(), by, at.LB.ID.Name())
 		return at.LB
 	}
 	return to
@@ -52,8 +47,7 @@ func (s *search) best(w *service, wrong *problem.List) *index.LoadBalancer {
 	if len(s.Config.Balancers) == 0 {
 		return first
 	}
-	current := s.current(w)
-	eligible := s.eligible(w, current, wrong)
+	eligible, current := s.eligible(w, wrong)
 	for _, r := range w.requests {
 		at, exists := s.at[r.key]
 		if !exists || !r.Given() || at.LB.Entry < 0 || at.LB.Internal != w.Internal || at.Owner() == w.Owner {
@@ -133,8 +127,9 @@ func (s *search) names(of ...*index.LoadBalancer) string {
 	return strings.Join(names, ", ")
 }
 
-// eligible are the load balancers that may serve a Service: of those, if any, for which a selector asks.
-func (s *search) eligible(w *service, current *index.LoadBalancer, wrong *problem.List) []*index.LoadBalancer {
+// eligible are the load balancers that may serve a Service: of those, if any, for which a selector asks. current is the
+// one where it is.
+func (s *search) eligible(w *service, wrong *problem.List) (some []*index.LoadBalancer, current *index.LoadBalancer) {
 	asked := w.Service.LoadBalancersAsked()
 	said := ""
 	if len(asked) > 0 {
@@ -142,10 +137,11 @@ func (s *search) eligible(w *service, current *index.LoadBalancer, wrong *proble
 		if slices.ContainsFunc(w.requests, request.Given) {
 			wrong.Refuse(w.Key(), problem.Choice,
 				"annotation %s and an address or public IP of its own are both set, allowed is one of them", key.Balancers.Name)
-			return nil
+			return nil, nil
 		}
 	}
-	var some, chosen []*index.LoadBalancer
+	current = s.current(w)
+	var chosen []*index.LoadBalancer
 	var why []string
 	for i, e := range s.Config.Entries() {
 		lb := s.Configured(i, w.Internal)
@@ -167,55 +163,59 @@ func (s *search) eligible(w *service, current *index.LoadBalancer, wrong *proble
 		}
 	}
 	if len(chosen) > 0 {
-		return chosen
+		return chosen, current
 	}
 	if len(some) == 0 {
 		wrong.Refuse(w.Key(), problem.Choice,
 			"%sno load balancer may serve it: %s; allowed is a Service that the annotation %s, its labels and its namespace's lead to one",
 			said, strings.Join(why, ", "), key.Balancers.Name)
 	}
-	return some
+	return some, current
 }
 
 // movesFrom is the frontend of a Service at another load balancer of the kind that has the
-// address it wants to have at this one.
+// address it wants to have at this one. It has no load balancer if there is none.
 //
 // A public IP, or a private address, can be at one load balancer only. So a Service that goes to another one of the
 // same kind takes its frontend away from the first, and Azure lets no frontend go that a rule of another Service
 // refers to. The Service would lose its rules at the first one and find the address taken at the second.
-func (s *search) movesFrom(w *service, r request, to *index.LoadBalancer) (index.Frontend, bool) {
+func (s *search) movesFrom(w *service, r request, to *index.LoadBalancer) index.Frontend {
 	for _, at := range s.FrontendsOf(w.Owner) {
 		if at.LB != to && at.LB.Internal == w.Internal && r.Keeps(at.State()) {
-			return at, true
+			return at
 		}
 	}
-	return index.Frontend{}, false
+	return index.Frontend{}
 }
 
 // holder is what keeps the frontend of a Service that would leave for another load balancer: something that uses it
-// after the commit. A Service of the commit that shares it has to follow where it may be served there and no more
-// where it is.
-func (s *search) holder(w *service, at index.Frontend, to *index.LoadBalancer) (by index.Use, isHeld bool) {
+// after the commit, "" for nothing. A Service of the commit that shares it has to follow where it may be served there
+// and no more where it is.
+func (s *search) holder(w *service, r request, to *index.LoadBalancer) (at index.Frontend, by string) {
+	if at = s.movesFrom(w, r, to); at.LB == nil {
+		return at, ""
+	}
+	publicIP := at.State().PublicIPAddress.To()
 	for _, u := range s.taken[at.Key()] {
 		if u.Owner != w.Owner {
-			return u, true
+			return at, s.Describe(u, publicIP)
 		}
 	}
 	for _, u := range s.sharers(at) {
 		other := s.byOwner[u.Owner]
-		if other == nil {
-			return u, true
-		}
-		if len(s.Config.Balancers) == 0 {
+		if other != nil && len(s.Config.Balancers) == 0 {
 			continue
 		}
-		may := s.eligible(other, s.current(other), &problem.List{})
+		var may []*index.LoadBalancer
+		if other != nil {
+			may, _ = s.eligible(other, &problem.List{})
+		}
 		isIn := func(entry int) bool {
 			return slices.ContainsFunc(may, func(lb *index.LoadBalancer) bool { return lb.Entry == entry })
 		}
 		if !isIn(to.Entry) || isIn(at.LB.Entry) {
-			return u, true
+			return at, s.Describe(u, publicIP)
 		}
 	}
-	return index.Use{}, false
+	return at, ""
 }

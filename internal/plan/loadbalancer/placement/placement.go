@@ -146,7 +146,7 @@ func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 		Index: x, commit: slices.Clone(live), byOwner: make(map[string]*service, len(live)+len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
 		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[index.Frontend]string{},
-		coming: map[string][]*service{},
+		coming: map[string][]*service{}, links: privatelink.Requests{},
 	}
 	for _, w := range gone {
 		s.commit = append(s.commit, &service{Spec: w})
@@ -257,7 +257,7 @@ func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
 // recall is the private address that a new frontend must ask for, so that it is known before the frontend exists: the
 // address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
 func (s *search) recall(w *service, r request) string {
-	if at, moves := s.movesFrom(w, r, r.At.LB); moves {
+	if at := s.movesFrom(w, r, r.At.LB); at.LB != nil {
 		return s.Address(at)
 	}
 	if at, exists := s.at[r.former]; exists && at.Owner() != w.Owner || r.KeepsPrivate(r.At.State()) {

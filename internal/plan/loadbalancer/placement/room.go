@@ -66,14 +66,11 @@ func deferForRoom(x *index.Index, b *batch.Batch) {
 	if len(full) == 0 {
 		return
 	}
-	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
-	for s, p := range b.Placed() {
-		if !p.At.Exists() && p.Own && full[p.At.LB] && arrives(x, s, p) {
-			later[p.At.Key()] = true
-		}
-	}
+	claims := b.Claims()
 	b.Defer(func(s batch.Served, p batch.Placement) string {
-		if !later[p.At.Key()] && (!full[p.At.LB] || !arrives(x, s, p)) {
+		owner := claims[p.At.Key()] // if its frontend comes later, Services that share it wait, too
+		ownerWaits := owner.Placement.Own && !p.At.Exists() && arrives(x, owner.Spec, owner.Placement)
+		if !full[p.At.LB] || !ownerWaits && !arrives(x, s.Spec, p) {
 			return ""
 		}
 		b.Holds[p.IP.Key()] = true
@@ -115,7 +112,7 @@ func crowded(x *index.Index, b *batch.Batch) map[*index.LoadBalancer]bool {
 
 // arrives reports whether all rules of a placement are new and the Service loses nothing by waiting: a
 // Service that is there keeps its frontend, address and private link service.
-func arrives(x *index.Index, s batch.Served, p batch.Placement) bool {
+func arrives(x *index.Index, s *spec.Spec, p batch.Placement) bool {
 	if len(p.Rules) == 0 || p.NewRules() < len(p.Rules) || p.At.UsedBy(s.Owner) {
 		return false
 	}
