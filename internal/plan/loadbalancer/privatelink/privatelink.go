@@ -69,25 +69,15 @@ func ByIP(x *index.Index, lb *index.LoadBalancer) bool {
 	return x.Config.PoolByIP && (slices.ContainsFunc(lb.Properties.BackendAddressPools, index.IsByAddress) || countAt(x, lb, "") == 0)
 }
 
-// Requests are the first placements that ask for each private link service, in the order in which the Services of a
-// commit find their places.
-type Requests []batch.Claim
+// Requests are the first placements that ask for each private link service, by its id key, as far as Services of a
+// commit are placed.
+type Requests map[string]batch.Claim
 
 // Add notes the private link service of a placement.
-func (r *Requests) Add(s *spec.Spec, p batch.Placement) {
-	if p.Link != "" && r.leader(p.Link) == "" {
-		*r = append(*r, batch.Claim{Spec: s, Placement: p})
+func (r Requests) Add(s *spec.Spec, p batch.Placement) {
+	if _, known := r[p.Link.Key()]; p.Link != "" && !known {
+		r[p.Link.Key()] = batch.Claim{Spec: s, Placement: p}
 	}
-}
-
-// leader is the first Service that asks for a private link service, "" for none so far.
-func (r Requests) leader(id azure.ID) string {
-	for _, c := range r {
-		if c.Placement.Link.Equal(id) {
-			return c.Key()
-		}
-	}
-	return ""
 }
 
 // Ask sets the private link service that a Service asks for at a placement, and finds what keeps it from having
@@ -98,14 +88,14 @@ func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *p
 		return
 	}
 	have := x.LinkAt(p.At)
-	i := slices.IndexFunc(r, func(c batch.Claim) bool { return c.Placement.At.Key() == p.At.Key() })
-	switch {
-	case have != nil:
+	p.Link = x.Config.LinkGroup(s.Link.Group).Resource(network.PrivateLinkServices, cmp.Or(s.Link.Name, "pls-"+p.At.Name))
+	for _, first := range r {
+		if first.Placement.At.Key() == p.At.Key() {
+			p.Link = first.Placement.Link
+		}
+	}
+	if have != nil {
 		p.Link = have.ID
-	case i >= 0:
-		p.Link = r[i].Placement.Link
-	default:
-		p.Link = x.Config.LinkGroup(s.Link.Group).Resource(network.PrivateLinkServices, cmp.Or(s.Link.Name, "pls-"+p.At.Name))
 	}
 	id := x.Config.SubnetID(s.Link.Subnet)
 	admission.RequireSubnet(x, s, "annotation "+key.LinkSubnet.Name, id, wrong)
@@ -119,8 +109,12 @@ func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *p
 	} else {
 		checkPresent(x, s, *p, have, wrong)
 	}
+	leader := s.Key()
+	if first, known := r[p.Link.Key()]; known {
+		leader = first.Key()
+	}
 	of, _ := owner(x, have)
-	leader := cmp.Or(of, r.leader(p.Link), s.Key())
+	leader = cmp.Or(of, leader)
 	if p.Leads = leader == s.Key(); !p.Leads && s.Link.Option != "" {
 		wrong.Refuse(s.Key(), problem.Link,
 			"annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", s.Link.Option,
@@ -180,7 +174,7 @@ func (r Requests) checkNew(x *index.Index, s *spec.Spec, p batch.Placement, wron
 		}
 	}
 	const most = 8 // that Azure lets stand before one load balancer
-	if r.leader(p.Link) == "" && count >= most {
+	if _, known := r[p.Link.Key()]; !known && count >= most {
 		wrong.Refuse(s.Key(), problem.Limit, "load balancer %s has %d private link services already, allowed are %d",
 			lb.ID.Name(), count, most)
 	}
