@@ -77,12 +77,12 @@ func (d *decision) decide() error {
 	if slices.ContainsFunc(x.LoadBalancers, (*index.LoadBalancer).IsBasic) {
 		return d.retire(b, members)
 	}
-	links := privatelink.New(x, b)
+	all := balancer.Plan(x, b, &d.found)
+	members.Pools(all)
+	links := privatelink.New(x, b, func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
 	for _, name := range links.Orphans {
 		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
 	}
-	all := balancer.Plan(x, b, &d.found)
-	members.Pools(all)
 	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
 		return nil
 	}
@@ -90,17 +90,15 @@ func (d *decision) decide() error {
 		d.graph.Pending = waits
 		return d.add(migrations)
 	}
-	removals, held := links.Removals(func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
-	if d.wait(held...); len(held) > 0 {
+	if d.wait(links.Held...); len(links.Held) > 0 {
 		wanted, _, _ := publicip.Plan(x, b, nil)
-		return d.add(removals, wanted)
+		return d.add(links.Removals, wanted)
 	}
-	return d.write(b, all, members, links, removals)
+	return d.write(b, all, members, links)
 }
 
 // write adds the documents of a round that does all but what waits for another one.
-func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan,
-	removals []plan.Node) error {
+func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan) error {
 	x := d.index
 	d.wait(b.Waits...)
 	for _, p := range b.Placed() {
@@ -135,7 +133,7 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 		}
 		group = append(group, r.Node)
 	}
-	return d.add(removals, wanted, balancers, machines, links.Wanted, group, released)
+	return d.add(links.Removals, wanted, balancers, machines, links.Wanted, group, released)
 }
 
 func (d *decision) wait(why ...string) { d.graph.Pending = append(d.graph.Pending, why...) }

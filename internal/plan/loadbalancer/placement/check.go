@@ -11,6 +11,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -22,7 +23,7 @@ import (
 // checks find what is wrong with a placement, in the order in which their problems are reported.
 var checks = []func(s *search, w *service, r request, wrong *problem.List){
 	checkZones, checkSharing, checkRoom, warnTags, checkTags, checkIPTags, checkPrefix, checkListed, checkLabel,
-	checkPool, checkAttached, checkOccupied, checkPorts,
+	checkPool, checkOccupied, checkPorts,
 }
 
 // checkZones refuses a new address while the zones of the region are not known: Azure adds none to it later.
@@ -50,6 +51,21 @@ func checkSharing(s *search, w *service, r request, wrong *problem.List) {
 			"%s belongs to frontend %s of load balancer %s, allowed is one of the same kind as the Service", r.Asked, r.At.Name,
 			r.At.LB.ID.Name())
 	}
+}
+
+// checkRoom refuses a Service with more rules than a node may have.
+func checkRoom(s *search, w *service, r request, wrong *problem.List) {
+	if wrong.Blocking() || s.hasRoom(r.Address, r.At.LB) {
+		return
+	}
+	with := "a node"
+	if r.IsIPv6() {
+		with = "the IPv6 address of a node"
+	}
+	wrong.Refuse(w.Key(), problem.Limit,
+		"with %d more rules of load balancer %s and its sibling, too many would lead to %s, allowed by Azure are %d: take ports or "+
+			"Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
+		r.NewRules(), strings.TrimSuffix(r.At.LB.ID.Name(), cluster.InternalSuffix), with, mostRulesPerNode)
 }
 
 // warnTags warns of tags that a public IP does not get because it is not managed.
@@ -106,10 +122,7 @@ func checkIPTags(s *search, w *service, r request, wrong *problem.List) {
 	}
 	have, version := r.Public, r.Public.Properties.PublicIPAddressVersion
 	wants, tags := publicip.WantsIPTags(w.Spec, have), publicip.IPTagsText(have)
-	renewed, holder := publicip.IsOutdated(s.Index, w.Spec, r.Placement), ""
-	if renewed {
-		holder = s.ipHolder(w, r)
-	}
+	renewed, holder := publicip.IsOutdated(s.Index, w.Spec, r.Placement), s.ipHolder(w, r)
 	stays := !renewed && (!s.Config.IPTagsMayChange || !have.Managed || !wants)
 	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.Service.Annotations[key.IPTags.Name])
 	switch {
@@ -143,6 +156,9 @@ func checkIPTags(s *search, w *service, r request, wrong *problem.List) {
 
 // ipHolder says what keeps an outdated public IP from being recreated, "" for nothing.
 func (s *search) ipHolder(w *service, r request) string {
+	if !publicip.IsOutdated(s.Index, w.Spec, r.Placement) {
+		return ""
+	}
 	for _, u := range r.At.Uses() {
 		if s.byOwner[u.Owner] == nil {
 			return s.Describe(u, r.IP) + " uses it"
@@ -257,17 +273,14 @@ func checkPool(s *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// checkAttached refuses a public IP that something else has.
-func checkAttached(s *search, w *service, r request, wrong *problem.List) {
+// checkOccupied refuses a public IP that something else has, and a change of a frontend's address while other Services
+// share it.
+func checkOccupied(s *search, w *service, r request, wrong *problem.List) {
 	has := cmp.Or(r.Public.Properties.NATGateway.To(), r.Public.Properties.IPConfiguration.To())
 	if has != "" && s.LoadBalancer(has.Parent()) == nil {
 		wrong.Refuse(w.Key(), problem.Address, "%s: public IP %s is in use by %s, allowed is one that nothing else uses",
 			cmp.Or(r.Asked, "its own"), r.IP, has)
 	}
-}
-
-// checkOccupied refuses a change of a frontend's address while other Services share it.
-func checkOccupied(s *search, w *service, r request, wrong *problem.List) {
 	if !r.Own || !r.At.Exists() || r.key == "" || index.TargetOf(r.At.State()).Key() == r.key {
 		return
 	}
@@ -330,11 +343,9 @@ func describe(x *index.Index, r request) string {
 // Service's alone takes the packets of a port: its rules do not forward packets to this one.
 func (s *search) warnFurther(w *service, placements []batch.Placement, wrong *problem.List) {
 	for _, ip := range w.Further {
-		at, exists := s.at[ip.String()]
+		at := s.at[ip.String()]
 		for _, id := range s.PublicIPsAt[ip.String()] {
-			if !exists {
-				at, exists = s.at[id.Key()]
-			}
+			at = cmp.Or(at, s.at[id.Key()])
 		}
 		other := s.Known[at.Owner()]
 		if other == nil || other.UID == w.Service.UID ||

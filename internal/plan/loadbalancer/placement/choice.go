@@ -6,9 +6,12 @@ import (
 	"strings"
 
 	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/spec"
 )
 
 // choose finds the load balancer of a Service: the one that is best for it, unless it would take an address there
@@ -218,4 +221,97 @@ func (s *search) holder(w *service, r request, to *index.LoadBalancer) (at index
 		}
 	}
 	return at, ""
+}
+
+// deferForRoom defers placements for which Azure has room only after the other load balancer of the same
+// nodes is written.
+func deferForRoom(x *index.Index, b *batch.Batch) {
+	full := crowded(x, b)
+	if len(full) == 0 {
+		return
+	}
+	claims := b.Claims()
+	b.Defer(func(s batch.Served, p batch.Placement) string {
+		owner := claims[p.At.Key()] // if its frontend comes later, Services that share it wait, too
+		ownerWaits := owner.Placement.Own && !p.At.Exists() && arrives(x, owner.Spec, owner.Placement)
+		if !full[p.At.LB] || !ownerWaits && !arrives(x, s.Spec, p) {
+			return ""
+		}
+		b.Holds[p.IP.Key()] = true
+		return "rules of " + s.Key() + " come to load balancer " + p.At.LB.ID.Name() + " when others have left the nodes"
+	})
+}
+
+// crowded are the load balancers that must not be written before another one that leads to the same nodes.
+func crowded(x *index.Index, b *batch.Batch) map[*index.LoadBalancer]bool {
+	here, leave, come := map[lbFamily]int{}, map[lbFamily]int{}, map[lbFamily]int{} // rules
+	wanted := map[index.Frontend]bool{}                                             // rules, as names at their load balancers
+	for _, p := range b.Placed() {
+		come[lbFamily{p.At.LB, p.IsIPv6()}] += p.NewRules()
+		for _, r := range p.Rules {
+			wanted[index.Frontend{LB: p.At.LB, Name: r.Name}.Key()] = true
+		}
+	}
+	for lb, r := range x.Rules() {
+		at, leads := leadsToNodes(x, lb, r)
+		if !leads {
+			continue
+		}
+		here[at]++
+		if b.Has(naming.Owner(r.Name)) && !wanted[index.Frontend{LB: lb, Name: r.Name}.Key()] {
+			leave[at]++
+		}
+	}
+	full := map[*index.LoadBalancer]bool{}
+	for at, n := range come {
+		for sibling := range leave {
+			same := sibling.lb != at.lb && nodesBehind(x, sibling) == nodesBehind(x, at)
+			if same && n > 0 && here[sibling]+here[at]-leave[at]+n > mostRulesPerNode {
+				full[at.lb] = true
+			}
+		}
+	}
+	return full
+}
+
+// arrives reports whether all rules of a placement are new and the Service loses nothing by waiting: a
+// Service that is there keeps its frontend, address and private link service.
+func arrives(x *index.Index, s *spec.Spec, p batch.Placement) bool {
+	if len(p.Rules) == 0 || p.NewRules() < len(p.Rules) || p.At.UsedBy(s.Owner) {
+		return false
+	}
+	// The Service may have left the frontend to a load balancer that is not to be deleted.
+	return !p.At.Exists() || !p.Own ||
+		slices.ContainsFunc(x.LoadBalancers, func(lb *index.LoadBalancer) bool { return lb != p.At.LB && len(lb.RulesOf[s.Owner]) > 0 })
+}
+
+// mostRulesPerNode is how many rules may lead to one IP configuration of a machine,
+// over all load balancers that have it in a pool.
+const mostRulesPerNode = 300
+
+// lbFamily is the rules of one family at a load balancer.
+type lbFamily struct {
+	lb   *index.LoadBalancer
+	ipv6 bool
+}
+
+// nodesBehind tells to which IP configurations of nodes rules lead: an external load balancer and its internal
+// sibling lead to the same ones, in one family.
+func nodesBehind(x *index.Index, at lbFamily) lbFamily {
+	if at.lb.Entry < 0 { // it is configured no more
+		return at
+	}
+	return lbFamily{x.Configured(at.lb.Entry, false), at.ipv6}
+}
+
+// leadsToNodes reports whether a rule leads to nodes, and in which family.
+func leadsToNodes(x *index.Index, lb *index.LoadBalancer, r index.Rule) (lbFamily, bool) {
+	pool := r.Properties.BackendAddressPool.To().Name()
+	return lbFamily{lb, cluster.HasSuffix(pool, cluster.SuffixIPv6)}, pool != "" && x.Config.LeadsToNodes(pool)
+}
+
+// hasRoom reports whether Azure takes all new rules of an address at a load balancer.
+func (s *search) hasRoom(a spec.Address, lb *index.LoadBalancer) bool {
+	n := batch.NewRules(a, lb)
+	return n == 0 || s.leading[nodesBehind(s.Index, lbFamily{lb, a.IsIPv6()})]+n <= mostRulesPerNode
 }

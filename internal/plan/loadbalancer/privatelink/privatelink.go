@@ -73,13 +73,6 @@ func ByIP(x *index.Index, lb *index.LoadBalancer) bool {
 // commit are placed.
 type Requests map[string]batch.Claim
 
-// Add notes the private link service of a placement.
-func (r Requests) Add(s *spec.Spec, p batch.Placement) {
-	if _, known := r[p.Link.Key()]; p.Link != "" && !known {
-		r[p.Link.Key()] = batch.Claim{Spec: s, Placement: p}
-	}
-}
-
 // Ask sets the private link service that a Service asks for at a placement, and finds what keeps it from having
 // that. Azure has one at a frontend at most: the existing one, or the one of the first Service of the commit,
 // whatever the name and group. Its owner, or the first Service that asks for it, decides what it is like.
@@ -182,17 +175,20 @@ func (r Requests) checkNew(x *index.Index, s *spec.Spec, p batch.Placement, wron
 
 // Plan is the private link services of a batch.
 type Plan struct {
-	Wanted  []plan.Node
-	Orphans []string // names of those that were of a Service which does not exist, and change hands
-	gone    []*index.Link
-	index   *index.Index
-	batch   *batch.Batch
+	Wanted   []plan.Node
+	Removals []plan.Node
+	Held     []string // why all but the removals waits for the next round
+	Orphans  []string // names of those that were of a Service which does not exist, and change hands
+
+	index *index.Index
+	batch *batch.Batch
 }
 
 // New decides the private link services that the batch's Services want, and those that go: managed ones that their
 // Service no longer wants, or that lose their frontend. If another Service asks for one at the frontend, it becomes
-// the owner, and the next decision about it configures the private link service.
-func New(x *index.Index, b *batch.Batch) *Plan {
+// the owner, and the next decision about it configures the private link service. writes reports whether a load
+// balancer is to be written.
+func New(x *index.Index, b *batch.Batch, writes func(*index.LoadBalancer) bool) *Plan {
 	p := &Plan{index: x, batch: b}
 	claims := p.claims()
 	var subnets []plan.Node
@@ -225,9 +221,9 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 		if heir := p.heir(l); heir != "" {
 			view := index.Link{ID: l.ID, Tags: tag.Wanted(x.Config, p.tags(l, heir), l.Tags)}
 			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
-			continue
+		} else {
+			p.remove(l, of, writes)
 		}
-		p.gone = append(p.gone, l)
 	}
 	return p
 }
@@ -273,28 +269,24 @@ func (p *Plan) heir(l *index.Link) string {
 	return ""
 }
 
-// Removals delete connections first, then private link services. That changes the load balancer's etag, so if
-// it is to be written, as writes reports, all is held until the next round; likewise if the private link
+// remove deletes connections first, then the private link service. That changes the load balancer's etag, so if
+// it is to be written, all is held until the next round; likewise if the private link
 // service returns at another frontend.
-func (p *Plan) Removals(writes func(*index.LoadBalancer) bool) (nodes []plan.Node, held []string) {
-	for _, l := range p.gone {
-		of := index.LinkOwner(l)
-		for _, d := range p.index.Have.List(l.ID, network.PrivateEndpointConnections) {
-			nodes = append(nodes,
-				plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", of))
-		}
-		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, of+" no longer asks for it", of))
-		isHeld := slices.ContainsFunc(frontends(p.index, l), func(at index.Frontend) bool {
-			return writes(at.LB) || p.index.Config.PoolByIP && !ByIP(p.index, at.LB)
-		})
-		for _, at := range p.batch.Placed() {
-			isHeld = isHeld || at.Link.Equal(l.ID)
-		}
-		if isHeld {
-			held = append(held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+of+"]")
-		}
+func (p *Plan) remove(l *index.Link, of string, writes func(*index.LoadBalancer) bool) {
+	for _, d := range p.index.Have.List(l.ID, network.PrivateEndpointConnections) {
+		p.Removals = append(p.Removals,
+			plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", of))
 	}
-	return nodes, held
+	p.Removals = append(p.Removals, plan.Gone[network.PrivateLinkService](l.ID, of+" no longer asks for it", of))
+	isHeld := slices.ContainsFunc(frontends(p.index, l), func(at index.Frontend) bool {
+		return writes(at.LB) || p.index.Config.PoolByIP && !ByIP(p.index, at.LB)
+	})
+	for _, at := range p.batch.Placed() {
+		isHeld = isHeld || at.Link.Equal(l.ID)
+	}
+	if isHeld {
+		p.Held = append(p.Held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+of+"]")
+	}
 }
 
 func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
