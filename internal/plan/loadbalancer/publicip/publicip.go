@@ -158,13 +158,6 @@ func TagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tag
 	return tags
 }
 
-// planner decides the public IPs of a batch.
-type planner struct {
-	index *index.Index
-	all   []*address          // wanted ones first
-	byID  map[string]*address // by id key
-}
-
 // address is a public IP with the Services of the batch that have it, or leave it.
 type address struct {
 	id      azure.ID
@@ -174,12 +167,20 @@ type address struct {
 	unnamed bool     // its DNS label comes in a later round
 }
 
-func newPlanner(x *index.Index, b *batch.Batch) *planner {
-	p := &planner{index: x, byID: map[string]*address{}}
-	for s, at := range b.Placed() {
-		if at.IP != "" {
-			a := p.address(at.IP)
-			a.claims = append(a.claims, batch.Claim{Spec: s.Spec, Placement: at})
+// addresses are the public IPs of a batch, wanted ones first, and the same by id key.
+func addresses(x *index.Index, b *batch.Batch) (all []*address, byID map[string]*address) {
+	byID = map[string]*address{}
+	at := func(id azure.ID) *address {
+		if byID[id.Key()] == nil {
+			a := &address{id: id, have: x.PublicIP(id)}
+			byID[id.Key()], all = a, append(all, a)
+		}
+		return byID[id.Key()]
+	}
+	for s, p := range b.Placed() {
+		if p.IP != "" {
+			a := at(p.IP)
+			a.claims = append(a.claims, batch.Claim{Spec: s.Spec, Placement: p})
 		}
 	}
 	for _, s := range b.All() {
@@ -187,23 +188,14 @@ func newPlanner(x *index.Index, b *batch.Batch) *planner {
 			if b.Holds[id.Key()] {
 				continue
 			}
-			a := p.address(id)
+			a := at(id)
 			has := slices.ContainsFunc(a.claims, func(c batch.Claim) bool { return c.Key() == s.Key() })
 			if !has && !slices.Contains(a.leaving, s.Key()) {
 				a.leaving = append(a.leaving, s.Key())
 			}
 		}
 	}
-	return p
-}
-
-func (p *planner) address(id azure.ID) *address {
-	a, ok := p.byID[id.Key()]
-	if !ok {
-		a = &address{id: id, have: p.index.PublicIP(id)}
-		p.byID[id.Key()], p.all = a, append(p.all, a)
-	}
-	return a
+	return all, byID
 }
 
 // services are the Services that have the public IP after the batch: those that its tag names and that do not leave
@@ -222,9 +214,9 @@ func (a *address) services() []string {
 // without Services is deleted after the security group has dropped its address: the address cannot be found
 // later. kept are the public IPs that remain at a frontend, by key; waits says which DNS labels come in a later round.
 func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, released []plan.Node, waits []string) {
-	p := newPlanner(x, b)
-	for _, a := range p.all {
-		if from := p.labelFrom(a, kept); from != "" {
+	all, byID := addresses(x, b)
+	for _, a := range all {
+		if from := a.labelFrom(x, byID, kept); from != "" {
 			a.unnamed = true
 			waits = append(waits, from)
 		}
@@ -239,7 +231,7 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 			for _, c := range a.claims {
 				of = append(of, c.Key())
 			}
-			wanted = append(wanted, plan.Wanted(p.view(a), "address of "+batch.Summary(of), of...))
+			wanted = append(wanted, plan.Wanted(a.view(x), "address of "+batch.Summary(of), of...))
 		case len(services) > 0:
 			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(services, ",")}}
 			view.Properties.DNSSettings = have.Properties.DNSSettings
@@ -262,14 +254,14 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 
 // labelFrom says which public IP has the DNS label of another one until it is deleted in this round, "" for none: a label
 // belongs to one public IP alone.
-func (p *planner) labelFrom(a *address, kept map[string]bool) string {
+func (a *address) labelFrom(x *index.Index, byID map[string]*address, kept map[string]bool) string {
 	i := slices.IndexFunc(a.claims, asksForName)
 	if i < 0 || *a.claims[i].Label == "" || strings.EqualFold(a.have.Label(), *a.claims[i].Label) {
 		return ""
 	}
 	c := a.claims[i]
-	for _, id := range ManagedOf(p.index, c.Spec) {
-		from := p.byID[id.Key()]
+	for _, id := range ManagedOf(x, c.Spec) {
+		from := byID[id.Key()]
 		goes := from != nil && !kept[id.Key()] && len(from.services()) == 0
 		if goes && strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
 			return "public IP " + a.id.Name() + " gets the DNS label of " + id.Name() + ", which goes [" + c.Key() + "]"
@@ -313,8 +305,8 @@ func Retried(state string) string {
 	return ""
 }
 
-func (p *planner) view(a *address) azure.Resource[network.PublicIPAddress] {
-	c, have, first := p.index.Config, a.have, a.claims[0].Placement
+func (a *address) view(x *index.Index) azure.Resource[network.PublicIPAddress] {
+	c, have, first := x.Config, a.have, a.claims[0].Placement
 	view := azure.Resource[network.PublicIPAddress]{ID: a.id, SKU: &azure.SKU{Name: "Standard"}}
 	view.Properties = network.PublicIPAddress{
 		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(first.Family),
@@ -333,16 +325,16 @@ func (p *planner) view(a *address) azure.Resource[network.PublicIPAddress] {
 			view.Properties.PublicIPPrefix = azure.Ref(first.Prefix)
 		}
 	}
-	view.Tags, view.Properties.DNSSettings = p.tags(a)
+	view.Tags, view.Properties.DNSSettings = a.tags(x)
 	return view
 }
 
 // tags are the wanted tags of a managed public IP, and its DNS label: the first Service that asks for one names it,
 // and a tag says which Service that was.
-func (p *planner) tags(a *address) (azure.Tags, *network.DNSSettings) {
-	c, have := p.index.Config, a.have.Tags
-	asked := p.askedTags(a)
-	own := p.ownershipTags(a, asked)
+func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
+	c, have := x.Config, a.have.Tags
+	asked := a.askedTags(x)
+	own := a.ownershipTags(x, asked)
 	dns := a.have.Properties.DNSSettings
 	owner := tag.LabelOwner(have)
 	for _, claim := range a.claims {
@@ -369,13 +361,13 @@ func (p *planner) tags(a *address) (azure.Tags, *network.DNSSettings) {
 
 // askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
 // of the batch's Services all, and of other Services those that the public IP has.
-func (p *planner) askedTags(a *address) azure.Tags {
+func (a *address) askedTags(x *index.Index) azure.Tags {
 	asked := azure.Tags{}
 	for _, name := range slices.Sorted(slices.Values(a.services())) {
 		if i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return c.Key() == name }); i >= 0 {
 			tag.Add(asked, a.claims[i].Tags)
 		} else {
-			tag.Add(asked, TagsOfOther(p.index, name, a.have))
+			tag.Add(asked, TagsOfOther(x, name, a.have))
 		}
 	}
 	return asked
@@ -383,8 +375,8 @@ func (p *planner) askedTags(a *address) azure.Tags {
 
 // ownershipTags say which Services a public IP serves. Tags that say so already, also by their
 // older names, stay as they are, unless a tag that is asked for replaces them.
-func (p *planner) ownershipTags(a *address, asked azure.Tags) azure.Tags {
-	c, have := p.index.Config, a.have.Tags
+func (a *address) ownershipTags(x *index.Index, asked azure.Tags) azure.Tags {
+	c, have := x.Config, a.have.Tags
 	replaced := slices.ContainsFunc([]azure.Tags{asked, c.Tags}, func(tags azure.Tags) bool {
 		_, services := tags.Get(tag.OldServices)
 		_, cluster := tags.Get(tag.OldCluster)
