@@ -38,7 +38,6 @@ func checkZones(s *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// checkSharing refuses a shared frontend if the Service does not name its address, or if it is of the other kind.
 func checkSharing(s *search, w *service, r request, wrong *problem.List) {
 	switch {
 	case r.Own:
@@ -53,7 +52,6 @@ func checkSharing(s *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// checkRoom refuses a Service with more rules than a node may have.
 func checkRoom(s *search, w *service, r request, wrong *problem.List) {
 	if wrong.Blocking() || s.hasRoom(r.Address, r.At.LB) {
 		return
@@ -68,7 +66,6 @@ func checkRoom(s *search, w *service, r request, wrong *problem.List) {
 		r.NewRules(), strings.TrimSuffix(r.At.LB.ID.Name(), cluster.InternalSuffix), with, mostRulesPerNode)
 }
 
-// warnTags warns of tags that a public IP does not get because it is not managed.
 func warnTags(_ *search, w *service, r request, wrong *problem.List) {
 	for name, value := range w.Tags {
 		had, is := r.Public.Tags.Get(name)
@@ -81,8 +78,7 @@ func warnTags(_ *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// checkTags refuses tags that would exceed what Azure takes at a managed public IP, with the tags of the
-// other Services there.
+// checkTags counts the tags of a managed public IP with those of the other Services there.
 func checkTags(s *search, w *service, r request, wrong *problem.List) {
 	have := r.Public
 	if len(w.Tags) == 0 || have.Exists() && !have.Managed {
@@ -246,7 +242,6 @@ func precedes(s, other *spec.Spec, now string) bool {
 	return cmp.Or(s.Service.CreationTimestamp.Compare(other.Service.CreationTimestamp.Time), strings.Compare(s.Key(), other.Key())) < 0
 }
 
-// checkPool refuses a Service if its own pool cannot have its name.
 func checkPool(s *search, w *service, r request, wrong *problem.List) {
 	if r.OwnPool == "" {
 		return
@@ -273,8 +268,6 @@ func checkPool(s *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// checkOccupied refuses a public IP that something else has, and a change of a frontend's address while other Services
-// share it.
 func checkOccupied(s *search, w *service, r request, wrong *problem.List) {
 	has := cmp.Or(r.Public.Properties.NATGateway.To(), r.Public.Properties.IPConfiguration.To())
 	if has != "" && s.LoadBalancer(has.Parent()) == nil {

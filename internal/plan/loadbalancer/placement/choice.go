@@ -304,7 +304,6 @@ func nodesBehind(x *index.Index, at lbFamily) lbFamily {
 	return lbFamily{x.Configured(at.lb.Entry, false), at.ipv6}
 }
 
-// leadsToNodes reports whether a rule leads to nodes, and in which family.
 func leadsToNodes(x *index.Index, lb *index.LoadBalancer, r index.Rule) (lbFamily, bool) {
 	pool := r.Properties.BackendAddressPool.To().Name()
 	return lbFamily{lb, cluster.HasSuffix(pool, cluster.SuffixIPv6)}, pool != "" && x.Config.LeadsToNodes(pool)

@@ -114,8 +114,7 @@ func newService(x *index.Index, s *spec.Spec) *service {
 	w := &service{Spec: s}
 	for _, a := range s.Addresses {
 		t, wrong := publicip.Target(x, s, a)
-		r := request{key: t.Key(), wrong: wrong}
-		r.Placement = batch.Placement{Address: a, IP: t.PublicIP, Public: x.PublicIP(t.PublicIP)}
+		r := request{Placement: batch.Placement{Address: a, IP: t.PublicIP, Public: x.PublicIP(t.PublicIP)}, key: t.Key(), wrong: wrong}
 		if s.Internal {
 			r.SubnetID = x.Config.SubnetID(s.Subnet)
 			r.former = formerAddress(x, s, r.Placement)
@@ -272,7 +271,6 @@ func (s *search) wants(owner, key string) bool {
 	return w == nil || slices.ContainsFunc(w.requests, func(r request) bool { return r.key == key })
 }
 
-// placements finds where a Service's addresses are served.
 func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
 	var placements []batch.Placement
 	lb := s.choose(w, wrong)
