@@ -33,12 +33,12 @@ func (s *search) choose(w *service, wrong *problem.List) *index.LoadBalancer {
 				"annotation %s: %q: frontend %s cannot leave load balancer %s while %s uses it, allowed is %q: "+
 					"name that, remove the annotation, or first remove what uses the frontend",
 				key.Balancers.Name, strings.Join(asked, ", "), at.Name, at.LB.ID.Name(), by, s.names(at.LB))
-			return at.LB
+		} else {
+			wrong.Warn(w.Key(), problem.Conflict,
+				"frontend %s cannot go from load balancer %s to %s while %s uses it: the Service is served at %s until "+
+					"that goes, or may go there, too",
+				at.Name, at.LB.ID.Name(), to.ID.Name(), by, at.LB.ID.Name())
 		}
-		wrong.Warn(w.Key(), problem.Conflict,
-			"frontend %s cannot go from load balancer %s to %s while %s uses it: the Service is served at %s until "+
-				"that goes, or may go there, too",
-			at.Name, at.LB.ID.Name(), to.ID.Name(), by, at.LB.ID.Name())
 		return at.LB
 	}
 	return to

@@ -40,18 +40,18 @@ func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong
 	ip := x.PublicIP(id)
 	switch {
 	case !a.Given() && (!ip.Exists() || ip.IsOnlyFor(s.Key())):
-		return index.Target{PublicIP: id}, nil
+		t.PublicIP = id
 	case !ip.Exists():
 		wrong.Refuse(s.Key(), problem.Address, "%s is not found in resource group %s, allowed is the %s of a public IP that is there",
 			a.Asked, group.Name(), by)
-		return index.Target{}, wrong
 	case !ip.HasFamily(a.Family):
 		wrong.Refuse(s.Key(), problem.Address, "%s: public IP %s has %s, allowed is one with %s", cmp.Or(a.Asked, "its own"),
 			id.Name(), ip.Properties.PublicIPAddressVersion, a.Family)
-		return index.Target{}, wrong
+	default:
+		checkLabelOwner(x, s, ip, &wrong)
+		t.PublicIP = ip.ID
 	}
-	checkLabelOwner(x, s, ip, &wrong)
-	return index.Target{PublicIP: ip.ID}, wrong
+	return t, wrong
 }
 
 // checkLabelOwner keeps a Service from naming a public IP that another one has named. A Service that is not known
