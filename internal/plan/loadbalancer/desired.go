@@ -77,12 +77,12 @@ func (d *decision) decide() error {
 	if slices.ContainsFunc(x.LoadBalancers, (*index.LoadBalancer).IsBasic) {
 		return d.retire(b, members)
 	}
-	links := privatelink.New(x, b)
+	all := balancer.Plan(x, b, &d.found)
+	members.Pools(all)
+	links := privatelink.New(x, b, func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
 	for _, name := range links.Orphans {
 		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
 	}
-	all := balancer.Plan(x, b, &d.found)
-	members.Pools(all)
 	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
 		return nil
 	}
@@ -90,19 +90,15 @@ func (d *decision) decide() error {
 		d.graph.Pending = waits
 		return d.add(migrations)
 	}
-	removals, held := links.Removals(func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
-	ips := publicip.New(x, b)
-	if d.wait(held...); len(held) > 0 {
-		ips.DeferLabels(nil)
-		wanted, _ := ips.Nodes(nil)
-		return d.add(removals, wanted)
+	if d.wait(links.Held...); len(links.Held) > 0 {
+		wanted, _, _ := publicip.Plan(x, b, nil)
+		return d.add(links.Removals, wanted)
 	}
-	return d.write(b, all, members, ips, links, removals)
+	return d.write(b, all, members, links)
 }
 
 // write adds the documents of a round that does all but what waits for another one.
-func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, ips *publicip.Plan, links *privatelink.Plan,
-	removals []plan.Node) error {
+func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan) error {
 	x := d.index
 	d.wait(b.Waits...)
 	for _, p := range b.Placed() {
@@ -111,10 +107,9 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 			break
 		}
 	}
-	kept := balancer.KeptIPs(all)
-	d.wait(ips.DeferLabels(kept)...)
-	wanted, released := ips.Nodes(kept)
-	unnamed := ips.UnnamedGroups(released)
+	wanted, released, waits := publicip.Plan(x, b, balancer.KeptIPs(all))
+	d.wait(waits...)
+	unnamed := publicip.UnnamedGroups(x, b, released)
 	balancers := balancer.Nodes(x, b, all)
 	for _, group := range unnamed {
 		for i := range balancers { // the group is noted first; another round takes the note off
@@ -138,7 +133,7 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 		}
 		group = append(group, r.Node)
 	}
-	return d.add(removals, wanted, balancers, machines, links.Wanted, group, released)
+	return d.add(links.Removals, wanted, balancers, machines, links.Wanted, group, released)
 }
 
 func (d *decision) wait(why ...string) { d.graph.Pending = append(d.graph.Pending, why...) }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
@@ -279,20 +280,21 @@ func (x *Index) PublicIPOf(fe network.FrontendIPConfiguration) *PublicIP {
 	return x.PublicIP(fe.PublicIPAddress.To())
 }
 
-// NameOf names the Service to which a use belongs: as the cluster knows it, or as the tag of the
+// Describe names a use and the Service to which it belongs: as the cluster knows it, or as the tag of the
 // public IP does where it names one other Service.
-func (x *Index) NameOf(u Use, publicIP azure.ID) string {
+func (x *Index) Describe(u Use, publicIP azure.ID) string {
+	text := fmt.Sprintf("the %s %q of ", u.What, u.Name)
 	if s := x.Known[u.Owner]; s != nil {
-		return "Service " + spec.KeyOf(s)
+		return text + "Service " + spec.KeyOf(s)
 	}
 	tagged := slices.Clone(x.PublicIP(publicIP).Services)
 	for _, s := range x.Known {
 		tagged = slices.DeleteFunc(tagged, func(name string) bool { return name == spec.KeyOf(s) })
 	}
 	if u.Owner != "" && len(tagged) == 1 {
-		return "Service " + tagged[0]
+		return text + "Service " + tagged[0]
 	}
-	return "an unknown owner"
+	return text + "an unknown owner"
 }
 
 // Link is the private link service of an id, nil for none.

@@ -11,6 +11,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -22,7 +23,7 @@ import (
 // checks find what is wrong with a placement, in the order in which their problems are reported.
 var checks = []func(s *search, w *service, r request, wrong *problem.List){
 	checkZones, checkSharing, checkRoom, warnTags, checkTags, checkIPTags, checkPrefix, checkListed, checkLabel,
-	checkPool, checkAttached, checkOccupied, checkPorts,
+	checkPool, checkOccupied, checkPorts,
 }
 
 // checkZones refuses a new address while the zones of the region are not known: Azure adds none to it later.
@@ -37,7 +38,6 @@ func checkZones(s *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// checkSharing refuses a shared frontend if the Service does not name its address, or if it is of the other kind.
 func checkSharing(s *search, w *service, r request, wrong *problem.List) {
 	switch {
 	case r.Own:
@@ -52,7 +52,20 @@ func checkSharing(s *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// warnTags warns of tags that a public IP does not get because it is not managed.
+func checkRoom(s *search, w *service, r request, wrong *problem.List) {
+	if wrong.Blocking() || s.hasRoom(r.Address, r.At.LB) {
+		return
+	}
+	with := "a node"
+	if r.IsIPv6() {
+		with = "the IPv6 address of a node"
+	}
+	wrong.Refuse(w.Key(), problem.Limit,
+		"with %d more rules of load balancer %s and its sibling, too many would lead to %s, allowed by Azure are %d: take ports or "+
+			"Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
+		r.NewRules(), strings.TrimSuffix(r.At.LB.ID.Name(), cluster.InternalSuffix), with, mostRulesPerNode)
+}
+
 func warnTags(_ *search, w *service, r request, wrong *problem.List) {
 	for name, value := range w.Tags {
 		had, is := r.Public.Tags.Get(name)
@@ -65,8 +78,7 @@ func warnTags(_ *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// checkTags refuses tags that would exceed what Azure takes at a managed public IP, with the tags of the
-// other Services there.
+// checkTags counts the tags of a managed public IP with those of the other Services there.
 func checkTags(s *search, w *service, r request, wrong *problem.List) {
 	have := r.Public
 	if len(w.Tags) == 0 || have.Exists() && !have.Managed {
@@ -105,9 +117,8 @@ func checkIPTags(s *search, w *service, r request, wrong *problem.List) {
 		return
 	}
 	have, version := r.Public, r.Public.Properties.PublicIPAddressVersion
-	holder := s.ipHolder(w, r)
 	wants, tags := publicip.WantsIPTags(w.Spec, have), publicip.IPTagsText(have)
-	renewed := publicip.IsOutdated(s.Index, w.Spec, r.Placement)
+	renewed, holder := publicip.IsOutdated(s.Index, w.Spec, r.Placement), s.ipHolder(w, r)
 	stays := !renewed && (!s.Config.IPTagsMayChange || !have.Managed || !wants)
 	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.Service.Annotations[key.IPTags.Name])
 	switch {
@@ -146,7 +157,7 @@ func (s *search) ipHolder(w *service, r request) string {
 	}
 	for _, u := range r.At.Uses() {
 		if s.byOwner[u.Owner] == nil {
-			return fmt.Sprintf("the %s %q of %s uses it", u.What, u.Name, s.NameOf(u, r.IP))
+			return s.Describe(u, r.IP) + " uses it"
 		}
 	}
 	for _, other := range s.commit {
@@ -231,7 +242,6 @@ func precedes(s, other *spec.Spec, now string) bool {
 	return cmp.Or(s.Service.CreationTimestamp.Compare(other.Service.CreationTimestamp.Time), strings.Compare(s.Key(), other.Key())) < 0
 }
 
-// checkPool refuses a Service if its own pool cannot have its name.
 func checkPool(s *search, w *service, r request, wrong *problem.List) {
 	if r.OwnPool == "" {
 		return
@@ -258,26 +268,19 @@ func checkPool(s *search, w *service, r request, wrong *problem.List) {
 	}
 }
 
-// checkAttached refuses a public IP that something else has.
-func checkAttached(s *search, w *service, r request, wrong *problem.List) {
+func checkOccupied(s *search, w *service, r request, wrong *problem.List) {
 	has := cmp.Or(r.Public.Properties.NATGateway.To(), r.Public.Properties.IPConfiguration.To())
 	if has != "" && s.LoadBalancer(has.Parent()) == nil {
 		wrong.Refuse(w.Key(), problem.Address, "%s: public IP %s is in use by %s, allowed is one that nothing else uses",
 			cmp.Or(r.Asked, "its own"), r.IP, has)
 	}
-}
-
-// checkOccupied refuses a change of a frontend's address while other Services share it.
-func checkOccupied(s *search, w *service, r request, wrong *problem.List) {
 	if !r.Own || !r.At.Exists() || r.key == "" || index.TargetOf(r.At.State()).Key() == r.key {
 		return
 	}
 	if uses := s.sharers(r.At); len(uses) > 0 {
-		u := uses[0]
 		wrong.Refuse(w.Key(), problem.Conflict,
-			"the address of frontend %s cannot change while the %s %q of %s uses it, allowed is the address that it has; "+
-				"asked for is %s",
-			r.At.Name, u.What, u.Name, s.NameOf(u, r.IP), describe(s.Index, r))
+			"the address of frontend %s cannot change while %s uses it, allowed is the address that it has; asked for is %s",
+			r.At.Name, s.Describe(uses[0], r.IP), describe(s.Index, r))
 	}
 }
 
@@ -297,9 +300,8 @@ func checkPorts(s *search, w *service, r request, wrong *problem.List) {
 		}
 		for _, u := range uses {
 			if u.Owner != w.Owner && u.Takes(rule.Protocol, rule.Port) {
-				wrong.Refuse(w.Key(), problem.Conflict,
-					"%s of %s: the %s %q of %s uses it at frontend %s, allowed is a port that is free",
-					port, describe(s.Index, r), u.What, u.Name, s.NameOf(u, r.IP), r.At.Name)
+				wrong.Refuse(w.Key(), problem.Conflict, "%s of %s: %s uses it at frontend %s, allowed is a port that is free",
+					port, describe(s.Index, r), s.Describe(u, r.IP), r.At.Name)
 			}
 		}
 	}
@@ -334,11 +336,9 @@ func describe(x *index.Index, r request) string {
 // Service's alone takes the packets of a port: its rules do not forward packets to this one.
 func (s *search) warnFurther(w *service, placements []batch.Placement, wrong *problem.List) {
 	for _, ip := range w.Further {
-		at, exists := s.at[ip.String()]
+		at := s.at[ip.String()]
 		for _, id := range s.PublicIPsAt[ip.String()] {
-			if !exists {
-				at, exists = s.at[id.Key()]
-			}
+			at = cmp.Or(at, s.at[id.Key()])
 		}
 		other := s.Known[at.Owner()]
 		if other == nil || other.UID == w.Service.UID ||

@@ -6,9 +6,12 @@ import (
 	"strings"
 
 	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/spec"
 )
 
 // choose finds the load balancer of a Service: the one that is best for it, unless it would take an address there
@@ -20,27 +23,22 @@ func (s *search) choose(w *service, wrong *problem.List) *index.LoadBalancer {
 		return to
 	}
 	for _, r := range w.requests {
-		at, moves := s.movesFrom(w, r, to)
-		if !moves {
+		at, by := s.holder(w, r, to)
+		if by == "" {
 			continue
 		}
-		by, isHeld := s.holder(w, at, to)
-		if !isHeld {
-			continue
-		}
-		owner := s.NameOf(by, at.State().PublicIPAddress.To())
 		asked := w.Service.LoadBalancersAsked()
 		if at.LB.Entry >= 0 && len(asked) > 0 && !slices.Contains(asked, strings.ToLower(s.names(at.LB))) {
 			wrong.Refuse(w.Key(), problem.Conflict,
-				"annotation %s: %q: frontend %s cannot leave load balancer %s while the %s %q of %s uses it, allowed is %q: "+
+				"annotation %s: %q: frontend %s cannot leave load balancer %s while %s uses it, allowed is %q: "+
 					"name that, remove the annotation, or first remove what uses the frontend",
-				key.Balancers.Name, strings.Join(asked, ", "), at.Name, at.LB.ID.Name(), by.What, by.Name, owner, s.names(at.LB))
-			return at.LB
+				key.Balancers.Name, strings.Join(asked, ", "), at.Name, at.LB.ID.Name(), by, s.names(at.LB))
+		} else {
+			wrong.Warn(w.Key(), problem.Conflict,
+				"frontend %s cannot go from load balancer %s to %s while %s uses it: the Service is served at %s until "+
+					"that goes, or may go there, too",
+				at.Name, at.LB.ID.Name(), to.ID.Name(), by, at.LB.ID.Name())
 		}
-		wrong.Warn(w.Key(), problem.Conflict,
-			"frontend %s cannot go from load balancer %s to %s while the %s %q of %s uses it: the Service is served at %s until "+
-				"that goes, or may go there, too",
-			at.Name, at.LB.ID.Name(), to.ID.Name(), by.What, by.Name, owner, at.LB.ID.Name())
 		return at.LB
 	}
 	return to
@@ -52,8 +50,7 @@ func (s *search) best(w *service, wrong *problem.List) *index.LoadBalancer {
 	if len(s.Config.Balancers) == 0 {
 		return first
 	}
-	current := s.current(w)
-	eligible := s.eligible(w, current, wrong)
+	eligible, current := s.eligible(w, wrong)
 	for _, r := range w.requests {
 		at, exists := s.at[r.key]
 		if !exists || !r.Given() || at.LB.Entry < 0 || at.LB.Internal != w.Internal || at.Owner() == w.Owner {
@@ -133,8 +130,9 @@ func (s *search) names(of ...*index.LoadBalancer) string {
 	return strings.Join(names, ", ")
 }
 
-// eligible are the load balancers that may serve a Service: of those, if any, for which a selector asks.
-func (s *search) eligible(w *service, current *index.LoadBalancer, wrong *problem.List) []*index.LoadBalancer {
+// eligible are the load balancers that may serve a Service: of those, if any, for which a selector asks. current is the
+// one where it is.
+func (s *search) eligible(w *service, wrong *problem.List) (some []*index.LoadBalancer, current *index.LoadBalancer) {
 	asked := w.Service.LoadBalancersAsked()
 	said := ""
 	if len(asked) > 0 {
@@ -142,10 +140,11 @@ func (s *search) eligible(w *service, current *index.LoadBalancer, wrong *proble
 		if slices.ContainsFunc(w.requests, request.Given) {
 			wrong.Refuse(w.Key(), problem.Choice,
 				"annotation %s and an address or public IP of its own are both set, allowed is one of them", key.Balancers.Name)
-			return nil
+			return nil, nil
 		}
 	}
-	var some, chosen []*index.LoadBalancer
+	current = s.current(w)
+	var chosen []*index.LoadBalancer
 	var why []string
 	for i, e := range s.Config.Entries() {
 		lb := s.Configured(i, w.Internal)
@@ -167,55 +166,151 @@ func (s *search) eligible(w *service, current *index.LoadBalancer, wrong *proble
 		}
 	}
 	if len(chosen) > 0 {
-		return chosen
+		return chosen, current
 	}
 	if len(some) == 0 {
 		wrong.Refuse(w.Key(), problem.Choice,
 			"%sno load balancer may serve it: %s; allowed is a Service that the annotation %s, its labels and its namespace's lead to one",
 			said, strings.Join(why, ", "), key.Balancers.Name)
 	}
-	return some
+	return some, current
 }
 
 // movesFrom is the frontend of a Service at another load balancer of the kind that has the
-// address it wants to have at this one.
+// address it wants to have at this one. It has no load balancer if there is none.
 //
 // A public IP, or a private address, can be at one load balancer only. So a Service that goes to another one of the
 // same kind takes its frontend away from the first, and Azure lets no frontend go that a rule of another Service
 // refers to. The Service would lose its rules at the first one and find the address taken at the second.
-func (s *search) movesFrom(w *service, r request, to *index.LoadBalancer) (index.Frontend, bool) {
+func (s *search) movesFrom(w *service, r request, to *index.LoadBalancer) index.Frontend {
 	for _, at := range s.FrontendsOf(w.Owner) {
 		if at.LB != to && at.LB.Internal == w.Internal && r.Keeps(at.State()) {
-			return at, true
+			return at
 		}
 	}
-	return index.Frontend{}, false
+	return index.Frontend{}
 }
 
 // holder is what keeps the frontend of a Service that would leave for another load balancer: something that uses it
-// after the commit. A Service of the commit that shares it has to follow where it may be served there and no more
-// where it is.
-func (s *search) holder(w *service, at index.Frontend, to *index.LoadBalancer) (by index.Use, isHeld bool) {
+// after the commit, "" for nothing. A Service of the commit that shares it has to follow where it may be served there
+// and no more where it is.
+func (s *search) holder(w *service, r request, to *index.LoadBalancer) (at index.Frontend, by string) {
+	if at = s.movesFrom(w, r, to); at.LB == nil {
+		return at, ""
+	}
+	publicIP := at.State().PublicIPAddress.To()
 	for _, u := range s.taken[at.Key()] {
 		if u.Owner != w.Owner {
-			return u, true
+			return at, s.Describe(u, publicIP)
 		}
 	}
 	for _, u := range s.sharers(at) {
 		other := s.byOwner[u.Owner]
-		if other == nil {
-			return u, true
-		}
-		if len(s.Config.Balancers) == 0 {
+		if other != nil && len(s.Config.Balancers) == 0 {
 			continue
 		}
-		may := s.eligible(other, s.current(other), &problem.List{})
+		var may []*index.LoadBalancer
+		if other != nil {
+			may, _ = s.eligible(other, &problem.List{})
+		}
 		isIn := func(entry int) bool {
 			return slices.ContainsFunc(may, func(lb *index.LoadBalancer) bool { return lb.Entry == entry })
 		}
 		if !isIn(to.Entry) || isIn(at.LB.Entry) {
-			return u, true
+			return at, s.Describe(u, publicIP)
 		}
 	}
-	return index.Use{}, false
+	return at, ""
+}
+
+// deferForRoom defers placements for which Azure has room only after the other load balancer of the same
+// nodes is written.
+func deferForRoom(x *index.Index, b *batch.Batch) {
+	full := crowded(x, b)
+	if len(full) == 0 {
+		return
+	}
+	claims := b.Claims()
+	b.Defer(func(s batch.Served, p batch.Placement) string {
+		owner := claims[p.At.Key()] // if its frontend comes later, Services that share it wait, too
+		ownerWaits := owner.Placement.Own && !p.At.Exists() && arrives(x, owner.Spec, owner.Placement)
+		if !full[p.At.LB] || !ownerWaits && !arrives(x, s.Spec, p) {
+			return ""
+		}
+		b.Holds[p.IP.Key()] = true
+		return "rules of " + s.Key() + " come to load balancer " + p.At.LB.ID.Name() + " when others have left the nodes"
+	})
+}
+
+// crowded are the load balancers that must not be written before another one that leads to the same nodes.
+func crowded(x *index.Index, b *batch.Batch) map[*index.LoadBalancer]bool {
+	here, leave, come := map[lbFamily]int{}, map[lbFamily]int{}, map[lbFamily]int{} // rules
+	wanted := map[index.Frontend]bool{}                                             // rules, as names at their load balancers
+	for _, p := range b.Placed() {
+		come[lbFamily{p.At.LB, p.IsIPv6()}] += p.NewRules()
+		for _, r := range p.Rules {
+			wanted[index.Frontend{LB: p.At.LB, Name: r.Name}.Key()] = true
+		}
+	}
+	for lb, r := range x.Rules() {
+		at, leads := leadsToNodes(x, lb, r)
+		if !leads {
+			continue
+		}
+		here[at]++
+		if b.Has(naming.Owner(r.Name)) && !wanted[index.Frontend{LB: lb, Name: r.Name}.Key()] {
+			leave[at]++
+		}
+	}
+	full := map[*index.LoadBalancer]bool{}
+	for at, n := range come {
+		for sibling := range leave {
+			same := sibling.lb != at.lb && nodesBehind(x, sibling) == nodesBehind(x, at)
+			if same && n > 0 && here[sibling]+here[at]-leave[at]+n > mostRulesPerNode {
+				full[at.lb] = true
+			}
+		}
+	}
+	return full
+}
+
+// arrives reports whether all rules of a placement are new and the Service loses nothing by waiting: a
+// Service that is there keeps its frontend, address and private link service.
+func arrives(x *index.Index, s *spec.Spec, p batch.Placement) bool {
+	if len(p.Rules) == 0 || p.NewRules() < len(p.Rules) || p.At.UsedBy(s.Owner) {
+		return false
+	}
+	// The Service may have left the frontend to a load balancer that is not to be deleted.
+	return !p.At.Exists() || !p.Own ||
+		slices.ContainsFunc(x.LoadBalancers, func(lb *index.LoadBalancer) bool { return lb != p.At.LB && len(lb.RulesOf[s.Owner]) > 0 })
+}
+
+// mostRulesPerNode is how many rules may lead to one IP configuration of a machine,
+// over all load balancers that have it in a pool.
+const mostRulesPerNode = 300
+
+// lbFamily is the rules of one family at a load balancer.
+type lbFamily struct {
+	lb   *index.LoadBalancer
+	ipv6 bool
+}
+
+// nodesBehind tells to which IP configurations of nodes rules lead: an external load balancer and its internal
+// sibling lead to the same ones, in one family.
+func nodesBehind(x *index.Index, at lbFamily) lbFamily {
+	if at.lb.Entry < 0 { // it is configured no more
+		return at
+	}
+	return lbFamily{x.Configured(at.lb.Entry, false), at.ipv6}
+}
+
+func leadsToNodes(x *index.Index, lb *index.LoadBalancer, r index.Rule) (lbFamily, bool) {
+	pool := r.Properties.BackendAddressPool.To().Name()
+	return lbFamily{lb, cluster.HasSuffix(pool, cluster.SuffixIPv6)}, pool != "" && x.Config.LeadsToNodes(pool)
+}
+
+// hasRoom reports whether Azure takes all new rules of an address at a load balancer.
+func (s *search) hasRoom(a spec.Address, lb *index.LoadBalancer) bool {
+	n := batch.NewRules(a, lb)
+	return n == 0 || s.leading[nodesBehind(s.Index, lbFamily{lb, a.IsIPv6()})]+n <= mostRulesPerNode
 }

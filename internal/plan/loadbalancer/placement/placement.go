@@ -51,6 +51,51 @@ func Find(x *index.Index, refused map[string]bool) (*batch.Batch, problem.List) 
 	return b, found
 }
 
+// deferRenewals defers addresses that need a recreated public IP: the old one is deleted first.
+func deferRenewals(x *index.Index, b *batch.Batch) {
+	b.Defer(func(s batch.Served, p batch.Placement) string {
+		isShared := func(other batch.Served) bool {
+			return other.Key() != s.Key() &&
+				slices.ContainsFunc(other.Placements, func(o batch.Placement) bool { return o.IP.Equal(p.IP) })
+		}
+		if !publicip.IsOutdated(x, s.Spec, p) || len(b.Remaining(p.At)) > 0 || slices.ContainsFunc(b.Live, isShared) {
+			return ""
+		}
+		return "public IP " + p.IP.Name() + " is recreated with another version or other IP tags [" + s.Key() + "]"
+	})
+}
+
+// deferMoves defers moves between load balancers that would wait for each other, be it by the machines that
+// leave one and join the other: the addresses leave in this round and return in the next.
+func deferMoves(x *index.Index, b *batch.Batch) {
+	type wait struct{ then, first *index.LoadBalancer }
+	waits := map[wait]bool{}
+	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
+	for s, p := range b.Placed() {
+		for _, from := range batch.Sources(x, s, p) {
+			later[p.At.Key()] = true
+			waits[wait{p.At.LB, from}] = true
+		}
+	}
+	circle := slices.Clone(x.LoadBalancers) // of those that wait for each other
+	for range x.LoadBalancers {
+		others := slices.Clone(circle)
+		circle = slices.DeleteFunc(circle, func(lb *index.LoadBalancer) bool {
+			return !slices.ContainsFunc(others, func(other *index.LoadBalancer) bool { return waits[wait{lb, other}] })
+		})
+	}
+	if len(waits) == 0 || x.Config.PoolByIP && len(circle) == 0 {
+		return
+	}
+	b.Defer(func(s batch.Served, p batch.Placement) string {
+		if !later[p.At.Key()] {
+			return ""
+		}
+		b.Holds[p.IP.Key()] = true
+		return "load balancer " + p.At.LB.ID.Name() + " gets the address of " + s.Key() + ", which is elsewhere so far"
+	})
+}
+
 // service is a Service of the commit with the addresses that it asks for. One that is gone asks for none.
 type service struct {
 	*spec.Spec
@@ -69,8 +114,7 @@ func newService(x *index.Index, s *spec.Spec) *service {
 	w := &service{Spec: s}
 	for _, a := range s.Addresses {
 		t, wrong := publicip.Target(x, s, a)
-		r := request{key: t.Key(), wrong: wrong}
-		r.Placement = batch.Placement{Address: a, IP: t.PublicIP, Public: x.PublicIP(t.PublicIP)}
+		r := request{Placement: batch.Placement{Address: a, IP: t.PublicIP, Public: x.PublicIP(t.PublicIP)}, key: t.Key(), wrong: wrong}
 		if s.Internal {
 			r.SubnetID = x.Config.SubnetID(s.Subnet)
 			r.former = formerAddress(x, s, r.Placement)
@@ -146,7 +190,7 @@ func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 		Index: x, commit: slices.Clone(live), byOwner: make(map[string]*service, len(live)+len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
 		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[index.Frontend]string{},
-		coming: map[string][]*service{},
+		coming: map[string][]*service{}, links: privatelink.Requests{},
 	}
 	for _, w := range gone {
 		s.commit = append(s.commit, &service{Spec: w})
@@ -227,7 +271,6 @@ func (s *search) wants(owner, key string) bool {
 	return w == nil || slices.ContainsFunc(w.requests, func(r request) bool { return r.key == key })
 }
 
-// placements finds where a Service's addresses are served.
 func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
 	var placements []batch.Placement
 	lb := s.choose(w, wrong)
@@ -257,7 +300,7 @@ func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
 // recall is the private address that a new frontend must ask for, so that it is known before the frontend exists: the
 // address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
 func (s *search) recall(w *service, r request) string {
-	if at, moves := s.movesFrom(w, r, r.At.LB); moves {
+	if at := s.movesFrom(w, r, r.At.LB); at.LB != nil {
 		return s.Address(at)
 	}
 	if at, exists := s.at[r.former]; exists && at.Owner() != w.Owner || r.KeepsPrivate(r.At.State()) {
@@ -280,7 +323,9 @@ func (s *search) note(w *service, p batch.Placement) {
 		use := index.Use{What: "rule", Name: r.Name, Protocol: r.Protocol, First: r.Port, Last: r.Port, Owner: w.Owner}
 		s.taken[p.At.Key()] = append(s.taken[p.At.Key()], use)
 	}
-	s.links.Add(w.Spec, p)
+	if _, known := s.links[p.Link.Key()]; p.Link != "" && !known {
+		s.links[p.Link.Key()] = batch.Claim{Spec: w.Spec, Placement: p}
+	}
 	s.coming[p.IP.Key()] = append(s.coming[p.IP.Key()], w)
 }
 

@@ -69,26 +69,9 @@ func ByIP(x *index.Index, lb *index.LoadBalancer) bool {
 	return x.Config.PoolByIP && (slices.ContainsFunc(lb.Properties.BackendAddressPools, index.IsByAddress) || countAt(x, lb, "") == 0)
 }
 
-// Requests are the first placements that ask for each private link service, in the order in which the Services of a
-// commit find their places.
-type Requests []batch.Claim
-
-// Add notes the private link service of a placement.
-func (r *Requests) Add(s *spec.Spec, p batch.Placement) {
-	if p.Link != "" && r.leader(p.Link) == "" {
-		*r = append(*r, batch.Claim{Spec: s, Placement: p})
-	}
-}
-
-// leader is the first Service that asks for a private link service, "" for none so far.
-func (r Requests) leader(id azure.ID) string {
-	for _, c := range r {
-		if c.Placement.Link.Equal(id) {
-			return c.Key()
-		}
-	}
-	return ""
-}
+// Requests are the first placements that ask for each private link service, by its id key, as far as Services of a
+// commit are placed.
+type Requests map[string]batch.Claim
 
 // Ask sets the private link service that a Service asks for at a placement, and finds what keeps it from having
 // that. Azure has one at a frontend at most: the existing one, or the one of the first Service of the commit,
@@ -98,14 +81,14 @@ func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *p
 		return
 	}
 	have := x.LinkAt(p.At)
-	i := slices.IndexFunc(r, func(c batch.Claim) bool { return c.Placement.At.Key() == p.At.Key() })
-	switch {
-	case have != nil:
+	p.Link = x.Config.LinkGroup(s.Link.Group).Resource(network.PrivateLinkServices, cmp.Or(s.Link.Name, "pls-"+p.At.Name))
+	for _, first := range r {
+		if first.Placement.At.Key() == p.At.Key() {
+			p.Link = first.Placement.Link
+		}
+	}
+	if have != nil {
 		p.Link = have.ID
-	case i >= 0:
-		p.Link = r[i].Placement.Link
-	default:
-		p.Link = x.Config.LinkGroup(s.Link.Group).Resource(network.PrivateLinkServices, cmp.Or(s.Link.Name, "pls-"+p.At.Name))
 	}
 	id := x.Config.SubnetID(s.Link.Subnet)
 	admission.RequireSubnet(x, s, "annotation "+key.LinkSubnet.Name, id, wrong)
@@ -119,8 +102,12 @@ func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *p
 	} else {
 		checkPresent(x, s, *p, have, wrong)
 	}
+	leader := s.Key()
+	if first, known := r[p.Link.Key()]; known {
+		leader = first.Key()
+	}
 	of, _ := owner(x, have)
-	leader := cmp.Or(of, r.leader(p.Link), s.Key())
+	leader = cmp.Or(of, leader)
 	if p.Leads = leader == s.Key(); !p.Leads && s.Link.Option != "" {
 		wrong.Refuse(s.Key(), problem.Link,
 			"annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", s.Link.Option,
@@ -180,7 +167,7 @@ func (r Requests) checkNew(x *index.Index, s *spec.Spec, p batch.Placement, wron
 		}
 	}
 	const most = 8 // that Azure lets stand before one load balancer
-	if r.leader(p.Link) == "" && count >= most {
+	if _, known := r[p.Link.Key()]; !known && count >= most {
 		wrong.Refuse(s.Key(), problem.Limit, "load balancer %s has %d private link services already, allowed are %d",
 			lb.ID.Name(), count, most)
 	}
@@ -188,19 +175,19 @@ func (r Requests) checkNew(x *index.Index, s *spec.Spec, p batch.Placement, wron
 
 // Plan is the private link services of a batch.
 type Plan struct {
-	Wanted  []plan.Node
-	Orphans []string // names of those that were of a Service which does not exist, and change hands
-	gone    []*index.Link
-	index   *index.Index
-	batch   *batch.Batch
+	Wanted   []plan.Node
+	Removals []plan.Node
+	Held     []string // why all but the removals waits for the next round
+	Orphans  []string // names of those that were of a Service which does not exist, and change hands
 }
 
 // New decides the private link services that the batch's Services want, and those that go: managed ones that their
 // Service no longer wants, or that lose their frontend. If another Service asks for one at the frontend, it becomes
-// the owner, and the next decision about it configures the private link service.
-func New(x *index.Index, b *batch.Batch) *Plan {
-	p := &Plan{index: x, batch: b}
-	claims := p.claims()
+// the owner, and the next decision about it configures the private link service. writes reports whether a load
+// balancer is to be written.
+func New(x *index.Index, b *batch.Batch, writes func(*index.LoadBalancer) bool) *Plan {
+	p := &Plan{}
+	claims := claimsOf(x, b)
 	var subnets []plan.Node
 	for _, c := range claims {
 		have := x.Link(c.Placement.Link)
@@ -219,30 +206,30 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 			subnets = append(subnets, plan.Wanted(view, "private link services take addresses there"))
 		}
 		subnets[i].For = append(subnets[i].For, c.Key())
-		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, id), "private link service of "+c.Key(), c.Key()))
+		p.Wanted = append(p.Wanted, plan.Wanted(view(x, c, id), "private link service of "+c.Key(), c.Key()))
 	}
 	p.Wanted = append(p.Wanted, subnets...)
 	for _, l := range x.Links {
 		of := index.LinkOwner(l)
 		isWanted := slices.ContainsFunc(claims, func(c batch.Claim) bool { return c.Placement.Link.Equal(l.ID) })
-		if isWanted || !b.HasService(of) || !index.IsManagedLink(x.Config, l) || p.isUndecided(l, of) {
+		if isWanted || !b.HasService(of) || !index.IsManagedLink(x.Config, l) || isUndecided(x, b, l, of) {
 			continue
 		}
-		if heir := p.heir(l); heir != "" {
-			view := index.Link{ID: l.ID, Tags: tag.Wanted(x.Config, p.tags(l, heir), l.Tags)}
+		if heir := heirOf(x, b, l); heir != "" {
+			view := index.Link{ID: l.ID, Tags: tagsOf(x, l, heir)}
 			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
-			continue
+		} else {
+			p.remove(x, b, l, of, writes)
 		}
-		p.gone = append(p.gone, l)
 	}
 	return p
 }
 
-// claims are the private link services that the batch's Services want. Of several claims of one the one that leads
+// claimsOf are the private link services that the batch's Services want. Of several claims of one the one that leads
 // counts.
-func (p *Plan) claims() (claims []batch.Claim) {
-	for s, at := range p.batch.Placed() {
-		if at.Link == "" || p.index.Link(at.Link) != nil && p.index.LinkAt(at.At) == nil {
+func claimsOf(x *index.Index, b *batch.Batch) (claims []batch.Claim) {
+	for s, at := range b.Placed() {
+		if at.Link == "" || x.Link(at.Link) != nil && x.LinkAt(at.At) == nil {
 			continue // it goes from another frontend first
 		}
 		claim := batch.Claim{Spec: s.Spec, Placement: at}
@@ -258,18 +245,18 @@ func (p *Plan) claims() (claims []batch.Claim) {
 }
 
 // isUndecided reports whether a private link service is at its Service's frontend, and its annotation is unreadable.
-func (p *Plan) isUndecided(l *index.Link, of string) bool {
-	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
+func isUndecided(x *index.Index, b *batch.Batch, l *index.Link, of string) bool {
+	return slices.ContainsFunc(b.Live, func(s batch.Served) bool {
 		return s.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
-			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return p.index.LinkAt(at.At) == l })
+			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return x.LinkAt(at.At) == l })
 	})
 }
 
-// heir is the Service that is not of the batch, uses a private link's frontend and asks for it, too; "" for none.
-func (p *Plan) heir(l *index.Link) string {
-	for _, at := range frontends(p.index, l) {
-		for _, u := range p.batch.Remaining(at) {
-			for _, o := range p.index.Staying() {
+// heirOf is the Service that is not of the batch, uses a private link's frontend and asks for it, too; "" for none.
+func heirOf(x *index.Index, b *batch.Batch, l *index.Link) string {
+	for _, at := range frontends(x, l) {
+		for _, u := range b.Remaining(at) {
+			for _, o := range x.Staying() {
 				if key.LinkStays(o.Annotations) && naming.OwnerOf(o) == u.Owner {
 					return spec.KeyOf(o)
 				}
@@ -279,33 +266,29 @@ func (p *Plan) heir(l *index.Link) string {
 	return ""
 }
 
-// Removals delete connections first, then private link services. That changes the load balancer's etag, so if
-// it is to be written, as writes reports, all is held until the next round; likewise if the private link
+// remove deletes connections first, then the private link service. That changes the load balancer's etag, so if
+// it is to be written, all is held until the next round; likewise if the private link
 // service returns at another frontend.
-func (p *Plan) Removals(writes func(*index.LoadBalancer) bool) (nodes []plan.Node, held []string) {
-	for _, l := range p.gone {
-		of := index.LinkOwner(l)
-		for _, d := range p.index.Have.List(l.ID, network.PrivateEndpointConnections) {
-			nodes = append(nodes,
-				plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", of))
-		}
-		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, of+" no longer asks for it", of))
-		isHeld := slices.ContainsFunc(frontends(p.index, l), func(at index.Frontend) bool {
-			return writes(at.LB) || p.index.Config.PoolByIP && !ByIP(p.index, at.LB)
-		})
-		for _, at := range p.batch.Placed() {
-			isHeld = isHeld || at.Link.Equal(l.ID)
-		}
-		if isHeld {
-			held = append(held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+of+"]")
-		}
+func (p *Plan) remove(x *index.Index, b *batch.Batch, l *index.Link, of string, writes func(*index.LoadBalancer) bool) {
+	for _, d := range x.Have.List(l.ID, network.PrivateEndpointConnections) {
+		p.Removals = append(p.Removals,
+			plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", of))
 	}
-	return nodes, held
+	p.Removals = append(p.Removals, plan.Gone[network.PrivateLinkService](l.ID, of+" no longer asks for it", of))
+	isHeld := slices.ContainsFunc(frontends(x, l), func(at index.Frontend) bool {
+		return writes(at.LB) || x.Config.PoolByIP && !ByIP(x, at.LB)
+	})
+	for _, at := range b.Placed() {
+		isHeld = isHeld || at.Link.Equal(l.ID)
+	}
+	if isHeld {
+		p.Held = append(p.Held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+of+"]")
+	}
 }
 
-func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
-	config, id := p.index.Config, c.Placement.Link
-	have := cmp.Or(p.index.LinkAt(c.Placement.At), &index.Link{})
+func view(x *index.Index, c batch.Claim, subnet azure.ID) index.Link {
+	config, id := x.Config, c.Placement.Link
+	have := cmp.Or(x.LinkAt(c.Placement.At), &index.Link{})
 	const longest = 80
 	var addresses []azure.Child[network.PrivateLinkAddress] // static ones first
 	for i := range c.Link.Count {
@@ -323,11 +306,11 @@ func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
 	if sameAddresses(have.Properties.IPConfigurations, addresses) {
 		addresses = have.Properties.IPConfigurations
 	}
-	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Key()), have.Tags)}
+	link := index.Link{ID: id, Tags: tagsOf(x, have, c.Key())}
 	if have.ID == "" {
-		view.Location, view.ExtendedLocation = config.Location, config.EdgeZone
+		link.Location, link.ExtendedLocation = config.Location, config.EdgeZone
 	}
-	view.Properties = network.PrivateLinkService{
+	link.Properties = network.PrivateLinkService{
 		LoadBalancerFrontendIPConfigurations: []azure.Reference{{ID: c.Placement.At.ID()}},
 		IPConfigurations:                     addresses,
 		EnableProxyProtocol:                  new(c.Link.Proxy),
@@ -336,11 +319,12 @@ func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
 		AutoApproval:                         &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Approval...)},
 		ProvisioningState:                    publicip.Retried(have.Properties.ProvisioningState),
 	}
-	return view
+	return link
 }
 
-func (p *Plan) tags(have *index.Link, of string) azure.Tags {
-	return azure.Tags{tag.Cluster: tag.ClusterAs(have.Tags, p.index.Config.ClusterName), tag.LinkOwner: of}
+func tagsOf(x *index.Index, have *index.Link, of string) azure.Tags {
+	own := azure.Tags{tag.Cluster: tag.ClusterAs(have.Tags, x.Config.ClusterName), tag.LinkOwner: of}
+	return tag.Wanted(x.Config, own, have.Tags)
 }
 
 // sameAddresses reports whether two lists of addresses mean the same, whatever the names.

@@ -40,18 +40,18 @@ func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong
 	ip := x.PublicIP(id)
 	switch {
 	case !a.Given() && (!ip.Exists() || ip.IsOnlyFor(s.Key())):
-		return index.Target{PublicIP: id}, nil
+		t.PublicIP = id
 	case !ip.Exists():
 		wrong.Refuse(s.Key(), problem.Address, "%s is not found in resource group %s, allowed is the %s of a public IP that is there",
 			a.Asked, group.Name(), by)
-		return index.Target{}, wrong
 	case !ip.HasFamily(a.Family):
 		wrong.Refuse(s.Key(), problem.Address, "%s: public IP %s has %s, allowed is one with %s", cmp.Or(a.Asked, "its own"),
 			id.Name(), ip.Properties.PublicIPAddressVersion, a.Family)
-		return index.Target{}, wrong
+	default:
+		checkLabelOwner(x, s, ip, &wrong)
+		t.PublicIP = ip.ID
 	}
-	checkLabelOwner(x, s, ip, &wrong)
-	return index.Target{PublicIP: ip.ID}, wrong
+	return t, wrong
 }
 
 // checkLabelOwner keeps a Service from naming a public IP that another one has named. A Service that is not known
@@ -158,14 +158,6 @@ func TagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tag
 	return tags
 }
 
-// Plan is the public IPs of a batch.
-type Plan struct {
-	index *index.Index
-	batch *batch.Batch
-	all   []*address          // wanted ones first
-	byID  map[string]*address // by id key
-}
-
 // address is a public IP with the Services of the batch that have it, or leave it.
 type address struct {
 	id      azure.ID
@@ -175,13 +167,20 @@ type address struct {
 	unnamed bool     // its DNS label comes in a later round
 }
 
-// New finds the batch's users of public IPs.
-func New(x *index.Index, b *batch.Batch) *Plan {
-	p := &Plan{index: x, batch: b, byID: map[string]*address{}}
-	for s, at := range b.Placed() {
-		if at.IP != "" {
-			a := p.address(at.IP)
-			a.claims = append(a.claims, batch.Claim{Spec: s.Spec, Placement: at})
+// addresses are the public IPs of a batch, wanted ones first, and the same by id key.
+func addresses(x *index.Index, b *batch.Batch) (all []*address, byID map[string]*address) {
+	byID = map[string]*address{}
+	at := func(id azure.ID) *address {
+		if byID[id.Key()] == nil {
+			a := &address{id: id, have: x.PublicIP(id)}
+			byID[id.Key()], all = a, append(all, a)
+		}
+		return byID[id.Key()]
+	}
+	for s, p := range b.Placed() {
+		if p.IP != "" {
+			a := at(p.IP)
+			a.claims = append(a.claims, batch.Claim{Spec: s.Spec, Placement: p})
 		}
 	}
 	for _, s := range b.All() {
@@ -189,23 +188,14 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 			if b.Holds[id.Key()] {
 				continue
 			}
-			a := p.address(id)
+			a := at(id)
 			has := slices.ContainsFunc(a.claims, func(c batch.Claim) bool { return c.Key() == s.Key() })
 			if !has && !slices.Contains(a.leaving, s.Key()) {
 				a.leaving = append(a.leaving, s.Key())
 			}
 		}
 	}
-	return p
-}
-
-func (p *Plan) address(id azure.ID) *address {
-	a, ok := p.byID[id.Key()]
-	if !ok {
-		a = &address{id: id, have: p.index.PublicIP(id)}
-		p.byID[id.Key()], p.all = a, append(p.all, a)
-	}
-	return a
+	return all, byID
 }
 
 // services are the Services that have the public IP after the batch: those that its tag names and that do not leave
@@ -220,14 +210,19 @@ func (a *address) services() []string {
 	return now
 }
 
-// Nodes are the public IPs that the batch's Services have, and those that they leave. A managed public IP
+// Plan is the public IPs that the batch's Services have, and those that they leave. A managed public IP
 // without Services is deleted after the security group has dropped its address: the address cannot be found
-// later. kept are the public IPs that remain at a frontend, by key.
-func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
-	for _, a := range p.all {
+// later. kept are the public IPs that remain at a frontend, by key; waits says which DNS labels come in a later round.
+func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, released []plan.Node, waits []string) {
+	all, byID := addresses(x, b)
+	for _, a := range all {
+		if from := a.labelFrom(x, byID, kept); from != "" {
+			a.unnamed = true
+			waits = append(waits, from)
+		}
 		have, services := a.have, a.services()
 		switch {
-		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, p.index.Config.ClusterName):
+		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, x.Config.ClusterName):
 			// It is used as it is.
 		case len(a.claims) > 0 && have.Exists() && !have.Tagged:
 			wanted = append(wanted, a.foreign())
@@ -236,7 +231,7 @@ func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
 			for _, c := range a.claims {
 				of = append(of, c.Key())
 			}
-			wanted = append(wanted, plan.Wanted(p.view(a), "address of "+batch.Summary(of), of...))
+			wanted = append(wanted, plan.Wanted(a.view(x), "address of "+batch.Summary(of), of...))
 		case len(services) > 0:
 			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(services, ",")}}
 			view.Properties.DNSSettings = have.Properties.DNSSettings
@@ -247,14 +242,32 @@ func (p *Plan) Nodes(kept map[string]bool) (wanted, released []plan.Node) {
 		case !kept[a.id.Key()]:
 			why := "address of " + batch.Summary(a.leaving) + ", which no longer needs it"
 			n := plan.Gone[network.PublicIPAddress](have.ID, why, a.leaving...)
-			n.After = []azure.ID{p.index.Config.SecurityGroupID()}
-			for _, lb := range p.index.LoadBalancers {
+			n.After = []azure.ID{x.Config.SecurityGroupID()}
+			for _, lb := range x.LoadBalancers {
 				n.After = append(n.After, lb.ID)
 			}
 			released = append(released, n)
 		}
 	}
-	return wanted, released
+	return wanted, released, waits
+}
+
+// labelFrom says which public IP has the DNS label of another one until it is deleted in this round, "" for none: a label
+// belongs to one public IP alone.
+func (a *address) labelFrom(x *index.Index, byID map[string]*address, kept map[string]bool) string {
+	i := slices.IndexFunc(a.claims, asksForName)
+	if i < 0 || *a.claims[i].Label == "" || strings.EqualFold(a.have.Label(), *a.claims[i].Label) {
+		return ""
+	}
+	c := a.claims[i]
+	for _, id := range ManagedOf(x, c.Spec) {
+		from := byID[id.Key()]
+		goes := from != nil && !kept[id.Key()] && len(from.services()) == 0
+		if goes && strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
+			return "public IP " + a.id.Name() + " gets the DNS label of " + id.Name() + ", which goes [" + c.Key() + "]"
+		}
+	}
+	return ""
 }
 
 // foreign is a public IP that is not managed: only its SKU must fit, and it is
@@ -292,8 +305,8 @@ func Retried(state string) string {
 	return ""
 }
 
-func (p *Plan) view(a *address) azure.Resource[network.PublicIPAddress] {
-	c, have, first := p.index.Config, a.have, a.claims[0].Placement
+func (a *address) view(x *index.Index) azure.Resource[network.PublicIPAddress] {
+	c, have, first := x.Config, a.have, a.claims[0].Placement
 	view := azure.Resource[network.PublicIPAddress]{ID: a.id, SKU: &azure.SKU{Name: "Standard"}}
 	view.Properties = network.PublicIPAddress{
 		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(first.Family),
@@ -312,16 +325,16 @@ func (p *Plan) view(a *address) azure.Resource[network.PublicIPAddress] {
 			view.Properties.PublicIPPrefix = azure.Ref(first.Prefix)
 		}
 	}
-	view.Tags, view.Properties.DNSSettings = p.tags(a)
+	view.Tags, view.Properties.DNSSettings = a.tags(x)
 	return view
 }
 
 // tags are the wanted tags of a managed public IP, and its DNS label: the first Service that asks for one names it,
 // and a tag says which Service that was.
-func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
-	c, have := p.index.Config, a.have.Tags
-	asked := p.askedTags(a)
-	own := p.ownershipTags(a, asked)
+func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
+	c, have := x.Config, a.have.Tags
+	asked := a.askedTags(x)
+	own := a.ownershipTags(x, asked)
 	dns := a.have.Properties.DNSSettings
 	owner := tag.LabelOwner(have)
 	for _, claim := range a.claims {
@@ -348,13 +361,13 @@ func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
 
 // askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
 // of the batch's Services all, and of other Services those that the public IP has.
-func (p *Plan) askedTags(a *address) azure.Tags {
+func (a *address) askedTags(x *index.Index) azure.Tags {
 	asked := azure.Tags{}
 	for _, name := range slices.Sorted(slices.Values(a.services())) {
 		if i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return c.Key() == name }); i >= 0 {
 			tag.Add(asked, a.claims[i].Tags)
 		} else {
-			tag.Add(asked, TagsOfOther(p.index, name, a.have))
+			tag.Add(asked, TagsOfOther(x, name, a.have))
 		}
 	}
 	return asked
@@ -362,8 +375,8 @@ func (p *Plan) askedTags(a *address) azure.Tags {
 
 // ownershipTags say which Services a public IP serves. Tags that say so already, also by their
 // older names, stay as they are, unless a tag that is asked for replaces them.
-func (p *Plan) ownershipTags(a *address, asked azure.Tags) azure.Tags {
-	c, have := p.index.Config, a.have.Tags
+func (a *address) ownershipTags(x *index.Index, asked azure.Tags) azure.Tags {
+	c, have := x.Config, a.have.Tags
 	replaced := slices.ContainsFunc([]azure.Tags{asked, c.Tags}, func(tags azure.Tags) bool {
 		_, services := tags.Get(tag.OldServices)
 		_, cluster := tags.Get(tag.OldCluster)
@@ -384,45 +397,17 @@ func (p *Plan) ownershipTags(a *address, asked azure.Tags) azure.Tags {
 	return own
 }
 
-// DeferLabels omits DNS labels in this round that another public IP still has which is deleted in it: a label
-// belongs to one public IP alone. It says which ones.
-func (p *Plan) DeferLabels(kept map[string]bool) (waits []string) {
-	for _, a := range p.all {
-		i := slices.IndexFunc(a.claims, asksForName)
-		if i < 0 || *a.claims[i].Label == "" || strings.EqualFold(a.have.Label(), *a.claims[i].Label) {
-			continue
-		}
-		c := a.claims[i]
-		for _, id := range ManagedOf(p.index, c.Spec) {
-			from := p.byID[id.Key()]
-			if from == nil || kept[id.Key()] || len(from.services()) > 0 {
-				continue // it stays
-			}
-			if strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
-				a.unnamed = true
-				waits = append(waits, "public IP "+a.id.Name()+" gets the DNS label of "+id.Name()+", which goes ["+c.Key()+"]")
-				break
-			}
-		}
-	}
-	return waits
-}
-
 // UnnamedGroups are the resource groups of released public IPs that nothing names after their load balancers
 // are written.
-func (p *Plan) UnnamedGroups(released []plan.Node) []azure.ID {
-	c, services := p.index.Config, p.batch.All()
-	var groups []azure.ID
+func UnnamedGroups(x *index.Index, b *batch.Batch, released []plan.Node) (groups []azure.ID) {
+	c, services := x.Config, b.All()
 	for _, n := range released {
 		group := n.ID.Parent()
-		if n.Want() != nil || group.Equal(c.PublicIPGroup("")) || slices.ContainsFunc(groups, group.Equal) {
-			continue
-		}
-		isNamed := slices.ContainsFunc(services, func(s batch.Served) bool {
+		isNamed := n.Want() != nil || group.Equal(c.PublicIPGroup("")) || slices.ContainsFunc(services, func(s batch.Served) bool {
 			name, _ := key.PublicIPGroup.Read(s.Service.Annotations)
-			return c.PublicIPGroup(name).Equal(group) && slices.Contains(n.For, s.Key())
+			return slices.Contains(n.For, s.Key()) && c.PublicIPGroup(name).Equal(group)
 		})
-		if !isNamed {
+		if !isNamed && !slices.ContainsFunc(groups, group.Equal) {
 			groups = append(groups, group)
 		}
 	}
