@@ -21,29 +21,22 @@ const (
 	Bystander Role = "bystander" // does not join, and stays if it is a member
 )
 
-const (
-	labelExclude       = v1.LabelNodeExcludeBalancers
-	labelManaged       = "kubernetes.azure.com/managed"
-	labelResourceGroup = "kubernetes.azure.com/resource-group"
-	taintToBeDeleted   = "ToBeDeletedByClusterAutoscaler"
-)
-
 // RoleOf is what a node is to load balancers, by its labels and taints. Readiness
 // does not count: the probes see to that.
 func RoleOf(c Config, n *v1.Node) Role {
 	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
 	_, master := n.Labels["node-role.kubernetes.io/master"]
-	group, foreign := n.Labels[labelResourceGroup]
-	text, labeled := n.Labels[labelExclude]
+	group, foreign := n.Labels["kubernetes.azure.com/resource-group"]
+	text, labeled := n.Labels[v1.LabelNodeExcludeBalancers]
 	excluded, err := strconv.ParseBool(text)
 	switch {
 	case labeled && (excluded || err != nil), // one that is no truth value excludes, as in the rest of Kubernetes
-		strings.EqualFold(n.Labels[labelManaged], "false"):
+		strings.EqualFold(n.Labels["kubernetes.azure.com/managed"], "false"):
 		return Excluded
 	case n.DeletionTimestamp != nil,
 		foreign && !strings.EqualFold(group, c.ResourceGroup),
 		c.ExcludeControlPlane && (controlPlane || master || n.Labels["kubernetes.io/role"] == "master"),
-		slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == taintToBeDeleted }):
+		slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == "ToBeDeletedByClusterAutoscaler" }):
 		return Bystander
 	}
 	return Receiver
@@ -60,24 +53,12 @@ func InternalIPs(n *v1.Node) []netip.Addr {
 	return ips
 }
 
-// Selection is what a selector says of labels.
-type Selection int
-
-// What a selector says.
-const (
-	Any Selection = iota // it says nothing
-	Yes
-	No
-)
-
-// Selects is what a selector says of labels. A selector that cannot be read selects nothing; the
-// cloud configuration is checked for those.
-func Selects(s *metav1.LabelSelector, of map[string]string) Selection {
+// Selects reports whether a selector matches labels, and whether it is set at all. One that cannot be read matches
+// nothing; the cloud configuration is checked for those.
+func Selects(s *metav1.LabelSelector, of map[string]string) (matches, isSet bool) {
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		return Any
+		return false, false
 	}
-	if selector, err := metav1.LabelSelectorAsSelector(s); err == nil && selector.Matches(labels.Set(of)) {
-		return Yes
-	}
-	return No
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(labels.Set(of)), true
 }
