@@ -105,9 +105,6 @@ func (c Config) BalancerID(name string, internal bool) azure.ID {
 	return c.NetworkGroup().Resource(network.LoadBalancers, name)
 }
 
-// IsInternal reports whether a load balancer is one in the virtual network.
-func IsInternal(id azure.ID) bool { return HasSuffix(string(id), InternalSuffix) }
-
 // HasSuffix is strings.HasSuffix without regard to case, as Azure compares names.
 func HasSuffix(s, suffix string) bool {
 	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
@@ -187,10 +184,6 @@ func (c Config) IsOwnPool(name string) bool {
 	_, ours := c.PoolFamily(name)
 	return ours
 }
-
-// LeadsToNodes reports whether nodes are members of a pool of this name: the cluster's own pools, and with
-// several load balancers the pools of Services of policy Local.
-func (c Config) LeadsToNodes(pool string) bool { return len(c.Balancers) > 0 || c.IsOwnPool(pool) }
 
 // IsPreset reports whether other software fills the pools of the internal, or of the external, load balancers.
 func (c Config) IsPreset(internal bool) bool {

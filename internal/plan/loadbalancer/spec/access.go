@@ -32,6 +32,14 @@ type Opening struct {
 // Name is the name of the opening's security rule.
 func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o.Sources, o.Ports) }
 
+// Implied is the opening to the Internet that one for all sources of a family implies. Other controllers
+// wrote these, too; they do no harm.
+func (o Opening) Implied() (implied Opening, is bool) {
+	is = slices.Contains(o.Sources, "0.0.0.0/0") || slices.Contains(o.Sources, "::/0")
+	o.Sources = []string{internet}
+	return o, is
+}
+
 // internet is Azure's name for the sources outside of the virtual network.
 const internet = "Internet"
 
@@ -73,20 +81,6 @@ func (s *Spec) Openings(family v1.IPFamily, nodePort bool) []Opening {
 		}
 	}
 	return all
-}
-
-// Implied are openings to the Internet where the ranges allow all sources of a family. Other controllers
-// wrote these, too; they do no harm.
-func (s *Spec) Implied(family v1.IPFamily, nodePort bool) []Opening {
-	all := map[v1.IPFamily]string{v1.IPv4Protocol: "0.0.0.0/0", v1.IPv6Protocol: "::/0"}[family]
-	if !slices.ContainsFunc(s.Access.From[family], func(from []string) bool { return slices.Contains(from, all) }) {
-		return nil
-	}
-	implied := s.PortsByProtocol(nodePort)
-	for i := range implied {
-		implied[i].Family, implied[i].Sources = family, []string{internet}
-	}
-	return implied
 }
 
 // PortsByProtocol is the Service's ports, as the packets carry them: its own, or its node
