@@ -114,9 +114,8 @@ func checkSubnet(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	id := x.Config.SubnetID(s.Subnet)
 	if id == "" {
 		wrong.Refuse(s.Key(), problem.Subnet,
-			"an internal Service needs a subnet: vnetName and subnetName are not configured, allowed is the name of a subnet in %s "+
-				"or in the annotation %s",
-			"the cloud configuration", key.InternalSubnet.Name)
+			"an internal Service needs a subnet: vnetName and subnetName are not configured, allowed is the name of a subnet in the "+
+				"cloud configuration or in the annotation %s", key.InternalSubnet.Name)
 		return
 	}
 	asked := "subnetName of the cloud configuration"
@@ -131,9 +130,7 @@ func checkSubnet(x *index.Index, s *spec.Spec, wrong *problem.List) {
 					"spec.ipFamilies",
 				asked, id.Name(), a.Family, subnet)
 		}
-		if ip, err := netip.ParseAddr(a.Pinned); err == nil {
-			RequireAddress(x, s, a.Asked, id, ip, wrong)
-		}
+		RequireAddress(x, s, a.Asked, id, a.Pinned, wrong)
 	}
 }
 
@@ -162,7 +159,11 @@ func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, 
 }
 
 // RequireAddress refuses a Service that asks for an address of a subnet which nothing can have there, or which a node has.
-func RequireAddress(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, ip netip.Addr, wrong *problem.List) {
+func RequireAddress(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, text string, wrong *problem.List) {
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return // it asks for any address
+	}
 	if why := x.Subnet(subnet).Refuses(ip); why != "" {
 		wrong.Refuse(s.Key(), problem.Address, "%s %s %q, allowed is another address of %s", asked, why, subnet.Name(), x.Subnet(subnet))
 	} else if x.NodeIPs[ip] {

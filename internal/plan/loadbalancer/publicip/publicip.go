@@ -29,7 +29,7 @@ func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong
 		return index.Target{Private: a.Pinned}, nil
 	}
 	group := x.Config.PublicIPGroup(s.Group)
-	own, by := naming.PublicIP(x.Config.ClusterName, s.Base, a.Prefix.Name(), a.Suffix), "name"
+	own, by := naming.PublicIP(x.Config.ClusterName, a.Base, a.Prefix.Name(), a.Suffix), "name"
 	id := group.Resource(network.PublicIPAddresses, cmp.Or(a.PublicIP, own))
 	if a.PublicIP == "" && a.Pinned != "" {
 		id, by = "", "address"
@@ -329,9 +329,12 @@ func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
 			continue
 		}
 		dns = dnsSettings(*claim.Label)
-		_, said := have.Get(tag.Label)
+		label, said := have.Get(tag.Label)
 		if *claim.Label != "" && (owner != claim.Key() || said || len(c.SystemTags) > 0) {
-			own[tag.Label] = tag.LabelAs(have, claim.Key())
+			own[tag.Label] = claim.Key()
+			if strings.TrimSpace(label) == claim.Key() {
+				own[tag.Label] = label // in the spelling that it has
+			}
 		}
 	}
 	tag.Add(own, asked)
