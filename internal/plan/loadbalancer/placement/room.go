@@ -143,12 +143,10 @@ func nodesBehind(x *index.Index, at lbFamily) lbFamily {
 	return lbFamily{x.Configured(at.lb.Entry, false), at.ipv6}
 }
 
-// leadsToNodes reports whether a rule leads to nodes, and in which family. Nodes are members of the cluster's own pools,
-// and with several load balancers of the pools of Services of policy Local.
+// leadsToNodes reports whether a rule leads to nodes, and in which family.
 func leadsToNodes(x *index.Index, lb *index.LoadBalancer, r index.Rule) (lbFamily, bool) {
 	pool := r.Properties.BackendAddressPool.To().Name()
-	return lbFamily{lb, cluster.HasSuffix(pool, cluster.SuffixIPv6)},
-		pool != "" && (len(x.Config.Balancers) > 0 || x.Config.IsOwnPool(pool))
+	return lbFamily{lb, cluster.HasSuffix(pool, cluster.SuffixIPv6)}, pool != "" && x.Config.LeadsToNodes(pool)
 }
 
 // hasRoom reports whether Azure takes all new rules of an address at a load balancer.

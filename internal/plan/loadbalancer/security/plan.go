@@ -147,12 +147,12 @@ func (p *planner) grant(s batch.Served, family v1.IPFamily, nodePort bool, set m
 	}
 	for _, o := range s.Openings(family, nodePort) {
 		opens(allowance(o))
-		if implied, is := o.Implied(); is { // it lets in no source that the other does not
-			stays(allowance(implied))
-		}
 	}
 	if deny {
 		opens(denial(family))
+	}
+	for _, o := range s.Implied(family, nodePort) { // they let in no source that the others do not
+		stays(allowance(o))
 	}
 	return grants
 }

@@ -32,14 +32,6 @@ type Opening struct {
 // Name is the name of the opening's security rule.
 func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o.Sources, o.Ports) }
 
-// Implied is the opening to the Internet that one for all sources of a family implies. Other controllers
-// wrote these, too; they do no harm.
-func (o Opening) Implied() (implied Opening, is bool) {
-	is = slices.Contains(o.Sources, "0.0.0.0/0") || slices.Contains(o.Sources, "::/0")
-	o.Sources = []string{internet}
-	return o, is
-}
-
 // internet is Azure's name for the sources outside of the virtual network.
 const internet = "Internet"
 
@@ -83,8 +75,19 @@ func (s *Spec) Openings(family v1.IPFamily, nodePort bool) []Opening {
 	return all
 }
 
-// PortsByProtocol is the Service's ports, as the packets carry them: its own, or its node
-// ports.
+// Implied are openings to the Internet where the ranges allow all sources of a family. Other controllers
+// wrote these, too; they do no harm.
+func (s *Spec) Implied(family v1.IPFamily, nodePort bool) (implied []Opening) {
+	for _, o := range s.Openings(family, nodePort) {
+		if slices.Contains(o.Sources, "0.0.0.0/0") || slices.Contains(o.Sources, "::/0") {
+			o.Sources = []string{internet}
+			implied = append(implied, o)
+		}
+	}
+	return implied
+}
+
+// PortsByProtocol is the Service's own ports, or its node ports, as the packets carry them.
 func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
 	var out []Opening
 	for _, protocol := range []string{"Tcp", "Udp", "*"} {

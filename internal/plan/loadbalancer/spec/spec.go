@@ -67,8 +67,7 @@ func (s Service) KnownAddresses() []string {
 	return append(all, further...)
 }
 
-// LoadBalancersAsked are the load balancers that the Service names. The key is known in any
-// case.
+// LoadBalancersAsked are the load balancers that the Service names. The case of the key does not matter.
 func (s Service) LoadBalancersAsked() []string {
 	for _, name := range slices.Sorted(maps.Keys(s.Annotations)) {
 		if strings.EqualFold(name, key.Balancers.Name) {
