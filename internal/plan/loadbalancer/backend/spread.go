@@ -120,11 +120,11 @@ func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary
 	}
 	var selecting, open []int
 	for i, e := range all {
-		matches, isSet := cluster.Selects(e.NodeSelector, n.Labels)
+		matches, rejects := cluster.Selects(e.NodeSelector, n.Labels)
 		switch {
 		case up[i] && matches:
 			selecting = append(selecting, i)
-		case up[i] && !isSet:
+		case up[i] && !rejects:
 			open = append(open, i)
 		}
 	}

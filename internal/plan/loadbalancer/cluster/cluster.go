@@ -240,12 +240,13 @@ func InternalIPs(n *v1.Node) []netip.Addr {
 	return ips
 }
 
-// Selects reports whether a selector matches labels, and whether it is set at all. One that cannot be read matches
-// nothing; the cloud configuration is checked for those.
-func Selects(s *metav1.LabelSelector, of map[string]string) (matches, isSet bool) {
+// Selects reports whether a selector matches labels, or rejects them. An empty one does neither. One that cannot be
+// read rejects all; the cloud configuration is checked for those.
+func Selects(s *metav1.LabelSelector, of map[string]string) (matches, rejects bool) {
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return false, false
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(labels.Set(of)), true
+	matches = err == nil && selector.Matches(labels.Set(of))
+	return matches, !matches
 }

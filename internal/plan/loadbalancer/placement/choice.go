@@ -149,16 +149,16 @@ func (s *search) eligible(w *service, current *index.LoadBalancer, wrong *proble
 	var why []string
 	for i, e := range s.Config.Entries() {
 		lb := s.Configured(i, w.Internal)
-		byService, wantsLabels := cluster.Selects(e.ServiceSelector, w.Service.Labels)
-		byNamespace, wantsNamespace := cluster.Selects(e.NamespaceSelector, s.Namespaces[w.Service.Namespace])
+		byService, otherLabels := cluster.Selects(e.ServiceSelector, w.Service.Labels)
+		byNamespace, otherNamespace := cluster.Selects(e.NamespaceSelector, s.Namespaces[w.Service.Namespace])
 		switch {
 		case len(asked) > 0 && !slices.Contains(asked, strings.ToLower(e.Name)):
 			why = append(why, e.Name+" is not among those that it names")
 		case !e.AllowPlacement && lb != current:
 			why = append(why, e.Name+" takes no further Services")
-		case wantsLabels && !byService:
+		case otherLabels:
 			why = append(why, e.Name+" wants other labels")
-		case wantsNamespace && !byNamespace:
+		case otherNamespace:
 			why = append(why, e.Name+" wants another namespace")
 		case byService || byNamespace:
 			chosen = append(chosen, lb)

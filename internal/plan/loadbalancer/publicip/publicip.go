@@ -329,12 +329,9 @@ func (p *Plan) tags(a *address) (azure.Tags, *network.DNSSettings) {
 			continue
 		}
 		dns = dnsSettings(*claim.Label)
-		label, said := have.Get(tag.Label)
+		_, said := have.Get(tag.Label)
 		if *claim.Label != "" && (owner != claim.Key() || said || len(c.SystemTags) > 0) {
-			own[tag.Label] = claim.Key()
-			if strings.TrimSpace(label) == claim.Key() {
-				own[tag.Label] = label // in the spelling that it has
-			}
+			own[tag.Label] = tag.LabelAs(have, claim.Key())
 		}
 	}
 	tag.Add(own, asked)

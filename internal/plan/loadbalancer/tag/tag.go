@@ -118,6 +118,14 @@ func LabelOwner(tags azure.Tags) string {
 	return strings.TrimSpace(name)
 }
 
+// LabelAs is the label tag's value for a Service, in the spelling that the tag has already.
+func LabelAs(have azure.Tags, service string) string {
+	if text, ok := have.Get(Label); ok && strings.TrimSpace(text) == service {
+		return text
+	}
+	return service
+}
+
 // DropLabel is the wanted tags without one that names the owner of a DNS label.
 func DropLabel(tags, have azure.Tags) azure.Tags {
 	if tags == nil {
