@@ -93,14 +93,7 @@ func Aggregate(ranges []netip.Prefix, family v1.IPFamily) []string {
 // IsReserved reports whether Azure keeps an address of a subnet's range to itself: the first
 // four and the last one.
 func IsReserved(r netip.Prefix, ip netip.Addr) bool {
-	first := r.Masked().Addr()
-	for range 4 {
-		if ip == first {
-			return true
-		}
-		first = first.Next()
-	}
-	return r.Contains(ip) && !r.Contains(ip.Next())
+	return r.Contains(ip) && (!r.Contains(ip.Prev().Prev().Prev().Prev()) || !r.Contains(ip.Next()))
 }
 
 // OfPublicIP stands for the address of a public IP until Azure has chosen it.

@@ -40,8 +40,28 @@ func Check(x *index.Index, s *spec.Spec, wrong *problem.List) {
 			"network security group %s is not found, allowed is one that is there: make it, or configure another securityGroupName%s",
 			x.Config.SecurityGroupID(), x.AzureSays(x.Config.SecurityGroupID()))
 	}
-	if s.Internal {
-		checkSubnet(x, s, wrong)
+	if !s.Internal {
+		return
+	}
+	id, asked := x.Config.SubnetID(s.Subnet), "subnetName of the cloud configuration"
+	if s.Subnet != "" {
+		asked = "annotation " + key.InternalSubnet.Name
+	}
+	if id == "" {
+		wrong.Refuse(s.Key(), problem.Subnet,
+			"an internal Service needs a subnet: vnetName and subnetName are not configured, allowed is the name of a subnet in the "+
+				"cloud configuration or in the annotation %s", key.InternalSubnet.Name)
+		return
+	}
+	RequireSubnet(x, s, asked, id, wrong)
+	for _, a := range s.Addresses {
+		if subnet := x.Subnet(id); subnet.Lacks(a.Family) { // Azure would say that it is full
+			wrong.Refuse(s.Key(), problem.Address,
+				"%s: %q has no range of the family %s, it has %s, allowed is a subnet that has one, or a Service without %[3]s in "+
+					"spec.ipFamilies",
+				asked, id.Name(), a.Family, subnet)
+		}
+		RequireAddress(x, s, a.Asked, id, a.Pinned, wrong)
 	}
 }
 
@@ -108,35 +128,6 @@ func canReadConnections(x *index.Index, s *spec.Spec, wrong *problem.List) bool 
 	return true
 }
 
-// checkSubnet refuses a subnet that does not exist, or has no range of the Service's families: Azure would say that it is
-// full. It also refuses an address of the subnet that cannot be had: Azure would refuse the whole load balancer.
-func checkSubnet(x *index.Index, s *spec.Spec, wrong *problem.List) {
-	id := x.Config.SubnetID(s.Subnet)
-	if id == "" {
-		wrong.Refuse(s.Key(), problem.Subnet,
-			"an internal Service needs a subnet: vnetName and subnetName are not configured, allowed is the name of a subnet in %s "+
-				"or in the annotation %s",
-			"the cloud configuration", key.InternalSubnet.Name)
-		return
-	}
-	asked := "subnetName of the cloud configuration"
-	if s.Subnet != "" {
-		asked = "annotation " + key.InternalSubnet.Name
-	}
-	RequireSubnet(x, s, asked, id, wrong)
-	for _, a := range s.Addresses {
-		if subnet := x.Subnet(id); subnet.Lacks(a.Family) {
-			wrong.Refuse(s.Key(), problem.Address,
-				"%s: %q has no range of the family %s, it has %s, allowed is a subnet that has one, or a Service without %[3]s in "+
-					"spec.ipFamilies",
-				asked, id.Name(), a.Family, subnet)
-		}
-		if ip, err := netip.ParseAddr(a.Pinned); err == nil {
-			RequireAddress(x, s, a.Asked, id, ip, wrong)
-		}
-	}
-}
-
 // RequireSubnet refuses a Service that asks for an address in a subnet that does not exist.
 func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, wrong *problem.List) {
 	vnet := x.Config.NetworkID()
@@ -161,8 +152,13 @@ func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, 
 	}
 }
 
-// RequireAddress refuses a Service that asks for an address of a subnet which nothing can have there, or which a node has.
-func RequireAddress(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, ip netip.Addr, wrong *problem.List) {
+// RequireAddress refuses a Service that asks for an address of a subnet which nothing can have there, or which a node has:
+// Azure would refuse the whole load balancer.
+func RequireAddress(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, text string, wrong *problem.List) {
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return // it asks for any address
+	}
 	if why := x.Subnet(subnet).Refuses(ip); why != "" {
 		wrong.Refuse(s.Key(), problem.Address, "%s %s %q, allowed is another address of %s", asked, why, subnet.Name(), x.Subnet(subnet))
 	} else if x.NodeIPs[ip] {

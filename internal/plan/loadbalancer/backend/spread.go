@@ -118,17 +118,20 @@ func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary
 	if i >= 0 && up[i] {
 		return []int{i}, true
 	}
-	var by [3][]int // by what the selector says
+	var selecting, open []int
 	for i, e := range all {
-		if up[i] {
-			says := cluster.Selects(e.NodeSelector, n.Labels)
-			by[says] = append(by[says], i)
+		matches, rejects := cluster.Selects(e.NodeSelector, n.Labels)
+		switch {
+		case up[i] && matches:
+			selecting = append(selecting, i)
+		case up[i] && !rejects:
+			open = append(open, i)
 		}
 	}
-	if len(by[cluster.Yes]) > 0 {
-		return by[cluster.Yes], false
+	if len(selecting) > 0 {
+		return selecting, false
 	}
-	return by[cluster.Any], false
+	return open, false
 }
 
 // currentEntries says at which load balancer nodes are so far, by name.

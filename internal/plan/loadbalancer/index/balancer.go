@@ -74,7 +74,7 @@ func Balancers(in Input) (all []*LoadBalancer, unreadable error) {
 	}
 	for _, d := range in.Have.List(in.Config.NetworkGroup(), network.LoadBalancers) {
 		if id := d.ID(); !slices.ContainsFunc(all, func(lb *LoadBalancer) bool { return lb.ID.Equal(id) }) {
-			read(id, cluster.IsInternal(id), -1)
+			read(id, cluster.HasSuffix(id.Name(), cluster.InternalSuffix), -1)
 		}
 	}
 	return all, unreadable

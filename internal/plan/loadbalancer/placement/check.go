@@ -178,7 +178,7 @@ func checkPrefix(s *search, w *service, r request, wrong *problem.List) {
 	wrong.Warn(w.Key(), problem.Unheeded,
 		"%s is ignored at public IP %s, which is from %s, and Azure changes that of no public IP, allowed is a prefix whose name "+
 			"differs in its first %d characters: the Service gets another public IP for it",
-		r.Asked, r.IP.Name(), cmp.Or(from, "none"), naming.LongestName-len(naming.PublicIP(s.Config.ClusterName, w.Base, "", ""))-1)
+		r.Asked, r.IP.Name(), cmp.Or(from, "none"), naming.LongestName-len(naming.PublicIP(s.Config.ClusterName, r.Base, "", ""))-1)
 }
 
 // checkListed refuses a Service with a name that does not fit into the tag that lists the Services

@@ -148,18 +148,18 @@ func (s *search) eligible(w *service, wrong *problem.List) (some []*index.LoadBa
 	var why []string
 	for i, e := range s.Config.Entries() {
 		lb := s.Configured(i, w.Internal)
-		byService := cluster.Selects(e.ServiceSelector, w.Service.Labels)
-		byNamespace := cluster.Selects(e.NamespaceSelector, s.Namespaces[w.Service.Namespace])
+		byService, otherLabels := cluster.Selects(e.ServiceSelector, w.Service.Labels)
+		byNamespace, otherNamespace := cluster.Selects(e.NamespaceSelector, s.Namespaces[w.Service.Namespace])
 		switch {
 		case len(asked) > 0 && !slices.Contains(asked, strings.ToLower(e.Name)):
 			why = append(why, e.Name+" is not among those that it names")
 		case !e.AllowPlacement && lb != current:
 			why = append(why, e.Name+" takes no further Services")
-		case byService == cluster.No:
+		case otherLabels:
 			why = append(why, e.Name+" wants other labels")
-		case byNamespace == cluster.No:
+		case otherNamespace:
 			why = append(why, e.Name+" wants another namespace")
-		case byService == cluster.Yes || byNamespace == cluster.Yes:
+		case byService || byNamespace:
 			chosen = append(chosen, lb)
 		default:
 			some = append(some, lb)

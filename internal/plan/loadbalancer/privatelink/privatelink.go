@@ -5,7 +5,6 @@ package privatelink
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -93,9 +92,7 @@ func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *p
 	id := x.Config.SubnetID(s.Link.Subnet)
 	admission.RequireSubnet(x, s, "annotation "+key.LinkSubnet.Name, id, wrong)
 	for _, text := range s.Link.Static {
-		if ip, err := netip.ParseAddr(text); err == nil {
-			admission.RequireAddress(x, s, fmt.Sprintf("annotation %s: %q", key.LinkAddresses.Name, text), id, ip, wrong)
-		}
+		admission.RequireAddress(x, s, fmt.Sprintf("annotation %s: %q", key.LinkAddresses.Name, text), id, text, wrong)
 	}
 	if have == nil {
 		r.checkNew(x, s, *p, wrong)

@@ -29,7 +29,7 @@ func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong
 		return index.Target{Private: a.Pinned}, nil
 	}
 	group := x.Config.PublicIPGroup(s.Group)
-	own, by := naming.PublicIP(x.Config.ClusterName, s.Base, a.Prefix.Name(), a.Suffix), "name"
+	own, by := naming.PublicIP(x.Config.ClusterName, a.Base, a.Prefix.Name(), a.Suffix), "name"
 	id := group.Resource(network.PublicIPAddresses, cmp.Or(a.PublicIP, own))
 	if a.PublicIP == "" && a.Pinned != "" {
 		id, by = "", "address"

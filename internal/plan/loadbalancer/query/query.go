@@ -90,7 +90,8 @@ func (n needs) mayHaveLinks() bool {
 		o := spec.Outline(s)
 		isNamedOnly := s.UID == "" // a leftover that is known by a tag, maybe a private link service's
 		isFixed := func(r network.LoadBalancingRule) bool { return r.EnableFloatingIP == nil || !*r.EnableFloatingIP }
-		return key.LinkStays(s.Annotations) || o.Internal || o.Fixed || isNamedOnly || len(s.FormerGroups(key.PrivateLinks)) > 0 ||
+		return key.LinkStays(s.Annotations) || o.Internal || o.Fixed || isNamedOnly ||
+			len(spec.GroupsOf(key.PrivateLinks, s.Groups, key.Noted(s.Status.Conditions))) > 0 ||
 			slices.ContainsFunc(n.all, func(lb *index.LoadBalancer) bool {
 				// A Service that shares a frontend has rules alone.
 				return lb.Internal && lb.Has(o.Owner) || slices.ContainsFunc(lb.RulesOf[o.Owner], isFixed)

@@ -77,20 +77,17 @@ func (s *Spec) Openings(family v1.IPFamily, nodePort bool) []Opening {
 
 // Implied are openings to the Internet where the ranges allow all sources of a family. Other controllers
 // wrote these, too; they do no harm.
-func (s *Spec) Implied(family v1.IPFamily, nodePort bool) []Opening {
-	all := map[v1.IPFamily]string{v1.IPv4Protocol: "0.0.0.0/0", v1.IPv6Protocol: "::/0"}[family]
-	if !slices.ContainsFunc(s.Access.From[family], func(from []string) bool { return slices.Contains(from, all) }) {
-		return nil
-	}
-	implied := s.PortsByProtocol(nodePort)
-	for i := range implied {
-		implied[i].Family, implied[i].Sources = family, []string{internet}
+func (s *Spec) Implied(family v1.IPFamily, nodePort bool) (implied []Opening) {
+	for _, o := range s.Openings(family, nodePort) {
+		if slices.Contains(o.Sources, "0.0.0.0/0") || slices.Contains(o.Sources, "::/0") {
+			o.Sources = []string{internet}
+			implied = append(implied, o)
+		}
 	}
 	return implied
 }
 
-// PortsByProtocol is the Service's ports, as the packets carry them: its own, or its node
-// ports.
+// PortsByProtocol is the Service's own ports, or its node ports, as the packets carry them.
 func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
 	var out []Opening
 	for _, protocol := range []string{"Tcp", "Udp", "*"} {

@@ -24,7 +24,7 @@ func Read(s Service, c cluster.Config) (*Spec, problem.List) {
 	r := &reader{Service: s, config: c}
 	w := Outline(s)
 	if r.ports(); r.found.Blocking() {
-		return &Spec{Service: s, Base: w.Base, Owner: w.Owner}, r.found
+		return &Spec{Service: s, Owner: w.Owner}, r.found
 	}
 	if w.Internal {
 		w.Subnet = read(r, key.InternalSubnet.Read)
@@ -33,7 +33,7 @@ func Read(s Service, c cluster.Config) (*Spec, problem.List) {
 	}
 	w.Further = r.readAddresses(key.AdditionalIPs, "no IP address", func(ip netip.Addr) bool { return ip.Zone() == "" })
 	for _, family := range r.Families() {
-		a := Address{Family: family, Names: naming.Names{Base: w.Base, Subnet: w.Subnet}, Floating: w.Floats(family)}
+		a := Address{Family: family, Names: naming.Names{Base: naming.Base(s.Service), Subnet: w.Subnet}, Floating: w.Floats(family)}
 		if len(r.Families()) > 1 && a.IsIPv6() {
 			a.Suffix = cluster.SuffixIPv6
 		}
@@ -325,16 +325,14 @@ func (r *reader) warnAbsentFamilies() {
 // warnUnknownLoadBalancers finds names of load balancers that are not configured. Where several
 // are configured and the Service names none of them, placement refuses it.
 func (r *reader) warnUnknownLoadBalancers() {
-	var names, unknown []string
+	var names []string
 	for _, b := range r.config.Entries() {
 		names = append(names, b.Name)
 	}
 	asked := r.LoadBalancersAsked()
-	for _, a := range asked {
-		if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, a) }) {
-			unknown = append(unknown, a)
-		}
-	}
+	unknown := slices.DeleteFunc(slices.Clone(asked), func(text string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, text) })
+	})
 	if len(unknown) > 0 && (len(r.config.Balancers) == 0 || len(unknown) < len(asked)) {
 		r.warn(problem.Annotation, "annotation %s: %s left out, allowed are configured load balancers: %s", key.Balancers.Name,
 			quoted(unknown), strings.Join(names, ", "))

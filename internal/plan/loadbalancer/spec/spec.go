@@ -33,12 +33,6 @@ func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 // KeyOf is the "namespace/name" of a Service.
 func KeyOf(s *v1.Service) string { return s.Namespace + "/" + s.Name }
 
-// FormerGroups are the resource groups in which something of a kind may be for the Service,
-// whatever it asks for now.
-func (s Service) FormerGroups(of key.Kind) []string {
-	return GroupsOf(of, s.Groups, key.Noted(s.Status.Conditions))
-}
-
 // GroupsOf are the resource groups of a kind in notes.
 func GroupsOf(of key.Kind, lists ...[]key.Note) []string {
 	var groups []string
@@ -73,8 +67,7 @@ func (s Service) KnownAddresses() []string {
 	return append(all, further...)
 }
 
-// LoadBalancersAsked are the load balancers that the Service names. The key is known in any
-// case.
+// LoadBalancersAsked are the load balancers that the Service names. The case of the key does not matter.
 func (s Service) LoadBalancersAsked() []string {
 	for _, name := range slices.Sorted(maps.Keys(s.Annotations)) {
 		if strings.EqualFold(name, key.Balancers.Name) {
@@ -117,7 +110,7 @@ func AtNodes(s *v1.Service) bool {
 func Outline(s Service) *Spec {
 	internal, _ := key.Internal.Read(s.Annotations)
 	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
-	return &Spec{Service: s, Base: naming.Base(s.Service), Owner: naming.OwnerOf(s.Service), Internal: internal, Fixed: fixed}
+	return &Spec{Service: s, Owner: naming.OwnerOf(s.Service), Internal: internal, Fixed: fixed}
 }
 
 // WithAccess is the outline of a Service with its access, without validation.
@@ -130,8 +123,7 @@ func WithAccess(s Service) *Spec {
 // Spec is what one Service asks for.
 type Spec struct {
 	Service   Service
-	Base      string // starts the names of what the Service has
-	Owner     string // the same in lower case
+	Owner     string // starts the names of what the Service has, in lower case
 	Internal  bool
 	Fixed     bool   // packets arrive at the nodes' own addresses
 	Subnet    string // that it names, "" for the configured one
