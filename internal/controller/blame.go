@@ -42,17 +42,16 @@ func Blame(err error, failures []reconcile.Result, requests int, suspicions func
 // not only as part of a longer one.
 func Mentions(text, word string) bool {
 	const inNames = "abcdefghijklmnopqrstuvwxyz0123456789-_/"
-	part := func(b byte) bool { return strings.IndexByte(inNames, b) >= 0 }
-	for at := 0; word != ""; {
+	for at := 0; word != ""; at += len(word) {
 		i := strings.Index(text[at:], word)
 		if i < 0 {
 			return false
 		}
-		from, to := at+i, at+i+len(word)
-		if (from == 0 || word[0] == '/' || !part(text[from-1])) && (to == len(text) || !part(text[to])) {
+		at += i
+		before, after := text[max(at-1, 0):at], text[at+len(word):]
+		if (word[0] == '/' || !strings.ContainsAny(before, inNames)) && !strings.ContainsAny(after[:min(len(after), 1)], inNames) {
 			return true
 		}
-		at = to
 	}
 	return false
 }

@@ -11,8 +11,9 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// Rewritable are the types of which a document can be written again as it is.
-type Rewritable struct {
+// FailedWrites are the shared documents of which a write of this process has failed: they stay
+// marked as failed in Azure, and their other users are refused, until they are written again as they are.
+type FailedWrites struct {
 	// Types have documents that are written again. A document of another type counts as a
 	// part of the one that it is in.
 	Types []string
@@ -21,12 +22,6 @@ type Rewritable struct {
 	Refers map[string]func(azure.Document) []azure.ID
 	// Hidden reads documents that a refusal is about and does not name; nil for none.
 	Hidden func(ctx context.Context, client reconcile.Azure, refusal *azure.Error) ([]azure.Document, error)
-}
-
-// FailedWrites are the shared documents of which a write of this process has failed: they stay
-// marked as failed in Azure, and their other users are refused, until they are written again.
-type FailedWrites struct {
-	Rewritable
 
 	failed []azure.ID
 }
@@ -84,21 +79,39 @@ func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out 
 	return f.writeAgain(ctx, client, have, refs)
 }
 
-// writeAgain writes unfinished documents as they are, and reports whether there was any.
-func (r Rewritable) writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) (bool, error) {
-	unfinished := r.unfinished(have, ids, nil)
-	var errs []error
-	for _, id := range unfinished {
-		doc, _ := have.Get(id)
-		_, err := azure.Do(ctx, client, azure.Request{Verb: azure.Put, ID: id, Body: doc, IfMatch: doc.Etag()})
-		errs = append(errs, err)
+// writeAgain writes those of the documents, and of what they refer to, that Azure marks as failed, and reports
+// whether there was any. What a document refers to comes before it.
+func (f *FailedWrites) writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) (bool, error) {
+	type state struct {
+		ProvisioningState string `json:"provisioningState,omitempty"`
 	}
-	return len(unfinished) > 0, errors.Join(errs...)
+	var written []azure.ID
+	var errs []error
+	var write func(ids []azure.ID)
+	write = func(ids []azure.ID) {
+		for _, id := range ids {
+			for id != "" && !slices.ContainsFunc(f.Types, id.Is) {
+				id = id.Parent() // a part counts as the document that it is in
+			}
+			view, ok, err := plan.View[state](have, id)
+			if err != nil || !ok {
+				continue
+			}
+			doc, _ := have.Get(id)
+			write(f.references(id, doc))
+			if strings.EqualFold(view.Properties.ProvisioningState, "Failed") && !slices.ContainsFunc(written, id.Equal) {
+				_, err := azure.Do(ctx, client, azure.Request{Verb: azure.Put, ID: id, Body: doc, IfMatch: doc.Etag()})
+				written, errs = append(written, id), append(errs, err)
+			}
+		}
+	}
+	write(ids)
+	return len(written) > 0, errors.Join(errs...)
 }
 
 // references are those of a document to others.
-func (r Rewritable) references(id azure.ID, d azure.Document) []azure.ID {
-	for fullType, of := range r.Refers {
+func (f *FailedWrites) references(id azure.ID, d azure.Document) []azure.ID {
+	for fullType, of := range f.Refers {
 		if id.Is(fullType) {
 			return slices.DeleteFunc(of(d), func(to azure.ID) bool { return to.Under(id) })
 		}
@@ -113,27 +126,4 @@ func ReferencesOf[P any](d azure.Document) []azure.ID {
 		return nil // the plan that made it would have failed
 	}
 	return azure.References(r.Properties)
-}
-
-// unfinished adds to found those of the documents, and of what they refer to, that Azure marks as
-// failed. What a document refers to comes before it.
-func (r Rewritable) unfinished(have plan.Snapshot, ids, found []azure.ID) []azure.ID {
-	type state struct {
-		ProvisioningState string `json:"provisioningState,omitempty"`
-	}
-	for _, id := range ids {
-		for id != "" && !slices.ContainsFunc(r.Types, id.Is) {
-			id = id.Parent() // a part counts as the document that it is in
-		}
-		view, ok, err := plan.View[state](have, id)
-		if err != nil || !ok {
-			continue
-		}
-		doc, _ := have.Get(id)
-		found = r.unfinished(have, r.references(id, doc), found)
-		if strings.EqualFold(view.Properties.ProvisioningState, "Failed") && !slices.ContainsFunc(found, id.Equal) {
-			found = append(found, id)
-		}
-	}
-	return found
 }

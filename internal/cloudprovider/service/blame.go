@@ -112,9 +112,9 @@ func refusalOf(failed reconcile.Result) (text string, lb network.LoadBalancer) {
 	return text, lb
 }
 
-// rewritable is what load balancers share, and what Azure wants well before it takes them.
-func rewritable() controller.Rewritable {
-	return controller.Rewritable{
+// newFailedWrites are those of what load balancers share, and of what Azure wants well before it takes them.
+func newFailedWrites() controller.FailedWrites {
+	return controller.FailedWrites{
 		Types: []string{network.SecurityGroups, network.Subnets, network.PublicIPAddresses, network.LoadBalancers},
 		Refers: map[string]func(azure.Document) []azure.ID{
 			network.LoadBalancers:       controller.ReferencesOf[network.LoadBalancer],

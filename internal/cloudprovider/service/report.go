@@ -252,7 +252,7 @@ type history struct {
 // change of the Service did not cure is reported again.
 func (h *history) unreported(s *corev1.Service, problems []plan.Problem) []plan.Problem {
 	if !sameSpec(h.about, s) {
-		h.reported.Reset()
+		h.reported = controller.Deduplicator[plan.Problem]{}
 	}
 	h.about = s
 	return h.reported.New(problems)
