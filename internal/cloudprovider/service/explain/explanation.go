@@ -1,6 +1,12 @@
+// Package explain says what the service controller would do, and why. Layer L3: it reads the same
+// decision as a commit, and writes nothing.
+//
+// [Inspector] is for kaz explain, [Services] for the controller's dry run, and [Advice] says what
+// a user can do about a refusal of Azure.
 package explain
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -85,31 +91,28 @@ type ExplainedStep struct {
 // too.
 func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service,
 	all decision.Listing) (Explanation, error) {
-	t := c.Target(ctx, services)
+	t, err := c.Target(ctx, services), error(nil)
 	if all != nil {
-		var err error
 		if t, err = t.WithOrphans(ctx, r, all); err != nil {
 			return Explanation{}, err
 		}
 	}
-	have, err := reconcile.Gather(ctx, r, t.Needs)
+	if t.Have, err = reconcile.Gather(ctx, r, t.Needs); err != nil {
+		return Explanation{}, err
+	}
+	d, err := t.Decide(t.Have)
 	if err != nil {
 		return Explanation{}, err
 	}
-	d, err := t.Decide(have)
+	p, err := plan.Diff(t.Have, d.Graph)
 	if err != nil {
 		return Explanation{}, err
 	}
-	p, err := plan.Diff(have, d.Graph)
-	if err != nil {
-		return Explanation{}, err
-	}
-	t.Have = have
 	status, err := loadbalancer.Status(t.Input)
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := explainer{Target: t, problems: d.Problems, plan: p, after: have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
+	x := explainer{Target: t, problems: d.Problems, plan: p, after: t.Have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
 	e := Explanation{Services: []Explained{}, Steps: x.followPlan(), Then: p.Pending, plan: p}
 	for _, s := range services {
 		e.Services = append(e.Services, x.service(s))
@@ -117,7 +120,7 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 	for _, s := range t.Services[len(services):] {
 		left := Orphan{Service: s.Key(), UID: s.UID}
 		if s.UID != "" {
-			left.Parts = partsOf(s.Service, nil, have, x.after)
+			left.Parts = partsOf(s.Service, nil, t.Have, x.after)
 		}
 		if len(left.Parts) > 0 || slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return slices.Contains(s.For, left.Service) }) {
 			e.Leftovers = append(e.Leftovers, left)
@@ -224,12 +227,9 @@ func (x *explainer) inKubernetes(s loadbalancer.Service, refused bool) (all []st
 	case s.Gone && shown != "":
 		all = append(all, where+"- "+shown)
 	case s.Gone, refused:
-	case len(ingress) == 0 && shown == "":
-		all = append(all, where+"+ its address, as soon as it is in place")
-	case len(ingress) == 0, kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
 	case shown == "":
-		all = append(all, where+"+ "+now)
-	default:
+		all = append(all, where+"+ "+cmp.Or(now, "its address, as soon as it is in place"))
+	case len(ingress) > 0 && !kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
 		all = append(all, where+shown+" -> "+now)
 	}
 	return all

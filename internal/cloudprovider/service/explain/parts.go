@@ -195,22 +195,22 @@ func ruleText(r network.LoadBalancingRule) string {
 	if r.FrontendPort == 0 {
 		words[0] = "all ports"
 	}
-	if ptr.Deref(r.EnableFloatingIP, false) {
-		words = append(words, "floating IP")
+	for _, w := range []struct {
+		said bool
+		text string
+	}{
+		{ptr.Deref(r.EnableFloatingIP, false), "floating IP"},
+		{r.IdleTimeoutInMinutes != nil, fmt.Sprintf("idle %d min", ptr.Deref(r.IdleTimeoutInMinutes, 0))},
+		{!ptr.Deref(r.EnableTCPReset, true) && strings.EqualFold(r.Protocol, "Tcp"), "no TCP reset"},
+		{strings.EqualFold(r.LoadDistribution, "SourceIP"), "each client at one node"},
+		{r.Probe == nil, "no probe"},
+		{r.Probe != nil, "probe " + r.Probe.To().Name()},
+	} {
+		if w.said {
+			words = append(words, w.text)
+		}
 	}
-	if r.IdleTimeoutInMinutes != nil {
-		words = append(words, fmt.Sprintf("idle %d min", *r.IdleTimeoutInMinutes))
-	}
-	if !ptr.Deref(r.EnableTCPReset, true) && strings.EqualFold(r.Protocol, "Tcp") {
-		words = append(words, "no TCP reset")
-	}
-	if strings.EqualFold(r.LoadDistribution, "SourceIP") {
-		words = append(words, "each client at one node")
-	}
-	if r.Probe == nil {
-		return strings.Join(append(words, "no probe"), ", ")
-	}
-	return strings.Join(append(words, "probe "+r.Probe.ID.Name()), ", ")
+	return strings.Join(words, ", ")
 }
 
 func probeText(p network.Probe) string {
@@ -252,10 +252,7 @@ func (s *search) securityText(r azure.Child[network.SecurityRule]) string {
 }
 
 func both(one *string, many []string) []string {
-	all := slices.Clone(many)
-	if one != nil && *one != "" {
-		all = append(all, *one)
-	}
+	all := append(slices.Clone(many), ptr.Deref(one, ""))
 	slices.Sort(all)
-	return all
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }

@@ -34,15 +34,15 @@ func (e Explanation) Refused() []string {
 func (e Explanation) String() string {
 	var b strings.Builder
 	for _, s := range e.Services {
-		s.write(&b)
+		b.WriteString(s.text())
 	}
 	if len(e.Services) == 0 {
 		b.WriteString("no Service of type LoadBalancer is served\n\n")
 	}
 	for _, l := range e.Leftovers {
-		l.write(&b)
+		b.WriteString(l.text())
 	}
-	writeProblems(&b, "Problems of nodes:", e.Problems)
+	b.WriteString(problemsText("Problems of nodes:", e.Problems))
 	if len(e.Steps)+len(e.Then) == 0 {
 		return b.String() + "Steps in Azure: none\n"
 	}
@@ -56,17 +56,12 @@ var sentences = map[State]string{
 	Leaving: "is removed from Azure",
 }
 
-func (s Explained) write(b *strings.Builder) {
-	fmt.Fprintf(b, "Service %s: %s\n", s.Service, sentences[s.State])
-	writeParts(b, s.Parts)
-	for _, change := range s.Kubernetes {
-		fmt.Fprintf(b, "  in Kubernetes: %s\n", change)
-	}
-	b.WriteByte('\n')
-	writeProblems(b, "Problems of "+s.Service+":", s.Problems)
+func (s Explained) text() string {
+	return partsText("Service "+s.Service+": "+sentences[s.State], s.Parts, s.Kubernetes) +
+		problemsText("Problems of "+s.Service+":", s.Problems)
 }
 
-func (l Orphan) write(b *strings.Builder) {
+func (l Orphan) text() string {
 	owner := fmt.Sprintf("Service %s with the UID %s", l.Service, l.UID)
 	switch namespace, name, _ := strings.Cut(l.Service, "/"); {
 	case l.UID == "" && namespace == naming.UnknownNamespace:
@@ -76,19 +71,18 @@ func (l Orphan) write(b *strings.Builder) {
 	case namespace == naming.UnknownNamespace:
 		owner = "a Service with the base name " + name
 	}
-	fmt.Fprintf(b, "Left without a Service in Kubernetes: %s; drift repair removes it from Azure\n", owner)
-	writeParts(b, l.Parts)
-	b.WriteByte('\n')
+	return partsText("Left without a Service in Kubernetes: "+owner+"; drift repair removes it from Azure", l.Parts, nil)
 }
 
 var marks = map[PartState]string{UpToDate: "=", ToCreate: "+", ToDelete: "-", ToChange: "~"}
 
-func writeParts(b *strings.Builder, parts []Part) {
-	if len(parts) == 0 {
-		return
+func partsText(title string, parts []Part, kubernetes []string) string {
+	var b strings.Builder
+	b.WriteString(title + "\n")
+	if len(parts) > 0 {
+		b.WriteString("  in Azure (= up to date, + to create, - to delete, ~ to change):\n")
 	}
-	b.WriteString("  in Azure (= up to date, + to create, - to delete, ~ to change):\n")
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, p := range parts {
 		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, cmp.Or(p.Is, p.Shall))
 		if p.State == ToChange && p.Is != p.Shall {
@@ -96,45 +90,47 @@ func writeParts(b *strings.Builder, parts []Part) {
 		}
 	}
 	_ = w.Flush() // a strings.Builder takes everything
+	for _, change := range kubernetes {
+		fmt.Fprintf(&b, "  in Kubernetes: %s\n", change)
+	}
+	return b.String() + "\n"
 }
 
-func writeProblems(b *strings.Builder, title string, problems []plan.Problem) {
+func problemsText(title string, problems []plan.Problem) string {
 	if len(problems) == 0 {
-		return
+		return ""
 	}
-	b.WriteString(title + "\n")
+	text := title + "\n"
 	for _, p := range problems {
 		kind := "error"
 		if p.Warning {
 			kind = "warning"
 		}
-		fmt.Fprintf(b, "  %s %s: %s: %s\n", kind, p.Reason, p.Object, p.Message)
+		text += fmt.Sprintf("  %s %s: %s: %s\n", kind, p.Reason, p.Object, p.Message)
 	}
-	b.WriteByte('\n')
+	return text + "\n"
 }
 
-// Gist is the report of a Service without what depends on the other Services of the explanation: the
-// priorities of security rules, and steps that are for others, too.
-func (e Explanation) Gist(s Explained) string {
-	var b strings.Builder
-	s.Parts = withoutPriorities(s.Parts)
-	s.write(&b)
-	for _, step := range e.Steps {
-		if len(step.For) == 1 && step.For[0] == s.Service && step.ID.Is(network.PublicIPAddresses) {
-			fmt.Fprintln(&b, step.Op, step.ID, step.Changes)
+// Gists are the reports of the Services, and at last that of all orphans, without what depends on the other
+// Services of the explanation: the priorities of security rules, and steps that are for others, too.
+func (e Explanation) Gists() []string {
+	var gists []string
+	for _, s := range e.Services {
+		s.Parts = withoutPriorities(s.Parts)
+		gist := s.text()
+		for _, step := range e.Steps {
+			if slices.Equal(step.For, []string{s.Service}) && step.ID.Is(network.PublicIPAddresses) {
+				gist += fmt.Sprintln(step.Op, step.ID, step.Changes)
+			}
 		}
+		gists = append(gists, gist)
 	}
-	return b.String()
-}
-
-// GistOfOrphans is the report of orphans.
-func (e Explanation) GistOfOrphans() string {
-	var b strings.Builder
+	orphans := ""
 	for _, l := range e.Leftovers {
 		l.Parts = withoutPriorities(l.Parts)
-		l.write(&b)
+		orphans += l.text()
 	}
-	return b.String()
+	return append(gists, orphans)
 }
 
 func withoutPriorities(parts []Part) []Part {
