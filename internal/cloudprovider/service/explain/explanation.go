@@ -30,7 +30,7 @@ import (
 type Explanation struct {
 	Services []Explained `json:"services"`
 	// Leftovers are what deleted Services have left in Azure, which is removed.
-	Leftovers []Orphan `json:"leftovers,omitempty"`
+	Leftovers []Explained `json:"leftovers,omitempty"`
 	// Steps are for all Services together, in an order in which they may be done.
 	Steps []ExplainedStep `json:"steps"`
 	// Then names what is decided only when the steps are done.
@@ -52,25 +52,19 @@ const (
 	Leaving State = "leaving" // it is removed from Azure
 )
 
-// Explained is one Service.
+// Explained is one Service, or what Azure has of one that Kubernetes does not have, which drift repair removes.
 type Explained struct {
+	// Service is its namespace and name, of a deleted one as far as anything in Azure tells them.
 	Service string `json:"service"`
-	State   State  `json:"state"`
+	// UID is that of a deleted Service as far as names in Azure have it, without dashes. It is
+	// empty where other Services have what is left, or nothing names the Service.
+	UID   types.UID `json:"uid,omitempty"`
+	State State     `json:"state,omitempty"` // "" for a deleted Service
 	// Parts is what is in Azure for the Service, and what is wanted.
 	Parts []Part `json:"parts,omitempty"`
 	// Kubernetes is what changes in the Service itself.
 	Kubernetes []string       `json:"kubernetes,omitempty"`
 	Problems   []plan.Problem `json:"problems,omitempty"`
-}
-
-// Orphan is what Azure has of a Service that Kubernetes does not have. Drift repair removes it.
-type Orphan struct {
-	// Service is its namespace and name, as far as anything in Azure tells them.
-	Service string `json:"service"`
-	// UID is that of the Service as far as names in Azure have it, without dashes. It is
-	// empty where other Services have what is left, or nothing names the Service.
-	UID   types.UID `json:"uid,omitempty"`
-	Parts []Part    `json:"parts,omitempty"`
 }
 
 // ExplainedStep is one write to Azure.
@@ -118,7 +112,7 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 		e.Services = append(e.Services, x.service(s))
 	}
 	for _, s := range t.Services[len(services):] {
-		left := Orphan{Service: s.Key(), UID: s.UID}
+		left := Explained{Service: s.Key(), UID: s.UID}
 		if s.UID != "" {
 			left.Parts = partsOf(s.Service, nil, t.Have, x.after)
 		}

@@ -195,21 +195,17 @@ func ruleText(r network.LoadBalancingRule) string {
 	if r.FrontendPort == 0 {
 		words[0] = "all ports"
 	}
-	for _, w := range []struct {
-		said bool
-		text string
-	}{
-		{ptr.Deref(r.EnableFloatingIP, false), "floating IP"},
-		{r.IdleTimeoutInMinutes != nil, fmt.Sprintf("idle %d min", ptr.Deref(r.IdleTimeoutInMinutes, 0))},
-		{!ptr.Deref(r.EnableTCPReset, true) && strings.EqualFold(r.Protocol, "Tcp"), "no TCP reset"},
-		{strings.EqualFold(r.LoadDistribution, "SourceIP"), "each client at one node"},
-		{r.Probe == nil, "no probe"},
-		{r.Probe != nil, "probe " + r.Probe.To().Name()},
-	} {
-		if w.said {
-			words = append(words, w.text)
+	add := func(is bool, text string) {
+		if is {
+			words = append(words, text)
 		}
 	}
+	add(ptr.Deref(r.EnableFloatingIP, false), "floating IP")
+	add(r.IdleTimeoutInMinutes != nil, fmt.Sprintf("idle %d min", ptr.Deref(r.IdleTimeoutInMinutes, 0)))
+	add(!ptr.Deref(r.EnableTCPReset, true) && strings.EqualFold(r.Protocol, "Tcp"), "no TCP reset")
+	add(strings.EqualFold(r.LoadDistribution, "SourceIP"), "each client at one node")
+	add(r.Probe == nil, "no probe")
+	add(r.Probe != nil, "probe "+r.Probe.To().Name())
 	return strings.Join(words, ", ")
 }
 

@@ -33,14 +33,11 @@ func (e Explanation) Refused() []string {
 // String is the explanation as a person reads it.
 func (e Explanation) String() string {
 	var b strings.Builder
-	for _, s := range e.Services {
-		b.WriteString(s.text())
-	}
 	if len(e.Services) == 0 {
 		b.WriteString("no Service of type LoadBalancer is served\n\n")
 	}
-	for _, l := range e.Leftovers {
-		b.WriteString(l.text())
+	for _, s := range slices.Concat(e.Services, e.Leftovers) {
+		b.WriteString(s.text())
 	}
 	b.WriteString(problemsText("Problems of nodes:", e.Problems))
 	if len(e.Steps)+len(e.Then) == 0 {
@@ -56,44 +53,43 @@ var sentences = map[State]string{
 	Leaving: "is removed from Azure",
 }
 
-func (s Explained) text() string {
-	return partsText("Service "+s.Service+": "+sentences[s.State], s.Parts, s.Kubernetes) +
-		problemsText("Problems of "+s.Service+":", s.Problems)
-}
-
-func (l Orphan) text() string {
-	owner := fmt.Sprintf("Service %s with the UID %s", l.Service, l.UID)
-	switch namespace, name, _ := strings.Cut(l.Service, "/"); {
-	case l.UID == "" && namespace == naming.UnknownNamespace:
-		owner = "security rules that lead nowhere"
-	case l.UID == "":
-		owner = "Service " + l.Service
-	case namespace == naming.UnknownNamespace:
-		owner = "a Service with the base name " + name
-	}
-	return partsText("Left without a Service in Kubernetes: "+owner+"; drift repair removes it from Azure", l.Parts, nil)
-}
-
 var marks = map[PartState]string{UpToDate: "=", ToCreate: "+", ToDelete: "-", ToChange: "~"}
 
-func partsText(title string, parts []Part, kubernetes []string) string {
+func (s Explained) text() string {
 	var b strings.Builder
-	b.WriteString(title + "\n")
-	if len(parts) > 0 {
+	if s.State == "" {
+		fmt.Fprintf(&b, "Left without a Service in Kubernetes: %s; drift repair removes it from Azure\n", s.owner())
+	} else {
+		fmt.Fprintf(&b, "Service %s: %s\n", s.Service, sentences[s.State])
+	}
+	if len(s.Parts) > 0 {
 		b.WriteString("  in Azure (= up to date, + to create, - to delete, ~ to change):\n")
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, p := range parts {
+	for _, p := range s.Parts {
 		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, cmp.Or(p.Is, p.Shall))
 		if p.State == ToChange && p.Is != p.Shall {
 			fmt.Fprintf(w, "  \t\t-> %s\n", p.Shall)
 		}
 	}
 	_ = w.Flush() // a strings.Builder takes everything
-	for _, change := range kubernetes {
+	for _, change := range s.Kubernetes {
 		fmt.Fprintf(&b, "  in Kubernetes: %s\n", change)
 	}
-	return b.String() + "\n"
+	return b.String() + "\n" + problemsText("Problems of "+s.Service+":", s.Problems)
+}
+
+// owner is a deleted Service, as far as it is known.
+func (s Explained) owner() string {
+	switch namespace, name, _ := strings.Cut(s.Service, "/"); {
+	case s.UID == "" && namespace == naming.UnknownNamespace:
+		return "security rules that lead nowhere"
+	case s.UID == "":
+		return "Service " + s.Service
+	case namespace == naming.UnknownNamespace:
+		return "a Service with the base name " + name
+	}
+	return fmt.Sprintf("Service %s with the UID %s", s.Service, s.UID)
 }
 
 func problemsText(title string, problems []plan.Problem) string {
@@ -114,33 +110,24 @@ func problemsText(title string, problems []plan.Problem) string {
 // Gists are the reports of the Services, and at last that of all orphans, without what depends on the other
 // Services of the explanation: the priorities of security rules, and steps that are for others, too.
 func (e Explanation) Gists() []string {
-	var gists []string
-	for _, s := range e.Services {
-		s.Parts = withoutPriorities(s.Parts)
-		gist := s.text()
-		for _, step := range e.Steps {
-			if slices.Equal(step.For, []string{s.Service}) && step.ID.Is(network.PublicIPAddresses) {
-				gist += fmt.Sprintln(step.Op, step.ID, step.Changes)
+	gists := make([]string, len(e.Services)+1)
+	for i, s := range slices.Concat(e.Services, e.Leftovers) {
+		s.Parts = slices.Clone(s.Parts)
+		for j, p := range s.Parts {
+			if p.Kind == securityRule {
+				s.Parts[j].Is, s.Parts[j].Shall = "", ""
 			}
 		}
-		gists = append(gists, gist)
+		gists[min(i, len(e.Services))] += s.text()
 	}
-	orphans := ""
-	for _, l := range e.Leftovers {
-		l.Parts = withoutPriorities(l.Parts)
-		orphans += l.text()
-	}
-	return append(gists, orphans)
-}
-
-func withoutPriorities(parts []Part) []Part {
-	parts = slices.Clone(parts)
-	for i, p := range parts {
-		if p.Kind == securityRule {
-			parts[i].Is, parts[i].Shall = "", ""
+	for i, s := range e.Services {
+		for _, step := range e.Steps {
+			if slices.Equal(step.For, []string{s.Service}) && step.ID.Is(network.PublicIPAddresses) {
+				gists[i] += fmt.Sprintln(step.Op, step.ID, step.Changes)
+			}
 		}
 	}
-	return parts
+	return gists
 }
 
 // Log logs an explanation as a commit logs what it does.
