@@ -114,8 +114,7 @@ func find(service *corev1.Service, addresses []string, in plan.Snapshot) []Part 
 
 // views are the documents of a type, without what differs with each write.
 func views[P any](in plan.Snapshot, fullType string) []azure.Resource[P] {
-	const everywhere = azure.ID("")
-	all, _ := plan.Views[P](in, everywhere, fullType) // the decision has read them, or made them
+	all, _ := plan.Views[P](in, "", fullType) // everywhere: the decision has read them, or made them
 	for i := range all {
 		all[i].Etag = ""
 	}
@@ -234,17 +233,14 @@ func (s *search) securityText(r azure.Child[network.SecurityRule]) string {
 	if strings.EqualFold(p.Access, "Deny") {
 		verb = "keeps out"
 	}
-	for i, address := range mine {
-		mine[i] = plan.Shown(address, func(id azure.ID) string { // that has the address when Azure has chosen it
-			if id.Is(network.PublicIPAddresses) {
-				return "the public IP is created"
-			}
-			return "the load balancer is written"
-		})
-	}
-	slices.Sort(mine)
-	return fmt.Sprintf("%s %s %s to %s from %s (%d)", verb, p.Protocol, strings.Join(ports, ","), strings.Join(mine, ","),
+	text := fmt.Sprintf("%s %s %s to %s from %s (%d)", verb, p.Protocol, strings.Join(ports, ","), strings.Join(mine, ","),
 		strings.Join(both(p.SourceAddressPrefix, p.SourceAddressPrefixes), ","), p.Priority)
+	return plan.Shown(text, func(id azure.ID) string { // that has the address when Azure has chosen it
+		if id.Is(network.PublicIPAddresses) {
+			return "the public IP is created"
+		}
+		return "the load balancer is written"
+	})
 }
 
 func both(one *string, many []string) []string {
