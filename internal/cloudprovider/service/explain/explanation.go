@@ -1,8 +1,7 @@
 // Package explain says what the service controller would do, and why. Layer L3: it reads the same
 // decision as a commit, and writes nothing.
 //
-// [Inspector] is for kaz explain, [Services] for the controller's dry run, and [Advice] says what
-// a user can do about a refusal of Azure.
+// [Inspector] is for kaz explain, and [Services] for the controller's dry run.
 package explain
 
 import (
@@ -106,7 +105,7 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := explainer{Target: t, problems: d.Problems, plan: p, after: t.Have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
+	x := explainer{Target: t, problems: d.Problems, plan: p, before: t.Have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
 	e := Explanation{Services: []Explained{}, Steps: x.followPlan(), Then: p.Pending, plan: p}
 	for _, s := range services {
 		e.Services = append(e.Services, x.service(s))
@@ -114,7 +113,7 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 	for _, s := range t.Services[len(services):] {
 		left := Explained{Service: s.Key(), UID: s.UID}
 		if s.UID != "" {
-			left.Parts = partsOf(s.Service, nil, t.Have, x.after)
+			left.Parts = partsOf(s.Service, nil, x.before, x.Have)
 		}
 		if len(left.Parts) > 0 || slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return slices.Contains(s.For, left.Service) }) {
 			e.Leftovers = append(e.Leftovers, left)
@@ -129,10 +128,10 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 
 // explainer is a decision, and what it comes to.
 type explainer struct {
-	decision.Target // with Azure as it is
+	decision.Target // with Azure when the plan is carried out
 	problems        []plan.Problem
 	plan            plan.Plan
-	after           plan.Snapshot // Azure when the plan is carried out
+	before          plan.Snapshot // Azure as it is
 	status          map[string][]corev1.LoadBalancerIngress
 	// The resource groups that Services record: those that stay when all is done, and those that
 	// are still to come.
@@ -145,12 +144,12 @@ func (x *explainer) followPlan() []ExplainedStep {
 	for i, s := range x.plan.Steps {
 		switch s.Op {
 		case plan.Delete:
-			x.after = x.after.Without(s.ID)
+			x.Have = x.Have.Without(s.ID)
 		case plan.Create, plan.Update:
 			doc, _, _ := azure.Overlay(s.Body, struct { // what is new has no id yet
 				ID azure.ID `json:"id" azure:"fold"`
 			}{s.ID})
-			x.after = x.after.With(doc)
+			x.Have = x.Have.With(doc)
 		}
 		e := ExplainedStep{Number: i + 1, Op: s.Op, ID: s.ID, Why: s.Why, For: s.For, Text: s.String()}
 		for _, before := range s.After {
@@ -161,16 +160,14 @@ func (x *explainer) followPlan() []ExplainedStep {
 		}
 		all = append(all, e)
 	}
-	kept := x.Input
-	kept.Have = x.after
-	x.still = note.Kept(kept)
+	x.still = note.Kept(x.Input)
 	return all
 }
 
 func (x *explainer) service(s loadbalancer.Service) Explained {
 	addresses := kube.Addresses(s.Status.LoadBalancer.Ingress, x.status[s.Key()])
 	e := Explained{Service: s.Key(), State: Settled, Problems: x.ProblemsOf(s.Key(), s.Gone, x.problems),
-		Parts: partsOf(s.Service, addresses, x.Have, x.after)}
+		Parts: partsOf(s.Service, addresses, x.before, x.Have)}
 	refused := slices.ContainsFunc(e.Problems, func(p plan.Problem) bool { return !p.Warning })
 	e.Kubernetes = x.inKubernetes(s, refused)
 	switch {
