@@ -71,7 +71,7 @@ type search struct {
 	service   *corev1.Service
 	addresses []string
 	base      string
-	refers    map[string]bool
+	refers    map[string]bool // by id key
 	all       []Part
 }
 
@@ -130,14 +130,7 @@ func (s *search) add(kind string, id azure.ID, text string, content any) {
 	s.all = append(s.all, Part{Kind: kind, Name: name, ID: id, Is: text, State: ToDelete, content: string(whole)})
 }
 
-func (s *search) refer(refs ...*azure.Reference) {
-	for _, r := range refs {
-		s.refers[r.To().Key()] = true
-	}
-}
-
-// mine reports whether a name begins as those of the Service do, or its rules refer
-// to the id.
+// mine reports whether a name begins as those of the Service do, or its rules refer to the id.
 func (s *search) mine(name string, id azure.ID) bool {
 	return naming.Owner(name) == s.base || s.refers[id.Key()]
 }
@@ -145,7 +138,9 @@ func (s *search) mine(name string, id azure.ID) bool {
 func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 	for _, r := range lb.Properties.LoadBalancingRules {
 		if p := r.Properties; naming.Owner(r.Name) == s.base {
-			s.refer(p.FrontendIPConfiguration, p.Probe, p.BackendAddressPool)
+			for _, ref := range []*azure.Reference{p.FrontendIPConfiguration, p.Probe, p.BackendAddressPool} {
+				s.refers[ref.To().Key()] = true
+			}
 			s.add("rule", lb.ID.Child("loadBalancingRules", r.Name), ruleText(p), p)
 		}
 	}
@@ -154,7 +149,7 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 		if !s.mine(f.Name, id) {
 			continue
 		}
-		s.refer(azure.Ref(id), p.PublicIPAddress)
+		s.refers[id.Key()], s.refers[p.PublicIPAddress.To().Key()] = true, true
 		s.addresses = append(s.addresses, cmp.Or(p.PrivateIPAddress, address.OfFrontend(lb.ID, f.Name)))
 		text := p.PrivateIPAddress
 		switch {

@@ -96,15 +96,15 @@ func problemsText(title string, problems []plan.Problem) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	text := title + "\n"
+	lines := []string{title}
 	for _, p := range problems {
 		kind := "error"
 		if p.Warning {
 			kind = "warning"
 		}
-		text += fmt.Sprintf("  %s %s: %s: %s\n", kind, p.Reason, p.Object, p.Message)
+		lines = append(lines, fmt.Sprintf("  %s %s: %s: %s", kind, p.Reason, p.Object, p.Message))
 	}
-	return text + "\n"
+	return strings.Join(lines, "\n") + "\n\n"
 }
 
 // Gists are the reports of the Services, and at last that of all orphans, without what depends on the other
