@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,8 +12,58 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// Rewritable are the types of which a document can be written again as it is.
-type Rewritable struct {
+// Suspicion reports whether a step that failed is about a request, by its place in the batch.
+type Suspicion func(failed reconcile.Result, request int) bool
+
+// Blame names the requests of a batch at fault for the failed steps of a plan, as a
+// [reconcile.Refusal]. The suspicions about a step are asked in order, the narrowest first, until
+// one is about any request. It returns the error itself where no request is known to be at
+// fault for a step, or all are.
+func Blame(err error, failures []reconcile.Result, requests int, suspicions func(failed reconcile.Result) []Suspicion) error {
+	culprits := map[int]error{}
+	for _, failed := range failures {
+		found := false
+		for _, suspects := range suspicions(failed) {
+			for i := range requests {
+				if suspects(failed, i) {
+					culprits[i], found = fmt.Errorf("%s: %w", failed.Step.Why, failed.Err), true
+				}
+			}
+			if found {
+				break
+			}
+		}
+		if !found {
+			return err
+		}
+	}
+	if len(culprits) == 0 || len(culprits) == requests {
+		return err
+	}
+	return &reconcile.Refusal{Culprits: culprits}
+}
+
+// Mentions reports whether a text of Azure's, in lower case, has an id, a name or an address, and
+// not only as part of a longer one.
+func Mentions(text, word string) bool {
+	const inNames = "abcdefghijklmnopqrstuvwxyz0123456789-_/"
+	for at := 0; word != ""; at += len(word) {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			return false
+		}
+		at += i
+		before, after := text[max(at-1, 0):at], text[at+len(word):]
+		if (word[0] == '/' || !strings.ContainsAny(before, inNames)) && !strings.ContainsAny(after[:min(len(after), 1)], inNames) {
+			return true
+		}
+	}
+	return false
+}
+
+// FailedWrites are the shared documents of which a write of this process has failed: they stay
+// marked as failed in Azure, and their other users are refused, until they are written again as they are.
+type FailedWrites struct {
 	// Types have documents that are written again. A document of another type counts as a
 	// part of the one that it is in.
 	Types []string
@@ -21,12 +72,6 @@ type Rewritable struct {
 	Refers map[string]func(azure.Document) []azure.ID
 	// Hidden reads documents that a refusal is about and does not name; nil for none.
 	Hidden func(ctx context.Context, client reconcile.Azure, refusal *azure.Error) ([]azure.Document, error)
-}
-
-// FailedWrites are the shared documents of which a write of this process has failed: they stay
-// marked as failed in Azure, and their other users are refused, until they are written again.
-type FailedWrites struct {
-	Rewritable
 
 	failed []azure.ID
 }
@@ -84,21 +129,39 @@ func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out 
 	return f.writeAgain(ctx, client, have, refs)
 }
 
-// writeAgain writes unfinished documents as they are, and reports whether there was any.
-func (r Rewritable) writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) (bool, error) {
-	unfinished := r.unfinished(have, ids, nil)
-	var errs []error
-	for _, id := range unfinished {
-		doc, _ := have.Get(id)
-		_, err := azure.Do(ctx, client, azure.Request{Verb: azure.Put, ID: id, Body: doc, IfMatch: doc.Etag()})
-		errs = append(errs, err)
+// writeAgain writes those of the documents, and of what they refer to, that Azure marks as failed, and reports
+// whether there was any. What a document refers to comes before it.
+func (f *FailedWrites) writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) (bool, error) {
+	type state struct {
+		ProvisioningState string `json:"provisioningState,omitempty"`
 	}
-	return len(unfinished) > 0, errors.Join(errs...)
+	var written []azure.ID
+	var errs []error
+	var write func(ids []azure.ID)
+	write = func(ids []azure.ID) {
+		for _, id := range ids {
+			for id != "" && !slices.ContainsFunc(f.Types, id.Is) {
+				id = id.Parent() // a part counts as the document that it is in
+			}
+			view, ok, err := plan.View[state](have, id)
+			if err != nil || !ok {
+				continue
+			}
+			doc, _ := have.Get(id)
+			write(f.references(id, doc))
+			if strings.EqualFold(view.Properties.ProvisioningState, "Failed") && !slices.ContainsFunc(written, id.Equal) {
+				_, err := azure.Do(ctx, client, azure.Request{Verb: azure.Put, ID: id, Body: doc, IfMatch: doc.Etag()})
+				written, errs = append(written, id), append(errs, err)
+			}
+		}
+	}
+	write(ids)
+	return len(written) > 0, errors.Join(errs...)
 }
 
 // references are those of a document to others.
-func (r Rewritable) references(id azure.ID, d azure.Document) []azure.ID {
-	for fullType, of := range r.Refers {
+func (f *FailedWrites) references(id azure.ID, d azure.Document) []azure.ID {
+	for fullType, of := range f.Refers {
 		if id.Is(fullType) {
 			return slices.DeleteFunc(of(d), func(to azure.ID) bool { return to.Under(id) })
 		}
@@ -113,27 +176,4 @@ func ReferencesOf[P any](d azure.Document) []azure.ID {
 		return nil // the plan that made it would have failed
 	}
 	return azure.References(r.Properties)
-}
-
-// unfinished adds to found those of the documents, and of what they refer to, that Azure marks as
-// failed. What a document refers to comes before it.
-func (r Rewritable) unfinished(have plan.Snapshot, ids, found []azure.ID) []azure.ID {
-	type state struct {
-		ProvisioningState string `json:"provisioningState,omitempty"`
-	}
-	for _, id := range ids {
-		for id != "" && !slices.ContainsFunc(r.Types, id.Is) {
-			id = id.Parent() // a part counts as the document that it is in
-		}
-		view, ok, err := plan.View[state](have, id)
-		if err != nil || !ok {
-			continue
-		}
-		doc, _ := have.Get(id)
-		found = r.unfinished(have, r.references(id, doc), found)
-		if strings.EqualFold(view.Properties.ProvisioningState, "Failed") && !slices.ContainsFunc(found, id.Equal) {
-			found = append(found, id)
-		}
-	}
-	return found
 }

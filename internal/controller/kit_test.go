@@ -121,7 +121,7 @@ func TestTheSameIsReportedOnce(t *testing.T) {
 			t.Errorf("step %d: reported %q, want %q", i, got, step.want)
 		}
 	}
-	reported.Reset()
+	reported = controller.Deduplicator[string]{}
 	if got := reported.New([]string{"b"}); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("of a new object reported %q", got)
 	}
@@ -235,10 +235,10 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	z := &zone{docs: map[string]azure.Document{
 		zoneID.Key(): doc(zoneID, ""), linkID.Key(): doc(linkID, fmt.Sprintf(`"zone":{"id":%q},`, zoneID)),
 	}}
-	f := controller.FailedWrites{Rewritable: controller.Rewritable{
+	f := controller.FailedWrites{
 		Types:  []string{"N/zones", "N/links"},
 		Refers: map[string]func(azure.Document) []azure.ID{"N/links": controller.ReferencesOf[link]},
-	}}
+	}
 	refused := &azure.Error{Kind: azure.Invalid, ID: linkID}
 	out := reconcile.Outcome{
 		Have: plan.NewSnapshot(z.docs[zoneID.Key()], z.docs[linkID.Key()]),

@@ -136,7 +136,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	c.pools = newPoolWriter(c)
 	c.addresses = reconcile.NewCoalescer(c.planAddresses)
 	c.commits = reconcile.NewCoalescer((&committer{Controller: c, metrics: m, inAzure: map[types.UID]bool{},
-		groups: map[types.UID][]key.Note{}, failed: controller.FailedWrites{Rewritable: rewritable()}}).commit)
+		groups: map[types.UID][]key.Note{}, failed: newFailedWrites()}).commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil
 }

@@ -46,7 +46,7 @@ type dryRun struct {
 // round explains the Services of items, and reports them when anything is new.
 func (r *dryRun) round(ctx context.Context, items []item) {
 	var services []loadbalancer.Service
-	var about []item
+	var about []item         // the Services, and orphans where they are looked for
 	var all decision.Listing // asked when orphans are looked for
 	for _, it := range items {
 		r.queue.Take(it)
@@ -66,7 +66,10 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 		}
 		services, about = append(services, r.config.Classes.Asked(s)), append(about, it)
 	}
-	if len(services) == 0 && all == nil {
+	if all != nil {
+		about = append(about, orphansItem)
+	}
+	if len(about) == 0 {
 		return
 	}
 	e, err := explain.Services(ctx, r.cluster, r.azure.Fresh(), services, all)
@@ -77,35 +80,23 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 		r.failures++
 		wait := controller.Delay(err, r.failures)
 		slog.WarnContext(ctx, "services not explained", "error", err, "again_in", wait.Round(time.Second))
-		if all != nil {
-			about = append(about, orphansItem)
-		}
 		for _, it := range about {
 			r.queue.AddAfter(it, wait)
 		}
 		return
 	}
 	r.failures = 0
-	if r.changed(e, about, all != nil) {
+	if r.changed(about, e.Gists()) {
 		e.Log(ctx)
 		r.report(e)
 	}
 }
 
-// changed notes what is reported of each Service, and of orphans where they were looked for,
-// and reports whether any of it is new.
-func (r *dryRun) changed(e explain.Explanation, about []item, withOrphans bool) bool {
-	gists := map[item]string{}
-	for i, s := range e.Services {
-		gists[about[i]] = e.Gist(s)
-	}
-	if withOrphans {
-		gists[orphansItem] = e.GistOfOrphans()
-	}
-	fresh := false
-	for it, gist := range gists {
-		fresh = fresh || r.reported[it] != gist
-		r.reported[it] = gist
+// changed notes what is reported of items, and reports whether any of it is new.
+func (r *dryRun) changed(about []item, gists []string) (fresh bool) {
+	for i, it := range about {
+		fresh = fresh || r.reported[it] != gists[i]
+		r.reported[it] = gists[i]
 	}
 	return fresh
 }

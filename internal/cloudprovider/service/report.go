@@ -15,7 +15,6 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
 	"kaz/internal/key"
@@ -62,7 +61,7 @@ func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *hi
 	if ctx.Err() != nil || !h.busy.Passes(err) {
 		return
 	}
-	message := err.Error() + explain.Advice(s, err)
+	message := err.Error() + adviceOn(s, err)
 	failure := plan.Problem{Object: spec.KeyOf(s), Reason: e.reason, Message: message}
 	if refusal, ok := errors.AsType[*azure.Error](err); ok && refusal.Code != "" {
 		failure.Message = refusal.Op + " " + string(refusal.ID) + " " + refusal.Code // Azure's message may be another one each time
@@ -252,7 +251,7 @@ type history struct {
 // change of the Service did not cure is reported again.
 func (h *history) unreported(s *corev1.Service, problems []plan.Problem) []plan.Problem {
 	if !sameSpec(h.about, s) {
-		h.reported.Reset()
+		h.reported = controller.Deduplicator[plan.Problem]{}
 	}
 	h.about = s
 	return h.reported.New(problems)

@@ -1,6 +1,11 @@
+// Package explain says what the service controller would do, and why. Layer L3: it reads the same
+// decision as a commit, and writes nothing.
+//
+// [Inspector] is for kaz explain, and [Services] for the controller's dry run.
 package explain
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -24,7 +29,7 @@ import (
 type Explanation struct {
 	Services []Explained `json:"services"`
 	// Leftovers are what deleted Services have left in Azure, which is removed.
-	Leftovers []Orphan `json:"leftovers,omitempty"`
+	Leftovers []Explained `json:"leftovers,omitempty"`
 	// Steps are for all Services together, in an order in which they may be done.
 	Steps []ExplainedStep `json:"steps"`
 	// Then names what is decided only when the steps are done.
@@ -46,25 +51,19 @@ const (
 	Leaving State = "leaving" // it is removed from Azure
 )
 
-// Explained is one Service.
+// Explained is one Service, or what Azure has of one that Kubernetes does not have, which drift repair removes.
 type Explained struct {
+	// Service is its namespace and name, of a deleted one as far as anything in Azure tells them.
 	Service string `json:"service"`
-	State   State  `json:"state"`
+	// UID is that of a deleted Service as far as names in Azure have it, without dashes. It is
+	// empty where other Services have what is left, or nothing names the Service.
+	UID   types.UID `json:"uid,omitempty"`
+	State State     `json:"state,omitempty"` // "" for a deleted Service
 	// Parts is what is in Azure for the Service, and what is wanted.
 	Parts []Part `json:"parts,omitempty"`
 	// Kubernetes is what changes in the Service itself.
 	Kubernetes []string       `json:"kubernetes,omitempty"`
 	Problems   []plan.Problem `json:"problems,omitempty"`
-}
-
-// Orphan is what Azure has of a Service that Kubernetes does not have. Drift repair removes it.
-type Orphan struct {
-	// Service is its namespace and name, as far as anything in Azure tells them.
-	Service string `json:"service"`
-	// UID is that of the Service as far as names in Azure have it, without dashes. It is
-	// empty where other Services have what is left, or nothing names the Service.
-	UID   types.UID `json:"uid,omitempty"`
-	Parts []Part    `json:"parts,omitempty"`
 }
 
 // ExplainedStep is one write to Azure.
@@ -85,39 +84,36 @@ type ExplainedStep struct {
 // too.
 func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service,
 	all decision.Listing) (Explanation, error) {
-	t := c.Target(ctx, services)
+	t, err := c.Target(ctx, services), error(nil)
 	if all != nil {
-		var err error
 		if t, err = t.WithOrphans(ctx, r, all); err != nil {
 			return Explanation{}, err
 		}
 	}
-	have, err := reconcile.Gather(ctx, r, t.Needs)
+	if t.Have, err = reconcile.Gather(ctx, r, t.Needs); err != nil {
+		return Explanation{}, err
+	}
+	d, err := t.Decide(t.Have)
 	if err != nil {
 		return Explanation{}, err
 	}
-	d, err := t.Decide(have)
+	p, err := plan.Diff(t.Have, d.Graph)
 	if err != nil {
 		return Explanation{}, err
 	}
-	p, err := plan.Diff(have, d.Graph)
-	if err != nil {
-		return Explanation{}, err
-	}
-	t.Have = have
 	status, err := loadbalancer.Status(t.Input)
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := explainer{Target: t, problems: d.Problems, plan: p, after: have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
+	x := explainer{Target: t, problems: d.Problems, plan: p, before: t.Have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
 	e := Explanation{Services: []Explained{}, Steps: x.followPlan(), Then: p.Pending, plan: p}
 	for _, s := range services {
 		e.Services = append(e.Services, x.service(s))
 	}
 	for _, s := range t.Services[len(services):] {
-		left := Orphan{Service: s.Key(), UID: s.UID}
+		left := Explained{Service: s.Key(), UID: s.UID}
 		if s.UID != "" {
-			left.Parts = partsOf(s.Service, nil, have, x.after)
+			left.Parts = partsOf(s.Service, nil, x.before, x.Have)
 		}
 		if len(left.Parts) > 0 || slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return slices.Contains(s.For, left.Service) }) {
 			e.Leftovers = append(e.Leftovers, left)
@@ -132,10 +128,10 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 
 // explainer is a decision, and what it comes to.
 type explainer struct {
-	decision.Target // with Azure as it is
+	decision.Target // with Azure when the plan is carried out
 	problems        []plan.Problem
 	plan            plan.Plan
-	after           plan.Snapshot // Azure when the plan is carried out
+	before          plan.Snapshot // Azure as it is
 	status          map[string][]corev1.LoadBalancerIngress
 	// The resource groups that Services record: those that stay when all is done, and those that
 	// are still to come.
@@ -148,12 +144,12 @@ func (x *explainer) followPlan() []ExplainedStep {
 	for i, s := range x.plan.Steps {
 		switch s.Op {
 		case plan.Delete:
-			x.after = x.after.Without(s.ID)
+			x.Have = x.Have.Without(s.ID)
 		case plan.Create, plan.Update:
 			doc, _, _ := azure.Overlay(s.Body, struct { // what is new has no id yet
 				ID azure.ID `json:"id" azure:"fold"`
 			}{s.ID})
-			x.after = x.after.With(doc)
+			x.Have = x.Have.With(doc)
 		}
 		e := ExplainedStep{Number: i + 1, Op: s.Op, ID: s.ID, Why: s.Why, For: s.For, Text: s.String()}
 		for _, before := range s.After {
@@ -164,16 +160,14 @@ func (x *explainer) followPlan() []ExplainedStep {
 		}
 		all = append(all, e)
 	}
-	kept := x.Input
-	kept.Have = x.after
-	x.still = note.Kept(kept)
+	x.still = note.Kept(x.Input)
 	return all
 }
 
 func (x *explainer) service(s loadbalancer.Service) Explained {
 	addresses := kube.Addresses(s.Status.LoadBalancer.Ingress, x.status[s.Key()])
 	e := Explained{Service: s.Key(), State: Settled, Problems: x.ProblemsOf(s.Key(), s.Gone, x.problems),
-		Parts: partsOf(s.Service, addresses, x.Have, x.after)}
+		Parts: partsOf(s.Service, addresses, x.before, x.Have)}
 	refused := slices.ContainsFunc(e.Problems, func(p plan.Problem) bool { return !p.Warning })
 	e.Kubernetes = x.inKubernetes(s, refused)
 	switch {
@@ -224,12 +218,9 @@ func (x *explainer) inKubernetes(s loadbalancer.Service, refused bool) (all []st
 	case s.Gone && shown != "":
 		all = append(all, where+"- "+shown)
 	case s.Gone, refused:
-	case len(ingress) == 0 && shown == "":
-		all = append(all, where+"+ its address, as soon as it is in place")
-	case len(ingress) == 0, kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
 	case shown == "":
-		all = append(all, where+"+ "+now)
-	default:
+		all = append(all, where+"+ "+cmp.Or(now, "its address, as soon as it is in place"))
+	case len(ingress) > 0 && !kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
 		all = append(all, where+shown+" -> "+now)
 	}
 	return all

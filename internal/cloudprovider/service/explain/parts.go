@@ -71,7 +71,7 @@ type search struct {
 	service   *corev1.Service
 	addresses []string
 	base      string
-	refers    map[string]bool
+	refers    map[string]bool // by id key
 	all       []Part
 }
 
@@ -114,8 +114,7 @@ func find(service *corev1.Service, addresses []string, in plan.Snapshot) []Part 
 
 // views are the documents of a type, without what differs with each write.
 func views[P any](in plan.Snapshot, fullType string) []azure.Resource[P] {
-	const everywhere = azure.ID("")
-	all, _ := plan.Views[P](in, everywhere, fullType) // the decision has read them, or made them
+	all, _ := plan.Views[P](in, "", fullType) // everywhere: the decision has read them, or made them
 	for i := range all {
 		all[i].Etag = ""
 	}
@@ -131,14 +130,7 @@ func (s *search) add(kind string, id azure.ID, text string, content any) {
 	s.all = append(s.all, Part{Kind: kind, Name: name, ID: id, Is: text, State: ToDelete, content: string(whole)})
 }
 
-func (s *search) refer(refs ...*azure.Reference) {
-	for _, r := range refs {
-		s.refers[r.To().Key()] = true
-	}
-}
-
-// mine reports whether a name begins as those of the Service do, or its rules refer
-// to the id.
+// mine reports whether a name begins as those of the Service do, or its rules refer to the id.
 func (s *search) mine(name string, id azure.ID) bool {
 	return naming.Owner(name) == s.base || s.refers[id.Key()]
 }
@@ -146,7 +138,9 @@ func (s *search) mine(name string, id azure.ID) bool {
 func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 	for _, r := range lb.Properties.LoadBalancingRules {
 		if p := r.Properties; naming.Owner(r.Name) == s.base {
-			s.refer(p.FrontendIPConfiguration, p.Probe, p.BackendAddressPool)
+			for _, ref := range []*azure.Reference{p.FrontendIPConfiguration, p.Probe, p.BackendAddressPool} {
+				s.refers[ref.To().Key()] = true
+			}
 			s.add("rule", lb.ID.Child("loadBalancingRules", r.Name), ruleText(p), p)
 		}
 	}
@@ -155,7 +149,7 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 		if !s.mine(f.Name, id) {
 			continue
 		}
-		s.refer(azure.Ref(id), p.PublicIPAddress)
+		s.refers[id.Key()], s.refers[p.PublicIPAddress.To().Key()] = true, true
 		s.addresses = append(s.addresses, cmp.Or(p.PrivateIPAddress, address.OfFrontend(lb.ID, f.Name)))
 		text := p.PrivateIPAddress
 		switch {
@@ -195,22 +189,18 @@ func ruleText(r network.LoadBalancingRule) string {
 	if r.FrontendPort == 0 {
 		words[0] = "all ports"
 	}
-	if ptr.Deref(r.EnableFloatingIP, false) {
-		words = append(words, "floating IP")
+	add := func(is bool, text string) {
+		if is {
+			words = append(words, text)
+		}
 	}
-	if r.IdleTimeoutInMinutes != nil {
-		words = append(words, fmt.Sprintf("idle %d min", *r.IdleTimeoutInMinutes))
-	}
-	if !ptr.Deref(r.EnableTCPReset, true) && strings.EqualFold(r.Protocol, "Tcp") {
-		words = append(words, "no TCP reset")
-	}
-	if strings.EqualFold(r.LoadDistribution, "SourceIP") {
-		words = append(words, "each client at one node")
-	}
-	if r.Probe == nil {
-		return strings.Join(append(words, "no probe"), ", ")
-	}
-	return strings.Join(append(words, "probe "+r.Probe.ID.Name()), ", ")
+	add(ptr.Deref(r.EnableFloatingIP, false), "floating IP")
+	add(r.IdleTimeoutInMinutes != nil, fmt.Sprintf("idle %d min", ptr.Deref(r.IdleTimeoutInMinutes, 0)))
+	add(!ptr.Deref(r.EnableTCPReset, true) && strings.EqualFold(r.Protocol, "Tcp"), "no TCP reset")
+	add(strings.EqualFold(r.LoadDistribution, "SourceIP"), "each client at one node")
+	add(r.Probe == nil, "no probe")
+	add(r.Probe != nil, "probe "+r.Probe.To().Name())
+	return strings.Join(words, ", ")
 }
 
 func probeText(p network.Probe) string {
@@ -238,24 +228,18 @@ func (s *search) securityText(r azure.Child[network.SecurityRule]) string {
 	if strings.EqualFold(p.Access, "Deny") {
 		verb = "keeps out"
 	}
-	for i, address := range mine {
-		mine[i] = plan.Shown(address, func(id azure.ID) string { // that has the address when Azure has chosen it
-			if id.Is(network.PublicIPAddresses) {
-				return "the public IP is created"
-			}
-			return "the load balancer is written"
-		})
-	}
-	slices.Sort(mine)
-	return fmt.Sprintf("%s %s %s to %s from %s (%d)", verb, p.Protocol, strings.Join(ports, ","), strings.Join(mine, ","),
+	text := fmt.Sprintf("%s %s %s to %s from %s (%d)", verb, p.Protocol, strings.Join(ports, ","), strings.Join(mine, ","),
 		strings.Join(both(p.SourceAddressPrefix, p.SourceAddressPrefixes), ","), p.Priority)
+	return plan.Shown(text, func(id azure.ID) string { // that has the address when Azure has chosen it
+		if id.Is(network.PublicIPAddresses) {
+			return "the public IP is created"
+		}
+		return "the load balancer is written"
+	})
 }
 
 func both(one *string, many []string) []string {
-	all := slices.Clone(many)
-	if one != nil && *one != "" {
-		all = append(all, *one)
-	}
+	all := append(slices.Clone(many), ptr.Deref(one, ""))
 	slices.Sort(all)
-	return all
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }

@@ -33,16 +33,13 @@ func (e Explanation) Refused() []string {
 // String is the explanation as a person reads it.
 func (e Explanation) String() string {
 	var b strings.Builder
-	for _, s := range e.Services {
-		s.write(&b)
-	}
 	if len(e.Services) == 0 {
 		b.WriteString("no Service of type LoadBalancer is served\n\n")
 	}
-	for _, l := range e.Leftovers {
-		l.write(&b)
+	for _, s := range slices.Concat(e.Services, e.Leftovers) {
+		b.WriteString(s.text())
 	}
-	writeProblems(&b, "Problems of nodes:", e.Problems)
+	b.WriteString(problemsText("Problems of nodes:", e.Problems))
 	if len(e.Steps)+len(e.Then) == 0 {
 		return b.String() + "Steps in Azure: none\n"
 	}
@@ -56,95 +53,81 @@ var sentences = map[State]string{
 	Leaving: "is removed from Azure",
 }
 
-func (s Explained) write(b *strings.Builder) {
-	fmt.Fprintf(b, "Service %s: %s\n", s.Service, sentences[s.State])
-	writeParts(b, s.Parts)
-	for _, change := range s.Kubernetes {
-		fmt.Fprintf(b, "  in Kubernetes: %s\n", change)
-	}
-	b.WriteByte('\n')
-	writeProblems(b, "Problems of "+s.Service+":", s.Problems)
-}
-
-func (l Orphan) write(b *strings.Builder) {
-	owner := fmt.Sprintf("Service %s with the UID %s", l.Service, l.UID)
-	switch namespace, name, _ := strings.Cut(l.Service, "/"); {
-	case l.UID == "" && namespace == naming.UnknownNamespace:
-		owner = "security rules that lead nowhere"
-	case l.UID == "":
-		owner = "Service " + l.Service
-	case namespace == naming.UnknownNamespace:
-		owner = "a Service with the base name " + name
-	}
-	fmt.Fprintf(b, "Left without a Service in Kubernetes: %s; drift repair removes it from Azure\n", owner)
-	writeParts(b, l.Parts)
-	b.WriteByte('\n')
-}
-
 var marks = map[PartState]string{UpToDate: "=", ToCreate: "+", ToDelete: "-", ToChange: "~"}
 
-func writeParts(b *strings.Builder, parts []Part) {
-	if len(parts) == 0 {
-		return
+func (s Explained) text() string {
+	var b strings.Builder
+	if s.State == "" {
+		fmt.Fprintf(&b, "Left without a Service in Kubernetes: %s; drift repair removes it from Azure\n", s.owner())
+	} else {
+		fmt.Fprintf(&b, "Service %s: %s\n", s.Service, sentences[s.State])
 	}
-	b.WriteString("  in Azure (= up to date, + to create, - to delete, ~ to change):\n")
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	for _, p := range parts {
+	if len(s.Parts) > 0 {
+		b.WriteString("  in Azure (= up to date, + to create, - to delete, ~ to change):\n")
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, p := range s.Parts {
 		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, cmp.Or(p.Is, p.Shall))
 		if p.State == ToChange && p.Is != p.Shall {
 			fmt.Fprintf(w, "  \t\t-> %s\n", p.Shall)
 		}
 	}
 	_ = w.Flush() // a strings.Builder takes everything
+	for _, change := range s.Kubernetes {
+		fmt.Fprintf(&b, "  in Kubernetes: %s\n", change)
+	}
+	return b.String() + "\n" + problemsText("Problems of "+s.Service+":", s.Problems)
 }
 
-func writeProblems(b *strings.Builder, title string, problems []plan.Problem) {
-	if len(problems) == 0 {
-		return
+// owner is a deleted Service, as far as it is known.
+func (s Explained) owner() string {
+	switch namespace, name, _ := strings.Cut(s.Service, "/"); {
+	case s.UID == "" && namespace == naming.UnknownNamespace:
+		return "security rules that lead nowhere"
+	case s.UID == "":
+		return "Service " + s.Service
+	case namespace == naming.UnknownNamespace:
+		return "a Service with the base name " + name
 	}
-	b.WriteString(title + "\n")
+	return fmt.Sprintf("Service %s with the UID %s", s.Service, s.UID)
+}
+
+func problemsText(title string, problems []plan.Problem) string {
+	if len(problems) == 0 {
+		return ""
+	}
+	lines := []string{title}
 	for _, p := range problems {
 		kind := "error"
 		if p.Warning {
 			kind = "warning"
 		}
-		fmt.Fprintf(b, "  %s %s: %s: %s\n", kind, p.Reason, p.Object, p.Message)
+		lines = append(lines, fmt.Sprintf("  %s %s: %s: %s", kind, p.Reason, p.Object, p.Message))
 	}
-	b.WriteByte('\n')
+	return strings.Join(lines, "\n") + "\n\n"
 }
 
-// Gist is the report of a Service without what depends on the other Services of the explanation: the
-// priorities of security rules, and steps that are for others, too.
-func (e Explanation) Gist(s Explained) string {
-	var b strings.Builder
-	s.Parts = withoutPriorities(s.Parts)
-	s.write(&b)
-	for _, step := range e.Steps {
-		if len(step.For) == 1 && step.For[0] == s.Service && step.ID.Is(network.PublicIPAddresses) {
-			fmt.Fprintln(&b, step.Op, step.ID, step.Changes)
+// Gists are the reports of the Services, and at last that of all orphans, without what depends on the other
+// Services of the explanation: the priorities of security rules, and steps that are for others, too.
+func (e Explanation) Gists() []string {
+	gists := make([]string, len(e.Services)+1)
+	for i, s := range slices.Concat(e.Services, e.Leftovers) {
+		s.Parts = slices.Clone(s.Parts)
+		for j, p := range s.Parts {
+			if p.Kind == securityRule {
+				s.Parts[j].Is, s.Parts[j].Shall = "", ""
+			}
+		}
+		gists[min(i, len(e.Services))] += s.text()
+	}
+	for i, s := range e.Services {
+		for _, step := range e.Steps {
+			if slices.Equal(step.For, []string{s.Service}) && step.ID.Is(network.PublicIPAddresses) {
+				gists[i] += fmt.Sprintln(step.Op, step.ID, step.Changes)
+			}
 		}
 	}
-	return b.String()
-}
-
-// GistOfOrphans is the report of orphans.
-func (e Explanation) GistOfOrphans() string {
-	var b strings.Builder
-	for _, l := range e.Leftovers {
-		l.Parts = withoutPriorities(l.Parts)
-		l.write(&b)
-	}
-	return b.String()
-}
-
-func withoutPriorities(parts []Part) []Part {
-	parts = slices.Clone(parts)
-	for i, p := range parts {
-		if p.Kind == securityRule {
-			parts[i].Is, parts[i].Shall = "", ""
-		}
-	}
-	return parts
+	return gists
 }
 
 // Log logs an explanation as a commit logs what it does.
