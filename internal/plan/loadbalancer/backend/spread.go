@@ -2,7 +2,6 @@ package backend
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -18,50 +17,6 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/spec"
 )
-
-// spread fills the cluster's pools where there are several load balancers: each with the
-// nodes that are there. A pool without any node left is emptied: its nodes are gone, or
-// serve another load balancer, and the others have nodes.
-func (p *Planner) spread(all []*balancer.Wanted) {
-	c := p.index.Config
-	if len(c.Balancers) == 0 || len(p.index.Nodes) == 0 {
-		return
-	}
-	up := make([]bool, len(c.Balancers))
-	for _, w := range all {
-		if w.State.Entry >= 0 && w.Stays() {
-			up[w.State.Entry] = true
-		}
-	}
-	at := p.assign(up)
-	for _, w := range all {
-		if w.State.Entry < 0 || !w.Stays() || !p.fills(w.State) || !p.byIP(w.State) {
-			continue
-		}
-		for _, pool := range w.Pools.Written() {
-			if family, ours := c.PoolFamily(pool.Name); ours {
-				pool = p.byAddress(w.State.Pool(pool.Name), family, at[w.State.Entry])
-				w.Pools.Write(pool)
-				p.warnEmpty(w, pool, family)
-			}
-		}
-	}
-}
-
-// warnEmpty warns Services of a load balancer without nodes.
-func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFamily) {
-	if len(pool.Properties.LoadBalancerBackendAddresses) > 0 || !p.index.HasReceivers() {
-		return // the controller tells Services of a cluster without nodes
-	}
-	for s, at := range p.batch.Placed() {
-		if at.At.LB == w.State && at.OwnPool == "" && at.Family == family {
-			p.found.Warn(s.Key(), problem.NoNodes,
-				"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
-					"%q), or nodeSelector, has nodes",
-				family, w.State.ID.Name(), p.index.Config.Balancers[w.State.Entry].PrimaryVMSet)
-		}
-	}
-}
 
 // assign spreads the nodes over the entries of the configuration that are up: first the nodes of a primary
 // set, then the nodes that have an entry, which they keep, then new ones.
@@ -133,22 +88,21 @@ func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary
 
 // currentEntries says at which load balancer nodes are so far, by name.
 func (p *Planner) currentEntries() map[string]int {
-	at := map[netip.Addr]int{}
+	at := map[string]int{} // by address
 	for _, lb := range p.index.LoadBalancers {
 		for _, pool := range lb.Properties.BackendAddressPools {
 			if !p.index.Config.IsOwnPool(pool.Name) || lb.Entry < 0 {
 				continue
 			}
 			for _, m := range pool.Properties.LoadBalancerBackendAddresses {
-				ip, _ := netip.ParseAddr(m.Properties.IPAddress) // no node has what is no address
-				at[ip.Unmap()] = lb.Entry
+				at[address.Plain(m.Properties.IPAddress)] = lb.Entry
 			}
 		}
 	}
 	current := make(map[string]int, len(p.index.SortedNodes))
 	for _, n := range p.index.SortedNodes {
 		for _, ip := range n.IPs {
-			if e, there := at[ip]; there {
+			if e, there := at[ip.String()]; there {
 				current[n.Name] = e
 			}
 		}
