@@ -36,10 +36,8 @@ func (p planner) planFrontends(w *Wanted) {
 		}
 	}
 	w.Shrank = len(unused) > 0
-	stays := w.Frontends.Has(func(fe index.FrontendConfig) bool {
-		return !slices.Contains(unused, index.Frontend{LB: lb, Name: fe.Name})
-	})
-	if w.Shrank && !stays && p.index.Config.IsPreset(lb.Internal) { // Azure has no load balancer without a frontend
+	goes := w.Shrank && len(unused) == len(lb.Properties.FrontendIPConfigurations) && len(w.Frontends.Written()) == 0
+	if goes && p.index.Config.IsPreset(lb.Internal) { // Azure has no load balancer without a frontend
 		p.warnKept(unused[0], "it is the last one of load balancer "+lb.ID.Name()+
 			", whose pools are pre-configured and which is not deleted", true)
 		unused = unused[1:]
@@ -92,16 +90,13 @@ func (p planner) isAbandoned(at index.Frontend) bool {
 // frontend is a Service's frontend in its wanted state.
 func (p planner) frontend(s batch.Served, at batch.Placement) index.FrontendConfig {
 	was, known := at.Predecessor(s.Owner)
-	exists := at.At.Exists()
 	next := index.FrontendConfig{Name: at.At.Name, Zones: was.Zones}
 	if at.IP != "" {
 		next.Properties.PublicIPAddress = azure.Ref(at.IP)
-		if exists {
-			next.Properties.PrivateIPAllocationMethod = was.Properties.PrivateIPAllocationMethod
-		}
+		next.Properties.PrivateIPAllocationMethod = at.At.State().PrivateIPAllocationMethod
 		return next
 	}
-	if exists && at.KeepsPrivate(was.Properties) {
+	if at.KeepsPrivate(at.At.State()) {
 		return was
 	}
 	if !known && p.index.Config.EdgeZone == nil {
