@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
@@ -80,7 +82,7 @@ func FindInterfaces(in index.Input, all []*index.LoadBalancer) Interfaces {
 
 // isSecondary reports whether a network interface says that another one is its machine's primary one.
 func isSecondary(i networkInterface) bool {
-	return i.Properties.Primary != nil && !*i.Properties.Primary
+	return !ptr.Deref(i.Properties.Primary, true)
 }
 
 // primary is the primary network interface that a machine names, "" as long as that has not been read.
@@ -90,7 +92,7 @@ func primary(in index.Input, machine azure.ID) azure.ID {
 		return ""
 	}
 	all := view.Properties.NetworkProfile.NetworkInterfaces
-	i := onlyOr(all, func(c compute.InterfaceReference) bool { return isTrue(c.Properties.Primary) })
+	i := onlyOr(all, func(c compute.InterfaceReference) bool { return ptr.Deref(c.Properties.Primary, false) })
 	if i < 0 {
 		return ""
 	}
@@ -171,7 +173,7 @@ func (f Interfaces) addTo(alone *Group, sets map[string]*Group) error {
 
 // machineWith is a machine by the primary one of its network interfaces, nil where none is.
 func (f Interfaces) machineWith(all []networkInterface) *Machine {
-	i := onlyOr(all, func(n networkInterface) bool { return isTrue(n.Properties.Primary) })
+	i := onlyOr(all, func(n networkInterface) bool { return ptr.Deref(n.Properties.Primary, false) })
 	if i < 0 {
 		return nil
 	}
@@ -193,7 +195,7 @@ func ofInterface(view networkInterface) *Machine {
 	for _, c := range list {
 		p := c.Properties
 		m.configurations = append(m.configurations, Configuration{
-			name: c.Name, primary: len(list) == 1 || isTrue(p.Primary), family: address.FamilyNamed(p.PrivateIPAddressVersion),
+			name: c.Name, primary: len(list) == 1 || ptr.Deref(p.Primary, false), family: address.FamilyNamed(p.PrivateIPAddressVersion),
 			usable: p.PrivateIPAddress != "", Pools: p.LoadBalancerBackendAddressPools,
 		})
 	}

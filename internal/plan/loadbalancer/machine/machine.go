@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -108,8 +109,6 @@ func OfModel(view azure.Resource[compute.ScaleSet]) *Machine {
 	return m
 }
 
-func isTrue(b *bool) bool { return b != nil && *b }
-
 func isDeleting(state string) bool { return strings.EqualFold(state, "Deleting") }
 
 func configurationsOf(p *compute.NetworkProfile) (all []Configuration) {
@@ -117,12 +116,14 @@ func configurationsOf(p *compute.NetworkProfile) (all []Configuration) {
 		return nil
 	}
 	first := onlyOr(p.NetworkInterfaceConfigurations,
-		func(c compute.Named[compute.InterfaceConfiguration]) bool { return isTrue(c.Properties.Primary) })
+		func(c compute.Named[compute.InterfaceConfiguration]) bool {
+			return ptr.Deref(c.Properties.Primary, false)
+		})
 	for i, holder := range p.NetworkInterfaceConfigurations {
 		list := holder.Properties.IPConfigurations
 		for _, c := range list {
 			all = append(all, Configuration{
-				holder: holder.Name, name: c.Name, primary: i == first && (len(list) == 1 || isTrue(c.Properties.Primary)),
+				holder: holder.Name, name: c.Name, primary: i == first && (len(list) == 1 || ptr.Deref(c.Properties.Primary, false)),
 				usable: i == first, family: address.FamilyNamed(c.Properties.PrivateIPAddressVersion),
 				Pools: c.Properties.LoadBalancerBackendAddressPools,
 			})

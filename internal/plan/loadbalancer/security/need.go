@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer/index"
@@ -58,9 +60,7 @@ func (p *planner) needOthers() {
 	}
 }
 
-func floats(r network.LoadBalancingRule) bool {
-	return r.EnableFloatingIP != nil && *r.EnableFloatingIP
-}
+func floats(r network.LoadBalancingRule) bool { return ptr.Deref(r.EnableFloatingIP, false) }
 
 // needService adds what a Service serves, and wants denied, at the addresses that its object shows.
 func (p *planner) needService(s *spec.Spec) {
