@@ -112,13 +112,13 @@ func (p *Planner) Membership(all []*balancer.Wanted) ([]plan.Node, error) {
 func (p *Planner) readRoles() {
 	x := p.index
 	p.roles = make(map[string]cluster.Role, len(x.SortedNodes))
+	for _, id := range x.DeletedNodes {
+		p.roles[id.Key()] = deleted
+	}
 	for _, n := range x.SortedNodes {
-		if n.Machine == "" {
-			continue
-		}
-		p.roles[n.Machine.Key()] = n.Role
+		p.roles[n.Machine.Key()] = n.Role // even if another Node of the machine was deleted
 		switch {
-		case n.Role != cluster.Receiver:
+		case n.Role != cluster.Receiver, n.Machine == "":
 		case !machine.IsServed(n.Machine, x.Config):
 			p.found.Warn(n.Name, problem.NotJoined,
 				"it stays out of the backend pools: of machines like %s, allowed are those in resource group %s", n.Machine,
@@ -129,11 +129,6 @@ func (p *Planner) readRoles() {
 				p.found.Warn(n.Name, problem.NotJoined,
 					"it neither joins nor leaves the backend pools: its network interface %s %s; to do: %s", id, is, toDo)
 			}
-		}
-	}
-	for _, id := range x.DeletedNodes {
-		if _, again := p.roles[id.Key()]; !again {
-			p.roles[id.Key()] = deleted
 		}
 	}
 	for _, g := range p.groups {

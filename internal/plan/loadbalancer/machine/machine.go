@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,12 +63,9 @@ func (g *Group) All() []*Machine {
 
 // Read reads all machines that may be in pools.
 func Read(in index.Input, all []*index.LoadBalancer) ([]*Group, error) {
-	models, err := plan.Views[compute.ScaleSet](in.Have, in.Config.MachineGroup(), compute.ScaleSets)
-	if err != nil {
-		return nil, err
-	}
-	instances, err := plan.Views[compute.Instance](in.Have, in.Config.MachineGroup(), compute.ScaleSetInstances)
-	if err != nil {
+	models, noModels := plan.Views[compute.ScaleSet](in.Have, in.Config.MachineGroup(), compute.ScaleSets)
+	instances, noInstances := plan.Views[compute.Instance](in.Have, in.Config.MachineGroup(), compute.ScaleSetInstances)
+	if err := cmp.Or(noModels, noInstances); err != nil {
 		return nil, err
 	}
 	var groups []*Group
