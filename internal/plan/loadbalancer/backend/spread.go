@@ -18,39 +18,46 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
+// seeker is a node that looks for an entry of the configuration.
+type seeker struct {
+	*index.Node
+	entries []int // that may have it
+	current int   // the one where it is so far, -1 for none
+	rank    int   // the lowest ones choose first
+}
+
 // assign spreads the nodes over the entries of the configuration that are up: first the nodes of a primary
 // set, then the nodes that have an entry, which they keep, then new ones.
 func (p *Planner) assign(up []bool) map[int][]*index.Node {
-	current := p.currentEntries()
-	candidates := make(map[*index.Node][]int, len(p.index.SortedNodes))
-	var first, staying, fresh []*index.Node
-	for _, n := range p.index.SortedNodes {
-		entries, isPrimary := p.candidates(n, up)
-		candidates[n] = entries
-		_, there := current[n.Name]
-		switch {
-		case isPrimary:
-			first = append(first, n)
-		case there:
-			staying = append(staying, n)
-		default:
-			fresh = append(fresh, n)
+	current := map[string]int{} // entries by the nodes' addresses
+	for _, lb := range p.index.LoadBalancers {
+		for _, pool := range lb.Properties.BackendAddressPools {
+			if p.index.Config.IsOwnPool(pool.Name) && lb.Entry >= 0 {
+				for _, m := range pool.Properties.LoadBalancerBackendAddresses {
+					current[address.Plain(m.Properties.IPAddress)] = lb.Entry
+				}
+			}
 		}
 	}
+	all := make([]seeker, len(p.index.SortedNodes))
+	for i, n := range p.index.SortedNodes {
+		all[i] = p.seeker(n, up, current)
+	}
+	slices.SortStableFunc(all, func(a, b seeker) int { return a.rank - b.rank })
 	at, counts := make(map[int][]*index.Node, len(up)), make([]int, len(up))
-	for _, n := range slices.Concat(first, staying, fresh) {
-		if len(candidates[n]) == 0 {
+	for _, n := range all {
+		if len(n.entries) == 0 {
 			if slices.Contains(up, true) && n.Role == cluster.Receiver {
 				p.found.Warn(n.Name, problem.NodeNowhere,
 					"no load balancer accepts the node, allowed are nodes of a primaryVMSet, or nodes that a nodeSelector selects")
 			}
 			continue
 		}
-		best := slices.MinFunc(candidates[n], func(a, b int) int { return counts[a] - counts[b] })
-		if was, there := current[n.Name]; there && slices.Contains(candidates[n], was) {
-			best = was
+		best := n.current
+		if !slices.Contains(n.entries, best) {
+			best = slices.MinFunc(n.entries, func(a, b int) int { return counts[a] - counts[b] })
 		}
-		at[best] = append(at[best], n)
+		at[best] = append(at[best], n.Node)
 		if n.Role == cluster.Receiver {
 			counts[best]++
 		}
@@ -61,9 +68,15 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	return at
 }
 
-// candidates are the entries that may have a node: the one whose primary set it is in, else those with a selector that
+// seeker finds the entries that may have a node: the one whose primary set it is in, else those with a selector that
 // selects it, else those without one.
-func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary bool) {
+func (p *Planner) seeker(n *index.Node, up []bool, current map[string]int) seeker {
+	s := seeker{Node: n, current: -1, rank: 2}
+	for _, ip := range n.IPs {
+		if entry, there := current[ip.String()]; there {
+			s.current, s.rank = entry, 1
+		}
+	}
 	all, set := p.index.Config.Entries(), n.Machine.Parent().Name()
 	if !n.Machine.Is(compute.ScaleSetInstances) { // the document of a machine of its own says in which set it is
 		vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
@@ -71,7 +84,8 @@ func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary
 	}
 	i := slices.IndexFunc(all, func(e cluster.Balancer) bool { return set != "" && strings.EqualFold(e.PrimaryVMSet, set) })
 	if i >= 0 && up[i] {
-		return []int{i}, true
+		s.entries, s.rank = []int{i}, 0
+		return s
 	}
 	var by [3][]int // by what the selector says
 	for i, e := range all {
@@ -80,34 +94,10 @@ func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary
 			by[says] = append(by[says], i)
 		}
 	}
-	if len(by[cluster.Yes]) > 0 {
-		return by[cluster.Yes], false
+	if s.entries = by[cluster.Yes]; len(s.entries) == 0 {
+		s.entries = by[cluster.Any]
 	}
-	return by[cluster.Any], false
-}
-
-// currentEntries says at which load balancer nodes are so far, by name.
-func (p *Planner) currentEntries() map[string]int {
-	at := map[string]int{} // by address
-	for _, lb := range p.index.LoadBalancers {
-		for _, pool := range lb.Properties.BackendAddressPools {
-			if !p.index.Config.IsOwnPool(pool.Name) || lb.Entry < 0 {
-				continue
-			}
-			for _, m := range pool.Properties.LoadBalancerBackendAddresses {
-				at[address.Plain(m.Properties.IPAddress)] = lb.Entry
-			}
-		}
-	}
-	current := make(map[string]int, len(p.index.SortedNodes))
-	for _, n := range p.index.SortedNodes {
-		for _, ip := range n.IPs {
-			if e, there := at[ip.String()]; there {
-				current[n.Name] = e
-			}
-		}
-	}
-	return current
+	return s
 }
 
 // ownPools removes the pools that Services of the batch no longer have to themselves, and fills the others
