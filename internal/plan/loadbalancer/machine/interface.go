@@ -49,7 +49,7 @@ func FindInterfaces(in index.Input, all []*index.LoadBalancer) Interfaces {
 	known := map[string]bool{}                                                           // machines, by id key
 	listed, _ := plan.Views[network.Interface](in.Have, f.Groups[0], network.Interfaces) // Read reports an error
 	for _, i := range listed {
-		if !isSecondary(i) {
+		if ptr.Deref(i.Properties.Primary, true) {
 			known[i.Properties.VirtualMachine.To().Key()] = true
 		}
 	}
@@ -78,11 +78,6 @@ func FindInterfaces(in index.Input, all []*index.LoadBalancer) Interfaces {
 		}
 	}
 	return f
-}
-
-// isSecondary reports whether a network interface says that another one is its machine's primary one.
-func isSecondary(i networkInterface) bool {
-	return !ptr.Deref(i.Properties.Primary, true)
 }
 
 // primary is the primary network interface that a machine names, "" as long as that has not been read.
@@ -178,7 +173,7 @@ func (f Interfaces) machineWith(all []networkInterface) *Machine {
 		return nil
 	}
 	m := ofInterface(all[i])
-	if isSecondary(all[i]) {
+	if !ptr.Deref(all[i].Properties.Primary, true) { // another one is the machine's primary one
 		id := primary(f.in, m.ID)
 		m.Ready = m.Ready && (id == "" || id.Equal(all[i].ID)) // else that one is where it may not be read
 	}

@@ -353,10 +353,7 @@ func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 		t, _ := publicip.Target(x, s, a)
 		addresses = append(addresses, a.Pinned, x.PublicIP(t.PublicIP).Properties.IPAddress)
 	}
-	for _, ip := range s.Further {
-		addresses = append(addresses, ip.String())
-	}
-	return addresses
+	return append(addresses, placedAddresses(batch.Served{Spec: s})...) // the further ones
 }
 
 // addressesOf lists the addresses that a Service has or had. An address of its status does not count if
