@@ -57,7 +57,8 @@ func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
 			}
 		}
 	}
-	return &Planner{index: x, batch: b, found: found, emptied: map[*balancer.Wanted][]azure.ID{}, in: map[inPool]bool{}, known: map[string][]string{},
+	return &Planner{index: x, batch: b, found: found,
+		emptied: map[*balancer.Wanted][]azure.ID{}, in: map[inPool]bool{}, known: map[string][]string{},
 		machines: sync.OnceValues(func() ([]*machine.Group, error) { return machine.Read(x.Input, x.Balancers) })}
 }
 
@@ -133,20 +134,18 @@ func (p *Planner) withNodes(w *balancer.Wanted, had index.Pool, family v1.IPFami
 		belong = p.nodesAt[entry]
 	}
 	next := p.byAddress(had, family, belong)
-	if len(next.Properties.LoadBalancerBackendAddresses) > 0 {
-		return next
-	}
-	if isOne {
+	switch {
+	case len(next.Properties.LoadBalancerBackendAddresses) > 0:
+	case isOne:
 		next.Properties.LoadBalancerBackendAddresses = nil
-		return next
-	}
-	for s, at := range p.batch.Placed() {
-		// The controller tells Services of a cluster without nodes.
-		if at.At.LB == w.State && at.OwnPool == "" && at.Family == family && p.index.HasReceivers() {
-			p.found.Warn(s.Key(), problem.NoNodes,
-				"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
-					"%q), or nodeSelector, has nodes",
-				family, w.State.ID.Name(), entries[entry].PrimaryVMSet)
+	case p.index.HasReceivers(): // the controller tells Services of a cluster without nodes
+		for s, at := range p.batch.Placed() {
+			if at.At.LB == w.State && at.OwnPool == "" && at.Family == family {
+				p.found.Warn(s.Key(), problem.NoNodes,
+					"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
+						"%q), or nodeSelector, has nodes",
+					family, w.State.ID.Name(), entries[entry].PrimaryVMSet)
+			}
 		}
 	}
 	return next
