@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/utils/ptr"
-
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
@@ -177,7 +175,7 @@ func rule(c cluster.Config, r spec.Rule, at batch.Placement, was network.LoadBal
 	asUnset(&next.EnableFloatingIP, was.EnableFloatingIP)
 	asUnset(&next.EnableTCPReset, was.EnableTCPReset)
 	asUnset(&next.DisableOutboundSNAT, was.DisableOutboundSNAT)
-	if next.EnableTCPReset == nil && ptr.Deref(was.EnableTCPReset, false) && !strings.EqualFold(next.Protocol, was.Protocol) {
+	if next.EnableTCPReset == nil && was.EnableTCPReset != nil && *was.EnableTCPReset && !strings.EqualFold(next.Protocol, was.Protocol) {
 		next.EnableTCPReset = new(false) // it was a rule for all ports, of the same name
 	}
 	if was.IdleTimeoutInMinutes == nil && r.IdleMinutes == key.IdleTimeout.Default {
@@ -188,7 +186,7 @@ func rule(c cluster.Config, r spec.Rule, at batch.Placement, was network.LoadBal
 
 // asUnset leaves a switch out that is off and was left out.
 func asUnset(now **bool, was *bool) {
-	if was == nil && !ptr.Deref(*now, false) {
+	if was == nil && *now != nil && !**now {
 		*now = nil
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/utils/ptr"
-
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
@@ -49,7 +47,7 @@ func FindInterfaces(in index.Input, all []*index.LoadBalancer) Interfaces {
 	known := map[string]bool{}                                                           // machines, by id key
 	listed, _ := plan.Views[network.Interface](in.Have, f.Groups[0], network.Interfaces) // Read reports an error
 	for _, i := range listed {
-		if ptr.Deref(i.Properties.Primary, true) {
+		if p := i.Properties.Primary; p == nil || *p {
 			known[i.Properties.VirtualMachine.To().Key()] = true
 		}
 	}
@@ -87,7 +85,7 @@ func primary(in index.Input, machine azure.ID) azure.ID {
 		return ""
 	}
 	all := view.Properties.NetworkProfile.NetworkInterfaces
-	i := onlyOr(all, func(c compute.InterfaceReference) bool { return ptr.Deref(c.Properties.Primary, false) })
+	i := onlyOr(all, func(c compute.InterfaceReference) bool { return isTrue(c.Properties.Primary) })
 	if i < 0 {
 		return ""
 	}
@@ -168,12 +166,12 @@ func (f Interfaces) addTo(alone *Group, sets map[string]*Group) error {
 
 // machineWith is a machine by the primary one of its network interfaces, nil where none is.
 func (f Interfaces) machineWith(all []networkInterface) *Machine {
-	i := onlyOr(all, func(n networkInterface) bool { return ptr.Deref(n.Properties.Primary, false) })
+	i := onlyOr(all, func(n networkInterface) bool { return isTrue(n.Properties.Primary) })
 	if i < 0 {
 		return nil
 	}
 	m := ofInterface(all[i])
-	if !ptr.Deref(all[i].Properties.Primary, true) { // another one is the machine's primary one
+	if p := all[i].Properties.Primary; p != nil && !*p { // another one is the machine's primary one
 		id := primary(f.in, m.ID)
 		m.Ready = m.Ready && (id == "" || id.Equal(all[i].ID)) // else that one is where it may not be read
 	}
@@ -190,7 +188,7 @@ func ofInterface(view networkInterface) *Machine {
 	for _, c := range list {
 		p := c.Properties
 		m.configurations = append(m.configurations, Configuration{
-			name: c.Name, primary: len(list) == 1 || ptr.Deref(p.Primary, false), family: address.FamilyNamed(p.PrivateIPAddressVersion),
+			name: c.Name, primary: len(list) == 1 || isTrue(p.Primary), family: address.FamilyNamed(p.PrivateIPAddressVersion),
 			usable: p.PrivateIPAddress != "", Pools: p.LoadBalancerBackendAddressPools,
 		})
 	}

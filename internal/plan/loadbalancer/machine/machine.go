@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -107,6 +106,8 @@ func OfModel(view azure.Resource[compute.ScaleSet]) *Machine {
 	return m
 }
 
+func isTrue(b *bool) bool { return b != nil && *b }
+
 func isDeleting(state string) bool { return strings.EqualFold(state, "Deleting") }
 
 func configurationsOf(p *compute.NetworkProfile) (all []Configuration) {
@@ -115,13 +116,13 @@ func configurationsOf(p *compute.NetworkProfile) (all []Configuration) {
 	}
 	first := onlyOr(p.NetworkInterfaceConfigurations,
 		func(c compute.Named[compute.InterfaceConfiguration]) bool {
-			return ptr.Deref(c.Properties.Primary, false)
+			return isTrue(c.Properties.Primary)
 		})
 	for i, holder := range p.NetworkInterfaceConfigurations {
 		list := holder.Properties.IPConfigurations
 		for _, c := range list {
 			all = append(all, Configuration{
-				holder: holder.Name, name: c.Name, primary: i == first && (len(list) == 1 || ptr.Deref(c.Properties.Primary, false)),
+				holder: holder.Name, name: c.Name, primary: i == first && (len(list) == 1 || isTrue(c.Properties.Primary)),
 				usable: i == first, family: address.FamilyNamed(c.Properties.PrivateIPAddressVersion),
 				Pools: c.Properties.LoadBalancerBackendAddressPools,
 			})

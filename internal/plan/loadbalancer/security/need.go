@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/utils/ptr"
-
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer/index"
@@ -60,7 +58,9 @@ func (p *planner) needOthers() {
 	}
 }
 
-func floats(r network.LoadBalancingRule) bool { return ptr.Deref(r.EnableFloatingIP, false) }
+func floats(r network.LoadBalancingRule) bool {
+	return r.EnableFloatingIP != nil && *r.EnableFloatingIP
+}
 
 // needService adds what a Service serves, and wants denied, at the addresses that its object shows.
 func (p *planner) needService(s *spec.Spec) {
