@@ -70,7 +70,6 @@ func (d *decision) decide() error {
 	b, found := placement.Find(x, d.refused)
 	d.found = found
 	members := backend.New(x, b, &d.found)
-	members.WarnRejected()
 	if len(x.Services) == 0 { // where all are refused, machines join and leave all the same
 		return nil
 	}
@@ -118,13 +117,13 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 		d.wait("the security group notes resource group " + group.Name() + " until the addresses there are gone")
 	}
 	d.wait(balancer.Unproven(all)...)
-	pools, machines, err := members.Membership(all)
+	machines, err := members.Membership(all)
 	if err != nil {
 		return err
 	}
 	var group []plan.Node
 	if x.HasSecurityGroup {
-		r := security.Plan(security.Input{Index: x, Batch: b, AddressesIn: pools.AddressesIn, NotesFirst: len(unnamed) > 0,
+		r := security.Plan(security.Input{Index: x, Batch: b, AddressesIn: members.AddressesIn, NotesFirst: len(unnamed) > 0,
 			Tags: tag.WantedOfShared(x.Config, note.Tags(x, unnamed), x.SecurityGroup.Tags)}, &d.found)
 		d.wait(r.Pending...)
 		d.more = r.Refused
@@ -162,7 +161,7 @@ func (d *decision) retire(b *batch.Batch, members *backend.Planner) error {
 			d.wait("load balancer " + lb.ID.Name() + " is recreated with the SKU Standard")
 		}
 	}
-	_, machines, err := members.Membership(basic)
+	machines, err := members.Membership(basic)
 	if err != nil {
 		return err
 	}

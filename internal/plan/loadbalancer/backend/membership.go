@@ -21,49 +21,37 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 )
 
-// Members decide which machines are in the pools of network interfaces, and know all members of the backend pools
-// after the decision.
-type Members struct {
-	*Planner
-	in     map[inPool]bool
-	known  map[string][]string // results of AddressesIn
-	groups []*machine.Group
-	pools  []pool
-	going  []azure.ID              // pools, or load balancers, that all machines leave
-	roles  map[string]cluster.Role // by id key, of machines that have or had a Node, and of models
-}
-
 // inPool is a machine, by id key, or an address in a pool, by id key.
 type inPool struct{ pool, member string }
 
-// AddressesIn are the addresses of the nodes in a pool.
-func (m *Members) AddressesIn(id azure.ID, family v1.IPFamily) []string {
+// AddressesIn are the addresses of the nodes in a pool after the decision, once Membership has made it.
+func (p *Planner) AddressesIn(id azure.ID, family v1.IPFamily) []string {
 	pool := id.Key()
-	if all, known := m.known[pool+string(family)]; known {
+	if all, known := p.known[pool+string(family)]; known {
 		return all
 	}
 	var all []string
-	for _, n := range m.index.SortedNodes {
-		if ip, has := n.Address(family); has && (m.in[inPool{pool, n.Machine.Key()}] || m.in[inPool{pool, ip.String()}]) {
+	for _, n := range p.index.SortedNodes {
+		if ip, has := n.Address(family); has && (p.in[inPool{pool, n.Machine.Key()}] || p.in[inPool{pool, ip.String()}]) {
 			all = append(all, ip.String())
 		}
 	}
-	m.known[pool+string(family)] = all
+	p.known[pool+string(family)] = all
 	return all
 }
 
-func (m *Members) note(one *machine.Machine, pool azure.ID) {
+func (p *Planner) note(one *machine.Machine, pool azure.ID) {
 	if !one.Model && one.In(pool) {
-		m.in[inPool{pool.Key(), one.ID.Key()}] = true
+		p.in[inPool{pool.Key(), one.ID.Key()}] = true
 	}
 }
 
-func (m *Members) noteAddresses(w *balancer.Wanted) {
-	for p := range w.Pools.All() {
-		if index.HasAddresses(p) {
-			pool := w.State.ID.Child(network.BackendAddressPools, p.Name).Key()
-			for _, member := range p.Properties.LoadBalancerBackendAddresses {
-				m.in[inPool{pool, member.Properties.IPAddress}] = true
+func (p *Planner) noteAddresses(w *balancer.Wanted) {
+	for one := range w.Pools.All() {
+		if index.HasAddresses(one) {
+			pool := w.State.ID.Child(network.BackendAddressPools, one.Name).Key()
+			for _, member := range one.Properties.LoadBalancerBackendAddresses {
+				p.in[inPool{pool, member.Properties.IPAddress}] = true
 			}
 		}
 	}
@@ -87,109 +75,101 @@ var whyOut = map[cluster.Role]string{
 // Membership lets the cluster's nodes into the backend pools: the scale sets'
 // models first, so that new instances are created in them, then the machines. With a
 // load balancer that goes, all its pools are left.
-func (p *Planner) Membership(all []*balancer.Wanted) (*Members, []plan.Node, error) {
-	m := &Members{Planner: p, in: map[inPool]bool{}, known: map[string][]string{}}
+func (p *Planner) Membership(all []*balancer.Wanted) ([]plan.Node, error) {
 	for _, w := range all {
-		m.noteAddresses(w)
+		p.noteAddresses(w)
 		switch {
 		case w.Goes():
-			m.going = append(m.going, w.State.ID)
+			p.going = append(p.going, w.State.ID)
 		case !w.Stays():
 		case p.fills(w.State) && p.byIP(w.State):
-			m.going = append(m.going, p.emptied[w]...)
+			p.going = append(p.going, p.emptied[w]...)
 		default:
 			for _, family := range address.Families() {
 				if name := p.index.Config.PoolName(family); hasPool(w, name) {
 					id := w.State.ID.Child(network.BackendAddressPools, name)
-					m.pools = append(m.pools, pool{id: id, family: family, filled: p.fills(w.State)})
+					p.pools = append(p.pools, pool{id: id, family: family, filled: p.fills(w.State)})
 				}
 			}
 		}
 	}
-	decides := len(m.going) > 0 || slices.ContainsFunc(m.pools, func(p pool) bool { return p.filled })
-	if !decides && (len(m.pools) == 0 || len(p.index.Nodes) == 0) {
-		return m, nil, nil
+	decides := len(p.going) > 0 || slices.ContainsFunc(p.pools, func(one pool) bool { return one.filled })
+	if !decides && (len(p.pools) == 0 || len(p.index.Nodes) == 0) {
+		return nil, nil
 	}
 	var err error
-	if m.groups, err = p.machines(); err != nil {
-		return m, nil, err
+	if p.groups, err = p.machines(); err != nil {
+		return nil, err
 	}
 	if decides {
-		m.readRoles()
+		p.readRoles()
 	}
-	return m, m.decide(), nil
+	return p.decide(), nil
 }
 
 // readRoles reads the role of each machine, and warns of nodes that cannot join. A model is a receiver if any instance
 // is one, and excluded if all instances are.
-func (m *Members) readRoles() {
-	x := m.index
-	m.roles = make(map[string]cluster.Role, len(x.SortedNodes))
+func (p *Planner) readRoles() {
+	x := p.index
+	p.roles = make(map[string]cluster.Role, len(x.SortedNodes))
+	for _, id := range x.DeletedNodes {
+		p.roles[id.Key()] = deleted
+	}
 	for _, n := range x.SortedNodes {
-		if n.Machine == "" {
-			continue
-		}
-		m.roles[n.Machine.Key()] = n.Role
+		p.roles[n.Machine.Key()] = n.Role // even if another Node of the machine was deleted
 		switch {
-		case n.Role != cluster.Receiver:
+		case n.Role != cluster.Receiver, n.Machine == "":
 		case !machine.IsServed(n.Machine, x.Config):
-			m.found.Warn(n.Name, problem.NotJoined,
+			p.found.Warn(n.Name, problem.NotJoined,
 				"it stays out of the backend pools: of machines like %s, allowed are those in resource group %s", n.Machine,
 				x.Config.ResourceGroup)
 		case n.Machine.Is(compute.VirtualMachines):
 			if id, why, unread := machine.Unread(x.Input, n.Machine); unread {
 				is, toDo := admission.Unread(why, network.Interfaces)
-				m.found.Warn(n.Name, problem.NotJoined,
+				p.found.Warn(n.Name, problem.NotJoined,
 					"it neither joins nor leaves the backend pools: its network interface %s %s; to do: %s", id, is, toDo)
 			}
 		}
 	}
-	for _, id := range x.DeletedNodes {
-		if _, again := m.roles[id.Key()]; !again {
-			m.roles[id.Key()] = deleted
-		}
-	}
-	for _, g := range m.groups {
+	for _, g := range p.groups {
 		if g.Model == nil {
 			continue
 		}
 		count := map[cluster.Role]int{}
 		for _, one := range g.Machines {
-			count[m.roles[one.ID.Key()]]++
+			count[p.roles[one.ID.Key()]]++
 		}
-		role := cluster.Bystander
-		switch {
+		switch excluded := count[cluster.Excluded]; {
 		case count[cluster.Receiver] > 0:
-			role = cluster.Receiver
-		case count[cluster.Excluded] > 0 && count[cluster.Excluded] == len(g.Machines):
-			role = cluster.Excluded
+			p.roles[g.Model.ID.Key()] = cluster.Receiver
+		case excluded > 0 && excluded == len(g.Machines):
+			p.roles[g.Model.ID.Key()] = cluster.Excluded
 		}
-		m.roles[g.Model.ID.Key()] = role
 	}
 }
 
-func (m *Members) decide() []plan.Node {
-	for i, pool := range m.pools {
+func (p *Planner) decide() []plan.Node {
+	for i, pool := range p.pools {
 		if pool.filled {
-			m.pools[i].mayLeave, m.pools[i].after = m.exit(pool)
+			p.pools[i].mayLeave, p.pools[i].after = p.exit(pool)
 		}
 	}
-	why := "leaves the load balancer, which goes with " + batch.Summary(m.batch.Names())
+	why := "leaves the load balancer, which goes with " + batch.Summary(p.batch.Names())
 	var out []plan.Node
-	for _, g := range m.groups {
+	for _, g := range p.groups {
 		for _, one := range g.All() {
-			role, reason := m.roles[one.ID.Key()], ""
+			role, reason := p.roles[one.ID.Key()], ""
 			var after []azure.ID
-			for _, id := range m.going {
-				m.note(one, id) // packets come to it until it has left
+			for _, id := range p.going {
+				p.note(one, id) // packets come to it until it has left
 				if !one.Fixed && one.Leave(id) {
 					if reason = why; id.Is(network.LoadBalancerPools) {
 						reason = "leaves the pool, which lists addresses from now on"
 					}
 				}
 			}
-			for _, pool := range m.pools {
-				if did := m.settle(one, role, pool); did != "" {
+			for _, pool := range p.pools {
+				if did := p.settle(one, role, pool); did != "" {
 					reason = did
 				}
 				if whyOut[role] != "" && !one.Model {
@@ -207,7 +187,7 @@ func (m *Members) decide() []plan.Node {
 }
 
 // settle lets a machine into a pool or takes it out, and says why if it did.
-func (m *Members) settle(one *machine.Machine, role cluster.Role, pool pool) (did string) {
+func (p *Planner) settle(one *machine.Machine, role cluster.Role, pool pool) (did string) {
 	joins, leaves := "node joins the backend pool", whyOut[role]
 	if one.Model {
 		joins, leaves = "new instances join the backend pool", "new instances stay out of the backend pool, as all existing ones do"
@@ -217,44 +197,44 @@ func (m *Members) settle(one *machine.Machine, role cluster.Role, pool pool) (di
 	case one.Orphan && one.Leave(pool.id):
 		did = "its machine is gone"
 	case role == cluster.Receiver && one.Ready && !one.In(pool.id):
-		c, hindrance := m.placeFor(one, pool)
+		c, hindrance := p.placeFor(one, pool)
 		if hindrance != "" {
-			m.found.Warn(string(one.ID), problem.NotJoined, "%s", hindrance)
+			p.found.Warn(string(one.ID), problem.NotJoined, "%s", hindrance)
 		}
 		if c != nil {
 			one.Join(c, pool.id)
 			did = joins
 		}
 	case whyOut[role] != "" && pool.mayLeave && one.In(pool.id):
-		if m.index.ConcurrentMembers {
-			m.note(one, pool.id)
+		if p.index.ConcurrentMembers {
+			p.note(one, pool.id)
 		}
 		one.Leave(pool.id)
 		did = leaves
 	}
-	m.note(one, pool.id)
+	p.note(one, pool.id)
 	return did
 }
 
 // exit decides whether excluded nodes may leave a pool, and which machines must join before. A pool is never emptied:
 // all Services of the cluster would fail. Where no node stays, the others wait for the first one that joins.
-func (m *Members) exit(pool pool) (open bool, after []azure.ID) {
+func (p *Planner) exit(pool pool) (open bool, after []azure.ID) {
 	known := map[string]bool{}
-	for _, g := range m.groups {
+	for _, g := range p.groups {
 		for _, one := range g.Machines {
-			role := m.roles[one.ID.Key()]
+			role := p.roles[one.ID.Key()]
 			known[one.ID.Key()] = true
 			if whyOut[role] == "" && !one.Orphan && one.In(pool.id) {
 				return true, nil
 			}
 			if len(after) == 0 && role == cluster.Receiver && one.Ready {
-				if c, _ := m.placeFor(one, pool); c != nil {
+				if c, _ := p.placeFor(one, pool); c != nil {
 					after = append(after, one.Node("").ID)
 				}
 			}
 		}
 	}
-	lb := m.index.LoadBalancer(pool.id.Parent())
+	lb := p.index.LoadBalancer(pool.id.Parent())
 	for _, c := range lb.Pool(pool.id.Name()).Properties.BackendIPConfigurations {
 		if !c.ID.Parent().Is(network.Interfaces) && !known[machine.InstanceOf(c.ID).Key()] {
 			return true, nil
@@ -266,7 +246,7 @@ func (m *Members) exit(pool pool) (open bool, after []azure.ID) {
 // placeFor is the IP configuration with which a machine joins a pool, nil for none; hindrance says why, where
 // that is worth a warning. An interface is in one public and one internal load balancer at most: one that is in
 // another one stays there, unless all machines leave that.
-func (m *Members) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, hindrance string) {
+func (p *Planner) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, hindrance string) {
 	if one.Fixed || !one.CanBeMember() || one.Excluded[pool.family] {
 		return nil, ""
 	}
@@ -275,12 +255,12 @@ func (m *Members) placeFor(one *machine.Machine, pool pool) (c *machine.Configur
 			pool.family, pool.id.Name())
 	}
 	to := pool.id.TopLevel().Name()
-	for _, p := range c.Pools {
-		lb := p.ID.TopLevel().Name()
+	for _, has := range c.Pools {
+		lb := has.ID.TopLevel().Name()
 		isPair := strings.EqualFold(lb, to) || strings.EqualFold(lb+cluster.InternalSuffix, to) ||
 			strings.EqualFold(lb, to+cluster.InternalSuffix) // or the same load balancer
-		if !isPair && !slices.ContainsFunc(m.going, p.ID.Under) {
-			return nil, fmt.Sprintf("it is in pool %s of load balancer %s already, so it stays out of %s", p.ID.Name(), lb, to)
+		if !isPair && !slices.ContainsFunc(p.going, has.ID.Under) {
+			return nil, fmt.Sprintf("it is in pool %s of load balancer %s already, so it stays out of %s", has.ID.Name(), lb, to)
 		}
 	}
 	return c, ""

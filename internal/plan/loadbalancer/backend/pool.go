@@ -36,21 +36,45 @@ type Planner struct {
 	machines func() ([]*machine.Group, error)
 	// emptied are pools that network interfaces have to leave, because members are addresses from now on.
 	emptied map[*balancer.Wanted][]azure.ID
+	nodesAt map[int][]*index.Node // by entry of the configuration, where there are several load balancers
+
+	// Membership decides the members of pools of network interfaces of these.
+	groups []*machine.Group
+	pools  []pool
+	going  []azure.ID              // pools, or load balancers, that all machines leave
+	roles  map[string]cluster.Role // by id key, of machines that have or had a Node, and of models
+	in     map[inPool]bool         // all members after the decision
+	known  map[string][]string     // results of AddressesIn
 }
 
-// New is a planner for a batch.
+// New is a planner for a batch. It warns of nodes that stay out of the pools because Azure does not take their addresses.
 func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
-	return &Planner{index: x, batch: b, found: found, emptied: map[*balancer.Wanted][]azure.ID{},
+	for _, n := range x.SortedNodes {
+		for _, ip := range n.IPs {
+			if why, rejected := x.RejectedAddresses[ip.String()]; rejected && n.Role == cluster.Receiver {
+				found.Warn(n.Name, problem.NotJoined, "its address %s stays out of the backend pools, as Azure does not take it: %s",
+					ip, cmp.Or(why, "no reason is known"))
+			}
+		}
+	}
+	return &Planner{index: x, batch: b, found: found,
+		emptied: map[*balancer.Wanted][]azure.ID{}, in: map[inPool]bool{}, known: map[string][]string{},
 		machines: sync.OnceValues(func() ([]*machine.Group, error) { return machine.Read(x.Input, x.Balancers) })}
 }
 
 // Pools decides the pools of the load balancers, and the members of pools of addresses.
 func (p *Planner) Pools(all []*balancer.Wanted) {
+	if entries := len(p.index.Config.Balancers); entries > 0 && len(p.index.Nodes) > 0 {
+		up := make([]bool, entries)
+		for _, w := range all {
+			if w.State.Entry >= 0 && w.Stays() {
+				up[w.State.Entry] = true
+			}
+		}
+		p.nodesAt = p.assign(up)
+	}
 	for _, w := range all {
 		p.addPools(w)
-	}
-	p.spread(all)
-	for _, w := range all {
 		p.ownPools(w)
 	}
 }
@@ -71,7 +95,7 @@ func (p *Planner) addPools(w *balancer.Wanted) {
 			p.batch.Waits = append(p.batch.Waits,
 				"pool "+had.Name+" of "+lb.ID.Name()+" gets addresses when its network interfaces have left")
 		case byIP:
-			w.Pools.Write(p.withNodes(lb, had, family))
+			w.Pools.Write(p.withNodes(w, had, family))
 		case index.HasAddresses(had):
 			w.Pools.Write(index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}})
 		}
@@ -83,7 +107,7 @@ func (p *Planner) addPools(w *balancer.Wanted) {
 		}
 		fresh := index.Pool{Name: name}
 		if fills && byIP && at.OwnPool == "" {
-			fresh = p.withNodes(lb, fresh, at.Family)
+			fresh = p.withNodes(w, fresh, at.Family)
 		}
 		w.Pools.Write(fresh)
 	}
@@ -99,15 +123,30 @@ func (p *Planner) fills(lb *index.LoadBalancer) bool {
 
 func (p *Planner) byIP(lb *index.LoadBalancer) bool { return privatelink.ByIP(p.index, lb) }
 
-// withNodes is one of the cluster's pools with the addresses of all nodes; where there are none its members stay.
-// spread fills the pools of several load balancers.
-func (p *Planner) withNodes(lb *index.LoadBalancer, had index.Pool, family v1.IPFamily) index.Pool {
-	if len(p.index.Config.Balancers) > 0 && lb.Entry >= 0 {
-		return index.Pool{Name: had.Name}
+// withNodes is one of the cluster's pools with the addresses of all nodes; where there are none its members stay. Of
+// several load balancers, each has the nodes that are there. A pool without any node left is emptied then: its nodes are
+// gone, or serve another load balancer, and the others have nodes. Its Services are warned.
+func (p *Planner) withNodes(w *balancer.Wanted, had index.Pool, family v1.IPFamily) index.Pool {
+	entry, entries := w.State.Entry, p.index.Config.Balancers
+	isOne := len(entries) == 0 || entry < 0
+	belong := p.index.SortedNodes
+	if !isOne {
+		belong = p.nodesAt[entry]
 	}
-	next := p.byAddress(had, family, p.index.SortedNodes)
-	if len(next.Properties.LoadBalancerBackendAddresses) == 0 {
+	next := p.byAddress(had, family, belong)
+	switch {
+	case len(next.Properties.LoadBalancerBackendAddresses) > 0:
+	case isOne:
 		next.Properties.LoadBalancerBackendAddresses = nil
+	case p.index.HasReceivers(): // the controller tells Services of a cluster without nodes
+		for s, at := range p.batch.Placed() {
+			if at.At.LB == w.State && at.OwnPool == "" && at.Family == family {
+				p.found.Warn(s.Key(), problem.NoNodes,
+					"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
+						"%q), or nodeSelector, has nodes",
+					family, w.State.ID.Name(), entries[entry].PrimaryVMSet)
+			}
+		}
 	}
 	return next
 }
@@ -133,10 +172,10 @@ func (p *Planner) byAddress(pool index.Pool, family v1.IPFamily, belong []*index
 		taken := make(map[netip.Addr]bool, len(belong))
 		for _, n := range belong {
 			ip, ok := n.Address(family)
-			if !ok || taken[ip] || p.rejection(ip) != "" {
+			text := ip.String()
+			if _, rejected := p.index.RejectedAddresses[text]; !ok || taken[ip] || rejected {
 				continue
 			}
-			text := ip.String()
 			if _, there := had[text]; which(n.Role, there) {
 				taken[ip] = true
 				members = append(members, poolMember{Name: n.Name, Properties: network.BackendAddress{IPAddress: text}})
@@ -175,27 +214,6 @@ func keepNames(members []poolMember, had map[string]string) []poolMember {
 		members[i].Name = cmp.Or(had[m.Properties.IPAddress], m.Name)
 	}
 	return members
-}
-
-// rejection says why Azure does not take an address into a pool, "" when it does.
-func (p *Planner) rejection(ip netip.Addr) string {
-	why, rejected := p.index.RejectedAddresses[ip.String()]
-	if !rejected {
-		return ""
-	}
-	return cmp.Or(why, "no reason is known")
-}
-
-// WarnRejected warns of nodes that stay out of the pools because Azure does not take their addresses.
-func (p *Planner) WarnRejected() {
-	for _, n := range p.index.SortedNodes {
-		for _, ip := range n.IPs {
-			if why := p.rejection(ip); why != "" && n.Role == cluster.Receiver {
-				p.found.Warn(n.Name, problem.NotJoined,
-					"its address %s stays out of the backend pools, as Azure does not take it: %s", ip, why)
-			}
-		}
-	}
 }
 
 // Migrations have Azure turn pools of network interfaces into pools of addresses, where

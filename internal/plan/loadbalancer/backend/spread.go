@@ -2,7 +2,6 @@ package backend
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -19,83 +18,46 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// spread fills the cluster's pools where there are several load balancers: each with the
-// nodes that are there. A pool without any node left is emptied: its nodes are gone, or
-// serve another load balancer, and the others have nodes.
-func (p *Planner) spread(all []*balancer.Wanted) {
-	c := p.index.Config
-	if len(c.Balancers) == 0 || len(p.index.Nodes) == 0 {
-		return
-	}
-	up := make([]bool, len(c.Balancers))
-	for _, w := range all {
-		if w.State.Entry >= 0 && w.Stays() {
-			up[w.State.Entry] = true
-		}
-	}
-	at := p.assign(up)
-	for _, w := range all {
-		if w.State.Entry < 0 || !w.Stays() || !p.fills(w.State) || !p.byIP(w.State) {
-			continue
-		}
-		for _, pool := range w.Pools.Written() {
-			if family, ours := c.PoolFamily(pool.Name); ours {
-				pool = p.byAddress(w.State.Pool(pool.Name), family, at[w.State.Entry])
-				w.Pools.Write(pool)
-				p.warnEmpty(w, pool, family)
-			}
-		}
-	}
-}
-
-// warnEmpty warns Services of a load balancer without nodes.
-func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFamily) {
-	if len(pool.Properties.LoadBalancerBackendAddresses) > 0 || !p.index.HasReceivers() {
-		return // the controller tells Services of a cluster without nodes
-	}
-	for s, at := range p.batch.Placed() {
-		if at.At.LB == w.State && at.OwnPool == "" && at.Family == family {
-			p.found.Warn(s.Key(), problem.NoNodes,
-				"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
-					"%q), or nodeSelector, has nodes",
-				family, w.State.ID.Name(), p.index.Config.Balancers[w.State.Entry].PrimaryVMSet)
-		}
-	}
+// seeker is a node that looks for an entry of the configuration.
+type seeker struct {
+	*index.Node
+	entries []int // that may have it
+	current int   // the one where it is so far, -1 for none
+	rank    int   // the lowest ones choose first
 }
 
 // assign spreads the nodes over the entries of the configuration that are up: first the nodes of a primary
 // set, then the nodes that have an entry, which they keep, then new ones.
 func (p *Planner) assign(up []bool) map[int][]*index.Node {
-	current := p.currentEntries()
-	candidates := make(map[*index.Node][]int, len(p.index.SortedNodes))
-	var first, staying, fresh []*index.Node
-	for _, n := range p.index.SortedNodes {
-		entries, isPrimary := p.candidates(n, up)
-		candidates[n] = entries
-		_, there := current[n.Name]
-		switch {
-		case isPrimary:
-			first = append(first, n)
-		case there:
-			staying = append(staying, n)
-		default:
-			fresh = append(fresh, n)
+	current := map[string]int{} // entries by the nodes' addresses
+	for _, lb := range p.index.LoadBalancers {
+		for _, pool := range lb.Properties.BackendAddressPools {
+			if p.index.Config.IsOwnPool(pool.Name) && lb.Entry >= 0 {
+				for _, m := range pool.Properties.LoadBalancerBackendAddresses {
+					current[address.Plain(m.Properties.IPAddress)] = lb.Entry
+				}
+			}
 		}
 	}
+	all := make([]seeker, len(p.index.SortedNodes))
+	for i, n := range p.index.SortedNodes {
+		all[i] = p.seeker(n, up, current)
+	}
+	slices.SortStableFunc(all, func(a, b seeker) int { return a.rank - b.rank })
 	at, counts := make(map[int][]*index.Node, len(up)), make([]int, len(up))
-	for _, n := range slices.Concat(first, staying, fresh) {
-		if len(candidates[n]) == 0 {
+	for _, n := range all {
+		if len(n.entries) == 0 {
 			if slices.Contains(up, true) && n.Role == cluster.Receiver {
 				p.found.Warn(n.Name, problem.NodeNowhere,
 					"no load balancer accepts the node, allowed are nodes of a primaryVMSet, or nodes that a nodeSelector selects")
 			}
 			continue
 		}
-		best := slices.MinFunc(candidates[n], func(a, b int) int { return counts[a] - counts[b] })
-		if was, there := current[n.Name]; there && slices.Contains(candidates[n], was) {
-			best = was
+		best := n.current
+		if !slices.Contains(n.entries, best) {
+			best = slices.MinFunc(n.entries, func(a, b int) int { return counts[a] - counts[b] })
 		}
-		at[best] = append(at[best], n)
+		at[best] = append(at[best], n.Node)
 		if n.Role == cluster.Receiver {
 			counts[best]++
 		}
@@ -106,9 +68,15 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	return at
 }
 
-// candidates are the entries that may have a node: the one whose primary set it is in, else those with a selector that
+// seeker finds the entries that may have a node: the one of its primary set, else those with a selector that
 // selects it, else those without one.
-func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary bool) {
+func (p *Planner) seeker(n *index.Node, up []bool, current map[string]int) seeker {
+	s := seeker{Node: n, current: -1, rank: 2}
+	for _, ip := range n.IPs {
+		if entry, there := current[ip.String()]; there {
+			s.current, s.rank = entry, 1
+		}
+	}
 	all, set := p.index.Config.Entries(), n.Machine.Parent().Name()
 	if !n.Machine.Is(compute.ScaleSetInstances) { // the document of a machine of its own says in which set it is
 		vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
@@ -116,7 +84,8 @@ func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary
 	}
 	i := slices.IndexFunc(all, func(e cluster.Balancer) bool { return set != "" && strings.EqualFold(e.PrimaryVMSet, set) })
 	if i >= 0 && up[i] {
-		return []int{i}, true
+		s.entries, s.rank = []int{i}, 0
+		return s
 	}
 	var selecting, open []int
 	for i, e := range all {
@@ -128,35 +97,10 @@ func (p *Planner) candidates(n *index.Node, up []bool) (entries []int, isPrimary
 			open = append(open, i)
 		}
 	}
-	if len(selecting) > 0 {
-		return selecting, false
+	if s.entries = selecting; len(selecting) == 0 {
+		s.entries = open
 	}
-	return open, false
-}
-
-// currentEntries says at which load balancer nodes are so far, by name.
-func (p *Planner) currentEntries() map[string]int {
-	at := map[netip.Addr]int{}
-	for _, lb := range p.index.LoadBalancers {
-		for _, pool := range lb.Properties.BackendAddressPools {
-			if !p.index.Config.IsOwnPool(pool.Name) || lb.Entry < 0 {
-				continue
-			}
-			for _, m := range pool.Properties.LoadBalancerBackendAddresses {
-				ip, _ := netip.ParseAddr(m.Properties.IPAddress) // no node has what is no address
-				at[ip.Unmap()] = lb.Entry
-			}
-		}
-	}
-	current := make(map[string]int, len(p.index.SortedNodes))
-	for _, n := range p.index.SortedNodes {
-		for _, ip := range n.IPs {
-			if e, there := at[ip]; there {
-				current[n.Name] = e
-			}
-		}
-	}
-	return current
+	return s
 }
 
 // ownPools removes the pools that Services of the batch no longer have to themselves, and fills the others

@@ -23,7 +23,7 @@ type Wanted struct {
 	Probes    plan.Shared[network.Probe]
 	Shrank    bool // it loses a frontend
 
-	after map[*index.LoadBalancer]bool // load balancers that are written first
+	after map[*Wanted]bool // load balancers that are written first
 }
 
 type planner struct {
@@ -42,7 +42,7 @@ func Plan(x *index.Index, b *batch.Batch, found *problem.List) []*Wanted {
 		had := lb.Properties
 		all[i] = &Wanted{
 			State: lb, Frontends: plan.SharedList(had.FrontendIPConfigurations), Pools: plan.SharedList(had.BackendAddressPools),
-			Rules: plan.SharedList(had.LoadBalancingRules), Probes: plan.SharedList(had.Probes), after: map[*index.LoadBalancer]bool{},
+			Rules: plan.SharedList(had.LoadBalancingRules), Probes: plan.SharedList(had.Probes), after: map[*Wanted]bool{},
 		}
 		p.planFrontends(all[i])
 		p.planRules(all[i])
@@ -50,12 +50,12 @@ func Plan(x *index.Index, b *batch.Batch, found *problem.List) []*Wanted {
 	}
 	for s, at := range b.Placed() {
 		for _, from := range batch.Sources(x, s, at) {
-			by[at.At.LB].after[from] = true
+			by[at.At.LB].after[by[from]] = true
 		}
 	}
 	for _, h := range b.Handovers(x) {
-		if h.From.Internal != h.To.Internal && !by[h.To].waitsFor(h.From, by) {
-			by[h.From].after[h.To] = true
+		if h.From.Internal != h.To.Internal && !by[h.To].waitsFor(by[h.From]) {
+			by[h.From].after[by[h.To]] = true
 		}
 	}
 	return all
@@ -92,9 +92,9 @@ func Nodes(x *index.Index, b *batch.Batch, all []*Wanted) (nodes []plan.Node) {
 		default:
 			continue
 		}
-		for _, other := range x.LoadBalancers {
+		for _, other := range all {
 			if w.after[other] {
-				n.After = append(n.After, other.ID)
+				n.After = append(n.After, other.State.ID)
 			}
 		}
 		nodes = append(nodes, n)
@@ -104,8 +104,8 @@ func Nodes(x *index.Index, b *batch.Batch, all []*Wanted) (nodes []plan.Node) {
 
 // IsWritten reports whether a load balancer stays and differs from its wanted state.
 func IsWritten(x *index.Index, b *batch.Batch, all []*Wanted, lb *index.LoadBalancer) bool {
-	i := slices.IndexFunc(all, func(w *Wanted) bool { return w.State == lb })
-	if i < 0 || !all[i].Stays() {
+	i := slices.IndexFunc(all, func(w *Wanted) bool { return w.State == lb && w.Stays() })
+	if i < 0 {
 		return false
 	}
 	var g plan.Graph
@@ -137,16 +137,12 @@ func Unproven(all []*Wanted) (pending []string) {
 }
 
 // waitsFor reports whether a load balancer is written after another, whatever is between.
-func (w *Wanted) waitsFor(other *index.LoadBalancer, by map[*index.LoadBalancer]*Wanted) bool {
-	if w.State == other {
-		return true
-	}
+func (w *Wanted) waitsFor(other *Wanted) bool {
+	waits := w == other
 	for first := range w.after {
-		if by[first].waitsFor(other, by) {
-			return true
-		}
+		waits = waits || first.waitsFor(other)
 	}
-	return false
+	return waits
 }
 
 // RefuseFamilies finds Services that would leave a load balancer with IPv6 alone,

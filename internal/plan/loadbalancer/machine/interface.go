@@ -18,24 +18,12 @@ import (
 
 // IsServed reports whether kaz lets machines like this one into the backend pools.
 func IsServed(machine azure.ID, c cluster.Config) bool {
-	switch {
-	case machine.Is(compute.ScaleSetInstances):
-		return machine.Parent().Parent().Equal(c.MachineGroup())
-	case machine.Is(compute.VirtualMachines):
-		return machine.Parent().Equal(c.MachineGroup())
+	if machine.Is(compute.ScaleSetInstances) {
+		machine = machine.Parent()
+	} else if !machine.Is(compute.VirtualMachines) {
+		return false
 	}
-	return false
-}
-
-// Known are the machines of the nodes, and the machines without a Node.
-func Known(in index.Input) []azure.ID {
-	all := make([]azure.ID, 0, len(in.Nodes)+len(in.DeletedNodes))
-	for _, n := range in.Nodes {
-		if id, ok := nodes.MachineID(n.Spec.ProviderID); ok {
-			all = append(all, id)
-		}
-	}
-	return append(all, in.DeletedNodes...)
+	return machine.Parent().Equal(c.MachineGroup())
 }
 
 // Interfaces are the network interfaces of a decision, as far as they have been read. A machine
@@ -47,10 +35,10 @@ type Interfaces struct {
 	// Groups are the resource groups of the interfaces: first the machines' own, then those that a
 	// machine or a pool names.
 	Groups []azure.ID
-	// Missing are the machines of the cluster, those without a Node included, that
-	// have their primary interface in another resource group.
-	Missing []azure.ID
-	hidden  map[string]azure.ID // missing machines whose interface may not be read, by its id key
+	// Elsewhere says that a machine of the cluster, with or without a Node, has its primary interface in another
+	// resource group.
+	Elsewhere bool
+	hidden    map[string]azure.ID // those machines whose interface may not be read, by its id key
 }
 
 // FindInterfaces finds the resource groups of the network interfaces.
@@ -59,16 +47,20 @@ func FindInterfaces(in index.Input, all []*index.LoadBalancer) Interfaces {
 	known := map[string]bool{}                                                           // machines, by id key
 	listed, _ := plan.Views[network.Interface](in.Have, f.Groups[0], network.Interfaces) // Read reports an error
 	for _, i := range listed {
-		if !isSecondary(i) {
+		if p := i.Properties.Primary; p == nil || *p {
 			known[i.Properties.VirtualMachine.To().Key()] = true
 		}
 	}
-	var named []azure.ID // interfaces that machines and pools name
-	for _, machine := range Known(in) {
+	var machines, named []azure.ID // named are interfaces that machines and pools name
+	for _, n := range in.Nodes {
+		id, _ := nodes.MachineID(n.Spec.ProviderID)
+		machines = append(machines, id)
+	}
+	for _, machine := range append(machines, in.DeletedNodes...) {
 		if !machine.Is(compute.VirtualMachines) || !IsServed(machine, in.Config) || known[machine.Key()] {
 			continue
 		}
-		f.Missing = append(f.Missing, machine)
+		f.Elsewhere = true
 		id, _, unread := Unread(in, machine)
 		named = append(named, id)
 		if unread {
@@ -84,11 +76,6 @@ func FindInterfaces(in index.Input, all []*index.LoadBalancer) Interfaces {
 		}
 	}
 	return f
-}
-
-// isSecondary reports whether a network interface says that another one is its machine's primary one.
-func isSecondary(i networkInterface) bool {
-	return i.Properties.Primary != nil && !*i.Properties.Primary
 }
 
 // primary is the primary network interface that a machine names, "" as long as that has not been read.
@@ -184,7 +171,7 @@ func (f Interfaces) machineWith(all []networkInterface) *Machine {
 		return nil
 	}
 	m := ofInterface(all[i])
-	if isSecondary(all[i]) {
+	if p := all[i].Properties.Primary; p != nil && !*p { // another one is the machine's primary one
 		id := primary(f.in, m.ID)
 		m.Ready = m.Ready && (id == "" || id.Equal(all[i].ID)) // else that one is where it may not be read
 	}

@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,12 +62,9 @@ func (g *Group) All() []*Machine {
 
 // Read reads all machines that may be in pools.
 func Read(in index.Input, all []*index.LoadBalancer) ([]*Group, error) {
-	models, err := plan.Views[compute.ScaleSet](in.Have, in.Config.MachineGroup(), compute.ScaleSets)
-	if err != nil {
-		return nil, err
-	}
-	instances, err := plan.Views[compute.Instance](in.Have, in.Config.MachineGroup(), compute.ScaleSetInstances)
-	if err != nil {
+	models, noModels := plan.Views[compute.ScaleSet](in.Have, in.Config.MachineGroup(), compute.ScaleSets)
+	instances, noInstances := plan.Views[compute.Instance](in.Have, in.Config.MachineGroup(), compute.ScaleSetInstances)
+	if err := cmp.Or(noModels, noInstances); err != nil {
 		return nil, err
 	}
 	var groups []*Group
@@ -117,7 +115,9 @@ func configurationsOf(p *compute.NetworkProfile) (all []Configuration) {
 		return nil
 	}
 	first := onlyOr(p.NetworkInterfaceConfigurations,
-		func(c compute.Named[compute.InterfaceConfiguration]) bool { return isTrue(c.Properties.Primary) })
+		func(c compute.Named[compute.InterfaceConfiguration]) bool {
+			return isTrue(c.Properties.Primary)
+		})
 	for i, holder := range p.NetworkInterfaceConfigurations {
 		list := holder.Properties.IPConfigurations
 		for _, c := range list {

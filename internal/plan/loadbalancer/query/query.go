@@ -122,7 +122,7 @@ func (n needs) machines() []azure.Query {
 		_, there := n.Have.Get(c.SecurityGroupID())
 		_, absent := n.Have.Absent(c.SecurityGroupID())
 		wasAsked := there || absent || c.SecurityGroupName == "" // for what is named at first
-		if flexible || len(c.Balancers) > 0 || wasAsked && len(interfaces.Missing) > 0 {
+		if flexible || len(c.Balancers) > 0 || wasAsked && interfaces.Elsewhere {
 			lists = append(lists, ownMachines)
 		}
 	}

@@ -52,7 +52,7 @@ func Plan(in Input, found *problem.List) Result {
 		return Result{Node: plan.Wanted(view, "where "+batch.Summary(names)+" had addresses", names...)}
 	}
 	p := &planner{Input: in, rules: newRuleSet(x.SecurityGroup.Properties.SecurityRules, b.Has), needed: map[need]bool{}}
-	grants := make([][]grant, len(b.Live))
+	grants := make([][]grant, len(b.Live)) // by Service
 	for i, s := range b.Live {
 		grants[i] = p.grants(s)
 	}
@@ -65,7 +65,9 @@ func Plan(in Input, found *problem.List) Result {
 	for i, s := range b.Live {
 		before := p.rules.counts
 		for _, g := range grants[i] {
-			p.rules.point(g.rule, g.to...)
+			for _, r := range g.rules {
+				p.rules.point(r, g.to...)
+			}
 		}
 		if why := p.rules.counts.exceeds(before); why != "" {
 			found.Refuse(s.Key(), problem.Limit, "network security group %s cannot take its rules: %s",
@@ -89,9 +91,10 @@ type planner struct {
 	result Result
 }
 
+// grant is rules that lead to addresses of a Service.
 type grant struct {
-	rule securityRule
-	to   []string // addresses of a Service
+	rules []securityRule
+	to    []string
 }
 
 // grants are the openings of a Service's addresses. Their rules stay there.
@@ -124,37 +127,34 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 				to[ip.String()] = true
 			}
 		}
-		grants = append(grants, p.grant(s, family, false, to, s.Access.Deny)...)
-		grants = append(grants, p.grant(s, family, !s.AllPorts(), nodes, s.Access.Deny && s.Fixed)...)
+		grants = append(grants, p.grant(s, family, false, to, s.Access.Deny),
+			p.grant(s, family, !s.AllPorts(), nodes, s.Access.Deny && s.Fixed))
 	}
 	return grants
 }
 
 // grant opens addresses of a family at the Service's own ports, or at its node ports.
-func (p *planner) grant(s batch.Served, family v1.IPFamily, nodePort bool, set map[string]bool, deny bool) (grants []grant) {
-	to := sorted(set)
-	if len(to) == 0 {
-		return nil
+func (p *planner) grant(s batch.Served, family v1.IPFamily, nodePort bool, set map[string]bool, deny bool) (g grant) {
+	if len(set) == 0 {
+		return g
 	}
-	stays := func(r securityRule) {
-		for _, address := range to {
+	g.to = sorted(set)
+	for _, o := range s.Openings(family, nodePort) {
+		g.rules = append(g.rules, allowance(o))
+	}
+	if deny {
+		g.rules = append(g.rules, denial(family))
+	}
+	stay := slices.Clip(g.rules)
+	for _, o := range s.Implied(family, nodePort) { // they let in no source that the others do not
+		stay = append(stay, allowance(o))
+	}
+	for _, r := range stay {
+		for _, address := range g.to {
 			p.needed[need{to: address, rule: strings.ToLower(r.Name)}] = true
 		}
 	}
-	opens := func(r securityRule) {
-		stays(r)
-		grants = append(grants, grant{r, to})
-	}
-	for _, o := range s.Openings(family, nodePort) {
-		opens(allowance(o))
-	}
-	if deny {
-		opens(denial(family))
-	}
-	for _, o := range s.Implied(family, nodePort) { // they let in no source that the others do not
-		stays(allowance(o))
-	}
-	return grants
+	return g
 }
 
 // addressOf is the address of a placement: an output where a step of this round has Azure choose it. It is ""
@@ -353,10 +353,7 @@ func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 		t, _ := publicip.Target(x, s, a)
 		addresses = append(addresses, a.Pinned, x.PublicIP(t.PublicIP).Properties.IPAddress)
 	}
-	for _, ip := range s.Further {
-		addresses = append(addresses, ip.String())
-	}
-	return addresses
+	return append(addresses, placedAddresses(batch.Served{Spec: s})...) // the further ones
 }
 
 // addressesOf lists the addresses that a Service has or had. An address of its status does not count if

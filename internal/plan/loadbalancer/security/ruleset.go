@@ -84,7 +84,8 @@ func (r *rule) conform(want network.SecurityRule) {
 	p := &r.Properties
 	if strings.EqualFold(p.Protocol, want.Protocol) && strings.EqualFold(p.Access, want.Access) &&
 		strings.EqualFold(p.Direction, want.Direction) && sameList(ports(*p), ports(want)) &&
-		sameList(sources(*p), sources(want)) && sameList(sourcePorts(*p), sourcePorts(want)) {
+		sameList(sources(*p), sources(want)) &&
+		sameList(listed(p.SourcePortRange, p.SourcePortRanges), listed(want.SourcePortRange, want.SourcePortRanges)) {
 		return
 	}
 	r.changed = true
@@ -101,21 +102,15 @@ func sameList(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// Azure has two ways to write a list: one element alone, or a list.
-
-func destinations(r network.SecurityRule) []string {
-	return listed(r.DestinationAddressPrefix, r.DestinationAddressPrefixes)
-}
 func ports(r network.SecurityRule) []string {
 	return listed(r.DestinationPortRange, r.DestinationPortRanges)
 }
+
 func sources(r network.SecurityRule) []string {
 	return listed(r.SourceAddressPrefix, r.SourceAddressPrefixes)
 }
-func sourcePorts(r network.SecurityRule) []string {
-	return listed(r.SourcePortRange, r.SourcePortRanges)
-}
 
+// listed reads the two ways in which Azure writes a list: one element alone, or a list.
 func listed(one *string, many []string) []string {
 	if one != nil && *one != "" {
 		return append([]string{*one}, many...)
@@ -167,20 +162,19 @@ type size struct{ rules, sources, destinations int }
 
 // exceeds says which limit is passed that was not, or not so far, before.
 func (s size) exceeds(before size) string {
-	for _, limit := range []struct {
-		what            string
-		now, then, most int
-	}{
-		{"rules", s.rules, before.rules, mostRules},
-		{"source prefixes", s.sources, before.sources, mostPrefixes},
-		{"destination prefixes", s.destinations, before.destinations, mostPrefixes},
-	} {
-		if limit.now > limit.most && limit.now > limit.then {
-			return fmt.Sprintf("it would have too many %s, allowed by Azure are %d: take ranges or ports away, or let Services have "+
-				"the same, which share their rules", limit.what, limit.most)
-		}
+	what, most := "", mostPrefixes
+	switch {
+	case s.rules > max(mostRules, before.rules):
+		what, most = "rules", mostRules
+	case s.sources > max(mostPrefixes, before.sources):
+		what = "source prefixes"
+	case s.destinations > max(mostPrefixes, before.destinations):
+		what = "destination prefixes"
+	default:
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("it would have too many %s, allowed by Azure are %d: take ranges or ports away, or let Services have "+
+		"the same, which share their rules", what, most)
 }
 
 // newRuleSet is the rules that are there, without the legacy rules of owners that get managed ones.
@@ -194,7 +188,7 @@ func newRuleSet(had []securityRule, isReplaced func(owner string) bool) *ruleSet
 			s.list.Remove(c.Name)
 			continue
 		}
-		r, addresses := &rule{securityRule: c}, destinations(c.Properties)
+		r, addresses := &rule{securityRule: c}, listed(c.Properties.DestinationAddressPrefix, c.Properties.DestinationAddressPrefixes)
 		if IsManagedRule(c) || isLegacySharedRule(c) {
 			r.to = map[string]bool{}
 			for _, address := range addresses {
@@ -276,7 +270,7 @@ func (s *ruleSet) decided() plan.Shared[network.SecurityRule] {
 			continue
 		}
 		p := &r.Properties
-		written := destinations(*p)
+		written := listed(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)
 		if len(r.to) != len(written) || slices.ContainsFunc(written, func(x string) bool { return !r.to[x] }) {
 			if len(r.to) == 0 && len(p.DestinationApplicationSecurityGroups) == 0 {
 				s.list.Remove(r.Name)
