@@ -236,7 +236,7 @@ func (c *commit) write(ctx context.Context) error {
 	if c.failure != nil {
 		return c.blame()
 	}
-	c.cluster.ConfirmName()
+	c.cluster.NameConfirmed.Store(true)
 	return nil
 }
 
