@@ -26,10 +26,7 @@ func (c *Controller) DryRun(ctx context.Context, report func(explain.Explanation
 	c.serve(ctx, begin, func(first item) {
 		items := []item{first} // with all that wait behind it: they would be one commit
 		for c.queue.Len() > 0 {
-			it, down := c.queue.Get()
-			if down {
-				break
-			}
+			it, _ := c.queue.Get()
 			items = append(items, it)
 		}
 		r.round(ctx, items)
@@ -66,7 +63,10 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 		}
 		services, about = append(services, r.config.Classes.Asked(s)), append(about, it)
 	}
-	if len(services) == 0 && all == nil {
+	if all != nil {
+		about = append(about, orphansItem)
+	}
+	if len(about) == 0 {
 		return
 	}
 	e, err := explain.Services(ctx, r.cluster, r.azure.Fresh(), services, all)
@@ -77,33 +77,28 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 		r.failures++
 		wait := controller.Delay(err, r.failures)
 		slog.WarnContext(ctx, "services not explained", "error", err, "again_in", wait.Round(time.Second))
-		if all != nil {
-			about = append(about, orphansItem)
-		}
 		for _, it := range about {
 			r.queue.AddAfter(it, wait)
 		}
 		return
 	}
 	r.failures = 0
-	if r.changed(e, about, all != nil) {
+	if r.changed(e, about) {
 		e.Log(ctx)
 		r.report(e)
 	}
 }
 
-// changed notes what is reported of each Service, and of orphans where they were looked for,
-// and reports whether any of it is new.
-func (r *dryRun) changed(e explain.Explanation, about []item, withOrphans bool) bool {
-	gists := map[item]string{}
-	for i, s := range e.Services {
-		gists[about[i]] = e.Gist(s)
-	}
-	if withOrphans {
-		gists[orphansItem] = e.GistOfOrphans()
-	}
+// changed notes what is reported of each item, and reports whether any of it is new. Services come first.
+func (r *dryRun) changed(e explain.Explanation, about []item) bool {
 	fresh := false
-	for it, gist := range gists {
+	for i, it := range about {
+		var gist string
+		if it == orphansItem {
+			gist = e.GistOfOrphans()
+		} else {
+			gist = e.Gist(e.Services[i])
+		}
 		fresh = fresh || r.reported[it] != gist
 		r.reported[it] = gist
 	}
