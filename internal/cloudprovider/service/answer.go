@@ -193,10 +193,7 @@ func (c *commit) takePools(ctx context.Context) error {
 func (c *commit) lastOf(balancers []azure.Document) map[int]bool {
 	last := map[int]bool{}
 	for _, d := range balancers {
-		lb, err := azure.Decode[network.LoadBalancer](d)
-		if err != nil {
-			continue // the decision has reported it
-		}
+		lb, _ := azure.Decode[network.LoadBalancer](d) // the decision has read it without an error
 		owners := map[string]bool{}
 		for _, r := range lb.Properties.LoadBalancingRules {
 			owners[naming.Owner(r.Name)] = true
