@@ -133,9 +133,7 @@ func (c *commit) list(ctx context.Context, state string) error {
 	}
 	among := decision.UIDs(c.target.Services)
 	c.target.Complete = !slices.ContainsFunc(all, c.config.Classes.Foreign)
-	c.target.Others = slices.DeleteFunc(all, func(s *corev1.Service) bool {
-		return among[s.UID] || !decision.StaysAround(s) || c.config.Classes.Next(s, false) == decision.Ignore
-	})
+	c.target.Others = slices.DeleteFunc(all, func(s *corev1.Service) bool { return among[s.UID] || !c.config.Classes.Wants(s) })
 	c.target.Listed = state
 	return nil
 }

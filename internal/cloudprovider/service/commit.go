@@ -191,14 +191,14 @@ func (c *commit) addOrphans(ctx context.Context) error {
 	if !slices.ContainsFunc(c.batch, func(r request) bool { return r.orphans }) {
 		return nil
 	}
-	services := len(c.target.Services)
-	var err error
-	if c.target.Target, err = c.target.WithOrphans(ctx, c.client, c.kube.All); err != nil {
+	target, err := c.target.WithOrphans(ctx, c.client, c.kube.All)
+	if err != nil {
 		return err
 	}
-	for _, s := range c.target.Services[services:] {
+	for _, s := range target.Services[len(c.target.Services):] {
 		slog.InfoContext(ctx, "left in azure without a service", "service", s.Key(), "uid", s.UID)
 	}
+	c.target.Target = target
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Ta
 	all, among := c.Nodes(), UIDs(services)
 	// A Service that leaves has no say in what stays: else a frontend that the last two Services
 	// shared would stay for the one that left first.
-	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
+	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !staysAround(s) })
 	in.Input = loadbalancer.Input{
 		Config: c.Config, NoZones: noZones, Services: services, Others: others, Complete: !c.Foreign(),
 		Nodes: all, DeletedNodes: c.Deleted.among(all),
@@ -87,8 +87,8 @@ func UIDs(services []loadbalancer.Service) map[types.UID]bool {
 	return uids
 }
 
-// StaysAround reports whether a Service has a say in what stays.
-func StaysAround(s *corev1.Service) bool {
+// staysAround reports whether a Service has a say in what stays.
+func staysAround(s *corev1.Service) bool {
 	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
