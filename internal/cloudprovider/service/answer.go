@@ -133,9 +133,7 @@ func (c *commit) list(ctx context.Context, state string) error {
 	}
 	among := decision.UIDs(c.target.Services)
 	c.target.Complete = !slices.ContainsFunc(all, c.config.Classes.Foreign)
-	c.target.Others = slices.DeleteFunc(all, func(s *corev1.Service) bool {
-		return among[s.UID] || !decision.StaysAround(s) || c.config.Classes.Next(s, false) == decision.Ignore
-	})
+	c.target.Others = slices.DeleteFunc(all, func(s *corev1.Service) bool { return among[s.UID] || !c.config.Classes.Wants(s) })
 	c.target.Listed = state
 	return nil
 }
@@ -193,10 +191,7 @@ func (c *commit) takePools(ctx context.Context) error {
 func (c *commit) lastOf(balancers []azure.Document) map[int]bool {
 	last := map[int]bool{}
 	for _, d := range balancers {
-		lb, err := azure.Decode[network.LoadBalancer](d)
-		if err != nil {
-			continue // the decision has reported it
-		}
+		lb, _ := azure.Decode[network.LoadBalancer](d) // the decision has read it without an error
 		owners := map[string]bool{}
 		for _, r := range lb.Properties.LoadBalancingRules {
 			owners[naming.Owner(r.Name)] = true

@@ -27,19 +27,29 @@ type failedCommit struct {
 func (f *failedCommit) Unwrap() error { return f.error }
 
 // blame is the error of a commit that failed. It names the requests at fault, if Azure tells. A step may be
-// for one Service alone, or Azure may name a part of a document. Where it is busy and does not say
-// with which part, all requests wait that the document serves, and no others.
+// for one Service alone. Or Azure may name a part of a shared document, which begins with the Service's own name,
+// or the id of what the Service's frontend refers to. Where Azure is busy and does not say with which part, all
+// requests wait that the document serves, and no others.
 func (c *commit) blame() error {
 	err := controller.Blame(c.failure, c.out.Failed(), len(c.batch), func(failed reconcile.Result) []controller.Suspicion {
-		isNamed := namedBy(failed)
-		all := []controller.Suspicion{func(failed reconcile.Result, i int) bool {
-			alone := slices.Equal(failed.Step.For, []string{c.batch[i].service.Key()})
-			return c.serves(i) && (alone || len(failed.Step.For) > 1 && isNamed(c.batch[i]))
+		text, lb := refusalOf(failed)
+		named := map[string]bool{} // owners of frontends that refer to what Azure names
+		isNamed := func(id azure.ID) bool { return controller.Mentions(text, id.Key()) }
+		for _, fe := range lb.FrontendIPConfigurations {
+			if slices.ContainsFunc(azure.References(fe.Properties), isNamed) {
+				named[naming.Owner(fe.Name)] = true
+			}
+		}
+		isFor := func(i int) bool { return c.serves(i) && slices.Contains(failed.Step.For, c.batch[i].service.Key()) }
+		all := []controller.Suspicion{func(_ reconcile.Result, i int) bool {
+			base := naming.OwnerOf(c.batch[i].service.Service)
+			if len(failed.Step.For) > 1 {
+				return c.serves(i) && (named[base] || strings.Contains(text, base))
+			}
+			return isFor(i)
 		}}
 		if azure.KindOf(failed.Err) == azure.Busy {
-			all = append(all, func(failed reconcile.Result, i int) bool {
-				return c.serves(i) && slices.Contains(failed.Step.For, c.batch[i].service.Key())
-			})
+			all = append(all, func(_ reconcile.Result, i int) bool { return isFor(i) })
 		}
 		return all
 	})
@@ -52,24 +62,6 @@ func (c *commit) blame() error {
 		refusal.Culprits[i] = &failedCommit{cause, problems}
 	}
 	return refusal
-}
-
-// namedBy tells whether an error is about what a Service has in a shared document: it
-// tells the name of a part, which begins with the Service's own, or the id of what the
-// Service's frontend refers to.
-func namedBy(failed reconcile.Result) func(request) bool {
-	text, lb := refusalOf(failed)
-	named := map[string]bool{} // owners of frontends that refer to what is named
-	isNamed := func(id azure.ID) bool { return controller.Mentions(text, id.Key()) }
-	for _, fe := range lb.FrontendIPConfigurations {
-		if slices.ContainsFunc(azure.References(fe.Properties), isNamed) {
-			named[naming.Owner(fe.Name)] = true
-		}
-	}
-	return func(r request) bool {
-		base := naming.OwnerOf(r.service.Service)
-		return named[base] || strings.Contains(text, base)
-	}
 }
 
 // rejectedBy are the addresses that Azure names in a refusal, each with what it says.

@@ -191,14 +191,14 @@ func (c *commit) addOrphans(ctx context.Context) error {
 	if !slices.ContainsFunc(c.batch, func(r request) bool { return r.orphans }) {
 		return nil
 	}
-	services := len(c.target.Services)
-	var err error
-	if c.target.Target, err = c.target.WithOrphans(ctx, c.client, c.kube.All); err != nil {
+	target, err := c.target.WithOrphans(ctx, c.client, c.kube.All)
+	if err != nil {
 		return err
 	}
-	for _, s := range c.target.Services[services:] {
+	for _, s := range target.Services[len(c.target.Services):] {
 		slog.InfoContext(ctx, "left in azure without a service", "service", s.Key(), "uid", s.UID)
 	}
+	c.target.Target = target
 	return nil
 }
 
@@ -236,21 +236,18 @@ func (c *commit) write(ctx context.Context) error {
 	if c.failure != nil {
 		return c.blame()
 	}
-	c.cluster.ConfirmName()
+	c.cluster.NameConfirmed.Store(true)
 	return nil
 }
 
 // apply converges. What the decision asks for is answered, and it is decided again.
 func (c *commit) apply(ctx context.Context) {
-	for {
-		reports := c.out.Reports
-		c.out, c.failure = reconcile.Converge(ctx, c.client, c.target)
-		c.out.Reports = slices.Concat(reports, c.out.Reports)
-		if c.failure != nil || c.out.Decision.Ask == nil {
-			return
-		}
-		if c.failure = c.answer(ctx, c.out.Decision.Ask); c.failure != nil {
-			return
+	reports := c.out.Reports
+	c.out, c.failure = reconcile.Converge(ctx, c.client, c.target)
+	c.out.Reports = slices.Concat(reports, c.out.Reports)
+	if ask := c.out.Decision.Ask; c.failure == nil && ask != nil {
+		if c.failure = c.answer(ctx, ask); c.failure == nil {
+			c.apply(ctx)
 		}
 	}
 }
@@ -338,13 +335,14 @@ func (c *commit) setAnswers() error {
 	if err != nil {
 		return err
 	}
-	var left []loadbalancer.Service // of deleted Services in Azure, as far as informers tell
+	mayBeOrphaned := false // deleted Services have left something in Azure, as far as informers tell
 	if slices.ContainsFunc(c.out.Decision.Problems, isOfAzure) {
-		if left, err = leftover.Find(c.target.Config, c.target.Have, c.target.All()); err != nil {
+		left, err := leftover.Find(c.target.Config, c.target.Have, c.target.All())
+		if err != nil {
 			return err
 		}
+		mayBeOrphaned = slices.ContainsFunc(left, func(s loadbalancer.Service) bool { return !decision.IsRulesAlone(s) })
 	}
-	mayBeOrphaned := slices.ContainsFunc(left, func(s loadbalancer.Service) bool { return !decision.IsRulesAlone(s) })
 	still, repairs := note.Kept(c.target.Input), c.repairs()
 	c.answers = make([]answer, len(c.batch))
 	served := map[string]bool{} // by key

@@ -26,10 +26,7 @@ func (c *Controller) DryRun(ctx context.Context, report func(explain.Explanation
 	c.serve(ctx, begin, func(first item) {
 		items := []item{first} // with all that wait behind it: they would be one commit
 		for c.queue.Len() > 0 {
-			it, down := c.queue.Get()
-			if down {
-				break
-			}
+			it, _ := c.queue.Get()
 			items = append(items, it)
 		}
 		r.round(ctx, items)

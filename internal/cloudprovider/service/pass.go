@@ -69,12 +69,12 @@ const overlap = 30 * time.Second
 
 // aloneFrom is when no earlier leader makes a public IP any more where no controller would look
 // for it when its Service is gone; zero for a Service that asks for none there.
-func (c *Controller) aloneFrom(h *history) (when time.Time) {
+func (c *Controller) aloneFrom(h *history) time.Time {
 	elsewhere := func(n key.Note) bool { return !strings.EqualFold(n.Group, c.config.LoadBalancer.ResourceGroup) }
 	if slices.ContainsFunc(h.addressGroups(), elsewhere) {
 		return c.started.Add(overlap)
 	}
-	return when
+	return time.Time{}
 }
 
 // conclude has a pass that failed tried again. Services for which Azure was too busy are tried
@@ -140,23 +140,21 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 
 // bring takes a Service through all that serving it needs: the finalizer before
 // anything is in Azure, an address, and a commit of its load balancer.
-func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, why reasons) (answer, error) {
+func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, why reasons) (got answer, err error) {
 	if !h.isHeld(s) {
-		held, err := c.kube.Hold(ctx, s, h.addressGroups())
-		if err != nil {
-			return answer{}, err
+		if s, err = c.kube.Hold(ctx, s, h.addressGroups()); err != nil {
+			return got, err
 		}
-		s = held
 		h.addRecorded(namesOf(h.addressGroups()))
 	}
 	wanted := loadbalancer.Service{Service: s, Groups: h.groups}
 	if len(s.Status.LoadBalancer.Ingress) == 0 {
-		if err := c.allocate(ctx, wanted); err != nil {
-			return answer{}, fmt.Errorf("failed to ensure load balancer: %w", err)
-		}
+		err = c.allocate(ctx, wanted)
 	}
 	serve := func() (answer, error) { return c.commit(ctx, request{service: wanted, reasons: why}) }
-	got, err := serve()
+	if err == nil {
+		got, err = serve()
+	}
 	if err == nil && !sameSpec(h.doubted, s) && slices.ContainsFunc(got.problems, isOfAzure) {
 		// What the Service needs may have been made together with it, after Azure was read.
 		h.doubted, why.since = s, time.Now()
@@ -169,9 +167,9 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 	}
 	h.addRecorded(namesOf(got.recorded))
 	if err != nil {
-		return got, fmt.Errorf("failed to ensure load balancer: %w", err)
+		err = fmt.Errorf("failed to ensure load balancer: %w", err)
 	}
-	return got, nil
+	return got, err
 }
 
 // allocate makes the public IPs that a Service needs and that do not exist yet.
@@ -205,7 +203,7 @@ func (c *Controller) planAddresses(ctx context.Context, _ string, batch []loadba
 	if err != nil {
 		return nil, err
 	}
-	c.cluster.ConfirmName()
+	c.cluster.NameConfirmed.Store(true)
 	p, err := plan.Diff(have, d.Graph)
 	if err != nil {
 		return nil, fmt.Errorf("plan addresses: %w", err)

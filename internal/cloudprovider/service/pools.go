@@ -24,13 +24,11 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// poolWriter owns the members of the pools of network interfaces. Whoever writes them takes its turn
-// and gets a client for that; no other client writes members.
+// poolWriter owns the members of the pools of network interfaces.
 //
 // They are written beside the commits: it takes minutes where there are many machines, and no
 // Service needs to wait for all of them. A Service at a load balancer without a member waits for
-// the first. A commit takes the turn only where a load balancer goes, because its members leave
-// first.
+// the first. A commit takes the turn only where members have to leave before what it writes.
 //
 // One write runs after the other. What is asked for during a write is done by the next, though a
 // Service that waits for the first member of a pool that is being filled waits for the write
@@ -190,7 +188,7 @@ type membersAlone struct{ decision.Target }
 // Decide implements [reconcile.Target].
 func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	d, err := m.Target.Decide(have)
-	if err != nil || d.Ask != nil {
+	if err != nil {
 		return d, err
 	}
 	if slices.ContainsFunc(d.Graph.Nodes(), func(n plan.Node) bool {
@@ -223,8 +221,7 @@ func (g guardedClient) Begin(ctx context.Context, r azure.Request) (*azure.Opera
 	}
 	op, err := azure.Around(g.Azure, func(context.Context, azure.Request) (leave func(azure.Document, error), err error) {
 		if r.ID.Is(compute.ScaleSets) {
-			unlock := g.lock.lock(r.Body)
-			return func(azure.Document, error) { unlock() }, nil
+			return g.lock.lock(r.Body), nil
 		}
 		return func(_ azure.Document, err error) {
 			if err == nil {
@@ -252,8 +249,8 @@ type writeLock struct {
 	waiting []func()       // what is done when there are none
 }
 
-// lock locks the load balancers of a scale set's model while it is written, until unlock.
-func (l *writeLock) lock(scaleSet azure.Document) (unlock func()) {
+// lock locks the load balancers of a scale set's model while it is written, until unlock, as [azure.Around] wants it.
+func (l *writeLock) lock(scaleSet azure.Document) (unlock func(azure.Document, error)) {
 	references := controller.ReferencesOf[compute.ScaleSet](scaleSet)
 	count := func(more int) {
 		l.mu.Lock()
@@ -273,7 +270,7 @@ func (l *writeLock) lock(scaleSet azure.Document) (unlock func()) {
 		}
 	}
 	count(1)
-	return func() { count(-1) }
+	return func(azure.Document, error) { count(-1) }
 }
 
 func (l *writeLock) has(lb azure.ID) bool {

@@ -194,13 +194,12 @@ func (c *commit) repairs() [][]string {
 			said[first] = append(said[first], text)
 		}
 	}
-	var steps []plan.Step
 	for res := range c.out.Attempted() {
 		if res.Err == nil {
-			steps = append(steps, res.Step)
+			sayStep(res.Step, say)
 		}
 	}
-	for _, s := range append(steps, c.members...) {
+	for _, s := range c.members {
 		sayStep(s, say)
 	}
 	return said

@@ -78,7 +78,7 @@ func (c *Controller) watch(factory informers.SharedInformerFactory) error {
 		return err
 	}
 	namespaces, endpoints := core.Namespaces(), factory.Discovery().V1().EndpointSlices()
-	c.cluster.Surroundings = decision.Surroundings{Namespaces: listed(namespaces.Lister().List), Endpoints: listed(endpoints.Lister().List)}
+	c.cluster.Namespaces, c.cluster.Endpoints = listed(namespaces.Lister().List), listed(endpoints.Lister().List)
 	return errors.Join(listen(namespaces.Informer(), c.ofNamespaces()), listen(endpoints.Informer(), c.ofEndpoints()))
 }
 

@@ -42,7 +42,7 @@ func (c Classes) Next(s *corev1.Service, served bool) Step {
 
 // Wants reports whether a Service asks for a load balancer, and asks us.
 func (c Classes) Wants(s *corev1.Service) bool {
-	return StaysAround(s) && c.mine(s)
+	return staysAround(s) && c.mine(s)
 }
 
 // Foreign reports whether another controller serves a Service.

@@ -24,20 +24,15 @@ type Cluster struct {
 	Services func() []*corev1.Service // all that this controller serves
 	// Foreign tells whether other controllers serve Services: what those have in Azure is not
 	// known.
-	Foreign      func() bool
-	Surroundings Surroundings
-	Deleted      *DeletedNodes
+	Foreign func() bool
+	// What decides among several load balancers besides Services and nodes: the labels of namespaces, and where
+	// the endpoints of Services of policy Local are. A cluster with one load balancer watches neither.
+	Namespaces func() []*corev1.Namespace
+	Endpoints  func() []*discovery.EndpointSlice
+	Deleted    *DeletedNodes
 	// NameConfirmed remembers that --cluster-name is not the name of another cluster. Azure tells
 	// it only until something is made under the name.
 	NameConfirmed *atomic.Bool
-}
-
-// Surroundings are what decides among several load balancers besides Services and
-// nodes: the labels of namespaces, and where the endpoints of Services of policy
-// Local are. A cluster with one load balancer has none, and watches none.
-type Surroundings struct {
-	Namespaces func() []*corev1.Namespace
-	Endpoints  func() []*discovery.EndpointSlice
 }
 
 // Target gathers what a decision about these Services is made of, but for Azure.
@@ -49,7 +44,7 @@ func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Ta
 	all, among := c.Nodes(), UIDs(services)
 	// A Service that leaves has no say in what stays: else a frontend that the last two Services
 	// shared would stay for the one that left first.
-	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
+	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !staysAround(s) })
 	in.Input = loadbalancer.Input{
 		Config: c.Config, NoZones: noZones, Services: services, Others: others, Complete: !c.Foreign(),
 		Nodes: all, DeletedNodes: c.Deleted.among(all),
@@ -58,10 +53,10 @@ func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Ta
 	if len(c.Config.Balancers) == 0 {
 		return in
 	}
-	for _, n := range c.Surroundings.Namespaces() {
+	for _, n := range c.Namespaces() {
 		in.Namespaces[n.Name] = n.Labels
 	}
-	for _, e := range c.Surroundings.Endpoints() {
+	for _, e := range c.Endpoints() {
 		if name := e.Labels[discovery.LabelServiceName]; name != "" {
 			key := e.Namespace + "/" + name
 			in.Endpoints[key] = append(in.Endpoints[key], NodesOf(e)...)
@@ -83,9 +78,6 @@ func NodesOf(e *discovery.EndpointSlice) []string {
 	return slices.Compact(names)
 }
 
-// ConfirmName notes that a decision has found no other name of the cluster.
-func (c Cluster) ConfirmName() { c.NameConfirmed.Store(true) }
-
 // UIDs are those of Services.
 func UIDs(services []loadbalancer.Service) map[types.UID]bool {
 	uids := make(map[types.UID]bool, len(services))
@@ -95,8 +87,8 @@ func UIDs(services []loadbalancer.Service) map[types.UID]bool {
 	return uids
 }
 
-// StaysAround reports whether a Service has a say in what stays.
-func StaysAround(s *corev1.Service) bool {
+// staysAround reports whether a Service has a say in what stays.
+func staysAround(s *corev1.Service) bool {
 	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 

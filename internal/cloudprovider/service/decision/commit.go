@@ -73,13 +73,13 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	}
 	in.ConcurrentMembers = !in.WithMembers
 	d, err := in.Target.Decide(have)
-	if err != nil || d.Ask != nil {
+	if err != nil {
 		return d, err
 	}
-	if d.Ask = in.askTurn(d.Graph); d.Ask != nil {
-		return d, nil
+	if d.Ask = in.askTurn(d.Graph); d.Ask == nil {
+		d.Ask = in.askNotes(d)
 	}
-	if d.Ask = in.askNotes(d); d.Ask != nil {
+	if d.Ask != nil {
 		return d, nil
 	}
 	graph := d.Graph

@@ -69,10 +69,8 @@ func NewInspector(ctx context.Context, config Config, r azure.Reader, client kub
 	if err != nil {
 		return nil, fmt.Errorf("list endpoint slices: %w", err)
 	}
-	in.cluster.Surroundings = decision.Surroundings{
-		Namespaces: func() []*corev1.Namespace { return kube.Pointers(namespaces.Items) },
-		Endpoints:  func() []*discovery.EndpointSlice { return kube.Pointers(endpoints.Items) },
-	}
+	in.cluster.Namespaces = func() []*corev1.Namespace { return kube.Pointers(namespaces.Items) }
+	in.cluster.Endpoints = func() []*discovery.EndpointSlice { return kube.Pointers(endpoints.Items) }
 	return in, nil
 }
 

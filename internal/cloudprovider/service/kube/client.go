@@ -49,10 +49,8 @@ func (k Client) Hold(ctx context.Context, s *corev1.Service, groups []key.Note) 
 		notes[i] = n.Condition()
 		notes[i].LastTransitionTime = metav1.Now()
 	}
-	return k.patch(ctx, s, "add load balancer cleanup finalizer", object{
-		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
-		"status":   object{"conditions": notes},
-	})
+	finalizers := object{"finalizers": []string{helpers.LoadBalancerCleanupFinalizer}}
+	return k.patch(ctx, s, "add load balancer cleanup finalizer", finalizers, object{"conditions": notes})
 }
 
 // Show writes the addresses into the status, and takes the notes of groups off. What the
@@ -61,19 +59,17 @@ func (k Client) Show(ctx context.Context, s *corev1.Service, ingress, last []cor
 	if SameIngress(s.Status.LoadBalancer.Ingress, ingress) && (last == nil || SameIngress(last, ingress)) && len(noted) == 0 {
 		return nil
 	}
-	_, err := k.patch(ctx, s, "update load balancer status", object{
-		"metadata": object{"uid": s.UID}, "status": object{"loadBalancer": object{"ingress": ingress}, "conditions": without(noted)},
-	})
+	_, err := k.patch(ctx, s, "update load balancer status", object{}, statusOf(ingress, noted))
 	return err
 }
 
-// without takes notes of groups off.
-func without(noted []string) []object {
+// statusOf has these addresses and takes notes of groups off.
+func statusOf(ingress []corev1.LoadBalancerIngress, noted []string) object {
 	notes := make([]object, len(noted))
 	for i, name := range noted {
 		notes[i] = object{"type": name, "$patch": "delete"}
 	}
-	return notes
+	return object{"loadBalancer": object{"ingress": ingress}, "conditions": notes}
 }
 
 // Release takes addresses, notes and finalizer away. A Service that is gone has none.
@@ -81,10 +77,8 @@ func (k Client) Release(ctx context.Context, s *corev1.Service, noted []string) 
 	if !helpers.HasLBFinalizer(s) && len(s.Status.LoadBalancer.Ingress) == 0 {
 		return nil
 	}
-	_, err := k.patch(ctx, s, "remove load balancer cleanup finalizer", object{
-		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
-		"status":   object{"loadBalancer": object{"ingress": nil}, "conditions": without(noted)},
-	})
+	finalizers := object{"$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}}
+	_, err := k.patch(ctx, s, "remove load balancer cleanup finalizer", finalizers, statusOf(nil, noted))
 	if errors.Is(err, ErrGone) {
 		return nil
 	}
@@ -92,8 +86,9 @@ func (k Client) Release(ctx context.Context, s *corev1.Service, noted []string) 
 }
 
 // patch writes to a Service, and returns it as it is then. The purpose is for the error.
-func (k Client) patch(ctx context.Context, s *corev1.Service, purpose string, body object) (*corev1.Service, error) {
-	text, err := json.Marshal(body)
+func (k Client) patch(ctx context.Context, s *corev1.Service, purpose string, metadata, status object) (*corev1.Service, error) {
+	metadata["uid"] = s.UID
+	text, err := json.Marshal(object{"metadata": metadata, "status": status})
 	if err == nil {
 		err = k.turns.Acquire(ctx, 1)
 	}
@@ -103,10 +98,10 @@ func (k Client) patch(ctx context.Context, s *corev1.Service, purpose string, bo
 	defer k.turns.Release(1)
 	out, err := k.client.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, text,
 		metav1.PatchOptions{}, "status")
-	status, ok := errors.AsType[*apierrors.StatusError](err)
+	refusal, ok := errors.AsType[*apierrors.StatusError](err)
 	// The object of that name bears another UID.
-	isSuccessors := ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil && slices.ContainsFunc(
-		status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	isSuccessors := ok && apierrors.IsInvalid(err) && refusal.ErrStatus.Details != nil && slices.ContainsFunc(
+		refusal.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 	if apierrors.IsNotFound(err) || isSuccessors {
 		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
