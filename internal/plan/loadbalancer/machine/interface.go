@@ -195,9 +195,9 @@ func ofInterface(view networkInterface) *Machine {
 	return m
 }
 
-// showMembers adds the machines of which only the load balancers' pools tell: instances of scale sets whose instances
-// were not read, because none of them leaves, and machines with a network interface in a resource group that may not
-// be read. None of them is written.
+// showMembers adds the machines of which only the load balancers' pools tell: instances that were not read, because none
+// of their scale set leaves, and machines with a network interface in a resource group that may not be read. None of them
+// is written.
 func (f Interfaces) showMembers(alone *Group, sets map[string]*Group) {
 	maps.DeleteFunc(sets, func(_ string, g *Group) bool { return len(g.Machines) > 0 })
 	if len(sets)+len(f.hidden) == 0 {
