@@ -586,7 +586,8 @@ func TestKeyThatChanges(t *testing.T) {
 // TestKeysThatCannotBeRead checks defect 32: the code tells whether a repeated request can succeed.
 func TestKeysThatCannotBeRead(t *testing.T) {
 	for kind, want := range map[azure.Kind]codes.Code{
-		azure.Throttled: codes.Unavailable, azure.Unavailable: codes.Unavailable, azure.Denied: codes.PermissionDenied, azure.NotFound: codes.NotFound,
+		azure.Throttled: codes.Unavailable, azure.Unavailable: codes.Unavailable, azure.Denied: codes.PermissionDenied,
+		azure.NotFound: codes.NotFound,
 	} {
 		w := newWorld(t, func(c *node.Config) {
 			c.Key = func(context.Context, azure.ID, bool) (string, error) { return "", &azure.Error{Kind: kind} }

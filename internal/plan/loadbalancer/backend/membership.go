@@ -197,9 +197,9 @@ func (p *Planner) settle(one *machine.Machine, role cluster.Role, pool pool) (di
 	case one.Orphan && one.Leave(pool.id):
 		did = "its machine is gone"
 	case role == cluster.Receiver && one.Ready && !one.In(pool.id):
-		c, hindrance := p.placeFor(one, pool)
-		if hindrance != "" {
-			p.found.Warn(string(one.ID), problem.NotJoined, "%s", hindrance)
+		c, why := p.placeFor(one, pool)
+		if why != "" {
+			p.found.Warn(string(one.ID), problem.NotJoined, "%s", why)
 		}
 		if c != nil {
 			one.Join(c, pool.id)
@@ -243,10 +243,10 @@ func (p *Planner) exit(pool pool) (open bool, after []azure.ID) {
 	return len(after) > 0, after
 }
 
-// placeFor is the IP configuration with which a machine joins a pool, nil for none; hindrance says why, where
+// placeFor is the IP configuration with which a machine joins a pool, nil for none; why says the reason, where
 // that is worth a warning. An interface is in one public and one internal load balancer at most: one that is in
 // another one stays there, unless all machines leave that.
-func (p *Planner) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, hindrance string) {
+func (p *Planner) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, why string) {
 	if one.Fixed || !one.CanBeMember() || one.Excluded[pool.family] {
 		return nil, ""
 	}

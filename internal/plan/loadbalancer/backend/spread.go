@@ -18,8 +18,8 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// seeker is a node that looks for an entry of the configuration.
-type seeker struct {
+// candidate is a node with the entries of the configuration among which one is chosen for it.
+type candidate struct {
 	*index.Node
 	entries []int // that may have it
 	current int   // the one where it is so far, -1 for none
@@ -39,11 +39,11 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 			}
 		}
 	}
-	all := make([]seeker, len(p.index.SortedNodes))
+	all := make([]candidate, len(p.index.SortedNodes))
 	for i, n := range p.index.SortedNodes {
-		all[i] = p.seeker(n, up, current)
+		all[i] = p.candidate(n, up, current)
 	}
-	slices.SortStableFunc(all, func(a, b seeker) int { return a.rank - b.rank })
+	slices.SortStableFunc(all, func(a, b candidate) int { return a.rank - b.rank })
 	at, counts := make(map[int][]*index.Node, len(up)), make([]int, len(up))
 	for _, n := range all {
 		if len(n.entries) == 0 {
@@ -68,13 +68,13 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	return at
 }
 
-// seeker finds the entries that may have a node: the one of its primary set, else those with a selector that
+// candidate finds the entries that may have a node: the one of its primary set, else those with a selector that
 // selects it, else those without one.
-func (p *Planner) seeker(n *index.Node, up []bool, current map[string]int) seeker {
-	s := seeker{Node: n, current: -1, rank: 2}
+func (p *Planner) candidate(n *index.Node, up []bool, current map[string]int) candidate {
+	c := candidate{Node: n, current: -1, rank: 2}
 	for _, ip := range n.IPs {
 		if entry, there := current[ip.String()]; there {
-			s.current, s.rank = entry, 1
+			c.current, c.rank = entry, 1
 		}
 	}
 	all, set := p.index.Config.Entries(), n.Machine.Parent().Name()
@@ -84,8 +84,8 @@ func (p *Planner) seeker(n *index.Node, up []bool, current map[string]int) seeke
 	}
 	i := slices.IndexFunc(all, func(e cluster.Balancer) bool { return set != "" && strings.EqualFold(e.PrimaryVMSet, set) })
 	if i >= 0 && up[i] {
-		s.entries, s.rank = []int{i}, 0
-		return s
+		c.entries, c.rank = []int{i}, 0
+		return c
 	}
 	var selecting, open []int
 	for i, e := range all {
@@ -97,10 +97,10 @@ func (p *Planner) seeker(n *index.Node, up []bool, current map[string]int) seeke
 			open = append(open, i)
 		}
 	}
-	if s.entries = selecting; len(selecting) == 0 {
-		s.entries = open
+	if c.entries = selecting; len(selecting) == 0 {
+		c.entries = open
 	}
-	return s
+	return c
 }
 
 // ownPools removes the pools that Services of the batch no longer have to themselves, and fills the others

@@ -38,7 +38,7 @@ type Interfaces struct {
 	// Elsewhere says that a machine of the cluster, with or without a Node, has its primary interface in another
 	// resource group.
 	Elsewhere bool
-	hidden    map[string]azure.ID // those machines whose interface may not be read, by its id key
+	hidden    map[string]azure.ID // those machines where it may not be read, by id key of the interface
 }
 
 // FindInterfaces finds the resource groups of the network interfaces.
