@@ -59,23 +59,30 @@ func TestBadAnswers(t *testing.T) {
 
 // TestFile checks the file of those who have no way to the service, or other prices.
 func TestFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "prices.json")
-	for text, want := range map[string]string{
-		`{"Items":[{"armSkuName":"Standard_D2s_v5"}]}`: "", `{}`: "has no Items", `[]`: "cannot unmarshal",
-	} {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := retail.Check(path)
-		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
+		return path
 	}
-	items, err := retail.Client{Source: path}.Prices(t.Context(), "", "")
-	if len(items) > 0 || err == nil {
+	good := write("prices.json", `{"Items":[{"armSkuName":"Standard_D2s_v5"}]}`)
+	items, err := retail.Client{Source: good}.Prices(t.Context(), "", "")
+	if err != nil || len(items) != 1 || items[0].Size != "Standard_D2s_v5" {
 		t.Errorf("%v, %v", items, err)
 	}
-	for source, want := range map[string]string{"/nowhere": "no such file", "https://": "has no host", "https://[": "missing ']'"} {
+	if err := retail.Check(good); err != nil {
+		t.Error(err)
+	}
+	empty := write("empty.json", `{}`)
+	if items, err := (retail.Client{Source: empty}).Prices(t.Context(), "", ""); err == nil || len(items) > 0 {
+		t.Errorf("a file without items: %v, %v", items, err)
+	}
+	for source, want := range map[string]string{
+		empty: "has no Items", write("list.json", `[]`): "cannot unmarshal",
+		"/nowhere": "no such file", "https://": "has no host", "https://[": "missing ']'",
+	} {
 		if err := retail.Check(source); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", source, err, want)
 		}
