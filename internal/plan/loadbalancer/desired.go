@@ -100,7 +100,7 @@ func (d *decision) decide() error {
 func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan) error {
 	x := d.index
 	d.wait(b.Waits...)
-	for _, p := range b.Placed() {
+	for p := range b.Placed() {
 		if !p.At.Exists() && !p.IsIPv6() && slices.Contains(slices.Collect(maps.Values(d.refused)), true) {
 			d.wait("refused Services may be placed together with frontend " + p.At.Name)
 			break
@@ -149,7 +149,7 @@ func (d *decision) add(lists ...[]plan.Node) error {
 // retire deletes the load balancers of the SKU that Azure has retired. They cannot change to another SKU, so they are
 // recreated in the next round.
 func (d *decision) retire(b *batch.Batch, members *backend.Planner) error {
-	if len(b.All()) == 0 { // no Service would use the new one
+	if len(b.All) == 0 { // no Service would use the new one
 		return nil
 	}
 	var basic []*balancer.Wanted

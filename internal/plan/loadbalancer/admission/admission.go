@@ -117,7 +117,7 @@ func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 func canReadConnections(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	for _, l := range x.Links {
 		why, unread := x.Have.Unread(l.ID, network.PrivateEndpointConnections)
-		if unread && why != azure.NotFound && index.LinkOwner(l) == s.Key() && index.IsManagedLink(x.Config, l) {
+		if unread && why != azure.NotFound && l.Owner == s.Key() {
 			wrong.Refuse(s.Key(), problem.Unread,
 				"the list of connections to its private link service %s, which is deleted, may not be read; to do: give the cluster's "+
 					"identity the right %s/read there",

@@ -100,7 +100,7 @@ func (p *Planner) addPools(w *balancer.Wanted) {
 			w.Pools.Write(index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}})
 		}
 	}
-	for _, at := range p.batch.Placed() {
+	for at := range p.batch.Placed() {
 		name := at.PoolName(p.index.Config)
 		if at.At.LB != lb || hasPool(w, name) {
 			continue
@@ -139,9 +139,9 @@ func (p *Planner) withNodes(w *balancer.Wanted, had index.Pool, family v1.IPFami
 	case isOne:
 		next.Properties.LoadBalancerBackendAddresses = nil
 	case p.index.HasReceivers(): // the controller tells Services of a cluster without nodes
-		for s, at := range p.batch.Placed() {
+		for at := range p.batch.Placed() {
 			if at.At.LB == w.State && at.OwnPool == "" && at.Family == family {
-				p.found.Warn(s.Key(), problem.NoNodes,
+				p.found.Warn(at.For.Key(), problem.NoNodes,
 					"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
 						"%q), or nodeSelector, has nodes",
 					family, w.State.ID.Name(), entries[entry].PrimaryVMSet)

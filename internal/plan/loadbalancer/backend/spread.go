@@ -120,9 +120,9 @@ func (p *Planner) ownPools(w *balancer.Wanted) {
 	if !p.fills(w.State) {
 		return
 	}
-	for s, at := range p.batch.Placed() {
+	for at := range p.batch.Placed() {
 		if at.At.LB == w.State && at.OwnPool != "" {
-			owners[at.OwnPool] = poolOwner{s.Owner, s.Key(), at.Family}
+			owners[at.OwnPool] = poolOwner{at.For.Owner, at.For.Key(), at.Family}
 		}
 	}
 	for _, pool := range slices.Collect(w.Pools.All()) {

@@ -48,8 +48,8 @@ func Plan(x *index.Index, b *batch.Batch, found *problem.List) []*Wanted {
 		p.planRules(all[i])
 		by[lb] = all[i]
 	}
-	for s, at := range b.Placed() {
-		for _, from := range batch.Sources(x, s, at) {
+	for at := range b.Placed() {
+		for _, from := range batch.Sources(x, at) {
 			by[at.At.LB].after[by[from]] = true
 		}
 	}
@@ -152,16 +152,16 @@ func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *proble
 	for _, w := range all {
 		isIPv4 := func(fe index.FrontendConfig) bool {
 			if c, claimed := claims[(index.Frontend{LB: w.State, Name: fe.Name}).Key()]; claimed {
-				return !c.Placement.IsIPv6()
+				return !c.IsIPv6()
 			}
 			return !x.IsIPv6(fe.Properties)
 		}
 		if !w.Stays() || w.Frontends.Has(isIPv4) {
 			continue
 		}
-		leave := slices.DeleteFunc(b.All(), func(s batch.Served) bool { return !s.IsAt(w.State) })
+		leave := slices.DeleteFunc(slices.Clone(b.Live), func(s batch.Served) bool { return !s.IsAt(w.State) })
 		if len(refused)+len(leave) == 0 { // a Service takes the last IPv4 frontend away
-			leave = slices.DeleteFunc(b.All(), func(s batch.Served) bool { return len(w.State.Owned[s.Owner]) == 0 })
+			leave = slices.DeleteFunc(slices.Clone(b.All), func(s batch.Served) bool { return len(w.State.Owned[s.Owner]) == 0 })
 		}
 		for _, s := range leave {
 			found.Refuse(s.Key(), problem.Family,

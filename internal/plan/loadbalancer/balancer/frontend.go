@@ -21,9 +21,9 @@ import (
 // any longer.
 func (p planner) planFrontends(w *Wanted) {
 	lb := w.State
-	for s, at := range p.batch.Placed() {
+	for at := range p.batch.Placed() {
 		if at.At.LB == lb && at.Own {
-			w.Frontends.Write(p.frontend(s, at))
+			w.Frontends.Write(p.frontend(at))
 		}
 	}
 	claims := p.batch.Claims()
@@ -32,8 +32,8 @@ func (p planner) planFrontends(w *Wanted) {
 		at := index.Frontend{LB: lb, Name: fe.Name}
 		c, claimed := claims[at.Key()]
 		switch {
-		case claimed && !c.Placement.Own:
-			p.warnKept(at, "Service "+c.Key()+" uses it", false)
+		case claimed && !c.Own:
+			p.warnKept(at, "Service "+c.For.Key()+" uses it", false)
 		case !claimed && p.leaves(at):
 			unused = append(unused, at)
 		}
@@ -65,7 +65,7 @@ func (p planner) leaves(at index.Frontend) bool {
 
 // warnKept warns the owner of a frontend that it stays, unless the owner is live and has no need to know.
 func (p planner) warnKept(at index.Frontend, why string, live bool) {
-	for _, s := range p.batch.All() {
+	for _, s := range p.batch.All {
 		if s.Owner == at.Owner() && (live || s.Service.Gone) {
 			p.found.Warn(s.Key(), problem.FrontendKept, "frontend %s and its address stay: %s", at.Name, why)
 		}
@@ -91,8 +91,8 @@ func (p planner) isAbandoned(at index.Frontend) bool {
 }
 
 // frontend is a Service's frontend in its wanted state.
-func (p planner) frontend(s batch.Served, at batch.Placement) index.FrontendConfig {
-	was, known := at.Predecessor(s.Owner)
+func (p planner) frontend(at batch.Placement) index.FrontendConfig {
+	was, known := at.Predecessor()
 	next := index.FrontendConfig{Name: at.At.Name, Zones: was.Zones}
 	if at.IP != "" {
 		next.Properties.PublicIPAddress = azure.Ref(at.IP)
@@ -135,7 +135,7 @@ func (p planner) planRules(w *Wanted) {
 			w.Probes.Remove(probe.Name)
 		}
 	}
-	for _, at := range p.batch.Placed() {
+	for at := range p.batch.Placed() {
 		if at.At.LB != w.State {
 			continue
 		}

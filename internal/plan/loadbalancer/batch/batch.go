@@ -20,6 +20,7 @@ import (
 // Placement is where an address of a Service is served: at a frontend of its own, or
 // together with another Service at that one's.
 type Placement struct {
+	For *spec.Spec // the Service
 	spec.Address
 	At       index.Frontend
 	Own      bool            // the frontend is the Service's own
@@ -31,8 +32,13 @@ type Placement struct {
 	Leads    bool            // its Service decides how the private link service is configured
 }
 
-// Target is the address of the placement.
-func (p Placement) Target() index.Target { return index.Target{PublicIP: p.IP, Private: p.Pinned} }
+// AddressKey is the address that is asked for, as [index.AddressKey] has it; "" for one of Azure's choice.
+func (p Placement) AddressKey() string {
+	if p.For.Internal {
+		return p.Pinned
+	}
+	return p.IP.Key()
+}
 
 // PoolName names the backend pool to which the placement's packets go.
 func (p Placement) PoolName(c cluster.Config) string { return cmp.Or(p.OwnPool, c.PoolName(p.Family)) }
@@ -73,13 +79,13 @@ func (p Placement) KeepsPrivate(have network.FrontendIPConfiguration) bool {
 }
 
 // Predecessor is the frontend that an address of its own has so far, under this or another name.
-func (p Placement) Predecessor(owner string) (fe index.FrontendConfig, exists bool) {
+func (p Placement) Predecessor() (fe index.FrontendConfig, exists bool) {
 	if fe, exists = p.At.LB.Frontend(p.At.Name); exists {
 		return fe, true
 	}
-	for _, fe := range p.At.LB.Owned[owner] {
-		if cluster.HasSuffix(fe.Name, cluster.SuffixIPv6) == (p.Suffix != "") {
-			return fe, true
+	for _, at := range p.At.LB.Owned[p.For.Owner] {
+		if cluster.HasSuffix(at.Name, cluster.SuffixIPv6) == (p.Suffix != "") {
+			return p.At.LB.Frontend(at.Name)
 		}
 	}
 	return fe, false
@@ -113,38 +119,29 @@ func (s Served) IsAt(lb *index.LoadBalancer) bool {
 // Batch is the Services that one decision brings about.
 type Batch struct {
 	Live  []Served
-	Gone  []*spec.Spec    // outlines
+	All   []Served        // the deleted ones, too: they are outlines without placements
 	Holds map[string]bool // public IPs, by id key, that are kept for placements that come later
 	Waits []string        // why placements come in a later round
 
 	owners map[string]bool
-	claims map[index.Frontend]Claim // once they are asked for
 }
 
 // New is a batch of Services.
-func New(live []Served, gone []*spec.Spec) *Batch {
-	b := &Batch{Live: live, Gone: gone, Holds: map[string]bool{}, owners: make(map[string]bool, len(live)+len(gone))}
-	for _, s := range b.All() {
+func New(live, gone []Served) *Batch {
+	all := slices.Concat(live, gone)
+	b := &Batch{Live: all[:len(live)], All: all, Holds: map[string]bool{}, owners: make(map[string]bool, len(all))}
+	for _, s := range all {
 		b.owners[s.Owner] = true
 	}
 	return b
 }
 
-// All are the live and the deleted Services. Deleted ones have no placements.
-func (b *Batch) All() []Served {
-	all := slices.Clone(b.Live)
-	for _, s := range b.Gone {
-		all = append(all, Served{Spec: s})
-	}
-	return all
-}
-
-// Placed yields the live Services with each of their placements.
-func (b *Batch) Placed() iter.Seq2[Served, Placement] {
-	return func(yield func(Served, Placement) bool) {
+// Placed yields the placements of the live Services.
+func (b *Batch) Placed() iter.Seq[Placement] {
+	return func(yield func(Placement) bool) {
 		for _, s := range b.Live {
 			for _, p := range s.Placements {
-				if !yield(s, p) {
+				if !yield(p) {
 					return
 				}
 			}
@@ -157,15 +154,15 @@ func (b *Batch) Has(owner string) bool { return b.owners[owner] }
 
 // HasService reports whether a Service of this key is of the batch.
 func (b *Batch) HasService(key string) bool {
-	return slices.ContainsFunc(b.All(), func(s Served) bool { return s.Key() == key })
+	return slices.ContainsFunc(b.All, func(s Served) bool { return s.Key() == key })
 }
 
 // Names is the keys of the batch's Services.
-func (b *Batch) Names() []string { return names(b.All()) }
+func (b *Batch) Names() []string { return names(b.All) }
 
 // NamesAt is the keys of the batch's Services that have anything at a load balancer, now or after the decision.
 func (b *Batch) NamesAt(lb *index.LoadBalancer) []string {
-	return names(slices.DeleteFunc(b.All(), func(s Served) bool { return !lb.Has(s.Owner) && !s.IsAt(lb) }))
+	return names(slices.DeleteFunc(slices.Clone(b.All), func(s Served) bool { return !lb.Has(s.Owner) && !s.IsAt(lb) }))
 }
 
 func names(all []Served) []string {
@@ -182,34 +179,22 @@ func (b *Batch) Remaining(f index.Frontend) []index.Use {
 	return slices.DeleteFunc(slices.Clone(f.Uses()), func(u index.Use) bool { return b.owners[u.Owner] })
 }
 
-// Claim is a placement with its Service.
-type Claim struct {
-	*spec.Spec
-	Placement Placement
-}
-
-// Claims are the placements of the live Services by their frontends' keys: of each the one
-// of the frontend's owner, if there is one.
-func (b *Batch) Claims() map[index.Frontend]Claim {
-	if b.claims != nil {
-		return b.claims
-	}
-	b.claims = make(map[index.Frontend]Claim, len(b.Live))
-	for s, p := range b.Placed() {
-		at := p.At.Key()
-		if _, there := b.claims[at]; !there || p.Own {
-			b.claims[at] = Claim{s.Spec, p}
+// Claims are the placements by their frontends' keys: of each the one of the frontend's owner, if there is one.
+func (b *Batch) Claims() map[index.Frontend]Placement {
+	claims := make(map[index.Frontend]Placement, len(b.Live))
+	for p := range b.Placed() {
+		if _, there := claims[p.At.Key()]; !there || p.Own {
+			claims[p.At.Key()] = p
 		}
 	}
-	return b.claims
+	return claims
 }
 
 // Defer takes placements out of this round that come in a later one: those for which why has a reason.
-func (b *Batch) Defer(why func(s Served, p Placement) string) {
-	b.claims = nil
+func (b *Batch) Defer(why func(Placement) string) {
 	for i, s := range b.Live {
 		b.Live[i].Placements = slices.DeleteFunc(slices.Clone(s.Placements), func(p Placement) bool {
-			reason := why(s, p)
+			reason := why(p)
 			if reason != "" {
 				b.Waits = append(b.Waits, reason)
 			}
@@ -251,13 +236,12 @@ func (b *Batch) Handovers(x *index.Index) []Handover {
 	return all
 }
 
-// Sources are the other load balancers of the kind from which a Service's frontend, or the address of a
-// placement, moves.
-func Sources(x *index.Index, s Served, p Placement) (from []*index.LoadBalancer) {
+// Sources are the other load balancers of the kind from which the frontend, or the address, of a placement moves.
+func Sources(x *index.Index, p Placement) (from []*index.LoadBalancer) {
 	if !p.Own {
 		return nil
 	}
-	for _, at := range slices.Concat(x.Holders[p.Target().Key()], x.FrontendsOf(s.Owner)) {
+	for _, at := range slices.Concat(x.Holders[p.AddressKey()], x.FrontendsOf(p.For.Owner)) {
 		if at.LB != p.At.LB && at.LB.Internal == p.At.LB.Internal {
 			from = append(from, at.LB)
 		}

@@ -46,7 +46,7 @@ type LoadBalancer struct {
 	Ours bool
 
 	RulesOf   map[string][]network.LoadBalancingRule // by owner
-	Owned     map[string][]FrontendConfig            // frontends that are named after an owner
+	Owned     map[string][]Frontend                  // that are named after an owner
 	PoolUsers map[string]map[string]bool             // owners of rules that lead to a pool, by its name in lower case
 
 	uses  map[string][]Use // of frontends, by name in lower case
@@ -83,7 +83,7 @@ func Balancers(in Input) (all []*LoadBalancer, unreadable error) {
 func (lb *LoadBalancer) index(known map[string]*v1.Service) {
 	p := lb.Properties
 	lb.RulesOf = make(map[string][]network.LoadBalancingRule, len(p.LoadBalancingRules))
-	lb.Owned = make(map[string][]FrontendConfig, len(p.FrontendIPConfigurations))
+	lb.Owned = make(map[string][]Frontend, len(p.FrontendIPConfigurations))
 	lb.PoolUsers = map[string]map[string]bool{}
 	lb.uses = make(map[string][]Use, len(p.FrontendIPConfigurations))
 	lb.rules = make(map[string]bool, len(p.LoadBalancingRules))
@@ -96,7 +96,7 @@ func (lb *LoadBalancer) index(known map[string]*v1.Service) {
 		owner := naming.Owner(fe.Name)
 		lb.Ours = lb.Ours || known[owner] != nil
 		lb.order[strings.ToLower(fe.Name)] = i
-		lb.Owned[owner] = append(lb.Owned[owner], fe)
+		lb.Owned[owner] = append(lb.Owned[owner], Frontend{lb, fe.Name})
 	}
 	for _, r := range p.LoadBalancingRules {
 		p, owner := r.Properties, naming.Owner(r.Name)
@@ -196,19 +196,10 @@ func (f Frontend) UsedBy(owner string) bool {
 	return slices.ContainsFunc(f.Uses(), func(u Use) bool { return u.Owner == owner })
 }
 
-// Target identifies an address before it has a frontend: the id of its public
-// IP, or the private address, "" for one of Azure's choice.
-type Target struct {
-	PublicIP azure.ID
-	Private  string
-}
-
-// Key is the target for comparison, "" for an address of Azure's choice.
-func (t Target) Key() string { return cmp.Or(t.PublicIP.Key(), t.Private) }
-
-// TargetOf identifies the address of a frontend.
-func TargetOf(fe network.FrontendIPConfiguration) Target {
-	return Target{PublicIP: fe.PublicIPAddress.To(), Private: address.Plain(fe.PrivateIPAddress)}
+// AddressKey is the address of a frontend for comparison: the id key of its public IP, or the private address, "" where
+// neither is known.
+func AddressKey(fe network.FrontendIPConfiguration) string {
+	return cmp.Or(fe.PublicIPAddress.To().Key(), address.Plain(fe.PrivateIPAddress))
 }
 
 // Use is something in a load balancer that uses a frontend.

@@ -36,18 +36,13 @@ type Index struct {
 	PublicIPsFor map[string][]*PublicIP // by the key of a Service that a tag names
 	PublicIPsAt  map[string][]azure.ID  // by address
 	NodeIPs      map[netip.Addr]bool
-	Holders      map[string][]Frontend // frontends by the key of their target
-
-	frontends map[string][]Frontend // by owner
-	linkAt    map[Frontend]*Link    // by the frontend's key
-	linksByID map[string]*Link      // by id key
+	Holders      map[string][]Frontend // frontends by [AddressKey]
 }
 
 // PublicIP is a public IP address, with what its tags say.
 type PublicIP struct {
 	azure.Resource[network.PublicIPAddress]
-	Services []string // that a tag names, in its order
-	Tagged   bool     // the tag names Services: the public IP is managed, maybe by another cluster
+	Services []string // that a tag names, in its order; with any the public IP is managed, maybe by another cluster
 	Managed  bool     // it is this cluster's to change
 }
 
@@ -72,19 +67,31 @@ func (ip *PublicIP) Label() string {
 	return ""
 }
 
-// Link is a private link service.
-type Link = azure.Resource[network.PrivateLinkService]
-
-// IsManagedLink reports whether a tag says that a private link service is of this cluster.
-func IsManagedLink(c cluster.Config, l *Link) bool {
-	_, tagged := l.Tags.Get(tag.Cluster)
-	return tagged && !tag.IsOfOther(l.Tags, c.ClusterName)
+// Link is a private link service, with what its tags say.
+type Link struct {
+	azure.Resource[network.PrivateLinkService]
+	Managed bool   // it is this cluster's to change
+	Owner   string // the Service that a tag of a managed one names, "" for none
 }
 
-// LinkOwner is the Service that the tag of a private link service names, "" for none.
-func LinkOwner(l *Link) string {
-	owner, _ := l.Tags.Get(tag.LinkOwner)
-	return owner
+// Links are the private link services that a decision reads.
+func Links(in Input, balancers []*LoadBalancer) ([]*Link, error) {
+	var all []*Link
+	for _, group := range LinkGroups(in, balancers) {
+		views, err := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices)
+		if err != nil {
+			return nil, err
+		}
+		for _, view := range views {
+			l := &Link{Resource: view}
+			if _, tagged := l.Tags.Get(tag.Cluster); tagged && !tag.IsOfOther(l.Tags, in.Config.ClusterName) {
+				l.Managed = true
+				l.Owner, _ = l.Tags.Get(tag.LinkOwner)
+			}
+			all = append(all, l)
+		}
+	}
+	return all, nil
 }
 
 // Read reads an input. An error says which document cannot be read.
@@ -92,8 +99,7 @@ func Read(in Input) (*Index, error) {
 	x := &Index{
 		Input: in, Known: in.byOwner(), PublicIPs: map[string]*PublicIP{},
 		PublicIPsFor: map[string][]*PublicIP{}, PublicIPsAt: map[string][]azure.ID{}, Holders: map[string][]Frontend{},
-		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)), frontends: map[string][]Frontend{},
-		linkAt: map[Frontend]*Link{}, linksByID: map[string]*Link{},
+		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
 	}
 	var err error
 	if x.Balancers, err = Balancers(in); err != nil {
@@ -101,9 +107,8 @@ func Read(in Input) (*Index, error) {
 	}
 	x.LoadBalancers = slices.DeleteFunc(slices.Clone(x.Balancers), func(lb *LoadBalancer) bool { return !lb.Ours })
 	for at, fe := range x.Frontends() {
-		x.frontends[at.Owner()] = append(x.frontends[at.Owner()], at)
-		if t := TargetOf(fe.Properties).Key(); t != "" {
-			x.Holders[t] = append(x.Holders[t], at)
+		if k := AddressKey(fe.Properties); k != "" {
+			x.Holders[k] = append(x.Holders[k], at)
 		}
 	}
 	for _, n := range in.Nodes {
@@ -115,8 +120,17 @@ func Read(in Input) (*Index, error) {
 		}
 	}
 	slices.SortStableFunc(x.SortedNodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
-	if err := cmp.Or(x.readPublicIPs(), x.readLinks()); err != nil {
+	if x.Links, err = Links(in, x.Balancers); err != nil {
 		return nil, err
+	}
+	for _, group := range AddressGroups(in, x.Balancers) {
+		views, err := plan.Views[network.PublicIPAddress](in.Have, group, network.PublicIPAddresses)
+		if err != nil {
+			return nil, err
+		}
+		for _, view := range views {
+			x.addPublicIP(view)
+		}
 	}
 	if x.SecurityGroup, x.HasSecurityGroup, err = plan.View[network.SecurityGroup](in.Have, in.Config.SecurityGroupID()); err != nil {
 		return nil, err
@@ -129,44 +143,15 @@ func Read(in Input) (*Index, error) {
 	return x, nil
 }
 
-func (x *Index) readPublicIPs() error {
-	for _, group := range AddressGroups(x.Input, x.Balancers) {
-		views, err := plan.Views[network.PublicIPAddress](x.Have, group, network.PublicIPAddresses)
-		if err != nil {
-			return err
-		}
-		for _, view := range views {
-			view.Properties.IPAddress = address.Plain(view.Properties.IPAddress)
-			ip := &PublicIP{Resource: view}
-			ip.Services, ip.Tagged = tag.ServicesIn(ip.Tags)
-			ip.Managed = ip.Tagged && !tag.IsOfOther(ip.Tags, x.Config.ClusterName)
-			x.PublicIPs[ip.ID.Key()] = ip
-			x.PublicIPsAt[ip.Properties.IPAddress] = append(x.PublicIPsAt[ip.Properties.IPAddress], ip.ID)
-			for _, service := range ip.Services {
-				x.PublicIPsFor[service] = append(x.PublicIPsFor[service], ip)
-			}
-		}
+func (x *Index) addPublicIP(view azure.Resource[network.PublicIPAddress]) {
+	view.Properties.IPAddress = address.Plain(view.Properties.IPAddress)
+	ip := &PublicIP{Resource: view, Services: tag.ServicesIn(view.Tags)}
+	ip.Managed = len(ip.Services) > 0 && !tag.IsOfOther(ip.Tags, x.Config.ClusterName)
+	x.PublicIPs[ip.ID.Key()] = ip
+	x.PublicIPsAt[ip.Properties.IPAddress] = append(x.PublicIPsAt[ip.Properties.IPAddress], ip.ID)
+	for _, service := range ip.Services {
+		x.PublicIPsFor[service] = append(x.PublicIPsFor[service], ip)
 	}
-	return nil
-}
-
-func (x *Index) readLinks() error {
-	for _, group := range LinkGroups(x.Input, x.Balancers) {
-		links, err := plan.Views[network.PrivateLinkService](x.Have, group, network.PrivateLinkServices)
-		if err != nil {
-			return err
-		}
-		for _, l := range links {
-			x.Links = append(x.Links, &l)
-			x.linksByID[l.ID.Key()] = &l
-			for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-				if at, known := x.FrontendAt(ref.ID); known {
-					x.linkAt[at.Key()] = &l
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // Node is a node of the cluster.
@@ -240,11 +225,16 @@ func (x *Index) LoadBalancer(id azure.ID) *LoadBalancer {
 }
 
 // FrontendsOf are the frontends that are named after an owner, at all load balancers.
-func (x *Index) FrontendsOf(owner string) []Frontend { return x.frontends[owner] }
+func (x *Index) FrontendsOf(owner string) (all []Frontend) {
+	for _, lb := range x.LoadBalancers {
+		all = append(all, lb.Owned[owner]...)
+	}
+	return all
+}
 
 // FrontendsServing are the frontends of an owner, and those of others that its rules use.
 func (x *Index) FrontendsServing(owner string) []Frontend {
-	all := slices.Clone(x.frontends[owner])
+	all := x.FrontendsOf(owner)
 	for _, lb := range x.LoadBalancers {
 		for _, r := range lb.RulesOf[owner] {
 			if name := r.FrontendIPConfiguration.To().Name(); name != "" && naming.Owner(name) != owner {
@@ -298,10 +288,33 @@ func (x *Index) Describe(u Use, publicIP azure.ID) string {
 }
 
 // Link is the private link service of an id, nil for none.
-func (x *Index) Link(id azure.ID) *Link { return x.linksByID[id.Key()] }
+func (x *Index) Link(id azure.ID) *Link {
+	return x.link(func(l *Link) bool { return l.ID.Equal(id) })
+}
 
 // LinkAt is the private link service at a frontend, nil for none.
-func (x *Index) LinkAt(f Frontend) *Link { return x.linkAt[f.Key()] }
+func (x *Index) LinkAt(f Frontend) *Link {
+	return x.link(func(l *Link) bool {
+		return slices.ContainsFunc(x.FrontendsBehind(l), func(at Frontend) bool { return at.Key() == f.Key() })
+	})
+}
+
+func (x *Index) link(is func(*Link) bool) *Link {
+	if i := slices.IndexFunc(x.Links, is); i >= 0 {
+		return x.Links[i]
+	}
+	return nil
+}
+
+// FrontendsBehind are the frontends of the cluster's load balancers that a private link service is in front of.
+func (x *Index) FrontendsBehind(l *Link) (all []Frontend) {
+	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
+		if at, known := x.FrontendAt(ref.ID); known {
+			all = append(all, at)
+		}
+	}
+	return all
+}
 
 // AzureSays repeats what Azure said of a resource that is not there: another thing may be
 // missing, such as its resource group.

@@ -42,10 +42,8 @@ func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Servi
 		f.publicIP(ip)
 	}
 	for _, l := range x.Links {
-		for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-			if at, known := x.FrontendAt(ref.ID); known && index.IsManagedLink(c, l) {
-				f.service(index.LinkOwner(l), at.Owner(), func() bool { return f.serves(at) }) // or it was handed over
-			}
+		for _, at := range x.FrontendsBehind(l) {
+			f.service(l.Owner, at.Owner(), func() bool { return f.serves(at) }) // or it was handed over
 		}
 	}
 	for _, lb := range x.LoadBalancers {
@@ -111,20 +109,16 @@ func (f *finder) serves(at index.Frontend) bool {
 
 // loadBalancer notes the owners of frontends and rules. Frontends with a public IP of another cluster are that cluster's.
 func (f *finder) loadBalancer(lb *index.LoadBalancer) {
-	isOfOther := func(fe index.FrontendConfig) bool {
-		return tag.IsOfOther(f.PublicIPOf(fe.Properties).Tags, f.Config.ClusterName)
-	}
+	isOfOther := func(at index.Frontend) bool { return tag.IsOfOther(f.PublicIPOf(at.State()).Tags, f.Config.ClusterName) }
 	for owner, frontends := range lb.Owned {
-		idle := slices.DeleteFunc(slices.Clone(frontends),
-			func(fe index.FrontendConfig) bool { return f.serves(index.Frontend{LB: lb, Name: fe.Name}) })
+		idle := slices.DeleteFunc(slices.Clone(frontends), f.serves)
 		if len(idle) > 0 && !slices.ContainsFunc(idle, isOfOther) {
 			f.owner(owner)
 		}
 	}
 	for owner, rules := range lb.RulesOf {
 		if !slices.ContainsFunc(rules, func(r network.LoadBalancingRule) bool {
-			fe, _ := lb.Frontend(r.FrontendIPConfiguration.To().Name())
-			return isOfOther(fe)
+			return isOfOther(index.Frontend{LB: lb, Name: r.FrontendIPConfiguration.To().Name()})
 		}) {
 			f.owner(owner)
 		}
@@ -187,7 +181,7 @@ func FindOtherName(in index.Input) (other OtherName, found bool) {
 	ips, _ := plan.Views[network.PublicIPAddress](in.Have, everywhere, network.PublicIPAddresses) // the decision reports an error
 	for _, ip := range ips {
 		name, ok := tag.ClusterIn(ip.Tags)
-		keys, _ := tag.ServicesIn(ip.Tags)
+		keys := tag.ServicesIn(ip.Tags)
 		i := slices.IndexFunc(keys, func(key string) bool { return services[key] != nil && isMadeFor(services[key], ip.ID, name) })
 		switch {
 		case !ok, i < 0, ip.Properties.IPConfiguration == nil:

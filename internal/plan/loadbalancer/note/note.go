@@ -15,6 +15,7 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // Missing is what must be noted at Services before a decision is applied, by UID: the resource groups in which it
@@ -40,9 +41,9 @@ func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 	for _, n := range graph.Nodes() {
 		group := n.ID.Parent()
 		_, exists := in.Have.Get(n.ID)
-		switch link, isLink := n.Want().(index.Link); {
+		switch link, isLink := n.Want().(azure.Resource[network.PrivateLinkService]); {
 		case isLink && !group.Equal(in.Config.LinkGroup("")): // it can be handed over
-			add(all, index.LinkOwner(&link), key.Note{Of: key.PrivateLinks, Group: group.Name()})
+			add(all, link.Tags[tag.LinkOwner], key.Note{Of: key.PrivateLinks, Group: group.Name()})
 		case n.Want() != nil && !exists && n.ID.Is(network.PublicIPAddresses) && !group.Equal(in.Config.PublicIPGroup("")):
 			for _, service := range n.For {
 				add(live, service, key.Note{Of: key.PublicIPs, Group: group.Name()})
@@ -74,13 +75,10 @@ func Kept(in index.Input) map[types.UID][]key.Note {
 func linksElsewhere(in index.Input) map[string][]key.Note {
 	notes := map[string][]key.Note{}
 	balancers, _ := index.Balancers(in) // the decision reports an error
-	for _, group := range index.LinkGroups(in, balancers) {
-		links, _ := plan.Views[network.PrivateLinkService](in.Have, group, network.PrivateLinkServices) // as well
-		for _, l := range links {
-			at, owner := l.ID.Parent(), index.LinkOwner(&l)
-			if !at.Equal(in.Config.LinkGroup("")) && index.IsManagedLink(in.Config, &l) {
-				notes[owner] = append(notes[owner], key.Note{Of: key.PrivateLinks, Group: at.Name()})
-			}
+	links, _ := index.Links(in, balancers) // as well
+	for _, l := range links {
+		if at := l.ID.Parent(); l.Owner != "" && !at.Equal(in.Config.LinkGroup("")) {
+			notes[l.Owner] = append(notes[l.Owner], key.Note{Of: key.PrivateLinks, Group: at.Name()})
 		}
 	}
 	return notes

@@ -17,13 +17,13 @@ import (
 // choose finds the load balancer of a Service: the one that is best for it, unless it would take an address there
 // from a frontend that has to stay. Then a Service that has asked for the move is refused, and another one is served
 // where it is, with a warning.
-func (s *search) choose(w *service, wrong *problem.List) *index.LoadBalancer {
+func (s *search) choose(w batch.Served, wrong *problem.List) *index.LoadBalancer {
 	to := s.best(w, wrong)
 	if wrong.Blocking() {
 		return to
 	}
-	for _, r := range w.requests {
-		at, by := s.holder(w, r, to)
+	for _, p := range w.Placements {
+		at, by := s.holder(p, to)
 		if by == "" {
 			continue
 		}
@@ -45,15 +45,15 @@ func (s *search) choose(w *service, wrong *problem.List) *index.LoadBalancer {
 }
 
 // best finds the load balancer where a Service is, unless its labels or annotations lead elsewhere.
-func (s *search) best(w *service, wrong *problem.List) *index.LoadBalancer {
+func (s *search) best(w batch.Served, wrong *problem.List) *index.LoadBalancer {
 	first := s.Configured(0, w.Internal) // for a Service that is refused, too
 	if len(s.Config.Balancers) == 0 {
 		return first
 	}
 	eligible, current := s.eligible(w, wrong)
-	for _, r := range w.requests {
-		at, exists := s.at[r.key]
-		if !exists || !r.Given() || at.LB.Entry < 0 || at.LB.Internal != w.Internal || at.Owner() == w.Owner {
+	for _, p := range w.Placements {
+		at, exists := s.at[p.AddressKey()]
+		if !exists || !p.Given() || at.LB.Entry < 0 || at.LB.Internal != w.Internal || at.Owner() == w.Owner {
 			continue
 		}
 		if len(eligible) > 0 && !slices.Contains(eligible, at.LB) {
@@ -87,12 +87,12 @@ func (s *search) best(w *service, wrong *problem.List) *index.LoadBalancer {
 //
 // An IPv6-only Service goes to a load balancer that has IPv4 after the commit, if there is one: Azure would refuse
 // it elsewhere.
-func (s *search) roomiest(w *service, eligible []*index.LoadBalancer) *index.LoadBalancer {
+func (s *search) roomiest(w batch.Served, eligible []*index.LoadBalancer) *index.LoadBalancer {
 	needsIPv4 := w.IsIPv6Only() && slices.ContainsFunc(eligible, func(lb *index.LoadBalancer) bool { return s.ipv4[lb] })
 	limit := s.Config.MaximumRules
 	fit := slices.DeleteFunc(slices.Clone(eligible), func(lb *index.LoadBalancer) bool {
 		return needsIPv4 && !s.ipv4[lb] || limit > 0 && s.rules[lb] >= limit ||
-			slices.ContainsFunc(w.requests, func(r request) bool { return !s.hasRoom(r.Address, lb) })
+			slices.ContainsFunc(w.Placements, func(p batch.Placement) bool { return !s.hasRoom(p.Address, lb) })
 	})
 	if len(fit) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (s *search) roomiest(w *service, eligible []*index.LoadBalancer) *index.Loa
 // current is the load balancer of the kind that a Service wants, in the entry of the configuration where it
 // is: with a frontend of that kind, with another frontend, or with rules at one that it shares. It is nil for
 // a Service that is nowhere.
-func (s *search) current(w *service) *index.LoadBalancer {
+func (s *search) current(w batch.Served) *index.LoadBalancer {
 	found := -1
 	for _, at := range s.FrontendsServing(w.Owner) {
 		if at.LB.Entry >= 0 && (found < 0 || at.LB.Internal == w.Internal && at.Owner() == w.Owner) {
@@ -132,12 +132,12 @@ func (s *search) names(of ...*index.LoadBalancer) string {
 
 // eligible are the load balancers that may serve a Service: of those, if any, for which a selector asks. current is the
 // one where it is.
-func (s *search) eligible(w *service, wrong *problem.List) (some []*index.LoadBalancer, current *index.LoadBalancer) {
+func (s *search) eligible(w batch.Served, wrong *problem.List) (some []*index.LoadBalancer, current *index.LoadBalancer) {
 	asked := w.Service.LoadBalancersAsked()
 	said := ""
 	if len(asked) > 0 {
 		said = fmt.Sprintf("annotation %s: %q: ", key.Balancers.Name, strings.Join(asked, ", "))
-		if slices.ContainsFunc(w.requests, request.Given) {
+		if slices.ContainsFunc(w.Placements, func(p batch.Placement) bool { return p.Given() }) {
 			wrong.Refuse(w.Key(), problem.Choice,
 				"annotation %s and an address or public IP of its own are both set, allowed is one of them", key.Balancers.Name)
 			return nil, nil
@@ -182,9 +182,9 @@ func (s *search) eligible(w *service, wrong *problem.List) (some []*index.LoadBa
 // A public IP, or a private address, can be at one load balancer only. So a Service that goes to another one of the
 // same kind takes its frontend away from the first, and Azure lets no frontend go that a rule of another Service
 // refers to. The Service would lose its rules at the first one and find the address taken at the second.
-func (s *search) movesFrom(w *service, r request, to *index.LoadBalancer) index.Frontend {
-	for _, at := range s.FrontendsOf(w.Owner) {
-		if at.LB != to && at.LB.Internal == w.Internal && r.Keeps(at.State()) {
+func (s *search) movesFrom(p batch.Placement, to *index.LoadBalancer) index.Frontend {
+	for _, at := range s.FrontendsOf(p.For.Owner) {
+		if at.LB != to && at.LB.Internal == p.For.Internal && p.Keeps(at.State()) {
 			return at
 		}
 	}
@@ -194,13 +194,13 @@ func (s *search) movesFrom(w *service, r request, to *index.LoadBalancer) index.
 // holder is what keeps the frontend of a Service that would leave for another load balancer: something that uses it
 // after the commit, "" for nothing. A Service of the commit that shares it has to follow where it may be served there
 // and no more where it is.
-func (s *search) holder(w *service, r request, to *index.LoadBalancer) (at index.Frontend, by string) {
-	if at = s.movesFrom(w, r, to); at.LB == nil {
+func (s *search) holder(p batch.Placement, to *index.LoadBalancer) (at index.Frontend, by string) {
+	if at = s.movesFrom(p, to); at.LB == nil {
 		return at, ""
 	}
 	publicIP := at.State().PublicIPAddress.To()
 	for _, u := range s.taken[at.Key()] {
-		if u.Owner != w.Owner {
+		if u.Owner != p.For.Owner {
 			return at, s.Describe(u, publicIP)
 		}
 	}
@@ -211,7 +211,7 @@ func (s *search) holder(w *service, r request, to *index.LoadBalancer) (at index
 		}
 		var may []*index.LoadBalancer
 		if other != nil {
-			may, _ = s.eligible(other, &problem.List{})
+			may, _ = s.eligible(*other, &problem.List{})
 		}
 		isIn := func(entry int) bool {
 			return slices.ContainsFunc(may, func(lb *index.LoadBalancer) bool { return lb.Entry == entry })
@@ -231,14 +231,14 @@ func deferForRoom(x *index.Index, b *batch.Batch) {
 		return
 	}
 	claims := b.Claims()
-	b.Defer(func(s batch.Served, p batch.Placement) string {
+	b.Defer(func(p batch.Placement) string {
 		owner := claims[p.At.Key()] // if its frontend comes later, Services that share it wait, too
-		ownerWaits := owner.Placement.Own && !p.At.Exists() && arrives(x, owner.Spec, owner.Placement)
-		if !full[p.At.LB] || !ownerWaits && !arrives(x, s.Spec, p) {
+		ownerWaits := owner.Own && !p.At.Exists() && arrives(x, owner)
+		if !full[p.At.LB] || !ownerWaits && !arrives(x, p) {
 			return ""
 		}
 		b.Holds[p.IP.Key()] = true
-		return "rules of " + s.Key() + " come to load balancer " + p.At.LB.ID.Name() + " when others have left the nodes"
+		return "rules of " + p.For.Key() + " come to load balancer " + p.At.LB.ID.Name() + " when others have left the nodes"
 	})
 }
 
@@ -246,7 +246,7 @@ func deferForRoom(x *index.Index, b *batch.Batch) {
 func crowded(x *index.Index, b *batch.Batch) map[*index.LoadBalancer]bool {
 	here, leave, come := map[lbFamily]int{}, map[lbFamily]int{}, map[lbFamily]int{} // rules
 	wanted := map[index.Frontend]bool{}                                             // rules, as names at their load balancers
-	for _, p := range b.Placed() {
+	for p := range b.Placed() {
 		come[lbFamily{p.At.LB, p.IsIPv6()}] += p.NewRules()
 		for _, r := range p.Rules {
 			wanted[index.Frontend{LB: p.At.LB, Name: r.Name}.Key()] = true
@@ -276,13 +276,14 @@ func crowded(x *index.Index, b *batch.Batch) map[*index.LoadBalancer]bool {
 
 // arrives reports whether all rules of a placement are new and the Service loses nothing by waiting: a
 // Service that is there keeps its frontend, address and private link service.
-func arrives(x *index.Index, s *spec.Spec, p batch.Placement) bool {
-	if len(p.Rules) == 0 || p.NewRules() < len(p.Rules) || p.At.UsedBy(s.Owner) {
+func arrives(x *index.Index, p batch.Placement) bool {
+	owner := p.For.Owner
+	if len(p.Rules) == 0 || p.NewRules() < len(p.Rules) || p.At.UsedBy(owner) {
 		return false
 	}
 	// The Service may have left the frontend to a load balancer that is not to be deleted.
 	return !p.At.Exists() || !p.Own ||
-		slices.ContainsFunc(x.LoadBalancers, func(lb *index.LoadBalancer) bool { return lb != p.At.LB && len(lb.RulesOf[s.Owner]) > 0 })
+		slices.ContainsFunc(x.LoadBalancers, func(lb *index.LoadBalancer) bool { return lb != p.At.LB && len(lb.RulesOf[owner]) > 0 })
 }
 
 // mostRulesPerNode is how many rules may lead to one IP configuration of a machine,

@@ -26,22 +26,29 @@ func Find(x *index.Index, refused map[string]bool) (*batch.Batch, problem.List) 
 	services := slices.SortedFunc(slices.Values(x.Services), func(a, b spec.Service) int {
 		return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
 	})
-	var live []*service
-	var gone []*spec.Spec
+	var live, gone []batch.Served
 	for _, of := range services {
 		if _, no := refused[string(of.UID)]; no {
 			continue
 		}
 		if of.Gone {
 			if s := spec.Outline(of); admission.CanRead(x, s, &found) {
-				gone = append(gone, s)
+				gone = append(gone, batch.Served{Spec: s})
 			}
 			continue
 		}
 		s, wrong := spec.Read(of, x.Config)
 		admission.Check(x, s, &wrong)
+		var asked []batch.Placement
+		for _, a := range s.Addresses {
+			if wrong.Blocking() {
+				break
+			}
+			p, problems := publicip.Asked(x, s, a)
+			asked, wrong = append(asked, p), append(wrong, problems...)
+		}
 		if found = append(found, wrong...); !wrong.Blocking() {
-			live = append(live, newService(x, s))
+			live = append(live, batch.Served{Spec: s, Placements: asked})
 		}
 	}
 	b := batch.New(place(x, live, gone, &found), gone)
@@ -53,15 +60,16 @@ func Find(x *index.Index, refused map[string]bool) (*batch.Batch, problem.List) 
 
 // deferRenewals defers addresses that need a recreated public IP: the old one is deleted first.
 func deferRenewals(x *index.Index, b *batch.Batch) {
-	b.Defer(func(s batch.Served, p batch.Placement) string {
-		isShared := func(other batch.Served) bool {
-			return other.Key() != s.Key() &&
-				slices.ContainsFunc(other.Placements, func(o batch.Placement) bool { return o.IP.Equal(p.IP) })
-		}
-		if !publicip.IsOutdated(x, s.Spec, p) || len(b.Remaining(p.At)) > 0 || slices.ContainsFunc(b.Live, isShared) {
+	b.Defer(func(p batch.Placement) string {
+		if !publicip.IsOutdated(x, p) || len(b.Remaining(p.At)) > 0 {
 			return ""
 		}
-		return "public IP " + p.IP.Name() + " is recreated with another version or other IP tags [" + s.Key() + "]"
+		for other := range b.Placed() {
+			if other.For.Key() != p.For.Key() && other.IP.Equal(p.IP) {
+				return ""
+			}
+		}
+		return "public IP " + p.IP.Name() + " is recreated with another version or other IP tags [" + p.For.Key() + "]"
 	})
 }
 
@@ -71,8 +79,8 @@ func deferMoves(x *index.Index, b *batch.Batch) {
 	type wait struct{ then, first *index.LoadBalancer }
 	waits := map[wait]bool{}
 	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
-	for s, p := range b.Placed() {
-		for _, from := range batch.Sources(x, s, p) {
+	for p := range b.Placed() {
+		for _, from := range batch.Sources(x, p) {
 			later[p.At.Key()] = true
 			waits[wait{p.At.LB, from}] = true
 		}
@@ -87,94 +95,49 @@ func deferMoves(x *index.Index, b *batch.Batch) {
 	if len(waits) == 0 || x.Config.PoolByIP && len(circle) == 0 {
 		return
 	}
-	b.Defer(func(s batch.Served, p batch.Placement) string {
+	b.Defer(func(p batch.Placement) string {
 		if !later[p.At.Key()] {
 			return ""
 		}
 		b.Holds[p.IP.Key()] = true
-		return "load balancer " + p.At.LB.ID.Name() + " gets the address of " + s.Key() + ", which is elsewhere so far"
+		return "load balancer " + p.At.LB.ID.Name() + " gets the address of " + p.For.Key() + ", which is elsewhere so far"
 	})
-}
-
-// service is a Service of the commit with the addresses that it asks for. One that is gone asks for none.
-type service struct {
-	*spec.Spec
-	requests []request
-}
-
-// request is an address that a Service asks for: its placement, as far as that is known before the search.
-type request struct {
-	batch.Placement
-	key    string       // of the address that the Service asks for, "" for one of Azure's choice
-	former string       // private address of the Service's status
-	wrong  problem.List // with the address
-}
-
-func newService(x *index.Index, s *spec.Spec) *service {
-	w := &service{Spec: s}
-	for _, a := range s.Addresses {
-		t, wrong := publicip.Target(x, s, a)
-		r := request{Placement: batch.Placement{Address: a, IP: t.PublicIP, Public: x.PublicIP(t.PublicIP)}, key: t.Key(), wrong: wrong}
-		if s.Internal {
-			r.SubnetID = x.Config.SubnetID(s.Subnet)
-			r.former = formerAddress(x, s, r.Placement)
-		}
-		w.requests = append(w.requests, r)
-	}
-	return w
-}
-
-// formerAddress is the first address of a family in the Service's status, if it is in the subnet, and no other
-// frontend and no node has it. Further addresses of the status are additional ones.
-func formerAddress(x *index.Index, s *spec.Spec, p batch.Placement) string {
-	for _, in := range s.Service.Status.LoadBalancer.Ingress {
-		ip, err := netip.ParseAddr(in.IP)
-		if ip = ip.Unmap(); err != nil || address.Family(ip) != p.Family {
-			continue
-		}
-		isTaken := x.NodeIPs[ip] ||
-			slices.ContainsFunc(x.Holders[ip.String()], func(f index.Frontend) bool { return f.Owner() != s.Owner })
-		if isTaken || !x.Subnet(p.SubnetID).Holds(ip) || slices.Contains(s.Further, ip) {
-			return ""
-		}
-		return ip.String()
-	}
-	return ""
 }
 
 // place finds for each live Service where its addresses are served. A refused Service keeps its frontend;
 // then placement restarts without it, as others may have counted on that frontend.
-func place(x *index.Index, live []*service, gone []*spec.Spec, found *problem.List) []batch.Served {
+func place(x *index.Index, live, gone []batch.Served, found *problem.List) []batch.Served {
 	for {
 		s := newSearch(x, live, gone)
 		var served []batch.Served
-		refused := map[*service]bool{}
+		refused := map[*spec.Spec]bool{}
 		for _, w := range s.inTurn(live) {
 			var wrong problem.List
-			placements := s.placements(w, &wrong)
-			s.warnFurther(w, placements, &wrong)
+			w.Placements = s.placements(w, &wrong)
+			s.warnFurther(w, &wrong)
 			if *found = append(*found, wrong...); wrong.Blocking() {
-				refused[w] = true
+				refused[w.Spec] = true
 				continue
 			}
-			for _, p := range placements {
-				s.note(w, p)
+			for _, p := range w.Placements {
+				s.note(p)
 			}
-			served = append(served, batch.Served{Spec: w.Spec, Placements: placements})
+			served = append(served, w)
 		}
 		if len(refused) == 0 {
 			slices.SortStableFunc(served, func(a, b batch.Served) int { return cmp.Compare(a.Key(), b.Key()) })
 			return served
 		}
-		live = slices.DeleteFunc(live, func(w *service) bool { return refused[w] })
+		live = slices.DeleteFunc(live, func(w batch.Served) bool { return refused[w.Spec] })
 	}
 }
 
-// search places the live Services of a commit, one after the other.
+// search places the live Services of a commit, one after the other. The Services have the placements that they ask for;
+// those that are gone ask for none.
 type search struct {
 	*index.Index
-	commit  []*service // live and gone
-	byOwner map[string]*service
+	commit  []batch.Served // live and gone
+	byOwner map[string]*batch.Served
 	at      map[string]index.Frontend      // where an address is, by its key
 	taken   map[index.Frontend][]index.Use // rules that are placed at a frontend, by its key
 	ipv4    map[*index.LoadBalancer]bool   // load balancers that have IPv4 after the commit
@@ -182,21 +145,18 @@ type search struct {
 	rules   map[*index.LoadBalancer]int    // after the commit, as far as it is placed
 	leading map[lbFamily]int               // those of them that lead to nodes
 	links   privatelink.Requests           // placed so far
-	coming  map[string][]*service          // placed so far at a public IP, by its id key
+	coming  map[string][]*spec.Spec        // placed so far at a public IP, by its id key
 }
 
-func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
+func newSearch(x *index.Index, live, gone []batch.Served) *search {
 	s := &search{
-		Index: x, commit: slices.Clone(live), byOwner: make(map[string]*service, len(live)+len(gone)),
+		Index: x, commit: slices.Concat(live, gone), byOwner: make(map[string]*batch.Served, len(live)+len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
 		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[index.Frontend]string{},
-		coming: map[string][]*service{}, links: privatelink.Requests{},
+		coming: map[string][]*spec.Spec{}, links: privatelink.Requests{},
 	}
-	for _, w := range gone {
-		s.commit = append(s.commit, &service{Spec: w})
-	}
-	for _, w := range s.commit {
-		s.byOwner[w.Owner] = w
+	for i, w := range s.commit {
+		s.byOwner[w.Owner] = &s.commit[i]
 	}
 	for at, fe := range x.Frontends() {
 		w := s.byOwner[at.Owner()]
@@ -204,7 +164,7 @@ func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 			s.ipv4[at.LB] = true
 		}
 		isGivenUp := w != nil && len(s.sharers(at)) == 0 && publicip.GivesUp(x, w.Spec, at)
-		if key := index.TargetOf(fe.Properties).Key(); key != "" && !isGivenUp {
+		if key := index.AddressKey(fe.Properties); key != "" && !isGivenUp {
 			s.at[key] = at
 		}
 	}
@@ -224,42 +184,60 @@ func newSearch(x *index.Index, live []*service, gone []*spec.Spec) *search {
 // inTurn orders the Services for placement: first those that have a frontend of their kind, so that none loses a
 // port to a new Service. IPv6-only Services are last: the load balancer needs an IPv4 frontend first. A Service that
 // shares an address follows the owner of the address.
-func (s *search) inTurn(live []*service) []*service {
+func (s *search) inTurn(live []batch.Served) []batch.Served {
 	owners := map[string]string{} // of addresses, by their keys
 	for _, w := range live {
-		for _, r := range w.requests {
-			if key := cmp.Or(r.key, r.former); !r.Given() && key != "" {
+		for _, p := range w.Placements {
+			if key := cmp.Or(p.AddressKey(), s.formerAddress(p)); !p.Given() && key != "" {
 				owners[key] = w.Owner
 			}
 		}
 	}
-	turn := make(map[*service]int, len(live))
+	turn := make(map[*spec.Spec]int, len(live))
 	for _, w := range live {
 		there := slices.ContainsFunc(s.FrontendsOf(w.Owner), func(f index.Frontend) bool { return f.LB.Internal == w.Internal })
 		switch {
 		case !there && w.IsIPv6Only():
-			turn[w] = 6
+			turn[w.Spec] = 6
 		case !there:
-			turn[w] = 4
+			turn[w.Spec] = 4
 		}
 		// The owner of an address that the Service names is placed before: it has the frontend already, or is to make it.
-		if slices.ContainsFunc(w.requests, func(r request) bool {
-			at, exists := s.at[r.key]
-			owner := owners[r.key]
+		if slices.ContainsFunc(w.Placements, func(p batch.Placement) bool {
+			at, exists := s.at[p.AddressKey()]
+			owner := owners[p.AddressKey()]
 			if exists {
 				owner = at.Owner()
 			}
-			return r.Given() && exists == there && owner != "" && owner != w.Owner
+			return p.Given() && exists == there && owner != "" && owner != w.Owner
 		}) {
-			turn[w]++
+			turn[w.Spec]++
 		}
 	}
-	return slices.SortedStableFunc(slices.Values(live), func(a, b *service) int { return turn[a] - turn[b] })
+	return slices.SortedStableFunc(slices.Values(live), func(a, b batch.Served) int { return turn[a.Spec] - turn[b.Spec] })
+}
+
+// formerAddress is the first address of a family in the status of an internal Service, if it is in the subnet, and no
+// other frontend and no node has it. Further addresses of the status are additional ones.
+func (s *search) formerAddress(p batch.Placement) string {
+	for _, in := range p.For.Service.Status.LoadBalancer.Ingress {
+		ip, err := netip.ParseAddr(in.IP)
+		if ip = ip.Unmap(); err != nil || !p.For.Internal || address.Family(ip) != p.Family {
+			continue
+		}
+		isTaken := s.NodeIPs[ip] ||
+			slices.ContainsFunc(s.Holders[ip.String()], func(f index.Frontend) bool { return f.Owner() != p.For.Owner })
+		if isTaken || !s.Subnet(p.SubnetID).Holds(ip) || slices.Contains(p.For.Further, ip) {
+			return ""
+		}
+		return ip.String()
+	}
+	return ""
 }
 
 // sharers are the uses by others than a frontend's owner that want its address after the commit.
 func (s *search) sharers(at index.Frontend) []index.Use {
-	key := index.TargetOf(at.State()).Key()
+	key := index.AddressKey(at.State())
 	return slices.DeleteFunc(slices.Clone(at.Uses()), func(u index.Use) bool {
 		return u.Owner == at.Owner() || !s.wants(u.Owner, key)
 	})
@@ -268,65 +246,64 @@ func (s *search) sharers(at index.Frontend) []index.Use {
 // wants reports whether a user of an address wants it after the commit: a Service of the commit may ask for another.
 func (s *search) wants(owner, key string) bool {
 	w := s.byOwner[owner]
-	return w == nil || slices.ContainsFunc(w.requests, func(r request) bool { return r.key == key })
+	return w == nil || slices.ContainsFunc(w.Placements, func(p batch.Placement) bool { return p.AddressKey() == key })
 }
 
-func (s *search) placements(w *service, wrong *problem.List) []batch.Placement {
-	var placements []batch.Placement
+func (s *search) placements(w batch.Served, wrong *problem.List) []batch.Placement {
+	placements := slices.Clone(w.Placements)
 	lb := s.choose(w, wrong)
-	for _, r := range w.requests {
-		if *wrong = append(*wrong, r.wrong...); !w.Internal && r.IP == "" {
-			continue
-		}
-		r.At, r.Own = index.Frontend{LB: lb, Name: r.Frontend()}, true
+	for i := range placements {
+		p := &placements[i]
+		asked := p.AddressKey()
+		p.At, p.Own = index.Frontend{LB: lb, Name: p.Frontend()}, true
 		if w.Internal {
-			r.Pinned = cmp.Or(r.Pinned, s.recall(w, r))
+			p.Pinned = cmp.Or(p.Pinned, s.recall(*p))
 		}
-		if at, exists := s.at[r.key]; exists && at.Owner() != w.Owner {
-			r.At, r.Own = at, false
+		if at, exists := s.at[asked]; exists && at.Owner() != w.Owner {
+			p.At, p.Own = at, false
 		}
-		if len(s.Config.Balancers) > 0 && w.Service.IsLocal() && privatelink.ByIP(s.Index, r.At.LB) {
-			r.OwnPool = naming.OwnPool(w.Service.Service, r.Family)
+		if len(s.Config.Balancers) > 0 && w.Service.IsLocal() && privatelink.ByIP(s.Index, p.At.LB) {
+			p.OwnPool = naming.OwnPool(w.Service.Service, p.Family)
 		}
 		for _, check := range checks {
-			check(s, w, r, wrong)
+			check(s, *p, wrong)
 		}
-		s.links.Ask(s.Index, w.Spec, &r.Placement, wrong)
-		placements = append(placements, r.Placement)
+		s.links.Ask(s.Index, p, wrong)
 	}
 	return placements
 }
 
 // recall is the private address that a new frontend must ask for, so that it is known before the frontend exists: the
 // address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
-func (s *search) recall(w *service, r request) string {
-	if at := s.movesFrom(w, r, r.At.LB); at.LB != nil {
+func (s *search) recall(p batch.Placement) string {
+	if at := s.movesFrom(p, p.At.LB); at.LB != nil {
 		return s.Address(at)
 	}
-	if at, exists := s.at[r.former]; exists && at.Owner() != w.Owner || r.KeepsPrivate(r.At.State()) {
+	former := s.formerAddress(p)
+	if at, exists := s.at[former]; exists && at.Owner() != p.For.Owner || p.KeepsPrivate(p.At.State()) {
 		return ""
 	}
-	return r.former
+	return former
 }
 
 // note makes a placement known to the placements that follow.
-func (s *search) note(w *service, p batch.Placement) {
-	key := p.Target().Key()
+func (s *search) note(p batch.Placement) {
+	key := p.AddressKey()
 	if _, known := s.at[key]; key != "" && (p.Own || !known) {
 		s.at[key] = p.At // also of an address that has been elsewhere
 	}
-	s.pools[index.Frontend{LB: p.At.LB, Name: p.OwnPool}] = w.Key()
+	s.pools[index.Frontend{LB: p.At.LB, Name: p.OwnPool}] = p.For.Key()
 	s.ipv4[p.At.LB] = s.ipv4[p.At.LB] || !p.IsIPv6()
 	s.rules[p.At.LB] += p.NewRules()
 	s.leading[nodesBehind(s.Index, lbFamily{p.At.LB, p.IsIPv6()})] += p.NewRules()
 	for _, r := range p.Rules {
-		use := index.Use{What: "rule", Name: r.Name, Protocol: r.Protocol, First: r.Port, Last: r.Port, Owner: w.Owner}
+		use := index.Use{What: "rule", Name: r.Name, Protocol: r.Protocol, First: r.Port, Last: r.Port, Owner: p.For.Owner}
 		s.taken[p.At.Key()] = append(s.taken[p.At.Key()], use)
 	}
 	if _, known := s.links[p.Link.Key()]; p.Link != "" && !known {
-		s.links[p.Link.Key()] = batch.Claim{Spec: w.Spec, Placement: p}
+		s.links[p.Link.Key()] = p
 	}
-	s.coming[p.IP.Key()] = append(s.coming[p.IP.Key()], w)
+	s.coming[p.IP.Key()] = append(s.coming[p.IP.Key()], p.For)
 }
 
 // leaves reports whether a Service of the commit leaves a public IP with a tag that names it.

@@ -27,35 +27,25 @@ import (
 // owner is the Service that a private link service belongs to, "" when no Service
 // claims it any more; orphan says that the Service that its tag names does not exist.
 func owner(x *index.Index, l *index.Link) (owner string, orphan bool) {
-	if l == nil || !index.IsManagedLink(x.Config, l) {
-		return "", false // another cluster may have a Service of that name
+	if l == nil || l.Owner == "" {
+		return "", false
 	}
-	owner = index.LinkOwner(l)
-	i := slices.IndexFunc(x.Services, func(s spec.Service) bool { return s.Key() == owner })
+	isOwner := func(s *v1.Service) bool { return spec.KeyOf(s) == l.Owner }
+	i := slices.IndexFunc(x.Services, func(s spec.Service) bool { return isOwner(s.Service) })
 	switch {
 	case i >= 0 && (!key.LinkStays(x.Services[i].Annotations) || x.Services[i].Gone):
 		return "", false
-	case i < 0 && owner != "" && x.Complete && !slices.ContainsFunc(x.Others, func(s *v1.Service) bool { return spec.KeyOf(s) == owner }):
+	case i < 0 && x.Complete && !slices.ContainsFunc(x.Others, isOwner):
 		return "", true
 	}
-	return owner, false
-}
-
-// frontends are the frontends of the cluster's load balancers that a private link service is in front of.
-func frontends(x *index.Index, l *index.Link) (all []index.Frontend) {
-	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-		if at, known := x.FrontendAt(ref.ID); known {
-			all = append(all, at)
-		}
-	}
-	return all
+	return l.Owner, false
 }
 
 // countAt counts the private link services at a load balancer, without those of one Service.
 func countAt(x *index.Index, lb *index.LoadBalancer, but string) (count int) {
 	for _, l := range x.Links {
 		of, _ := owner(x, l)
-		if (but == "" || of != but) && slices.ContainsFunc(frontends(x, l), func(at index.Frontend) bool { return at.LB == lb }) {
+		if (but == "" || of != but) && slices.ContainsFunc(x.FrontendsBehind(l), func(at index.Frontend) bool { return at.LB == lb }) {
 			count++
 		}
 	}
@@ -70,20 +60,21 @@ func ByIP(x *index.Index, lb *index.LoadBalancer) bool {
 
 // Requests are the first placements that ask for each private link service, by its id key, as far as Services of a
 // commit are placed.
-type Requests map[string]batch.Claim
+type Requests map[string]batch.Placement
 
-// Ask sets the private link service that a Service asks for at a placement, and finds what keeps it from having
+// Ask sets the private link service that a placement's Service asks for there, and finds what keeps it from having
 // that. Azure has one at a frontend at most: the existing one, or the one of the first Service of the commit,
 // whatever the name and group. Its owner, or the first Service that asks for it, decides what it is like.
-func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *problem.List) {
+func (r Requests) Ask(x *index.Index, p *batch.Placement, wrong *problem.List) {
+	s := p.For
 	if s.Link == nil || p.IsIPv6() {
 		return
 	}
 	have := x.LinkAt(p.At)
 	p.Link = x.Config.LinkGroup(s.Link.Group).Resource(network.PrivateLinkServices, cmp.Or(s.Link.Name, "pls-"+p.At.Name))
 	for _, first := range r {
-		if first.Placement.At.Key() == p.At.Key() {
-			p.Link = first.Placement.Link
+		if first.At.Key() == p.At.Key() {
+			p.Link = first.Link
 		}
 	}
 	if have != nil {
@@ -95,13 +86,13 @@ func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *p
 		admission.RequireAddress(x, s, fmt.Sprintf("annotation %s: %q", key.LinkAddresses.Name, text), id, text, wrong)
 	}
 	if have == nil {
-		r.checkNew(x, s, *p, wrong)
+		r.checkNew(x, *p, wrong)
 	} else {
-		checkPresent(x, s, *p, have, wrong)
+		checkPresent(x, *p, have, wrong)
 	}
 	leader := s.Key()
 	if first, known := r[p.Link.Key()]; known {
-		leader = first.Key()
+		leader = first.For.Key()
 	}
 	of, _ := owner(x, have)
 	leader = cmp.Or(of, leader)
@@ -114,10 +105,10 @@ func (r Requests) Ask(x *index.Index, s *spec.Spec, p *batch.Placement, wrong *p
 
 // checkPresent finds what is wrong with a private link service that exists at the frontend. To move it to
 // another resource group would disconnect its users.
-func checkPresent(x *index.Index, s *spec.Spec, p batch.Placement, have *index.Link, wrong *problem.List) {
-	c := x.Config
+func checkPresent(x *index.Index, p batch.Placement, have *index.Link, wrong *problem.List) {
+	c, s := x.Config, p.For
 	switch {
-	case !index.IsManagedLink(c, have):
+	case !have.Managed:
 		wrong.Refuse(s.Key(), problem.Link,
 			"private link service %s at frontend %s is not managed by this cluster, allowed is a frontend without one", have.ID.Name(),
 			p.At.Name)
@@ -143,8 +134,8 @@ func checkPresent(x *index.Index, s *spec.Spec, p batch.Placement, have *index.L
 
 // checkNew finds what keeps Azure from making a private link service. A Service's own one at another
 // frontend does not count: it goes first.
-func (r Requests) checkNew(x *index.Index, s *spec.Spec, p batch.Placement, wrong *problem.List) {
-	c, lb := x.Config, p.At.LB
+func (r Requests) checkNew(x *index.Index, p batch.Placement, wrong *problem.List) {
+	c, s, lb := x.Config, p.For, p.At.LB
 	other := x.Link(p.Link)
 	if of, _ := owner(x, other); other != nil && of != s.Key() {
 		wrong.Refuse(s.Key(), problem.Link,
@@ -158,8 +149,8 @@ func (r Requests) checkNew(x *index.Index, s *spec.Spec, p batch.Placement, wron
 				"%s, allowed is one where loadBalancerBackendPoolConfigurationType is %q",
 			key.LinkCreate.Name, lb.ID.Name(), "nodeIPConfiguration")
 	}
-	for _, c := range r {
-		if x.Link(c.Placement.Link) == nil && c.Placement.At.LB == lb {
+	for _, other := range r {
+		if x.Link(other.Link) == nil && other.At.LB == lb {
 			count++
 		}
 	}
@@ -187,71 +178,73 @@ func New(x *index.Index, b *batch.Batch, writes func(*index.LoadBalancer) bool) 
 	claims := claimsOf(x, b)
 	var subnets []plan.Node
 	for _, c := range claims {
-		have := x.Link(c.Placement.Link)
+		s, have := c.For, x.Link(c.Link)
 		of, orphan := owner(x, have)
-		if of != "" && of != c.Key() {
+		if of != "" && of != s.Key() {
 			continue // it is shared, and its owner says what it is like
 		}
 		if orphan { // it is given to the Service that asks for it now
 			p.Orphans = append(p.Orphans, have.ID.Name())
 		}
-		id := x.Config.SubnetID(c.Link.Subnet)
+		id := x.Config.SubnetID(s.Link.Subnet)
 		i := slices.IndexFunc(subnets, func(n plan.Node) bool { return n.ID.Equal(id) })
 		if i < 0 {
 			i = len(subnets)
 			view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
 			subnets = append(subnets, plan.Wanted(view, "private link services take addresses there"))
 		}
-		subnets[i].For = append(subnets[i].For, c.Key())
-		p.Wanted = append(p.Wanted, plan.Wanted(view(x, c, id), "private link service of "+c.Key(), c.Key()))
+		subnets[i].For = append(subnets[i].For, s.Key())
+		p.Wanted = append(p.Wanted, plan.Wanted(view(x, c, id), "private link service of "+s.Key(), s.Key()))
 	}
 	p.Wanted = append(p.Wanted, subnets...)
 	for _, l := range x.Links {
-		of := index.LinkOwner(l)
-		isWanted := slices.ContainsFunc(claims, func(c batch.Claim) bool { return c.Placement.Link.Equal(l.ID) })
-		if isWanted || !b.HasService(of) || !index.IsManagedLink(x.Config, l) || isUndecided(x, b, l, of) {
+		isWanted := slices.ContainsFunc(claims, func(c batch.Placement) bool { return c.Link.Equal(l.ID) })
+		if isWanted || !b.HasService(l.Owner) || isUndecided(x, b, l) {
 			continue
 		}
 		if heir := heirOf(x, b, l); heir != "" {
-			view := index.Link{ID: l.ID, Tags: tagsOf(x, l, heir)}
-			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
+			view := azure.Resource[network.PrivateLinkService]{ID: l.ID, Tags: tagsOf(x, l, heir)}
+			why := "private link service of " + heir + ", as " + l.Owner + " no longer asks for it"
+			p.Wanted = append(p.Wanted, plan.Wanted(view, why, l.Owner))
 		} else {
-			p.remove(x, b, l, of, writes)
+			p.remove(x, b, l, writes)
 		}
 	}
 	return p
 }
 
-// claimsOf are the private link services that the batch's Services want. Of several claims of one the one that leads
-// counts.
-func claimsOf(x *index.Index, b *batch.Batch) (claims []batch.Claim) {
-	for s, at := range b.Placed() {
+// claimsOf are the placements at which the batch's Services want private link services: of several for one the one that
+// leads.
+func claimsOf(x *index.Index, b *batch.Batch) (claims []batch.Placement) {
+	for at := range b.Placed() {
 		if at.Link == "" || x.Link(at.Link) != nil && x.LinkAt(at.At) == nil {
 			continue // it goes from another frontend first
 		}
-		claim := batch.Claim{Spec: s.Spec, Placement: at}
-		i := slices.IndexFunc(claims, func(c batch.Claim) bool { return c.Placement.Link.Equal(at.Link) })
+		i := slices.IndexFunc(claims, func(c batch.Placement) bool { return c.Link.Equal(at.Link) })
 		switch {
 		case i < 0:
-			claims = append(claims, claim)
+			claims = append(claims, at)
 		case at.Leads:
-			claims[i] = claim
+			claims[i] = at
 		}
 	}
 	return claims
 }
 
 // isUndecided reports whether a private link service is at its Service's frontend, and its annotation is unreadable.
-func isUndecided(x *index.Index, b *batch.Batch, l *index.Link, of string) bool {
-	return slices.ContainsFunc(b.Live, func(s batch.Served) bool {
-		return s.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
-			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return x.LinkAt(at.At) == l })
-	})
+func isUndecided(x *index.Index, b *batch.Batch, l *index.Link) bool {
+	for at := range b.Placed() {
+		s := at.For
+		if s.Key() == l.Owner && s.Link == nil && key.LinkStays(s.Service.Annotations) && x.LinkAt(at.At) == l {
+			return true
+		}
+	}
+	return false
 }
 
 // heirOf is the Service that is not of the batch, uses a private link's frontend and asks for it, too; "" for none.
 func heirOf(x *index.Index, b *batch.Batch, l *index.Link) string {
-	for _, at := range frontends(x, l) {
+	for _, at := range x.FrontendsBehind(l) {
 		for _, u := range b.Remaining(at) {
 			for _, o := range x.Staying() {
 				if key.LinkStays(o.Annotations) && naming.OwnerOf(o) == u.Owner {
@@ -266,36 +259,35 @@ func heirOf(x *index.Index, b *batch.Batch, l *index.Link) string {
 // remove deletes connections first, then the private link service. That changes the load balancer's etag, so if
 // it is to be written, all is held until the next round; likewise if the private link
 // service returns at another frontend.
-func (p *Plan) remove(x *index.Index, b *batch.Batch, l *index.Link, of string, writes func(*index.LoadBalancer) bool) {
+func (p *Plan) remove(x *index.Index, b *batch.Batch, l *index.Link, writes func(*index.LoadBalancer) bool) {
 	for _, d := range x.Have.List(l.ID, network.PrivateEndpointConnections) {
 		p.Removals = append(p.Removals,
-			plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", of))
+			plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", l.Owner))
 	}
-	p.Removals = append(p.Removals, plan.Gone[network.PrivateLinkService](l.ID, of+" no longer asks for it", of))
-	isHeld := slices.ContainsFunc(frontends(x, l), func(at index.Frontend) bool {
+	p.Removals = append(p.Removals, plan.Gone[network.PrivateLinkService](l.ID, l.Owner+" no longer asks for it", l.Owner))
+	isHeld := slices.ContainsFunc(x.FrontendsBehind(l), func(at index.Frontend) bool {
 		return writes(at.LB) || x.Config.PoolByIP && !ByIP(x, at.LB)
 	})
-	for _, at := range b.Placed() {
+	for at := range b.Placed() {
 		isHeld = isHeld || at.Link.Equal(l.ID)
 	}
 	if isHeld {
-		p.Held = append(p.Held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+of+"]")
+		p.Held = append(p.Held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+l.Owner+"]")
 	}
 }
 
-func view(x *index.Index, c batch.Claim, subnet azure.ID) index.Link {
-	config, id := x.Config, c.Placement.Link
-	have := cmp.Or(x.LinkAt(c.Placement.At), &index.Link{})
+func view(x *index.Index, p batch.Placement, subnet azure.ID) azure.Resource[network.PrivateLinkService] {
+	asked, id, have := p.For.Link, p.Link, cmp.Or(x.LinkAt(p.At), &index.Link{})
 	const longest = 80
 	var addresses []azure.Child[network.PrivateLinkAddress] // static ones first
-	for i := range c.Link.Count {
+	for i := range asked.Count {
 		a := network.PrivateLinkAddress{
 			Primary: new(i == 0), PrivateIPAllocationMethod: "Dynamic", PrivateIPAddressVersion: "IPv4", Subnet: azure.Ref(subnet),
 		}
-		end := fmt.Sprintf("-dynamic-%d", i-len(c.Link.Static))
-		if i < len(c.Link.Static) {
-			a.PrivateIPAllocationMethod, a.PrivateIPAddress = "Static", c.Link.Static[i]
-			end = "-static-" + c.Link.Static[i]
+		end := fmt.Sprintf("-dynamic-%d", i-len(asked.Static))
+		if i < len(asked.Static) {
+			a.PrivateIPAllocationMethod, a.PrivateIPAddress = "Static", asked.Static[i]
+			end = "-static-" + asked.Static[i]
 		}
 		name := naming.Shorten(subnet.Name()+"-"+id.Name(), longest-len(end)) + end
 		addresses = append(addresses, azure.Child[network.PrivateLinkAddress]{Name: name, Properties: a})
@@ -303,17 +295,17 @@ func view(x *index.Index, c batch.Claim, subnet azure.ID) index.Link {
 	if sameAddresses(have.Properties.IPConfigurations, addresses) {
 		addresses = have.Properties.IPConfigurations
 	}
-	link := index.Link{ID: id, Tags: tagsOf(x, have, c.Key())}
+	link := azure.Resource[network.PrivateLinkService]{ID: id, Tags: tagsOf(x, have, p.For.Key())}
 	if have.ID == "" {
-		link.Location, link.ExtendedLocation = config.Location, config.EdgeZone
+		link.Location, link.ExtendedLocation = x.Config.Location, x.Config.EdgeZone
 	}
 	link.Properties = network.PrivateLinkService{
-		LoadBalancerFrontendIPConfigurations: []azure.Reference{{ID: c.Placement.At.ID()}},
+		LoadBalancerFrontendIPConfigurations: []azure.Reference{{ID: p.At.ID()}},
 		IPConfigurations:                     addresses,
-		EnableProxyProtocol:                  new(c.Link.Proxy),
-		FQDNs:                                append([]string{}, c.Link.FQDNs...),
-		Visibility:                           &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Visibility...)},
-		AutoApproval:                         &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Approval...)},
+		EnableProxyProtocol:                  new(asked.Proxy),
+		FQDNs:                                append([]string{}, asked.FQDNs...),
+		Visibility:                           &network.SubscriptionSet{Subscriptions: append([]string{}, asked.Visibility...)},
+		AutoApproval:                         &network.SubscriptionSet{Subscriptions: append([]string{}, asked.Approval...)},
 		ProvisioningState:                    publicip.Retried(have.Properties.ProvisioningState),
 	}
 	return link

@@ -22,11 +22,13 @@ import (
 	"kaz/internal/plan/loadbalancer/tag"
 )
 
-// Target is the address that a Service asks for in a family, and what is wrong with it. That of an external Service
-// is the public IP that it names, one of the address it names, or its own.
-func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong problem.List) {
+// Asked is the placement that a Service asks for in a family, without its frontend, and what is wrong with it. An
+// external Service has the public IP that it names, one of the address it names, or its own.
+func Asked(x *index.Index, s *spec.Spec, a spec.Address) (p batch.Placement, wrong problem.List) {
+	p = batch.Placement{For: s, Address: a, Public: &index.PublicIP{}}
 	if s.Internal {
-		return index.Target{Private: a.Pinned}, nil
+		p.SubnetID = x.Config.SubnetID(s.Subnet)
+		return p, nil
 	}
 	group := x.Config.PublicIPGroup(s.Group)
 	own, by := naming.PublicIP(x.Config.ClusterName, a.Base, a.Prefix.Name(), a.Suffix), "name"
@@ -40,7 +42,7 @@ func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong
 	ip := x.PublicIP(id)
 	switch {
 	case !a.Given() && (!ip.Exists() || ip.IsOnlyFor(s.Key())):
-		t.PublicIP = id
+		p.IP, p.Public = id, ip
 	case !ip.Exists():
 		wrong.Refuse(s.Key(), problem.Address, "%s is not found in resource group %s, allowed is the %s of a public IP that is there",
 			a.Asked, group.Name(), by)
@@ -49,9 +51,9 @@ func Target(x *index.Index, s *spec.Spec, a spec.Address) (t index.Target, wrong
 			id.Name(), ip.Properties.PublicIPAddressVersion, a.Family)
 	default:
 		checkLabelOwner(x, s, ip, &wrong)
-		t.PublicIP = ip.ID
+		p.IP, p.Public = ip.ID, ip
 	}
-	return t, wrong
+	return p, wrong
 }
 
 // checkLabelOwner keeps a Service from naming a public IP that another one has named. A Service that is not known
@@ -79,8 +81,8 @@ func checkLabelOwner(x *index.Index, s *spec.Spec, ip *index.PublicIP, wrong *pr
 // AsksFor reports whether a Service is to be served at a public IP.
 func AsksFor(x *index.Index, s *spec.Spec, id azure.ID) bool {
 	return slices.ContainsFunc(s.Addresses, func(a spec.Address) bool {
-		t, _ := Target(x, s, a)
-		return t.PublicIP.Equal(id)
+		p, _ := Asked(x, s, a)
+		return p.IP.Equal(id)
 	})
 }
 
@@ -90,8 +92,8 @@ func GivesUp(x *index.Index, s *spec.Spec, at index.Frontend) bool {
 	if i < 0 || s.Internal != at.LB.Internal {
 		return true
 	}
-	next, _ := Target(x, s, s.Addresses[i])
-	return next.Key() != "" && next.Key() != index.TargetOf(at.State()).Key()
+	p, _ := Asked(x, s, s.Addresses[i])
+	return p.AddressKey() != "" && p.AddressKey() != index.AddressKey(at.State())
 }
 
 // ManagedOf lists the managed public IPs that a tag says serve a Service. A public IP that
@@ -135,10 +137,10 @@ func IPTagsText(ip *index.PublicIP) string {
 
 // IsOutdated reports whether a public IP must be recreated: its IP tags or its family differ from the
 // request, and its tag names no other Service.
-func IsOutdated(x *index.Index, s *spec.Spec, p batch.Placement) bool {
+func IsOutdated(x *index.Index, p batch.Placement) bool {
 	have := p.Public
-	return have.Exists() && p.Own && (!x.Config.IPTagsMayChange && WantsIPTags(s, have) || !have.HasFamily(p.Family)) &&
-		have.IsOnlyFor(s.Key())
+	return have.Exists() && p.Own && (!x.Config.IPTagsMayChange && WantsIPTags(p.For, have) || !have.HasFamily(p.Family)) &&
+		have.IsOnlyFor(p.For.Key())
 }
 
 // TagsOfOther are the tags of a public IP for which a Service asks that this decision leaves unchanged.
@@ -162,7 +164,7 @@ func TagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tag
 type address struct {
 	id      azure.ID
 	have    *index.PublicIP // an empty one where there is none
-	claims  []batch.Claim
+	claims  []batch.Placement
 	leaving []string // keys of Services
 	unnamed bool     // its DNS label comes in a later round
 }
@@ -177,19 +179,19 @@ func addresses(x *index.Index, b *batch.Batch) (all []*address, byID map[string]
 		}
 		return byID[id.Key()]
 	}
-	for s, p := range b.Placed() {
+	for p := range b.Placed() {
 		if p.IP != "" {
 			a := at(p.IP)
-			a.claims = append(a.claims, batch.Claim{Spec: s.Spec, Placement: p})
+			a.claims = append(a.claims, p)
 		}
 	}
-	for _, s := range b.All() {
+	for _, s := range b.All {
 		for _, id := range ManagedOf(x, s.Spec) {
 			if b.Holds[id.Key()] {
 				continue
 			}
 			a := at(id)
-			has := slices.ContainsFunc(a.claims, func(c batch.Claim) bool { return c.Key() == s.Key() })
+			has := slices.ContainsFunc(a.claims, func(p batch.Placement) bool { return p.For.Key() == s.Key() })
 			if !has && !slices.Contains(a.leaving, s.Key()) {
 				a.leaving = append(a.leaving, s.Key())
 			}
@@ -202,9 +204,9 @@ func addresses(x *index.Index, b *batch.Batch) (all []*address, byID map[string]
 // it, and those that come.
 func (a *address) services() []string {
 	now := slices.DeleteFunc(slices.Clone(a.have.Services), func(name string) bool { return slices.Contains(a.leaving, name) })
-	for _, c := range a.claims {
-		if !slices.Contains(now, c.Key()) {
-			now = append(now, c.Key())
+	for _, p := range a.claims {
+		if !slices.Contains(now, p.For.Key()) {
+			now = append(now, p.For.Key())
 		}
 	}
 	return now
@@ -224,12 +226,12 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 		switch {
 		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, x.Config.ClusterName):
 			// It is used as it is.
-		case len(a.claims) > 0 && have.Exists() && !have.Tagged:
+		case len(a.claims) > 0 && have.Exists() && len(have.Services) == 0:
 			wanted = append(wanted, a.foreign())
 		case len(a.claims) > 0:
 			var of []string
-			for _, c := range a.claims {
-				of = append(of, c.Key())
+			for _, p := range a.claims {
+				of = append(of, p.For.Key())
 			}
 			wanted = append(wanted, plan.Wanted(a.view(x), "address of "+batch.Summary(of), of...))
 		case len(services) > 0:
@@ -252,19 +254,30 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 	return wanted, released, waits
 }
 
+// namer is the placement whose Service names the public IP in DNS, nil for none: the first that asks for a label, else
+// the first that asks for none.
+func (a *address) namer() *spec.Spec {
+	var namer *spec.Spec
+	for _, p := range a.claims {
+		if label := p.For.Label; label != nil && (namer == nil || *namer.Label == "") {
+			namer = p.For
+		}
+	}
+	return namer
+}
+
 // labelFrom says which public IP has the DNS label of another one until it is deleted in this round, "" for none: a label
 // belongs to one public IP alone.
 func (a *address) labelFrom(x *index.Index, byID map[string]*address, kept map[string]bool) string {
-	i := slices.IndexFunc(a.claims, asksForName)
-	if i < 0 || *a.claims[i].Label == "" || strings.EqualFold(a.have.Label(), *a.claims[i].Label) {
+	s := a.namer()
+	if s == nil || *s.Label == "" || strings.EqualFold(a.have.Label(), *s.Label) {
 		return ""
 	}
-	c := a.claims[i]
-	for _, id := range ManagedOf(x, c.Spec) {
+	for _, id := range ManagedOf(x, s) {
 		from := byID[id.Key()]
 		goes := from != nil && !kept[id.Key()] && len(from.services()) == 0
-		if goes && strings.EqualFold(from.have.Label(), *c.Label) && from.have.HasFamily(c.Placement.Family) {
-			return "public IP " + a.id.Name() + " gets the DNS label of " + id.Name() + ", which goes [" + c.Key() + "]"
+		if goes && strings.EqualFold(from.have.Label(), *s.Label) && from.have.HasFamily(a.claims[0].Family) {
+			return "public IP " + a.id.Name() + " gets the DNS label of " + id.Name() + ", which goes [" + s.Key() + "]"
 		}
 	}
 	return ""
@@ -273,21 +286,18 @@ func (a *address) labelFrom(x *index.Index, byID map[string]*address, kept map[s
 // foreign is a public IP that is not managed: only its SKU must fit, and it is
 // named in DNS if a Service asks for that.
 func (a *address) foreign() plan.Node {
-	c, have := a.claims[0], a.have
+	s, have := a.claims[0].For, a.have
 	view := azure.Resource[network.PublicIPAddress]{ID: have.ID}
 	if have.SKU == nil || strings.EqualFold(have.SKU.Name, "Basic") {
 		view.SKU = &azure.SKU{Name: "Standard"}
 	}
 	view.Properties.DNSSettings = have.Properties.DNSSettings
-	if i := slices.IndexFunc(a.claims, asksForName); i >= 0 && !a.unnamed {
-		c = a.claims[i]
-		view.Properties.DNSSettings = dnsSettings(*c.Label)
+	if namer := a.namer(); namer != nil && !a.unnamed {
+		s, view.Properties.DNSSettings = namer, dnsSettings(*namer.Label)
 	}
 	view.Properties.ProvisioningState = Retried(have.Properties.ProvisioningState)
-	return plan.Wanted(view, "public IP that kaz does not manage, for "+c.Key(), c.Key())
+	return plan.Wanted(view, "public IP that kaz does not manage, for "+s.Key(), s.Key())
 }
-
-func asksForName(c batch.Claim) bool { return c.Label != nil }
 
 func dnsSettings(label string) *network.DNSSettings {
 	if label == "" {
@@ -306,15 +316,15 @@ func Retried(state string) string {
 }
 
 func (a *address) view(x *index.Index) azure.Resource[network.PublicIPAddress] {
-	c, have, first := x.Config, a.have, a.claims[0].Placement
+	c, have, first := x.Config, a.have, a.claims[0]
 	view := azure.Resource[network.PublicIPAddress]{ID: a.id, SKU: &azure.SKU{Name: "Standard"}}
 	view.Properties = network.PublicIPAddress{
 		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(first.Family),
 		ProvisioningState: Retried(have.Properties.ProvisioningState),
 	}
-	i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return WantsIPTags(c.Spec, have) })
+	i := slices.IndexFunc(a.claims, func(p batch.Placement) bool { return WantsIPTags(p.For, have) })
 	if i >= 0 && (!have.Exists() || c.IPTagsMayChange) {
-		view.Properties.IPTags = a.claims[i].IPTags
+		view.Properties.IPTags = a.claims[i].For.IPTags
 	}
 	if !have.Exists() { // what cannot be changed later
 		view.Location, view.ExtendedLocation = c.Location, c.EdgeZone
@@ -337,14 +347,11 @@ func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 	own := a.ownershipTags(x, asked)
 	dns := a.have.Properties.DNSSettings
 	owner := tag.LabelOwner(have)
-	for _, claim := range a.claims {
-		if a.unnamed || claim.Label == nil || tag.LabelOwner(own) != "" {
-			continue
-		}
-		dns = dnsSettings(*claim.Label)
+	if namer := a.namer(); namer != nil && !a.unnamed {
+		dns = dnsSettings(*namer.Label)
 		_, said := have.Get(tag.Label)
-		if *claim.Label != "" && (owner != claim.Key() || said || len(c.SystemTags) > 0) {
-			own[tag.Label] = tag.LabelAs(have, claim.Key())
+		if *namer.Label != "" && (owner != namer.Key() || said || len(c.SystemTags) > 0) {
+			own[tag.Label] = tag.LabelAs(have, namer.Key())
 		}
 	}
 	tag.Add(own, asked)
@@ -364,8 +371,8 @@ func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 func (a *address) askedTags(x *index.Index) azure.Tags {
 	asked := azure.Tags{}
 	for _, name := range slices.Sorted(slices.Values(a.services())) {
-		if i := slices.IndexFunc(a.claims, func(c batch.Claim) bool { return c.Key() == name }); i >= 0 {
-			tag.Add(asked, a.claims[i].Tags)
+		if i := slices.IndexFunc(a.claims, func(p batch.Placement) bool { return p.For.Key() == name }); i >= 0 {
+			tag.Add(asked, a.claims[i].For.Tags)
 		} else {
 			tag.Add(asked, TagsOfOther(x, name, a.have))
 		}
@@ -400,10 +407,10 @@ func (a *address) ownershipTags(x *index.Index, asked azure.Tags) azure.Tags {
 // UnnamedGroups are the resource groups of released public IPs that nothing names after their load balancers
 // are written.
 func UnnamedGroups(x *index.Index, b *batch.Batch, released []plan.Node) (groups []azure.ID) {
-	c, services := x.Config, b.All()
+	c := x.Config
 	for _, n := range released {
 		group := n.ID.Parent()
-		isNamed := n.Want() != nil || group.Equal(c.PublicIPGroup("")) || slices.ContainsFunc(services, func(s batch.Served) bool {
+		isNamed := n.Want() != nil || group.Equal(c.PublicIPGroup("")) || slices.ContainsFunc(b.All, func(s batch.Served) bool {
 			name, _ := key.PublicIPGroup.Read(s.Service.Annotations)
 			return slices.Contains(n.For, s.Key()) && c.PublicIPGroup(name).Equal(group)
 		})

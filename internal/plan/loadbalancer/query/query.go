@@ -70,12 +70,12 @@ func (n needs) links() []azure.Query {
 	var lists []azure.Query
 	for _, group := range index.LinkGroups(n.Input, n.all) {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PrivateLinkServices})
-		links, _ := plan.Views[network.PrivateLinkService](n.Have, group, network.PrivateLinkServices) // the decision reports an error
-		for _, l := range links {
-			isOurs := func(s spec.Service) bool { return s.Key() == index.LinkOwner(&l) && index.IsManagedLink(n.Config, &l) }
-			if len(l.Properties.PrivateEndpointConnections) > 0 && slices.ContainsFunc(n.Services, isOurs) {
-				lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
-			}
+	}
+	links, _ := index.Links(n.Input, n.all) // the decision reports an error
+	for _, l := range links {
+		isOwner := func(s spec.Service) bool { return s.Key() == l.Owner }
+		if len(l.Properties.PrivateEndpointConnections) > 0 && slices.ContainsFunc(n.Services, isOwner) {
+			lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
 		}
 	}
 	return lists

@@ -176,7 +176,7 @@ func (p *planner) addressOf(at batch.Placement) string {
 func (p *planner) withdrawBatch() {
 	x, b := p.Index, p.Batch
 	useNodes := false
-	for _, s := range b.All() {
+	for _, s := range b.All {
 		useNodes = useNodes || p.hasRuleAtNodes(s.Owner) ||
 			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return !at.Floating })
 		for _, address := range p.addressesOf(s) {
@@ -186,7 +186,7 @@ func (p *planner) withdrawBatch() {
 	if !useNodes && !x.Complete { // else it need not be guessed whether a Service was at the nodes
 		// If a port of the batch's Services is open there, the load balancer may have dropped the rule that led there.
 		open := p.openAtNodes()
-		for _, s := range b.All() {
+		for _, s := range b.All {
 			for _, o := range s.PortsByProtocol(!s.AllPorts()) {
 				useNodes = useNodes ||
 					slices.ContainsFunc(o.Ports, func(number string) bool { return open[portOf(o.Protocol, number)] != nil })
@@ -350,8 +350,8 @@ func placedAddresses(s batch.Served) (addresses []string) {
 func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 	s, _ := spec.Read(service, x.Config)
 	for _, a := range s.Addresses {
-		t, _ := publicip.Target(x, s, a)
-		addresses = append(addresses, a.Pinned, x.PublicIP(t.PublicIP).Properties.IPAddress)
+		p, _ := publicip.Asked(x, s, a)
+		addresses = append(addresses, a.Pinned, p.Public.Properties.IPAddress)
 	}
 	return append(addresses, placedAddresses(batch.Served{Spec: s})...) // the further ones
 }
@@ -387,7 +387,7 @@ func (p *planner) isOfOther(ip netip.Addr, self string) bool {
 		public := x.PublicIP(id)
 		if at := public.Properties.IPConfiguration.To().Name(); naming.IsOwned(at) {
 			owner = naming.Owner(at)
-		} else if public.Tagged {
+		} else if len(public.Services) > 0 {
 			owner = ""
 		}
 	}

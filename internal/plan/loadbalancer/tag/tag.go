@@ -67,9 +67,9 @@ func Add(to, tags azure.Tags) {
 	}
 }
 
-// ServicesIn is what a public IP's tag names, in its order, and whether that makes the public IP managed.
-// Other software uses tags of these names too, so a tag that names no Service does not count.
-func ServicesIn(tags azure.Tags) ([]string, bool) {
+// ServicesIn is what a public IP's tag names, in its order. Other software uses tags of these names too, so a tag that
+// names no Service does not count.
+func ServicesIn(tags azure.Tags) []string {
 	text, _ := current(tags, Services, OldServices)
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {
@@ -82,9 +82,9 @@ func ServicesIn(tags azure.Tags) ([]string, bool) {
 		return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Label(name)) == 0
 	}
 	if !slices.ContainsFunc(names, isKey) {
-		return nil, false
+		return nil
 	}
-	return names, true
+	return names
 }
 
 // current is the value of a tag, or of the one with its older name.
