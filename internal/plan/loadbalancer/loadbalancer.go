@@ -1,19 +1,59 @@
+// Package loadbalancer decides what Azure must hold for the Services of type
+// LoadBalancer: public IPs, the load balancer's frontends, rules and probes, the
+// security group's rules, and the members of the backend pools.
+// Layer L1: pure functions of Kubernetes objects and a snapshot of Azure.
+//
+// [Desired] takes the Services of one commit, few or all of the cluster. What
+// belongs to other Services, or to none, stays as it is. Names, tags and values are
+// the established ones of clusters on Azure, so that kaz takes over a running cluster
+// without a write.
+//
+// A Service has one address in each of its IP families. Each address has a placement:
+// a frontend of the external or of the internal load balancer, its own or that of
+// another Service with the same address. All load balancers of a cluster and their
+// security group are planned together.
+//
+// The packages below are the steps of a decision. Each imports only packages above it:
+//
+//	problem, address    what is wrong; IP addresses and families
+//	cluster             the configuration and its ids; the role of a node
+//	naming, tag         names and tags in Azure
+//	spec                what a Service asks for, validated
+//	index               the Services, nodes and Azure's documents, read once
+//	batch               the Services of a decision with their placements
+//	admission           whether what a Service names exists and can be read
+//	publicip            public IPs, their tags and DNS labels
+//	privatelink         private link services
+//	placement           load balancer, frontend and public IP of each address
+//	balancer            which load balancers exist, their order, frontends, rules and probes
+//	machine, backend    scale sets and machines; members of the backend pools
+//	security            rules of the security group
+//	note                resource groups that later decisions must know
+//	leftover            what deleted Services left behind
 package loadbalancer
 
 import (
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
-	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/backend"
+	"kaz/internal/plan/loadbalancer/balancer"
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/machine"
+	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/plan/loadbalancer/placement"
-	"kaz/internal/plan/loadbalancer/query"
+	"kaz/internal/plan/loadbalancer/privatelink"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/publicip"
+	"kaz/internal/plan/loadbalancer/security"
 	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // What a decision is made of.
@@ -25,13 +65,153 @@ type (
 	SharedProbe = cluster.SharedProbe
 )
 
-// Needs names what Have must hold to decide, given what it holds already: ask
-// again with what was read, until it names nothing new.
-func Needs(in Input) ([]azure.ID, []azure.Query) {
-	return query.Needs(in, func() (plan.Graph, error) {
-		graph, _, err := Desired(in)
-		return graph, err
-	})
+// Desired decides what Azure must hold for the Services of one commit, and names
+// what is wrong with them. An error says that the snapshot cannot be read.
+//
+// An address that Azure chooses is an [plan.Output] in the security group, which is written after
+// the new public IP, or after the load balancer that brings a private address. The graph is Pending
+// only where Azure wants an order that one plan cannot have: docs/decisions/rounds.md.
+func Desired(in Input) (plan.Graph, []plan.Problem, error) {
+	x, err := index.Read(in)
+	if err != nil {
+		return plan.Graph{}, nil, err
+	}
+	refused := map[string]bool{}     // by UID; true for those that other Services may help
+	unclaimed := map[string]string{} // what no Service uses any more, with the object of the warning
+	var found problem.List
+	for {
+		d := &decision{index: x, refused: refused, unclaimed: unclaimed}
+		err := d.decide()
+		if err != nil {
+			return plan.Graph{}, nil, err
+		}
+		found = append(found, d.found...)
+		if len(d.more) == 0 {
+			for _, what := range slices.Sorted(maps.Keys(unclaimed)) {
+				found.Warn(unclaimed[what], problem.Unclaimed, "no Service uses %s", what)
+			}
+			return d.graph, found.Distinct(), nil
+		}
+		// What these Services have stays, and the others are decided again.
+		for _, uid := range d.more {
+			refused[uid] = slices.ContainsFunc(d.found, func(p plan.Problem) bool { return p.Reason == problem.Family })
+		}
+	}
+}
+
+// decision is one attempt to decide, without the Services that earlier attempts refused.
+type decision struct {
+	index     *index.Index
+	refused   map[string]bool
+	unclaimed map[string]string
+	graph     plan.Graph
+	found     problem.List
+	more      []string // Services that must be refused besides, by UID
+}
+
+// decide makes the decision: placement, then each kind of resource. Its steps return early where
+// Azure must change first; the graph says then why it is pending.
+func (d *decision) decide() error {
+	x := d.index
+	b, found := placement.Find(x, d.refused)
+	d.found = found
+	members := backend.New(x, b, &d.found)
+	if len(x.Services) == 0 { // where all are refused, machines join and leave all the same
+		return nil
+	}
+	if slices.ContainsFunc(x.LoadBalancers, (*index.LoadBalancer).IsBasic) {
+		return d.retire(b, members)
+	}
+	all := balancer.Plan(x, b, &d.found)
+	members.Pools(all)
+	links := privatelink.New(x, b, func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
+	for _, name := range links.Orphans {
+		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
+	}
+	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
+		return nil
+	}
+	if migrations, waits := members.Migrations(all); len(migrations) > 0 {
+		d.graph.Pending = waits
+		return d.add(migrations)
+	}
+	if d.wait(links.Held...); len(links.Held) > 0 {
+		wanted, _, _ := publicip.Plan(x, b, nil)
+		return d.add(links.Removals, wanted)
+	}
+	return d.write(b, all, members, links)
+}
+
+// write adds the documents of a round that does all but what waits for another one.
+func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan) error {
+	x := d.index
+	d.wait(b.Waits...)
+	for p := range b.Placed() {
+		if !p.At.Exists() && !p.IsIPv6() && slices.Contains(slices.Collect(maps.Values(d.refused)), true) {
+			d.wait("refused Services may be placed together with frontend " + p.At.Name)
+			break
+		}
+	}
+	wanted, released, waits := publicip.Plan(x, b, balancer.KeptIPs(all))
+	d.wait(waits...)
+	unnamed := publicip.UnnamedGroups(x, b, released)
+	balancers := balancer.Nodes(x, b, all)
+	for _, group := range unnamed {
+		for i := range balancers { // the group is noted first; another round takes the note off
+			balancers[i].After = append(balancers[i].After, x.Config.SecurityGroupID())
+		}
+		d.wait("the security group notes resource group " + group.Name() + " until the addresses there are gone")
+	}
+	d.wait(balancer.Unproven(all)...)
+	machines, err := members.Membership(all)
+	if err != nil {
+		return err
+	}
+	var group []plan.Node
+	if x.HasSecurityGroup {
+		r := security.Plan(security.Input{Index: x, Batch: b, AddressesIn: members.AddressesIn, NotesFirst: len(unnamed) > 0,
+			Tags: tag.WantedOfShared(x.Config, note.Tags(x, unnamed), x.SecurityGroup.Tags)}, &d.found)
+		d.wait(r.Pending...)
+		d.more = r.Refused
+		for _, address := range r.Unclaimed {
+			d.unclaimed[address+"; it is removed"] = x.Config.SecurityGroupName
+		}
+		group = append(group, r.Node)
+	}
+	return d.add(links.Removals, wanted, balancers, machines, links.Wanted, group, released)
+}
+
+func (d *decision) wait(why ...string) { d.graph.Pending = append(d.graph.Pending, why...) }
+
+func (d *decision) add(lists ...[]plan.Node) error {
+	for _, n := range slices.Concat(lists...) {
+		if err := d.graph.Add(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retire deletes the load balancers of the SKU that Azure has retired. They cannot change to another SKU, so they are
+// recreated in the next round.
+func (d *decision) retire(b *batch.Batch, members *backend.Planner) error {
+	if len(b.All) == 0 { // no Service would use the new one
+		return nil
+	}
+	var basic []*balancer.Wanted
+	var gone []plan.Node
+	for _, lb := range d.index.LoadBalancers {
+		if lb.IsBasic() {
+			basic = append(basic, &balancer.Wanted{State: lb, Shrank: true})
+			gone = append(gone, plan.Gone[network.LoadBalancer](lb.ID, "its SKU is Basic, which Azure has retired", b.Names()...))
+			d.wait("load balancer " + lb.ID.Name() + " is recreated with the SKU Standard")
+		}
+	}
+	machines, err := members.Membership(basic)
+	if err != nil {
+		return err
+	}
+	return d.add(machines, gone)
 }
 
 // Machines are those that exist, by id key, as far as a decision reads them. It reads all that had a Node which was deleted.

@@ -9,7 +9,6 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/problem"
-	"kaz/internal/plan/loadbalancer/query"
 )
 
 const (
@@ -164,7 +163,7 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 			in.Services = []loadbalancer.Service{c.web, {Service: api}}
 			in.Have = w.snapshot()
 			if _, lists := loadbalancer.Needs(in); !slices.ContainsFunc(lists, func(q azure.Query) bool {
-				return q.Scope.Equal(link) && query.MayBeUnread(in.Config, q.Scope, q.Type)
+				return q.Scope.Equal(link) && loadbalancer.MayBeUnread(in.Config, q.Scope, q.Type)
 			}) {
 				t.Errorf("the connections are not among what may be unread: %v", lists)
 			}
@@ -247,7 +246,7 @@ func TestASubnetThatMayNotBeRead(t *testing.T) {
 func subnetsOf(in loadbalancer.Input) (ids []azure.ID) {
 	all, _ := loadbalancer.Needs(in)
 	for _, id := range all {
-		if query.MayBeUnread(in.Config, id, id.Type()) {
+		if loadbalancer.MayBeUnread(in.Config, id, id.Type()) {
 			ids = append(ids, id)
 		}
 	}
@@ -288,7 +287,7 @@ func TestAVirtualNetworkIsMissing(t *testing.T) {
 	}
 	there := newWorld(2).snapshot()
 	missing := there.WithAbsent(subnet, "Resource nope not found.")
-	if asks(there) || !asks(missing) || !query.MayBeUnread(in.Config, vnet, kind) {
+	if asks(there) || !asks(missing) || !loadbalancer.MayBeUnread(in.Config, vnet, kind) {
 		t.Error("the network is to be looked at where its subnet is not there, and nowhere else, if that is allowed")
 	}
 	for want, have := range map[string]plan.Snapshot{

@@ -15,7 +15,6 @@ import (
 	"kaz/internal/plan/loadbalancer/leftover"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
-	"kaz/internal/plan/loadbalancer/query"
 	"kaz/internal/reconcile"
 )
 
@@ -32,14 +31,14 @@ func (in Target) Needs(have plan.Snapshot) reconcile.Needs {
 	ids, lists := loadbalancer.Needs(in.Input)
 	var needs reconcile.Needs
 	for _, id := range ids {
-		if query.MayBeUnread(in.Config, id, id.Type()) {
+		if loadbalancer.MayBeUnread(in.Config, id, id.Type()) {
 			needs.Optional.Resources = append(needs.Optional.Resources, id)
 		} else {
 			needs.Resources = append(needs.Resources, id)
 		}
 	}
 	for _, q := range lists {
-		if query.MayBeUnread(in.Config, q.Scope, q.Type) {
+		if loadbalancer.MayBeUnread(in.Config, q.Scope, q.Type) {
 			needs.Optional.Lists = append(needs.Optional.Lists, q)
 		} else {
 			needs.Lists = append(needs.Lists, q)

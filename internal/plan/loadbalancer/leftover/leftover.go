@@ -109,7 +109,9 @@ func (f *finder) serves(at index.Frontend) bool {
 
 // loadBalancer notes the owners of frontends and rules. Frontends with a public IP of another cluster are that cluster's.
 func (f *finder) loadBalancer(lb *index.LoadBalancer) {
-	isOfOther := func(at index.Frontend) bool { return tag.IsOfOther(f.PublicIPOf(at.State()).Tags, f.Config.ClusterName) }
+	isOfOther := func(at index.Frontend) bool {
+		return tag.IsOfOther(f.PublicIPOf(at.State()).Tags, f.Config.ClusterName)
+	}
 	for owner, frontends := range lb.Owned {
 		idle := slices.DeleteFunc(slices.Clone(frontends), f.serves)
 		if len(idle) > 0 && !slices.ContainsFunc(idle, isOfOther) {

@@ -74,7 +74,7 @@ func Kept(in index.Input) map[types.UID][]key.Note {
 // the Services in their tags.
 func linksElsewhere(in index.Input) map[string][]key.Note {
 	notes := map[string][]key.Note{}
-	balancers, _ := index.Balancers(in) // the decision reports an error
+	balancers, _ := index.Balancers(in)    // the decision reports an error
 	links, _ := index.Links(in, balancers) // as well
 	for _, l := range links {
 		if at := l.ID.Parent(); l.Owner != "" && !at.Equal(in.Config.LinkGroup("")) {

@@ -1,5 +1,4 @@
-// Package query finds out what must be read of Azure before a decision can be made. Layer L1.
-package query
+package loadbalancer
 
 import (
 	"slices"
@@ -21,12 +20,15 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// Needs names what the snapshot of an input must hold to decide, given what it holds already.
-// decide decides the input as far as it has been read.
-func Needs(in index.Input, decide func() (plan.Graph, error)) ([]azure.ID, []azure.Query) {
+// Needs names what Have must hold to decide, given what it holds already: ask
+// again with what was read, until it names nothing new.
+func Needs(in Input) ([]azure.ID, []azure.Query) {
 	c := in.Config
 	all, unreadable := index.Balancers(in)
-	n := needs{in, all, unreadable, sync.OnceValues(decide)}
+	n := needs{in, all, unreadable, sync.OnceValues(func() (plan.Graph, error) {
+		graph, _, err := Desired(in)
+		return graph, err
+	})}
 	var ids []azure.ID
 	if c.SecurityGroupName != "" {
 		ids = append(ids, c.SecurityGroupID())
@@ -47,7 +49,7 @@ func Needs(in index.Input, decide func() (plan.Graph, error)) ([]azure.ID, []azu
 // MayBeUnread reports whether a decision can do without a list that [Needs] names, or without a resource:
 // scope is then its id. The Services that name it are refused then and keep what they have. A node with a
 // network interface there stays out of the pools. Without the cluster's own groups nothing can be decided.
-func MayBeUnread(c cluster.Config, scope azure.ID, fullType string) bool {
+func MayBeUnread(c Config, scope azure.ID, fullType string) bool {
 	own, named := map[string]azure.ID{
 		network.PublicIPAddresses: c.PublicIPGroup(""), network.PrivateLinkServices: c.LinkGroup(""), network.Subnets: c.SubnetID(""),
 		network.PrivateEndpointConnections: "", network.VirtualNetworks: "", network.Interfaces: c.MachineGroup(),
@@ -56,10 +58,10 @@ func MayBeUnread(c cluster.Config, scope azure.ID, fullType string) bool {
 }
 
 type needs struct {
-	index.Input
+	Input
 	all        []*index.LoadBalancer
-	unreadable error // of one of them
-	decide     func() (plan.Graph, error)
+	unreadable error                      // of one of them
+	decide     func() (plan.Graph, error) // as far as the input has been read
 }
 
 // links are the lists of private link services, and of the connections to the services of the commit.
@@ -73,7 +75,7 @@ func (n needs) links() []azure.Query {
 	}
 	links, _ := index.Links(n.Input, n.all) // the decision reports an error
 	for _, l := range links {
-		isOwner := func(s spec.Service) bool { return s.Key() == l.Owner }
+		isOwner := func(s Service) bool { return s.Key() == l.Owner }
 		if len(l.Properties.PrivateEndpointConnections) > 0 && slices.ContainsFunc(n.Services, isOwner) {
 			lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
 		}
@@ -86,7 +88,7 @@ func (n needs) mayHaveLinks() bool {
 	if n.Config.PoolByIP && index.HasInterfacePools(n.all, n.Config.IsOwnPool) {
 		return true // they stay so behind a private link service
 	}
-	return slices.ContainsFunc(n.Services, func(s spec.Service) bool {
+	return slices.ContainsFunc(n.Services, func(s Service) bool {
 		o := spec.Outline(s)
 		isNamedOnly := s.UID == "" // a leftover that is known by a tag, maybe a private link service's
 		isFixed := func(r network.LoadBalancingRule) bool { return r.EnableFloatingIP == nil || !*r.EnableFloatingIP }
