@@ -3,7 +3,6 @@ package placement
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,8 +21,8 @@ import (
 
 // checks find what is wrong with a placement, in the order in which their problems are reported.
 var checks = []func(s *search, p batch.Placement, wrong *problem.List){
-	checkZones, checkSharing, checkRoom, warnTags, checkTags, checkIPTags, checkPrefix, checkListed, checkLabel,
-	checkPool, checkOccupied, checkPorts,
+	checkZones, checkSharing, checkRoom, warnTags, checkTags, checkIPTags, checkPrefix, checkLabel, checkPool,
+	checkOccupied, checkPorts,
 }
 
 // checkZones refuses a new address while the zones of the region are not known: Azure adds none to it later.
@@ -79,34 +78,27 @@ func warnTags(_ *search, p batch.Placement, wrong *problem.List) {
 	}
 }
 
-// checkTags counts the tags of a managed public IP with those of the other Services there.
+// checkTags refuses a Service with which a managed public IP would have more tags than Azure takes, or a longer tag that
+// lists its Services. A listed Service stays.
 func checkTags(s *search, p batch.Placement, wrong *problem.List) {
-	have := p.Public
-	if len(p.For.Tags) == 0 || have.Exists() && !have.Managed {
+	have, name := p.Public, p.For.Key()
+	isListed := slices.Contains(have.Services, name)
+	if p.IP == "" || have.Exists() && !have.Managed || isListed && len(p.For.Tags) == 0 {
 		return
 	}
-	own := azure.Tags{tag.Services: "", tag.Cluster: ""}
-	for _, comes := range slices.Concat(s.coming[p.IP.Key()], []*spec.Spec{p.For}) {
-		tag.Add(own, comes.Tags)
-		if comes.Label != nil && *comes.Label != "" {
-			own[tag.Label] = comes.Key()
-		}
-	}
-	if owner := tag.LabelOwner(have.Tags); owner != "" && !s.leaves(owner, have) {
-		own[tag.Label] = owner
-	}
-	for _, other := range have.Services {
-		if other != p.For.Key() && !s.leaves(other, have) {
-			tag.Add(own, publicip.TagsOfOther(s.Index, other, have))
-		}
-	}
-	tags := tag.Wanted(s.Config, own, have.Tags)
-	tag.Add(tags, have.Tags)
-	maps.DeleteFunc(tags, func(_, value string) bool { return value == azure.DropTag })
-	if len(tags) > azure.MostTags {
-		wrong.Refuse(p.For.Key(), problem.Limit,
+	stays := func(other string) bool { return other == name || !s.leaves(other, have) }
+	comes := append(slices.Clip(s.coming[p.IP.Key()]), p)
+	services, tags := publicip.After(s.Index, comes, slices.DeleteFunc(slices.Clone(have.Services), stays))
+	if len(p.For.Tags) > 0 && len(tags) > azure.MostTags {
+		wrong.Refuse(name, problem.Limit,
 			"annotation %s: with its %d tags public IP %s would have %d, allowed by Azure are %d: take some away",
 			key.PublicIPTags.Name, len(p.For.Tags), p.IP.Name(), len(tags), azure.MostTags)
+	}
+	if n := utf8.RuneCountInString(strings.Join(services, ",")); !isListed && n > azure.LongestTagValue {
+		wrong.Refuse(name, problem.Limit,
+			"with its name the tag %s of public IP %s, which lists the Services there, would have %d characters, allowed by Azure "+
+				"are %d: have fewer Services at one address, or an address of your own, which carries no such tag",
+			tag.Services, p.IP.Name(), n, azure.LongestTagValue)
 	}
 }
 
@@ -180,31 +172,6 @@ func checkPrefix(s *search, p batch.Placement, wrong *problem.List) {
 		"%s is ignored at public IP %s, which is from %s, and Azure changes that of no public IP, allowed is a prefix whose name "+
 			"differs in its first %d characters: the Service gets another public IP for it",
 		p.Asked, p.IP.Name(), cmp.Or(from, "none"), naming.LongestName-len(naming.PublicIP(s.Config.ClusterName, p.Base, "", ""))-1)
-}
-
-// checkListed refuses a Service with a name that does not fit into the tag that lists the Services
-// of a managed public IP: Azure would refuse the public IP. A listed Service stays.
-func checkListed(s *search, p batch.Placement, wrong *problem.List) {
-	names := slices.Clone(p.Public.Services)
-	if !p.Public.Managed || slices.Contains(names, p.For.Key()) {
-		return
-	}
-	for _, comes := range slices.Concat(s.coming[p.IP.Key()], []*spec.Spec{p.For}) {
-		if !slices.Contains(names, comes.Key()) {
-			names = append(names, comes.Key())
-		}
-	}
-	length := func() int { return utf8.RuneCountInString(strings.Join(names, ",")) }
-	if length() <= azure.LongestTagValue {
-		return
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return s.leaves(name, p.Public) })
-	if n := length(); n > azure.LongestTagValue {
-		wrong.Refuse(p.For.Key(), problem.Limit,
-			"with its name the tag %s of public IP %s, which lists the Services there, would have %d characters, allowed by Azure "+
-				"are %d: have fewer Services at one address, or an address of your own, which carries no such tag",
-			tag.Services, p.IP.Name(), n, azure.LongestTagValue)
-	}
 }
 
 // checkLabel refuses another DNS label at a public IP that is not managed than the label of a Service that

@@ -145,7 +145,7 @@ type search struct {
 	rules   map[*index.LoadBalancer]int    // after the commit, as far as it is placed
 	leading map[lbFamily]int               // those of them that lead to nodes
 	links   privatelink.Requests           // placed so far
-	coming  map[string][]*spec.Spec        // placed so far at a public IP, by its id key
+	coming  map[string][]batch.Placement   // placed so far at a public IP, by its id key
 }
 
 func newSearch(x *index.Index, live, gone []batch.Served) *search {
@@ -153,7 +153,7 @@ func newSearch(x *index.Index, live, gone []batch.Served) *search {
 		Index: x, commit: slices.Concat(live, gone), byOwner: make(map[string]*batch.Served, len(live)+len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
 		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[index.Frontend]string{},
-		coming: map[string][]*spec.Spec{}, links: privatelink.Requests{},
+		coming: map[string][]batch.Placement{}, links: privatelink.Requests{},
 	}
 	for i, w := range s.commit {
 		s.byOwner[w.Owner] = &s.commit[i]
@@ -303,7 +303,7 @@ func (s *search) note(p batch.Placement) {
 	if _, known := s.links[p.Link.Key()]; p.Link != "" && !known {
 		s.links[p.Link.Key()] = p
 	}
-	s.coming[p.IP.Key()] = append(s.coming[p.IP.Key()], p.For)
+	s.coming[p.IP.Key()] = append(s.coming[p.IP.Key()], p)
 }
 
 // leaves reports whether a Service of the commit leaves a public IP with a tag that names it.

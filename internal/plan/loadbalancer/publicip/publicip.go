@@ -5,6 +5,7 @@ package publicip
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -143,8 +144,8 @@ func IsOutdated(x *index.Index, p batch.Placement) bool {
 		have.IsOnlyFor(p.For.Key())
 }
 
-// TagsOfOther are the tags of a public IP for which a Service asks that this decision leaves unchanged.
-func TagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tags {
+// tagsOfOther are the tags of a public IP for which a Service asks that this decision leaves unchanged.
+func tagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tags {
 	tags := azure.Tags{}
 	for _, o := range x.All() {
 		if spec.KeyOf(o) != service {
@@ -210,6 +211,17 @@ func (a *address) services() []string {
 		}
 	}
 	return now
+}
+
+// After is which Services a managed public IP serves, and its tags, when placements have come there and Services have left.
+func After(x *index.Index, comes []batch.Placement, leaving []string) (services []string, tags azure.Tags) {
+	a := address{id: comes[0].IP, have: comes[0].Public, claims: comes, leaving: leaving}
+	wanted, _ := a.tags(x)
+	tags = azure.Tags{}
+	tag.Add(tags, wanted)
+	tag.Add(tags, a.have.Tags)
+	maps.DeleteFunc(tags, func(_, value string) bool { return value == azure.DropTag })
+	return a.services(), tags
 }
 
 // Plan is the public IPs that the batch's Services have, and those that they leave. A managed public IP
@@ -374,7 +386,7 @@ func (a *address) askedTags(x *index.Index) azure.Tags {
 		if i := slices.IndexFunc(a.claims, func(p batch.Placement) bool { return p.For.Key() == name }); i >= 0 {
 			tag.Add(asked, a.claims[i].For.Tags)
 		} else {
-			tag.Add(asked, TagsOfOther(x, name, a.have))
+			tag.Add(asked, tagsOfOther(x, name, a.have))
 		}
 	}
 	return asked
