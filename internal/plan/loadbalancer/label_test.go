@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,4 +175,33 @@ func TestOwnerOfALabel(t *testing.T) {
 		}
 	}
 	t.Error("the public IP was not named")
+}
+
+// TestLabelFollowsItsServiceToASharedAddress checks that a DNS label is written to a public IP when the public IP that had it is
+// gone, whatever another Service there, which is planned before, asks for.
+func TestLabelFollowsItsServiceToASharedAddress(t *testing.T) {
+	const label = "service.beta.kubernetes.io/azure-dns-label-name"
+	a, b := service("a", tcp(80, 30080)), service("b", tcp(81, 30081))
+	b.Annotations = map[string]string{label: "web"}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+		Services: []loadbalancer.Service{{Service: a}, {Service: b}}}
+	w := newWorld(2)
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	const own = "kubernetes-a0000006111112222333344445555666"
+	a.Annotations = map[string]string{label: ""}
+	b.Annotations["service.beta.kubernetes.io/azure-pip-name"] = own
+	rounds, err := w.commit(in)
+	if err != nil || len(rounds) < 2 {
+		t.Fatalf("%d rounds, %v", len(rounds), err)
+	}
+	const want = "public IP " + own + " gets the DNS label of kubernetes-a0000006211112222333344445555666, which goes [default/b]"
+	if first := rounds[0].plan; !slices.Contains(first.Pending, want) {
+		t.Errorf("in the first round waits %q, want %q", first.Pending, want)
+	}
+	named, _ := sub(sub(w.docs[azure.ID(network+"publicIPAddresses/"+own).Key()], "properties"), "dnsSettings")["domainNameLabel"].(string)
+	if named != "web" {
+		t.Errorf("at last the label is %q, want web", named)
+	}
 }
