@@ -39,6 +39,9 @@ func genFriends(t *rapid.T, conf loadbalancer.Config) loadbalancer.Input {
 	in := genCommit(t, conf)
 	for i := range in.Services {
 		in.Services[i].Gone = false
+		for p := range in.Services[i].Spec.Ports { // Kubernetes gives out a node port once
+			in.Services[i].Spec.Ports[p].NodePort += 100 * int32(i)
+		}
 	}
 	in.Complete = true
 	w := newWorld(3)
