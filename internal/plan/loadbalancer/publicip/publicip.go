@@ -266,7 +266,7 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 	return wanted, released, waits
 }
 
-// namer is the placement whose Service names the public IP in DNS, nil for none: the first that asks for a label, else
+// namer is the Service that names the public IP in DNS, nil for none: the first that asks for a label, else
 // the first that asks for none.
 func (a *address) namer() *spec.Spec {
 	var namer *spec.Spec
