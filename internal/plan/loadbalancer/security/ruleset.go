@@ -83,9 +83,8 @@ func (r *rule) leadsTo(addresses map[netip.Addr]bool) bool {
 func (r *rule) conform(want network.SecurityRule) {
 	p := &r.Properties
 	if strings.EqualFold(p.Protocol, want.Protocol) && strings.EqualFold(p.Access, want.Access) &&
-		strings.EqualFold(p.Direction, want.Direction) && sameList(ports(*p), ports(want)) &&
-		sameList(sources(*p), sources(want)) &&
-		sameList(listed(p.SourcePortRange, p.SourcePortRanges), listed(want.SourcePortRange, want.SourcePortRanges)) {
+		strings.EqualFold(p.Direction, want.Direction) && slices.Equal(ports(*p), ports(want)) &&
+		slices.Equal(sources(*p), sources(want)) && slices.Equal(listed(p.SourcePortRange, p.SourcePortRanges), []string{"*"}) {
 		return
 	}
 	r.changed = true
@@ -97,11 +96,6 @@ func (r *rule) conform(want network.SecurityRule) {
 		emptied(want.SourceAddressPrefixes, p.SourceAddressPrefixes)
 }
 
-// sameList compares without regard to order.
-func sameList(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-}
-
 func ports(r network.SecurityRule) []string {
 	return listed(r.DestinationPortRange, r.DestinationPortRanges)
 }
@@ -110,12 +104,12 @@ func sources(r network.SecurityRule) []string {
 	return listed(r.SourceAddressPrefix, r.SourceAddressPrefixes)
 }
 
-// listed reads the two ways in which Azure writes a list: one element alone, or a list.
+// listed reads the two ways in which Azure writes a list: one element alone, or a list. It is sorted.
 func listed(one *string, many []string) []string {
 	if one != nil && *one != "" {
-		return append([]string{*one}, many...)
+		many = append([]string{*one}, many...)
 	}
-	return many
+	return slices.Sorted(slices.Values(many))
 }
 
 func oneOrMany(values []string) (one *string, many []string) {
@@ -133,13 +127,11 @@ func emptied(want, have []string) []string {
 	return want
 }
 
-func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
-
 // allowance is the rule of an opening, as denial without a priority.
 func allowance(o spec.Opening) securityRule {
 	r := network.SecurityRule{Direction: "Inbound", Access: "Allow", Protocol: o.Protocol, SourcePortRange: new("*"),
-		DestinationPortRanges: slices.Sorted(slices.Values(o.Ports))}
-	r.SourceAddressPrefix, r.SourceAddressPrefixes = oneOrMany(slices.Sorted(slices.Values(o.Sources)))
+		DestinationPortRanges: o.Ports}
+	r.SourceAddressPrefix, r.SourceAddressPrefixes = oneOrMany(o.Sources)
 	return securityRule{Name: o.Name(), Properties: r}
 }
 
@@ -270,13 +262,13 @@ func (s *ruleSet) decided() plan.Shared[network.SecurityRule] {
 			continue
 		}
 		p := &r.Properties
-		written := listed(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)
-		if len(r.to) != len(written) || slices.ContainsFunc(written, func(x string) bool { return !r.to[x] }) {
-			if len(r.to) == 0 && len(p.DestinationApplicationSecurityGroups) == 0 {
+		to := slices.Sorted(maps.Keys(r.to))
+		if !slices.Equal(to, listed(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)) {
+			if len(to) == 0 && len(p.DestinationApplicationSecurityGroups) == 0 {
 				s.list.Remove(r.Name)
 				continue
 			}
-			one, many := oneOrMany(sorted(r.to))
+			one, many := oneOrMany(to)
 			p.DestinationAddressPrefix, p.DestinationAddressPrefixes = one, emptied(many, p.DestinationAddressPrefixes)
 		}
 		s.list.Write(r.securityRule)
