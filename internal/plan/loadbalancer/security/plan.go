@@ -92,30 +92,29 @@ func New(x *index.Index, b *batch.Batch, members *backend.Planner, unnamed []azu
 	return p
 }
 
-// need is what a Service needs at a destination: that a port is open, a rule by its name in lower case, a denial of
-// everything else, or anyPort.
+// need is what a Service needs at a destination.
 type need struct {
 	to   string // an address, allNodes, or a family for the nodes' addresses of it
-	what string
+	what string // an open port, a rule by its name in lower case, denied or anyPort
 }
 
 const (
 	allNodes = "nodes"
-	denied   = "denied"
+	denied   = "denied"   // everything else is
 	anyPort  = "any port" // any port may be open: a rule for all ports leads there, of unknown sources
 )
 
-// port is the need of an open port, in any spelling of its protocol.
+// port names an open port. Azure has several spellings of a protocol.
 func port(protocol, number string) string { return strings.ToLower(protocol) + " " + number }
 
 // needOthers adds what others than the batch's Services need: by the rules that Services have at frontends, and by
 // the objects of Services that are known. A Service that is not known may want a denial wherever it is.
 func (p *Plan) needOthers() {
-	known := map[string]*spec.Spec{} // by owner
+	others := map[string]*spec.Spec{} // by owner
 	for owner, o := range p.index.Known {
 		if !p.batch.Has(owner) {
-			known[owner] = spec.WithAccess(spec.Service{Service: o})
-			p.needService(known[owner])
+			others[owner] = spec.WithAccess(spec.Service{Service: o})
+			p.needService(others[owner])
 		}
 	}
 	for lb, c := range p.index.Rules() {
@@ -123,7 +122,7 @@ func (p *Plan) needOthers() {
 		if frontend == "" || !naming.IsOwned(c.Name) || p.batch.Has(owner) {
 			continue
 		}
-		s := known[owner] // nil for a Service that is not known
+		s := others[owner] // nil for a Service that is not known
 		to, number, deny := p.index.Address(index.Frontend{LB: lb, Name: frontend}), r.FrontendPort, s == nil || s.Access.Deny
 		if !floats(c) { // the object of a Service says what it wants denied, and of all ports which ones are let in
 			to, number, deny = allNodes, r.BackendPort, s == nil
@@ -166,8 +165,8 @@ func (p *Plan) needService(s *spec.Spec) {
 		// security rules show.
 		asked := s.Openings(family, false)
 		if slices.ContainsFunc(asked, func(o spec.Opening) bool {
-			r, there := p.rules.byName[strings.ToLower(o.Name())]
-			return !there || !r.leadsTo(p.index.NodeIPs)
+			r := p.rules.byName[strings.ToLower(o.Name())]
+			return r == nil || r.nodeFamily(p.index.NodeIPs) == ""
 		}) {
 			p.needPorts(nodes, asked)
 			if p.atNodes[s.Owner] {
@@ -279,10 +278,11 @@ func (p *Plan) withdrawBatch() {
 	}
 	if !useNodes && !x.Complete { // else it need not be guessed whether a Service was at the nodes
 		// If a port of the batch's Services is open there, the load balancer may have dropped the rule that led there.
-		open := p.openAtNodes()
+		open := p.rules.openAt(x.NodeIPs)
 		for _, s := range all {
 			for _, o := range s.PortsByProtocol(!s.AllPorts()) {
-				useNodes = useNodes || slices.ContainsFunc(o.Ports, func(number string) bool { return open[port(o.Protocol, number)] != nil })
+				isOpen := func(number string) bool { return open[port(o.Protocol, number)] != nil }
+				useNodes = useNodes || slices.ContainsFunc(o.Ports, isOpen)
 			}
 		}
 		if !useNodes {
@@ -308,8 +308,7 @@ func (p *Plan) withdraw(text string) (was bool) {
 		return slices.ContainsFunc(places, func(to string) bool { return p.needed[need{to, what}] })
 	}
 	for _, r := range slices.Clone(p.rules.to[text]) {
-		protocol, all := r.Properties.Protocol, ports(r.Properties)
-		deny := strings.EqualFold(r.Properties.Access, "Deny")
+		protocol, all, deny := r.Properties.Protocol, ports(r.Properties), strings.EqualFold(r.Properties.Access, "Deny")
 		rest := slices.DeleteFunc(slices.Clone(all), func(number string) bool {
 			return !isNeeded(port(protocol, number)) && !isNeeded(anyPort)
 		})
@@ -326,31 +325,17 @@ func (p *Plan) withdraw(text string) (was bool) {
 	return was
 }
 
-// openAtNodes are the managed rules that lead to nodes, by their ports.
-func (p *Plan) openAtNodes() map[string][]*rule {
-	open := map[string][]*rule{}
-	for _, r := range p.rules.all {
-		if r.leadsTo(p.index.NodeIPs) {
-			for _, number := range ports(r.Properties) {
-				at := port(r.Properties.Protocol, number)
-				open[at] = append(open[at], r)
-			}
-		}
-	}
-	return open
-}
-
 // follow opens new members of a pool to the sources that rules allow at nodes for Services outside the batch:
 // their packets arrive there from now on.
 func (p *Plan) follow() {
-	open := p.openAtNodes()
+	open := p.rules.openAt(p.index.NodeIPs)
 	for _, c := range p.index.Rules() {
 		r, owner := c.Properties, naming.Owner(c.Name)
 		if p.index.Known[owner] == nil || p.batch.Has(owner) || floats(c) {
 			continue
 		}
 		for _, rule := range open[port(r.Protocol, strconv.Itoa(int(r.BackendPort)))] {
-			for _, address := range p.members.AddressesIn(r.BackendAddressPool.To(), rule.family()) {
+			for _, address := range p.members.AddressesIn(r.BackendAddressPool.To(), rule.nodeFamily(p.index.NodeIPs)) {
 				if p.rules.counts.destinations < mostPrefixes {
 					p.rules.admit(rule, address)
 				}
@@ -399,17 +384,6 @@ func (p *Plan) forget() {
 	}
 }
 
-// placedAddresses are the addresses that a Service has after the decision, as far as they are known.
-func placedAddresses(s batch.Served) (addresses []string) {
-	for _, at := range s.Placements {
-		addresses = append(addresses, at.KnownAddress())
-	}
-	for _, ip := range s.Further {
-		addresses = append(addresses, ip.String())
-	}
-	return addresses
-}
-
 // askedAddresses are the addresses that a Service asks for, as far as they are known.
 func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 	s, _ := spec.Read(service, x.Config)
@@ -417,14 +391,22 @@ func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 		t, _ := publicip.Target(x, s, a)
 		addresses = append(addresses, a.Pinned, x.PublicIP(t.PublicIP).Properties.IPAddress)
 	}
-	return append(addresses, placedAddresses(batch.Served{Spec: s})...) // the further ones
+	for _, ip := range s.Further {
+		addresses = append(addresses, ip.String())
+	}
+	return addresses
 }
 
 // addressesOf lists the addresses that a Service has or had, and notes those that it will have. An address of its status
 // does not count if another Service has it and that Service's needs are not known.
-func (p *Plan) addressesOf(s batch.Served) []string {
+func (p *Plan) addressesOf(s batch.Served) (addresses []string) {
 	x := p.index
-	addresses := placedAddresses(s)
+	for _, at := range s.Placements {
+		addresses = append(addresses, at.KnownAddress())
+	}
+	for _, ip := range s.Further {
+		addresses = append(addresses, ip.String())
+	}
 	for _, next := range addresses {
 		p.known[next] = true
 	}
@@ -438,19 +420,20 @@ func (p *Plan) addressesOf(s batch.Served) []string {
 		addresses = append(addresses, askedAddresses(x, s.Service)...)
 	}
 	for _, in := range s.Service.Status.LoadBalancer.Ingress {
-		if ip, err := netip.ParseAddr(in.IP); err == nil && !p.isOfOther(ip.Unmap(), s.Owner) {
-			addresses = append(addresses, ip.Unmap().String())
+		ip, err := netip.ParseAddr(in.IP)
+		if ip = ip.Unmap(); err == nil && !x.NodeIPs[ip] && !p.isOfOther(ip.String(), s.Owner) {
+			addresses = append(addresses, ip.String())
 		}
 	}
 	slices.Sort(addresses)
 	return addresses
 }
 
-// isOfOther reports whether an address is a node's, or that of a frontend of another owner, or of a public IP for others
-// that has no frontend. If another Service's status has it, that Service's object shows all that it needs there.
-func (p *Plan) isOfOther(ip netip.Addr, self string) bool {
+// isOfOther reports whether an address is that of a frontend of another owner, or of a public IP for others that has no
+// frontend. If another Service's status has it, that Service's object shows all that it needs there.
+func (p *Plan) isOfOther(ip, self string) bool {
 	x, owner := p.index, self
-	for _, id := range x.PublicIPsAt[ip.String()] {
+	for _, id := range x.PublicIPsAt[ip] {
 		public := x.PublicIP(id)
 		if at := public.Properties.IPConfiguration.To().Name(); naming.IsOwned(at) {
 			owner = naming.Owner(at)
@@ -458,15 +441,12 @@ func (p *Plan) isOfOther(ip netip.Addr, self string) bool {
 			owner = ""
 		}
 	}
-	for _, at := range x.Holders[ip.String()] {
+	for _, at := range x.Holders[ip] {
 		if naming.IsOwned(at.Name) {
 			owner = at.Owner()
 		}
 	}
-	if x.NodeIPs[ip] {
-		owner = ""
-	}
 	other := x.Known[owner]
-	return owner != self && (other == nil || !slices.ContainsFunc(other.Status.LoadBalancer.Ingress,
-		func(in v1.LoadBalancerIngress) bool { return in.IP == ip.String() }))
+	return owner != self && (other == nil ||
+		!slices.ContainsFunc(other.Status.LoadBalancer.Ingress, func(in v1.LoadBalancerIngress) bool { return in.IP == ip }))
 }

@@ -12,18 +12,17 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Priorities of managed rules: allow rules take the lowest free one upwards, the deny rule the highest downwards.
 const (
+	// Managed allow rules take the lowest free priority upwards, deny rules the highest downwards.
 	firstPriority = 500
 	lastPriority  = 4095
-)
 
-// The limits of a security group.
-const (
+	// The limits of a security group.
 	mostRules    = 1000
 	mostPrefixes = 4000 // of sources, and of destinations
 )
@@ -60,23 +59,14 @@ func isLegacySharedRule(c securityRule) bool {
 
 func isProtocol(text string) bool { return slices.Contains([]string{"TCP", "UDP", "SCTP"}, text) }
 
-// family is IPv6 for a rule that leads to IPv6 addresses.
-func (r *rule) family() v1.IPFamily {
-	for address := range r.to { // an address that Azure chooses does not tell
-		if strings.Contains(address, ":") {
-			return v1.IPv6Protocol
+// nodeFamily is the family of the nodes' addresses to which a rule leads, "" for none. A rule of Azure has one family.
+func (r *rule) nodeFamily(nodes map[netip.Addr]bool) v1.IPFamily {
+	for to := range r.to {
+		if ip, err := netip.ParseAddr(to); err == nil && nodes[ip] {
+			return address.Family(ip)
 		}
 	}
-	return v1.IPv4Protocol
-}
-
-func (r *rule) leadsTo(addresses map[netip.Addr]bool) bool {
-	for address := range r.to {
-		if ip, err := netip.ParseAddr(address); err == nil && addresses[ip] {
-			return true
-		}
-	}
-	return false
+	return ""
 }
 
 // conform makes a rule again what its name says it is, should it have been edited.
@@ -171,10 +161,8 @@ func (s size) exceeds(before size) string {
 
 // newRuleSet is the rules that are there, without the legacy rules of owners that get managed ones.
 func newRuleSet(had []securityRule, isReplaced func(owner string) bool) *ruleSet {
-	s := &ruleSet{
-		byName: make(map[string]*rule, len(had)), used: make(map[int32]bool, len(had)), to: map[string][]*rule{},
-		list: plan.SharedList(had),
-	}
+	s := &ruleSet{byName: make(map[string]*rule, len(had)), used: make(map[int32]bool, len(had)),
+		to: map[string][]*rule{}, list: plan.SharedList(had)}
 	for _, c := range had {
 		if IsLegacyRule(c) && isReplaced(naming.Owner(c.Name)) {
 			s.list.Remove(c.Name)
@@ -252,6 +240,21 @@ func (s *ruleSet) point(want securityRule, to ...string) {
 	for _, address := range to {
 		s.admit(r, address)
 	}
+}
+
+// openAt are the managed rules that lead to nodes, by the ports that they open.
+func (s *ruleSet) openAt(nodes map[netip.Addr]bool) map[string][]*rule {
+	open := map[string][]*rule{}
+	for _, r := range s.all {
+		if r.nodeFamily(nodes) == "" {
+			continue
+		}
+		for _, number := range ports(r.Properties) {
+			at := port(r.Properties.Protocol, number)
+			open[at] = append(open[at], r)
+		}
+	}
+	return open
 }
 
 // decided writes the rules that changed over those that were there, and removes managed rules that lost their
