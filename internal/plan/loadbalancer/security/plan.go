@@ -62,13 +62,22 @@ func New(x *index.Index, b *batch.Batch, members *backend.Planner, unnamed []azu
 			p.atNodes[naming.Owner(r.Name)] = true
 		}
 	}
+	complete := x.Complete
+	for at, fe := range x.Frontends() {
+		if x.Known[at.Owner()] != nil || !naming.IsOwned(at.Name) {
+			p.known[x.Address(at)] = true
+		}
+		if _, unread := x.Have.Unread(fe.Properties.PublicIPAddress.To().Parent(), network.PublicIPAddresses); unread {
+			complete = false // a destination may be the address of this public IP
+		}
+	}
 	grants := make([][]grant, len(b.Live)) // by Service
 	for i, s := range b.Live {
 		grants[i] = p.grants(s)
 	}
 	p.needOthers()
 	p.withdrawBatch()
-	if x.Complete {
+	if complete {
 		p.forget() // before anything is added, for what goes leaves room
 	}
 	p.follow()
@@ -348,14 +357,6 @@ func (p *Plan) follow() {
 // as other software may use them after all.
 func (p *Plan) forget() {
 	x := p.index
-	for at, fe := range x.Frontends() {
-		if _, unread := x.Have.Unread(fe.Properties.PublicIPAddress.To().Parent(), network.PublicIPAddresses); unread {
-			return // a destination may be the address of this public IP
-		}
-		if x.Known[at.Owner()] != nil || !naming.IsOwned(at.Name) {
-			p.known[x.Address(at)] = true
-		}
-	}
 	unknown := map[string][]*rule{} // by destination
 	for _, r := range p.rules.all {
 		for to := range r.to {
