@@ -74,7 +74,7 @@ func (r *rule) conform(want network.SecurityRule) {
 	p := &r.Properties
 	if strings.EqualFold(p.Protocol, want.Protocol) && strings.EqualFold(p.Access, want.Access) &&
 		strings.EqualFold(p.Direction, want.Direction) && slices.Equal(ports(*p), ports(want)) &&
-		slices.Equal(sources(*p), sources(want)) && slices.Equal(listed(p.SourcePortRange, p.SourcePortRanges), []string{"*"}) {
+		slices.Equal(sources(*p), sources(want)) && slices.Equal(Listed(p.SourcePortRange, p.SourcePortRanges), []string{"*"}) {
 		return
 	}
 	r.changed = true
@@ -87,15 +87,15 @@ func (r *rule) conform(want network.SecurityRule) {
 }
 
 func ports(r network.SecurityRule) []string {
-	return listed(r.DestinationPortRange, r.DestinationPortRanges)
+	return Listed(r.DestinationPortRange, r.DestinationPortRanges)
 }
 
 func sources(r network.SecurityRule) []string {
-	return listed(r.SourceAddressPrefix, r.SourceAddressPrefixes)
+	return Listed(r.SourceAddressPrefix, r.SourceAddressPrefixes)
 }
 
-// listed reads the two ways in which Azure writes a list: one element alone, or a list. It is sorted.
-func listed(one *string, many []string) []string {
+// Listed reads the two ways in which Azure writes a list: one element alone, or a list. It is sorted.
+func Listed(one *string, many []string) []string {
 	if one != nil && *one != "" {
 		many = append([]string{*one}, many...)
 	}
@@ -168,7 +168,7 @@ func newRuleSet(had []securityRule, isReplaced func(owner string) bool) *ruleSet
 			s.list.Remove(c.Name)
 			continue
 		}
-		r, addresses := &rule{securityRule: c}, listed(c.Properties.DestinationAddressPrefix, c.Properties.DestinationAddressPrefixes)
+		r, addresses := &rule{securityRule: c}, Listed(c.Properties.DestinationAddressPrefix, c.Properties.DestinationAddressPrefixes)
 		if IsManagedRule(c) || isLegacySharedRule(c) {
 			r.to = map[string]bool{}
 			for _, address := range addresses {
@@ -266,7 +266,7 @@ func (s *ruleSet) decided() plan.Shared[network.SecurityRule] {
 		}
 		p := &r.Properties
 		to := slices.Sorted(maps.Keys(r.to))
-		if !slices.Equal(to, listed(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)) {
+		if !slices.Equal(to, Listed(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)) {
 			if len(to) == 0 && len(p.DestinationApplicationSecurityGroups) == 0 {
 				s.list.Remove(r.Name)
 				continue
