@@ -113,9 +113,6 @@ const (
 	anyPort  = "any port" // any port may be open: a rule for all ports leads there, of unknown sources
 )
 
-// port names an open port. Azure has several spellings of a protocol.
-func port(protocol, number string) string { return strings.ToLower(protocol) + " " + number }
-
 // needOthers adds what others than the batch's Services need: by the rules that Services have at frontends, and by
 // the objects of Services that are known. A Service that is not known may want a denial wherever it is.
 func (p *Plan) needOthers() {

@@ -242,6 +242,9 @@ func (s *ruleSet) point(want securityRule, to ...string) {
 	}
 }
 
+// port names an open port. Azure has several spellings of a protocol.
+func port(protocol, number string) string { return strings.ToLower(protocol) + " " + number }
+
 // openAt are the managed rules that lead to nodes, by the ports that they open.
 func (s *ruleSet) openAt(nodes map[netip.Addr]bool) map[string][]*rule {
 	open := map[string][]*rule{}
