@@ -46,14 +46,12 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/machine"
-	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/plan/loadbalancer/placement"
 	"kaz/internal/plan/loadbalancer/privatelink"
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/publicip"
 	"kaz/internal/plan/loadbalancer/security"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // What a decision is made of.
@@ -169,8 +167,7 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 	}
 	var group []plan.Node
 	if x.HasSecurityGroup {
-		r := security.Plan(security.Input{Index: x, Batch: b, AddressesIn: members.AddressesIn, NotesFirst: len(unnamed) > 0,
-			Tags: tag.WantedOfShared(x.Config, note.Tags(x, unnamed), x.SecurityGroup.Tags)}, &d.found)
+		r := security.New(x, b, members, unnamed, &d.found)
 		d.wait(r.Pending...)
 		d.more = r.Refused
 		for _, address := range r.Unclaimed {

@@ -16,6 +16,7 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/security"
 )
 
 // Part is one thing in Azure that a Service has or is to have.
@@ -214,7 +215,8 @@ func probeText(p network.Probe) string {
 // securityText is what a rule means to the Service, "" for nothing.
 func (s *search) securityText(r azure.Child[network.SecurityRule]) string {
 	p := r.Properties
-	to, ports := both(p.DestinationAddressPrefix, p.DestinationAddressPrefixes), both(p.DestinationPortRange, p.DestinationPortRanges)
+	to := security.Listed(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)
+	ports := security.Listed(p.DestinationPortRange, p.DestinationPortRanges)
 	mine := slices.DeleteFunc(slices.Clone(to), func(a string) bool { return !slices.Contains(s.addresses, a) })
 	if len(mine) == 0 {
 		if !strings.HasPrefix(r.Name, "k8s-azure-lb") || !slices.ContainsFunc(s.service.Spec.Ports, func(p corev1.ServicePort) bool {
@@ -229,17 +231,11 @@ func (s *search) securityText(r azure.Child[network.SecurityRule]) string {
 		verb = "keeps out"
 	}
 	text := fmt.Sprintf("%s %s %s to %s from %s (%d)", verb, p.Protocol, strings.Join(ports, ","), strings.Join(mine, ","),
-		strings.Join(both(p.SourceAddressPrefix, p.SourceAddressPrefixes), ","), p.Priority)
+		strings.Join(security.Listed(p.SourceAddressPrefix, p.SourceAddressPrefixes), ","), p.Priority)
 	return plan.Shown(text, func(id azure.ID) string { // that has the address when Azure has chosen it
 		if id.Is(network.PublicIPAddresses) {
 			return "the public IP is created"
 		}
 		return "the load balancer is written"
 	})
-}
-
-func both(one *string, many []string) []string {
-	all := append(slices.Clone(many), ptr.Deref(one, ""))
-	slices.Sort(all)
-	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }

@@ -49,14 +49,13 @@ func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Servi
 	for _, lb := range x.LoadBalancers {
 		f.loadBalancer(lb)
 	}
-	managed := false
-	for _, r := range x.SecurityGroup.Properties.SecurityRules {
-		managed = managed || security.IsManagedRule(r)
+	rules := x.SecurityGroup.Properties.SecurityRules
+	for _, r := range rules {
 		if security.IsLegacyRule(r) {
 			f.owner(naming.Owner(r.Name))
 		}
 	}
-	if managed && len(f.found) == 0 {
+	if len(f.found) == 0 && slices.ContainsFunc(rules, security.IsManagedRule) {
 		// The destinations of these rules are compared with what exists whichever Service is decided.
 		f.add(naming.UnknownNamespace+"/security-rules", "")
 	}
@@ -179,12 +178,14 @@ func FindOtherName(in index.Input) (other OtherName, found bool) {
 	for _, s := range in.All() {
 		services[spec.KeyOf(s)] = s
 	}
-	const everywhere = azure.ID("")
-	ips, _ := plan.Views[network.PublicIPAddress](in.Have, everywhere, network.PublicIPAddresses) // the decision reports an error
+	ips, _ := plan.Views[network.PublicIPAddress](in.Have, "", network.PublicIPAddresses) // everywhere; the decision reports an error
 	for _, ip := range ips {
 		name, ok := tag.ClusterIn(ip.Tags)
 		keys := tag.ServicesIn(ip.Tags)
-		i := slices.IndexFunc(keys, func(key string) bool { return services[key] != nil && isMadeFor(services[key], ip.ID, name) })
+		i := slices.IndexFunc(keys, func(key string) bool {
+			s := services[key]
+			return s != nil && cluster.HasPrefix(ip.ID.Name(), naming.PublicIP(name, naming.Base(s), "", ""))
+		})
 		switch {
 		case !ok, i < 0, ip.Properties.IPConfiguration == nil:
 		case strings.EqualFold(name, in.Config.ClusterName):
@@ -198,12 +199,6 @@ func FindOtherName(in index.Input) (other OtherName, found bool) {
 		}
 	}
 	return other, other.Addresses > 0
-}
-
-// isMadeFor reports whether a public IP was made for a Service under the name of a cluster.
-func isMadeFor(s *v1.Service, ip azure.ID, cluster string) bool {
-	made, name := naming.PublicIP(cluster, naming.Base(s), "", ""), ip.Name()
-	return len(name) >= len(made) && strings.EqualFold(name[:len(made)], made)
 }
 
 // asksFor reports whether a Service asks for a public IP by its name or address.

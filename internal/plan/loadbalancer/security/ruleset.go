@@ -12,18 +12,17 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Priorities of managed rules: allow rules take the lowest free one upwards, the deny rule the highest downwards.
 const (
+	// Managed allow rules take the lowest free priority upwards, deny rules the highest downwards.
 	firstPriority = 500
 	lastPriority  = 4095
-)
 
-// The limits of a security group.
-const (
+	// The limits of a security group.
 	mostRules    = 1000
 	mostPrefixes = 4000 // of sources, and of destinations
 )
@@ -60,32 +59,22 @@ func isLegacySharedRule(c securityRule) bool {
 
 func isProtocol(text string) bool { return slices.Contains([]string{"TCP", "UDP", "SCTP"}, text) }
 
-// family is IPv6 for a rule that leads to IPv6 addresses.
-func (r *rule) family() v1.IPFamily {
-	for address := range r.to { // an address that Azure chooses does not tell
-		if strings.Contains(address, ":") {
-			return v1.IPv6Protocol
+// nodeFamily is the family of the nodes' addresses to which a rule leads, "" for none. A rule of Azure has one family.
+func (r *rule) nodeFamily(nodes map[netip.Addr]bool) v1.IPFamily {
+	for to := range r.to {
+		if ip, err := netip.ParseAddr(to); err == nil && nodes[ip] {
+			return address.Family(ip)
 		}
 	}
-	return v1.IPv4Protocol
-}
-
-func (r *rule) leadsTo(addresses map[netip.Addr]bool) bool {
-	for address := range r.to {
-		if ip, err := netip.ParseAddr(address); err == nil && addresses[ip] {
-			return true
-		}
-	}
-	return false
+	return ""
 }
 
 // conform makes a rule again what its name says it is, should it have been edited.
 func (r *rule) conform(want network.SecurityRule) {
 	p := &r.Properties
 	if strings.EqualFold(p.Protocol, want.Protocol) && strings.EqualFold(p.Access, want.Access) &&
-		strings.EqualFold(p.Direction, want.Direction) && sameList(ports(*p), ports(want)) &&
-		sameList(sources(*p), sources(want)) &&
-		sameList(listed(p.SourcePortRange, p.SourcePortRanges), listed(want.SourcePortRange, want.SourcePortRanges)) {
+		strings.EqualFold(p.Direction, want.Direction) && slices.Equal(ports(*p), ports(want)) &&
+		slices.Equal(sources(*p), sources(want)) && slices.Equal(Listed(p.SourcePortRange, p.SourcePortRanges), []string{"*"}) {
 		return
 	}
 	r.changed = true
@@ -97,25 +86,20 @@ func (r *rule) conform(want network.SecurityRule) {
 		emptied(want.SourceAddressPrefixes, p.SourceAddressPrefixes)
 }
 
-// sameList compares without regard to order.
-func sameList(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-}
-
 func ports(r network.SecurityRule) []string {
-	return listed(r.DestinationPortRange, r.DestinationPortRanges)
+	return Listed(r.DestinationPortRange, r.DestinationPortRanges)
 }
 
 func sources(r network.SecurityRule) []string {
-	return listed(r.SourceAddressPrefix, r.SourceAddressPrefixes)
+	return Listed(r.SourceAddressPrefix, r.SourceAddressPrefixes)
 }
 
-// listed reads the two ways in which Azure writes a list: one element alone, or a list.
-func listed(one *string, many []string) []string {
+// Listed reads the two ways in which Azure writes a list: one element alone, or a list. It is sorted.
+func Listed(one *string, many []string) []string {
 	if one != nil && *one != "" {
-		return append([]string{*one}, many...)
+		many = append([]string{*one}, many...)
 	}
-	return many
+	return slices.Sorted(slices.Values(many))
 }
 
 func oneOrMany(values []string) (one *string, many []string) {
@@ -133,13 +117,11 @@ func emptied(want, have []string) []string {
 	return want
 }
 
-func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
-
 // allowance is the rule of an opening, as denial without a priority.
 func allowance(o spec.Opening) securityRule {
 	r := network.SecurityRule{Direction: "Inbound", Access: "Allow", Protocol: o.Protocol, SourcePortRange: new("*"),
-		DestinationPortRanges: slices.Sorted(slices.Values(o.Ports))}
-	r.SourceAddressPrefix, r.SourceAddressPrefixes = oneOrMany(slices.Sorted(slices.Values(o.Sources)))
+		DestinationPortRanges: o.Ports}
+	r.SourceAddressPrefix, r.SourceAddressPrefixes = oneOrMany(o.Sources)
 	return securityRule{Name: o.Name(), Properties: r}
 }
 
@@ -179,16 +161,14 @@ func (s size) exceeds(before size) string {
 
 // newRuleSet is the rules that are there, without the legacy rules of owners that get managed ones.
 func newRuleSet(had []securityRule, isReplaced func(owner string) bool) *ruleSet {
-	s := &ruleSet{
-		byName: make(map[string]*rule, len(had)), used: make(map[int32]bool, len(had)), to: map[string][]*rule{},
-		list: plan.SharedList(had),
-	}
+	s := &ruleSet{byName: make(map[string]*rule, len(had)), used: make(map[int32]bool, len(had)),
+		to: map[string][]*rule{}, list: plan.SharedList(had)}
 	for _, c := range had {
 		if IsLegacyRule(c) && isReplaced(naming.Owner(c.Name)) {
 			s.list.Remove(c.Name)
 			continue
 		}
-		r, addresses := &rule{securityRule: c}, listed(c.Properties.DestinationAddressPrefix, c.Properties.DestinationAddressPrefixes)
+		r, addresses := &rule{securityRule: c}, Listed(c.Properties.DestinationAddressPrefix, c.Properties.DestinationAddressPrefixes)
 		if IsManagedRule(c) || isLegacySharedRule(c) {
 			r.to = map[string]bool{}
 			for _, address := range addresses {
@@ -262,6 +242,24 @@ func (s *ruleSet) point(want securityRule, to ...string) {
 	}
 }
 
+// port names an open port. Azure has several spellings of a protocol.
+func port(protocol, number string) string { return strings.ToLower(protocol) + " " + number }
+
+// openAt are the managed rules that lead to nodes, by the ports that they open.
+func (s *ruleSet) openAt(nodes map[netip.Addr]bool) map[string][]*rule {
+	open := map[string][]*rule{}
+	for _, r := range s.all {
+		if r.nodeFamily(nodes) == "" {
+			continue
+		}
+		for _, number := range ports(r.Properties) {
+			at := port(r.Properties.Protocol, number)
+			open[at] = append(open[at], r)
+		}
+	}
+	return open
+}
+
 // decided writes the rules that changed over those that were there, and removes managed rules that lost their
 // last destination.
 func (s *ruleSet) decided() plan.Shared[network.SecurityRule] {
@@ -270,13 +268,13 @@ func (s *ruleSet) decided() plan.Shared[network.SecurityRule] {
 			continue
 		}
 		p := &r.Properties
-		written := listed(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)
-		if len(r.to) != len(written) || slices.ContainsFunc(written, func(x string) bool { return !r.to[x] }) {
-			if len(r.to) == 0 && len(p.DestinationApplicationSecurityGroups) == 0 {
+		to := slices.Sorted(maps.Keys(r.to))
+		if !slices.Equal(to, Listed(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)) {
+			if len(to) == 0 && len(p.DestinationApplicationSecurityGroups) == 0 {
 				s.list.Remove(r.Name)
 				continue
 			}
-			one, many := oneOrMany(sorted(r.to))
+			one, many := oneOrMany(to)
 			p.DestinationAddressPrefix, p.DestinationAddressPrefixes = one, emptied(many, p.DestinationAddressPrefixes)
 		}
 		s.list.Write(r.securityRule)
