@@ -43,8 +43,8 @@ type dryRun struct {
 // round explains the Services of items, and reports them when anything is new.
 func (r *dryRun) round(ctx context.Context, items []item) {
 	var services []loadbalancer.Service
-	var about []item         // the Services, and orphans where they are looked for
-	var all decision.Listing // asked when orphans are looked for
+	var about []item // the Services, and orphans where they are looked for
+	all := false     // orphans are looked for
 	for _, it := range items {
 		r.queue.Take(it)
 		r.queue.Done(it)
@@ -53,7 +53,7 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 			r.markAll(reasons{})
 			continue
 		case orphansItem:
-			all = r.kube.All
+			all = true
 			continue
 		}
 		s := r.current(it)
@@ -63,7 +63,7 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 		}
 		services, about = append(services, r.config.Classes.Asked(s)), append(about, it)
 	}
-	if all != nil {
+	if all {
 		about = append(about, orphansItem)
 	}
 	if len(about) == 0 {

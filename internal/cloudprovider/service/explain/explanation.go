@@ -82,11 +82,10 @@ type ExplainedStep struct {
 // Services explains what a commit of the Services would find and do. It takes the commit's own
 // way up to where that begins to write. With all, it looks for what deleted Services have left,
 // too.
-func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service,
-	all decision.Listing) (Explanation, error) {
+func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service, all bool) (Explanation, error) {
 	t, err := c.Target(ctx, services), error(nil)
-	if all != nil {
-		if t, err = t.WithOrphans(ctx, r, all); err != nil {
+	if all {
+		if t, err = c.WithOrphans(ctx, r, t); err != nil {
 			return Explanation{}, err
 		}
 	}

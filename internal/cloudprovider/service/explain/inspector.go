@@ -31,7 +31,6 @@ type Config struct {
 type Inspector struct {
 	classes decision.Classes
 	azure   azure.Reader
-	list    decision.Listing
 	cluster decision.Cluster
 	all     []*corev1.Service
 }
@@ -39,8 +38,8 @@ type Inspector struct {
 // NewInspector reads what a decision needs of Kubernetes. Of Azure, each explanation reads
 // what it needs.
 func NewInspector(ctx context.Context, config Config, r azure.Reader, client kubernetes.Interface) (*Inspector, error) {
-	list := kube.New(client, 1).All
-	all, err := list(ctx)
+	services := kube.New(client, 1)
+	all, err := services.All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +47,9 @@ func NewInspector(ctx context.Context, config Config, r azure.Reader, client kub
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	in := &Inspector{classes: config.Classes, azure: r, list: list, all: all, cluster: decision.Cluster{
-		Config: config.LoadBalancer,
-		Nodes:  func() []*corev1.Node { return kube.Pointers(nodes.Items) },
+	in := &Inspector{classes: config.Classes, azure: r, all: all, cluster: decision.Cluster{
+		Config: config.LoadBalancer, All: services.All,
+		Nodes: func() []*corev1.Node { return kube.Pointers(nodes.Items) },
 		Services: func() []*corev1.Service {
 			ignored := func(s *corev1.Service) bool { return config.Classes.Next(s, false) == decision.Ignore }
 			return slices.DeleteFunc(slices.Clone(all), ignored)
@@ -83,7 +82,7 @@ func (in *Inspector) Explain(ctx context.Context, namespace, name string) (Expla
 	if err := in.classes.Unserved(in.all[i]); err != nil {
 		return Explanation{}, err
 	}
-	return Services(ctx, in.cluster, in.azure, []loadbalancer.Service{in.classes.Asked(in.all[i])}, nil)
+	return Services(ctx, in.cluster, in.azure, []loadbalancer.Service{in.classes.Asked(in.all[i])}, false)
 }
 
 // ExplainAll explains all Services, served together, and what deleted Services
@@ -94,5 +93,5 @@ func (in *Inspector) ExplainAll(ctx context.Context) (Explanation, error) {
 		services = append(services, in.classes.Asked(s))
 	}
 	slices.SortFunc(services, func(a, b loadbalancer.Service) int { return strings.Compare(a.Key(), b.Key()) })
-	return Services(ctx, in.cluster, in.azure, services, in.list)
+	return Services(ctx, in.cluster, in.azure, services, true)
 }
