@@ -22,6 +22,7 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/note"
+	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/reconcile"
 )
 
@@ -120,7 +121,7 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 	}
 	e.Problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p plan.Problem) bool {
 		// What is removed because no Service uses it, the steps tell.
-		return decision.IsUnclaimed(p) || slices.ContainsFunc(t.Services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
+		return p.Reason == problem.Unclaimed || slices.ContainsFunc(t.Services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
 	})
 	return e, nil
 }
