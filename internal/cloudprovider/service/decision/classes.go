@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,19 +59,4 @@ func (c Classes) mine(s *corev1.Service) bool {
 // Asked is a Service with what has to be done for it.
 func (c Classes) Asked(s *corev1.Service) loadbalancer.Service {
 	return loadbalancer.Service{Service: s, Gone: c.Next(s, false) == Remove}
-}
-
-// Unserved says why nothing is done for a Service, nil for one that is ours.
-func (c Classes) Unserved(s *corev1.Service) error {
-	key := s.Namespace + "/" + s.Name
-	switch {
-	case c.Next(s, false) != Ignore:
-		return nil
-	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
-		return fmt.Errorf("%s is a Service of type %s: only those of type %s are served", key, s.Spec.Type, corev1.ServiceTypeLoadBalancer)
-	case !c.mine(s):
-		return fmt.Errorf("%s is a Service of the load balancer class %q: served are %q (--load-balancer-class)", key,
-			ptr.Deref(s.Spec.LoadBalancerClass, ""), []string(c))
-	}
-	return fmt.Errorf("%s is a Service that is being deleted, and nothing of it is left", key)
 }

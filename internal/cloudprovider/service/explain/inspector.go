@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,13 +10,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/cloud-provider/service/helpers"
+	"k8s.io/utils/ptr"
 
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/cloudprovider/service/kube"
+	"kaz/internal/key"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/note"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/reconcile"
 )
 
 // Config is the configuration of an inspector.
@@ -79,10 +89,18 @@ func (in *Inspector) Explain(ctx context.Context, namespace, name string) (Expla
 	if i < 0 {
 		return Explanation{}, fmt.Errorf("there is no Service %s/%s", namespace, name)
 	}
-	if err := in.classes.Unserved(in.all[i]); err != nil {
-		return Explanation{}, err
+	s, key := in.all[i], namespace+"/"+name
+	switch {
+	case in.classes.Next(s, false) != decision.Ignore:
+		return Services(ctx, in.cluster, in.azure, []loadbalancer.Service{in.classes.Asked(s)}, false)
+	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
+		return Explanation{}, fmt.Errorf("%s is a Service of type %s: only those of type %s are served", key, s.Spec.Type,
+			corev1.ServiceTypeLoadBalancer)
+	case in.classes.Foreign(s):
+		return Explanation{}, fmt.Errorf("%s is a Service of the load balancer class %q: served are %q (--load-balancer-class)", key,
+			ptr.Deref(s.Spec.LoadBalancerClass, ""), []string(in.classes))
 	}
-	return Services(ctx, in.cluster, in.azure, []loadbalancer.Service{in.classes.Asked(in.all[i])}, false)
+	return Explanation{}, fmt.Errorf("%s is a Service that is being deleted, and nothing of it is left", key)
 }
 
 // ExplainAll explains all Services, served together, and what deleted Services
@@ -94,4 +112,150 @@ func (in *Inspector) ExplainAll(ctx context.Context) (Explanation, error) {
 	}
 	slices.SortFunc(services, func(a, b loadbalancer.Service) int { return strings.Compare(a.Key(), b.Key()) })
 	return Services(ctx, in.cluster, in.azure, services, true)
+}
+
+// Services explains what a commit of the Services would find and do. It takes the commit's own
+// way up to where that begins to write. With all, it looks for what deleted Services have left,
+// too.
+func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service, all bool) (Explanation, error) {
+	t, err := c.Target(ctx, services), error(nil)
+	if all {
+		if t, err = c.WithOrphans(ctx, r, t); err != nil {
+			return Explanation{}, err
+		}
+	}
+	if t.Have, err = reconcile.Gather(ctx, r, t.Needs); err != nil {
+		return Explanation{}, err
+	}
+	d, err := t.Decide(t.Have)
+	if err != nil {
+		return Explanation{}, err
+	}
+	p, err := plan.Diff(t.Have, d.Graph)
+	if err != nil {
+		return Explanation{}, err
+	}
+	status, err := loadbalancer.Status(t.Input)
+	if err != nil {
+		return Explanation{}, err
+	}
+	x := explainer{Target: t, problems: d.Problems, plan: p, before: t.Have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
+	e := Explanation{Services: []Explained{}, Steps: x.followPlan(), Then: p.Pending, plan: p}
+	for _, s := range services {
+		e.Services = append(e.Services, x.service(s))
+	}
+	for _, s := range t.Services[len(services):] {
+		left := Explained{Service: s.Key(), UID: s.UID}
+		if s.UID != "" {
+			left.Parts = partsOf(s.Service, nil, x.before, x.Have)
+		}
+		if len(left.Parts) > 0 || slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return slices.Contains(s.For, left.Service) }) {
+			e.Leftovers = append(e.Leftovers, left)
+		}
+	}
+	e.Problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p plan.Problem) bool {
+		// What is removed because no Service uses it, the steps tell.
+		return p.Reason == problem.Unclaimed || slices.ContainsFunc(t.Services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
+	})
+	return e, nil
+}
+
+// explainer is a decision, and what it comes to.
+type explainer struct {
+	decision.Target // with Azure when the plan is carried out
+	problems        []plan.Problem
+	plan            plan.Plan
+	before          plan.Snapshot // Azure as it is
+	status          map[string][]corev1.LoadBalancerIngress
+	// The resource groups that Services record: those that stay when all is done, and those that
+	// are still to come.
+	still, unnoted map[types.UID][]key.Note
+}
+
+// followPlan finds out what the steps of the plan leave, and lists them.
+func (x *explainer) followPlan() []ExplainedStep {
+	all := make([]ExplainedStep, 0, len(x.plan.Steps))
+	for i, s := range x.plan.Steps {
+		switch s.Op {
+		case plan.Delete:
+			x.Have = x.Have.Without(s.ID)
+		case plan.Create, plan.Update:
+			doc, _, _ := azure.Overlay(s.Body, struct { // what is new has no id yet
+				ID azure.ID `json:"id" azure:"fold"`
+			}{s.ID})
+			x.Have = x.Have.With(doc)
+		}
+		e := ExplainedStep{Number: i + 1, Op: s.Op, ID: s.ID, Why: s.Why, For: s.For, Text: s.String()}
+		for _, before := range s.After {
+			e.After = append(e.After, before+1)
+		}
+		for _, c := range s.Changes {
+			e.Changes = append(e.Changes, c.String())
+		}
+		all = append(all, e)
+	}
+	x.still = note.Kept(x.Input)
+	return all
+}
+
+func (x *explainer) service(s loadbalancer.Service) Explained {
+	addresses := kube.Addresses(s.Status.LoadBalancer.Ingress, x.status[s.Key()])
+	e := Explained{Service: s.Key(), State: Settled, Problems: x.ProblemsOf(s.Key(), s.Gone, x.problems),
+		Parts: partsOf(s.Service, addresses, x.before, x.Have)}
+	refused := slices.ContainsFunc(e.Problems, func(p plan.Problem) bool { return !p.Warning })
+	e.Kubernetes = x.inKubernetes(s, refused)
+	switch {
+	case refused:
+		e.State = Refused
+	case s.Gone:
+		e.State = Leaving
+	case len(e.Kubernetes) > 0, slices.ContainsFunc(e.Parts, func(p Part) bool { return p.State != UpToDate }),
+		len(x.Services) == 1 && len(x.plan.Steps)+len(x.plan.Pending) > 0,
+		slices.ContainsFunc(x.plan.Steps, func(step plan.Step) bool { return slices.Equal(step.For, []string{e.Service}) }):
+		e.State = Pending
+	}
+	return e
+}
+
+// notes are the records of resource groups that a Service loses and gets. Those of public IPs go
+// again in the same pass.
+func (x *explainer) notes(s loadbalancer.Service) (all []string) {
+	const where = "status.conditions: "
+	for _, name := range key.Notes(s.Status.Conditions) {
+		if s.Gone || !slices.ContainsFunc(x.still[s.UID], func(n key.Note) bool { return n.Name() == name }) {
+			all = append(all, where+"- "+name+": "+meta.FindStatusCondition(s.Status.Conditions, name).Message)
+		}
+	}
+	for _, n := range x.unnoted[s.UID] {
+		if n.Of == key.PrivateLinks {
+			all = append(all, where+"+ "+n.Name()+": "+n.Group)
+		}
+	}
+	return all
+}
+
+// inKubernetes is what the pass of a Service writes into it.
+func (x *explainer) inKubernetes(s loadbalancer.Service, refused bool) (all []string) {
+	if s.Gone || !refused {
+		all = x.notes(s)
+	}
+	switch held := helpers.HasLBFinalizer(s.Service); {
+	case s.Gone && held:
+		all = append(all, "finalizers: - "+helpers.LoadBalancerCleanupFinalizer)
+	case !s.Gone && !held:
+		all = append(all, "finalizers: + "+helpers.LoadBalancerCleanupFinalizer)
+	}
+	const where = "status.loadBalancer.ingress: "
+	ingress := x.status[s.Key()]
+	shown, now := strings.Join(kube.Addresses(s.Status.LoadBalancer.Ingress), ", "), strings.Join(kube.Addresses(ingress), ", ")
+	switch {
+	case s.Gone && shown != "":
+		all = append(all, where+"- "+shown)
+	case s.Gone, refused:
+	case shown == "":
+		all = append(all, where+"+ "+cmp.Or(now, "its address, as soon as it is in place"))
+	case len(ingress) > 0 && !kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
+		all = append(all, where+shown+" -> "+now)
+	}
+	return all
 }
