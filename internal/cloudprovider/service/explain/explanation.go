@@ -157,15 +157,14 @@ func problemsText(title string, problems []plan.Problem) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	lines := []string{title}
 	for _, p := range problems {
 		kind := "error"
 		if p.Warning {
 			kind = "warning"
 		}
-		lines = append(lines, fmt.Sprintf("  %s %s: %s: %s", kind, p.Reason, p.Object, p.Message))
+		title += fmt.Sprintf("\n  %s %s: %s: %s", kind, p.Reason, p.Object, p.Message)
 	}
-	return strings.Join(lines, "\n") + "\n\n"
+	return title + "\n\n"
 }
 
 // Gists are the reports of the Services, and at last that of all orphans, without what depends on the other
@@ -180,10 +179,8 @@ func (e Explanation) Gists() []string {
 			}
 		}
 		gists[min(i, len(e.Services))] += s.text()
-	}
-	for i, s := range e.Services {
 		for _, step := range e.Steps {
-			if slices.Equal(step.For, []string{s.Service}) && step.ID.Is(network.PublicIPAddresses) {
+			if s.State != "" && slices.Equal(step.For, []string{s.Service}) && step.ID.Is(network.PublicIPAddresses) {
 				gists[i] += fmt.Sprintln(step.Op, step.ID, step.Changes)
 			}
 		}
