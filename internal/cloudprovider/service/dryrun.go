@@ -5,10 +5,11 @@ import (
 	"log/slog"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/controller"
-	"kaz/internal/plan/loadbalancer"
 )
 
 // DryRun is Run that writes nothing, neither to Azure nor to Kubernetes: it reports
@@ -42,7 +43,7 @@ type dryRun struct {
 
 // round explains the Services of items, and reports them when anything is new.
 func (r *dryRun) round(ctx context.Context, items []item) {
-	var services []loadbalancer.Service
+	var services []*corev1.Service
 	var about []item // the Services, and orphans where they are looked for
 	all := false     // orphans are looked for
 	for _, it := range items {
@@ -61,7 +62,7 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 			delete(r.reported, it)
 			continue
 		}
-		services, about = append(services, r.config.Classes.Asked(s)), append(about, it)
+		services, about = append(services, s), append(about, it)
 	}
 	if all {
 		about = append(about, orphansItem)

@@ -6,8 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/service/helpers"
 	"k8s.io/utils/ptr"
-
-	"kaz/internal/plan/loadbalancer"
 )
 
 // Class is the load balancer class that names this provider, where several live
@@ -54,9 +52,4 @@ func (c Classes) Foreign(s *corev1.Service) bool {
 // serves Services without a class takes that as addressed to it.
 func (c Classes) mine(s *corev1.Service) bool {
 	return slices.Contains(c, ptr.Deref(s.Spec.LoadBalancerClass, ""))
-}
-
-// Asked is a Service with what has to be done for it.
-func (c Classes) Asked(s *corev1.Service) loadbalancer.Service {
-	return loadbalancer.Service{Service: s, Gone: c.Next(s, false) == Remove}
 }

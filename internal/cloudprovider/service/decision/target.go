@@ -34,6 +34,7 @@ import (
 // Cluster is where the input of a decision comes from, besides the Services that it is about.
 type Cluster struct {
 	Config   loadbalancer.Config
+	Classes  Classes
 	Zones    func(context.Context) ([]string, error) // nil where Config has them
 	Nodes    func() []*corev1.Node
 	Services func() []*corev1.Service // all that this controller serves

@@ -25,6 +25,7 @@ import (
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/spec"
 	"kaz/internal/reconcile"
 )
 
@@ -39,7 +40,6 @@ type Config struct {
 // Inspector explains Services without a controller: what exists now, and what a controller of the
 // same configuration would do. It reads, and cannot do more.
 type Inspector struct {
-	classes decision.Classes
 	azure   azure.Reader
 	cluster decision.Cluster
 	all     []*corev1.Service
@@ -57,8 +57,8 @@ func NewInspector(ctx context.Context, config Config, r azure.Reader, client kub
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	in := &Inspector{classes: config.Classes, azure: r, all: all, cluster: decision.Cluster{
-		Config: config.LoadBalancer, All: services.All,
+	in := &Inspector{azure: r, all: all, cluster: decision.Cluster{
+		Config: config.LoadBalancer, Classes: config.Classes, All: services.All,
 		Nodes: func() []*corev1.Node { return kube.Pointers(nodes.Items) },
 		Services: func() []*corev1.Service {
 			ignored := func(s *corev1.Service) bool { return config.Classes.Next(s, false) == decision.Ignore }
@@ -89,16 +89,16 @@ func (in *Inspector) Explain(ctx context.Context, namespace, name string) (Expla
 	if i < 0 {
 		return Explanation{}, fmt.Errorf("there is no Service %s/%s", namespace, name)
 	}
-	s, key := in.all[i], namespace+"/"+name
+	s, key, classes := in.all[i], namespace+"/"+name, in.cluster.Classes
 	switch {
-	case in.classes.Next(s, false) != decision.Ignore:
-		return Services(ctx, in.cluster, in.azure, []loadbalancer.Service{in.classes.Asked(s)}, false)
+	case classes.Next(s, false) != decision.Ignore:
+		return Services(ctx, in.cluster, in.azure, []*corev1.Service{s}, false)
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
 		return Explanation{}, fmt.Errorf("%s is a Service of type %s: only those of type %s are served", key, s.Spec.Type,
 			corev1.ServiceTypeLoadBalancer)
-	case in.classes.Foreign(s):
+	case classes.Foreign(s):
 		return Explanation{}, fmt.Errorf("%s is a Service of the load balancer class %q: served are %q (--load-balancer-class)", key,
-			ptr.Deref(s.Spec.LoadBalancerClass, ""), []string(in.classes))
+			ptr.Deref(s.Spec.LoadBalancerClass, ""), []string(classes))
 	}
 	return Explanation{}, fmt.Errorf("%s is a Service that is being deleted, and nothing of it is left", key)
 }
@@ -106,18 +106,19 @@ func (in *Inspector) Explain(ctx context.Context, namespace, name string) (Expla
 // ExplainAll explains all Services, served together, and what deleted Services
 // have left.
 func (in *Inspector) ExplainAll(ctx context.Context) (Explanation, error) {
-	var services []loadbalancer.Service
-	for _, s := range in.cluster.Services() {
-		services = append(services, in.classes.Asked(s))
-	}
-	slices.SortFunc(services, func(a, b loadbalancer.Service) int { return strings.Compare(a.Key(), b.Key()) })
+	services := in.cluster.Services()
+	slices.SortFunc(services, func(a, b *corev1.Service) int { return strings.Compare(spec.KeyOf(a), spec.KeyOf(b)) })
 	return Services(ctx, in.cluster, in.azure, services, true)
 }
 
 // Services explains what a commit of the Services would find and do. It takes the commit's own
 // way up to where that begins to write. With all, it looks for what deleted Services have left,
 // too.
-func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service, all bool) (Explanation, error) {
+func Services(ctx context.Context, c decision.Cluster, r azure.Reader, asked []*corev1.Service, all bool) (Explanation, error) {
+	var services []loadbalancer.Service
+	for _, s := range asked {
+		services = append(services, loadbalancer.Service{Service: s, Gone: c.Classes.Next(s, false) == decision.Remove})
+	}
 	t, err := c.Target(ctx, services), error(nil)
 	if all {
 		if t, err = c.WithOrphans(ctx, r, t); err != nil {
