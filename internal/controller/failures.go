@@ -201,17 +201,15 @@ func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out 
 	have, refs := out.Have, []azure.ID(nil)
 	for _, res := range out.Failed() {
 		refs = append(refs, f.references(res.Step.ID, res.Step.Body)...)
-		refusal, ok := errors.AsType[*azure.Error](res.Err)
-		if !ok || f.Hidden == nil {
-			continue
-		}
-		hidden, err := f.Hidden(ctx, client, refusal)
-		if err != nil {
-			return false, err
-		}
-		have = have.With(hidden...)
-		for _, d := range hidden {
-			refs = append(refs, d.ID())
+		if refusal, ok := errors.AsType[*azure.Error](res.Err); ok && f.Hidden != nil {
+			hidden, err := f.Hidden(ctx, client, refusal)
+			if err != nil {
+				return false, err
+			}
+			have = have.With(hidden...)
+			for _, d := range hidden {
+				refs = append(refs, d.ID())
+			}
 		}
 	}
 	return f.writeAgain(ctx, client, have, refs)

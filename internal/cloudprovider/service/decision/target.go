@@ -18,6 +18,7 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cloud-provider/service/helpers"
+	"k8s.io/utils/ptr"
 
 	"kaz/internal/azure"
 	"kaz/internal/plan"
@@ -86,14 +87,12 @@ func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Ta
 // NodesOf are the nodes that have endpoints in a slice, ready or not: whether they
 // are is the probes' business.
 func NodesOf(e *discovery.EndpointSlice) []string {
-	var names []string
+	names := map[string]bool{}
 	for _, end := range e.Endpoints {
-		if end.NodeName != nil && *end.NodeName != "" {
-			names = append(names, *end.NodeName)
-		}
+		names[ptr.Deref(end.NodeName, "")] = true
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	delete(names, "")
+	return slices.Sorted(maps.Keys(names))
 }
 
 // UIDs are those of Services.

@@ -39,7 +39,6 @@ type Explanation struct {
 // State says whether anything is to be done for a Service.
 type State string
 
-// The states.
 const (
 	Settled State = "settled" // everything is up to date
 	Pending State = "pending" // something is to be done
@@ -118,10 +117,18 @@ var marks = map[PartState]string{UpToDate: "=", ToCreate: "+", ToDelete: "-", To
 
 func (s Explained) text() string {
 	var b strings.Builder
-	if s.State == "" {
-		fmt.Fprintf(&b, "Left without a Service in Kubernetes: %s; drift repair removes it from Azure\n", s.owner())
-	} else {
+	const left = "Left without a Service in Kubernetes: %s; drift repair removes it from Azure\n"
+	switch namespace, name, _ := strings.Cut(s.Service, "/"); {
+	case s.State != "":
 		fmt.Fprintf(&b, "Service %s: %s\n", s.Service, sentences[s.State])
+	case s.UID == "" && namespace == naming.UnknownNamespace:
+		fmt.Fprintf(&b, left, "security rules that lead nowhere")
+	case s.UID == "":
+		fmt.Fprintf(&b, left, "Service "+s.Service)
+	case namespace == naming.UnknownNamespace:
+		fmt.Fprintf(&b, left, "a Service with the base name "+name)
+	default:
+		fmt.Fprintf(&b, left, "Service "+s.Service+" with the UID "+string(s.UID))
 	}
 	if len(s.Parts) > 0 {
 		b.WriteString("  in Azure (= up to date, + to create, - to delete, ~ to change):\n")
@@ -138,19 +145,6 @@ func (s Explained) text() string {
 		fmt.Fprintf(&b, "  in Kubernetes: %s\n", change)
 	}
 	return b.String() + "\n" + problemsText("Problems of "+s.Service+":", s.Problems)
-}
-
-// owner is a deleted Service, as far as it is known.
-func (s Explained) owner() string {
-	switch namespace, name, _ := strings.Cut(s.Service, "/"); {
-	case s.UID == "" && namespace == naming.UnknownNamespace:
-		return "security rules that lead nowhere"
-	case s.UID == "":
-		return "Service " + s.Service
-	case namespace == naming.UnknownNamespace:
-		return "a Service with the base name " + name
-	}
-	return fmt.Sprintf("Service %s with the UID %s", s.Service, s.UID)
 }
 
 func problemsText(title string, problems []plan.Problem) string {

@@ -33,7 +33,6 @@ type Part struct {
 // PartState compares what is with what is wanted.
 type PartState string
 
-// The states of parts.
 const (
 	UpToDate PartState = "upToDate"
 	ToCreate PartState = "toCreate"
