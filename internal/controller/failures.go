@@ -245,7 +245,6 @@ func (f *FailedWrites) writeAgain(ctx context.Context, client reconcile.Azure, h
 	return len(written) > 0, errors.Join(errs...)
 }
 
-// references are those of a document to others.
 func (f *FailedWrites) references(id azure.ID, d azure.Document) []azure.ID {
 	for fullType, of := range f.Refers {
 		if id.Is(fullType) {

@@ -155,8 +155,9 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, asked []*
 		}
 	}
 	e.Problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p plan.Problem) bool {
+		isOf := func(s loadbalancer.Service) bool { return s.Key() == p.Object }
 		// What is removed because no Service uses it, the steps tell.
-		return p.Reason == problem.Unclaimed || slices.ContainsFunc(t.Services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
+		return p.Reason == problem.Unclaimed || slices.ContainsFunc(t.Services, isOf)
 	})
 	return e, nil
 }
@@ -218,45 +219,29 @@ func (x *explainer) service(s loadbalancer.Service) Explained {
 	return e
 }
 
-// notes are the records of resource groups that a Service loses and gets. Those of public IPs go
-// again in the same pass.
-func (x *explainer) notes(s loadbalancer.Service) (all []string) {
-	const where = "status.conditions: "
-	for _, name := range key.Notes(s.Status.Conditions) {
-		if s.Gone || !slices.ContainsFunc(x.still[s.UID], func(n key.Note) bool { return n.Name() == name }) {
-			all = append(all, where+"- "+name+": "+meta.FindStatusCondition(s.Status.Conditions, name).Message)
+// inKubernetes is what the pass of a Service writes into it. Notes of public IPs go again in the same pass.
+func (x *explainer) inKubernetes(s loadbalancer.Service, refused bool) (all []string) {
+	tell := func(is bool, field, change string) {
+		if is {
+			all = append(all, field+": "+change)
 		}
+	}
+	for _, name := range key.Notes(s.Status.Conditions) {
+		stays := slices.ContainsFunc(x.still[s.UID], func(n key.Note) bool { return n.Name() == name })
+		message := meta.FindStatusCondition(s.Status.Conditions, name).Message
+		tell(s.Gone || !refused && !stays, "status.conditions", "- "+name+": "+message)
 	}
 	for _, n := range x.unnoted[s.UID] {
-		if n.Of == key.PrivateLinks {
-			all = append(all, where+"+ "+n.Name()+": "+n.Group)
-		}
+		tell(!refused && n.Of == key.PrivateLinks, "status.conditions", "+ "+n.Name()+": "+n.Group)
 	}
-	return all
-}
-
-// inKubernetes is what the pass of a Service writes into it.
-func (x *explainer) inKubernetes(s loadbalancer.Service, refused bool) (all []string) {
-	if s.Gone || !refused {
-		all = x.notes(s)
-	}
-	switch held := helpers.HasLBFinalizer(s.Service); {
-	case s.Gone && held:
-		all = append(all, "finalizers: - "+helpers.LoadBalancerCleanupFinalizer)
-	case !s.Gone && !held:
-		all = append(all, "finalizers: + "+helpers.LoadBalancerCleanupFinalizer)
-	}
-	const where = "status.loadBalancer.ingress: "
-	ingress := x.status[s.Key()]
-	shown, now := strings.Join(kube.Addresses(s.Status.LoadBalancer.Ingress), ", "), strings.Join(kube.Addresses(ingress), ", ")
-	switch {
-	case s.Gone && shown != "":
-		all = append(all, where+"- "+shown)
-	case s.Gone, refused:
-	case shown == "":
-		all = append(all, where+"+ "+cmp.Or(now, "its address, as soon as it is in place"))
-	case len(ingress) > 0 && !kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
-		all = append(all, where+shown+" -> "+now)
-	}
+	held := helpers.HasLBFinalizer(s.Service)
+	tell(s.Gone && held, "finalizers", "- "+helpers.LoadBalancerCleanupFinalizer)
+	tell(!s.Gone && !held, "finalizers", "+ "+helpers.LoadBalancerCleanupFinalizer)
+	const field = "status.loadBalancer.ingress"
+	was, ingress, served := s.Status.LoadBalancer.Ingress, x.status[s.Key()], !s.Gone && !refused
+	shown, now := strings.Join(kube.Addresses(was), ", "), strings.Join(kube.Addresses(ingress), ", ")
+	tell(s.Gone && shown != "", field, "- "+shown)
+	tell(served && shown == "", field, "+ "+cmp.Or(now, "its address, as soon as it is in place"))
+	tell(served && shown != "" && len(ingress) > 0 && !kube.SameIngress(was, ingress), field, shown+" -> "+now)
 	return all
 }

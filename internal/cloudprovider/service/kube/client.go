@@ -63,7 +63,6 @@ func (k Client) Show(ctx context.Context, s *corev1.Service, ingress, last []cor
 	return err
 }
 
-// statusOf has these addresses and takes notes of groups off.
 func statusOf(ingress []corev1.LoadBalancerIngress, noted []string) object {
 	notes := make([]object, len(noted))
 	for i, name := range noted {
@@ -174,13 +173,11 @@ func (k Client) LeftFailed(ctx context.Context, outcomes map[string]bool) map[ty
 	}
 	services := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.kind", "Service").String()}
 	err := pager.New(list).EachListItem(ctx, services, func(o runtime.Object) error {
-		e, ok := o.(*corev1.Event)
-		if !ok {
-			return nil
-		}
-		uid, at := e.InvolvedObject.UID, e.LastTimestamp.Time
-		if well, is := outcomes[e.Reason]; is && (at.After(last[uid]) || well && at.Equal(last[uid])) {
-			last[uid], failed[uid] = at, !well
+		if e, ok := o.(*corev1.Event); ok {
+			uid, at := e.InvolvedObject.UID, e.LastTimestamp.Time
+			if well, is := outcomes[e.Reason]; is && (at.After(last[uid]) || well && at.Equal(last[uid])) {
+				last[uid], failed[uid] = at, !well
+			}
 		}
 		return nil
 	})
