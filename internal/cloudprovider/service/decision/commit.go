@@ -105,16 +105,14 @@ func (in Commit) seemsLost(absent map[types.UID]bool) bool {
 	case slices.ContainsFunc(leaving, func(s loadbalancer.Service) bool { return absent[s.UID] }):
 		return true
 	}
-	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
-	for _, lb := range balancers {
-		for _, id := range azure.References(lb.Properties.FrontendIPConfigurations) {
-			_, there := in.Have.Get(id)
-			if id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup) && !there {
-				return true
-			}
-		}
+	isLost := func(id azure.ID) bool {
+		_, there := in.Have.Get(id)
+		return !there && id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup)
 	}
-	return false
+	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
+	return slices.ContainsFunc(balancers, func(lb azure.Resource[network.LoadBalancer]) bool {
+		return slices.ContainsFunc(azure.References(lb.Properties.FrontendIPConfigurations), isLost)
+	})
 }
 
 // ask is what has to be asked or recorded next before a decision is applied, nil for nothing.

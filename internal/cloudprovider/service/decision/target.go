@@ -249,13 +249,12 @@ func (d *DeletedNodes) Add(n *corev1.Node) {
 	id, is := nodes.MachineID(n.Spec.ProviderID)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !is || len(d.machines) >= deletedAtMost {
-		return
-	}
 	if d.machines == nil {
 		d.machines = map[string]azure.ID{}
 	}
-	d.machines[id.Key()] = id
+	if is && len(d.machines) < deletedAtMost {
+		d.machines[id.Key()] = id
+	}
 }
 
 // among are those that are known, sorted. Those that have one of these Nodes again are

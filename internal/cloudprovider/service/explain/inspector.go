@@ -89,18 +89,17 @@ func (in *Inspector) Explain(ctx context.Context, namespace, name string) (Expla
 	if i < 0 {
 		return Explanation{}, fmt.Errorf("there is no Service %s/%s", namespace, name)
 	}
-	s, key, classes := in.all[i], namespace+"/"+name, in.cluster.Classes
+	s, classes, why := in.all[i], in.cluster.Classes, "that is being deleted, and nothing of it is left"
 	switch {
 	case classes.Next(s, false) != decision.Ignore:
 		return Services(ctx, in.cluster, in.azure, []*corev1.Service{s}, false)
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
-		return Explanation{}, fmt.Errorf("%s is a Service of type %s: only those of type %s are served", key, s.Spec.Type,
-			corev1.ServiceTypeLoadBalancer)
+		why = fmt.Sprintf("of type %s: only those of type %s are served", s.Spec.Type, corev1.ServiceTypeLoadBalancer)
 	case classes.Foreign(s):
-		return Explanation{}, fmt.Errorf("%s is a Service of the load balancer class %q: served are %q (--load-balancer-class)", key,
+		why = fmt.Sprintf("of the load balancer class %q: served are %q (--load-balancer-class)",
 			ptr.Deref(s.Spec.LoadBalancerClass, ""), []string(classes))
 	}
-	return Explanation{}, fmt.Errorf("%s is a Service that is being deleted, and nothing of it is left", key)
+	return Explanation{}, fmt.Errorf("%s/%s is a Service %s", namespace, name, why)
 }
 
 // ExplainAll explains all Services, served together, and what deleted Services
