@@ -70,8 +70,7 @@ type ExplainedStep struct {
 	For     []string `json:"for,omitempty"`
 	After   []int    `json:"after,omitempty"` // numbers of the steps that come first
 	Changes []string `json:"changes,omitempty"`
-	// Text is the step in one line, as the controller logs it.
-	Text string `json:"text"`
+	Text    string   `json:"text"` // the step in one line, as the controller logs it
 }
 
 // Pending reports whether there is anything to do, in Azure or in Kubernetes.
