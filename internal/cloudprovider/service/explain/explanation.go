@@ -52,12 +52,10 @@ type Explained struct {
 	Service string `json:"service"`
 	// UID is that of a deleted Service as far as names in Azure have it, without dashes. It is
 	// empty where other Services have what is left, or nothing names the Service.
-	UID   types.UID `json:"uid,omitempty"`
-	State State     `json:"state,omitempty"` // "" for a deleted Service
-	// Parts is what is in Azure for the Service, and what is wanted.
-	Parts []Part `json:"parts,omitempty"`
-	// Kubernetes is what changes in the Service itself.
-	Kubernetes []string       `json:"kubernetes,omitempty"`
+	UID        types.UID      `json:"uid,omitempty"`
+	State      State          `json:"state,omitempty"`      // "" for a deleted Service
+	Parts      []Part         `json:"parts,omitempty"`      // what is in Azure for the Service, and what is wanted
+	Kubernetes []string       `json:"kubernetes,omitempty"` // what changes in the Service itself
 	Problems   []plan.Problem `json:"problems,omitempty"`
 }
 
