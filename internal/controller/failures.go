@@ -1,11 +1,16 @@
 package controller
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/reconcile"
 )
 
 // Lasting is implemented by errors of Kubernetes objects that a user has to change.
@@ -98,3 +103,162 @@ func (f *BusyFilter) Passes(err error) bool {
 
 // Holds reports whether none of the failures so far was reported.
 func (f *BusyFilter) Holds() bool { return !f.since.IsZero() && !f.reported }
+
+// Suspicion reports whether a step that failed is about a request, by its place in the batch.
+type Suspicion func(failed reconcile.Result, request int) bool
+
+// Blame names the requests of a batch at fault for the failed steps of a plan, as a
+// [reconcile.Refusal]. The suspicions about a step are asked in order, the narrowest first, until
+// one is about any request. It returns the error itself where no request is known to be at
+// fault for a step, or all are.
+func Blame(err error, failures []reconcile.Result, requests int, suspicions func(failed reconcile.Result) []Suspicion) error {
+	culprits := map[int]error{}
+	for _, failed := range failures {
+		if !slices.ContainsFunc(suspicions(failed), func(suspects Suspicion) (found bool) {
+			for i := range requests {
+				if suspects(failed, i) {
+					culprits[i], found = fmt.Errorf("%s: %w", failed.Step.Why, failed.Err), true
+				}
+			}
+			return found
+		}) {
+			return err
+		}
+	}
+	if len(culprits) == 0 || len(culprits) == requests {
+		return err
+	}
+	return &reconcile.Refusal{Culprits: culprits}
+}
+
+// Mentions reports whether a text of Azure's, in lower case, has an id, a name or an address, and
+// not only as part of a longer one.
+func Mentions(text, word string) bool {
+	const inNames = "abcdefghijklmnopqrstuvwxyz0123456789-_/"
+	for at := 0; word != ""; at += len(word) {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			return false
+		}
+		at += i
+		before, after := text[max(at-1, 0):at], text[at+len(word):]
+		if (word[0] == '/' || !strings.ContainsAny(before, inNames)) && !strings.ContainsAny(after[:min(len(after), 1)], inNames) {
+			return true
+		}
+	}
+	return false
+}
+
+// FailedWrites are the shared documents of which a write of this process has failed: they stay
+// marked as failed in Azure, and their other users are refused, until they are written again as they are.
+type FailedWrites struct {
+	// Types have documents that are written again. A document of another type counts as a
+	// part of the one that it is in.
+	Types []string
+	// Refers finds, by type, what a document refers to that Azure wants well before it takes the
+	// document.
+	Refers map[string]func(azure.Document) []azure.ID
+	// Hidden reads documents that a refusal is about and does not name; nil for none.
+	Hidden func(ctx context.Context, client reconcile.Azure, refusal *azure.Error) ([]azure.Document, error)
+
+	failed []azure.ID
+}
+
+// Note notes which documents a commit could not write, and which it could, as far as a filter
+// says that they are shared: other documents are for their only user to try again.
+func (f *FailedWrites) Note(out reconcile.Outcome, shared func(azure.ID) bool) {
+	for res := range out.Attempted() {
+		if id := res.Step.ID; shared(id) {
+			f.failed = slices.DeleteFunc(f.failed, id.Equal)
+			if res.Err != nil {
+				f.failed = append(f.failed, id)
+			}
+		}
+	}
+}
+
+// Retry writes those again that Azure still marks as failed. Where that fails, the next Retry
+// tries it again.
+func (f *FailedWrites) Retry(ctx context.Context, client reconcile.Azure) error {
+	if len(f.failed) == 0 {
+		return nil
+	}
+	slices.Sort(f.failed)
+	have, err := reconcile.Take(ctx, client.Fresh(), reconcile.Needs{Resources: f.failed})
+	if err == nil {
+		_, err = f.writeAgain(ctx, client, have, f.failed)
+	}
+	if err == nil {
+		f.failed = nil
+	}
+	return err
+}
+
+// Unblock writes again what Azure began and did not finish and what a document that could not be
+// written refers to: Azure refuses the document until that is done. It reports whether there was
+// anything.
+func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out reconcile.Outcome) (bool, error) {
+	have, refs := out.Have, []azure.ID(nil)
+	for _, res := range out.Failed() {
+		refs = append(refs, f.references(res.Step.ID, res.Step.Body)...)
+		if refusal, ok := errors.AsType[*azure.Error](res.Err); ok && f.Hidden != nil {
+			hidden, err := f.Hidden(ctx, client, refusal)
+			if err != nil {
+				return false, err
+			}
+			have = have.With(hidden...)
+			for _, d := range hidden {
+				refs = append(refs, d.ID())
+			}
+		}
+	}
+	return f.writeAgain(ctx, client, have, refs)
+}
+
+// writeAgain writes those of the documents, and of what they refer to, that Azure marks as failed, and reports
+// whether there was any. What a document refers to comes before it.
+func (f *FailedWrites) writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) (bool, error) {
+	type state struct {
+		ProvisioningState string `json:"provisioningState,omitempty"`
+	}
+	var written []azure.ID
+	var errs []error
+	var write func(ids []azure.ID)
+	write = func(ids []azure.ID) {
+		for _, id := range ids {
+			for id != "" && !slices.ContainsFunc(f.Types, id.Is) {
+				id = id.Parent() // a part counts as the document that it is in
+			}
+			view, ok, err := plan.View[state](have, id)
+			if err != nil || !ok {
+				continue
+			}
+			doc, _ := have.Get(id)
+			write(f.references(id, doc))
+			if strings.EqualFold(view.Properties.ProvisioningState, "Failed") && !slices.ContainsFunc(written, id.Equal) {
+				_, err := azure.Do(ctx, client, azure.Request{Verb: azure.Put, ID: id, Body: doc, IfMatch: doc.Etag()})
+				written, errs = append(written, id), append(errs, err)
+			}
+		}
+	}
+	write(ids)
+	return len(written) > 0, errors.Join(errs...)
+}
+
+func (f *FailedWrites) references(id azure.ID, d azure.Document) []azure.ID {
+	for fullType, of := range f.Refers {
+		if id.Is(fullType) {
+			return slices.DeleteFunc(of(d), func(to azure.ID) bool { return to.Under(id) })
+		}
+	}
+	return nil
+}
+
+// ReferencesOf finds the references in a document, with its properties viewed as P.
+func ReferencesOf[P any](d azure.Document) []azure.ID {
+	r, err := azure.Decode[P](d)
+	if err != nil {
+		return nil // the plan that made it would have failed
+	}
+	return azure.References(r.Properties)
+}

@@ -1,3 +1,6 @@
+// Package controller is the kit for controllers of Kubernetes objects that share documents in
+// Azure: Services share load balancers, gateways their routing, DNS names their zones. Layer L3:
+// it is generic, and knows no kind of object. Batches come from [reconcile.Coalescer].
 package controller
 
 import (

@@ -76,11 +76,14 @@ func (c *commit) confirm(ctx context.Context, doubted map[types.UID]bool) error 
 	if err != nil {
 		return err
 	}
+	wanted := map[types.UID]bool{}
+	for _, s := range live {
+		wanted[s.UID] = c.config.Classes.Wants(s)
+	}
 	for i, s := range c.target.Services {
 		if doubted[s.UID] && !s.Gone {
-			now := live[s.UID]
 			c.target.Confirmed[s.UID] = true
-			c.target.Services[i].Gone = now == nil || !c.config.Classes.Wants(now)
+			c.target.Services[i].Gone = !wanted[s.UID]
 		}
 	}
 	return nil

@@ -191,7 +191,7 @@ func (c *commit) addOrphans(ctx context.Context) error {
 	if !slices.ContainsFunc(c.batch, func(r request) bool { return r.orphans }) {
 		return nil
 	}
-	target, err := c.target.WithOrphans(ctx, c.client, c.kube.All)
+	target, err := c.cluster.WithOrphans(ctx, c.client, c.target.Target)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,8 @@ func New(config Config, d Deps) (*Controller, error) {
 		c.measure = func(string) func(error) { return func(error) {} }
 	}
 	c.cluster = decision.Cluster{
-		Config: config.LoadBalancer, Zones: d.Zones, Nodes: listed(core.Nodes().Lister().List), Services: c.ours,
+		Config: config.LoadBalancer, Classes: config.Classes, Zones: d.Zones,
+		Nodes: listed(core.Nodes().Lister().List), Services: c.ours, All: c.kube.All,
 		Foreign: func() bool { return slices.ContainsFunc(listed(c.services.List)(), config.Classes.Foreign) },
 		Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{},
 	}

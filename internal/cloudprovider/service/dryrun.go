@@ -5,10 +5,11 @@ import (
 	"log/slog"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/controller"
-	"kaz/internal/plan/loadbalancer"
 )
 
 // DryRun is Run that writes nothing, neither to Azure nor to Kubernetes: it reports
@@ -42,9 +43,9 @@ type dryRun struct {
 
 // round explains the Services of items, and reports them when anything is new.
 func (r *dryRun) round(ctx context.Context, items []item) {
-	var services []loadbalancer.Service
-	var about []item         // the Services, and orphans where they are looked for
-	var all decision.Listing // asked when orphans are looked for
+	var services []*corev1.Service
+	var about []item // the Services, and orphans where they are looked for
+	all := false     // orphans are looked for
 	for _, it := range items {
 		r.queue.Take(it)
 		r.queue.Done(it)
@@ -53,7 +54,7 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 			r.markAll(reasons{})
 			continue
 		case orphansItem:
-			all = r.kube.All
+			all = true
 			continue
 		}
 		s := r.current(it)
@@ -61,9 +62,9 @@ func (r *dryRun) round(ctx context.Context, items []item) {
 			delete(r.reported, it)
 			continue
 		}
-		services, about = append(services, r.config.Classes.Asked(s)), append(about, it)
+		services, about = append(services, s), append(about, it)
 	}
-	if all != nil {
+	if all {
 		about = append(about, orphansItem)
 	}
 	if len(about) == 0 {

@@ -210,11 +210,9 @@ func (c *Controller) planAddresses(ctx context.Context, _ string, batch []loadba
 	}
 	answers := make([][]plan.Step, len(batch))
 	for _, step := range p.Steps {
-		if step.Op != plan.Create || len(step.After) > 0 || !step.ID.Is(network.PublicIPAddresses) {
-			continue
-		}
+		isNew := step.Op == plan.Create && len(step.After) == 0 && step.ID.Is(network.PublicIPAddresses)
 		first := slices.IndexFunc(batch, func(s loadbalancer.Service) bool { return slices.Contains(step.For, s.Key()) })
-		if first >= 0 {
+		if isNew && first >= 0 {
 			answers[first] = append(answers[first], step)
 		}
 	}

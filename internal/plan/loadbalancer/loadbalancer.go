@@ -27,8 +27,8 @@
 //	placement           load balancer, frontend and public IP of each address
 //	balancer            which load balancers exist, their order, frontends, rules and probes
 //	machine, backend    scale sets and machines; members of the backend pools
-//	security            rules of the security group
 //	note                resource groups that later decisions must know
+//	security            rules of the security group
 //	leftover            what deleted Services left behind
 package loadbalancer
 

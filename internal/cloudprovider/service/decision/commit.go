@@ -12,6 +12,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/leftover"
 	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -64,11 +65,13 @@ type (
 func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
 	absent := leftover.Absent(in.Input)
-	maps.DeleteFunc(absent, func(uid types.UID, _ bool) bool { return in.Confirmed[uid] })
-	if len(absent) > 0 {
-		return reconcile.Decision{Ask: ConfirmServices{absent}}, nil
-	}
-	if !in.Reread && in.seemsLost() {
+	doubted := UIDs(slices.DeleteFunc(slices.Clone(in.Services), func(s loadbalancer.Service) bool {
+		return s.Gone || !absent[s.UID] || in.Confirmed[s.UID]
+	}))
+	switch {
+	case len(doubted) > 0:
+		return reconcile.Decision{Ask: ConfirmServices{doubted}}, nil
+	case !in.Reread && in.seemsLost(absent):
 		return reconcile.Decision{Ask: ReadAgain{}}, nil
 	}
 	in.ConcurrentMembers = !in.WithMembers
@@ -76,10 +79,7 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	if d.Ask = in.askTurn(d.Graph); d.Ask == nil {
-		d.Ask = in.askNotes(d)
-	}
-	if d.Ask != nil {
+	if d.Ask = in.ask(d); d.Ask != nil {
 		return d, nil
 	}
 	graph := d.Graph
@@ -95,59 +95,61 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 
 // seemsLost reports whether Azure lacks what must be there when Services leave: anything of one that had an
 // address, or the public IP of a frontend.
-func (in Commit) seemsLost() bool {
-	leaving := in.Input
-	leaving.Services = nil
-	for _, s := range in.Services {
-		if s.Gone && len(s.Status.LoadBalancer.Ingress) > 0 {
-			s.Gone = false // Absent is about Services that are to be served
-			leaving.Services = append(leaving.Services, s)
-		}
-	}
-	if len(leaving.Services) == 0 {
+func (in Commit) seemsLost(absent map[types.UID]bool) bool {
+	leaving := slices.DeleteFunc(slices.Clone(in.Services), func(s loadbalancer.Service) bool {
+		return !s.Gone || len(s.Status.LoadBalancer.Ingress) == 0
+	})
+	switch {
+	case len(leaving) == 0:
 		return false
-	}
-	if len(leftover.Absent(leaving)) > 0 {
+	case slices.ContainsFunc(leaving, func(s loadbalancer.Service) bool { return absent[s.UID] }):
 		return true
 	}
-	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
-	for _, lb := range balancers {
-		for _, id := range azure.References(lb.Properties.FrontendIPConfigurations) {
-			_, there := in.Have.Get(id)
-			if id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup) && !there {
-				return true
-			}
-		}
+	isLost := func(id azure.ID) bool {
+		_, there := in.Have.Get(id)
+		return !there && id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup)
 	}
-	return false
+	balancers, _ := plan.Views[network.LoadBalancer](in.Have, in.Config.NetworkGroup(), network.LoadBalancers)
+	return slices.ContainsFunc(balancers, func(lb azure.Resource[network.LoadBalancer]) bool {
+		return slices.ContainsFunc(azure.References(lb.Properties.FrontendIPConfigurations), isLost)
+	})
 }
 
-// askTurn asks whether load balancers may go, or for the turn where interfaces leave a pool before it can list
-// addresses, in a round that is not the last.
-func (in Commit) askTurn(graph plan.Graph) reconcile.Ask {
+// ask is what has to be asked or recorded next before a decision is applied, nil for nothing.
+func (in Commit) ask(d reconcile.Decision) reconcile.Ask {
 	var going []azure.Document
-	for _, n := range graph.Nodes() {
+	for _, n := range d.Graph.Nodes() {
 		doc, exists := in.Have.Get(n.ID)
 		if exists && n.Want() == nil && n.ID.Is(network.LoadBalancers) && !in.Removing[n.ID.Key()] {
 			going = append(going, doc)
 		}
 	}
+	deleted, missing := in.deletedIn(d.Graph), note.Missing(in.Input, d.Graph)
+	maps.DeleteFunc(missing, func(uid types.UID, notes []key.Note) bool {
+		return !slices.ContainsFunc(notes, func(n key.Note) bool { return !slices.ContainsFunc(in.Recorded[uid], n.Same) })
+	})
+	isUnclaimed := func(p plan.Problem) bool { return p.Reason == problem.Unclaimed }
 	switch {
 	case len(going) > 0:
 		return RemoveBalancers{going}
-	case in.Config.PoolByIP && len(graph.Pending) > 0 && !in.WithMembers &&
-		slices.ContainsFunc(graph.Nodes(), func(n plan.Node) bool { return IsMember(n.ID) }):
-		return WriteMembers{}
+	case in.Config.PoolByIP && len(d.Graph.Pending) > 0 && !in.WithMembers &&
+		slices.ContainsFunc(d.Graph.Nodes(), func(n plan.Node) bool { return IsMember(n.ID) }):
+		return WriteMembers{} // interfaces leave a pool before it can list addresses
+	case len(deleted) > 0:
+		return RememberGroups{deleted}
+	case slices.ContainsFunc(d.Problems, isUnclaimed) && stateOf(in.Have) != in.Listed:
+		return ListServices{stateOf(in.Have)}
+	case len(missing) > 0:
+		return RecordGroups{missing}
 	}
 	return nil
 }
 
-// askNotes asks to remember where public IPs are deleted, for the Services that had them; for all Services, where
-// the decision finds something that none uses; and to record the resource groups that Services do not record yet.
-func (in Commit) askNotes(d reconcile.Decision) reconcile.Ask {
+// deletedIn are the resource groups in which public IPs are deleted, for the Services that had them and do not know the
+// group yet. The cluster's own one is always read.
+func (in Commit) deletedIn(graph plan.Graph) map[types.UID][]key.Note {
 	deleted := map[types.UID][]key.Note{}
-	for _, n := range d.Graph.Nodes() {
-		// The cluster's own resource group is always read.
+	for _, n := range graph.Nodes() {
 		if n.Want() != nil || !n.ID.Is(network.PublicIPAddresses) || strings.EqualFold(n.ID.Group(), in.Config.ResourceGroup) {
 			continue
 		}
@@ -158,36 +160,19 @@ func (in Commit) askNotes(d reconcile.Decision) reconcile.Ask {
 			}
 		}
 	}
-	if len(deleted) > 0 {
-		return RememberGroups{deleted}
-	}
-	if state := stateOf(in.Have); slices.ContainsFunc(d.Problems, IsUnclaimed) && state != in.Listed {
-		return ListServices{state}
-	}
-	missing := note.Missing(in.Input, d.Graph)
-	maps.DeleteFunc(missing, func(uid types.UID, notes []key.Note) bool {
-		return !slices.ContainsFunc(notes, func(n key.Note) bool { return !slices.ContainsFunc(in.Recorded[uid], n.Same) })
-	})
-	if len(missing) > 0 {
-		return RecordGroups{missing}
-	}
-	return nil
+	return deleted
 }
 
 // stateOf tells states of what Services share from each other.
 func stateOf(have plan.Snapshot) string {
-	const everywhere = azure.ID("")
 	var tags []string
 	for _, fullType := range []string{network.LoadBalancers, network.SecurityGroups, network.PrivateLinkServices} {
-		for _, d := range have.List(everywhere, fullType) {
+		for _, d := range have.List("", fullType) {
 			tags = append(tags, d.ID().Key(), d.Etag())
 		}
 	}
 	return strings.Join(tags, " ")
 }
-
-// IsUnclaimed reports whether a problem says that no Service uses something.
-func IsUnclaimed(p plan.Problem) bool { return p.Reason == problem.Unclaimed }
 
 // IsMember reports whether a resource can be a member of a pool of network interfaces, or the model of
 // members.

@@ -7,22 +7,18 @@ package explain
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure"
-	"kaz/internal/cloudprovider/service/decision"
-	"kaz/internal/cloudprovider/service/kube"
-	"kaz/internal/key"
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer"
-	"kaz/internal/plan/loadbalancer/note"
-	"kaz/internal/reconcile"
+	"kaz/internal/plan/loadbalancer/naming"
 )
 
 // Explanation is what a commit of some Services would find and do.
@@ -43,7 +39,6 @@ type Explanation struct {
 // State says whether anything is to be done for a Service.
 type State string
 
-// The states.
 const (
 	Settled State = "settled" // everything is up to date
 	Pending State = "pending" // something is to be done
@@ -57,12 +52,10 @@ type Explained struct {
 	Service string `json:"service"`
 	// UID is that of a deleted Service as far as names in Azure have it, without dashes. It is
 	// empty where other Services have what is left, or nothing names the Service.
-	UID   types.UID `json:"uid,omitempty"`
-	State State     `json:"state,omitempty"` // "" for a deleted Service
-	// Parts is what is in Azure for the Service, and what is wanted.
-	Parts []Part `json:"parts,omitempty"`
-	// Kubernetes is what changes in the Service itself.
-	Kubernetes []string       `json:"kubernetes,omitempty"`
+	UID        types.UID      `json:"uid,omitempty"`
+	State      State          `json:"state,omitempty"`      // "" for a deleted Service
+	Parts      []Part         `json:"parts,omitempty"`      // what is in Azure for the Service, and what is wanted
+	Kubernetes []string       `json:"kubernetes,omitempty"` // what changes in the Service itself
 	Problems   []plan.Problem `json:"problems,omitempty"`
 }
 
@@ -75,153 +68,131 @@ type ExplainedStep struct {
 	For     []string `json:"for,omitempty"`
 	After   []int    `json:"after,omitempty"` // numbers of the steps that come first
 	Changes []string `json:"changes,omitempty"`
-	// Text is the step in one line, as the controller logs it.
-	Text string `json:"text"`
+	Text    string   `json:"text"` // the step in one line, as the controller logs it
 }
 
-// Services explains what a commit of the Services would find and do. It takes the commit's own
-// way up to where that begins to write. With all, it looks for what deleted Services have left,
-// too.
-func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services []loadbalancer.Service,
-	all decision.Listing) (Explanation, error) {
-	t, err := c.Target(ctx, services), error(nil)
-	if all != nil {
-		if t, err = t.WithOrphans(ctx, r, all); err != nil {
-			return Explanation{}, err
-		}
-	}
-	if t.Have, err = reconcile.Gather(ctx, r, t.Needs); err != nil {
-		return Explanation{}, err
-	}
-	d, err := t.Decide(t.Have)
-	if err != nil {
-		return Explanation{}, err
-	}
-	p, err := plan.Diff(t.Have, d.Graph)
-	if err != nil {
-		return Explanation{}, err
-	}
-	status, err := loadbalancer.Status(t.Input)
-	if err != nil {
-		return Explanation{}, err
-	}
-	x := explainer{Target: t, problems: d.Problems, plan: p, before: t.Have, status: status, unnoted: note.Missing(t.Input, d.Graph)}
-	e := Explanation{Services: []Explained{}, Steps: x.followPlan(), Then: p.Pending, plan: p}
-	for _, s := range services {
-		e.Services = append(e.Services, x.service(s))
-	}
-	for _, s := range t.Services[len(services):] {
-		left := Explained{Service: s.Key(), UID: s.UID}
-		if s.UID != "" {
-			left.Parts = partsOf(s.Service, nil, x.before, x.Have)
-		}
-		if len(left.Parts) > 0 || slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return slices.Contains(s.For, left.Service) }) {
-			e.Leftovers = append(e.Leftovers, left)
-		}
-	}
-	e.Problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p plan.Problem) bool {
-		// What is removed because no Service uses it, the steps tell.
-		return decision.IsUnclaimed(p) || slices.ContainsFunc(t.Services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
-	})
-	return e, nil
+// Pending reports whether there is anything to do, in Azure or in Kubernetes.
+func (e Explanation) Pending() bool {
+	return len(e.Steps)+len(e.Then) > 0 || slices.ContainsFunc(e.Services, func(s Explained) bool { return len(s.Kubernetes) > 0 })
 }
 
-// explainer is a decision, and what it comes to.
-type explainer struct {
-	decision.Target // with Azure when the plan is carried out
-	problems        []plan.Problem
-	plan            plan.Plan
-	before          plan.Snapshot // Azure as it is
-	status          map[string][]corev1.LoadBalancerIngress
-	// The resource groups that Services record: those that stay when all is done, and those that
-	// are still to come.
-	still, unnoted map[types.UID][]key.Note
-}
-
-// followPlan finds out what the steps of the plan leave, and lists them.
-func (x *explainer) followPlan() []ExplainedStep {
-	all := make([]ExplainedStep, 0, len(x.plan.Steps))
-	for i, s := range x.plan.Steps {
-		switch s.Op {
-		case plan.Delete:
-			x.Have = x.Have.Without(s.ID)
-		case plan.Create, plan.Update:
-			doc, _, _ := azure.Overlay(s.Body, struct { // what is new has no id yet
-				ID azure.ID `json:"id" azure:"fold"`
-			}{s.ID})
-			x.Have = x.Have.With(doc)
-		}
-		e := ExplainedStep{Number: i + 1, Op: s.Op, ID: s.ID, Why: s.Why, For: s.For, Text: s.String()}
-		for _, before := range s.After {
-			e.After = append(e.After, before+1)
-		}
-		for _, c := range s.Changes {
-			e.Changes = append(e.Changes, c.String())
-		}
-		all = append(all, e)
-	}
-	x.still = note.Kept(x.Input)
-	return all
-}
-
-func (x *explainer) service(s loadbalancer.Service) Explained {
-	addresses := kube.Addresses(s.Status.LoadBalancer.Ingress, x.status[s.Key()])
-	e := Explained{Service: s.Key(), State: Settled, Problems: x.ProblemsOf(s.Key(), s.Gone, x.problems),
-		Parts: partsOf(s.Service, addresses, x.before, x.Have)}
-	refused := slices.ContainsFunc(e.Problems, func(p plan.Problem) bool { return !p.Warning })
-	e.Kubernetes = x.inKubernetes(s, refused)
-	switch {
-	case refused:
-		e.State = Refused
-	case s.Gone:
-		e.State = Leaving
-	case len(e.Kubernetes) > 0, slices.ContainsFunc(e.Parts, func(p Part) bool { return p.State != UpToDate }),
-		len(x.Services) == 1 && len(x.plan.Steps)+len(x.plan.Pending) > 0,
-		slices.ContainsFunc(x.plan.Steps, func(step plan.Step) bool { return slices.Equal(step.For, []string{e.Service}) }):
-		e.State = Pending
-	}
-	return e
-}
-
-// notes are the records of resource groups that a Service loses and gets. Those of public IPs go
-// again in the same pass.
-func (x *explainer) notes(s loadbalancer.Service) (all []string) {
-	const where = "status.conditions: "
-	for _, name := range key.Notes(s.Status.Conditions) {
-		if s.Gone || !slices.ContainsFunc(x.still[s.UID], func(n key.Note) bool { return n.Name() == name }) {
-			all = append(all, where+"- "+name+": "+meta.FindStatusCondition(s.Status.Conditions, name).Message)
-		}
-	}
-	for _, n := range x.unnoted[s.UID] {
-		if n.Of == key.PrivateLinks {
-			all = append(all, where+"+ "+n.Name()+": "+n.Group)
+// Refused are the Services that ask for what cannot be.
+func (e Explanation) Refused() []string {
+	var all []string
+	for _, s := range e.Services {
+		if s.State == Refused {
+			all = append(all, s.Service)
 		}
 	}
 	return all
 }
 
-// inKubernetes is what the pass of a Service writes into it.
-func (x *explainer) inKubernetes(s loadbalancer.Service, refused bool) (all []string) {
-	if s.Gone || !refused {
-		all = x.notes(s)
+// String is the explanation as a person reads it.
+func (e Explanation) String() string {
+	var b strings.Builder
+	if len(e.Services) == 0 {
+		b.WriteString("no Service of type LoadBalancer is served\n\n")
 	}
-	switch held := helpers.HasLBFinalizer(s.Service); {
-	case s.Gone && held:
-		all = append(all, "finalizers: - "+helpers.LoadBalancerCleanupFinalizer)
-	case !s.Gone && !held:
-		all = append(all, "finalizers: + "+helpers.LoadBalancerCleanupFinalizer)
+	for _, s := range slices.Concat(e.Services, e.Leftovers) {
+		b.WriteString(s.text())
 	}
-	const where = "status.loadBalancer.ingress: "
-	ingress := x.status[s.Key()]
-	shown, now := strings.Join(kube.Addresses(s.Status.LoadBalancer.Ingress), ", "), strings.Join(kube.Addresses(ingress), ", ")
-	switch {
-	case s.Gone && shown != "":
-		all = append(all, where+"- "+shown)
-	case s.Gone, refused:
-	case shown == "":
-		all = append(all, where+"+ "+cmp.Or(now, "its address, as soon as it is in place"))
-	case len(ingress) > 0 && !kube.SameIngress(s.Status.LoadBalancer.Ingress, ingress):
-		all = append(all, where+shown+" -> "+now)
+	b.WriteString(problemsText("Problems of nodes:", e.Problems))
+	if len(e.Steps)+len(e.Then) == 0 {
+		return b.String() + "Steps in Azure: none\n"
 	}
-	return all
+	return b.String() + "Steps in Azure:\n" + e.plan.String()
+}
+
+var sentences = map[State]string{
+	Settled: "nothing to do",
+	Pending: "changes are pending",
+	Refused: "refused; what it has in Azure stays as it is",
+	Leaving: "is removed from Azure",
+}
+
+var marks = map[PartState]string{UpToDate: "=", ToCreate: "+", ToDelete: "-", ToChange: "~"}
+
+func (s Explained) text() string {
+	var b strings.Builder
+	const left = "Left without a Service in Kubernetes: %s; drift repair removes it from Azure\n"
+	switch namespace, name, _ := strings.Cut(s.Service, "/"); {
+	case s.State != "":
+		fmt.Fprintf(&b, "Service %s: %s\n", s.Service, sentences[s.State])
+	case s.UID == "" && namespace == naming.UnknownNamespace:
+		fmt.Fprintf(&b, left, "security rules that lead nowhere")
+	case s.UID == "":
+		fmt.Fprintf(&b, left, "Service "+s.Service)
+	case namespace == naming.UnknownNamespace:
+		fmt.Fprintf(&b, left, "a Service with the base name "+name)
+	default:
+		fmt.Fprintf(&b, left, "Service "+s.Service+" with the UID "+string(s.UID))
+	}
+	if len(s.Parts) > 0 {
+		b.WriteString("  in Azure (= up to date, + to create, - to delete, ~ to change):\n")
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, p := range s.Parts {
+		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, cmp.Or(p.Is, p.Shall))
+		if p.State == ToChange && p.Is != p.Shall {
+			fmt.Fprintf(w, "  \t\t-> %s\n", p.Shall)
+		}
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	for _, change := range s.Kubernetes {
+		fmt.Fprintf(&b, "  in Kubernetes: %s\n", change)
+	}
+	return b.String() + "\n" + problemsText("Problems of "+s.Service+":", s.Problems)
+}
+
+func problemsText(title string, problems []plan.Problem) string {
+	if len(problems) == 0 {
+		return ""
+	}
+	for _, p := range problems {
+		kind := "error"
+		if p.Warning {
+			kind = "warning"
+		}
+		title += fmt.Sprintf("\n  %s %s: %s: %s", kind, p.Reason, p.Object, p.Message)
+	}
+	return title + "\n\n"
+}
+
+// Gists are the reports of the Services, and at last that of all orphans, without what depends on the other
+// Services of the explanation: the priorities of security rules, and steps that are for others, too.
+func (e Explanation) Gists() []string {
+	gists := make([]string, len(e.Services)+1)
+	for i, s := range slices.Concat(e.Services, e.Leftovers) {
+		s.Parts = slices.Clone(s.Parts)
+		for j, p := range s.Parts {
+			if p.Kind == securityRule {
+				s.Parts[j].Is, s.Parts[j].Shall = "", ""
+			}
+		}
+		gists[min(i, len(e.Services))] += s.text()
+		for _, step := range e.Steps {
+			if s.State != "" && slices.Equal(step.For, []string{s.Service}) && step.ID.Is(network.PublicIPAddresses) {
+				gists[i] += fmt.Sprintln(step.Op, step.ID, step.Changes)
+			}
+		}
+	}
+	return gists
+}
+
+// Log logs an explanation as a commit logs what it does.
+func (e Explanation) Log(ctx context.Context) {
+	for _, l := range e.Leftovers {
+		slog.InfoContext(ctx, "left in azure without a service", "service", l.Service, "uid", l.UID)
+	}
+	for _, s := range e.Steps {
+		slog.InfoContext(ctx, "azure would be changed", "step", s.Text)
+	}
+	for _, then := range e.Then {
+		slog.InfoContext(ctx, "azure would be changed then", "why", then)
+	}
+	for _, s := range e.Services {
+		for _, p := range s.Problems {
+			slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
+		}
+	}
 }

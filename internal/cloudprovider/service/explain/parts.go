@@ -34,7 +34,6 @@ type Part struct {
 // PartState compares what is with what is wanted.
 type PartState string
 
-// The states of parts.
 const (
 	UpToDate PartState = "upToDate"
 	ToCreate PartState = "toCreate"
@@ -52,14 +51,14 @@ func partsOf(s *corev1.Service, addresses []string, have, after plan.Snapshot) [
 	parts := find(s, addresses, have)
 	for _, p := range find(s, addresses, after) {
 		i := slices.IndexFunc(parts, func(had Part) bool { return had.ID.Equal(p.ID) })
-		if i < 0 {
+		switch {
+		case i < 0:
 			p.Is, p.Shall, p.State = "", p.Is, ToCreate
 			parts = append(parts, p)
-			continue
-		}
-		parts[i].Shall, parts[i].State = p.Is, UpToDate
-		if parts[i].content != p.content {
-			parts[i].State = ToChange
+		case parts[i].content == p.content:
+			parts[i].Shall, parts[i].State = p.Is, UpToDate
+		default:
+			parts[i].Shall, parts[i].State = p.Is, ToChange
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b Part) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
@@ -76,7 +75,6 @@ type search struct {
 	all       []Part
 }
 
-// find is what belongs to a Service in a snapshot.
 func find(service *corev1.Service, addresses []string, in plan.Snapshot) []Part {
 	s := search{service: service, addresses: slices.Clone(addresses), base: naming.OwnerOf(service), refers: map[string]bool{}}
 	for _, lb := range views[network.LoadBalancer](in, network.LoadBalancers) {
@@ -131,11 +129,6 @@ func (s *search) add(kind string, id azure.ID, text string, content any) {
 	s.all = append(s.all, Part{Kind: kind, Name: name, ID: id, Is: text, State: ToDelete, content: string(whole)})
 }
 
-// mine reports whether a name begins as those of the Service do, or its rules refer to the id.
-func (s *search) mine(name string, id azure.ID) bool {
-	return naming.Owner(name) == s.base || s.refers[id.Key()]
-}
-
 func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 	for _, r := range lb.Properties.LoadBalancingRules {
 		if p := r.Properties; naming.Owner(r.Name) == s.base {
@@ -147,7 +140,7 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 	}
 	for _, f := range lb.Properties.FrontendIPConfigurations {
 		id, p := lb.ID.Child(network.FrontendIPConfigurations, f.Name), f.Properties
-		if !s.mine(f.Name, id) {
+		if naming.Owner(f.Name) != s.base && !s.refers[id.Key()] {
 			continue
 		}
 		s.refers[id.Key()], s.refers[p.PublicIPAddress.To().Key()] = true, true
@@ -162,7 +155,7 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 		s.add("frontend", id, text, p)
 	}
 	for _, p := range lb.Properties.Probes {
-		if id := lb.ID.Child(network.Probes, p.Name); s.mine(p.Name, id) {
+		if id := lb.ID.Child(network.Probes, p.Name); naming.Owner(p.Name) == s.base || s.refers[id.Key()] {
 			s.add("probe", id, probeText(p.Properties), p.Properties)
 		}
 	}

@@ -63,7 +63,6 @@ func (k Client) Show(ctx context.Context, s *corev1.Service, ingress, last []cor
 	return err
 }
 
-// statusOf has these addresses and takes notes of groups off.
 func statusOf(ingress []corev1.LoadBalancerIngress, noted []string) object {
 	notes := make([]object, len(noted))
 	for i, name := range noted {
@@ -128,31 +127,16 @@ func SameIngress(a, b []corev1.LoadBalancerIngress) bool {
 	})
 }
 
-// Live are those of some Services that the API server has, by UID. One is asked for by
-// name; for several all are listed, as one request costs less than many.
-func (k Client) Live(ctx context.Context, asked []*corev1.Service) (map[types.UID]*corev1.Service, error) {
+// All are the Services that the API server has.
+func (k Client) All(ctx context.Context) ([]*corev1.Service, error) { return k.Live(ctx, nil) }
+
+// Live are the Services that the API server has, at least those of the asked ones. One is asked for by name; for several
+// all are listed, as one request costs less than many. The roles of running clusters allow to list, and not to get one.
+func (k Client) Live(ctx context.Context, asked []*corev1.Service) ([]*corev1.Service, error) {
 	namespace, o := metav1.NamespaceAll, metav1.ListOptions{}
 	if len(asked) == 1 {
 		namespace, o.FieldSelector = asked[0].Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, asked[0].Name).String()
 	}
-	all, err := k.list(ctx, namespace, o)
-	if err != nil {
-		return nil, err
-	}
-	live := make(map[types.UID]*corev1.Service, len(all))
-	for _, s := range all {
-		live[s.UID] = s
-	}
-	return live, nil
-}
-
-// All are the Services that the API server has.
-func (k Client) All(ctx context.Context) ([]*corev1.Service, error) {
-	return k.list(ctx, metav1.NamespaceAll, metav1.ListOptions{})
-}
-
-// list lists Services: the roles of running clusters allow that, and not to get one.
-func (k Client) list(ctx context.Context, namespace string, o metav1.ListOptions) ([]*corev1.Service, error) {
 	if err := k.turns.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -189,13 +173,11 @@ func (k Client) LeftFailed(ctx context.Context, outcomes map[string]bool) map[ty
 	}
 	services := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.kind", "Service").String()}
 	err := pager.New(list).EachListItem(ctx, services, func(o runtime.Object) error {
-		e, ok := o.(*corev1.Event)
-		if !ok {
-			return nil
-		}
-		uid, at := e.InvolvedObject.UID, e.LastTimestamp.Time
-		if well, is := outcomes[e.Reason]; is && (at.After(last[uid]) || well && at.Equal(last[uid])) {
-			last[uid], failed[uid] = at, !well
+		if e, ok := o.(*corev1.Event); ok {
+			uid, at := e.InvolvedObject.UID, e.LastTimestamp.Time
+			if well, is := outcomes[e.Reason]; is && (at.After(last[uid]) || well && at.Equal(last[uid])) {
+				last[uid], failed[uid] = at, !well
+			}
 		}
 		return nil
 	})

@@ -144,7 +144,7 @@ func (f *finder) publicIP(ip *index.PublicIP) {
 	}
 }
 
-// Absent are the UIDs of live Services of which no load balancer has anything: they are new, or something
+// Absent are the UIDs of Services of which no load balancer has anything: they are new, or something
 // removed what they had. If a load balancer cannot be read, which the decision reports, none is known to be absent.
 func Absent(in index.Input) map[types.UID]bool {
 	all, err := index.Balancers(in)
@@ -154,7 +154,7 @@ func Absent(in index.Input) map[types.UID]bool {
 	absent := map[types.UID]bool{}
 	for _, s := range in.Services {
 		owner := naming.OwnerOf(s.Service)
-		if !s.Gone && !slices.ContainsFunc(all, func(lb *index.LoadBalancer) bool { return lb.Has(owner) }) {
+		if !slices.ContainsFunc(all, func(lb *index.LoadBalancer) bool { return lb.Has(owner) }) {
 			absent[s.UID] = true
 		}
 	}
