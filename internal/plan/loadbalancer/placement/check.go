@@ -136,7 +136,7 @@ func checkIPTags(s *search, w *service, r request, wrong *problem.List) {
 				"none of a public IP",
 			asked, r.IP.Name(), tags)
 	case stays:
-		spec.WarnIPTags(w.Service, wrong)
+		*wrong = append(*wrong, w.IPTagWarnings...)
 	case w.IPTagSlip != "":
 		wrong.Refuse(w.Key(), problem.Annotation,
 			"%s would change the IP tags of public IP %s, which are %s, but %s, allowed is %s: correct it, or take the annotation "+

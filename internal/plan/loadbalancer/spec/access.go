@@ -35,16 +35,13 @@ func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o
 // internet is Azure's name for the sources outside of the virtual network.
 const internet = "Internet"
 
-func (r *reader) access(w *Spec) Access {
-	if read(r, key.DisableSecurityRules.Read) {
-		return Access{}
+// access reads who may reach the Service.
+func (r *reader) access() (Access, sources) {
+	if read(r, key.DisableSecurityRules) {
+		return Access{}, sources{}
 	}
 	asked := r.sources()
-	if asked.where == nil && !asked.broken && !w.Internal {
-		asked.tags = []string{internet}
-	}
-	deny := asked.broken || len(asked.ranges) > 0 && read(r, key.DenyAllElse.Read)
-	a := Access{Open: true, From: map[v1.IPFamily][][]string{}, Deny: deny}
+	a := Access{Open: true, From: map[v1.IPFamily][][]string{}, Deny: asked.cause != ""}
 	for _, family := range address.Families() {
 		if some := address.Aggregate(asked.ranges, family); len(some) > 0 {
 			a.From[family] = append(a.From[family], some)
@@ -57,10 +54,7 @@ func (r *reader) access(w *Spec) Access {
 			}
 		}
 	}
-	if !r.found.Blocking() { // else the last good state stays
-		r.warnAccess(w, a, asked)
-	}
-	return a
+	return a, asked
 }
 
 // Openings are the allowed sources and ports of a family: the Service's own ports, or its node ports.
@@ -110,30 +104,29 @@ func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
 
 type sources struct {
 	ranges []netip.Prefix
-	broken bool     // some ranges are none, and left out
 	tags   []string // of services
 	where  []string // they are named
 	reason string   // of a warning about them
-	cause  string   // of a denial of all others
+	cause  string   // of a denial of all others, "" for none
 }
 
-// sources reads the sources that may connect. Ranges that are none are left out with a warning, and reported as broken, so
-// that a typing error never opens a Service to the Internet.
+// sources reads the sources that may connect. Ranges that are none are left out with a warning, and all other sources are
+// denied, so that a typing error never opens a Service to the Internet.
 func (r *reader) sources() sources {
 	const inSpec = "spec.loadBalancerSourceRanges"
-	asked := sources{reason: problem.AllowedIPRanges, cause: "annotation " + key.DenyAllElse.Name}
+	asked := sources{reason: problem.AllowedIPRanges}
 	allowed := "" // by the spec
 	for _, from := range []struct {
 		where, reason string
 		texts         []string
 	}{
-		{inSpec, problem.SourceRanges, r.Spec.LoadBalancerSourceRanges},
-		{"annotation " + key.AllowedIPRanges.Name, problem.AllowedIPRanges, read(r, key.AllowedIPRanges.Read)},
-		{"annotation " + key.SourceRanges.Name, problem.AllowedIPRanges, read(r, key.SourceRanges.Read)},
+		{inSpec, problem.SourceRanges, r.Service.Spec.LoadBalancerSourceRanges},
+		{"annotation " + key.AllowedIPRanges.Name, problem.AllowedIPRanges, read(r, key.AllowedIPRanges)},
+		{"annotation " + key.SourceRanges.Name, problem.AllowedIPRanges, read(r, key.SourceRanges)},
 	} {
 		some, wrong := address.ParseRanges(from.texts)
 		if len(wrong) > 0 {
-			asked.broken, asked.cause = true, "a range that is left out"
+			asked.cause = "a range that is left out"
 			r.warn(from.reason, "%s: %s left out, allowed are ranges without host bits like 10.0.0.0/8; no other source is allowed",
 				from.where, quoted(wrong))
 		}
@@ -149,42 +142,48 @@ func (r *reader) sources() sources {
 		asked.ranges, asked.reason = append(asked.ranges, some...), from.reason
 		asked.where = append(asked.where, from.where+": "+fewOf(from.texts))
 	}
-	asked.tags = slices.Compact(slices.Sorted(slices.Values(read(r, key.AllowedServiceTags.Read))))
-	if len(asked.tags) > 0 {
+	if asked.cause == "" && len(asked.ranges) > 0 && read(r, key.DenyAllElse) {
+		asked.cause = "annotation " + key.DenyAllElse.Name
+	}
+	asked.tags = slices.Compact(slices.Sorted(slices.Values(read(r, key.AllowedServiceTags))))
+	switch {
+	case len(asked.tags) > 0:
 		asked.where = append(asked.where, "annotation "+key.AllowedServiceTags.Name+": "+fewOf(asked.tags))
+	case asked.where == nil && asked.cause == "" && !r.Internal:
+		asked.tags = []string{internet}
 	}
 	return asked
 }
 
 // warnAccess warns of sources that are allowed unexpectedly, and of families without any source: no rule shows that. It also
 // warns of denials that are more, or less, than a Service's own address, because packets arrive at the nodes' own addresses.
-func (r *reader) warnAccess(w *Spec, a Access, asked sources) {
-	if len(asked.tags) > 0 && len(r.Spec.LoadBalancerSourceRanges) > 0 {
+func (r *reader) warnAccess(asked sources) {
+	if len(asked.tags) > 0 && len(r.Service.Spec.LoadBalancerSourceRanges) > 0 {
 		r.warn(problem.TwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: the sources of both are allowed",
 			key.AllowedServiceTags.Name)
 	}
 	var denied []string // where everything else is
 	for _, family := range r.Families() {
 		reach := "nothing from the Internet"
-		if w.Internal {
+		if r.Internal {
 			reach = "nothing from outside of the virtual network"
 		}
-		if w.Fixed || w.Floats(family) {
+		if r.Fixed || r.Floats(family) {
 			denied = append(denied, "its "+string(family)+" address")
-			if a.Deny {
+			if r.Access.Deny {
 				reach = "nothing"
 			}
 		}
-		if asked.where != nil && len(a.From[family]) == 0 {
+		if asked.where != nil && len(r.Access.From[family]) == 0 {
 			r.warn(asked.reason,
 				"%s: none is of the family %s: %s can reach the Service's %s address, allowed are ranges of each of its families",
 				strings.Join(asked.where, " and "), family, reach, family)
 		}
 	}
 	switch {
-	case !a.Deny:
+	case !r.Access.Deny:
 		return
-	case w.Fixed:
+	case r.Fixed:
 		r.warn(problem.NodesDenied,
 			"annotation %s: packets arrive at the nodes' own addresses, and because of %s everything else to the nodes' own "+
 				"addresses is denied as well, on all ports: also from other nodes, and Azure's health probes; "+
@@ -193,7 +192,7 @@ func (r *reader) warnAccess(w *Spec, a Access, asked sources) {
 	case len(denied) == len(r.Families()):
 		return
 	}
-	if len(w.Further) > 0 {
+	if len(r.Further) > 0 {
 		denied = append(denied, "the addresses of annotation "+key.AdditionalIPs.Name)
 	}
 	what := "So nothing is denied at all"

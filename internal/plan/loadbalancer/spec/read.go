@@ -21,23 +21,22 @@ import (
 
 // Read reads what a Service asks for and what is wrong with it.
 func Read(s Service, c cluster.Config) (*Spec, problem.List) {
-	r := &reader{Service: s, config: c}
-	w := Outline(s)
+	r := &reader{Spec: Outline(s), config: c}
 	if r.ports(); r.found.Blocking() {
-		return &Spec{Service: s, Owner: w.Owner}, r.found
+		return &Spec{Service: s, Owner: r.Owner}, r.found
 	}
-	if w.Internal {
-		w.Subnet = read(r, key.InternalSubnet.Read)
+	if r.Internal {
+		r.Subnet = read(r, key.InternalSubnet)
 	} else {
-		r.publicIPs(w)
+		r.publicIPs()
 	}
-	w.Further = r.readAddresses(key.AdditionalIPs, "no IP address", func(ip netip.Addr) bool { return ip.Zone() == "" })
+	r.Further = r.readAddresses(key.AdditionalIPs, "no IP address", func(ip netip.Addr) bool { return ip.Zone() == "" })
 	for _, family := range r.Families() {
-		a := Address{Family: family, Names: naming.Names{Base: naming.Base(s.Service), Subnet: w.Subnet}, Floating: w.Floats(family)}
+		a := Address{Family: family, Names: naming.Names{Base: naming.Base(s.Service), Subnet: r.Subnet}, Floating: r.Floats(family)}
 		if len(r.Families()) > 1 && a.IsIPv6() {
 			a.Suffix = cluster.SuffixIPv6
 		}
-		if !w.Internal {
+		if !r.Internal {
 			if a.PublicIP, a.Asked = r.byFamily(family, key.PublicIPName, key.PublicIPNameIPv6); a.PublicIP == "" {
 				var prefix string
 				prefix, a.Asked = r.byFamily(family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
@@ -47,20 +46,24 @@ func Read(s Service, c cluster.Config) (*Spec, problem.List) {
 		if a.Asked == "" {
 			a.Pinned, a.Asked = r.pin(family, s.Spec.LoadBalancerIP)
 		}
-		r.rules(&a, w)
-		w.Addresses = append(w.Addresses, a)
+		r.rules(&a)
+		r.Addresses = append(r.Addresses, a)
 	}
-	w.Link = r.link(w)
-	w.Access = r.access(w)
-	if !r.found.Blocking() {
-		r.warnIgnored(w)
+	if read(r, key.LinkCreate) {
+		r.Link = r.link()
 	}
-	return w, r.found
+	access, asked := r.access()
+	r.Access = access
+	if !r.found.Blocking() { // else the last good state stays
+		r.warnAccess(asked)
+		r.warnIgnored()
+	}
+	return r.Spec, r.found
 }
 
 // reader reads one Service and collects what is wrong with it.
 type reader struct {
-	Service
+	*Spec  // as far as it is read
 	config cluster.Config
 	found  problem.List
 }
@@ -74,73 +77,62 @@ func (r *reader) warn(reason, format string, args ...any) {
 }
 
 // read reads an annotation; a value that is not allowed is a problem.
-func read[T any](r *reader, from func(map[string]string) (T, error)) T {
-	v, err := from(r.Annotations)
+func read[T any](r *reader, a key.Annotation[T]) T {
+	v, err := a.Read(r.Annotations)
 	if err != nil {
 		r.refuse(problem.Annotation, "annotation %v", err)
-	}
-	return v
-}
-
-// readPort reads the annotation of a port; without one it is otherwise.
-func readPort[T any](r *reader, a key.PortAnnotation[T], port int32, otherwise T) T {
-	v, ok, err := a.Lookup(r.Annotations, port)
-	if err != nil {
-		r.refuse(problem.Annotation, "annotation %v", err)
-	}
-	if err != nil || !ok {
-		return otherwise
 	}
 	return v
 }
 
 // ports refuses what no load balancer can serve.
 func (r *reader) ports() {
-	for _, p := range r.Spec.Ports {
+	for _, p := range r.Service.Spec.Ports {
 		if _, ok := protocols[ProtocolOf(p)]; !ok {
 			r.refuse(problem.Spec, "port %d: protocol %q is not allowed, allowed are TCP, UDP and SCTP", p.Port, p.Protocol)
 		}
 	}
-	if len(r.Spec.Ports) == 0 {
+	if len(r.Service.Spec.Ports) == 0 {
 		r.refuse(problem.Spec, "spec.ports is empty, at least one port is needed")
 	}
-	for _, family := range r.Spec.IPFamilies {
+	for _, family := range r.Service.Spec.IPFamilies {
 		if family != v1.IPv4Protocol && family != v1.IPv6Protocol {
 			r.refuse(problem.Spec, "spec.ipFamilies: %q is not allowed, allowed are IPv4 and IPv6", family)
 		}
 	}
 }
 
-func (r *reader) publicIPs(w *Spec) {
-	w.Group = read(r, key.PublicIPGroup.Read)
-	w.Tags = r.readPairs(key.PublicIPTags).Values
-	if pairs, asked, _ := key.IPTags.Lookup(r.Annotations); asked {
-		w.IPTags = []network.IPTag{}
+func (r *reader) publicIPs() {
+	r.Group = read(r, key.PublicIPGroup)
+	r.Tags = r.readPairs(key.PublicIPTags, &r.found).Values
+	if _, asked := r.Annotations[key.IPTags.Name]; asked {
+		pairs := r.readPairs(key.IPTags, &r.IPTagWarnings)
+		r.IPTags = []network.IPTag{}
 		for _, kind := range slices.Sorted(maps.Keys(pairs.Values)) {
-			w.IPTags = append(w.IPTags, network.IPTag{IPTagType: kind, Tag: pairs.Values[kind]})
+			r.IPTags = append(r.IPTags, network.IPTag{IPTagType: kind, Tag: pairs.Values[kind]})
 		}
 		if len(pairs.Skipped) > 0 {
-			w.IPTagSlip = fmt.Sprintf("%q is no Type=Value pair", pairs.Skipped[0])
+			r.IPTagSlip = fmt.Sprintf("%q is no Type=Value pair", pairs.Skipped[0])
 		} else if err := key.IPTags.Warning(pairs); err != nil {
-			w.IPTagSlip = err.Error()
+			r.IPTagSlip = err.Error()
 		}
 	}
 	if _, asked := r.Annotations[key.DNSLabel.Name]; asked {
-		w.Label = new(read(r, key.DNSLabel.Read))
+		r.Label = new(read(r, key.DNSLabel))
 	}
 }
 
-func (r *reader) readPairs(a key.Annotation[key.Pairs]) key.Pairs {
-	pairs := read(r, a.Read)
+func (r *reader) readPairs(a key.Annotation[key.Pairs], wrong *problem.List) key.Pairs {
+	pairs := read(r, a)
 	for _, skipped := range pairs.Skipped {
-		r.warn(problem.Tags, "%s: %q is left out, allowed is %s", a.Name, skipped, a.Allowed)
+		wrong.Warn(r.Key(), problem.Tags, "%s: %q is left out, allowed is %s", a.Name, skipped, a.Allowed)
 	}
 	return pairs
 }
 
 func (r *reader) readAddresses(a key.Annotation[[]string], wrong string, isAllowed func(netip.Addr) bool) []netip.Addr {
 	var all []netip.Addr
-	for _, text := range read(r, a.Read) {
+	for _, text := range read(r, a) {
 		ip, err := netip.ParseAddr(text)
 		if err != nil || !isAllowed(ip) {
 			r.refuse(problem.Annotation, "annotation %s: %q is %s, allowed is %s", a.Name, text, wrong, a.Allowed)
@@ -161,7 +153,7 @@ func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string])
 		keys = keys[:1]
 	}
 	for _, k := range keys {
-		if text = read(r, k.Read); text != "" {
+		if text = read(r, k); text != "" {
 			return text, fmt.Sprintf("annotation %s: %q", k.Name, text)
 		}
 	}
@@ -172,7 +164,7 @@ func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string])
 // address is, so one that fits no family of the Service is ignored.
 func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
 	own := map[v1.IPFamily]key.Annotation[string]{v1.IPv4Protocol: key.IPv4, v1.IPv6Protocol: key.IPv6}[family]
-	text, where := read(r, own.Read), "annotation "+own.Name
+	text, where := read(r, own), "annotation "+own.Name
 	fromSpec := text == ""
 	if fromSpec {
 		text, where = strings.TrimSpace(inSpec), "spec.loadBalancerIP"
@@ -181,7 +173,6 @@ func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
 		return "", ""
 	}
 	asked = fmt.Sprintf("%s: %q", where, text)
-	internal, _ := key.Internal.Read(r.Annotations)
 	ip, err := netip.ParseAddr(text)
 	ip = ip.Unmap()
 	fits := slices.Contains(r.Families(), address.Family(ip)) // a text that is no address counts as one of IPv6
@@ -193,7 +184,7 @@ func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
 		return "", ""
 	case address.Family(ip) != family:
 		is, allowed = "not of the family "+string(family), "allowed is an address of that family"
-	case !internal && !address.IsPublic(ip):
+	case !r.Internal && !address.IsPublic(ip):
 		is, allowed = "a non-public address", "allowed for an external Service is the address of a public IP"
 	default:
 		return ip.String(), asked
@@ -206,26 +197,23 @@ func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
 	return "", asked
 }
 
-// link reads the private link service that a Service asks for, nil for none.
-func (r *reader) link(w *Spec) *Link {
-	if !read(r, key.LinkCreate.Read) {
-		return nil
-	}
-	if !w.Internal && !w.Fixed {
+// link reads the private link service that a Service asks for.
+func (r *reader) link() *Link {
+	if !r.Internal && !r.Fixed {
 		r.refuse(problem.Annotation,
 			"annotation %s: a private link service needs an internal address, or one without floating IP, allowed is it with %s or %s",
 			key.LinkCreate.Name, key.Internal.Name, key.DisableFloatingIP.Name)
 	}
-	if w.IsIPv6Only() {
+	if r.IsIPv6Only() {
 		r.refuse(problem.Annotation,
 			"annotation %s: a private link service needs an IPv4 address, allowed is a Service that has one",
 			key.LinkCreate.Name)
 	}
 	l := &Link{
-		Name: read(r, key.LinkName.Read), Group: read(r, key.LinkGroup.Read),
-		Subnet: cmp.Or(read(r, key.LinkSubnet.Read), w.Subnet), Count: int(read(r, key.LinkAddressCount.Read)),
-		FQDNs: read(r, key.LinkFQDNs.Read), Proxy: read(r, key.LinkProxyProtocol.Read),
-		Visibility: read(r, key.LinkVisibility.Read), Approval: read(r, key.LinkAutoApproval.Read),
+		Name: read(r, key.LinkName), Group: read(r, key.LinkGroup),
+		Subnet: cmp.Or(read(r, key.LinkSubnet), r.Subnet), Count: int(read(r, key.LinkAddressCount)),
+		FQDNs: read(r, key.LinkFQDNs), Proxy: read(r, key.LinkProxyProtocol),
+		Visibility: read(r, key.LinkVisibility), Approval: read(r, key.LinkAutoApproval),
 	}
 	l.Option, _, _ = key.FirstLinkOption(r.Annotations)
 	if slices.Contains(l.Visibility, "*") {
@@ -243,7 +231,7 @@ func (r *reader) link(w *Spec) *Link {
 
 // warnIgnored warns of what a Service says without effect: an annotation that is mistyped, without another one that it needs, or
 // about a port or an IP family that the Service does not have. Such Services have always been served.
-func (r *reader) warnIgnored(w *Spec) {
+func (r *reader) warnIgnored() {
 	withInternal, withLink := "annotation "+key.Internal.Name+`: "true"`, "annotation "+key.LinkCreate.Name+`: "true"`
 	ignored := map[string]bool{}
 	for _, rule := range []struct {
@@ -251,17 +239,17 @@ func (r *reader) warnIgnored(w *Spec) {
 		names   []string
 		because string // to follow "is ignored"
 	}{
-		{!w.Internal, []string{key.InternalSubnet.Name}, "without " + withInternal},
+		{!r.Internal, []string{key.InternalSubnet.Name}, "without " + withInternal},
 		{
-			w.Internal, []string{key.PublicIPGroup.Name, key.PublicIPName.Name, key.PublicIPNameIPv6.Name, key.PublicIPPrefix.Name,
+			r.Internal, []string{key.PublicIPGroup.Name, key.PublicIPName.Name, key.PublicIPNameIPv6.Name, key.PublicIPPrefix.Name,
 				key.PublicIPPrefixIPv6.Name, key.PublicIPTags.Name, key.IPTags.Name, key.DNSLabel.Name},
 			"together with " + withInternal + ": an internal Service has no public IP",
 		},
 		{
-			!w.Internal && read(r, key.HAPorts.Read), []string{key.HAPorts.Name},
+			!r.Internal && read(r, key.HAPorts), []string{key.HAPorts.Name},
 			"without " + withInternal + "; each port has a rule of its own",
 		},
-		{w.Link == nil, append(key.LinkOptions(), key.LinkGroup.Name), "without " + withLink},
+		{r.Link == nil, append(key.LinkOptions(), key.LinkGroup.Name), "without " + withLink},
 	} {
 		for _, name := range rule.names {
 			if value := r.Annotations[name]; value != "" && rule.applies {
@@ -271,17 +259,27 @@ func (r *reader) warnIgnored(w *Spec) {
 		}
 	}
 	var ports []int32
-	for _, p := range r.Spec.Ports {
+	for _, p := range r.Service.Spec.Ports {
 		ports = append(ports, p.Port)
 	}
 	for _, doubt := range key.Warnings(r.Annotations, ports) {
-		if doubt.Key != key.IPTags.Name && !ignored[doubt.Key] { // IP tags are judged with the public IP
-			r.warnDoubt(doubt)
+		found := &r.found
+		if doubt.Key == key.IPTags.Name { // they are judged with the public IP
+			found = &r.IPTagWarnings
+		}
+		if !ignored[doubt.Key] {
+			found.Warn(r.Key(), problem.Annotation, "annotation %v; the Service is not refused for it", doubt)
 		}
 	}
-	if probed := r.Spec.HealthCheckNodePort; probed > 0 {
+	if probed := r.Service.Spec.HealthCheckNodePort; probed > 0 {
 		ports = append(ports, probed)
 	}
+	r.warnUnknown(ports)
+}
+
+// warnUnknown warns of annotations that do not exist, or are about ports, IP families or load balancers that do not. Where
+// several load balancers are configured and the Service names none of them, placement refuses it.
+func (r *reader) warnUnknown(ports []int32) {
 	for _, s := range key.Unknowns(r.Annotations, ports) {
 		why := "no such annotation exists, and none is similar"
 		switch {
@@ -292,39 +290,15 @@ func (r *reader) warnIgnored(w *Spec) {
 		}
 		r.warn(problem.Unknown, "annotation %s: %q is ignored: %s", s.Name, s.Value, why)
 	}
-	r.warnAbsentFamilies()
-	r.warnUnknownLoadBalancers()
-}
-
-func (r *reader) warnDoubt(doubt *key.Error) {
-	r.warn(problem.Annotation, "annotation %v; the Service is not refused for it", doubt)
-}
-
-// WarnIPTags warns of a slip in IP tags for which no public IP is lost.
-func WarnIPTags(s Service, found *problem.List) {
-	r := reader{Service: s}
-	if err := key.IPTags.Warning(r.readPairs(key.IPTags)); err != nil {
-		r.warnDoubt(&key.Error{Key: key.IPTags.Name, Value: s.Annotations[key.IPTags.Name], Allowed: key.IPTags.Allowed, Cause: err})
-	}
-	*found = append(*found, r.found...)
-}
-
-func (r *reader) warnAbsentFamilies() {
 	for _, family := range address.Families() {
-		if slices.Contains(r.Families(), family) {
-			continue
+		other := reader{Spec: r.Spec}
+		if !slices.Contains(r.Families(), family) {
+			other.pin(family, "")
 		}
-		other := reader{Service: r.Service}
-		other.pin(family, "")
 		for _, p := range other.found {
 			r.warn(p.Reason, "%s; the Service has no %s address, so this is ignored", p.Message, family)
 		}
 	}
-}
-
-// warnUnknownLoadBalancers finds names of load balancers that are not configured. Where several
-// are configured and the Service names none of them, placement refuses it.
-func (r *reader) warnUnknownLoadBalancers() {
 	var names []string
 	for _, b := range r.config.Entries() {
 		names = append(names, b.Name)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -40,9 +41,9 @@ const SharedProbe = "cluster-service-shared-health-probe"
 type probe = azure.Child[network.Probe]
 
 // rules reads the rules of an address and their probes, each once.
-func (r *reader) rules(a *Address, w *Spec) {
-	idle, reset, distribution := read(r, key.IdleTimeout.Read), new(!read(r, key.DisableTCPReset.Read)), "Default"
-	if r.Spec.SessionAffinity == v1.ServiceAffinityClientIP {
+func (r *reader) rules(a *Address) {
+	idle, reset, distribution := read(r, key.IdleTimeout), new(!read(r, key.DisableTCPReset)), "Default"
+	if r.Service.Spec.SessionAffinity == v1.ServiceAffinityClientIP {
 		distribution = "SourceIP"
 	}
 	if r.sharesProbe() { // also without a rule that needs it: those of other Services may
@@ -51,30 +52,26 @@ func (r *reader) rules(a *Address, w *Spec) {
 			IntervalInSeconds: key.ProbeInterval.Default, ProbeThreshold: key.ProbeCount.Default,
 		}}}
 	}
-	if w.AllPorts() {
-		name := a.Rule(ProtocolOf(r.Spec.Ports[0]), r.Spec.Ports[0].Port)
-		rule := Rule{Name: name, Protocol: "All", Distribution: distribution, IdleMinutes: idle, Reset: reset}
-		a.add(rule, r.probeForAll(a, name))
-		return
-	}
-	for _, p := range r.Spec.Ports {
+	for _, p := range r.Service.Spec.Ports {
 		protocol := ProtocolOf(p)
+		rule := Rule{Name: a.Rule(protocol, p.Port), Protocol: "All", Distribution: distribution, IdleMinutes: idle, Reset: reset}
+		if r.AllPorts() {
+			a.add(rule, r.probeForAll(a, rule.Name))
+			return
+		}
 		if protocol == v1.ProtocolSCTP { // Azure forwards it only together with everything else, and that only in a virtual network
 			r.refuse(problem.Spec,
 				"port %d: protocol SCTP is served by internal load balancers with all ports only, allowed is SCTP with the "+
 					"annotations %s and %s",
 				p.Port, key.Internal.Name, key.HAPorts.Name)
 		}
-		if readPort(r, key.NoRule, p.Port, false) {
+		if read(r, key.NoRule.Of(p.Port, false)) {
 			continue
 		}
 		probe := r.probe(a, p)
-		rule := Rule{
-			Name: a.Rule(protocol, p.Port), Protocol: Protocol(p), Port: p.Port, BackendPort: p.Port, Distribution: distribution,
-			IdleMinutes: idle,
-		}
-		if protocol == v1.ProtocolTCP {
-			rule.Reset = reset
+		rule.Protocol, rule.Port, rule.BackendPort = Protocol(p), p.Port, p.Port
+		if protocol != v1.ProtocolTCP {
+			rule.Reset = nil
 		}
 		if !a.Floating {
 			rule.BackendPort = p.NodePort
@@ -101,15 +98,16 @@ func (r *reader) sharesProbe() bool { return r.config.SharedProbe != nil && !r.I
 // all ports, unless a port names another one to be probed.
 func (r *reader) probe(a *Address, p v1.ServicePort) probe {
 	_, named, _ := key.PortProbePort.Lookup(r.Annotations, p.Port)
+	isTCP := ProtocolOf(p) == v1.ProtocolTCP
 	switch {
-	case readPort(r, key.NoProbe, p.Port, false):
+	case read(r, key.NoProbe.Of(p.Port, false)):
 		return probe{}
 	case r.sharesProbe():
 		return a.Probes[0]
-	case ProtocolOf(p) == v1.ProtocolTCP && (named || !r.asksNodes()):
+	case r.asksNodes() && (!named || !isTCP):
+		return r.healthProbe(a, r.Service.Spec.HealthCheckNodePort, r.Service.Spec.HealthCheckNodePort)
+	case isTCP:
 		return r.portProbe(a, p)
-	case r.asksNodes():
-		return r.healthProbe(a, r.Spec.HealthCheckNodePort, r.Spec.HealthCheckNodePort)
 	}
 	return probe{}
 }
@@ -121,14 +119,11 @@ func (r *reader) probeForAll(a *Address, name string) probe {
 	case r.sharesProbe():
 		return a.Probes[0]
 	case r.asksNodes():
-		return r.healthProbe(a, r.Spec.HealthCheckNodePort, r.Spec.HealthCheckNodePort)
+		return r.healthProbe(a, r.Service.Spec.HealthCheckNodePort, r.Service.Spec.HealthCheckNodePort)
 	}
-	for _, p := range r.Spec.Ports {
-		if ProtocolOf(p) != v1.ProtocolTCP {
-			continue
-		}
-		attempt := reader{Service: r.Service}
-		if probe := attempt.portProbe(a, p); !attempt.found.Blocking() {
+	for _, p := range r.Service.Spec.Ports {
+		attempt := reader{Spec: r.Spec}
+		if probe := attempt.portProbe(a, p); ProtocolOf(p) == v1.ProtocolTCP && !attempt.found.Blocking() {
 			probe.Name = name
 			return probe
 		}
@@ -138,8 +133,8 @@ func (r *reader) probeForAll(a *Address, name string) probe {
 
 // healthProbe is a probe with the timing and the name of one port, at another one where kube-proxy says how the node is.
 func (r *reader) healthProbe(a *Address, port, at int32) probe {
-	interval := readPort(r, key.PortProbeInterval, port, read(r, key.ProbeInterval.Read))
-	count := readPort(r, key.PortProbeCount, port, read(r, key.ProbeCount.Read))
+	interval := read(r, key.PortProbeInterval.Of(port, read(r, key.ProbeInterval)))
+	count := read(r, key.PortProbeCount.Of(port, read(r, key.ProbeCount)))
 	if interval*count >= longestDetection {
 		var asked []string
 		for _, names := range [][]string{
@@ -159,22 +154,19 @@ func (r *reader) healthProbe(a *Address, port, at int32) probe {
 
 // portProbe is the probe of a port: of its node port, or of kube-proxy if Kubernetes allocates no node port.
 func (r *reader) portProbe(a *Address, p v1.ServicePort) probe {
-	probe := r.healthProbe(a, p.Port, kubeProxyPort)
-	if _, named, _ := key.PortProbePort.Lookup(r.Annotations, p.Port); !named && p.NodePort == 0 {
+	probe, port := r.healthProbe(a, p.Port, kubeProxyPort), r.probePort(p)
+	if port == 0 {
 		return probe
 	}
 	word, own, _ := key.PortProbeProtocol.Lookup(r.Annotations, p.Port)
-	if !own && p.AppProtocol != nil {
-		word = strings.TrimSpace(*p.AppProtocol)
-	}
-	if !own && word == "" { // an empty annotation of the port is one, and counts as tcp in cloud-provider-azure
-		word = read(r, key.ProbeProtocol.Read)
+	if !own { // an empty annotation of the port is one, and counts as tcp in cloud-provider-azure
+		word = cmp.Or(strings.TrimSpace(ptr.Deref(p.AppProtocol, "")), read(r, key.ProbeProtocol))
 	}
 	view := &probe.Properties
 	view.Protocol = cmp.Or(map[string]string{"http": "Http", "https": "Https"}[strings.ToLower(word)], "Tcp")
-	view.Port, view.RequestPath = r.probePort(p), ""
+	view.Port, view.RequestPath = port, ""
 	if view.Protocol != "Tcp" {
-		view.RequestPath = cmp.Or(readPort(r, key.PortProbePath, p.Port, ""), read(r, key.ProbePath.Read), key.ProbePath.Default)
+		view.RequestPath = cmp.Or(read(r, key.PortProbePath.Of(p.Port, "")), read(r, key.ProbePath), key.ProbePath.Default)
 	}
 	return probe
 }
@@ -190,9 +182,9 @@ func (r *reader) probePort(p v1.ServicePort) int32 {
 	}
 	// A node port for UDP may have the same number, and answers no probe.
 	probed := func(other v1.ServicePort) bool { return named(other) && ProtocolOf(other) == v1.ProtocolTCP }
-	i := slices.IndexFunc(r.Spec.Ports, probed)
+	i := slices.IndexFunc(r.Service.Spec.Ports, probed)
 	if i < 0 {
-		i = slices.IndexFunc(r.Spec.Ports, named)
+		i = slices.IndexFunc(r.Service.Spec.Ports, named)
 	}
 	if i < 0 {
 		number, err := strconv.ParseUint(name, 10, 16)
@@ -202,7 +194,7 @@ func (r *reader) probePort(p v1.ServicePort) int32 {
 		}
 		return int32(number)
 	}
-	at := r.Spec.Ports[i]
+	at := r.Service.Spec.Ports[i]
 	if at.NodePort == 0 {
 		r.refuse(problem.Spec,
 			"port %d has no node port to probe; allow allocateLoadBalancerNodePorts, or name another port with the annotation %s",

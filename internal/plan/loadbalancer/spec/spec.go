@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // Service is one Service of a commit.
@@ -92,17 +94,12 @@ var protocols = map[v1.Protocol]string{v1.ProtocolTCP: "Tcp", v1.ProtocolUDP: "U
 func Protocol(p v1.ServicePort) string { return protocols[ProtocolOf(p)] }
 
 // ProtocolOf is the port's protocol. An object that did not come through an API server may omit it.
-func ProtocolOf(p v1.ServicePort) v1.Protocol {
-	if p.Protocol == "" {
-		return v1.ProtocolTCP
-	}
-	return p.Protocol
-}
+func ProtocolOf(p v1.ServicePort) v1.Protocol { return cmp.Or(p.Protocol, v1.ProtocolTCP) }
 
 // AtNodes reports whether packets for a Service arrive at the nodes' own addresses, not at the Service's.
 func AtNodes(s *v1.Service) bool {
 	w := Outline(Service{Service: s})
-	return slices.ContainsFunc(w.Service.Families(), func(family v1.IPFamily) bool { return !w.Floats(family) })
+	return slices.ContainsFunc(w.Families(), func(family v1.IPFamily) bool { return !w.Floats(family) })
 }
 
 // Outline is a Service's spec with its names and kind alone, without validation. It is enough for
@@ -116,13 +113,13 @@ func Outline(s Service) *Spec {
 // WithAccess is the outline of a Service with its access, without validation.
 func WithAccess(s Service) *Spec {
 	w := Outline(s)
-	w.Access = (&reader{Service: s}).access(w)
+	w.Access, _ = (&reader{Spec: w}).access()
 	return w
 }
 
 // Spec is what one Service asks for.
 type Spec struct {
-	Service   Service
+	Service
 	Owner     string // starts the names of what the Service has, in lower case
 	Internal  bool
 	Fixed     bool   // packets arrive at the nodes' own addresses
@@ -133,13 +130,12 @@ type Spec struct {
 	Tags      azure.Tags      // of its public IPs
 	IPTags    []network.IPTag // nil is no opinion
 	IPTagSlip string          // what is wrong with them, "" for nothing
-	Label     *string         // in Azure's DNS; nil is no opinion
-	Further   []netip.Addr    // at which it answers, though other rules forward the packets
-	Link      *Link           // private link service, nil for none
+	// IPTagWarnings are warnings of such a slip where no public IP is lost for it.
+	IPTagWarnings problem.List
+	Label         *string      // in Azure's DNS; nil is no opinion
+	Further       []netip.Addr // at which it answers, though other rules forward the packets
+	Link          *Link        // private link service, nil for none
 }
-
-// Key is the Service's "namespace/name".
-func (s *Spec) Key() string { return s.Service.Key() }
 
 // IsIPv6Only reports whether the Service has no IPv4 address.
 func (s *Spec) IsIPv6Only() bool {
@@ -148,7 +144,7 @@ func (s *Spec) IsIPv6Only() bool {
 
 // AllPorts reports whether one rule serves all ports and protocols.
 func (s *Spec) AllPorts() bool {
-	all, _ := key.HAPorts.Read(s.Service.Annotations)
+	all, _ := key.HAPorts.Read(s.Annotations)
 	return all && s.Internal
 }
 
