@@ -139,17 +139,18 @@ func (p *planner) grant(s batch.Served, family v1.IPFamily, nodePort bool, set m
 		return g
 	}
 	g.to = sorted(set)
+	var implied []securityRule // other controllers wrote these, which let in no source that the others do not
 	for _, o := range s.Openings(family, nodePort) {
 		g.rules = append(g.rules, allowance(o))
+		if slices.Contains(o.Sources, "0.0.0.0/0") || slices.Contains(o.Sources, "::/0") {
+			o.Sources = []string{spec.Internet}
+			implied = append(implied, allowance(o))
+		}
 	}
 	if deny {
 		g.rules = append(g.rules, denial(family))
 	}
-	stay := slices.Clip(g.rules)
-	for _, o := range s.Implied(family, nodePort) { // they let in no source that the others do not
-		stay = append(stay, allowance(o))
-	}
-	for _, r := range stay {
+	for _, r := range slices.Concat(g.rules, implied) {
 		for _, address := range g.to {
 			p.needed[need{to: address, rule: strings.ToLower(r.Name)}] = true
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -143,60 +144,6 @@ func (r *reader) readAddresses(a key.Annotation[[]string], wrong string, isAllow
 	return all
 }
 
-// byFamily reads a key that has a sibling for IPv6, and says which of the two it was.
-// A Service with IPv6 only may use either.
-func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string]) (text, asked string) {
-	keys := []key.Annotation[string]{six, plain}
-	if family == v1.IPv4Protocol {
-		keys = keys[1:]
-	} else if len(r.Families()) > 1 {
-		keys = keys[:1]
-	}
-	for _, k := range keys {
-		if text = read(r, k); text != "" {
-			return text, fmt.Sprintf("annotation %s: %q", k.Name, text)
-		}
-	}
-	return "", ""
-}
-
-// pin is the address that a Service wants to have in a family, and where it says so. The spec does not say of which family its
-// address is, so one that fits no family of the Service is ignored.
-func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
-	own := map[v1.IPFamily]key.Annotation[string]{v1.IPv4Protocol: key.IPv4, v1.IPv6Protocol: key.IPv6}[family]
-	text, where := read(r, own), "annotation "+own.Name
-	fromSpec := text == ""
-	if fromSpec {
-		text, where = strings.TrimSpace(inSpec), "spec.loadBalancerIP"
-	}
-	if text == "" {
-		return "", ""
-	}
-	asked = fmt.Sprintf("%s: %q", where, text)
-	ip, err := netip.ParseAddr(text)
-	ip = ip.Unmap()
-	fits := slices.Contains(r.Families(), address.Family(ip)) // a text that is no address counts as one of IPv6
-	var is, allowed string
-	switch {
-	case err != nil || ip.Zone() != "":
-		is, allowed = "no IP address", "allowed is one of the family "+string(family)
-	case fromSpec && fits && address.Family(ip) != family:
-		return "", ""
-	case address.Family(ip) != family:
-		is, allowed = "not of the family "+string(family), "allowed is an address of that family"
-	case !r.Internal && !address.IsPublic(ip):
-		is, allowed = "a non-public address", "allowed for an external Service is the address of a public IP"
-	default:
-		return ip.String(), asked
-	}
-	if fromSpec && !fits {
-		r.warn(problem.Address, "%s is %s and ignored, %s", asked, is, allowed)
-		return "", ""
-	}
-	r.refuse(problem.Address, "%s is %s, %s", asked, is, allowed)
-	return "", asked
-}
-
 // link reads the private link service that a Service asks for.
 func (r *reader) link() *Link {
 	if !r.Internal && !r.Fixed {
@@ -227,6 +174,130 @@ func (r *reader) link() *Link {
 			key.LinkAddressCount.Name, l.Count, len(l.Static), key.LinkAddressCount.Allowed)
 	}
 	return l
+}
+
+// access reads who may reach the Service.
+func (r *reader) access() (Access, sources) {
+	if read(r, key.DisableSecurityRules) {
+		return Access{}, sources{}
+	}
+	asked := r.sources()
+	a := Access{Open: true, From: map[v1.IPFamily][][]string{}, Deny: asked.cause != ""}
+	for _, family := range address.Families() {
+		if some := address.Aggregate(asked.ranges, family); len(some) > 0 {
+			a.From[family] = append(a.From[family], some)
+		}
+		for _, tag := range asked.tags {
+			// Azure also takes addresses and ranges for a service tag, and has no rule with both families.
+			text, _, _ := strings.Cut(tag, "/")
+			if ip, err := netip.ParseAddr(text); err != nil || address.Family(ip) == family {
+				a.From[family] = append(a.From[family], []string{tag})
+			}
+		}
+	}
+	return a, asked
+}
+
+type sources struct {
+	ranges []netip.Prefix
+	tags   []string // of services
+	where  []string // they are named
+	reason string   // of a warning about them
+	cause  string   // of a denial of all others, "" for none
+}
+
+// sources reads the sources that may connect. Ranges that are none are left out with a warning, and all other sources are
+// denied, so that a typing error never opens a Service to the Internet.
+func (r *reader) sources() sources {
+	const inSpec = "spec.loadBalancerSourceRanges"
+	asked := sources{reason: problem.AllowedIPRanges}
+	allowed := "" // by the spec
+	for _, from := range []struct {
+		where, reason string
+		texts         []string
+	}{
+		{inSpec, problem.SourceRanges, r.Service.Spec.LoadBalancerSourceRanges},
+		{"annotation " + key.AllowedIPRanges.Name, problem.AllowedIPRanges, read(r, key.AllowedIPRanges)},
+		{"annotation " + key.SourceRanges.Name, problem.AllowedIPRanges, read(r, key.SourceRanges)},
+	} {
+		some, wrong := address.ParseRanges(from.texts)
+		if len(wrong) > 0 {
+			asked.cause = "a range that is left out"
+			r.warn(from.reason, "%s: %s left out, allowed are ranges without host bits like 10.0.0.0/8; no other source is allowed",
+				from.where, quoted(wrong))
+		}
+		switch {
+		case len(some) == 0:
+			continue
+		case from.where == inSpec:
+			allowed = quoted(from.texts)
+		case allowed != "":
+			r.refuse(problem.Spec, "%s: %s and %s: %s are both set, allowed is one of them",
+				inSpec, allowed, from.where, quoted(from.texts))
+		}
+		asked.ranges, asked.reason = append(asked.ranges, some...), from.reason
+		asked.where = append(asked.where, from.where+": "+fewOf(from.texts))
+	}
+	if asked.cause == "" && len(asked.ranges) > 0 && read(r, key.DenyAllElse) {
+		asked.cause = "annotation " + key.DenyAllElse.Name
+	}
+	asked.tags = slices.Compact(slices.Sorted(slices.Values(read(r, key.AllowedServiceTags))))
+	switch {
+	case len(asked.tags) > 0:
+		asked.where = append(asked.where, "annotation "+key.AllowedServiceTags.Name+": "+fewOf(asked.tags))
+	case asked.where == nil && asked.cause == "" && !r.Internal:
+		asked.tags = []string{Internet}
+	}
+	return asked
+}
+
+// warnAccess warns of sources that are allowed unexpectedly, and of families without any source: no rule shows that. It also
+// warns of denials that are more, or less, than a Service's own address, because packets arrive at the nodes' own addresses.
+func (r *reader) warnAccess(asked sources) {
+	if len(asked.tags) > 0 && len(r.Service.Spec.LoadBalancerSourceRanges) > 0 {
+		r.warn(problem.TwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: the sources of both are allowed",
+			key.AllowedServiceTags.Name)
+	}
+	var denied []string // where everything else is
+	for _, family := range r.Families() {
+		reach := "nothing from the Internet"
+		if r.Internal {
+			reach = "nothing from outside of the virtual network"
+		}
+		if r.Fixed || r.Floats(family) {
+			denied = append(denied, "its "+string(family)+" address")
+			if r.Access.Deny {
+				reach = "nothing"
+			}
+		}
+		if asked.where != nil && len(r.Access.From[family]) == 0 {
+			r.warn(asked.reason,
+				"%s: none is of the family %s: %s can reach the Service's %s address, allowed are ranges of each of its families",
+				strings.Join(asked.where, " and "), family, reach, family)
+		}
+	}
+	switch {
+	case !r.Access.Deny:
+		return
+	case r.Fixed:
+		r.warn(problem.NodesDenied,
+			"annotation %s: packets arrive at the nodes' own addresses, and because of %s everything else to the nodes' own "+
+				"addresses is denied as well, on all ports: also from other nodes, and Azure's health probes; "+
+				"allowed is floating IP, which denies at the Service's address alone", key.DisableFloatingIP.Name, asked.cause)
+		return
+	case len(denied) == len(r.Families()):
+		return
+	}
+	if len(r.Further) > 0 {
+		denied = append(denied, "the addresses of annotation "+key.AdditionalIPs.Name)
+	}
+	what := "So nothing is denied at all"
+	if denied != nil {
+		what = "Everything else is denied at " + strings.Join(denied, " and ")
+	}
+	r.warn(problem.NotDenied,
+		"%s: nothing from the virtual network is denied at the IPv6 address: Azure delivers its packets to the nodes' own "+
+			"addresses, and the nodes could not reach each other there. %s", asked.cause, what)
 }
 
 // warnIgnored warns of what a Service says without effect: an annotation that is mistyped, without another one that it needs, or
@@ -311,4 +382,20 @@ func (r *reader) warnUnknown(ports []int32) {
 		r.warn(problem.Annotation, "annotation %s: %s left out, allowed are configured load balancers: %s", key.Balancers.Name,
 			quoted(unknown), strings.Join(names, ", "))
 	}
+}
+
+func fewOf(texts []string) string {
+	const few = 5
+	if len(texts) > few {
+		return quoted(texts[:few]) + ", ..."
+	}
+	return quoted(texts)
+}
+
+func quoted(texts []string) string {
+	words := make([]string, len(texts))
+	for i, t := range texts {
+		words[i] = strconv.Quote(t)
+	}
+	return strings.Join(words, ", ")
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -185,4 +186,70 @@ type Link struct {
 	Visibility []string
 	Approval   []string
 	Option     string // an annotation that only the owner may have, "" for none
+}
+
+// Rule is one port of a Service at the load balancer, or all of them.
+type Rule struct {
+	Name         string
+	Protocol     string // as Azure writes it
+	Port         int32  // 0 for all
+	BackendPort  int32
+	Probe        string // its name, "" for none
+	Distribution string
+	IdleMinutes  int32
+	Reset        *bool // nil where the protocol knows none
+}
+
+// Access is which sources may reach a Service.
+type Access struct {
+	Open bool                       // there are rules for the Service at all
+	From map[v1.IPFamily][][]string // each list is the sources of one rule
+	Deny bool                       // everything else, the virtual network too
+}
+
+// Opening lets sources in at ports. Its slices are sorted.
+type Opening struct {
+	Family   v1.IPFamily
+	Protocol string
+	Sources  []string
+	Ports    []string
+}
+
+// Name is the name of the opening's security rule.
+func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o.Sources, o.Ports) }
+
+// Internet is Azure's name for the sources outside of the virtual network.
+const Internet = "Internet"
+
+// Openings are the allowed sources and ports of a family: the Service's own ports, or its node ports.
+func (s *Spec) Openings(family v1.IPFamily, nodePort bool) []Opening {
+	var all []Opening
+	for _, o := range s.PortsByProtocol(nodePort) {
+		for _, from := range s.Access.From[family] {
+			o.Family, o.Sources = family, from
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// PortsByProtocol is the Service's own ports, or its node ports, as the packets carry them.
+func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
+	var out []Opening
+	for _, protocol := range []string{"Tcp", "Udp", "*"} {
+		var ports []string
+		for _, p := range s.Service.Spec.Ports {
+			port := p.Port
+			if nodePort {
+				port = p.NodePort
+			}
+			if Protocol(p) == protocol && port > 0 {
+				ports = append(ports, strconv.Itoa(int(port)))
+			}
+		}
+		if slices.Sort(ports); len(ports) > 0 {
+			out = append(out, Opening{Protocol: protocol, Ports: slices.Compact(ports)})
+		}
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,20 +14,9 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/problem"
 )
-
-// Rule is one port of a Service at the load balancer, or all of them.
-type Rule struct {
-	Name         string
-	Protocol     string // as Azure writes it
-	Port         int32  // 0 for all
-	BackendPort  int32
-	Probe        string // its name, "" for none
-	Distribution string
-	IdleMinutes  int32
-	Reset        *bool // nil where the protocol knows none
-}
 
 const (
 	healthPath    = "/healthz" // what kube-proxy answers at the health check node port, and at its own port
@@ -39,6 +29,60 @@ const (
 const SharedProbe = "cluster-service-shared-health-probe"
 
 type probe = azure.Child[network.Probe]
+
+// byFamily reads a key that has a sibling for IPv6, and says which of the two it was.
+// A Service with IPv6 only may use either.
+func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string]) (text, asked string) {
+	keys := []key.Annotation[string]{six, plain}
+	if family == v1.IPv4Protocol {
+		keys = keys[1:]
+	} else if len(r.Families()) > 1 {
+		keys = keys[:1]
+	}
+	for _, k := range keys {
+		if text = read(r, k); text != "" {
+			return text, fmt.Sprintf("annotation %s: %q", k.Name, text)
+		}
+	}
+	return "", ""
+}
+
+// pin is the address that a Service wants to have in a family, and where it says so. The spec does not say of which family its
+// address is, so one that fits no family of the Service is ignored.
+func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
+	own := map[v1.IPFamily]key.Annotation[string]{v1.IPv4Protocol: key.IPv4, v1.IPv6Protocol: key.IPv6}[family]
+	text, where := read(r, own), "annotation "+own.Name
+	fromSpec := text == ""
+	if fromSpec {
+		text, where = strings.TrimSpace(inSpec), "spec.loadBalancerIP"
+	}
+	if text == "" {
+		return "", ""
+	}
+	asked = fmt.Sprintf("%s: %q", where, text)
+	ip, err := netip.ParseAddr(text)
+	ip = ip.Unmap()
+	fits := slices.Contains(r.Families(), address.Family(ip)) // a text that is no address counts as one of IPv6
+	var is, allowed string
+	switch {
+	case err != nil || ip.Zone() != "":
+		is, allowed = "no IP address", "allowed is one of the family "+string(family)
+	case fromSpec && fits && address.Family(ip) != family:
+		return "", ""
+	case address.Family(ip) != family:
+		is, allowed = "not of the family "+string(family), "allowed is an address of that family"
+	case !r.Internal && !address.IsPublic(ip):
+		is, allowed = "a non-public address", "allowed for an external Service is the address of a public IP"
+	default:
+		return ip.String(), asked
+	}
+	if fromSpec && !fits {
+		r.warn(problem.Address, "%s is %s and ignored, %s", asked, is, allowed)
+		return "", ""
+	}
+	r.refuse(problem.Address, "%s is %s, %s", asked, is, allowed)
+	return "", asked
+}
 
 // rules reads the rules of an address and their probes, each once.
 func (r *reader) rules(a *Address) {
