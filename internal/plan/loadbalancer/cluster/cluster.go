@@ -22,8 +22,7 @@ import (
 type Config struct {
 	ClusterName string // names pools and public IPs
 	Location    string
-	// EdgeZone is where load balancers and public IPs are, nil for the region itself.
-	EdgeZone *azure.ExtendedLocation
+	EdgeZone    *azure.ExtendedLocation // of load balancers and public IPs, nil for the region itself
 
 	Subscription  string // of the machines
 	ResourceGroup string // of the machines and public IPs
@@ -111,13 +110,11 @@ func (c Config) BalancerID(name string, internal bool) azure.ID {
 
 // HasSuffix is strings.HasSuffix without regard to case, as Azure compares names.
 func HasSuffix(s, suffix string) bool {
-	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
+	return strings.EqualFold(s[max(len(s)-len(suffix), 0):], suffix)
 }
 
 // HasPrefix is strings.HasPrefix without regard to case, as Azure compares names.
-func HasPrefix(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
-}
+func HasPrefix(s, prefix string) bool { return strings.EqualFold(s[:min(len(s), len(prefix))], prefix) }
 
 // NetworkGroup is the resource group of the load balancers.
 func (c Config) NetworkGroup() azure.ID {
@@ -188,10 +185,6 @@ func (c Config) IsOwnPool(name string) bool {
 	_, ours := c.PoolFamily(name)
 	return ours
 }
-
-// LeadsToNodes reports whether nodes are members of a pool of this name: the cluster's own pools, and with
-// several load balancers the pools of Services of policy Local.
-func (c Config) LeadsToNodes(pool string) bool { return len(c.Balancers) > 0 || c.IsOwnPool(pool) }
 
 // IsPreset reports whether other software fills the pools of the internal, or of the external, load balancers.
 func (c Config) IsPreset(internal bool) bool {
