@@ -236,7 +236,7 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(services, ",")}}
 			view.Properties.DNSSettings = have.Properties.DNSSettings
 			if slices.Contains(a.leaving, tag.LabelOwner(have.Tags)) {
-				view.Tags = tag.DropLabel(view.Tags, have.Tags)
+				tag.DropLabel(view.Tags, have.Tags)
 			}
 			released = append(released, plan.Wanted(view, "no longer serves "+batch.Summary(a.leaving), a.leaving...))
 		case !kept[a.id.Key()]:
@@ -342,9 +342,12 @@ func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 			continue
 		}
 		dns = dnsSettings(*claim.Label)
-		_, said := have.Get(tag.Label)
-		if *claim.Label != "" && (owner != claim.Key() || said || len(c.SystemTags) > 0) {
-			own[tag.Label] = tag.LabelAs(have, claim.Key())
+		switch text, said := have.Get(tag.Label); {
+		case *claim.Label == "":
+		case said && owner == claim.Key():
+			own[tag.Label] = text // as it is spelled there
+		case owner != claim.Key() || len(c.SystemTags) > 0:
+			own[tag.Label] = claim.Key()
 		}
 	}
 	tag.Add(own, asked)
@@ -352,11 +355,10 @@ func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 	if len(c.SystemTags) > 0 && owner != "" && !leaves && !isNamed {
 		own[tag.Label] = owner
 	}
-	wanted := tag.Wanted(c, own, have)
 	if leaves && !isNamed {
-		wanted = tag.DropLabel(wanted, have)
+		tag.DropLabel(own, have)
 	}
-	return wanted, dns
+	return tag.Wanted(c, own, have), dns
 }
 
 // askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:

@@ -118,23 +118,11 @@ func LabelOwner(tags azure.Tags) string {
 	return strings.TrimSpace(name)
 }
 
-// LabelAs is the label tag's value for a Service, in the spelling that the tag has already.
-func LabelAs(have azure.Tags, service string) string {
-	if text, ok := have.Get(Label); ok && strings.TrimSpace(text) == service {
-		return text
-	}
-	return service
-}
-
-// DropLabel is the wanted tags without one that names the owner of a DNS label.
-func DropLabel(tags, have azure.Tags) azure.Tags {
-	if tags == nil {
-		tags = azure.Tags{}
-	}
+// DropLabel drops tags that name the owner of a DNS label.
+func DropLabel(to, have azure.Tags) {
 	for _, name := range []string{Label, oldLabel} {
 		if _, there := have.Get(name); there {
-			tags[name] = azure.DropTag
+			to[name] = azure.DropTag
 		}
 	}
-	return tags
 }
