@@ -170,21 +170,18 @@ func NameOf(name string, family v1.IPFamily) string {
 // PoolName names the cluster's backend pool of an IP family.
 func (c Config) PoolName(family v1.IPFamily) string { return NameOf(c.ClusterName, family) }
 
-// PoolFamily is the family of one of the cluster's own pools.
-func (c Config) PoolFamily(name string) (v1.IPFamily, bool) {
+// PoolFamily is the family of one of the cluster's own pools, "" for another pool.
+func (c Config) PoolFamily(name string) v1.IPFamily {
 	for _, family := range address.Families() {
 		if strings.EqualFold(name, c.PoolName(family)) {
-			return family, true
+			return family
 		}
 	}
-	return "", false
+	return ""
 }
 
 // IsOwnPool reports whether a pool is one of the cluster's own.
-func (c Config) IsOwnPool(name string) bool {
-	_, ours := c.PoolFamily(name)
-	return ours
-}
+func (c Config) IsOwnPool(name string) bool { return c.PoolFamily(name) != "" }
 
 // IsPreset reports whether other software fills the pools of the internal, or of the external, load balancers.
 func (c Config) IsPreset(internal bool) bool {

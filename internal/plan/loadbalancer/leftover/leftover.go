@@ -188,7 +188,10 @@ func FindOtherName(in index.Input) (other OtherName, found bool) {
 	for _, ip := range ips {
 		name, ok := tag.ClusterIn(ip.Tags)
 		keys, _ := tag.ServicesIn(ip.Tags)
-		i := slices.IndexFunc(keys, func(key string) bool { return services[key] != nil && isMadeFor(services[key], ip.ID, name) })
+		i := slices.IndexFunc(keys, func(key string) bool { // of a Service for which it was made under this name of a cluster
+			s := services[key]
+			return s != nil && cluster.HasPrefix(ip.ID.Name(), naming.PublicIP(name, naming.Base(s), "", ""))
+		})
 		switch {
 		case !ok, i < 0, ip.Properties.IPConfiguration == nil:
 		case strings.EqualFold(name, in.Config.ClusterName):
@@ -202,12 +205,6 @@ func FindOtherName(in index.Input) (other OtherName, found bool) {
 		}
 	}
 	return other, other.Addresses > 0
-}
-
-// isMadeFor reports whether a public IP was made for a Service under the name of a cluster.
-func isMadeFor(s *v1.Service, ip azure.ID, cluster string) bool {
-	made, name := naming.PublicIP(cluster, naming.Base(s), "", ""), ip.Name()
-	return len(name) >= len(made) && strings.EqualFold(name[:len(made)], made)
 }
 
 // asksFor reports whether a Service asks for a public IP by its name or address.

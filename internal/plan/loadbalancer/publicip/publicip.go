@@ -385,7 +385,8 @@ func (a *address) ownershipTags(x *index.Index, asked azure.Tags) azure.Tags {
 		return services || cluster
 	})
 	now := a.services()
-	own := azure.Tags{tag.Cluster: tag.ClusterAs(have, c.ClusterName), tag.Services: strings.Join(now, ",")}
+	name, _ := have.Get(tag.Cluster) // as it is spelled there
+	own := azure.Tags{tag.Cluster: cmp.Or(name, c.ClusterName), tag.Services: strings.Join(now, ",")}
 	text, said := have.Get(tag.Services)
 	switch same := slices.Equal(now, a.have.Services); {
 	case same && said:

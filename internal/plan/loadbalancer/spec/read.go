@@ -53,8 +53,7 @@ func Read(s Service, c cluster.Config) (*Spec, problem.List) {
 	if read(r, key.LinkCreate) {
 		r.Link = r.link()
 	}
-	access, asked := r.access()
-	r.Access = access
+	asked := r.access()
 	if !r.found.Blocking() { // else the last good state stays
 		r.warnAccess(asked)
 		r.warnIgnored()
@@ -176,26 +175,26 @@ func (r *reader) link() *Link {
 	return l
 }
 
-// access reads who may reach the Service.
-func (r *reader) access() (Access, sources) {
+// access reads who may reach the Service, and returns the sources as the Service names them.
+func (r *reader) access() (asked sources) {
 	if read(r, key.DisableSecurityRules) {
-		return Access{}, sources{}
+		return asked
 	}
-	asked := r.sources()
-	a := Access{Open: true, From: map[v1.IPFamily][][]string{}, Deny: asked.cause != ""}
+	asked = r.sources()
+	r.Access = Access{Open: true, From: map[v1.IPFamily][][]string{}, Deny: asked.cause != ""}
 	for _, family := range address.Families() {
 		if some := address.Aggregate(asked.ranges, family); len(some) > 0 {
-			a.From[family] = append(a.From[family], some)
+			r.Access.From[family] = append(r.Access.From[family], some)
 		}
 		for _, tag := range asked.tags {
 			// Azure also takes addresses and ranges for a service tag, and has no rule with both families.
 			text, _, _ := strings.Cut(tag, "/")
 			if ip, err := netip.ParseAddr(text); err != nil || address.Family(ip) == family {
-				a.From[family] = append(a.From[family], []string{tag})
+				r.Access.From[family] = append(r.Access.From[family], []string{tag})
 			}
 		}
 	}
-	return a, asked
+	return asked
 }
 
 type sources struct {

@@ -113,9 +113,9 @@ func Outline(s Service) *Spec {
 
 // WithAccess is the outline of a Service with its access, without validation.
 func WithAccess(s Service) *Spec {
-	w := Outline(s)
-	w.Access, _ = (&reader{Spec: w}).access()
-	return w
+	r := reader{Spec: Outline(s)}
+	r.access()
+	return r.Spec
 }
 
 // Spec is what one Service asks for.

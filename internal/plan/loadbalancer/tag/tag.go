@@ -104,14 +104,6 @@ func IsOfOther(tags azure.Tags, clusterName string) bool {
 	return ok && !strings.EqualFold(name, clusterName)
 }
 
-// ClusterAs is the cluster's name in the spelling that a resource's tag has already.
-func ClusterAs(have azure.Tags, clusterName string) string {
-	if text, ok := have.Get(Cluster); ok && strings.EqualFold(text, clusterName) {
-		return text
-	}
-	return clusterName
-}
-
 // LabelOwner is the Service that has named a public IP in DNS, "" for none.
 func LabelOwner(tags azure.Tags) string {
 	name, _ := current(tags, Label, oldLabel)
