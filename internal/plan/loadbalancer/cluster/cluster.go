@@ -191,7 +191,6 @@ func (c Config) IsPreset(internal bool) bool {
 // Role is what a node is to load balancers.
 type Role string
 
-// The roles.
 const (
 	Receiver  Role = "receiver"  // belongs into the backend pool
 	Excluded  Role = "excluded"  // a label keeps it out of the pool

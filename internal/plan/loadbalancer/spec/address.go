@@ -30,21 +30,22 @@ const SharedProbe = "cluster-service-shared-health-probe"
 
 type probe = azure.Child[network.Probe]
 
-// byFamily reads a key that has a sibling for IPv6, and says which of the two it was.
+// byFamily reads a key that has a sibling for IPv6, and notes which of the two it was.
 // A Service with IPv6 only may use either.
-func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string]) (text, asked string) {
+func (r *reader) byFamily(a *Address, plain, six key.Annotation[string]) string {
 	keys := []key.Annotation[string]{six, plain}
-	if family == v1.IPv4Protocol {
+	if !a.IsIPv6() {
 		keys = keys[1:]
 	} else if len(r.Families()) > 1 {
 		keys = keys[:1]
 	}
 	for _, k := range keys {
-		if text = read(r, k); text != "" {
-			return text, fmt.Sprintf("annotation %s: %q", k.Name, text)
+		if text := read(r, k); text != "" {
+			a.Asked = fmt.Sprintf("annotation %s: %q", k.Name, text)
+			return text
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // pin is the address that a Service wants to have in a family, and where it says so. The spec does not say of which family its
@@ -100,7 +101,7 @@ func (r *reader) rules(a *Address) {
 		protocol := ProtocolOf(p)
 		rule := Rule{Name: a.Rule(protocol, p.Port), Protocol: "All", Distribution: distribution, IdleMinutes: idle, Reset: reset}
 		if r.AllPorts() {
-			a.add(rule, r.probeForAll(a, rule.Name))
+			a.add(rule, r.probe(a, p))
 			return
 		}
 		if protocol == v1.ProtocolSCTP { // Azure forwards it only together with everything else, and that only in a virtual network
@@ -139,38 +140,28 @@ func (a *Address) add(rule Rule, p probe) {
 func (r *reader) sharesProbe() bool { return r.config.SharedProbe != nil && !r.IsLocal() }
 
 // probe is the probe of a port's rule. Only TCP can be probed. Where the traffic policy is Local the nodes' health answers for
-// all ports, unless a port names another one to be probed.
+// all ports, unless a port names another one to be probed. A rule for all ports has the probe of the first TCP port which can
+// be probed.
 func (r *reader) probe(a *Address, p v1.ServicePort) probe {
 	_, named, _ := key.PortProbePort.Lookup(r.Annotations, p.Port)
-	isTCP := ProtocolOf(p) == v1.ProtocolTCP
+	isTCP, forAll := ProtocolOf(p) == v1.ProtocolTCP, r.AllPorts()
 	switch {
-	case read(r, key.NoProbe.Of(p.Port, false)):
+	case !forAll && read(r, key.NoProbe.Of(p.Port, false)):
 		return probe{}
 	case r.sharesProbe():
 		return a.Probes[0]
-	case r.asksNodes() && (!named || !isTCP):
+	case r.asksNodes() && (forAll || !named || !isTCP):
 		return r.healthProbe(a, r.Service.Spec.HealthCheckNodePort, r.Service.Spec.HealthCheckNodePort)
+	case forAll:
+		for _, other := range r.Service.Spec.Ports {
+			attempt := reader{Spec: r.Spec}
+			if probe := attempt.portProbe(a, other); ProtocolOf(other) == v1.ProtocolTCP && !attempt.found.Blocking() {
+				probe.Name = a.Rule(ProtocolOf(p), p.Port) // that of the rule
+				return probe
+			}
+		}
 	case isTCP:
 		return r.portProbe(a, p)
-	}
-	return probe{}
-}
-
-// probeForAll is the probe of a rule for all ports: that of the nodes' health, or that of the first TCP port which can be
-// probed, with the name of the rule.
-func (r *reader) probeForAll(a *Address, name string) probe {
-	switch {
-	case r.sharesProbe():
-		return a.Probes[0]
-	case r.asksNodes():
-		return r.healthProbe(a, r.Service.Spec.HealthCheckNodePort, r.Service.Spec.HealthCheckNodePort)
-	}
-	for _, p := range r.Service.Spec.Ports {
-		attempt := reader{Spec: r.Spec}
-		if probe := attempt.portProbe(a, p); ProtocolOf(p) == v1.ProtocolTCP && !attempt.found.Blocking() {
-			probe.Name = name
-			return probe
-		}
 	}
 	return probe{}
 }

@@ -38,10 +38,8 @@ func Read(s Service, c cluster.Config) (*Spec, problem.List) {
 			a.Suffix = cluster.SuffixIPv6
 		}
 		if !r.Internal {
-			if a.PublicIP, a.Asked = r.byFamily(family, key.PublicIPName, key.PublicIPNameIPv6); a.PublicIP == "" {
-				var prefix string
-				prefix, a.Asked = r.byFamily(family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
-				a.Prefix = azure.ID(prefix)
+			if a.PublicIP = r.byFamily(&a, key.PublicIPName, key.PublicIPNameIPv6); a.PublicIP == "" {
+				a.Prefix = azure.ID(r.byFamily(&a, key.PublicIPPrefix, key.PublicIPPrefixIPv6))
 			}
 		}
 		if a.Asked == "" {
