@@ -351,12 +351,12 @@ func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 		}
 	}
 	tag.Add(own, asked)
-	isNamed, leaves := tag.LabelOwner(own) != "", slices.Contains(a.leaving, owner)
-	if len(c.SystemTags) > 0 && owner != "" && !leaves && !isNamed {
-		own[tag.Label] = owner
-	}
-	if leaves && !isNamed {
+	switch {
+	case tag.LabelOwner(own) != "":
+	case slices.Contains(a.leaving, owner):
 		tag.DropLabel(own, have)
+	case len(c.SystemTags) > 0 && owner != "":
+		own[tag.Label] = owner
 	}
 	return tag.Wanted(c, own, have), dns
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -36,7 +35,7 @@ func (r *reader) byFamily(a *Address, plain, six key.Annotation[string]) string 
 	keys := []key.Annotation[string]{six, plain}
 	if !a.IsIPv6() {
 		keys = keys[1:]
-	} else if len(r.Families()) > 1 {
+	} else if len(r.Service.Families()) > 1 {
 		keys = keys[:1]
 	}
 	for _, k := range keys {
@@ -63,7 +62,7 @@ func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
 	asked = fmt.Sprintf("%s: %q", where, text)
 	ip, err := netip.ParseAddr(text)
 	ip = ip.Unmap()
-	fits := slices.Contains(r.Families(), address.Family(ip)) // a text that is no address counts as one of IPv6
+	fits := slices.Contains(r.Service.Families(), address.Family(ip)) // a text that is no address counts as one of IPv6
 	var is, allowed string
 	switch {
 	case err != nil || ip.Zone() != "":
@@ -137,20 +136,20 @@ func (a *Address) add(rule Rule, p probe) {
 	a.Rules = append(a.Rules, rule)
 }
 
-func (r *reader) sharesProbe() bool { return r.config.SharedProbe != nil && !r.IsLocal() }
+func (r *reader) sharesProbe() bool { return r.config.SharedProbe != nil && !r.Service.IsLocal() }
 
 // probe is the probe of a port's rule. Only TCP can be probed. Where the traffic policy is Local the nodes' health answers for
 // all ports, unless a port names another one to be probed. A rule for all ports has the probe of the first TCP port which can
 // be probed.
 func (r *reader) probe(a *Address, p v1.ServicePort) probe {
-	_, named, _ := key.PortProbePort.Lookup(r.Annotations, p.Port)
+	_, named, _ := key.PortProbePort.Lookup(r.Service.Annotations, p.Port)
 	isTCP, forAll := ProtocolOf(p) == v1.ProtocolTCP, r.AllPorts()
 	switch {
 	case !forAll && read(r, key.NoProbe.Of(p.Port, false)):
 		return probe{}
 	case r.sharesProbe():
 		return a.Probes[0]
-	case r.asksNodes() && (forAll || !named || !isTCP):
+	case r.Service.asksNodes() && (forAll || !named || !isTCP):
 		return r.healthProbe(a, r.Service.Spec.HealthCheckNodePort, r.Service.Spec.HealthCheckNodePort)
 	case forAll:
 		for _, other := range r.Service.Spec.Ports {
@@ -175,8 +174,8 @@ func (r *reader) healthProbe(a *Address, port, at int32) probe {
 		for _, names := range [][]string{
 			{key.PortProbeInterval.For(port), key.ProbeInterval.Name}, {key.PortProbeCount.For(port), key.ProbeCount.Name},
 		} {
-			if i := slices.IndexFunc(names, func(name string) bool { _, ok := r.Annotations[name]; return ok }); i >= 0 {
-				asked = append(asked, fmt.Sprintf("annotation %s: %q", names[i], r.Annotations[names[i]]))
+			if i := slices.IndexFunc(names, func(name string) bool { _, ok := r.Service.Annotations[name]; return ok }); i >= 0 {
+				asked = append(asked, fmt.Sprintf("annotation %s: %q", names[i], r.Service.Annotations[names[i]]))
 			}
 		}
 		r.refuse(problem.Annotation, "%s: %d probes of port %d every %d s take %d s to see a node fail, allowed is less than %d s",
@@ -193,9 +192,12 @@ func (r *reader) portProbe(a *Address, p v1.ServicePort) probe {
 	if port == 0 {
 		return probe
 	}
-	word, own, _ := key.PortProbeProtocol.Lookup(r.Annotations, p.Port)
+	word, own, _ := key.PortProbeProtocol.Lookup(r.Service.Annotations, p.Port)
+	if !own && p.AppProtocol != nil {
+		word = strings.TrimSpace(*p.AppProtocol)
+	}
 	if !own { // an empty annotation of the port is one, and counts as tcp in cloud-provider-azure
-		word = cmp.Or(strings.TrimSpace(ptr.Deref(p.AppProtocol, "")), read(r, key.ProbeProtocol))
+		word = cmp.Or(word, read(r, key.ProbeProtocol))
 	}
 	view := &probe.Properties
 	view.Protocol = cmp.Or(map[string]string{"http": "Http", "https": "Https"}[strings.ToLower(word)], "Tcp")
@@ -208,7 +210,7 @@ func (r *reader) portProbe(a *Address, p v1.ServicePort) probe {
 
 // probePort is the port that is probed for p: its node port unless an annotation names another one.
 func (r *reader) probePort(p v1.ServicePort) int32 {
-	name, asked, _ := key.PortProbePort.Lookup(r.Annotations, p.Port)
+	name, asked, _ := key.PortProbePort.Lookup(r.Service.Annotations, p.Port)
 	if !asked {
 		return p.NodePort
 	}

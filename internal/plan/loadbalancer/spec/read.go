@@ -32,9 +32,9 @@ func Read(s Service, c cluster.Config) (*Spec, problem.List) {
 		r.publicIPs()
 	}
 	r.Further = r.readAddresses(key.AdditionalIPs, "no IP address", func(ip netip.Addr) bool { return ip.Zone() == "" })
-	for _, family := range r.Families() {
+	for _, family := range r.Service.Families() {
 		a := Address{Family: family, Names: naming.Names{Base: naming.Base(s.Service), Subnet: r.Subnet}, Floating: r.Floats(family)}
-		if len(r.Families()) > 1 && a.IsIPv6() {
+		if len(r.Service.Families()) > 1 && a.IsIPv6() {
 			a.Suffix = cluster.SuffixIPv6
 		}
 		if !r.Internal {
@@ -76,7 +76,7 @@ func (r *reader) warn(reason, format string, args ...any) {
 
 // read reads an annotation; a value that is not allowed is a problem.
 func read[T any](r *reader, a key.Annotation[T]) T {
-	v, err := a.Read(r.Annotations)
+	v, err := a.Read(r.Service.Annotations)
 	if err != nil {
 		r.refuse(problem.Annotation, "annotation %v", err)
 	}
@@ -103,7 +103,7 @@ func (r *reader) ports() {
 func (r *reader) publicIPs() {
 	r.Group = read(r, key.PublicIPGroup)
 	r.Tags = r.readPairs(key.PublicIPTags, &r.found).Values
-	if _, asked := r.Annotations[key.IPTags.Name]; asked {
+	if _, asked := r.Service.Annotations[key.IPTags.Name]; asked {
 		pairs := r.readPairs(key.IPTags, &r.IPTagWarnings)
 		r.IPTags = []network.IPTag{}
 		for _, kind := range slices.Sorted(maps.Keys(pairs.Values)) {
@@ -115,7 +115,7 @@ func (r *reader) publicIPs() {
 			r.IPTagSlip = err.Error()
 		}
 	}
-	if _, asked := r.Annotations[key.DNSLabel.Name]; asked {
+	if _, asked := r.Service.Annotations[key.DNSLabel.Name]; asked {
 		r.Label = new(read(r, key.DNSLabel))
 	}
 }
@@ -159,7 +159,7 @@ func (r *reader) link() *Link {
 		FQDNs: read(r, key.LinkFQDNs), Proxy: read(r, key.LinkProxyProtocol),
 		Visibility: read(r, key.LinkVisibility), Approval: read(r, key.LinkAutoApproval),
 	}
-	l.Option, _, _ = key.FirstLinkOption(r.Annotations)
+	l.Option, _, _ = key.FirstLinkOption(r.Service.Annotations)
 	if slices.Contains(l.Visibility, "*") {
 		l.Visibility = []string{"*"}
 	}
@@ -256,7 +256,7 @@ func (r *reader) warnAccess(asked sources) {
 			key.AllowedServiceTags.Name)
 	}
 	var denied []string // where everything else is
-	for _, family := range r.Families() {
+	for _, family := range r.Service.Families() {
 		reach := "nothing from the Internet"
 		if r.Internal {
 			reach = "nothing from outside of the virtual network"
@@ -282,7 +282,7 @@ func (r *reader) warnAccess(asked sources) {
 				"addresses is denied as well, on all ports: also from other nodes, and Azure's health probes; "+
 				"allowed is floating IP, which denies at the Service's address alone", key.DisableFloatingIP.Name, asked.cause)
 		return
-	case len(denied) == len(r.Families()):
+	case len(denied) == len(r.Service.Families()):
 		return
 	}
 	if len(r.Further) > 0 {
@@ -320,7 +320,7 @@ func (r *reader) warnIgnored() {
 		{r.Link == nil, append(key.LinkOptions(), key.LinkGroup.Name), "without " + withLink},
 	} {
 		for _, name := range rule.names {
-			if value := r.Annotations[name]; value != "" && rule.applies {
+			if value := r.Service.Annotations[name]; value != "" && rule.applies {
 				ignored[name] = true
 				r.warn(problem.Unheeded, "annotation %s: %q is ignored %s", name, value, rule.because)
 			}
@@ -330,7 +330,7 @@ func (r *reader) warnIgnored() {
 	for _, p := range r.Service.Spec.Ports {
 		ports = append(ports, p.Port)
 	}
-	for _, doubt := range key.Warnings(r.Annotations, ports) {
+	for _, doubt := range key.Warnings(r.Service.Annotations, ports) {
 		found := &r.found
 		if doubt.Key == key.IPTags.Name { // they are judged with the public IP
 			found = &r.IPTagWarnings
@@ -348,7 +348,7 @@ func (r *reader) warnIgnored() {
 // warnUnknown warns of annotations that do not exist, or are about ports, IP families or load balancers that do not. Where
 // several load balancers are configured and the Service names none of them, placement refuses it.
 func (r *reader) warnUnknown(ports []int32) {
-	for _, s := range key.Unknowns(r.Annotations, ports) {
+	for _, s := range key.Unknowns(r.Service.Annotations, ports) {
 		why := "no such annotation exists, and none is similar"
 		switch {
 		case s.Port != "":
@@ -360,7 +360,7 @@ func (r *reader) warnUnknown(ports []int32) {
 	}
 	for _, family := range address.Families() {
 		other := reader{Spec: r.Spec}
-		if !slices.Contains(r.Families(), family) {
+		if !slices.Contains(r.Service.Families(), family) {
 			other.pin(family, "")
 		}
 		for _, p := range other.found {
@@ -371,7 +371,7 @@ func (r *reader) warnUnknown(ports []int32) {
 	for _, b := range r.config.Entries() {
 		names = append(names, b.Name)
 	}
-	asked := r.LoadBalancersAsked()
+	asked := r.Service.LoadBalancersAsked()
 	unknown := slices.DeleteFunc(slices.Clone(asked), func(text string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, text) })
 	})

@@ -100,7 +100,7 @@ func ProtocolOf(p v1.ServicePort) v1.Protocol { return cmp.Or(p.Protocol, v1.Pro
 // AtNodes reports whether packets for a Service arrive at the nodes' own addresses, not at the Service's.
 func AtNodes(s *v1.Service) bool {
 	w := Outline(Service{Service: s})
-	return slices.ContainsFunc(w.Families(), func(family v1.IPFamily) bool { return !w.Floats(family) })
+	return slices.ContainsFunc(w.Service.Families(), func(family v1.IPFamily) bool { return !w.Floats(family) })
 }
 
 // Outline is a Service's spec with its names and kind alone, without validation. It is enough for
@@ -120,7 +120,7 @@ func WithAccess(s Service) *Spec {
 
 // Spec is what one Service asks for.
 type Spec struct {
-	Service
+	Service   Service
 	Owner     string // starts the names of what the Service has, in lower case
 	Internal  bool
 	Fixed     bool   // packets arrive at the nodes' own addresses
@@ -138,6 +138,9 @@ type Spec struct {
 	Link          *Link        // private link service, nil for none
 }
 
+// Key is the Service's "namespace/name".
+func (s *Spec) Key() string { return s.Service.Key() }
+
 // IsIPv6Only reports whether the Service has no IPv4 address.
 func (s *Spec) IsIPv6Only() bool {
 	return !slices.ContainsFunc(s.Addresses, func(a Address) bool { return !a.IsIPv6() })
@@ -145,7 +148,7 @@ func (s *Spec) IsIPv6Only() bool {
 
 // AllPorts reports whether one rule serves all ports and protocols.
 func (s *Spec) AllPorts() bool {
-	all, _ := key.HAPorts.Read(s.Annotations)
+	all, _ := key.HAPorts.Read(s.Service.Annotations)
 	return all && s.Internal
 }
 
