@@ -219,8 +219,7 @@ func RoleOf(c Config, n *v1.Node) Role {
 }
 
 // InternalIPs are the addresses of a node in the virtual network.
-func InternalIPs(n *v1.Node) []netip.Addr {
-	var ips []netip.Addr
+func InternalIPs(n *v1.Node) (ips []netip.Addr) {
 	for _, a := range n.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == v1.NodeInternalIP {
 			ips = append(ips, ip.Unmap())

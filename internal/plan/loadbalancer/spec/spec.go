@@ -37,8 +37,7 @@ func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 func KeyOf(s *v1.Service) string { return s.Namespace + "/" + s.Name }
 
 // GroupsOf are the resource groups of a kind in notes.
-func GroupsOf(of key.Kind, lists ...[]key.Note) []string {
-	var groups []string
+func GroupsOf(of key.Kind, lists ...[]key.Note) (groups []string) {
 	for _, n := range slices.Concat(lists...) {
 		if n.Of == of && key.IsGroup(n.Group) {
 			groups = append(groups, n.Group)
@@ -61,8 +60,7 @@ func (s Service) IsLocal() bool {
 }
 
 // KnownAddresses are the addresses in the Service's status, and its additional ones.
-func (s Service) KnownAddresses() []string {
-	var all []string
+func (s Service) KnownAddresses() (all []string) {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		all = append(all, in.IP)
 	}
@@ -225,8 +223,7 @@ func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o
 const Internet = "Internet"
 
 // Openings are the allowed sources and ports of a family: the Service's own ports, or its node ports.
-func (s *Spec) Openings(family v1.IPFamily, nodePort bool) []Opening {
-	var all []Opening
+func (s *Spec) Openings(family v1.IPFamily, nodePort bool) (all []Opening) {
 	for _, o := range s.PortsByProtocol(nodePort) {
 		for _, from := range s.Access.From[family] {
 			o.Family, o.Sources = family, from
@@ -237,8 +234,7 @@ func (s *Spec) Openings(family v1.IPFamily, nodePort bool) []Opening {
 }
 
 // PortsByProtocol is the Service's own ports, or its node ports, as the packets carry them.
-func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
-	var out []Opening
+func (s *Spec) PortsByProtocol(nodePort bool) (all []Opening) {
 	for _, protocol := range []string{"Tcp", "Udp", "*"} {
 		var ports []string
 		for _, p := range s.Service.Spec.Ports {
@@ -251,8 +247,8 @@ func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
 			}
 		}
 		if slices.Sort(ports); len(ports) > 0 {
-			out = append(out, Opening{Protocol: protocol, Ports: slices.Compact(ports)})
+			all = append(all, Opening{Protocol: protocol, Ports: slices.Compact(ports)})
 		}
 	}
-	return out
+	return all
 }
