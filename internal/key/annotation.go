@@ -89,12 +89,12 @@ type PortAnnotation[T any] struct {
 
 // Lookup returns the annotation's value for a port and whether it is present.
 func (a PortAnnotation[T]) Lookup(annotations map[string]string, port int32) (T, bool, error) {
-	return a.of(port).Lookup(annotations)
+	return a.Of(port, *new(T)).Lookup(annotations)
 }
 
-// of returns the annotation of one port.
-func (a PortAnnotation[T]) of(port int32) Annotation[T] {
-	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, parse: a.parse, warn: a.warn, warnText: a.warnText}
+// Of returns the annotation of one port, with the value that applies without it.
+func (a PortAnnotation[T]) Of(port int32, otherwise T) Annotation[T] {
+	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, Default: otherwise, parse: a.parse, warn: a.warn, warnText: a.warnText}
 }
 
 // For returns the key for one port.
@@ -105,7 +105,7 @@ func (a PortAnnotation[T]) For(port int32) string {
 func (a PortAnnotation[T]) warnings(annotations map[string]string, ports []int32) []*Error {
 	var all []*Error
 	for _, port := range ports {
-		all = append(all, a.of(port).warnings(annotations, nil)...)
+		all = append(all, a.Of(port, *new(T)).warnings(annotations, nil)...)
 	}
 	return all
 }

@@ -247,7 +247,7 @@ func (n needs) steadyPools() (pools map[azure.ID]v1.IPFamily, steady bool) {
 			continue
 		}
 		for _, p := range lb.Properties.BackendAddressPools {
-			if family, ours := n.Config.PoolFamily(p.Name); ours {
+			if family := n.Config.PoolFamily(p.Name); family != "" {
 				pools[lb.ID.Child(network.BackendAddressPools, p.Name)] = family
 				families = slices.DeleteFunc(families, func(has v1.IPFamily) bool { return has == family })
 			}

@@ -90,12 +90,6 @@ func Aggregate(ranges []netip.Prefix, family v1.IPFamily) []string {
 	return texts
 }
 
-// IsReserved reports whether Azure keeps an address of a subnet's range to itself: the first
-// four and the last one.
-func IsReserved(r netip.Prefix, ip netip.Addr) bool {
-	return r.Contains(ip) && (!r.Contains(ip.Prev().Prev().Prev().Prev()) || !r.Contains(ip.Next()))
-}
-
 // OfPublicIP stands for the address of a public IP until Azure has chosen it.
 func OfPublicIP(id azure.ID) string { return plan.Output(id, "properties.ipAddress") }
 

@@ -85,10 +85,10 @@ func (p *Planner) addPools(w *balancer.Wanted) {
 	lb := w.State
 	fills, byIP := p.fills(lb), p.byIP(lb)
 	for _, had := range lb.Properties.BackendAddressPools {
-		family, ours := p.index.Config.PoolFamily(had.Name)
+		family := p.index.Config.PoolFamily(had.Name)
 		id := lb.ID.Child(network.BackendAddressPools, had.Name)
 		switch {
-		case !ours || !fills:
+		case family == "" || !fills:
 		case byIP && !index.IsByAddress(had) && p.isUsed(id):
 			// The network interfaces leave first, in a round of their own.
 			p.emptied[w] = append(p.emptied[w], id)

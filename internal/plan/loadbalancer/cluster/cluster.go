@@ -22,8 +22,7 @@ import (
 type Config struct {
 	ClusterName string // names pools and public IPs
 	Location    string
-	// EdgeZone is where load balancers and public IPs are, nil for the region itself.
-	EdgeZone *azure.ExtendedLocation
+	EdgeZone    *azure.ExtendedLocation // of load balancers and public IPs, nil for the region itself
 
 	Subscription  string // of the machines
 	ResourceGroup string // of the machines and public IPs
@@ -111,13 +110,11 @@ func (c Config) BalancerID(name string, internal bool) azure.ID {
 
 // HasSuffix is strings.HasSuffix without regard to case, as Azure compares names.
 func HasSuffix(s, suffix string) bool {
-	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
+	return strings.EqualFold(s[max(len(s)-len(suffix), 0):], suffix)
 }
 
 // HasPrefix is strings.HasPrefix without regard to case, as Azure compares names.
-func HasPrefix(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
-}
+func HasPrefix(s, prefix string) bool { return strings.EqualFold(s[:min(len(s), len(prefix))], prefix) }
 
 // NetworkGroup is the resource group of the load balancers.
 func (c Config) NetworkGroup() azure.ID {
@@ -173,25 +170,18 @@ func NameOf(name string, family v1.IPFamily) string {
 // PoolName names the cluster's backend pool of an IP family.
 func (c Config) PoolName(family v1.IPFamily) string { return NameOf(c.ClusterName, family) }
 
-// PoolFamily is the family of one of the cluster's own pools.
-func (c Config) PoolFamily(name string) (v1.IPFamily, bool) {
+// PoolFamily is the family of one of the cluster's own pools, "" for another pool.
+func (c Config) PoolFamily(name string) v1.IPFamily {
 	for _, family := range address.Families() {
 		if strings.EqualFold(name, c.PoolName(family)) {
-			return family, true
+			return family
 		}
 	}
-	return "", false
+	return ""
 }
 
 // IsOwnPool reports whether a pool is one of the cluster's own.
-func (c Config) IsOwnPool(name string) bool {
-	_, ours := c.PoolFamily(name)
-	return ours
-}
-
-// LeadsToNodes reports whether nodes are members of a pool of this name: the cluster's own pools, and with
-// several load balancers the pools of Services of policy Local.
-func (c Config) LeadsToNodes(pool string) bool { return len(c.Balancers) > 0 || c.IsOwnPool(pool) }
+func (c Config) IsOwnPool(name string) bool { return c.PoolFamily(name) != "" }
 
 // IsPreset reports whether other software fills the pools of the internal, or of the external, load balancers.
 func (c Config) IsPreset(internal bool) bool {
@@ -201,7 +191,6 @@ func (c Config) IsPreset(internal bool) bool {
 // Role is what a node is to load balancers.
 type Role string
 
-// The roles.
 const (
 	Receiver  Role = "receiver"  // belongs into the backend pool
 	Excluded  Role = "excluded"  // a label keeps it out of the pool
@@ -230,8 +219,7 @@ func RoleOf(c Config, n *v1.Node) Role {
 }
 
 // InternalIPs are the addresses of a node in the virtual network.
-func InternalIPs(n *v1.Node) []netip.Addr {
-	var ips []netip.Addr
+func InternalIPs(n *v1.Node) (ips []netip.Addr) {
 	for _, a := range n.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == v1.NodeInternalIP {
 			ips = append(ips, ip.Unmap())

@@ -359,7 +359,9 @@ func (s Subnet) Refuses(ip netip.Addr) string {
 		return ""
 	case !s.Holds(ip):
 		return "is not in the subnet"
-	case slices.ContainsFunc(s.ranges, func(r netip.Prefix) bool { return address.IsReserved(r, ip) }):
+	case slices.ContainsFunc(s.ranges, func(r netip.Prefix) bool { // the first four addresses and the last one
+		return r.Contains(ip) && (!r.Contains(ip.Prev().Prev().Prev().Prev()) || !r.Contains(ip.Next()))
+	}):
 		return "is one that Azure keeps to itself in the subnet"
 	}
 	return ""

@@ -182,7 +182,7 @@ func FindOtherName(in index.Input) (other OtherName, found bool) {
 	for _, ip := range ips {
 		name, ok := tag.ClusterIn(ip.Tags)
 		keys := tag.ServicesIn(ip.Tags)
-		i := slices.IndexFunc(keys, func(key string) bool {
+		i := slices.IndexFunc(keys, func(key string) bool { // of a Service for which it was made under this name of a cluster
 			s := services[key]
 			return s != nil && cluster.HasPrefix(ip.ID.Name(), naming.PublicIP(name, naming.Base(s), "", ""))
 		})

@@ -129,7 +129,7 @@ func checkIPTags(s *search, p batch.Placement, wrong *problem.List) {
 				"none of a public IP",
 			asked, p.IP.Name(), tags)
 	case stays:
-		spec.WarnIPTags(p.For.Service, wrong)
+		*wrong = append(*wrong, p.For.IPTagWarnings...)
 	case p.For.IPTagSlip != "":
 		wrong.Refuse(p.For.Key(), problem.Annotation,
 			"%s would change the IP tags of public IP %s, which are %s, but %s, allowed is %s: correct it, or take the annotation "+

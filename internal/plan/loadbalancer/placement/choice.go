@@ -307,7 +307,8 @@ func nodesBehind(x *index.Index, at lbFamily) lbFamily {
 
 func leadsToNodes(x *index.Index, lb *index.LoadBalancer, r index.Rule) (lbFamily, bool) {
 	pool := r.Properties.BackendAddressPool.To().Name()
-	return lbFamily{lb, cluster.HasSuffix(pool, cluster.SuffixIPv6)}, pool != "" && x.Config.LeadsToNodes(pool)
+	leads := len(x.Config.Balancers) > 0 || x.Config.IsOwnPool(pool) // of several load balancers, pools of policy Local, too
+	return lbFamily{lb, cluster.HasSuffix(pool, cluster.SuffixIPv6)}, pool != "" && leads
 }
 
 // hasRoom reports whether Azure takes all new rules of an address at a load balancer.

@@ -312,7 +312,8 @@ func view(x *index.Index, p batch.Placement, subnet azure.ID) azure.Resource[net
 }
 
 func tagsOf(x *index.Index, have *index.Link, of string) azure.Tags {
-	own := azure.Tags{tag.Cluster: tag.ClusterAs(have.Tags, x.Config.ClusterName), tag.LinkOwner: of}
+	name, _ := have.Tags.Get(tag.Cluster) // as it is spelled there
+	own := azure.Tags{tag.Cluster: cmp.Or(name, x.Config.ClusterName), tag.LinkOwner: of}
 	return tag.Wanted(x.Config, own, have.Tags)
 }
 

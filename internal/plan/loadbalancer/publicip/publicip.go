@@ -250,7 +250,7 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(services, ",")}}
 			view.Properties.DNSSettings = have.Properties.DNSSettings
 			if slices.Contains(a.leaving, tag.LabelOwner(have.Tags)) {
-				view.Tags = tag.DropLabel(view.Tags, have.Tags)
+				tag.DropLabel(view.Tags, have.Tags)
 			}
 			released = append(released, plan.Wanted(view, "no longer serves "+batch.Summary(a.leaving), a.leaving...))
 		case !kept[a.id.Key()]:
@@ -361,21 +361,23 @@ func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 	owner := tag.LabelOwner(have)
 	if namer := a.namer(); namer != nil && !a.unnamed {
 		dns = dnsSettings(*namer.Label)
-		_, said := have.Get(tag.Label)
-		if *namer.Label != "" && (owner != namer.Key() || said || len(c.SystemTags) > 0) {
-			own[tag.Label] = tag.LabelAs(have, namer.Key())
+		switch text, said := have.Get(tag.Label); {
+		case *namer.Label == "":
+		case said && owner == namer.Key():
+			own[tag.Label] = text // as it is spelled there
+		case owner != namer.Key() || len(c.SystemTags) > 0:
+			own[tag.Label] = namer.Key()
 		}
 	}
 	tag.Add(own, asked)
-	isNamed, leaves := tag.LabelOwner(own) != "", slices.Contains(a.leaving, owner)
-	if len(c.SystemTags) > 0 && owner != "" && !leaves && !isNamed {
+	switch {
+	case tag.LabelOwner(own) != "":
+	case slices.Contains(a.leaving, owner):
+		tag.DropLabel(own, have)
+	case len(c.SystemTags) > 0 && owner != "":
 		own[tag.Label] = owner
 	}
-	wanted := tag.Wanted(c, own, have)
-	if leaves && !isNamed {
-		wanted = tag.DropLabel(wanted, have)
-	}
-	return wanted, dns
+	return tag.Wanted(c, own, have), dns
 }
 
 // askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
@@ -402,7 +404,8 @@ func (a *address) ownershipTags(x *index.Index, asked azure.Tags) azure.Tags {
 		return services || cluster
 	})
 	now := a.services()
-	own := azure.Tags{tag.Cluster: tag.ClusterAs(have, c.ClusterName), tag.Services: strings.Join(now, ",")}
+	name, _ := have.Get(tag.Cluster) // as it is spelled there
+	own := azure.Tags{tag.Cluster: cmp.Or(name, c.ClusterName), tag.Services: strings.Join(now, ",")}
 	text, said := have.Get(tag.Services)
 	switch same := slices.Equal(now, a.have.Services); {
 	case same && said:

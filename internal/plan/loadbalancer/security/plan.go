@@ -238,17 +238,18 @@ func (p *Plan) grantsTo(to []string, s batch.Served, family v1.IPFamily, nodePor
 	if len(to) == 0 {
 		return nil
 	}
+	var implied []grant // other controllers wrote these, which let in no source that the others do not
 	for _, o := range s.Openings(family, nodePort) {
 		grants = append(grants, grant{allowance(o), to})
+		if slices.Contains(o.Sources, "0.0.0.0/0") || slices.Contains(o.Sources, "::/0") {
+			o.Sources = []string{spec.Internet}
+			implied = append(implied, grant{allowance(o), to})
+		}
 	}
 	if deny {
 		grants = append(grants, grant{denial(family), to})
 	}
-	stay := slices.Clip(grants)
-	for _, o := range s.Implied(family, nodePort) { // they let in no source that the others do not
-		stay = append(stay, grant{allowance(o), to})
-	}
-	for _, g := range stay {
+	for _, g := range slices.Concat(grants, implied) {
 		for _, address := range to {
 			p.needed[need{address, strings.ToLower(g.rule.Name)}] = true
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -21,46 +22,46 @@ import (
 
 // Read reads what a Service asks for and what is wrong with it.
 func Read(s Service, c cluster.Config) (*Spec, problem.List) {
-	r := &reader{Service: s, config: c}
-	w := Outline(s)
+	r := &reader{Spec: Outline(s), config: c}
 	if r.ports(); r.found.Blocking() {
-		return &Spec{Service: s, Owner: w.Owner}, r.found
+		return &Spec{Service: s, Owner: r.Owner}, r.found
 	}
-	if w.Internal {
-		w.Subnet = read(r, key.InternalSubnet.Read)
+	if r.Internal {
+		r.Subnet = read(r, key.InternalSubnet)
 	} else {
-		r.publicIPs(w)
+		r.publicIPs()
 	}
-	w.Further = r.readAddresses(key.AdditionalIPs, "no IP address", func(ip netip.Addr) bool { return ip.Zone() == "" })
-	for _, family := range r.Families() {
-		a := Address{Family: family, Names: naming.Names{Base: naming.Base(s.Service), Subnet: w.Subnet}, Floating: w.Floats(family)}
-		if len(r.Families()) > 1 && a.IsIPv6() {
+	r.Further = r.readAddresses(key.AdditionalIPs, "no IP address", func(ip netip.Addr) bool { return ip.Zone() == "" })
+	for _, family := range r.Service.Families() {
+		a := Address{Family: family, Names: naming.Names{Base: naming.Base(s.Service), Subnet: r.Subnet}, Floating: r.Floats(family)}
+		if len(r.Service.Families()) > 1 && a.IsIPv6() {
 			a.Suffix = cluster.SuffixIPv6
 		}
-		if !w.Internal {
-			if a.PublicIP, a.Asked = r.byFamily(family, key.PublicIPName, key.PublicIPNameIPv6); a.PublicIP == "" {
-				var prefix string
-				prefix, a.Asked = r.byFamily(family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
-				a.Prefix = azure.ID(prefix)
+		if !r.Internal {
+			if a.PublicIP = r.byFamily(&a, key.PublicIPName, key.PublicIPNameIPv6); a.PublicIP == "" {
+				a.Prefix = azure.ID(r.byFamily(&a, key.PublicIPPrefix, key.PublicIPPrefixIPv6))
 			}
 		}
 		if a.Asked == "" {
 			a.Pinned, a.Asked = r.pin(family, s.Spec.LoadBalancerIP)
 		}
-		r.rules(&a, w)
-		w.Addresses = append(w.Addresses, a)
+		r.rules(&a)
+		r.Addresses = append(r.Addresses, a)
 	}
-	w.Link = r.link(w)
-	w.Access = r.access(w)
-	if !r.found.Blocking() {
-		r.warnIgnored(w)
+	if read(r, key.LinkCreate) {
+		r.Link = r.link()
 	}
-	return w, r.found
+	asked := r.access()
+	if !r.found.Blocking() { // else the last good state stays
+		r.warnAccess(asked)
+		r.warnIgnored()
+	}
+	return r.Spec, r.found
 }
 
 // reader reads one Service and collects what is wrong with it.
 type reader struct {
-	Service
+	*Spec  // as far as it is read
 	config cluster.Config
 	found  problem.List
 }
@@ -74,73 +75,62 @@ func (r *reader) warn(reason, format string, args ...any) {
 }
 
 // read reads an annotation; a value that is not allowed is a problem.
-func read[T any](r *reader, from func(map[string]string) (T, error)) T {
-	v, err := from(r.Annotations)
+func read[T any](r *reader, a key.Annotation[T]) T {
+	v, err := a.Read(r.Service.Annotations)
 	if err != nil {
 		r.refuse(problem.Annotation, "annotation %v", err)
-	}
-	return v
-}
-
-// readPort reads the annotation of a port; without one it is otherwise.
-func readPort[T any](r *reader, a key.PortAnnotation[T], port int32, otherwise T) T {
-	v, ok, err := a.Lookup(r.Annotations, port)
-	if err != nil {
-		r.refuse(problem.Annotation, "annotation %v", err)
-	}
-	if err != nil || !ok {
-		return otherwise
 	}
 	return v
 }
 
 // ports refuses what no load balancer can serve.
 func (r *reader) ports() {
-	for _, p := range r.Spec.Ports {
+	for _, p := range r.Service.Spec.Ports {
 		if _, ok := protocols[ProtocolOf(p)]; !ok {
 			r.refuse(problem.Spec, "port %d: protocol %q is not allowed, allowed are TCP, UDP and SCTP", p.Port, p.Protocol)
 		}
 	}
-	if len(r.Spec.Ports) == 0 {
+	if len(r.Service.Spec.Ports) == 0 {
 		r.refuse(problem.Spec, "spec.ports is empty, at least one port is needed")
 	}
-	for _, family := range r.Spec.IPFamilies {
+	for _, family := range r.Service.Spec.IPFamilies {
 		if family != v1.IPv4Protocol && family != v1.IPv6Protocol {
 			r.refuse(problem.Spec, "spec.ipFamilies: %q is not allowed, allowed are IPv4 and IPv6", family)
 		}
 	}
 }
 
-func (r *reader) publicIPs(w *Spec) {
-	w.Group = read(r, key.PublicIPGroup.Read)
-	w.Tags = r.readPairs(key.PublicIPTags).Values
-	if pairs, asked, _ := key.IPTags.Lookup(r.Annotations); asked {
-		w.IPTags = []network.IPTag{}
+func (r *reader) publicIPs() {
+	r.Group = read(r, key.PublicIPGroup)
+	r.Tags = r.readPairs(key.PublicIPTags, &r.found).Values
+	if _, asked := r.Service.Annotations[key.IPTags.Name]; asked {
+		pairs := r.readPairs(key.IPTags, &r.IPTagWarnings)
+		r.IPTags = []network.IPTag{}
 		for _, kind := range slices.Sorted(maps.Keys(pairs.Values)) {
-			w.IPTags = append(w.IPTags, network.IPTag{IPTagType: kind, Tag: pairs.Values[kind]})
+			r.IPTags = append(r.IPTags, network.IPTag{IPTagType: kind, Tag: pairs.Values[kind]})
 		}
 		if len(pairs.Skipped) > 0 {
-			w.IPTagSlip = fmt.Sprintf("%q is no Type=Value pair", pairs.Skipped[0])
+			r.IPTagSlip = fmt.Sprintf("%q is no Type=Value pair", pairs.Skipped[0])
 		} else if err := key.IPTags.Warning(pairs); err != nil {
-			w.IPTagSlip = err.Error()
+			r.IPTagSlip = err.Error()
 		}
 	}
-	if _, asked := r.Annotations[key.DNSLabel.Name]; asked {
-		w.Label = new(read(r, key.DNSLabel.Read))
+	if _, asked := r.Service.Annotations[key.DNSLabel.Name]; asked {
+		r.Label = new(read(r, key.DNSLabel))
 	}
 }
 
-func (r *reader) readPairs(a key.Annotation[key.Pairs]) key.Pairs {
-	pairs := read(r, a.Read)
+func (r *reader) readPairs(a key.Annotation[key.Pairs], wrong *problem.List) key.Pairs {
+	pairs := read(r, a)
 	for _, skipped := range pairs.Skipped {
-		r.warn(problem.Tags, "%s: %q is left out, allowed is %s", a.Name, skipped, a.Allowed)
+		wrong.Warn(r.Key(), problem.Tags, "%s: %q is left out, allowed is %s", a.Name, skipped, a.Allowed)
 	}
 	return pairs
 }
 
 func (r *reader) readAddresses(a key.Annotation[[]string], wrong string, isAllowed func(netip.Addr) bool) []netip.Addr {
 	var all []netip.Addr
-	for _, text := range read(r, a.Read) {
+	for _, text := range read(r, a) {
 		ip, err := netip.ParseAddr(text)
 		if err != nil || !isAllowed(ip) {
 			r.refuse(problem.Annotation, "annotation %s: %q is %s, allowed is %s", a.Name, text, wrong, a.Allowed)
@@ -151,83 +141,25 @@ func (r *reader) readAddresses(a key.Annotation[[]string], wrong string, isAllow
 	return all
 }
 
-// byFamily reads a key that has a sibling for IPv6, and says which of the two it was.
-// A Service with IPv6 only may use either.
-func (r *reader) byFamily(family v1.IPFamily, plain, six key.Annotation[string]) (text, asked string) {
-	keys := []key.Annotation[string]{six, plain}
-	if family == v1.IPv4Protocol {
-		keys = keys[1:]
-	} else if len(r.Families()) > 1 {
-		keys = keys[:1]
-	}
-	for _, k := range keys {
-		if text = read(r, k.Read); text != "" {
-			return text, fmt.Sprintf("annotation %s: %q", k.Name, text)
-		}
-	}
-	return "", ""
-}
-
-// pin is the address that a Service wants to have in a family, and where it says so. The spec does not say of which family its
-// address is, so one that fits no family of the Service is ignored.
-func (r *reader) pin(family v1.IPFamily, inSpec string) (pinned, asked string) {
-	own := map[v1.IPFamily]key.Annotation[string]{v1.IPv4Protocol: key.IPv4, v1.IPv6Protocol: key.IPv6}[family]
-	text, where := read(r, own.Read), "annotation "+own.Name
-	fromSpec := text == ""
-	if fromSpec {
-		text, where = strings.TrimSpace(inSpec), "spec.loadBalancerIP"
-	}
-	if text == "" {
-		return "", ""
-	}
-	asked = fmt.Sprintf("%s: %q", where, text)
-	internal, _ := key.Internal.Read(r.Annotations)
-	ip, err := netip.ParseAddr(text)
-	ip = ip.Unmap()
-	fits := slices.Contains(r.Families(), address.Family(ip)) // a text that is no address counts as one of IPv6
-	var is, allowed string
-	switch {
-	case err != nil || ip.Zone() != "":
-		is, allowed = "no IP address", "allowed is one of the family "+string(family)
-	case fromSpec && fits && address.Family(ip) != family:
-		return "", ""
-	case address.Family(ip) != family:
-		is, allowed = "not of the family "+string(family), "allowed is an address of that family"
-	case !internal && !address.IsPublic(ip):
-		is, allowed = "a non-public address", "allowed for an external Service is the address of a public IP"
-	default:
-		return ip.String(), asked
-	}
-	if fromSpec && !fits {
-		r.warn(problem.Address, "%s is %s and ignored, %s", asked, is, allowed)
-		return "", ""
-	}
-	r.refuse(problem.Address, "%s is %s, %s", asked, is, allowed)
-	return "", asked
-}
-
-// link reads the private link service that a Service asks for, nil for none.
-func (r *reader) link(w *Spec) *Link {
-	if !read(r, key.LinkCreate.Read) {
-		return nil
-	}
-	if !w.Internal && !w.Fixed {
+// link reads the private link service that a Service asks for.
+func (r *reader) link() *Link {
+	if !r.Internal && !r.Fixed {
 		r.refuse(problem.Annotation,
 			"annotation %s: a private link service needs an internal address, or one without floating IP, allowed is it with %s or %s",
 			key.LinkCreate.Name, key.Internal.Name, key.DisableFloatingIP.Name)
 	}
-	if w.IsIPv6Only() {
+	if r.IsIPv6Only() {
 		r.refuse(problem.Annotation,
 			"annotation %s: a private link service needs an IPv4 address, allowed is a Service that has one",
 			key.LinkCreate.Name)
 	}
 	l := &Link{
-		Name: read(r, key.LinkName.Read), Group: read(r, key.LinkGroup.Read),
-		Subnet: cmp.Or(read(r, key.LinkSubnet.Read), w.Subnet), Count: int(read(r, key.LinkAddressCount.Read)),
-		FQDNs: read(r, key.LinkFQDNs.Read), Proxy: read(r, key.LinkProxyProtocol.Read),
-		Visibility: read(r, key.LinkVisibility.Read), Approval: read(r, key.LinkAutoApproval.Read),
+		Name: read(r, key.LinkName), Group: read(r, key.LinkGroup),
+		Subnet: cmp.Or(read(r, key.LinkSubnet), r.Subnet), Count: int(read(r, key.LinkAddressCount)),
+		FQDNs: read(r, key.LinkFQDNs), Proxy: read(r, key.LinkProxyProtocol),
+		Visibility: read(r, key.LinkVisibility), Approval: read(r, key.LinkAutoApproval),
 	}
-	l.Option, _, _ = key.FirstLinkOption(r.Annotations)
+	l.Option, _, _ = key.FirstLinkOption(r.Service.Annotations)
 	if slices.Contains(l.Visibility, "*") {
 		l.Visibility = []string{"*"}
 	}
@@ -241,9 +173,133 @@ func (r *reader) link(w *Spec) *Link {
 	return l
 }
 
+// access reads who may reach the Service, and returns the sources as the Service names them.
+func (r *reader) access() (asked sources) {
+	if read(r, key.DisableSecurityRules) {
+		return asked
+	}
+	asked = r.sources()
+	r.Access = Access{Open: true, From: map[v1.IPFamily][][]string{}, Deny: asked.cause != ""}
+	for _, family := range address.Families() {
+		if some := address.Aggregate(asked.ranges, family); len(some) > 0 {
+			r.Access.From[family] = append(r.Access.From[family], some)
+		}
+		for _, tag := range asked.tags {
+			// Azure also takes addresses and ranges for a service tag, and has no rule with both families.
+			text, _, _ := strings.Cut(tag, "/")
+			if ip, err := netip.ParseAddr(text); err != nil || address.Family(ip) == family {
+				r.Access.From[family] = append(r.Access.From[family], []string{tag})
+			}
+		}
+	}
+	return asked
+}
+
+type sources struct {
+	ranges []netip.Prefix
+	tags   []string // of services
+	where  []string // they are named
+	reason string   // of a warning about them
+	cause  string   // of a denial of all others, "" for none
+}
+
+// sources reads the sources that may connect. Ranges that are none are left out with a warning, and all other sources are
+// denied, so that a typing error never opens a Service to the Internet.
+func (r *reader) sources() sources {
+	const inSpec = "spec.loadBalancerSourceRanges"
+	asked := sources{reason: problem.AllowedIPRanges}
+	allowed := "" // by the spec
+	for _, from := range []struct {
+		where, reason string
+		texts         []string
+	}{
+		{inSpec, problem.SourceRanges, r.Service.Spec.LoadBalancerSourceRanges},
+		{"annotation " + key.AllowedIPRanges.Name, problem.AllowedIPRanges, read(r, key.AllowedIPRanges)},
+		{"annotation " + key.SourceRanges.Name, problem.AllowedIPRanges, read(r, key.SourceRanges)},
+	} {
+		some, wrong := address.ParseRanges(from.texts)
+		if len(wrong) > 0 {
+			asked.cause = "a range that is left out"
+			r.warn(from.reason, "%s: %s left out, allowed are ranges without host bits like 10.0.0.0/8; no other source is allowed",
+				from.where, quoted(wrong))
+		}
+		switch {
+		case len(some) == 0:
+			continue
+		case from.where == inSpec:
+			allowed = quoted(from.texts)
+		case allowed != "":
+			r.refuse(problem.Spec, "%s: %s and %s: %s are both set, allowed is one of them",
+				inSpec, allowed, from.where, quoted(from.texts))
+		}
+		asked.ranges, asked.reason = append(asked.ranges, some...), from.reason
+		asked.where = append(asked.where, from.where+": "+fewOf(from.texts))
+	}
+	if asked.cause == "" && len(asked.ranges) > 0 && read(r, key.DenyAllElse) {
+		asked.cause = "annotation " + key.DenyAllElse.Name
+	}
+	asked.tags = slices.Compact(slices.Sorted(slices.Values(read(r, key.AllowedServiceTags))))
+	switch {
+	case len(asked.tags) > 0:
+		asked.where = append(asked.where, "annotation "+key.AllowedServiceTags.Name+": "+fewOf(asked.tags))
+	case asked.where == nil && asked.cause == "" && !r.Internal:
+		asked.tags = []string{Internet}
+	}
+	return asked
+}
+
+// warnAccess warns of sources that are allowed unexpectedly, and of families without any source: no rule shows that. It also
+// warns of denials that are more, or less, than a Service's own address, because packets arrive at the nodes' own addresses.
+func (r *reader) warnAccess(asked sources) {
+	if len(asked.tags) > 0 && len(r.Service.Spec.LoadBalancerSourceRanges) > 0 {
+		r.warn(problem.TwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: the sources of both are allowed",
+			key.AllowedServiceTags.Name)
+	}
+	var denied []string // where everything else is
+	for _, family := range r.Service.Families() {
+		reach := "nothing from the Internet"
+		if r.Internal {
+			reach = "nothing from outside of the virtual network"
+		}
+		if r.Fixed || r.Floats(family) {
+			denied = append(denied, "its "+string(family)+" address")
+			if r.Access.Deny {
+				reach = "nothing"
+			}
+		}
+		if asked.where != nil && len(r.Access.From[family]) == 0 {
+			r.warn(asked.reason,
+				"%s: none is of the family %s: %s can reach the Service's %s address, allowed are ranges of each of its families",
+				strings.Join(asked.where, " and "), family, reach, family)
+		}
+	}
+	switch {
+	case !r.Access.Deny:
+		return
+	case r.Fixed:
+		r.warn(problem.NodesDenied,
+			"annotation %s: packets arrive at the nodes' own addresses, and because of %s everything else to the nodes' own "+
+				"addresses is denied as well, on all ports: also from other nodes, and Azure's health probes; "+
+				"allowed is floating IP, which denies at the Service's address alone", key.DisableFloatingIP.Name, asked.cause)
+		return
+	case len(denied) == len(r.Service.Families()):
+		return
+	}
+	if len(r.Further) > 0 {
+		denied = append(denied, "the addresses of annotation "+key.AdditionalIPs.Name)
+	}
+	what := "So nothing is denied at all"
+	if denied != nil {
+		what = "Everything else is denied at " + strings.Join(denied, " and ")
+	}
+	r.warn(problem.NotDenied,
+		"%s: nothing from the virtual network is denied at the IPv6 address: Azure delivers its packets to the nodes' own "+
+			"addresses, and the nodes could not reach each other there. %s", asked.cause, what)
+}
+
 // warnIgnored warns of what a Service says without effect: an annotation that is mistyped, without another one that it needs, or
 // about a port or an IP family that the Service does not have. Such Services have always been served.
-func (r *reader) warnIgnored(w *Spec) {
+func (r *reader) warnIgnored() {
 	withInternal, withLink := "annotation "+key.Internal.Name+`: "true"`, "annotation "+key.LinkCreate.Name+`: "true"`
 	ignored := map[string]bool{}
 	for _, rule := range []struct {
@@ -251,38 +307,48 @@ func (r *reader) warnIgnored(w *Spec) {
 		names   []string
 		because string // to follow "is ignored"
 	}{
-		{!w.Internal, []string{key.InternalSubnet.Name}, "without " + withInternal},
+		{!r.Internal, []string{key.InternalSubnet.Name}, "without " + withInternal},
 		{
-			w.Internal, []string{key.PublicIPGroup.Name, key.PublicIPName.Name, key.PublicIPNameIPv6.Name, key.PublicIPPrefix.Name,
+			r.Internal, []string{key.PublicIPGroup.Name, key.PublicIPName.Name, key.PublicIPNameIPv6.Name, key.PublicIPPrefix.Name,
 				key.PublicIPPrefixIPv6.Name, key.PublicIPTags.Name, key.IPTags.Name, key.DNSLabel.Name},
 			"together with " + withInternal + ": an internal Service has no public IP",
 		},
 		{
-			!w.Internal && read(r, key.HAPorts.Read), []string{key.HAPorts.Name},
+			!r.Internal && read(r, key.HAPorts), []string{key.HAPorts.Name},
 			"without " + withInternal + "; each port has a rule of its own",
 		},
-		{w.Link == nil, append(key.LinkOptions(), key.LinkGroup.Name), "without " + withLink},
+		{r.Link == nil, append(key.LinkOptions(), key.LinkGroup.Name), "without " + withLink},
 	} {
 		for _, name := range rule.names {
-			if value := r.Annotations[name]; value != "" && rule.applies {
+			if value := r.Service.Annotations[name]; value != "" && rule.applies {
 				ignored[name] = true
 				r.warn(problem.Unheeded, "annotation %s: %q is ignored %s", name, value, rule.because)
 			}
 		}
 	}
 	var ports []int32
-	for _, p := range r.Spec.Ports {
+	for _, p := range r.Service.Spec.Ports {
 		ports = append(ports, p.Port)
 	}
-	for _, doubt := range key.Warnings(r.Annotations, ports) {
-		if doubt.Key != key.IPTags.Name && !ignored[doubt.Key] { // IP tags are judged with the public IP
-			r.warnDoubt(doubt)
+	for _, doubt := range key.Warnings(r.Service.Annotations, ports) {
+		found := &r.found
+		if doubt.Key == key.IPTags.Name { // they are judged with the public IP
+			found = &r.IPTagWarnings
+		}
+		if !ignored[doubt.Key] {
+			found.Warn(r.Key(), problem.Annotation, "annotation %v; the Service is not refused for it", doubt)
 		}
 	}
-	if probed := r.Spec.HealthCheckNodePort; probed > 0 {
+	if probed := r.Service.Spec.HealthCheckNodePort; probed > 0 {
 		ports = append(ports, probed)
 	}
-	for _, s := range key.Unknowns(r.Annotations, ports) {
+	r.warnUnknown(ports)
+}
+
+// warnUnknown warns of annotations that do not exist, or are about ports, IP families or load balancers that do not. Where
+// several load balancers are configured and the Service names none of them, placement refuses it.
+func (r *reader) warnUnknown(ports []int32) {
+	for _, s := range key.Unknowns(r.Service.Annotations, ports) {
 		why := "no such annotation exists, and none is similar"
 		switch {
 		case s.Port != "":
@@ -292,44 +358,20 @@ func (r *reader) warnIgnored(w *Spec) {
 		}
 		r.warn(problem.Unknown, "annotation %s: %q is ignored: %s", s.Name, s.Value, why)
 	}
-	r.warnAbsentFamilies()
-	r.warnUnknownLoadBalancers()
-}
-
-func (r *reader) warnDoubt(doubt *key.Error) {
-	r.warn(problem.Annotation, "annotation %v; the Service is not refused for it", doubt)
-}
-
-// WarnIPTags warns of a slip in IP tags for which no public IP is lost.
-func WarnIPTags(s Service, found *problem.List) {
-	r := reader{Service: s}
-	if err := key.IPTags.Warning(r.readPairs(key.IPTags)); err != nil {
-		r.warnDoubt(&key.Error{Key: key.IPTags.Name, Value: s.Annotations[key.IPTags.Name], Allowed: key.IPTags.Allowed, Cause: err})
-	}
-	*found = append(*found, r.found...)
-}
-
-func (r *reader) warnAbsentFamilies() {
 	for _, family := range address.Families() {
-		if slices.Contains(r.Families(), family) {
-			continue
+		other := reader{Spec: r.Spec}
+		if !slices.Contains(r.Service.Families(), family) {
+			other.pin(family, "")
 		}
-		other := reader{Service: r.Service}
-		other.pin(family, "")
 		for _, p := range other.found {
 			r.warn(p.Reason, "%s; the Service has no %s address, so this is ignored", p.Message, family)
 		}
 	}
-}
-
-// warnUnknownLoadBalancers finds names of load balancers that are not configured. Where several
-// are configured and the Service names none of them, placement refuses it.
-func (r *reader) warnUnknownLoadBalancers() {
 	var names []string
 	for _, b := range r.config.Entries() {
 		names = append(names, b.Name)
 	}
-	asked := r.LoadBalancersAsked()
+	asked := r.Service.LoadBalancersAsked()
 	unknown := slices.DeleteFunc(slices.Clone(asked), func(text string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, text) })
 	})
@@ -337,4 +379,20 @@ func (r *reader) warnUnknownLoadBalancers() {
 		r.warn(problem.Annotation, "annotation %s: %s left out, allowed are configured load balancers: %s", key.Balancers.Name,
 			quoted(unknown), strings.Join(names, ", "))
 	}
+}
+
+func fewOf(texts []string) string {
+	const few = 5
+	if len(texts) > few {
+		return quoted(texts[:few]) + ", ..."
+	}
+	return quoted(texts)
+}
+
+func quoted(texts []string) string {
+	words := make([]string, len(texts))
+	for i, t := range texts {
+		words[i] = strconv.Quote(t)
+	}
+	return strings.Join(words, ", ")
 }

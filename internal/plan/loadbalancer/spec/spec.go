@@ -3,9 +3,11 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // Service is one Service of a commit.
@@ -34,8 +37,7 @@ func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 func KeyOf(s *v1.Service) string { return s.Namespace + "/" + s.Name }
 
 // GroupsOf are the resource groups of a kind in notes.
-func GroupsOf(of key.Kind, lists ...[]key.Note) []string {
-	var groups []string
+func GroupsOf(of key.Kind, lists ...[]key.Note) (groups []string) {
 	for _, n := range slices.Concat(lists...) {
 		if n.Of == of && key.IsGroup(n.Group) {
 			groups = append(groups, n.Group)
@@ -58,8 +60,7 @@ func (s Service) IsLocal() bool {
 }
 
 // KnownAddresses are the addresses in the Service's status, and its additional ones.
-func (s Service) KnownAddresses() []string {
-	var all []string
+func (s Service) KnownAddresses() (all []string) {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		all = append(all, in.IP)
 	}
@@ -92,12 +93,7 @@ var protocols = map[v1.Protocol]string{v1.ProtocolTCP: "Tcp", v1.ProtocolUDP: "U
 func Protocol(p v1.ServicePort) string { return protocols[ProtocolOf(p)] }
 
 // ProtocolOf is the port's protocol. An object that did not come through an API server may omit it.
-func ProtocolOf(p v1.ServicePort) v1.Protocol {
-	if p.Protocol == "" {
-		return v1.ProtocolTCP
-	}
-	return p.Protocol
-}
+func ProtocolOf(p v1.ServicePort) v1.Protocol { return cmp.Or(p.Protocol, v1.ProtocolTCP) }
 
 // AtNodes reports whether packets for a Service arrive at the nodes' own addresses, not at the Service's.
 func AtNodes(s *v1.Service) bool {
@@ -115,9 +111,9 @@ func Outline(s Service) *Spec {
 
 // WithAccess is the outline of a Service with its access, without validation.
 func WithAccess(s Service) *Spec {
-	w := Outline(s)
-	w.Access = (&reader{Service: s}).access(w)
-	return w
+	r := reader{Spec: Outline(s)}
+	r.access()
+	return r.Spec
 }
 
 // Spec is what one Service asks for.
@@ -133,9 +129,11 @@ type Spec struct {
 	Tags      azure.Tags      // of its public IPs
 	IPTags    []network.IPTag // nil is no opinion
 	IPTagSlip string          // what is wrong with them, "" for nothing
-	Label     *string         // in Azure's DNS; nil is no opinion
-	Further   []netip.Addr    // at which it answers, though other rules forward the packets
-	Link      *Link           // private link service, nil for none
+	// IPTagWarnings are warnings of such a slip where no public IP is lost for it.
+	IPTagWarnings problem.List
+	Label         *string      // in Azure's DNS; nil is no opinion
+	Further       []netip.Addr // at which it answers, though other rules forward the packets
+	Link          *Link        // private link service, nil for none
 }
 
 // Key is the Service's "namespace/name".
@@ -189,4 +187,68 @@ type Link struct {
 	Visibility []string
 	Approval   []string
 	Option     string // an annotation that only the owner may have, "" for none
+}
+
+// Rule is one port of a Service at the load balancer, or all of them.
+type Rule struct {
+	Name         string
+	Protocol     string // as Azure writes it
+	Port         int32  // 0 for all
+	BackendPort  int32
+	Probe        string // its name, "" for none
+	Distribution string
+	IdleMinutes  int32
+	Reset        *bool // nil where the protocol knows none
+}
+
+// Access is which sources may reach a Service.
+type Access struct {
+	Open bool                       // there are rules for the Service at all
+	From map[v1.IPFamily][][]string // each list is the sources of one rule
+	Deny bool                       // everything else, the virtual network too
+}
+
+// Opening lets sources in at ports. Its slices are sorted.
+type Opening struct {
+	Family   v1.IPFamily
+	Protocol string
+	Sources  []string
+	Ports    []string
+}
+
+// Name is the name of the opening's security rule.
+func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o.Sources, o.Ports) }
+
+// Internet is Azure's name for the sources outside of the virtual network.
+const Internet = "Internet"
+
+// Openings are the allowed sources and ports of a family: the Service's own ports, or its node ports.
+func (s *Spec) Openings(family v1.IPFamily, nodePort bool) (all []Opening) {
+	for _, o := range s.PortsByProtocol(nodePort) {
+		for _, from := range s.Access.From[family] {
+			o.Family, o.Sources = family, from
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// PortsByProtocol is the Service's own ports, or its node ports, as the packets carry them.
+func (s *Spec) PortsByProtocol(nodePort bool) (all []Opening) {
+	for _, protocol := range []string{"Tcp", "Udp", "*"} {
+		var ports []string
+		for _, p := range s.Service.Spec.Ports {
+			port := p.Port
+			if nodePort {
+				port = p.NodePort
+			}
+			if Protocol(p) == protocol && port > 0 {
+				ports = append(ports, strconv.Itoa(int(port)))
+			}
+		}
+		if slices.Sort(ports); len(ports) > 0 {
+			all = append(all, Opening{Protocol: protocol, Ports: slices.Compact(ports)})
+		}
+	}
+	return all
 }

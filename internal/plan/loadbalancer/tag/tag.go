@@ -104,37 +104,17 @@ func IsOfOther(tags azure.Tags, clusterName string) bool {
 	return ok && !strings.EqualFold(name, clusterName)
 }
 
-// ClusterAs is the cluster's name in the spelling that a resource's tag has already.
-func ClusterAs(have azure.Tags, clusterName string) string {
-	if text, ok := have.Get(Cluster); ok && strings.EqualFold(text, clusterName) {
-		return text
-	}
-	return clusterName
-}
-
 // LabelOwner is the Service that has named a public IP in DNS, "" for none.
 func LabelOwner(tags azure.Tags) string {
 	name, _ := current(tags, Label, oldLabel)
 	return strings.TrimSpace(name)
 }
 
-// LabelAs is the label tag's value for a Service, in the spelling that the tag has already.
-func LabelAs(have azure.Tags, service string) string {
-	if text, ok := have.Get(Label); ok && strings.TrimSpace(text) == service {
-		return text
-	}
-	return service
-}
-
-// DropLabel is the wanted tags without one that names the owner of a DNS label.
-func DropLabel(tags, have azure.Tags) azure.Tags {
-	if tags == nil {
-		tags = azure.Tags{}
-	}
+// DropLabel drops tags that name the owner of a DNS label.
+func DropLabel(to, have azure.Tags) {
 	for _, name := range []string{Label, oldLabel} {
 		if _, there := have.Get(name); there {
-			tags[name] = azure.DropTag
+			to[name] = azure.DropTag
 		}
 	}
-	return tags
 }
