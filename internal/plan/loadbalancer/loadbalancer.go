@@ -17,7 +17,7 @@
 //
 //	problem, address    what is wrong; IP addresses and families
 //	cluster             the configuration and its ids; the role of a node
-//	naming, tag         names and tags in Azure
+//	naming              names and tags in Azure
 //	spec                what a Service asks for, validated
 //	index               the Services, nodes and Azure's documents, read once
 //	batch               the Services of a decision with their placements

@@ -18,7 +18,6 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/publicip"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // Wanted is a load balancer in its wanted state.
@@ -83,7 +82,7 @@ func Nodes(x *index.Index, b *batch.Batch, all []*Wanted) (nodes []plan.Node) {
 		var n plan.Node
 		switch {
 		case w.Stays():
-			r := azure.Resource[network.LoadBalancer]{ID: w.State.ID, Tags: tag.WantedOfShared(x.Config, nil, w.State.Tags),
+			r := azure.Resource[network.LoadBalancer]{ID: w.State.ID, Tags: naming.WantedTagsOfShared(x.Config, nil, w.State.Tags),
 				Properties: network.LoadBalancer{FrontendIPConfigurations: w.Frontends.Written(), BackendAddressPools: w.Pools.Written(),
 					LoadBalancingRules: w.Rules.Written(), Probes: w.Probes.Written()}}
 			if !w.State.Exists {

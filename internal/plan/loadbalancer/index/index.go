@@ -17,7 +17,6 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 	"kaz/internal/plan/nodes"
 )
 
@@ -84,9 +83,9 @@ func Links(in Input, balancers []*LoadBalancer) ([]*Link, error) {
 		}
 		for _, view := range views {
 			l := &Link{Resource: view}
-			if _, tagged := l.Tags.Get(tag.Cluster); tagged && !tag.IsOfOther(l.Tags, in.Config.ClusterName) {
+			if _, tagged := l.Tags.Get(naming.ClusterTag); tagged && !naming.IsOfOther(l.Tags, in.Config.ClusterName) {
 				l.Managed = true
-				l.Owner, _ = l.Tags.Get(tag.LinkOwner)
+				l.Owner, _ = l.Tags.Get(naming.LinkOwnerTag)
 			}
 			all = append(all, l)
 		}
@@ -145,8 +144,8 @@ func Read(in Input) (*Index, error) {
 
 func (x *Index) addPublicIP(view azure.Resource[network.PublicIPAddress]) {
 	view.Properties.IPAddress = address.Plain(view.Properties.IPAddress)
-	ip := &PublicIP{Resource: view, Services: tag.ServicesIn(view.Tags)}
-	ip.Managed = len(ip.Services) > 0 && !tag.IsOfOther(ip.Tags, x.Config.ClusterName)
+	ip := &PublicIP{Resource: view, Services: naming.ServicesIn(view.Tags)}
+	ip.Managed = len(ip.Services) > 0 && !naming.IsOfOther(ip.Tags, x.Config.ClusterName)
 	x.PublicIPs[ip.ID.Key()] = ip
 	x.PublicIPsAt[ip.Properties.IPAddress] = append(x.PublicIPsAt[ip.Properties.IPAddress], ip.ID)
 	for _, service := range ip.Services {

@@ -16,7 +16,6 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // Input is all that a decision is made of.
@@ -125,7 +124,7 @@ func AddressGroups(in Input, all []*LoadBalancer) []azure.ID {
 // its Service asks for another group by now. If kaz is stopped then, the next decision would not look there. So the
 // security group names it in a tag before, until the address is gone.
 func NoteOfGroup(c cluster.Config, group azure.ID) string {
-	return tag.Notes + c.ClusterName + "-public-ips-in-" + strings.ToLower(group.Name())
+	return naming.NoteTags + c.ClusterName + "-public-ips-in-" + strings.ToLower(group.Name())
 }
 
 // NotedGroups are the resource groups that the security group's tags name. A tag that names

@@ -19,7 +19,6 @@ import (
 	"kaz/internal/plan/loadbalancer/publicip"
 	"kaz/internal/plan/loadbalancer/security"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // Find finds Services that the cluster does not have and of which Azure has something. They are to be decided as
@@ -109,7 +108,7 @@ func (f *finder) serves(at index.Frontend) bool {
 // loadBalancer notes the owners of frontends and rules. Frontends with a public IP of another cluster are that cluster's.
 func (f *finder) loadBalancer(lb *index.LoadBalancer) {
 	isOfOther := func(at index.Frontend) bool {
-		return tag.IsOfOther(f.PublicIPOf(at.State()).Tags, f.Config.ClusterName)
+		return naming.IsOfOther(f.PublicIPOf(at.State()).Tags, f.Config.ClusterName)
 	}
 	for owner, frontends := range lb.Owned {
 		idle := slices.DeleteFunc(slices.Clone(frontends), f.serves)
@@ -129,7 +128,7 @@ func (f *finder) loadBalancer(lb *index.LoadBalancer) {
 // publicIP notes which Services of a public IP do not exist. A shared public IP stays for the others.
 func (f *finder) publicIP(ip *index.PublicIP) {
 	owner := naming.PublicIPOwner(f.Config.ClusterName, ip.ID.Name())
-	if _, named := tag.ClusterIn(ip.Tags); !ip.Managed || !named || owner == "" {
+	if _, named := naming.ClusterIn(ip.Tags); !ip.Managed || !named || owner == "" {
 		return
 	}
 	at, known := f.FrontendAt(ip.Properties.IPConfiguration.To())
@@ -180,8 +179,8 @@ func FindOtherName(in index.Input) (other OtherName, found bool) {
 	}
 	ips, _ := plan.Views[network.PublicIPAddress](in.Have, "", network.PublicIPAddresses) // everywhere; the decision reports an error
 	for _, ip := range ips {
-		name, ok := tag.ClusterIn(ip.Tags)
-		keys := tag.ServicesIn(ip.Tags)
+		name, ok := naming.ClusterIn(ip.Tags)
+		keys := naming.ServicesIn(ip.Tags)
 		i := slices.IndexFunc(keys, func(key string) bool { // of a Service for which it was made under this name of a cluster
 			s := services[key]
 			return s != nil && cluster.HasPrefix(ip.ID.Name(), naming.PublicIP(name, naming.Base(s), "", ""))

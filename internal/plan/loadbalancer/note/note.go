@@ -14,8 +14,8 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // Missing is what must be noted at Services before a decision is applied, by UID: the resource groups in which it
@@ -43,7 +43,7 @@ func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 		_, exists := in.Have.Get(n.ID)
 		switch link, isLink := n.Want().(azure.Resource[network.PrivateLinkService]); {
 		case isLink && !group.Equal(in.Config.LinkGroup("")): // it can be handed over
-			add(all, link.Tags[tag.LinkOwner], key.Note{Of: key.PrivateLinks, Group: group.Name()})
+			add(all, link.Tags[naming.LinkOwnerTag], key.Note{Of: key.PrivateLinks, Group: group.Name()})
 		case n.Want() != nil && !exists && n.ID.Is(network.PublicIPAddresses) && !group.Equal(in.Config.PublicIPGroup("")):
 			for _, service := range n.For {
 				add(live, service, key.Note{Of: key.PublicIPs, Group: group.Name()})

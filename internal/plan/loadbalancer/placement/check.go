@@ -16,7 +16,6 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/publicip"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // checks find what is wrong with a placement, in the order in which their problems are reported.
@@ -98,7 +97,7 @@ func checkTags(s *search, p batch.Placement, wrong *problem.List) {
 		wrong.Refuse(name, problem.Limit,
 			"with its name the tag %s of public IP %s, which lists the Services there, would have %d characters, allowed by Azure "+
 				"are %d: have fewer Services at one address, or an address of your own, which carries no such tag",
-			tag.Services, p.IP.Name(), n, azure.LongestTagValue)
+			naming.ServicesTag, p.IP.Name(), n, azure.LongestTagValue)
 	}
 }
 
@@ -179,7 +178,7 @@ func checkPrefix(s *search, p batch.Placement, wrong *problem.List) {
 func checkLabel(s *search, p batch.Placement, wrong *problem.List) {
 	ip := p.Public
 	at, placed := s.at[p.IP.Key()]
-	if p.For.Label == nil || !placed || !ip.Exists() || len(ip.Services) > 0 || tag.IsOfOther(ip.Tags, s.Config.ClusterName) {
+	if p.For.Label == nil || !placed || !ip.Exists() || len(ip.Services) > 0 || naming.IsOfOther(ip.Tags, s.Config.ClusterName) {
 		return
 	}
 	there := map[string]bool{at.Owner(): true} // owners that use the frontend, or are placed there

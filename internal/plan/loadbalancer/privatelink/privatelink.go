@@ -21,7 +21,6 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/publicip"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // owner is the Service that a private link service belongs to, "" when no Service
@@ -312,9 +311,9 @@ func view(x *index.Index, p batch.Placement, subnet azure.ID) azure.Resource[net
 }
 
 func tagsOf(x *index.Index, have *index.Link, of string) azure.Tags {
-	name, _ := have.Tags.Get(tag.Cluster) // as it is spelled there
-	own := azure.Tags{tag.Cluster: cmp.Or(name, x.Config.ClusterName), tag.LinkOwner: of}
-	return tag.Wanted(x.Config, own, have.Tags)
+	name, _ := have.Tags.Get(naming.ClusterTag) // as it is spelled there
+	own := azure.Tags{naming.ClusterTag: cmp.Or(name, x.Config.ClusterName), naming.LinkOwnerTag: of}
+	return naming.WantedTags(x.Config, own, have.Tags)
 }
 
 // sameAddresses reports whether two lists of addresses mean the same, whatever the names.

@@ -20,7 +20,6 @@ import (
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // Asked is the placement that a Service asks for in a family, without its frontend, and what is wrong with it. An
@@ -60,7 +59,7 @@ func Asked(x *index.Index, s *spec.Spec, a spec.Address) (p batch.Placement, wro
 // checkLabelOwner keeps a Service from naming a public IP that another one has named. A Service that is not known
 // may ask for a label.
 func checkLabelOwner(x *index.Index, s *spec.Spec, ip *index.PublicIP, wrong *problem.List) {
-	owner := tag.LabelOwner(ip.Tags)
+	owner := naming.LabelOwner(ip.Tags)
 	if s.Label == nil || owner == "" || owner == s.Key() {
 		return
 	}
@@ -218,8 +217,8 @@ func After(x *index.Index, comes []batch.Placement, leaving []string) (services 
 	a := address{id: comes[0].IP, have: comes[0].Public, claims: comes, leaving: leaving}
 	wanted, _ := a.tags(x)
 	tags = azure.Tags{}
-	tag.Add(tags, wanted)
-	tag.Add(tags, a.have.Tags)
+	naming.AddTags(tags, wanted)
+	naming.AddTags(tags, a.have.Tags)
 	maps.DeleteFunc(tags, func(_, value string) bool { return value == azure.DropTag })
 	return a.services(), tags
 }
@@ -236,7 +235,7 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 		}
 		have, services := a.have, a.services()
 		switch {
-		case len(a.claims) > 0 && tag.IsOfOther(have.Tags, x.Config.ClusterName):
+		case len(a.claims) > 0 && naming.IsOfOther(have.Tags, x.Config.ClusterName):
 			// It is used as it is.
 		case len(a.claims) > 0 && have.Exists() && len(have.Services) == 0:
 			wanted = append(wanted, a.foreign())
@@ -247,10 +246,10 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 			}
 			wanted = append(wanted, plan.Wanted(a.view(x), "address of "+batch.Summary(of), of...))
 		case len(services) > 0:
-			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{tag.Services: strings.Join(services, ",")}}
+			view := azure.Resource[network.PublicIPAddress]{ID: have.ID, Tags: azure.Tags{naming.ServicesTag: strings.Join(services, ",")}}
 			view.Properties.DNSSettings = have.Properties.DNSSettings
-			if slices.Contains(a.leaving, tag.LabelOwner(have.Tags)) {
-				tag.DropLabel(view.Tags, have.Tags)
+			if slices.Contains(a.leaving, naming.LabelOwner(have.Tags)) {
+				naming.DropLabel(view.Tags, have.Tags)
 			}
 			released = append(released, plan.Wanted(view, "no longer serves "+batch.Summary(a.leaving), a.leaving...))
 		case !kept[a.id.Key()]:
@@ -358,26 +357,26 @@ func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 	asked := a.askedTags(x)
 	own := a.ownershipTags(x, asked)
 	dns := a.have.Properties.DNSSettings
-	owner := tag.LabelOwner(have)
+	owner := naming.LabelOwner(have)
 	if namer := a.namer(); namer != nil && !a.unnamed {
 		dns = dnsSettings(*namer.Label)
-		switch text, said := have.Get(tag.Label); {
+		switch text, said := have.Get(naming.LabelTag); {
 		case *namer.Label == "":
 		case said && owner == namer.Key():
-			own[tag.Label] = text // as it is spelled there
+			own[naming.LabelTag] = text // as it is spelled there
 		case owner != namer.Key() || len(c.SystemTags) > 0:
-			own[tag.Label] = namer.Key()
+			own[naming.LabelTag] = namer.Key()
 		}
 	}
-	tag.Add(own, asked)
+	naming.AddTags(own, asked)
 	switch {
-	case tag.LabelOwner(own) != "":
+	case naming.LabelOwner(own) != "":
 	case slices.Contains(a.leaving, owner):
-		tag.DropLabel(own, have)
+		naming.DropLabel(own, have)
 	case len(c.SystemTags) > 0 && owner != "":
-		own[tag.Label] = owner
+		own[naming.LabelTag] = owner
 	}
-	return tag.Wanted(c, own, have), dns
+	return naming.WantedTags(c, own, have), dns
 }
 
 // askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
@@ -386,9 +385,9 @@ func (a *address) askedTags(x *index.Index) azure.Tags {
 	asked := azure.Tags{}
 	for _, name := range slices.Sorted(slices.Values(a.services())) {
 		if i := slices.IndexFunc(a.claims, func(p batch.Placement) bool { return p.For.Key() == name }); i >= 0 {
-			tag.Add(asked, a.claims[i].For.Tags)
+			naming.AddTags(asked, a.claims[i].For.Tags)
 		} else {
-			tag.Add(asked, tagsOfOther(x, name, a.have))
+			naming.AddTags(asked, tagsOfOther(x, name, a.have))
 		}
 	}
 	return asked
@@ -399,19 +398,19 @@ func (a *address) askedTags(x *index.Index) azure.Tags {
 func (a *address) ownershipTags(x *index.Index, asked azure.Tags) azure.Tags {
 	c, have := x.Config, a.have.Tags
 	replaced := slices.ContainsFunc([]azure.Tags{asked, c.Tags}, func(tags azure.Tags) bool {
-		_, services := tags.Get(tag.OldServices)
-		_, cluster := tags.Get(tag.OldCluster)
+		_, services := tags.Get(naming.OldServicesTag)
+		_, cluster := tags.Get(naming.OldClusterTag)
 		return services || cluster
 	})
 	now := a.services()
-	name, _ := have.Get(tag.Cluster) // as it is spelled there
-	own := azure.Tags{tag.Cluster: cmp.Or(name, c.ClusterName), tag.Services: strings.Join(now, ",")}
-	text, said := have.Get(tag.Services)
+	name, _ := have.Get(naming.ClusterTag) // as it is spelled there
+	own := azure.Tags{naming.ClusterTag: cmp.Or(name, c.ClusterName), naming.ServicesTag: strings.Join(now, ",")}
+	text, said := have.Get(naming.ServicesTag)
 	switch same := slices.Equal(now, a.have.Services); {
 	case same && said:
-		own[tag.Services] = text
-		if _, named := tag.ClusterIn(have); !named && !replaced { // it is older than the tag
-			delete(own, tag.Cluster)
+		own[naming.ServicesTag] = text
+		if _, named := naming.ClusterIn(have); !named && !replaced { // it is older than the tag
+			delete(own, naming.ClusterTag)
 		}
 	case same && len(c.SystemTags) == 0 && !replaced:
 		return azure.Tags{}

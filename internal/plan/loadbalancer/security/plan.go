@@ -24,7 +24,6 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/publicip"
 	"kaz/internal/plan/loadbalancer/spec"
-	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // Plan is what was decided of the security group.
@@ -52,7 +51,7 @@ func New(x *index.Index, b *batch.Batch, members *backend.Planner, unnamed []azu
 		needed: map[need]bool{}, known: map[string]bool{}, atNodes: map[string]bool{}}
 	names, handovers := b.Names(), b.Handovers(x)
 	view := azure.Resource[network.SecurityGroup]{ID: x.Config.SecurityGroupID(),
-		Tags: tag.WantedOfShared(x.Config, note.Tags(x, unnamed), x.SecurityGroup.Tags)}
+		Tags: naming.WantedTagsOfShared(x.Config, note.Tags(x, unnamed), x.SecurityGroup.Tags)}
 	if p.notesFirst && len(handovers) > 0 {
 		p.Node = plan.Wanted(view, "where "+batch.Summary(names)+" had addresses", names...)
 		return p

@@ -1,4 +1,4 @@
-package tag_test
+package naming_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer/cluster"
-	"kaz/internal/plan/loadbalancer/tag"
+	"kaz/internal/plan/loadbalancer/naming"
 )
 
 func TestTags(t *testing.T) {
@@ -25,11 +25,11 @@ func TestTags(t *testing.T) {
 			azure.Tags{"Env": "test", "team": "a", "x": azure.DropTag}},
 	} {
 		c.SystemTags = test.system
-		if d := cmp.Diff(test.want, tag.Wanted(c, test.own, test.have)); d != "" {
+		if d := cmp.Diff(test.want, naming.WantedTags(c, test.own, test.have)); d != "" {
 			t.Errorf("%s: %s", test.what, d)
 		}
 	}
-	if got := tag.Wanted(cluster.Config{}, nil, azure.Tags{"x": "y"}); got != nil {
+	if got := naming.WantedTags(cluster.Config{}, nil, azure.Tags{"x": "y"}); got != nil {
 		t.Error("without configured tags there is an opinion:", got)
 	}
 }
@@ -57,7 +57,7 @@ func TestTagsOfSharedResources(t *testing.T) {
 			azure.Tags{"Kaz-d-public-ips-in-far": "true"},
 			configured},
 	} {
-		if d := cmp.Diff(test.want, tag.WantedOfShared(test.c, test.notes, test.have)); d != "" {
+		if d := cmp.Diff(test.want, naming.WantedTagsOfShared(test.c, test.notes, test.have)); d != "" {
 			t.Errorf("%s: %s", test.what, d)
 		}
 	}
