@@ -26,7 +26,7 @@
 //	privatelink         private link services
 //	placement           load balancer, frontend and public IP of each address
 //	balancer            which load balancers exist, their order, frontends, rules and probes
-//	machine, backend    scale sets and machines; members of the backend pools
+//	backend             scale sets and machines; members of the backend pools
 //	security            rules of the security group
 //	note                resource groups that later decisions must know
 //	query, leftover     what must be read; what deleted Services left behind

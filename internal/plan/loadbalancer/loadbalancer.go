@@ -7,10 +7,10 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/backend"
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
-	"kaz/internal/plan/loadbalancer/machine"
 	"kaz/internal/plan/loadbalancer/placement"
 	"kaz/internal/plan/loadbalancer/query"
 	"kaz/internal/plan/loadbalancer/spec"
@@ -34,15 +34,14 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	})
 }
 
-// Machines are those that exist, by id key, as far as a decision reads them. It reads all that had a Node which was deleted.
+// Machines are the machines and scale sets that exist, by id key, as far as a decision reads them. It reads all machines
+// that had a Node which was deleted.
 func Machines(in Input) (map[string]bool, error) {
 	balancers, _ := index.Balancers(in) // the decision reports an error
-	groups, err := machine.Read(in, balancers)
-	there := map[string]bool{}
-	for _, g := range groups {
-		for _, m := range g.Machines {
-			there[m.ID.Key()] = true
-		}
+	machines, err := backend.ReadMachines(in, balancers)
+	there := make(map[string]bool, len(machines))
+	for _, m := range machines {
+		there[m.ID.Key()] = true
 	}
 	return there, err
 }
