@@ -74,17 +74,16 @@ func ReadMachines(in index.Input, balancers []*index.LoadBalancer) ([]*Machine, 
 				Excluded: set.Excluded, configurations: configurationsOf(p.NetworkProfileConfiguration)})
 		}
 	}
-	interfaces := FindInterfaces(in, balancers)
-	alone, err := withInterfaces(in, interfaces.Groups, sets)
-	if err != nil {
+	interfaces, alone := FindInterfaces(in, balancers), &Machine{} // in place of the model of machines that are in no set
+	if err := addInterfaces(in, interfaces.Groups, sets, alone); err != nil {
 		return nil, err
 	}
-	alone = append(alone, shownMembers(balancers, interfaces.hidden, sets)...)
+	addMembers(balancers, interfaces.hidden, sets, alone)
 	var all []*Machine
 	for _, model := range models {
 		all = append(append(all, model), model.instances...)
 	}
-	return append(all, alone...), nil
+	return append(all, alone.instances...), nil
 }
 
 var windows2019 = regexp.MustCompile(`(?i)/images/windows-2019-containerd/versions/17763(\.[^.]*){2}$`)
@@ -108,11 +107,9 @@ func isDeleting(state string) bool { return strings.EqualFold(state, "Deleting")
 
 // isRunning reports whether an instance is on, or on its way, as far as is known.
 func isRunning(vm compute.Instance) bool {
-	if isDeleting(vm.ProvisioningState) || strings.EqualFold(vm.ProvisioningState, "Unknown") {
-		return false
-	}
 	off := []nodes.Power{nodes.Stopped, nodes.Stopping, nodes.Deallocated, nodes.Deallocating, nodes.Unknown}
-	return vm.InstanceView == nil || !slices.Contains(off, nodes.PowerState(vm.InstanceView))
+	return !strings.EqualFold(vm.ProvisioningState, "Unknown") &&
+		(vm.InstanceView == nil || !slices.Contains(off, nodes.PowerState(vm.InstanceView)))
 }
 
 // isPrimary reports whether one of several is the primary one. Azure marks it only where there are several.
@@ -138,11 +135,9 @@ func configurationsOf(p *compute.NetworkProfile) (all []configuration) {
 
 // ofInterface is a machine by its primary network interface.
 func ofInterface(view networkInterface) *Machine {
-	m := &Machine{
-		ID: cmp.Or(view.Properties.VirtualMachine.To(), view.ID), holder: view.ID, orphan: view.Properties.VirtualMachine.To() == "",
-		ready: !strings.EqualFold(view.Properties.ProvisioningState, "Failed"), fixed: isDeleting(view.Properties.ProvisioningState),
-	}
-	list := view.Properties.IPConfigurations
+	vm, state, list := view.Properties.VirtualMachine.To(), view.Properties.ProvisioningState, view.Properties.IPConfigurations
+	m := &Machine{ID: cmp.Or(vm, view.ID), holder: view.ID, orphan: vm == "",
+		ready: !strings.EqualFold(state, "Failed"), fixed: isDeleting(state)}
 	for _, c := range list {
 		p, family := c.Properties, address.FamilyNamed(c.Properties.PrivateIPAddressVersion)
 		m.configurations = append(m.configurations, configuration{
@@ -155,12 +150,8 @@ func ofInterface(view networkInterface) *Machine {
 
 // isServed reports whether kaz lets machines like this one into the backend pools.
 func isServed(machine azure.ID, c cluster.Config) bool {
-	if machine.Is(compute.ScaleSetInstances) {
-		machine = machine.Parent()
-	} else if !machine.Is(compute.VirtualMachines) {
-		return false
-	}
-	return machine.Parent().Equal(c.MachineGroup())
+	return machine.Is(compute.VirtualMachines) && machine.Parent().Equal(c.MachineGroup()) ||
+		machine.Is(compute.ScaleSetInstances) && machine.Parent().Parent().Equal(c.MachineGroup())
 }
 
 // Interfaces are the network interfaces of a decision, as far as they have been read. A machine
@@ -250,23 +241,23 @@ func Members(balancers []*index.LoadBalancer) []Member {
 	return list
 }
 
-// withInterfaces reads machines with network interfaces of their own, each with its primary one: in other resource
+// addInterfaces adds machines with network interfaces of their own, each with its primary one: in other resource
 // groups than the machines' own those of the cluster. Machines of a flexible scale set become its instances. An
 // interface without a machine is an orphan that can be left in a pool.
-func withInterfaces(in index.Input, groups []azure.ID, sets map[string]*Machine) (alone []*Machine, err error) {
+func addInterfaces(in index.Input, groups []azure.ID, sets map[string]*Machine, alone *Machine) error {
 	var own []networkInterface
 	count := map[string]int{} // by machine
 	for i, group := range groups {
 		views, err := plan.Views[network.Interface](in.Have, group, network.Interfaces)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, view := range views {
 			vm := view.Properties.VirtualMachine.To()
 			switch {
 			case vm == "":
 				if m := ofInterface(view); m.In(in.Config.NetworkGroup()) {
-					alone = append(alone, m)
+					alone.instances = append(alone.instances, m)
 				}
 			case view.ID.Is(network.Interfaces) && (i == 0 || isServed(vm, in.Config)):
 				own = append(own, view)
@@ -285,49 +276,41 @@ func withInterfaces(in index.Input, groups []azure.ID, sets map[string]*Machine)
 		}
 		vm, _, err := plan.View[compute.VirtualMachine](in.Have, m.ID)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if set := sets[vm.Properties.VirtualMachineScaleSet.To().Key()]; set != nil {
-			m.Excluded = set.Excluded
-			set.instances = append(set.instances, m)
-		} else {
-			alone = append(alone, m)
-		}
+		set := cmp.Or(sets[vm.Properties.VirtualMachineScaleSet.To().Key()], alone)
+		m.Excluded = set.Excluded
+		set.instances = append(set.instances, m)
 	}
-	return alone, nil
+	return nil
 }
 
-// shownMembers are the machines of which only the load balancers' pools tell: instances that were not read, because none
+// addMembers adds the machines of which only the load balancers' pools tell: instances that were not read, because none
 // of their scale set leaves, and machines with a network interface in a resource group that may not be read. None of them
 // is written.
-func shownMembers(balancers []*index.LoadBalancer, hidden map[string]azure.ID, sets map[string]*Machine) (alone []*Machine) {
+func addMembers(balancers []*index.LoadBalancer, hidden map[string]azure.ID, sets map[string]*Machine, alone *Machine) {
 	maps.DeleteFunc(sets, func(_ string, set *Machine) bool { return len(set.instances) > 0 })
 	if len(sets)+len(hidden) == 0 {
-		return nil
+		return
 	}
 	known := map[string]*Machine{}
 	for _, m := range Members(balancers) {
-		id, isHidden := hidden[m.Interface.Key()]
-		if !isHidden {
-			id = m.Interface.Parent()
-		}
+		id := m.Interface.Parent()
 		set := sets[id.Parent().Key()]
-		if set == nil && !isHidden {
+		if machine, isHidden := hidden[m.Interface.Key()]; isHidden {
+			id, set = machine, alone
+		}
+		if set == nil {
 			continue
 		}
 		one := known[id.Key()]
 		if one == nil {
 			one = &Machine{ID: id, fixed: true}
 			known[id.Key()] = one
-			if isHidden {
-				alone = append(alone, one)
-			} else {
-				set.instances = append(set.instances, one)
-			}
+			set.instances = append(set.instances, one)
 		}
 		one.configurations = append(one.configurations, configuration{pools: []azure.Reference{{ID: m.Pool}}})
 	}
-	return alone
 }
 
 // In reports whether the machine is in a pool, or in any of a load balancer.
@@ -337,13 +320,6 @@ func (m *Machine) In(id azure.ID) bool {
 
 func (c *configuration) in(id azure.ID) bool {
 	return slices.ContainsFunc(c.pools, func(r azure.Reference) bool { return r.ID.Under(id) })
-}
-
-// join puts a configuration of the machine into a pool.
-func (m *Machine) join(c *configuration, pool azure.ID, why string) {
-	ref := azure.Reference{ID: pool}
-	c.pools, c.joined = append(slices.Clip(c.pools), ref), append(c.joined, ref)
-	m.decided, m.why = append(m.decided, pool), why
 }
 
 // leave takes the machine out of a pool, or all of a load balancer.

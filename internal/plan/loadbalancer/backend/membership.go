@@ -260,5 +260,7 @@ func (p *Planner) join(one *Machine, pool pool) {
 	if one.isModel {
 		why = "new instances join the backend pool"
 	}
-	one.join(c, pool.id, why)
+	ref := azure.Reference{ID: pool.id}
+	c.pools, c.joined = append(slices.Clip(c.pools), ref), append(c.joined, ref)
+	one.decided, one.why = append(one.decided, pool.id), why
 }

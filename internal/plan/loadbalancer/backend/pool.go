@@ -71,9 +71,9 @@ func (p *Planner) Pools(all []*balancer.Wanted) {
 		p.nodesAt = p.assign(up)
 	}
 	for _, w := range all {
-		owners := p.list(w)
+		owners := p.planPools(w)
 		if p.fills(w.State) {
-			p.fill(w, owners)
+			p.fillPools(w, owners)
 		}
 	}
 }
@@ -89,9 +89,9 @@ type owner struct {
 	family  v1.IPFamily
 }
 
-// list adds the pools that the batch's Services need, and removes those that they no longer have to themselves. The
+// planPools adds the pools that the batch's Services need, and removes those that they no longer have to themselves. The
 // owners are by the pool's name in lower case.
-func (p *Planner) list(w *balancer.Wanted) (owners map[string]owner) {
+func (p *Planner) planPools(w *balancer.Wanted) (owners map[string]owner) {
 	owners = map[string]owner{}
 	used := map[string]bool{}
 	for r := range w.Rules.All() {
@@ -101,12 +101,6 @@ func (p *Planner) list(w *balancer.Wanted) (owners map[string]owner) {
 			owners[pool] = owner{spec.KeyOf(s), family}
 		}
 	}
-	for _, r := range w.State.Properties.LoadBalancingRules {
-		pool := r.Properties.BackendAddressPool.To().Name()
-		if s, _ := p.ownerOf(r); s != nil && p.batch.Has(naming.OwnerOf(s)) && !used[strings.ToLower(pool)] {
-			w.Pools.Remove(pool)
-		}
-	}
 	for s, at := range p.batch.Placed() {
 		if at.At.LB != w.State {
 			continue
@@ -114,8 +108,14 @@ func (p *Planner) list(w *balancer.Wanted) (owners map[string]owner) {
 		if name := at.PoolName(p.index.Config); !hasPool(w, name) {
 			w.Pools.Write(index.Pool{Name: name})
 		}
-		if at.OwnPool != "" {
-			owners[at.OwnPool] = owner{s.Key(), at.Family}
+		if at.OwnPool != "" { // even if it has no rules
+			used[at.OwnPool], owners[at.OwnPool] = true, owner{s.Key(), at.Family}
+		}
+	}
+	for _, r := range w.State.Properties.LoadBalancingRules {
+		pool := r.Properties.BackendAddressPool.To().Name()
+		if s, _ := p.ownerOf(r); s != nil && p.batch.Has(naming.OwnerOf(s)) && !used[strings.ToLower(pool)] {
+			w.Pools.Remove(pool)
 		}
 	}
 	return owners
@@ -136,10 +136,10 @@ func (p *Planner) ownerOf(r index.Rule) (*v1.Service, v1.IPFamily) {
 	return nil, ""
 }
 
-// fill decides the members of pools of addresses: nodes in the cluster's pools, and those with endpoints in pools of a
+// fillPools decides the members of pools of addresses: nodes in the cluster's pools, and those with endpoints in pools of a
 // Service. This includes the pools of refused Services and of Services outside the batch: their endpoints move all the
 // same.
-func (p *Planner) fill(w *balancer.Wanted, owners map[string]owner) {
+func (p *Planner) fillPools(w *balancer.Wanted, owners map[string]owner) {
 	byIP := privatelink.ByIP(p.index, w.State)
 	for _, had := range slices.Collect(w.Pools.All()) {
 		family, ours := p.index.Config.PoolFamily(had.Name)
@@ -272,7 +272,7 @@ func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits [
 		return nil, nil
 	}
 	for _, w := range all {
-		if !w.Stays() {
+		if !w.Stays() || len(p.emptied[w]) == 0 {
 			continue
 		}
 		var names []string
@@ -280,12 +280,10 @@ func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits [
 			names = append(names, id.Name())
 			waits = append(waits, "pool "+id.Name()+" of "+w.State.ID.Name()+" is brought up to date when it has addresses")
 		}
-		body, err := json.Marshal(map[string][]string{"pools": names})
-		if err != nil || len(names) == 0 {
-			continue
+		if body, err := json.Marshal(map[string][]string{"pools": names}); err == nil {
+			nodes = append(nodes,
+				plan.Action(w.State.ID, "migrateToIpBased", body, "its pools list addresses from now on", p.batch.Names()...))
 		}
-		nodes = append(nodes,
-			plan.Action(w.State.ID, "migrateToIpBased", body, "its pools list addresses from now on", p.batch.Names()...))
 	}
 	return nodes, waits
 }
