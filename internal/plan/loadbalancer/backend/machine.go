@@ -112,7 +112,7 @@ func isRunning(vm compute.Instance) bool {
 		(vm.InstanceView == nil || !slices.Contains(off, nodes.PowerState(vm.InstanceView)))
 }
 
-// isPrimary reports whether one of several is the primary one. Azure marks it only where there are several.
+// isPrimary reports whether one of several is the primary one. A single one need not be marked.
 func isPrimary(several int, mark *bool) bool { return several == 1 || mark != nil && *mark }
 
 func configurationsOf(p *compute.NetworkProfile) (all []configuration) {
@@ -133,11 +133,15 @@ func configurationsOf(p *compute.NetworkProfile) (all []configuration) {
 	return all
 }
 
-// ofInterface is a machine by its primary network interface.
-func ofInterface(view networkInterface) *Machine {
+// ofInterface is a machine by its primary network interface, or by the only one that may be read.
+func ofInterface(in index.Input, view networkInterface) *Machine {
 	vm, state, list := view.Properties.VirtualMachine.To(), view.Properties.ProvisioningState, view.Properties.IPConfigurations
 	m := &Machine{ID: cmp.Or(vm, view.ID), holder: view.ID, orphan: vm == "",
 		ready: !strings.EqualFold(state, "Failed"), fixed: isDeleting(state)}
+	if mark := view.Properties.Primary; mark != nil && !*mark { // another one is the machine's primary one
+		id := primaryInterface(in, vm)
+		m.ready = m.ready && (id == "" || id.Equal(view.ID)) // else that one is where it may not be read
+	}
 	for _, c := range list {
 		p, family := c.Properties, address.FamilyNamed(c.Properties.PrivateIPAddressVersion)
 		m.configurations = append(m.configurations, configuration{
@@ -256,7 +260,7 @@ func addInterfaces(in index.Input, groups []azure.ID, sets map[string]*Machine, 
 			vm := view.Properties.VirtualMachine.To()
 			switch {
 			case vm == "":
-				if m := ofInterface(view); m.In(in.Config.NetworkGroup()) {
+				if m := ofInterface(in, view); m.In(in.Config.NetworkGroup()) {
 					alone.instances = append(alone.instances, m)
 				}
 			case view.ID.Is(network.Interfaces) && (i == 0 || isServed(vm, in.Config)):
@@ -266,14 +270,10 @@ func addInterfaces(in index.Input, groups []azure.ID, sets map[string]*Machine, 
 		}
 	}
 	for _, view := range own {
-		m, mark := ofInterface(view), view.Properties.Primary
-		if !isPrimary(count[m.ID.Key()], mark) {
+		if !isPrimary(count[view.Properties.VirtualMachine.To().Key()], view.Properties.Primary) {
 			continue
 		}
-		if mark != nil && !*mark { // another one is the machine's primary one
-			id := primaryInterface(in, m.ID)
-			m.ready = m.ready && (id == "" || id.Equal(view.ID)) // else that one is where it may not be read
-		}
+		m := ofInterface(in, view)
 		vm, _, err := plan.View[compute.VirtualMachine](in.Have, m.ID)
 		if err != nil {
 			return err

@@ -105,7 +105,8 @@ func (p *Planner) Membership(all []*balancer.Wanted) ([]plan.Node, error) {
 }
 
 func (p *Planner) decide(machines []*Machine, pools []pool, going []azure.ID) []plan.Node {
-	if len(going) > 0 || slices.ContainsFunc(pools, func(one pool) bool { return one.filled }) {
+	filled := slices.DeleteFunc(slices.Clone(pools), func(one pool) bool { return !one.filled })
+	if len(going)+len(filled) > 0 {
 		p.readRoles(machines)
 	}
 	for _, id := range going {
@@ -119,16 +120,14 @@ func (p *Planner) decide(machines []*Machine, pools []pool, going []azure.ID) []
 		}
 	}
 	for _, one := range machines {
-		for _, pool := range pools {
-			if pool.filled && one.role == cluster.Receiver && one.ready && !one.In(pool.id) {
+		for _, pool := range filled {
+			if one.role == cluster.Receiver && one.ready && !one.In(pool.id) {
 				p.join(one, pool)
 			}
 		}
 	}
-	for _, pool := range pools {
-		if pool.filled {
-			p.takeOut(machines, pool)
-		}
+	for _, pool := range filled {
+		p.takeOut(machines, pool)
 	}
 	var out []plan.Node
 	for _, one := range machines {
