@@ -47,7 +47,7 @@ type Machine struct {
 	configurations []configuration
 	holder         azure.ID // network interface with the configurations, "" where the machine's document has them
 
-	role    cluster.Role // of its node; a model has one if its instances are alike
+	role    cluster.Role // of its node; of a model see readRoles
 	decided []azure.ID   // pools that it joins or leaves
 	why     string       // the last reason for that
 	after   []azure.ID   // machines that are written before
@@ -74,7 +74,7 @@ func ReadMachines(in index.Input, balancers []*index.LoadBalancer) ([]*Machine, 
 				Excluded: set.Excluded, configurations: configurationsOf(p.NetworkProfileConfiguration)})
 		}
 	}
-	interfaces, alone := FindInterfaces(in, balancers), &Machine{} // in place of the model of machines that are in no set
+	interfaces, alone := FindInterfaces(in, balancers), &Machine{} // alone holds the machines that are in no scale set
 	if err := addInterfaces(in, interfaces.Groups, sets, alone); err != nil {
 		return nil, err
 	}
