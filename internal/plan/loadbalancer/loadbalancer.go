@@ -26,7 +26,7 @@
 //	privatelink         private link services
 //	placement           load balancer, frontend and public IP of each address
 //	balancer            which load balancers exist, their order, frontends, rules and probes
-//	machine, backend    scale sets and machines; members of the backend pools
+//	backend             scale sets and machines; members of the backend pools
 //	note                resource groups that later decisions must know
 //	security            rules of the security group
 //	leftover            what deleted Services left behind
@@ -45,7 +45,6 @@ import (
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
-	"kaz/internal/plan/loadbalancer/machine"
 	"kaz/internal/plan/loadbalancer/placement"
 	"kaz/internal/plan/loadbalancer/privatelink"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -211,15 +210,14 @@ func (d *decision) retire(b *batch.Batch, members *backend.Planner) error {
 	return d.add(machines, gone)
 }
 
-// Machines are those that exist, by id key, as far as a decision reads them. It reads all that had a Node which was deleted.
+// Machines are the machines and scale sets that exist, by id key, as far as a decision reads them. It reads all machines
+// that had a Node which was deleted.
 func Machines(in Input) (map[string]bool, error) {
 	balancers, _ := index.Balancers(in) // the decision reports an error
-	groups, err := machine.Read(in, balancers)
-	there := map[string]bool{}
-	for _, g := range groups {
-		for _, m := range g.Machines {
-			there[m.ID.Key()] = true
-		}
+	machines, err := backend.ReadMachines(in, balancers)
+	there := make(map[string]bool, len(machines))
+	for _, m := range machines {
+		there[m.ID.Key()] = true
 	}
 	return there, err
 }

@@ -12,9 +12,9 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/backend"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
-	"kaz/internal/plan/loadbalancer/machine"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
 	"kaz/internal/plan/nodes"
@@ -117,7 +117,7 @@ func (n needs) machines() []azure.Query {
 		lists = append(lists, azure.Query{Scope: set.id, Type: compute.ScaleSetInstances, Expand: "instanceView"})
 	}
 	if alone {
-		interfaces := machine.FindInterfaces(n.Input, n.all)
+		interfaces := backend.FindInterfaces(n.Input, n.all)
 		for _, group := range interfaces.Groups {
 			lists = append(lists, azure.Query{Scope: group, Type: network.Interfaces})
 		}
@@ -134,7 +134,7 @@ func (n needs) machines() []azure.Query {
 // scaleSet is a scale set with those of its machines that the cluster knows.
 type scaleSet struct {
 	id          azure.ID
-	model       *machine.Machine // nil where Azure does not have the set, as far as is known
+	model       *backend.Machine // nil where Azure does not have the set, as far as is known
 	nodes       map[cluster.Role][]azure.ID
 	members     map[inPool]bool
 	withoutNode bool // some machines have no Node any more: only Azure knows whether they exist
@@ -174,18 +174,18 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	for _, id := range n.DeletedNodes {
 		setOf(id).withoutNode = true
 	}
-	for _, m := range machine.Members(n.all) {
-		if m.Configuration.Parent().Is(network.Interfaces) {
+	for _, m := range backend.Members(n.all) {
+		if m.Interface.Is(network.Interfaces) {
 			alone = true
 			continue
 		}
-		id := machine.InstanceOf(m.Configuration)
+		id := m.Interface.Parent()
 		setOf(id).members[inPool{m.Pool, id.Key()}] = true
 	}
 	views, _ := plan.Views[compute.ScaleSet](n.Have, n.Config.MachineGroup(), compute.ScaleSets) // the decision reports an error
 	for _, view := range views {
 		flexible = flexible || strings.EqualFold(view.Properties.OrchestrationMode, "Flexible")
-		model := machine.OfModel(view)
+		model := backend.ModelOf(view)
 		if slices.ContainsFunc(n.all, func(lb *index.LoadBalancer) bool { return lb.Exists && model.In(lb.ID) }) {
 			add(view.ID)
 		}

@@ -1,7 +1,7 @@
 package backend
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -17,7 +17,7 @@ import (
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
-	"kaz/internal/plan/loadbalancer/machine"
+	"kaz/internal/plan/loadbalancer/privatelink"
 	"kaz/internal/plan/loadbalancer/problem"
 )
 
@@ -40,8 +40,8 @@ func (p *Planner) AddressesIn(id azure.ID, family v1.IPFamily) []string {
 	return all
 }
 
-func (p *Planner) note(one *machine.Machine, pool azure.ID) {
-	if !one.Model && one.In(pool) {
+func (p *Planner) note(one *Machine, pool azure.ID) {
+	if one.In(pool) {
 		p.in[inPool{pool.Key(), one.ID.Key()}] = true
 	}
 }
@@ -57,12 +57,11 @@ func (p *Planner) noteAddresses(w *balancer.Wanted) {
 	}
 }
 
+// pool is one of the cluster's own pools of network interfaces.
 type pool struct {
-	id       azure.ID // of one of the cluster's own pools
-	family   v1.IPFamily
-	filled   bool       // nodes belong into it; else other software fills it
-	mayLeave bool       // excluded nodes may be taken out
-	after    []azure.ID // machines that must join before
+	id     azure.ID
+	family v1.IPFamily
+	filled bool // nodes belong into it; else other software fills it
 }
 
 const deleted cluster.Role = "deleted" // a machine after its Node was deleted
@@ -76,192 +75,191 @@ var whyOut = map[cluster.Role]string{
 // models first, so that new instances are created in them, then the machines. With a
 // load balancer that goes, all its pools are left.
 func (p *Planner) Membership(all []*balancer.Wanted) ([]plan.Node, error) {
+	var pools []pool
+	var going []azure.ID // pools, or load balancers, that all machines leave
 	for _, w := range all {
 		p.noteAddresses(w)
+		filled := p.fills(w.State)
 		switch {
 		case w.Goes():
-			p.going = append(p.going, w.State.ID)
+			going = append(going, w.State.ID)
 		case !w.Stays():
-		case p.fills(w.State) && p.byIP(w.State):
-			p.going = append(p.going, p.emptied[w]...)
+		case filled && privatelink.ByIP(p.index, w.State):
+			going = append(going, p.emptied[w]...)
 		default:
 			for _, family := range address.Families() {
 				if name := p.index.Config.PoolName(family); hasPool(w, name) {
-					id := w.State.ID.Child(network.BackendAddressPools, name)
-					p.pools = append(p.pools, pool{id: id, family: family, filled: p.fills(w.State)})
+					pools = append(pools, pool{w.State.ID.Child(network.BackendAddressPools, name), family, filled})
 				}
 			}
 		}
 	}
-	decides := len(p.going) > 0 || slices.ContainsFunc(p.pools, func(one pool) bool { return one.filled })
-	if !decides && (len(p.pools) == 0 || len(p.index.Nodes) == 0) {
+	if len(going) == 0 && (len(pools) == 0 || len(p.index.Nodes) == 0) {
 		return nil, nil
 	}
-	var err error
-	if p.groups, err = p.machines(); err != nil {
+	machines, err := p.machines()
+	if err != nil {
 		return nil, err
 	}
-	if decides {
-		p.readRoles()
+	return p.decide(machines, pools, going), nil
+}
+
+func (p *Planner) decide(machines []*Machine, pools []pool, going []azure.ID) []plan.Node {
+	filled := slices.DeleteFunc(slices.Clone(pools), func(one pool) bool { return !one.filled })
+	if len(going)+len(filled) > 0 {
+		p.readRoles(machines)
 	}
-	return p.decide(), nil
+	for _, id := range going {
+		why := "leaves the load balancer, which goes with " + batch.Summary(p.batch.Names())
+		if id.Is(network.LoadBalancerPools) {
+			why = "leaves the pool, which lists addresses from now on"
+		}
+		for _, one := range machines {
+			p.note(one, id) // packets come to it until it has left
+			one.leave(id, why)
+		}
+	}
+	for _, one := range machines {
+		for _, pool := range filled {
+			if one.role == cluster.Receiver && one.ready && !one.In(pool.id) {
+				p.join(one, pool)
+			}
+		}
+	}
+	for _, pool := range filled {
+		p.takeOut(machines, pool)
+	}
+	var out []plan.Node
+	for _, one := range machines {
+		for _, pool := range pools {
+			p.note(one, pool.id)
+		}
+		if one.why != "" {
+			out = append(out, one.node())
+		}
+	}
+	return out
 }
 
 // readRoles reads the role of each machine, and warns of nodes that cannot join. A model is a receiver if any instance
 // is one, and excluded if all instances are.
-func (p *Planner) readRoles() {
+func (p *Planner) readRoles(machines []*Machine) {
 	x := p.index
-	p.roles = make(map[string]cluster.Role, len(x.SortedNodes))
+	roles := make(map[string]cluster.Role, len(x.SortedNodes)) // by id key
 	for _, id := range x.DeletedNodes {
-		p.roles[id.Key()] = deleted
+		roles[id.Key()] = deleted
 	}
 	for _, n := range x.SortedNodes {
-		p.roles[n.Machine.Key()] = n.Role // even if another Node of the machine was deleted
+		roles[n.Machine.Key()] = n.Role // even if another Node of the machine was deleted
 		switch {
 		case n.Role != cluster.Receiver, n.Machine == "":
-		case !machine.IsServed(n.Machine, x.Config):
+		case !isServed(n.Machine, x.Config):
 			p.found.Warn(n.Name, problem.NotJoined,
 				"it stays out of the backend pools: of machines like %s, allowed are those in resource group %s", n.Machine,
 				x.Config.ResourceGroup)
 		case n.Machine.Is(compute.VirtualMachines):
-			if id, why, unread := machine.Unread(x.Input, n.Machine); unread {
+			if id, why, unread := unreadInterface(x.Input, n.Machine); unread {
 				is, toDo := admission.Unread(why, network.Interfaces)
 				p.found.Warn(n.Name, problem.NotJoined,
 					"it neither joins nor leaves the backend pools: its network interface %s %s; to do: %s", id, is, toDo)
 			}
 		}
 	}
-	for _, g := range p.groups {
-		if g.Model == nil {
-			continue
-		}
+	for _, one := range machines {
 		count := map[cluster.Role]int{}
-		for _, one := range g.Machines {
-			count[p.roles[one.ID.Key()]]++
+		for _, instance := range one.instances {
+			count[roles[instance.ID.Key()]]++
 		}
 		switch excluded := count[cluster.Excluded]; {
 		case count[cluster.Receiver] > 0:
-			p.roles[g.Model.ID.Key()] = cluster.Receiver
-		case excluded > 0 && excluded == len(g.Machines):
-			p.roles[g.Model.ID.Key()] = cluster.Excluded
+			one.role = cluster.Receiver
+		case excluded > 0 && excluded == len(one.instances):
+			one.role = cluster.Excluded
+		default:
+			one.role = roles[one.ID.Key()]
 		}
 	}
 }
 
-func (p *Planner) decide() []plan.Node {
-	for i, pool := range p.pools {
-		if pool.filled {
-			p.pools[i].mayLeave, p.pools[i].after = p.exit(pool)
+// takeOut takes machines out of a pool after others joined. A pool is never emptied: all Services of the cluster would
+// fail. Where no node stays, those that leave wait for the first one that joins.
+func (p *Planner) takeOut(machines []*Machine, pool pool) {
+	stays := false
+	var leaving []*Machine
+	var after []azure.ID
+	for _, one := range machines {
+		switch {
+		case one.orphan:
+			one.leave(pool.id, "its machine is gone")
+		case whyOut[one.role] != "":
+			leaving = append(leaving, one)
+		case one.isModel || !one.In(pool.id):
+		case !slices.Contains(one.decided, pool.id):
+			stays = true
+		case len(after) == 0: // it joins
+			after = append(after, cmp.Or(one.holder, one.ID))
 		}
-	}
-	why := "leaves the load balancer, which goes with " + batch.Summary(p.batch.Names())
-	var out []plan.Node
-	for _, g := range p.groups {
-		for _, one := range g.All() {
-			role, reason := p.roles[one.ID.Key()], ""
-			var after []azure.ID
-			for _, id := range p.going {
-				p.note(one, id) // packets come to it until it has left
-				if !one.Fixed && one.Leave(id) {
-					if reason = why; id.Is(network.LoadBalancerPools) {
-						reason = "leaves the pool, which lists addresses from now on"
-					}
-				}
-			}
-			for _, pool := range p.pools {
-				if did := p.settle(one, role, pool); did != "" {
-					reason = did
-				}
-				if whyOut[role] != "" && !one.Model {
-					after = append(after, pool.after...)
-				}
-			}
-			if reason != "" {
-				node := one.Node(reason)
-				node.After = append(node.After, after...)
-				out = append(out, node)
-			}
-		}
-	}
-	return out
-}
-
-// settle lets a machine into a pool or takes it out, and says why if it did.
-func (p *Planner) settle(one *machine.Machine, role cluster.Role, pool pool) (did string) {
-	joins, leaves := "node joins the backend pool", whyOut[role]
-	if one.Model {
-		joins, leaves = "new instances join the backend pool", "new instances stay out of the backend pool, as all existing ones do"
 	}
 	switch {
-	case one.Fixed || !pool.filled:
-	case one.Orphan && one.Leave(pool.id):
-		did = "its machine is gone"
-	case role == cluster.Receiver && one.Ready && !one.In(pool.id):
-		c, why := p.placeFor(one, pool)
-		if why != "" {
-			p.found.Warn(string(one.ID), problem.NotJoined, "%s", why)
-		}
-		if c != nil {
-			one.Join(c, pool.id)
-			did = joins
-		}
-	case whyOut[role] != "" && pool.mayLeave && one.In(pool.id):
+	case stays || p.hasOthers(machines, pool.id):
+		after = nil
+	case len(after) == 0:
+		return
+	}
+	for _, one := range leaving {
 		if p.index.ConcurrentMembers {
 			p.note(one, pool.id)
 		}
-		one.Leave(pool.id)
-		did = leaves
+		why := whyOut[one.role]
+		if one.isModel {
+			why = "new instances stay out of the backend pool, as all existing ones do"
+		} else {
+			one.after = append(one.after, after...)
+		}
+		one.leave(pool.id, why)
 	}
-	p.note(one, pool.id)
-	return did
 }
 
-// exit decides whether excluded nodes may leave a pool, and which machines must join before. A pool is never emptied:
-// all Services of the cluster would fail. Where no node stays, the others wait for the first one that joins.
-func (p *Planner) exit(pool pool) (open bool, after []azure.ID) {
-	known := map[string]bool{}
-	for _, g := range p.groups {
-		for _, one := range g.Machines {
-			role := p.roles[one.ID.Key()]
-			known[one.ID.Key()] = true
-			if whyOut[role] == "" && !one.Orphan && one.In(pool.id) {
-				return true, nil
-			}
-			if len(after) == 0 && role == cluster.Receiver && one.Ready {
-				if c, _ := p.placeFor(one, pool); c != nil {
-					after = append(after, one.Node("").ID)
-				}
-			}
-		}
+// hasOthers reports whether instances of other scale sets are in a pool, as its load balancer shows.
+func (p *Planner) hasOthers(machines []*Machine, pool azure.ID) bool {
+	known := make(map[string]bool, len(machines))
+	for _, one := range machines {
+		known[one.ID.Key()] = true
 	}
-	lb := p.index.LoadBalancer(pool.id.Parent())
-	for _, c := range lb.Pool(pool.id.Name()).Properties.BackendIPConfigurations {
-		if !c.ID.Parent().Is(network.Interfaces) && !known[machine.InstanceOf(c.ID).Key()] {
-			return true, nil
-		}
-	}
-	return len(after) > 0, after
+	return slices.ContainsFunc(Members(p.index.LoadBalancers), func(m Member) bool {
+		return m.Pool.Equal(pool) && !m.Interface.Is(network.Interfaces) && !known[m.Interface.Parent().Key()]
+	})
 }
 
-// placeFor is the IP configuration with which a machine joins a pool, nil for none; why says the reason, where
-// that is worth a warning. An interface is in one public and one internal load balancer at most: one that is in
-// another one stays there, unless all machines leave that.
-func (p *Planner) placeFor(one *machine.Machine, pool pool) (c *machine.Configuration, why string) {
-	if one.Fixed || !one.CanBeMember() || one.Excluded[pool.family] {
-		return nil, ""
+// join lets a machine into a pool. An interface is in one public and one internal load balancer at most: one that is in
+// another one stays there.
+func (p *Planner) join(one *Machine, pool pool) {
+	if one.fixed || len(one.configurations) == 0 || one.Excluded[pool.family] {
+		return
 	}
-	if c = one.ConfigurationFor(pool.family); c == nil {
-		return nil, fmt.Sprintf("it has no primary network interface with an %s configuration, so it stays out of the backend pool %s",
+	i := slices.IndexFunc(one.configurations, func(c configuration) bool { return c.usable && c.family == pool.family })
+	if i < 0 {
+		p.found.Warn(string(one.ID), problem.NotJoined,
+			"it has no primary network interface with an %s configuration, so it stays out of the backend pool %s",
 			pool.family, pool.id.Name())
+		return
 	}
-	to := pool.id.TopLevel().Name()
-	for _, has := range c.Pools {
+	c, to := &one.configurations[i], pool.id.TopLevel().Name()
+	for _, has := range c.pools {
 		lb := has.ID.TopLevel().Name()
 		isPair := strings.EqualFold(lb, to) || strings.EqualFold(lb+cluster.InternalSuffix, to) ||
 			strings.EqualFold(lb, to+cluster.InternalSuffix) // or the same load balancer
-		if !isPair && !slices.ContainsFunc(p.going, has.ID.Under) {
-			return nil, fmt.Sprintf("it is in pool %s of load balancer %s already, so it stays out of %s", has.ID.Name(), lb, to)
+		if !isPair {
+			p.found.Warn(string(one.ID), problem.NotJoined,
+				"it is in pool %s of load balancer %s already, so it stays out of %s", has.ID.Name(), lb, to)
+			return
 		}
 	}
-	return c, ""
+	why := "node joins the backend pool"
+	if one.isModel {
+		why = "new instances join the backend pool"
+	}
+	ref := azure.Reference{ID: pool.id}
+	c.pools, c.joined = append(slices.Clip(c.pools), ref), append(c.joined, ref)
+	one.decided, one.why = append(one.decided, pool.id), why
 }

@@ -1,5 +1,5 @@
-// Package backend decides the members of the backend address pools: addresses, or machines with
-// their network interfaces. Layer L1.
+// Package backend reads the machines that can be members of backend address pools, and decides the members: addresses,
+// or machines with their network interfaces. Layer L1.
 package backend
 
 import (
@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/address"
@@ -20,9 +21,10 @@ import (
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
-	"kaz/internal/plan/loadbalancer/machine"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/privatelink"
 	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/spec"
 )
 
 type poolMember = azure.Child[network.BackendAddress]
@@ -33,18 +35,12 @@ type Planner struct {
 	batch *batch.Batch
 	found *problem.List
 	// machines are all machines that may be in pools, which are read once.
-	machines func() ([]*machine.Group, error)
+	machines func() ([]*Machine, error)
 	// emptied are pools that network interfaces have to leave, because members are addresses from now on.
 	emptied map[*balancer.Wanted][]azure.ID
 	nodesAt map[int][]*index.Node // by entry of the configuration, where there are several load balancers
-
-	// Membership decides the members of pools of network interfaces of these.
-	groups []*machine.Group
-	pools  []pool
-	going  []azure.ID              // pools, or load balancers, that all machines leave
-	roles  map[string]cluster.Role // by id key, of machines that have or had a Node, and of models
-	in     map[inPool]bool         // all members after the decision
-	known  map[string][]string     // results of AddressesIn
+	in      map[inPool]bool       // all members after the decision
+	known   map[string][]string   // results of AddressesIn
 }
 
 // New is a planner for a batch. It warns of nodes that stay out of the pools because Azure does not take their addresses.
@@ -59,10 +55,11 @@ func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
 	}
 	return &Planner{index: x, batch: b, found: found,
 		emptied: map[*balancer.Wanted][]azure.ID{}, in: map[inPool]bool{}, known: map[string][]string{},
-		machines: sync.OnceValues(func() ([]*machine.Group, error) { return machine.Read(x.Input, x.Balancers) })}
+		machines: sync.OnceValues(func() ([]*Machine, error) { return ReadMachines(x.Input, x.Balancers) })}
 }
 
-// Pools decides the pools of the load balancers, and the members of pools of addresses.
+// Pools decides the pools of the load balancers, and the members of pools of addresses. Pools of network interfaces get
+// their members at the machines.
 func (p *Planner) Pools(all []*balancer.Wanted) {
 	if entries := len(p.index.Config.Balancers); entries > 0 && len(p.index.Nodes) > 0 {
 		up := make([]bool, entries)
@@ -74,54 +71,114 @@ func (p *Planner) Pools(all []*balancer.Wanted) {
 		p.nodesAt = p.assign(up)
 	}
 	for _, w := range all {
-		p.addPools(w)
-		p.ownPools(w)
+		owners := p.planPools(w)
+		if p.fills(w.State) {
+			p.fillPools(w, owners)
+		}
 	}
 }
 
-// addPools adds the pools that the batch's Services need to a load balancer. Pools of addresses get their members
-// here, pools of network interfaces at the machines.
-func (p *Planner) addPools(w *balancer.Wanted) {
-	lb := w.State
-	fills, byIP := p.fills(lb), p.byIP(lb)
-	for _, had := range lb.Properties.BackendAddressPools {
-		family := p.index.Config.PoolFamily(had.Name)
-		id := lb.ID.Child(network.BackendAddressPools, had.Name)
-		switch {
-		case family == "" || !fills:
-		case byIP && !index.IsByAddress(had) && p.isUsed(id):
-			// The network interfaces leave first, in a round of their own.
-			p.emptied[w] = append(p.emptied[w], id)
-			p.batch.Waits = append(p.batch.Waits,
-				"pool "+had.Name+" of "+lb.ID.Name()+" gets addresses when its network interfaces have left")
-		case byIP:
-			w.Pools.Write(p.withNodes(w, had, family))
-		case index.HasAddresses(had):
-			w.Pools.Write(index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}})
+// fills reports whether nodes belong into the pools of a load balancer.
+func (p *Planner) fills(lb *index.LoadBalancer) bool {
+	return !p.index.Config.IsPreset(lb.Internal) && len(p.index.Nodes) > 0
+}
+
+// owner is the Service that has a pool to itself, by its key, and the pool's family.
+type owner struct {
+	service string
+	family  v1.IPFamily
+}
+
+// planPools adds the pools that the batch's Services need, and removes those that they no longer have to themselves. The
+// owners are by the pool's name in lower case.
+func (p *Planner) planPools(w *balancer.Wanted) (owners map[string]owner) {
+	owners = map[string]owner{}
+	used := map[string]bool{}
+	for r := range w.Rules.All() {
+		pool := strings.ToLower(r.Properties.BackendAddressPool.To().Name())
+		used[pool] = true
+		if s, family := p.ownerOf(r); s != nil {
+			owners[pool] = owner{spec.KeyOf(s), family}
 		}
 	}
 	for at := range p.batch.Placed() {
-		name := at.PoolName(p.index.Config)
-		if at.At.LB != lb || hasPool(w, name) {
+		if at.At.LB != w.State {
 			continue
 		}
-		fresh := index.Pool{Name: name}
-		if fills && byIP && at.OwnPool == "" {
-			fresh = p.withNodes(w, fresh, at.Family)
+		if name := at.PoolName(p.index.Config); !hasPool(w, name) {
+			w.Pools.Write(index.Pool{Name: name})
 		}
-		w.Pools.Write(fresh)
+		if at.OwnPool != "" { // even if it has no rules
+			used[at.OwnPool], owners[at.OwnPool] = true, owner{at.For.Key(), at.Family}
+		}
 	}
+	for _, r := range w.State.Properties.LoadBalancingRules {
+		pool := r.Properties.BackendAddressPool.To().Name()
+		if s, _ := p.ownerOf(r); s != nil && p.batch.Has(naming.OwnerOf(s)) && !used[strings.ToLower(pool)] {
+			w.Pools.Remove(pool)
+		}
+	}
+	return owners
 }
 
 func hasPool(w *balancer.Wanted, name string) bool {
 	return w.Pools.Has(func(p index.Pool) bool { return strings.EqualFold(p.Name, name) })
 }
 
-func (p *Planner) fills(lb *index.LoadBalancer) bool {
-	return !p.index.Config.IsPreset(lb.Internal) && len(p.index.Nodes) > 0
+// ownerOf is the Service of a rule if it has the pool to itself to which the rule leads, nil otherwise.
+func (p *Planner) ownerOf(r index.Rule) (*v1.Service, v1.IPFamily) {
+	s, pool := p.index.Known[naming.Owner(r.Name)], r.Properties.BackendAddressPool.To().Name()
+	for _, family := range address.Families() {
+		if s != nil && !p.index.Config.IsOwnPool(pool) && strings.EqualFold(naming.OwnPool(s, family), pool) {
+			return s, family
+		}
+	}
+	return nil, ""
 }
 
-func (p *Planner) byIP(lb *index.LoadBalancer) bool { return privatelink.ByIP(p.index, lb) }
+// fillPools decides the members of pools of addresses: nodes in the cluster's pools, and those with endpoints in pools of a
+// Service. This includes the pools of refused Services and of Services outside the batch: their endpoints move all the
+// same.
+func (p *Planner) fillPools(w *balancer.Wanted, owners map[string]owner) {
+	byIP := privatelink.ByIP(p.index, w.State)
+	for _, had := range slices.Collect(w.Pools.All()) {
+		family := p.index.Config.PoolFamily(had.Name)
+		of := owners[strings.ToLower(had.Name)]
+		ends, known := p.index.Endpoints[of.service]
+		id, isNew := w.State.ID.Child(network.BackendAddressPools, had.Name), w.Pools.Decides(had.Name)
+		switch {
+		case family == "" && known:
+			w.Pools.Write(p.byAddress(had, of.family, p.nodesNamed(ends)))
+		case family == "":
+		case byIP && !isNew && !index.IsByAddress(had) && p.isUsed(id):
+			// The network interfaces leave first, in a round of their own.
+			p.emptied[w] = append(p.emptied[w], id)
+			p.batch.Waits = append(p.batch.Waits,
+				"pool "+had.Name+" of "+w.State.ID.Name()+" gets addresses when its network interfaces have left")
+		case byIP:
+			w.Pools.Write(p.withNodes(w, had, family))
+		case index.HasAddresses(had):
+			w.Pools.Write(index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}})
+		}
+	}
+}
+
+// isUsed reports whether machines, or the model of some, name a pool.
+func (p *Planner) isUsed(id azure.ID) bool {
+	machines, err := p.machines() // Membership reports a document that cannot be read
+	return err == nil && slices.ContainsFunc(machines, func(m *Machine) bool { return m.In(id) })
+}
+
+func (p *Planner) nodesNamed(names []string) (nodes []*index.Node) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		i, is := slices.BinarySearchFunc(p.index.SortedNodes, name,
+			func(n *index.Node, name string) int { return strings.Compare(n.Name, name) })
+		if is {
+			nodes = append(nodes, p.index.SortedNodes[i])
+		}
+	}
+	return nodes
+}
 
 // withNodes is one of the cluster's pools with the addresses of all nodes; where there are none its members stay. Of
 // several load balancers, each has the nodes that are there. A pool without any node left is emptied then: its nodes are
@@ -149,14 +206,6 @@ func (p *Planner) withNodes(w *balancer.Wanted, had index.Pool, family v1.IPFami
 		}
 	}
 	return next
-}
-
-// isUsed reports whether machines, or the model of some, name a pool.
-func (p *Planner) isUsed(id azure.ID) bool {
-	groups, err := p.machines() // Membership reports a document that cannot be read
-	return err == nil && slices.ContainsFunc(groups, func(g *machine.Group) bool {
-		return slices.ContainsFunc(g.All(), func(m *machine.Machine) bool { return m.In(id) })
-	})
 }
 
 // byAddress is a pool with the addresses of nodes, sorted by name. Excluded nodes do not leave the pool
@@ -223,7 +272,7 @@ func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits [
 		return nil, nil
 	}
 	for _, w := range all {
-		if !w.Stays() {
+		if !w.Stays() || len(p.emptied[w]) == 0 {
 			continue
 		}
 		var names []string
@@ -231,12 +280,95 @@ func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits [
 			names = append(names, id.Name())
 			waits = append(waits, "pool "+id.Name()+" of "+w.State.ID.Name()+" is brought up to date when it has addresses")
 		}
-		body, err := json.Marshal(map[string][]string{"pools": names})
-		if err != nil || len(names) == 0 {
-			continue
+		if body, err := json.Marshal(map[string][]string{"pools": names}); err == nil {
+			nodes = append(nodes,
+				plan.Action(w.State.ID, "migrateToIpBased", body, "its pools list addresses from now on", p.batch.Names()...))
 		}
-		nodes = append(nodes,
-			plan.Action(w.State.ID, "migrateToIpBased", body, "its pools list addresses from now on", p.batch.Names()...))
 	}
 	return nodes, waits
+}
+
+// candidate is a node with the entries of the configuration among which one is chosen for it.
+type candidate struct {
+	*index.Node
+	entries []int // that may have it
+	current int   // the one where it is so far, -1 for none
+	rank    int   // the lowest ones choose first
+}
+
+// assign spreads the nodes over the entries of the configuration that are up: first the nodes of a primary
+// set, then the nodes that have an entry, which they keep, then new ones.
+func (p *Planner) assign(up []bool) map[int][]*index.Node {
+	current := map[string]int{} // entries by the nodes' addresses
+	for _, lb := range p.index.LoadBalancers {
+		for _, pool := range lb.Properties.BackendAddressPools {
+			if p.index.Config.IsOwnPool(pool.Name) && lb.Entry >= 0 {
+				for _, m := range pool.Properties.LoadBalancerBackendAddresses {
+					current[address.Plain(m.Properties.IPAddress)] = lb.Entry
+				}
+			}
+		}
+	}
+	all := make([]candidate, len(p.index.SortedNodes))
+	for i, n := range p.index.SortedNodes {
+		all[i] = p.candidate(n, up, current)
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return a.rank - b.rank })
+	at, counts := make(map[int][]*index.Node, len(up)), make([]int, len(up))
+	for _, n := range all {
+		if len(n.entries) == 0 {
+			if slices.Contains(up, true) && n.Role == cluster.Receiver {
+				p.found.Warn(n.Name, problem.NodeNowhere,
+					"no load balancer accepts the node, allowed are nodes of a primaryVMSet, or nodes that a nodeSelector selects")
+			}
+			continue
+		}
+		best := n.current
+		if !slices.Contains(n.entries, best) {
+			best = slices.MinFunc(n.entries, func(a, b int) int { return counts[a] - counts[b] })
+		}
+		at[best] = append(at[best], n.Node)
+		if n.Role == cluster.Receiver {
+			counts[best]++
+		}
+	}
+	for _, nodes := range at {
+		slices.SortFunc(nodes, func(a, b *index.Node) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return at
+}
+
+// candidate finds the entries that may have a node: the one of its primary set, else those with a selector that
+// selects it, else those without one.
+func (p *Planner) candidate(n *index.Node, up []bool, current map[string]int) candidate {
+	c := candidate{Node: n, current: -1, rank: 2}
+	for _, ip := range n.IPs {
+		if entry, there := current[ip.String()]; there {
+			c.current, c.rank = entry, 1
+		}
+	}
+	all, set := p.index.Config.Entries(), n.Machine.Parent().Name()
+	if !n.Machine.Is(compute.ScaleSetInstances) { // the document of a machine of its own says in which set it is
+		vm, _, _ := plan.View[compute.VirtualMachine](p.index.Have, n.Machine) // Membership reports an error
+		set = cmp.Or(vm.Properties.VirtualMachineScaleSet, vm.Properties.AvailabilitySet).To().Name()
+	}
+	i := slices.IndexFunc(all, func(e cluster.Balancer) bool { return set != "" && strings.EqualFold(e.PrimaryVMSet, set) })
+	if i >= 0 && up[i] {
+		c.entries, c.rank = []int{i}, 0
+		return c
+	}
+	var selecting, open []int
+	for i, e := range all {
+		matches, rejects := cluster.Selects(e.NodeSelector, n.Labels)
+		switch {
+		case up[i] && matches:
+			selecting = append(selecting, i)
+		case up[i] && !rejects:
+			open = append(open, i)
+		}
+	}
+	if c.entries = selecting; len(selecting) == 0 {
+		c.entries = open
+	}
+	return c
 }

@@ -151,16 +151,6 @@ func (lb *LoadBalancer) Frontend(name string) (fe FrontendConfig, exists bool) {
 	return fe, exists
 }
 
-// Pool is a pool as it is, or an empty one.
-func (lb *LoadBalancer) Pool(name string) Pool {
-	for _, p := range lb.Properties.BackendAddressPools {
-		if strings.EqualFold(p.Name, name) {
-			return p
-		}
-	}
-	return Pool{Name: name}
-}
-
 // Frontend names a frontend of a load balancer, whether it exists or not.
 type Frontend struct {
 	LB   *LoadBalancer
