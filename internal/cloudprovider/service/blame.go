@@ -40,18 +40,20 @@ func (c *commit) blame() error {
 				named[naming.Owner(fe.Name)] = true
 			}
 		}
-		isFor := func(i int) bool { return c.serves(i) && slices.Contains(failed.Step.For, c.batch[i].service.Key()) }
-		all := []controller.Suspicion{func(_ reconcile.Result, i int) bool {
-			base := naming.OwnerOf(c.batch[i].service.Service)
-			if len(failed.Step.For) > 1 {
-				return c.serves(i) && (named[base] || strings.Contains(text, base))
-			}
-			return isFor(i)
-		}}
-		if azure.KindOf(failed.Err) == azure.Busy {
-			all = append(all, func(_ reconcile.Result, i int) bool { return isFor(i) })
+		isFor := func(_ reconcile.Result, i int) bool {
+			return c.serves(i) && slices.Contains(failed.Step.For, c.batch[i].service.Key())
 		}
-		return all
+		ownsPart := func(_ reconcile.Result, i int) bool {
+			s := c.batch[i].service.Service
+			return c.serves(i) && (named[naming.OwnerOf(s)] || strings.Contains(text, naming.OwnerOf(s)))
+		}
+		switch {
+		case len(failed.Step.For) <= 1:
+			return []controller.Suspicion{isFor}
+		case azure.KindOf(failed.Err) == azure.Busy:
+			return []controller.Suspicion{ownsPart, isFor}
+		}
+		return []controller.Suspicion{ownsPart}
 	})
 	problems := c.out.Decision.Problems
 	refusal, ok := errors.AsType[*reconcile.Refusal](err)

@@ -28,12 +28,14 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// request is one Service that is to be served, or to be removed.
+// request is one Service that is to be served, or to be removed; none is for what deleted Services have
+// left in Azure.
 type request struct {
 	service loadbalancer.Service
 	reasons reasons
-	orphans bool // it is for no Service, but for what deleted Services have left in Azure
 }
+
+func (r request) isForOrphans() bool { return r.service.Service == nil }
 
 // answer is what came of a request.
 type answer struct {
@@ -127,12 +129,12 @@ func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]an
 }
 
 // serves reports whether the commit carries out the i-th request for a Service.
-func (c *commit) serves(i int) bool { return !c.batch[i].orphans && !c.postponed[i] }
+func (c *commit) serves(i int) bool { return !c.batch[i].isForOrphans() && !c.postponed[i] }
 
 func (c *commit) gather(ctx context.Context) error {
 	var services []loadbalancer.Service
 	for _, r := range c.batch {
-		if !r.orphans {
+		if !r.isForOrphans() {
 			services = append(services, r.service)
 		}
 	}
@@ -188,7 +190,7 @@ func (c *commit) refresh(ctx context.Context) error {
 // addOrphans has a commit remove what deleted Services have left, if one of its requests asks for
 // that.
 func (c *commit) addOrphans(ctx context.Context) error {
-	if !slices.ContainsFunc(c.batch, func(r request) bool { return r.orphans }) {
+	if !slices.ContainsFunc(c.batch, request.isForOrphans) {
 		return nil
 	}
 	target, err := c.target.WithOrphans(ctx, c.client, c.kube.All)
@@ -366,7 +368,7 @@ func (c *commit) setAnswers() error {
 		c.answers[i] = a
 	}
 	for i, r := range c.batch {
-		if r.orphans { // it has the deletions that no Service of the commit waits for
+		if r.isForOrphans() { // it has the deletions that no Service of the commit waits for
 			c.answers[i].problems = c.out.Decision.Problems
 			c.answers[i].released = slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool {
 				return slices.ContainsFunc(s.For, func(key string) bool { return served[key] })

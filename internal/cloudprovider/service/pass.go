@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -324,9 +323,7 @@ func (c *Controller) commit(ctx context.Context, r request) (answer, error) {
 
 func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
 	c.history(orphansItem).blocked.Store(false)
-	none := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: orphansItem.Name}}
-	r := request{reasons: why, orphans: true, service: loadbalancer.Service{Service: none, Gone: true}}
-	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), r)
+	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), request{reasons: why})
 	if err != nil {
 		return err
 	}
