@@ -294,7 +294,11 @@ func (c *commit) remember(ctx context.Context) error {
 	c.rejected = c.target.RejectedAddresses
 	if len(c.out.Reports) > 0 || len(c.members) > 0 {
 		c.wrote = c.began
-		c.requeueWaiting()
+		for it, h := range c.histories.Range { // a port or an address that another Service had may be free now
+			if h.(*history).blocked.Load() {
+				c.queue.Add(it.(item))
+			}
+		}
 	}
 	c.target.Have = c.out.Have
 	c.reportNodes(ctx)

@@ -8,16 +8,13 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
-	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -72,7 +69,7 @@ func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *hi
 			ofOthers := func(p plan.Problem) bool { return p.Object != failure.Object }
 			all = append(all, slices.DeleteFunc(slices.Clone(f.problems), ofOthers)...)
 		}
-		all = h.unreported(s, all)
+		all = h.reported.New(all)
 	}
 	for _, one := range all {
 		if one == failure {
@@ -85,7 +82,7 @@ func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *hi
 
 // reportProblems says what is wrong with a Service, each thing once.
 func (c *Controller) reportProblems(ctx context.Context, s *corev1.Service, h *history, problems []plan.Problem) {
-	for _, p := range h.unreported(s, problems) {
+	for _, p := range h.reported.New(problems) {
 		c.reportProblem(ctx, s, p)
 	}
 }
@@ -227,117 +224,7 @@ func sayStep(s plan.Step, say func(text string, concerns func(*corev1.Service) b
 	}
 }
 
-// history is what this process did for a Service. It belongs to the Service's pass,
-// of which there is one at a time.
-type history struct {
-	tried    *corev1.Service // as last worked on; something of it can be in Azure
-	begun    *corev1.Service // as of the last event that the work has begun
-	done     *corev1.Service // as last served, nil when it never was
-	failures int             // in a row
-	blocked  atomic.Bool     // it is not tried again until something changes
-	wrong    bool            // the last pass, or process, did not serve it
-	about    *corev1.Service // as it was when the problems in reported were
-	reported controller.Deduplicator[plan.Problem]
-	busy     controller.BusyFilter
-	doubted  *corev1.Service              // as it was when its refusal was last doubted
-	groups   []key.Note                   // resource groups that it has asked for, or recorded
-	move     string                       // the last change of address that was reported
-	shown    []corev1.LoadBalancerIngress // that its status was given last
-	recorded []string                     // names of the notes in which the Service records groups
-}
-
-// unreported are the problems that were not reported yet of the Service as it is. One that a
-// change of the Service did not cure is reported again.
-func (h *history) unreported(s *corev1.Service, problems []plan.Problem) []plan.Problem {
-	if !sameSpec(h.about, s) {
-		h.reported = controller.Deduplicator[plan.Problem]{}
-	}
-	h.about = s
-	return h.reported.New(problems)
-}
-
-// try notes that a Service is worked on, and the resource groups that it asks for, those that can
-// be ones, and its notes. Failures of a Service that a user has changed since do not count.
-func (h *history) try(s *corev1.Service) {
-	if !sameSpec(h.tried, s) {
-		h.failures, h.busy = 0, controller.BusyFilter{}
-	}
-	h.tried = s
-	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)) {
-		if !slices.ContainsFunc(h.groups, n.Same) {
-			h.groups = append(h.groups, n)
-		}
-	}
-	h.addRecorded(key.Notes(s.Status.Conditions))
-}
-
-// addressGroups are the groups that a Service records with its finalizer, because addresses are made
-// there first of all. Groups of private link services are recorded after kaz has read them.
-func (h *history) addressGroups() []key.Note {
-	return slices.DeleteFunc(slices.Clone(h.groups), func(n key.Note) bool { return n.Of != key.PublicIPs })
-}
-
-// addRecorded adds names of notes that the Service has by now.
-func (h *history) addRecorded(names []string) {
-	for _, name := range names {
-		if !slices.Contains(h.recorded, name) {
-			h.recorded = append(h.recorded, name)
-		}
-	}
-}
-
-func namesOf(notes []key.Note) []string {
-	names := make([]string, len(notes))
-	for i, n := range notes {
-		names[i] = n.Name()
-	}
-	return names
-}
-
-// isHeld reports whether Azure may be changed for a Service: it has the finalizer, and it records the
-// groups where addresses are made for it, even if a user removed the notes.
-func (h *history) isHeld(s *corev1.Service) bool {
-	complete := len(s.Status.LoadBalancer.Ingress) > 0 // load balancers show what it has
-	recorded := key.Noted(s.Status.Conditions)
-	return helpers.HasLBFinalizer(s) &&
-		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(recorded, n.Same) }))
-}
-
 // isOfAzure reports whether a problem can go away without a change of its Service.
 func isOfAzure(p plan.Problem) bool {
 	return !p.Warning && p.Reason != problem.Annotation && p.Reason != problem.Spec
-}
-
-// announced reports whether an event is due when the Service is served: because it is new or changed,
-// or had failed. A restart sends no events for Services in place.
-func (h *history) announced(s *corev1.Service) bool {
-	switch {
-	case h.wrong:
-		return true
-	case h.done == nil:
-		return len(s.Status.LoadBalancer.Ingress) == 0
-	}
-	return !sameSpec(h.done, s)
-}
-
-// history is that of an item that is worked on, or a new one.
-func (c *Controller) history(it item) *history {
-	h, _ := c.histories.LoadOrStore(it, &history{wrong: c.leftFailed[it.UID]})
-	return h.(*history)
-}
-
-// served reports whether this process has worked on a Service, and may have left something of it in Azure.
-func (c *Controller) served(it item) bool {
-	_, known := c.histories.Load(it)
-	return known
-}
-
-// requeueWaiting queues the Services that wait for something to change: a port or an address that another
-// Service had may be free now.
-func (c *Controller) requeueWaiting() {
-	for it, h := range c.histories.Range {
-		if h.(*history).blocked.Load() {
-			c.queue.Add(it.(item))
-		}
-	}
 }
