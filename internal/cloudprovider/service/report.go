@@ -8,13 +8,17 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
+	"kaz/internal/key"
+	"kaz/internal/observe"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -78,6 +82,40 @@ func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *hi
 			c.reportProblem(ctx, s, one)
 		}
 	}
+}
+
+// adviceOn is what the owner of a Service can do about a refusal of Azure, to follow the error:
+// Azure speaks of its own things, not of the annotation that names them. It is "" where
+// there is nothing to add.
+func adviceOn(s *corev1.Service, err error) string {
+	e, ok := errors.AsType[*azure.Error](err)
+	if !ok {
+		return ""
+	}
+	text := e.Target + " " + e.Message
+	var b strings.Builder
+	for _, said := range key.AzureNames(s.Annotations) {
+		if mentions(text, said.Value) {
+			fmt.Fprintf(&b, "; annotation %s: %q, allowed is %s", said.Key, said.Value, said.Allowed)
+		}
+	}
+	if ip := strings.TrimSpace(s.Spec.LoadBalancerIP); ip != "" && mentions(text, ip) {
+		fmt.Fprintf(&b, "; spec.loadBalancerIP: %q, allowed is an address that can be had there", ip)
+	}
+	return b.String() + remedies[e.Kind]
+}
+
+// remedies are what helps against refusals that are about more than one Service.
+var remedies = map[azure.Kind]string{
+	azure.Quota:    "; to do: delete what you do not need, or have Azure raise the limit",
+	azure.Capacity: "; to do: nothing, it is tried again; or ask for another zone or region",
+	azure.Denied:   "; to do: give the cluster's identity the right, or take the policy or lock away",
+}
+
+// mentions reports whether a text has a name or an address, which may end an id.
+func mentions(text, word string) bool {
+	text, word = strings.ToLower(text), strings.ToLower(word)
+	return controller.Mentions(text, word) || controller.Mentions(text, "/"+word)
 }
 
 // reportProblems says what is wrong with a Service, each thing once.
@@ -173,12 +211,7 @@ func (c *commit) reportUpgrade(s plan.Step, from string) {
 // a pool, is said of the first that was compared; after a start it is not said.
 func (c *commit) repairs() [][]string {
 	said := make([][]string, len(c.batch))
-	first := -1
-	for i, r := range c.batch {
-		if c.serves(i) && r.reasons.drift && first < 0 {
-			first = i
-		}
-	}
+	first := slices.IndexFunc(c.batch, func(r request) bool { return r.reasons.drift && !r.isForOrphans() })
 	say := func(text string, concerns func(*corev1.Service) bool) {
 		reported := false
 		for i, r := range c.batch {
@@ -227,4 +260,46 @@ func sayStep(s plan.Step, say func(text string, concerns func(*corev1.Service) b
 // isOfAzure reports whether a problem can go away without a change of its Service.
 func isOfAzure(p plan.Problem) bool {
 	return !p.Warning && p.Reason != problem.Annotation && p.Reason != problem.Spec
+}
+
+// metrics have the names under which users watch the framework's controller. A
+// synchronization is a commit, which serves many Services at once.
+type metrics struct {
+	syncs, nodeErrors                 prometheus.Counter
+	nodeLatency, hostLatency, batches prometheus.Histogram
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	histogram := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1, 2, 15)})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	m := &metrics{
+		syncs: counter("service_controller_loadbalancer_sync_total", "Commits of load balancers, for whatever reason."),
+		nodeErrors: counter("service_controller_nodesync_error_total",
+			"Commits of load balancers after a change of the nodes that failed."),
+		nodeLatency: histogram("service_controller_nodesync_latency_seconds",
+			"From a change of the nodes until the load balancers have it."),
+		hostLatency: histogram("service_controller_update_loadbalancer_host_latency_seconds",
+			"How long a commit after a change of the nodes takes."),
+		batches: histogram("kaz_service_commit_services", "Services that a commit of load balancers serves."),
+	}
+	return m, errors.Join(observe.Register(r, &m.syncs), observe.Register(r, &m.nodeErrors), observe.Register(r, &m.nodeLatency),
+		observe.Register(r, &m.hostLatency), observe.Register(r, &m.batches))
+}
+
+func (m *metrics) committed(services int, why reasons, began time.Time, err error) {
+	m.syncs.Inc()
+	m.batches.Observe(float64(services))
+	if !why.nodes {
+		return
+	}
+	if err != nil {
+		m.nodeErrors.Inc()
+		return
+	}
+	m.hostLatency.Observe(time.Since(began).Seconds())
+	m.nodeLatency.Observe(time.Since(why.since).Seconds())
 }
