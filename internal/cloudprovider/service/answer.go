@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -27,7 +26,7 @@ import (
 func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	switch a := ask.(type) {
 	case decision.ConfirmServices:
-		return c.confirm(ctx, a.Services)
+		return c.confirm(ctx, func(uid types.UID) bool { return a.Services[uid] })
 	case decision.ReadAgain:
 		c.target.Reread = true
 		_, err := reconcile.Gather(ctx, c.client.Fresh(), c.target.Needs)
@@ -35,10 +34,10 @@ func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	case decision.RecordGroups:
 		return c.record(ctx, a.Groups)
 	case decision.RememberGroups:
-		for uid, notes := range a.Groups {
-			c.groups[uid] = append(c.groups[uid], notes...)
+		for i, s := range c.target.Services {
+			c.groups[s.UID] = append(c.groups[s.UID], a.Groups[s.UID]...)
+			c.target.Services[i].Groups = slices.Concat(s.Groups, a.Groups[s.UID])
 		}
-		c.addGroups(a.Groups)
 		return nil
 	case decision.ListServices:
 		return c.list(ctx, a.State)
@@ -50,25 +49,17 @@ func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	return fmt.Errorf("a decision asks for what no commit answers: %T", ask)
 }
 
-func (c *commit) addGroups(more map[types.UID][]key.Note) {
-	for i, s := range c.target.Services {
-		c.target.Services[i].Groups = slices.Concat(s.Groups, more[s.UID])
-	}
-}
-
 // confirmServices asks ahead for the Services of which Azure had nothing when their last commit
 // ended: a decision that finds it out needs a second one.
 func (c *commit) confirmServices(ctx context.Context) error {
-	fresh := decision.UIDs(c.target.Services)
-	maps.DeleteFunc(fresh, func(uid types.UID, _ bool) bool { return c.inAzure[uid] })
-	return c.confirm(ctx, fresh)
+	return c.confirm(ctx, func(uid types.UID) bool { return !c.inAzure[uid] })
 }
 
 // confirm asks the API server for Services that are to be served. Those that are gone are served as such.
-func (c *commit) confirm(ctx context.Context, doubted map[types.UID]bool) error {
+func (c *commit) confirm(ctx context.Context, doubted func(types.UID) bool) error {
 	var asked []*corev1.Service
 	for _, s := range c.target.Services {
-		if doubted[s.UID] && !s.Gone {
+		if doubted(s.UID) && !s.Gone {
 			asked = append(asked, s.Service)
 		}
 	}
@@ -80,7 +71,7 @@ func (c *commit) confirm(ctx context.Context, doubted map[types.UID]bool) error 
 		return err
 	}
 	for i, s := range c.target.Services {
-		if doubted[s.UID] && !s.Gone {
+		if doubted(s.UID) && !s.Gone {
 			now := live[s.UID]
 			c.target.Confirmed[s.UID] = true
 			c.target.Services[i].Gone = now == nil || !c.config.Classes.Wants(now)

@@ -132,6 +132,7 @@ func (c *commit) gather(ctx context.Context) error {
 	var services []loadbalancer.Service
 	for _, r := range c.batch {
 		if !r.isForOrphans() {
+			r.service.Groups = slices.Concat(r.service.Groups, c.groups[r.service.UID])
 			services = append(services, r.service)
 		}
 	}
@@ -144,7 +145,6 @@ func (c *commit) gather(ctx context.Context) error {
 	c.target = decision.Commit{
 		Target: in, Confirmed: map[types.UID]bool{}, Recorded: map[types.UID][]key.Note{}, Removing: map[string]bool{},
 	}
-	c.addGroups(c.groups)
 
 	// What deleted Services shared with others goes with the last of those.
 	still := map[types.UID]bool{}
@@ -336,18 +336,15 @@ func rejectedBy(out reconcile.Outcome) map[string]string {
 			if !controller.Mentions(text, res.Step.ID.Child(network.BackendAddressPools, p.Name).Key()) {
 				continue
 			}
-			var named []string
+			named := map[string]string{}
 			for _, m := range p.Properties.LoadBalancerBackendAddresses {
 				ip := m.Properties.IPAddress
 				if ip != "" && (controller.Mentions(text, strings.ToLower(m.Name)) || controller.Mentions(text, strings.ToLower(ip))) {
-					named = append(named, ip)
+					named[ip] = e.Message
 				}
 			}
-			if len(named) == len(p.Properties.LoadBalancerBackendAddresses) {
-				continue // the pool would be empty: it is not about a node
-			}
-			for _, ip := range named {
-				rejected[ip] = e.Message
+			if len(named) < len(p.Properties.LoadBalancerBackendAddresses) { // else it is not about a node: the pool would be empty
+				maps.Copy(rejected, named)
 			}
 		}
 	}
