@@ -215,18 +215,11 @@ func (c *commit) remember(ctx context.Context) error {
 	c.target.Have = c.out.Have
 	c.reportNodes(ctx)
 	absent := leftover.Absent(c.target.Input)
-	c.gone = map[types.UID]bool{}
 	for _, s := range c.target.Services {
 		if len(c.releasedFor(s.Key())) == 0 {
 			delete(c.groups, s.UID)
 		}
-		c.gone[s.UID] = s.Gone
-		delete(c.inAzure, s.UID)
-		if s.Gone {
-			c.deleted[s.UID] = true
-		} else if !absent[s.UID] {
-			c.inAzure[s.UID] = true
-		}
+		c.deleted[s.UID], c.inAzure[s.UID] = s.Gone, !s.Gone && !absent[s.UID]
 	}
 	return c.cluster.Deleted.ForgetGone(c.target.Input)
 }
@@ -268,7 +261,7 @@ func (c *commit) setAnswers() error {
 		if !c.serves(i) {
 			continue
 		}
-		key, gone := r.service.Key(), c.gone[r.service.UID]
+		key, gone := r.service.Key(), c.deleted[r.service.UID]
 		served[key] = true
 		a := answer{
 			ingress: status[key], vanished: gone && !r.service.Gone, released: c.releasedFor(key), repairs: repairs[i],
@@ -317,7 +310,7 @@ func (c *commit) startPoolWrites(ctx context.Context) error {
 	}
 	write := c.pools.start(ctx, c.target.Services, empty)
 	for i, r := range c.batch {
-		if !c.serves(i) || c.gone[r.service.UID] {
+		if !c.serves(i) || c.deleted[r.service.UID] {
 			continue
 		}
 		if lb := at[naming.OwnerOf(r.service.Service)]; lb != "" {

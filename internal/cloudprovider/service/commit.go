@@ -91,19 +91,15 @@ type commit struct {
 	postponed map[int]bool // requests that are left for the next commit
 	target    decision.Commit
 	out       reconcile.Outcome
-	failure   error              // why Azure is not as it was decided
-	gone      map[types.UID]bool // Services that were found to be, or were to be removed
-	released  []plan.Step        // deletions of public IPs that are left to do
-	members   []plan.Step        // members of pools that are to be written
+	failure   error       // why Azure is not as it was decided
+	released  []plan.Step // deletions of public IPs that are left to do
+	members   []plan.Step // members of pools that are to be written
 	answers   []answer
 }
 
 // commit carries out the requests of one batch.
 func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
 	c := commit{committer: b, batch: batch, client: guardedClient{b.azure, &b.pools.lock, nil}, done: func() {}, began: time.Now()}
-	for _, r := range batch {
-		c.reasons = c.reasons.And(r.reasons)
-	}
 	defer func() { c.done() }()
 	for _, phase := range []func(context.Context) error{
 		c.gather,          // Services, nodes, and what former commits remember
@@ -131,6 +127,7 @@ func (c *commit) serves(i int) bool { return !c.batch[i].isForOrphans() && !c.po
 func (c *commit) gather(ctx context.Context) error {
 	var services []loadbalancer.Service
 	for _, r := range c.batch {
+		c.reasons = c.reasons.And(r.reasons)
 		if !r.isForOrphans() {
 			r.service.Groups = slices.Concat(r.service.Groups, c.groups[r.service.UID])
 			services = append(services, r.service)
@@ -141,6 +138,7 @@ func (c *commit) gather(ctx context.Context) error {
 		exists[s.UID] = true
 	}
 	maps.DeleteFunc(c.groups, func(uid types.UID, _ []key.Note) bool { return !exists[uid] })
+	maps.DeleteFunc(c.inAzure, func(uid types.UID, _ bool) bool { return !exists[uid] })
 	in := c.cluster.Target(ctx, services)
 	c.target = decision.Commit{
 		Target: in, Confirmed: map[types.UID]bool{}, Recorded: map[types.UID][]key.Note{}, Removing: map[string]bool{},

@@ -101,7 +101,7 @@ type Controller struct {
 	synced   []cache.InformerSynced
 
 	cluster decision.Cluster
-	queue   *queue
+	queue   *controller.Queue[item, reasons]
 	// histories are those of all Services that this process has worked on, and of the orphans.
 	histories  sync.Map           // of items to *history
 	leftFailed map[types.UID]bool // Services for which the last event of an earlier process was a failure

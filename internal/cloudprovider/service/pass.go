@@ -107,7 +107,9 @@ func (c *Controller) conclude(ctx context.Context, it item, h *history, why reas
 }
 
 func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, why reasons) error {
-	announced := h.announced(s)
+	// An event is due when a Service is served that is new or changed, or had failed. A restart sends none for
+	// Services in place.
+	announced := h.wrong || h.done != nil && !sameSpec(h.done, s)
 	if announced && !h.begun {
 		h.begun = true
 		c.normal(s, eventEnsuring, "")
@@ -347,7 +349,7 @@ type history struct {
 	tried    *corev1.Service              // as last worked on; something of it can be in Azure
 	done     *corev1.Service              // as last served, nil when it never was
 	blocked  atomic.Bool                  // it is not tried again until something changes
-	wrong    bool                         // the last pass, or process, did not serve it
+	wrong    bool                         // it is new, or the last pass, or process, did not serve it
 	groups   []key.Note                   // resource groups that it has asked for, or recorded
 	recorded sets.Set[string]             // names of the notes in which the Service records groups
 	move     string                       // the last change of address that was reported
@@ -369,6 +371,7 @@ func (h *history) try(s *corev1.Service) {
 		h.begun, h.doubted, h.failures = false, false, 0
 		h.busy, h.reported = controller.BusyFilter{}, controller.Deduplicator[plan.Problem]{}
 	}
+	h.wrong = h.wrong || h.tried == nil && len(s.Status.LoadBalancer.Ingress) == 0
 	h.tried = s
 	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)) {
 		if !slices.ContainsFunc(h.groups, n.Same) {
@@ -384,7 +387,6 @@ func (h *history) addressGroups() []key.Note {
 	return slices.DeleteFunc(slices.Clone(h.groups), func(n key.Note) bool { return n.Of != key.PublicIPs })
 }
 
-// namesOf are the names of notes of a Service.
 func namesOf(notes []key.Note) sets.Set[string] {
 	names := sets.Set[string]{}
 	for _, n := range notes {
@@ -400,18 +402,6 @@ func (h *history) isHeld(s *corev1.Service) bool {
 	recorded := key.Noted(s.Status.Conditions)
 	return helpers.HasLBFinalizer(s) &&
 		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(recorded, n.Same) }))
-}
-
-// announced reports whether an event is due when the Service is served: because it is new or changed,
-// or had failed. A restart sends no events for Services in place.
-func (h *history) announced(s *corev1.Service) bool {
-	switch {
-	case h.wrong:
-		return true
-	case h.done == nil:
-		return len(s.Status.LoadBalancer.Ingress) == 0
-	}
-	return !sameSpec(h.done, s)
 }
 
 // history is that of an item that is worked on, or a new one.

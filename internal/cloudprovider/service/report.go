@@ -178,9 +178,6 @@ func (c *Controller) reportServed(s *corev1.Service, h *history, why reasons, an
 		if why.startup { // it can also be the Service that has changed meanwhile
 			e = eventFound
 		}
-		for i, change := range got.repairs {
-			got.repairs[i] = cut(change, longestChange)
-		}
 		c.warn(s, e, cut(strings.Join(got.repairs, "; "), longestMessage-len(e.message)))
 	}
 	switch {
@@ -217,11 +214,11 @@ func (c *commit) repairs() [][]string {
 		for i, r := range c.batch {
 			if c.serves(i) && (first >= 0 || r.reasons.startup) && concerns(r.service.Service) {
 				reported = true
-				said[i] = append(said[i], text)
+				said[i] = append(said[i], cut(text, longestChange))
 			}
 		}
 		if !reported && first >= 0 {
-			said[first] = append(said[first], text)
+			said[first] = append(said[first], cut(text, longestChange))
 		}
 	}
 	for res := range c.out.Attempted() {
@@ -293,13 +290,11 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 func (m *metrics) committed(services int, why reasons, began time.Time, err error) {
 	m.syncs.Inc()
 	m.batches.Observe(float64(services))
-	if !why.nodes {
-		return
-	}
-	if err != nil {
+	switch {
+	case why.nodes && err != nil:
 		m.nodeErrors.Inc()
-		return
+	case why.nodes:
+		m.hostLatency.Observe(time.Since(began).Seconds())
+		m.nodeLatency.Observe(time.Since(why.since).Seconds())
 	}
-	m.hostLatency.Observe(time.Since(began).Seconds())
-	m.nodeLatency.Observe(time.Since(why.since).Seconds())
 }

@@ -21,8 +21,6 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 )
 
-type queue = controller.Queue[item, reasons]
-
 // item is one Service that ever was: a successor of the same name is another one.
 type item struct {
 	Namespace, Name string
