@@ -190,7 +190,6 @@ func (c *commit) takePools(ctx context.Context) error {
 	return err
 }
 
-// remember notes what the next commits have to know.
 func (c *commit) remember(ctx context.Context) error {
 	deferred, err := plan.Diff(c.out.Have, c.out.Decision.Deferred)
 	if err != nil {

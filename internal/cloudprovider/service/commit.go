@@ -34,7 +34,6 @@ type request struct {
 
 func (r request) isForOrphans() bool { return r.service.Service == nil }
 
-// answer is what came of a request.
 type answer struct {
 	ingress  []corev1.LoadBalancerIngress
 	problems []plan.Problem
@@ -97,7 +96,6 @@ type commit struct {
 	answers   []answer
 }
 
-// commit carries out the requests of one batch.
 func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
 	c := commit{committer: b, batch: batch, client: guardedClient{b.azure, &b.pools.lock, nil}, done: func() {}, began: time.Now()}
 	defer func() { c.done() }()

@@ -117,7 +117,7 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	why.startup = h.done == nil && !announced
 	got, err := c.bring(ctx, s, h, why)
 	if err == nil && !got.vanished {
-		c.reportProblems(ctx, s, h, got.problems)
+		c.reportProblems(ctx, s, h.reported.New(got.problems))
 		if got.refused() {
 			return c.leave(s, h, got)
 		}
@@ -265,7 +265,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	gone := loadbalancer.Service{Service: s, Gone: true, Groups: h.groups}
 	got, err := c.commit(ctx, request{service: gone, reasons: reasons{since: c.aloneFrom(h)}})
 	if err == nil {
-		c.reportProblems(ctx, s, h, got.problems)
+		c.reportProblems(ctx, s, h.reported.New(got.problems))
 		if got.refused() {
 			return c.leave(s, h, got)
 		}

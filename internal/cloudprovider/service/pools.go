@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kaz/internal/azure"
@@ -139,12 +138,7 @@ func (p *poolWriter) write(ctx context.Context, write *poolWrite) {
 		release()
 	}
 	write.begin(err)
-	var present []*corev1.Service
-	for _, s := range services {
-		if !s.Gone {
-			present = append(present, s.Service)
-		}
-	}
+	present := loadbalancer.Input{Services: services}.Staying()
 	if err == nil {
 		recovered := p.reported.Swap(false)
 		for _, s := range present {

@@ -75,13 +75,11 @@ func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *hi
 		}
 		all = h.reported.New(all)
 	}
-	for _, one := range all {
-		if one == failure {
-			c.warn(s, e, message)
-		} else {
-			c.reportProblem(ctx, s, one)
-		}
+	if len(all) > 0 && all[0] == failure {
+		c.warn(s, e, message)
+		all = all[1:]
 	}
+	c.reportProblems(ctx, s, all)
 }
 
 // adviceOn is what the owner of a Service can do about a refusal of Azure, to follow the error:
@@ -118,19 +116,15 @@ func mentions(text, word string) bool {
 	return controller.Mentions(text, word) || controller.Mentions(text, "/"+word)
 }
 
-// reportProblems says what is wrong with a Service, each thing once.
-func (c *Controller) reportProblems(ctx context.Context, s *corev1.Service, h *history, problems []plan.Problem) {
-	for _, p := range h.reported.New(problems) {
-		c.reportProblem(ctx, s, p)
-	}
-}
-
-func (c *Controller) reportProblem(ctx context.Context, s *corev1.Service, p plan.Problem) {
-	logProblem(ctx, p)
-	if p.Warning {
-		c.warn(s, event{reason: p.Reason}, p.Message)
-	} else {
-		c.warn(s, eventSyncFailed, p.Reason+": "+p.Message)
+// reportProblems says what is wrong with a Service.
+func (c *Controller) reportProblems(ctx context.Context, s *corev1.Service, problems []plan.Problem) {
+	for _, p := range problems {
+		logProblem(ctx, p)
+		if p.Warning {
+			c.warn(s, event{reason: p.Reason}, p.Message)
+		} else {
+			c.warn(s, eventSyncFailed, p.Reason+": "+p.Message)
+		}
 	}
 }
 
