@@ -265,7 +265,7 @@ func (c *commit) setAnswers() error {
 		a := answer{
 			ingress: status[key], vanished: gone && !r.service.Gone, released: c.releasedFor(key), repairs: repairs[i],
 			problems: c.target.ProblemsOf(key, gone, c.out.Decision.Problems),
-			recorded: c.target.Recorded[r.service.UID], still: still[r.service.UID],
+			recorded: namesOf(c.target.Recorded[r.service.UID]), still: namesOf(still[r.service.UID]),
 			hasNodes: r.reasons.nodes && !c.wrote.Before(r.reasons.since),
 			shared:   len(c.out.Reports) > 0 && len(c.batch)-len(c.postponed) > 1,
 		}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -44,9 +45,9 @@ type answer struct {
 	repairs  []string    // what was not as kaz had left it
 	released []plan.Step // deletions that are left to do for it
 	members  *poolWrite  // has to begin before the Service is served, nil for nothing
-	recorded []key.Note  // the resource groups that the Service records since
-	still    []key.Note  // and the ones that it still records
 	err      error       // this request's alone
+	// Names of notes in which the Service records resource groups: new ones, and all that stay.
+	recorded, still sets.Set[string]
 }
 
 // refused reports whether something in the Service keeps it from being served.
@@ -286,19 +287,17 @@ func (f *failedCommit) Unwrap() error { return f.error }
 func (c *commit) blame() error {
 	err := controller.Blame(c.failure, c.out.Failed(), len(c.batch), func(failed reconcile.Result) []controller.Suspicion {
 		text, lb := refusalOf(failed)
-		named := map[string]bool{} // owners of frontends that refer to what Azure names
 		isNamed := func(id azure.ID) bool { return controller.Mentions(text, id.Key()) }
 		for _, fe := range lb.FrontendIPConfigurations {
 			if slices.ContainsFunc(azure.References(fe.Properties), isNamed) {
-				named[naming.Owner(fe.Name)] = true
+				text += " " + naming.Owner(fe.Name)
 			}
 		}
 		isFor := func(_ reconcile.Result, i int) bool {
 			return c.serves(i) && slices.Contains(failed.Step.For, c.batch[i].service.Key())
 		}
 		ownsPart := func(_ reconcile.Result, i int) bool {
-			s := c.batch[i].service.Service
-			return c.serves(i) && (named[naming.OwnerOf(s)] || strings.Contains(text, naming.OwnerOf(s)))
+			return c.serves(i) && strings.Contains(text, naming.OwnerOf(c.batch[i].service.Service))
 		}
 		switch {
 		case len(failed.Step.For) <= 1:

@@ -259,8 +259,7 @@ func (c *Controller) serve(ctx context.Context, begin func(), do func(it item)) 
 		return
 	}
 	begin()
-	stop := context.AfterFunc(ctx, c.queue.ShutDown)
-	defer stop()
+	defer context.AfterFunc(ctx, c.queue.ShutDown)()
 	if c.config.RepairPeriod > 0 { // compares everything with Azure as it is
 		repairs.Go(func() {
 			for wait := min(firstRepair, c.config.RepairPeriod); ; wait = c.config.RepairPeriod {

@@ -169,7 +169,7 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 			got, err = serve()
 		}
 	}
-	h.recorded = h.recorded.Union(namesOf(got.recorded))
+	h.recorded = h.recorded.Union(got.recorded)
 	if err != nil {
 		err = fmt.Errorf("failed to ensure load balancer: %w", err)
 	}
@@ -231,11 +231,10 @@ func (c *Controller) show(ctx context.Context, s *corev1.Service, h *history, go
 	if err := got.members.wait(ctx); err != nil {
 		return err
 	}
-	still := namesOf(got.still)
-	if err := c.kube.Show(ctx, s, got.ingress, h.shown, sets.List(h.recorded.Difference(still))); err != nil {
+	if err := c.kube.Show(ctx, s, got.ingress, h.shown, sets.List(h.recorded.Difference(got.still))); err != nil {
 		return err
 	}
-	h.recorded, h.shown = still, got.ingress
+	h.recorded, h.shown = got.still, got.ingress
 	return c.release(ctx, got.released)
 }
 
