@@ -9,7 +9,8 @@
 //     pass reads the current Service.
 //   - A pass serves one Service (pass.go): what has to be done now is a pure function of the object
 //     (decision.Classes). A Service without an address gets one first, beside all others; then it joins
-//     the next commit of the load balancers (commit.go). Its phases ask, decide and write (commit.go), and remember and answer (answer.go).
+//     the next commit of the load balancers. Its phases ask, decide and write (commit.go), remember and
+//     answer (answer.go).
 //   - The members of pools have one writer (pools.go). It works beside the commits, because it takes
 //     minutes.
 //   - A mistake in an object is reported once and not tried again until something changes (report.go);
