@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -16,15 +15,18 @@ import (
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/key"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/leftover"
 	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/reconcile"
 )
 
 func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	switch a := ask.(type) {
 	case decision.ConfirmServices:
-		return c.confirm(ctx, a.Services)
+		return c.confirm(ctx, func(uid types.UID) bool { return a.Services[uid] })
 	case decision.ReadAgain:
 		c.target.Reread = true
 		_, err := reconcile.Gather(ctx, c.client.Fresh(), c.target.Needs)
@@ -32,10 +34,10 @@ func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	case decision.RecordGroups:
 		return c.record(ctx, a.Groups)
 	case decision.RememberGroups:
-		for uid, notes := range a.Groups {
-			c.groups[uid] = append(c.groups[uid], notes...)
+		for i, s := range c.target.Services {
+			c.groups[s.UID] = append(c.groups[s.UID], a.Groups[s.UID]...)
+			c.target.Services[i].Groups = slices.Concat(s.Groups, a.Groups[s.UID])
 		}
-		c.addGroups(a.Groups)
 		return nil
 	case decision.ListServices:
 		return c.list(ctx, a.State)
@@ -47,25 +49,17 @@ func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	return fmt.Errorf("a decision asks for what no commit answers: %T", ask)
 }
 
-func (c *commit) addGroups(more map[types.UID][]key.Note) {
-	for i, s := range c.target.Services {
-		c.target.Services[i].Groups = slices.Concat(s.Groups, more[s.UID])
-	}
-}
-
 // confirmServices asks ahead for the Services of which Azure had nothing when their last commit
 // ended: a decision that finds it out needs a second one.
 func (c *commit) confirmServices(ctx context.Context) error {
-	fresh := decision.UIDs(c.target.Services)
-	maps.DeleteFunc(fresh, func(uid types.UID, _ bool) bool { return c.inAzure[uid] })
-	return c.confirm(ctx, fresh)
+	return c.confirm(ctx, func(uid types.UID) bool { return !c.inAzure[uid] })
 }
 
 // confirm asks the API server for Services that are to be served. Those that are gone are served as such.
-func (c *commit) confirm(ctx context.Context, doubted map[types.UID]bool) error {
+func (c *commit) confirm(ctx context.Context, doubted func(types.UID) bool) error {
 	var asked []*corev1.Service
 	for _, s := range c.target.Services {
-		if doubted[s.UID] && !s.Gone {
+		if doubted(s.UID) && !s.Gone {
 			asked = append(asked, s.Service)
 		}
 	}
@@ -81,7 +75,7 @@ func (c *commit) confirm(ctx context.Context, doubted map[types.UID]bool) error 
 		wanted[s.UID] = c.config.Classes.Wants(s)
 	}
 	for i, s := range c.target.Services {
-		if doubted[s.UID] && !s.Gone {
+		if doubted(s.UID) && !s.Gone {
 			c.target.Confirmed[s.UID] = true
 			c.target.Services[i].Gone = !wanted[s.UID]
 		}
@@ -154,20 +148,30 @@ const manyLeave = 200
 // Its members leave in this commit, which takes the turn to write members: machines that are on
 // their way into a pool of the load balancer could not be asked to leave it.
 func (c *commit) allowRemoval(ctx context.Context, balancers []azure.Document) error {
-	leaving := 0
+	var leaving []int // requests
 	for i, r := range c.batch {
 		if c.serves(i) && r.service.Gone {
-			leaving++
+			leaving = append(leaving, i)
 		}
 	}
-	if leaving >= manyLeave && c.postponed == nil {
-		c.postponed = c.lastOf(balancers)
+	if len(leaving) >= manyLeave && c.postponed == nil {
+		c.postponed = map[int]bool{}
 		later := map[types.UID]bool{}
-		for i := range c.postponed {
-			later[c.batch[i].service.UID] = true
+		for _, d := range balancers {
+			lb, _ := azure.Decode[network.LoadBalancer](d) // the decision has read it without an error
+			owners := map[string]bool{}
+			for _, r := range lb.Properties.LoadBalancingRules {
+				owners[naming.Owner(r.Name)] = true
+			}
+			for _, i := range slices.Backward(leaving) {
+				if s := c.batch[i].service; owners[naming.OwnerOf(s.Service)] {
+					c.postponed[i], later[s.UID] = true, true
+					break
+				}
+			}
 		}
-		c.target.Services = slices.DeleteFunc(c.target.Services, func(s loadbalancer.Service) bool { return later[s.UID] })
 		if len(later) > 0 {
+			c.target.Services = slices.DeleteFunc(c.target.Services, func(s loadbalancer.Service) bool { return later[s.UID] })
 			return nil
 		}
 	}
@@ -189,22 +193,131 @@ func (c *commit) takePools(ctx context.Context) error {
 	return err
 }
 
-// lastOf are the requests that leave each of these load balancers last, by their place in the
-// batch.
-func (c *commit) lastOf(balancers []azure.Document) map[int]bool {
-	last := map[int]bool{}
-	for _, d := range balancers {
-		lb, _ := azure.Decode[network.LoadBalancer](d) // the decision has read it without an error
-		owners := map[string]bool{}
-		for _, r := range lb.Properties.LoadBalancingRules {
-			owners[naming.Owner(r.Name)] = true
+func (c *commit) remember(ctx context.Context) error {
+	deferred, err := plan.Diff(c.out.Have, c.out.Decision.Deferred)
+	if err != nil {
+		return err
+	}
+	for _, s := range deferred.Steps {
+		if s.ID.Is(network.PublicIPAddresses) {
+			c.released = append(c.released, plan.Step{Op: s.Op, ID: s.ID, Why: s.Why, For: s.For})
+		} else {
+			c.members = append(c.members, s)
 		}
-		for i, r := range slices.Backward(c.batch) {
-			if c.serves(i) && r.service.Gone && owners[naming.OwnerOf(r.service.Service)] {
-				last[i] = true
-				break
+	}
+	c.rejected = c.target.RejectedAddresses
+	if len(c.out.Reports) > 0 || len(c.members) > 0 {
+		c.wrote = c.began
+		for it, h := range c.histories.Range { // a port or an address that another Service had may be free now
+			if h.(*history).blocked.Load() {
+				c.queue.Add(it.(item))
 			}
 		}
 	}
-	return last
+	c.target.Have = c.out.Have
+	c.reportNodes(ctx)
+	absent := leftover.Absent(c.target.Input)
+	for _, s := range c.target.Services {
+		if len(c.releasedFor(s.Key())) == 0 {
+			delete(c.groups, s.UID)
+		}
+		c.deleted[s.UID], c.inAzure[s.UID] = s.Gone, !s.Gone && !absent[s.UID]
+	}
+	return c.cluster.Deleted.ForgetGone(c.target.Input)
+}
+
+// releasedFor are the deletions that a Service waits for. A public IP that several Services left
+// is deleted for each: none of them is gone before it is.
+func (c *commit) releasedFor(service string) []plan.Step {
+	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool { return !slices.Contains(s.For, service) })
+}
+
+func (c *commit) answerRequests(ctx context.Context) error {
+	err := c.setAnswers()
+	if err == nil && slices.ContainsFunc(c.answers, func(a answer) bool { return a.err != nil }) {
+		// Azure has chosen addresses.
+		if c.target.Have, err = reconcile.Gather(ctx, c.client, c.target.Needs); err == nil {
+			err = c.setAnswers()
+		}
+	}
+	return err
+}
+
+func (c *commit) setAnswers() error {
+	status, err := loadbalancer.Status(c.target.Input)
+	if err != nil {
+		return err
+	}
+	mayBeOrphaned := false // deleted Services have left something in Azure, as far as informers tell
+	if slices.ContainsFunc(c.out.Decision.Problems, isOfAzure) {
+		left, err := leftover.Find(c.target.Config, c.target.Have, c.target.All())
+		if err != nil {
+			return err
+		}
+		mayBeOrphaned = slices.ContainsFunc(left, func(s loadbalancer.Service) bool { return !decision.IsRulesAlone(s) })
+	}
+	still, repairs := note.Kept(c.target.Input), c.repairs()
+	c.answers = make([]answer, len(c.batch))
+	served := map[string]bool{} // by key
+	for i, r := range c.batch {
+		if !c.serves(i) {
+			continue
+		}
+		key, gone := r.service.Key(), c.deleted[r.service.UID]
+		served[key] = true
+		a := answer{
+			ingress: status[key], vanished: gone && !r.service.Gone, released: c.releasedFor(key), repairs: repairs[i],
+			problems: c.target.ProblemsOf(key, gone, c.out.Decision.Problems),
+			recorded: namesOf(c.target.Recorded[r.service.UID]), still: namesOf(still[r.service.UID]),
+			hasNodes: r.reasons.nodes && !c.wrote.Before(r.reasons.since),
+			shared:   len(c.out.Reports) > 0 && len(c.batch)-len(c.postponed) > 1,
+		}
+		a.orphaned = mayBeOrphaned && slices.ContainsFunc(a.problems, isOfAzure)
+		if !gone && !a.refused() && len(a.ingress) == 0 {
+			a.err = fmt.Errorf("%s has no address yet", key)
+		}
+		c.answers[i] = a
+	}
+	for i, r := range c.batch {
+		if r.isForOrphans() { // it has the deletions that no Service of the commit waits for
+			c.answers[i].problems = c.out.Decision.Problems
+			c.answers[i].released = slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool {
+				return slices.ContainsFunc(s.For, func(key string) bool { return served[key] })
+			})
+		}
+	}
+	return nil
+}
+
+// startPoolWrites has the members of the pools written, or compared when the last write failed. Services at
+// a load balancer without any wait for the first.
+func (c *commit) startPoolWrites(ctx context.Context) error {
+	if len(c.members) == 0 && !c.pools.reported.Load() {
+		return nil
+	}
+	empty, at := map[string]bool{}, map[string]string{} // load balancers by id key, and the last of each owner
+	// The decision has read these documents without an error.
+	balancers, _ := plan.Views[network.LoadBalancer](c.target.Have, c.target.Config.NetworkGroup(), network.LoadBalancers)
+	for _, lb := range balancers {
+		if slices.ContainsFunc(lb.Properties.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool {
+			return len(p.Properties.BackendIPConfigurations)+len(p.Properties.LoadBalancerBackendAddresses) > 0
+		}) {
+			continue
+		}
+		empty[lb.ID.Key()] = true
+		for _, r := range lb.Properties.LoadBalancingRules {
+			owner := naming.Owner(r.Name)
+			at[owner] = max(at[owner], lb.ID.Key())
+		}
+	}
+	write := c.pools.start(ctx, c.target.Services, empty)
+	for i, r := range c.batch {
+		if !c.serves(i) || c.deleted[r.service.UID] {
+			continue
+		}
+		if lb := at[naming.OwnerOf(r.service.Service)]; lb != "" {
+			c.answers[i].members = write(lb)
+		}
+	}
+	return nil
 }

@@ -91,7 +91,8 @@ func TestAProblemIsReportedOnce(t *testing.T) {
 	var h history
 	check := func(what string, s *corev1.Service, found, want []plan.Problem) {
 		t.Helper()
-		if d := cmp.Diff(want, h.unreported(s, found)); d != "" {
+		h.try(s)
+		if d := cmp.Diff(want, h.reported.New(found)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", what, d)
 		}
 	}

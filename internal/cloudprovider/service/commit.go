@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -21,21 +21,20 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/cluster"
-	"kaz/internal/plan/loadbalancer/leftover"
 	"kaz/internal/plan/loadbalancer/naming"
-	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/plan/loadbalancer/spec"
 	"kaz/internal/reconcile"
 )
 
-// request is one Service that is to be served, or to be removed.
+// request is one Service that is to be served, or to be removed; none is for what deleted Services have
+// left in Azure.
 type request struct {
 	service loadbalancer.Service
 	reasons reasons
-	orphans bool // it is for no Service, but for what deleted Services have left in Azure
 }
 
-// answer is what came of a request.
+func (r request) isForOrphans() bool { return r.service.Service == nil }
+
 type answer struct {
 	ingress  []corev1.LoadBalancerIngress
 	problems []plan.Problem
@@ -46,9 +45,9 @@ type answer struct {
 	repairs  []string    // what was not as kaz had left it
 	released []plan.Step // deletions that are left to do for it
 	members  *poolWrite  // has to begin before the Service is served, nil for nothing
-	recorded []key.Note  // the resource groups that the Service records since
-	still    []key.Note  // and the ones that it still records
 	err      error       // this request's alone
+	// Names of notes in which the Service records resource groups: new ones, and all that stay.
+	recorded, still sets.Set[string]
 }
 
 // refused reports whether something in the Service keeps it from being served.
@@ -92,19 +91,14 @@ type commit struct {
 	postponed map[int]bool // requests that are left for the next commit
 	target    decision.Commit
 	out       reconcile.Outcome
-	failure   error              // why Azure is not as it was decided
-	gone      map[types.UID]bool // Services that were found to be, or were to be removed
-	released  []plan.Step        // deletions of public IPs that are left to do
-	members   []plan.Step        // members of pools that are to be written
+	failure   error       // why Azure is not as it was decided
+	released  []plan.Step // deletions of public IPs that are left to do
+	members   []plan.Step // members of pools that are to be written
 	answers   []answer
 }
 
-// commit carries out the requests of one batch.
 func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
 	c := commit{committer: b, batch: batch, client: guardedClient{b.azure, &b.pools.lock, nil}, done: func() {}, began: time.Now()}
-	for _, r := range batch {
-		c.reasons = c.reasons.And(r.reasons)
-	}
 	defer func() { c.done() }()
 	for _, phase := range []func(context.Context) error{
 		c.gather,          // Services, nodes, and what former commits remember
@@ -127,12 +121,14 @@ func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]an
 }
 
 // serves reports whether the commit carries out the i-th request for a Service.
-func (c *commit) serves(i int) bool { return !c.batch[i].orphans && !c.postponed[i] }
+func (c *commit) serves(i int) bool { return !c.batch[i].isForOrphans() && !c.postponed[i] }
 
 func (c *commit) gather(ctx context.Context) error {
 	var services []loadbalancer.Service
 	for _, r := range c.batch {
-		if !r.orphans {
+		c.reasons = c.reasons.And(r.reasons)
+		if !r.isForOrphans() {
+			r.service.Groups = slices.Concat(r.service.Groups, c.groups[r.service.UID])
 			services = append(services, r.service)
 		}
 	}
@@ -141,11 +137,11 @@ func (c *commit) gather(ctx context.Context) error {
 		exists[s.UID] = true
 	}
 	maps.DeleteFunc(c.groups, func(uid types.UID, _ []key.Note) bool { return !exists[uid] })
+	maps.DeleteFunc(c.inAzure, func(uid types.UID, _ bool) bool { return !exists[uid] })
 	in := c.cluster.Target(ctx, services)
 	c.target = decision.Commit{
 		Target: in, Confirmed: map[types.UID]bool{}, Recorded: map[types.UID][]key.Note{}, Removing: map[string]bool{},
 	}
-	c.addGroups(c.groups)
 
 	// What deleted Services shared with others goes with the last of those.
 	still := map[types.UID]bool{}
@@ -188,7 +184,7 @@ func (c *commit) refresh(ctx context.Context) error {
 // addOrphans has a commit remove what deleted Services have left, if one of its requests asks for
 // that.
 func (c *commit) addOrphans(ctx context.Context) error {
-	if !slices.ContainsFunc(c.batch, func(r request) bool { return r.orphans }) {
+	if !slices.ContainsFunc(c.batch, request.isForOrphans) {
 		return nil
 	}
 	target, err := c.cluster.WithOrphans(ctx, c.client, c.target.Target)
@@ -276,135 +272,115 @@ func (c *commit) reportWrites() {
 	c.metrics.committed(len(c.target.Services), c.reasons, c.began, c.failure)
 }
 
-// remember notes what the next commits have to know.
-func (c *commit) remember(ctx context.Context) error {
-	deferred, err := plan.Diff(c.out.Have, c.out.Decision.Deferred)
-	if err != nil {
-		return err
-	}
-	for _, s := range deferred.Steps {
-		if s.ID.Is(network.PublicIPAddresses) {
-			c.released = append(c.released, plan.Step{Op: s.Op, ID: s.ID, Why: s.Why, For: s.For})
-		} else {
-			c.members = append(c.members, s)
-		}
-	}
-	c.rejected = c.target.RejectedAddresses
-	if len(c.out.Reports) > 0 || len(c.members) > 0 {
-		c.wrote = c.began
-		c.requeueWaiting()
-	}
-	c.target.Have = c.out.Have
-	c.reportNodes(ctx)
-	absent := leftover.Absent(c.target.Input)
-	c.gone = map[types.UID]bool{}
-	for _, s := range c.target.Services {
-		if len(c.releasedFor(s.Key())) == 0 {
-			delete(c.groups, s.UID)
-		}
-		c.gone[s.UID] = s.Gone
-		delete(c.inAzure, s.UID)
-		if s.Gone {
-			c.deleted[s.UID] = true
-		} else if !absent[s.UID] {
-			c.inAzure[s.UID] = true
-		}
-	}
-	return c.cluster.Deleted.ForgetGone(c.target.Input)
+// failedCommit is the error of a decision that Azure did not take.
+type failedCommit struct {
+	error
+	problems []plan.Problem // that were found besides
 }
 
-// releasedFor are the deletions that a Service waits for. A public IP that several Services left
-// is deleted for each: none of them is gone before it is.
-func (c *commit) releasedFor(service string) []plan.Step {
-	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool { return !slices.Contains(s.For, service) })
+func (f *failedCommit) Unwrap() error { return f.error }
+
+// blame is the error of a commit that failed. It names the requests at fault, if Azure tells. A step may be
+// for one Service alone. Or Azure may name a part of a shared document, which begins with the Service's own name,
+// or the id of what the Service's frontend refers to. Where Azure is busy and does not say with which part, all
+// requests wait that the document serves, and no others.
+func (c *commit) blame() error {
+	err := controller.Blame(c.failure, c.out.Failed(), len(c.batch), func(failed reconcile.Result) []controller.Suspicion {
+		text, lb := refusalOf(failed)
+		isNamed := func(id azure.ID) bool { return controller.Mentions(text, id.Key()) }
+		for _, fe := range lb.FrontendIPConfigurations {
+			if slices.ContainsFunc(azure.References(fe.Properties), isNamed) {
+				text += " " + naming.Owner(fe.Name)
+			}
+		}
+		isFor := func(_ reconcile.Result, i int) bool {
+			return c.serves(i) && slices.Contains(failed.Step.For, c.batch[i].service.Key())
+		}
+		ownsPart := func(_ reconcile.Result, i int) bool {
+			return c.serves(i) && strings.Contains(text, naming.OwnerOf(c.batch[i].service.Service))
+		}
+		switch {
+		case len(failed.Step.For) <= 1:
+			return []controller.Suspicion{isFor}
+		case azure.KindOf(failed.Err) == azure.Busy:
+			return []controller.Suspicion{ownsPart, isFor}
+		}
+		return []controller.Suspicion{ownsPart}
+	})
+	problems := c.out.Decision.Problems
+	refusal, ok := errors.AsType[*reconcile.Refusal](err)
+	if !ok {
+		return &failedCommit{c.failure, problems}
+	}
+	for i, cause := range refusal.Culprits {
+		refusal.Culprits[i] = &failedCommit{cause, problems}
+	}
+	return refusal
 }
 
-func (c *commit) answerRequests(ctx context.Context) error {
-	err := c.setAnswers()
-	if err == nil && slices.ContainsFunc(c.answers, func(a answer) bool { return a.err != nil }) {
-		// Azure has chosen addresses.
-		if c.target.Have, err = reconcile.Gather(ctx, c.client, c.target.Needs); err == nil {
-			err = c.setAnswers()
-		}
-	}
-	return err
-}
-
-func (c *commit) setAnswers() error {
-	status, err := loadbalancer.Status(c.target.Input)
-	if err != nil {
-		return err
-	}
-	mayBeOrphaned := false // deleted Services have left something in Azure, as far as informers tell
-	if slices.ContainsFunc(c.out.Decision.Problems, isOfAzure) {
-		left, err := leftover.Find(c.target.Config, c.target.Have, c.target.All())
-		if err != nil {
-			return err
-		}
-		mayBeOrphaned = slices.ContainsFunc(left, func(s loadbalancer.Service) bool { return !decision.IsRulesAlone(s) })
-	}
-	still, repairs := note.Kept(c.target.Input), c.repairs()
-	c.answers = make([]answer, len(c.batch))
-	served := map[string]bool{} // by key
-	for i, r := range c.batch {
-		if !c.serves(i) {
+// rejectedBy are the addresses that Azure names in a refusal, each with what it says.
+func rejectedBy(out reconcile.Outcome) map[string]string {
+	rejected := map[string]string{}
+	for _, res := range out.Failed() {
+		e, ok := errors.AsType[*azure.Error](res.Err)
+		if !ok || e.Kind != azure.Invalid {
 			continue
 		}
-		key, gone := r.service.Key(), c.gone[r.service.UID]
-		served[key] = true
-		a := answer{
-			ingress: status[key], vanished: gone && !r.service.Gone, released: c.releasedFor(key), repairs: repairs[i],
-			problems: c.target.ProblemsOf(key, gone, c.out.Decision.Problems),
-			recorded: c.target.Recorded[r.service.UID], still: still[r.service.UID],
-			hasNodes: r.reasons.nodes && !c.wrote.Before(r.reasons.since),
-			shared:   len(c.out.Reports) > 0 && len(c.batch)-len(c.postponed) > 1,
-		}
-		a.orphaned = mayBeOrphaned && slices.ContainsFunc(a.problems, isOfAzure)
-		if !gone && !a.refused() && len(a.ingress) == 0 {
-			a.err = fmt.Errorf("%s has no address yet", key)
-		}
-		c.answers[i] = a
-	}
-	for i, r := range c.batch {
-		if r.orphans { // it has the deletions that no Service of the commit waits for
-			c.answers[i].problems = c.out.Decision.Problems
-			c.answers[i].released = slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool {
-				return slices.ContainsFunc(s.For, func(key string) bool { return served[key] })
-			})
+		text, lb := refusalOf(res)
+		for _, p := range lb.BackendAddressPools {
+			if !controller.Mentions(text, res.Step.ID.Child(network.BackendAddressPools, p.Name).Key()) {
+				continue
+			}
+			named := map[string]string{}
+			for _, m := range p.Properties.LoadBalancerBackendAddresses {
+				ip := m.Properties.IPAddress
+				if ip != "" && (controller.Mentions(text, strings.ToLower(m.Name)) || controller.Mentions(text, strings.ToLower(ip))) {
+					named[ip] = e.Message
+				}
+			}
+			if len(named) < len(p.Properties.LoadBalancerBackendAddresses) { // else it is not about a node: the pool would be empty
+				maps.Copy(rejected, named)
+			}
 		}
 	}
-	return nil
+	return rejected
 }
 
-// startPoolWrites has the members of the pools written, or compared when the last write failed. Services at
-// a load balancer without any wait for the first.
-func (c *commit) startPoolWrites(ctx context.Context) error {
-	if len(c.members) == 0 && !c.pools.reported.Load() {
-		return nil
+// refusalOf is what Azure says against a step, in lower case, and the load balancer that the step writes, an
+// empty one for another step.
+func refusalOf(failed reconcile.Result) (text string, lb network.LoadBalancer) {
+	if e, ok := errors.AsType[*azure.Error](failed.Err); ok {
+		text = strings.ToLower(e.Target + " " + e.Message)
 	}
-	empty, at := map[string]bool{}, map[string]string{} // load balancers by id key, and the last of each owner
-	// The decision has read these documents without an error.
-	balancers, _ := plan.Views[network.LoadBalancer](c.target.Have, c.target.Config.NetworkGroup(), network.LoadBalancers)
-	for _, lb := range balancers {
-		if slices.ContainsFunc(lb.Properties.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool {
-			return len(p.Properties.BackendIPConfigurations)+len(p.Properties.LoadBalancerBackendAddresses) > 0
-		}) {
-			continue
-		}
-		empty[lb.ID.Key()] = true
-		for _, r := range lb.Properties.LoadBalancingRules {
-			owner := naming.Owner(r.Name)
-			at[owner] = max(at[owner], lb.ID.Key())
-		}
+	if failed.Step.ID.Is(network.LoadBalancers) && len(failed.Step.Body) > 0 {
+		r, _ := azure.Decode[network.LoadBalancer](failed.Step.Body) // the planner has made it
+		lb = r.Properties
 	}
-	write := c.pools.start(ctx, c.target.Services, empty)
-	for i, r := range c.batch {
-		if !c.serves(i) || c.gone[r.service.UID] {
-			continue
-		}
-		if lb := at[naming.OwnerOf(r.service.Service)]; lb != "" {
-			c.answers[i].members = write(lb)
-		}
+	return text, lb
+}
+
+// newFailedWrites are those of what load balancers share, and of what Azure wants well before it takes them.
+func newFailedWrites() controller.FailedWrites {
+	return controller.FailedWrites{
+		Types: []string{network.SecurityGroups, network.Subnets, network.PublicIPAddresses, network.LoadBalancers},
+		Refers: map[string]func(azure.Document) []azure.ID{
+			network.LoadBalancers:       controller.ReferencesOf[network.LoadBalancer],
+			network.PrivateLinkServices: controller.ReferencesOf[network.PrivateLinkService],
+			network.Subnets: controller.ReferencesOf[struct {
+				NetworkSecurityGroup *azure.Reference `json:"networkSecurityGroup,omitempty"`
+			}],
+		},
+		// A network is not well while one of its subnets is not, and kaz writes subnets, not networks.
+		// Where they may not be read they are left to others.
+		Hidden: func(ctx context.Context, client reconcile.Azure, refusal *azure.Error) ([]azure.Document, error) {
+			if !azure.ID(refusal.Target).Is(network.VirtualNetworks) {
+				return nil, nil
+			}
+			docs, err := client.Fresh().List(ctx, azure.Query{Scope: azure.ID(refusal.Target), Type: network.Subnets})
+			if azure.KindOf(err) == azure.Denied {
+				return nil, nil
+			}
+			return docs, err
+		},
 	}
-	return nil
 }

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -105,15 +107,17 @@ func (c *Controller) conclude(ctx context.Context, it item, h *history, why reas
 }
 
 func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, why reasons) error {
-	announced := h.announced(s)
-	if announced && !sameSpec(h.begun, s) {
-		h.begun = s
+	// An event is due when a Service is served that is new or changed, or had failed. A restart sends none for
+	// Services in place.
+	announced := h.wrong || h.done != nil && !sameSpec(h.done, s)
+	if announced && !h.begun {
+		h.begun = true
 		c.normal(s, eventEnsuring, "")
 	}
 	why.startup = h.done == nil && !announced
 	got, err := c.bring(ctx, s, h, why)
 	if err == nil && !got.vanished {
-		c.reportProblems(ctx, s, h, got.problems)
+		c.reportProblems(ctx, s, h.reported.New(got.problems))
 		if got.refused() {
 			return c.leave(s, h, got)
 		}
@@ -145,7 +149,7 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 		if s, err = c.kube.Hold(ctx, s, h.addressGroups()); err != nil {
 			return got, err
 		}
-		h.addRecorded(namesOf(h.addressGroups()))
+		h.recorded = h.recorded.Union(namesOf(h.addressGroups()))
 	}
 	wanted := loadbalancer.Service{Service: s, Groups: h.groups}
 	if len(s.Status.LoadBalancer.Ingress) == 0 {
@@ -155,9 +159,9 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 	if err == nil {
 		got, err = serve()
 	}
-	if err == nil && !sameSpec(h.doubted, s) && slices.ContainsFunc(got.problems, isOfAzure) {
+	if err == nil && !h.doubted && slices.ContainsFunc(got.problems, isOfAzure) {
 		// What the Service needs may have been made together with it, after Azure was read.
-		h.doubted, why.since = s, time.Now()
+		h.doubted, why.since = true, time.Now()
 		got, err = serve()
 	}
 	if err == nil && got.orphaned {
@@ -165,7 +169,7 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 			got, err = serve()
 		}
 	}
-	h.addRecorded(namesOf(got.recorded))
+	h.recorded = h.recorded.Union(got.recorded)
 	if err != nil {
 		err = fmt.Errorf("failed to ensure load balancer: %w", err)
 	}
@@ -225,12 +229,10 @@ func (c *Controller) show(ctx context.Context, s *corev1.Service, h *history, go
 	if err := got.members.wait(ctx); err != nil {
 		return err
 	}
-	still := namesOf(got.still)
-	outdated := slices.DeleteFunc(slices.Clone(h.recorded), func(name string) bool { return slices.Contains(still, name) })
-	if err := c.kube.Show(ctx, s, got.ingress, h.shown, outdated); err != nil {
+	if err := c.kube.Show(ctx, s, got.ingress, h.shown, sets.List(h.recorded.Difference(got.still))); err != nil {
 		return err
 	}
-	h.recorded, h.shown = still, got.ingress
+	h.recorded, h.shown = got.still, got.ingress
 	return c.release(ctx, got.released)
 }
 
@@ -260,12 +262,12 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	gone := loadbalancer.Service{Service: s, Gone: true, Groups: h.groups}
 	got, err := c.commit(ctx, request{service: gone, reasons: reasons{since: c.aloneFrom(h)}})
 	if err == nil {
-		c.reportProblems(ctx, s, h, got.problems)
+		c.reportProblems(ctx, s, h.reported.New(got.problems))
 		if got.refused() {
 			return c.leave(s, h, got)
 		}
 		if err = c.release(ctx, got.released); err == nil && !vanished {
-			err = c.kube.Release(ctx, s, h.recorded)
+			err = c.kube.Release(ctx, s, sets.List(h.recorded))
 		}
 	} else {
 		err = fmt.Errorf("failed to delete load balancer: %w", err)
@@ -322,9 +324,7 @@ func (c *Controller) commit(ctx context.Context, r request) (answer, error) {
 
 func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
 	c.history(orphansItem).blocked.Store(false)
-	none := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: orphansItem.Name}}
-	r := request{reasons: why, orphans: true, service: loadbalancer.Service{Service: none, Gone: true}}
-	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), r)
+	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), request{reasons: why})
 	if err != nil {
 		return err
 	}
@@ -338,4 +338,77 @@ func (c *Controller) waitForOrphans(got answer) {
 	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.FrontendKept }) {
 		c.history(orphansItem).blocked.Store(true)
 	}
+}
+
+// history is what this process did for a Service. It belongs to the Service's pass,
+// of which there is one at a time.
+type history struct {
+	tried    *corev1.Service              // as last worked on; something of it can be in Azure
+	done     *corev1.Service              // as last served, nil when it never was
+	blocked  atomic.Bool                  // it is not tried again until something changes
+	wrong    bool                         // it is new, or the last pass, or process, did not serve it
+	groups   []key.Note                   // resource groups that it has asked for, or recorded
+	recorded sets.Set[string]             // names of the notes in which the Service records groups
+	move     string                       // the last change of address that was reported
+	shown    []corev1.LoadBalancerIngress // that its status was given last
+
+	// Since the Service was last changed:
+	begun    bool // an event has told that the work has begun
+	doubted  bool // its refusal was doubted
+	failures int  // in a row
+	busy     controller.BusyFilter
+	reported controller.Deduplicator[plan.Problem]
+}
+
+// try notes that a Service is worked on, and the resource groups that it asks for, those that can
+// be ones, and its notes. When a user has changed the Service, earlier failures do not count, and a problem that
+// this did not cure is reported again.
+func (h *history) try(s *corev1.Service) {
+	if !sameSpec(h.tried, s) {
+		h.begun, h.doubted, h.failures = false, false, 0
+		h.busy, h.reported = controller.BusyFilter{}, controller.Deduplicator[plan.Problem]{}
+	}
+	h.wrong = h.wrong || h.tried == nil && len(s.Status.LoadBalancer.Ingress) == 0
+	h.tried = s
+	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)) {
+		if !slices.ContainsFunc(h.groups, n.Same) {
+			h.groups = append(h.groups, n)
+		}
+	}
+	h.recorded = h.recorded.Union(sets.New(key.Notes(s.Status.Conditions)...))
+}
+
+// addressGroups are the groups that a Service records with its finalizer, because addresses are made
+// there first of all. Groups of private link services are recorded after kaz has read them.
+func (h *history) addressGroups() []key.Note {
+	return slices.DeleteFunc(slices.Clone(h.groups), func(n key.Note) bool { return n.Of != key.PublicIPs })
+}
+
+func namesOf(notes []key.Note) sets.Set[string] {
+	names := sets.Set[string]{}
+	for _, n := range notes {
+		names.Insert(n.Name())
+	}
+	return names
+}
+
+// isHeld reports whether Azure may be changed for a Service: it has the finalizer, and it records the
+// groups where addresses are made for it, even if a user removed the notes.
+func (h *history) isHeld(s *corev1.Service) bool {
+	complete := len(s.Status.LoadBalancer.Ingress) > 0 // load balancers show what it has
+	recorded := key.Noted(s.Status.Conditions)
+	return helpers.HasLBFinalizer(s) &&
+		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(recorded, n.Same) }))
+}
+
+// history is that of an item that is worked on, or a new one.
+func (c *Controller) history(it item) *history {
+	h, _ := c.histories.LoadOrStore(it, &history{wrong: c.leftFailed[it.UID]})
+	return h.(*history)
+}
+
+// served reports whether this process has worked on a Service, and may have left something of it in Azure.
+func (c *Controller) served(it item) bool {
+	_, known := c.histories.Load(it)
+	return known
 }

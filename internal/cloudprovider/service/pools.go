@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kaz/internal/azure"
@@ -44,9 +43,8 @@ type poolWriter struct {
 	reported atomic.Bool           // one of these failures was reported
 
 	mu      sync.Mutex // guards what follows; never held while waiting
-	running bool
-	current *poolWrite // that is under way
-	next    *poolWrite // nil when none is asked for
+	current *poolWrite // that is under way, nil for none
+	next    *poolWrite // that is asked for meanwhile, nil for none
 }
 
 func newPoolWriter(c *Controller) *poolWriter {
@@ -102,16 +100,16 @@ func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service,
 	if p.next == nil {
 		p.next = newPoolWrite()
 	}
-	maps.Copy(p.next.empty, empty)
-	for _, s := range services { // deleted ones, too: a decision about no Service decides nothing
-		p.next.services[s.UID] = s
-	}
 	current, next := p.current, p.next
-	if !p.running {
-		p.running = true
+	maps.Copy(next.empty, empty)
+	for _, s := range services { // deleted ones, too: a decision about no Service decides nothing
+		next.services[s.UID] = s
+	}
+	if current == nil {
+		p.current, p.next = next, nil
 		p.work.Go(func() {
-			for p.begin() {
-				p.write(ctx, p.current)
+			for w := next; w != nil; w = p.goOn() {
+				p.write(ctx, w)
 			}
 		})
 	}
@@ -123,13 +121,12 @@ func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service,
 	}
 }
 
-// begin makes the next write the current one, and reports whether there is one.
-func (p *poolWriter) begin() bool {
+// goOn makes the next write the current one.
+func (p *poolWriter) goOn() *poolWrite {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.current, p.next = p.next, nil
-	p.running = p.current != nil
-	return p.running
+	return p.current
 }
 
 // write writes the pools, and has Services tried again when members of their pools could not all join.
@@ -141,12 +138,7 @@ func (p *poolWriter) write(ctx context.Context, write *poolWrite) {
 		release()
 	}
 	write.begin(err)
-	var present []*corev1.Service
-	for _, s := range services {
-		if !s.Gone {
-			present = append(present, s.Service)
-		}
-	}
+	present := loadbalancer.Input{Services: services}.Staying()
 	if err == nil {
 		recovered := p.reported.Swap(false)
 		for _, s := range present {

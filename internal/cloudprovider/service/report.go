@@ -8,16 +8,17 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
 	"kaz/internal/key"
+	"kaz/internal/observe"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -72,30 +73,58 @@ func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *hi
 			ofOthers := func(p plan.Problem) bool { return p.Object != failure.Object }
 			all = append(all, slices.DeleteFunc(slices.Clone(f.problems), ofOthers)...)
 		}
-		all = h.unreported(s, all)
+		all = h.reported.New(all)
 	}
-	for _, one := range all {
-		if one == failure {
-			c.warn(s, e, message)
-		} else {
-			c.reportProblem(ctx, s, one)
+	if len(all) > 0 && all[0] == failure {
+		c.warn(s, e, message)
+		all = all[1:]
+	}
+	c.reportProblems(ctx, s, all)
+}
+
+// adviceOn is what the owner of a Service can do about a refusal of Azure, to follow the error:
+// Azure speaks of its own things, not of the annotation that names them. It is "" where
+// there is nothing to add.
+func adviceOn(s *corev1.Service, err error) string {
+	e, ok := errors.AsType[*azure.Error](err)
+	if !ok {
+		return ""
+	}
+	text := e.Target + " " + e.Message
+	var b strings.Builder
+	for _, said := range key.AzureNames(s.Annotations) {
+		if mentions(text, said.Value) {
+			fmt.Fprintf(&b, "; annotation %s: %q, allowed is %s", said.Key, said.Value, said.Allowed)
 		}
 	}
-}
-
-// reportProblems says what is wrong with a Service, each thing once.
-func (c *Controller) reportProblems(ctx context.Context, s *corev1.Service, h *history, problems []plan.Problem) {
-	for _, p := range h.unreported(s, problems) {
-		c.reportProblem(ctx, s, p)
+	if ip := strings.TrimSpace(s.Spec.LoadBalancerIP); ip != "" && mentions(text, ip) {
+		fmt.Fprintf(&b, "; spec.loadBalancerIP: %q, allowed is an address that can be had there", ip)
 	}
+	return b.String() + remedies[e.Kind]
 }
 
-func (c *Controller) reportProblem(ctx context.Context, s *corev1.Service, p plan.Problem) {
-	logProblem(ctx, p)
-	if p.Warning {
-		c.warn(s, event{reason: p.Reason}, p.Message)
-	} else {
-		c.warn(s, eventSyncFailed, p.Reason+": "+p.Message)
+// remedies are what helps against refusals that are about more than one Service.
+var remedies = map[azure.Kind]string{
+	azure.Quota:    "; to do: delete what you do not need, or have Azure raise the limit",
+	azure.Capacity: "; to do: nothing, it is tried again; or ask for another zone or region",
+	azure.Denied:   "; to do: give the cluster's identity the right, or take the policy or lock away",
+}
+
+// mentions reports whether a text has a name or an address, which may end an id.
+func mentions(text, word string) bool {
+	text, word = strings.ToLower(text), strings.ToLower(word)
+	return controller.Mentions(text, word) || controller.Mentions(text, "/"+word)
+}
+
+// reportProblems says what is wrong with a Service.
+func (c *Controller) reportProblems(ctx context.Context, s *corev1.Service, problems []plan.Problem) {
+	for _, p := range problems {
+		logProblem(ctx, p)
+		if p.Warning {
+			c.warn(s, event{reason: p.Reason}, p.Message)
+		} else {
+			c.warn(s, eventSyncFailed, p.Reason+": "+p.Message)
+		}
 	}
 }
 
@@ -143,9 +172,6 @@ func (c *Controller) reportServed(s *corev1.Service, h *history, why reasons, an
 		if why.startup { // it can also be the Service that has changed meanwhile
 			e = eventFound
 		}
-		for i, change := range got.repairs {
-			got.repairs[i] = cut(change, longestChange)
-		}
 		c.warn(s, e, cut(strings.Join(got.repairs, "; "), longestMessage-len(e.message)))
 	}
 	switch {
@@ -176,22 +202,17 @@ func (c *commit) reportUpgrade(s plan.Step, from string) {
 // a pool, is said of the first that was compared; after a start it is not said.
 func (c *commit) repairs() [][]string {
 	said := make([][]string, len(c.batch))
-	first := -1
-	for i, r := range c.batch {
-		if c.serves(i) && r.reasons.drift && first < 0 {
-			first = i
-		}
-	}
+	first := slices.IndexFunc(c.batch, func(r request) bool { return r.reasons.drift && !r.isForOrphans() })
 	say := func(text string, concerns func(*corev1.Service) bool) {
 		reported := false
 		for i, r := range c.batch {
 			if c.serves(i) && (first >= 0 || r.reasons.startup) && concerns(r.service.Service) {
 				reported = true
-				said[i] = append(said[i], text)
+				said[i] = append(said[i], cut(text, longestChange))
 			}
 		}
 		if !reported && first >= 0 {
-			said[first] = append(said[first], text)
+			said[first] = append(said[first], cut(text, longestChange))
 		}
 	}
 	for res := range c.out.Attempted() {
@@ -227,117 +248,47 @@ func sayStep(s plan.Step, say func(text string, concerns func(*corev1.Service) b
 	}
 }
 
-// history is what this process did for a Service. It belongs to the Service's pass,
-// of which there is one at a time.
-type history struct {
-	tried    *corev1.Service // as last worked on; something of it can be in Azure
-	begun    *corev1.Service // as of the last event that the work has begun
-	done     *corev1.Service // as last served, nil when it never was
-	failures int             // in a row
-	blocked  atomic.Bool     // it is not tried again until something changes
-	wrong    bool            // the last pass, or process, did not serve it
-	about    *corev1.Service // as it was when the problems in reported were
-	reported controller.Deduplicator[plan.Problem]
-	busy     controller.BusyFilter
-	doubted  *corev1.Service              // as it was when its refusal was last doubted
-	groups   []key.Note                   // resource groups that it has asked for, or recorded
-	move     string                       // the last change of address that was reported
-	shown    []corev1.LoadBalancerIngress // that its status was given last
-	recorded []string                     // names of the notes in which the Service records groups
-}
-
-// unreported are the problems that were not reported yet of the Service as it is. One that a
-// change of the Service did not cure is reported again.
-func (h *history) unreported(s *corev1.Service, problems []plan.Problem) []plan.Problem {
-	if !sameSpec(h.about, s) {
-		h.reported = controller.Deduplicator[plan.Problem]{}
-	}
-	h.about = s
-	return h.reported.New(problems)
-}
-
-// try notes that a Service is worked on, and the resource groups that it asks for, those that can
-// be ones, and its notes. Failures of a Service that a user has changed since do not count.
-func (h *history) try(s *corev1.Service) {
-	if !sameSpec(h.tried, s) {
-		h.failures, h.busy = 0, controller.BusyFilter{}
-	}
-	h.tried = s
-	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)) {
-		if !slices.ContainsFunc(h.groups, n.Same) {
-			h.groups = append(h.groups, n)
-		}
-	}
-	h.addRecorded(key.Notes(s.Status.Conditions))
-}
-
-// addressGroups are the groups that a Service records with its finalizer, because addresses are made
-// there first of all. Groups of private link services are recorded after kaz has read them.
-func (h *history) addressGroups() []key.Note {
-	return slices.DeleteFunc(slices.Clone(h.groups), func(n key.Note) bool { return n.Of != key.PublicIPs })
-}
-
-// addRecorded adds names of notes that the Service has by now.
-func (h *history) addRecorded(names []string) {
-	for _, name := range names {
-		if !slices.Contains(h.recorded, name) {
-			h.recorded = append(h.recorded, name)
-		}
-	}
-}
-
-func namesOf(notes []key.Note) []string {
-	names := make([]string, len(notes))
-	for i, n := range notes {
-		names[i] = n.Name()
-	}
-	return names
-}
-
-// isHeld reports whether Azure may be changed for a Service: it has the finalizer, and it records the
-// groups where addresses are made for it, even if a user removed the notes.
-func (h *history) isHeld(s *corev1.Service) bool {
-	complete := len(s.Status.LoadBalancer.Ingress) > 0 // load balancers show what it has
-	recorded := key.Noted(s.Status.Conditions)
-	return helpers.HasLBFinalizer(s) &&
-		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(recorded, n.Same) }))
-}
-
 // isOfAzure reports whether a problem can go away without a change of its Service.
 func isOfAzure(p plan.Problem) bool {
 	return !p.Warning && p.Reason != problem.Annotation && p.Reason != problem.Spec
 }
 
-// announced reports whether an event is due when the Service is served: because it is new or changed,
-// or had failed. A restart sends no events for Services in place.
-func (h *history) announced(s *corev1.Service) bool {
-	switch {
-	case h.wrong:
-		return true
-	case h.done == nil:
-		return len(s.Status.LoadBalancer.Ingress) == 0
+// metrics have the names under which users watch the framework's controller. A
+// synchronization is a commit, which serves many Services at once.
+type metrics struct {
+	syncs, nodeErrors                 prometheus.Counter
+	nodeLatency, hostLatency, batches prometheus.Histogram
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	histogram := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1, 2, 15)})
 	}
-	return !sameSpec(h.done, s)
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	m := &metrics{
+		syncs: counter("service_controller_loadbalancer_sync_total", "Commits of load balancers, for whatever reason."),
+		nodeErrors: counter("service_controller_nodesync_error_total",
+			"Commits of load balancers after a change of the nodes that failed."),
+		nodeLatency: histogram("service_controller_nodesync_latency_seconds",
+			"From a change of the nodes until the load balancers have it."),
+		hostLatency: histogram("service_controller_update_loadbalancer_host_latency_seconds",
+			"How long a commit after a change of the nodes takes."),
+		batches: histogram("kaz_service_commit_services", "Services that a commit of load balancers serves."),
+	}
+	return m, errors.Join(observe.Register(r, &m.syncs), observe.Register(r, &m.nodeErrors), observe.Register(r, &m.nodeLatency),
+		observe.Register(r, &m.hostLatency), observe.Register(r, &m.batches))
 }
 
-// history is that of an item that is worked on, or a new one.
-func (c *Controller) history(it item) *history {
-	h, _ := c.histories.LoadOrStore(it, &history{wrong: c.leftFailed[it.UID]})
-	return h.(*history)
-}
-
-// served reports whether this process has worked on a Service, and may have left something of it in Azure.
-func (c *Controller) served(it item) bool {
-	_, known := c.histories.Load(it)
-	return known
-}
-
-// requeueWaiting queues the Services that wait for something to change: a port or an address that another
-// Service had may be free now.
-func (c *Controller) requeueWaiting() {
-	for it, h := range c.histories.Range {
-		if h.(*history).blocked.Load() {
-			c.queue.Add(it.(item))
-		}
+func (m *metrics) committed(services int, why reasons, began time.Time, err error) {
+	m.syncs.Inc()
+	m.batches.Observe(float64(services))
+	switch {
+	case why.nodes && err != nil:
+		m.nodeErrors.Inc()
+	case why.nodes:
+		m.hostLatency.Observe(time.Since(began).Seconds())
+		m.nodeLatency.Observe(time.Since(why.since).Seconds())
 	}
 }

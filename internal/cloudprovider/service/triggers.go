@@ -21,8 +21,6 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 )
 
-type queue = controller.Queue[item, reasons]
-
 // item is one Service that ever was: a successor of the same name is another one.
 type item struct {
 	Namespace, Name string
@@ -62,30 +60,17 @@ func (r reasons) And(other reasons) reasons {
 	return r
 }
 
+// nodesTogether is how long the first change of nodes waits for others: a scale set's new
+// machines come within seconds of each other, and a look at Azure is due after each
+// change. Probes take longer to find out that a node serves.
+const nodesTogether = time.Second
+
 // watch has Services marked when something changes that they depend on. Only a cluster with several load
 // balancers looks at namespaces and endpoints.
 func (c *Controller) watch(factory informers.SharedInformerFactory) error {
-	listen := func(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
-		registration, err := informer.AddEventHandler(handler)
-		if err == nil {
-			c.synced = append(c.synced, registration.HasSynced)
-		}
-		return err
-	}
 	core := factory.Core().V1()
-	err := errors.Join(listen(core.Services().Informer(), c.ofServices()), listen(core.Nodes().Informer(), c.ofNodes()))
-	if err != nil || len(c.config.LoadBalancer.Balancers) == 0 {
-		return err
-	}
-	namespaces, endpoints := core.Namespaces(), factory.Discovery().V1().EndpointSlices()
-	c.cluster.Namespaces, c.cluster.Endpoints = listed(namespaces.Lister().List), listed(endpoints.Lister().List)
-	return errors.Join(listen(namespaces.Informer(), c.ofNamespaces()), listen(endpoints.Informer(), c.ofEndpoints()))
-}
-
-// ofServices marks a Service when what it asks for changes.
-func (c *Controller) ofServices() cache.ResourceEventHandler {
 	mark := func(s *corev1.Service) { c.queue.Mark(itemOf(s), reasons{}) }
-	return controller.Watch[*corev1.Service]{
+	services := controller.Watch[*corev1.Service]{
 		Added: func(s *corev1.Service, _ bool) { mark(s) },
 		Changed: func(old, s *corev1.Service) {
 			if old.UID != s.UID {
@@ -96,7 +81,49 @@ func (c *Controller) ofServices() cache.ResourceEventHandler {
 			}
 		},
 		Deleted: mark,
-	}.Handler()
+	}
+	markAll := func(*corev1.Node) {
+		c.queue.MarkAfter(everything, reasons{nodes: true, since: time.Now()}, nodesTogether)
+	}
+	nodes := whenChanged(func(old, n *corev1.Node) bool { return sameNode(c.config.LoadBalancer, old, n) }, markAll)
+	nodes.Deleted = func(n *corev1.Node) {
+		c.cluster.Deleted.Add(n)
+		markAll(n)
+	}
+	err := errors.Join(c.listen(core.Services().Informer(), services.Handler()), c.listen(core.Nodes().Informer(), nodes.Handler()))
+	if err != nil || len(c.config.LoadBalancer.Balancers) == 0 {
+		return err
+	}
+
+	// The labels of a namespace can become known after its Services.
+	namespaces := whenChanged(func(old, n *corev1.Namespace) bool { return maps.Equal(old.Labels, n.Labels) }, func(n *corev1.Namespace) {
+		for _, s := range listed(c.services.Services(n.Name).List)() {
+			if c.config.Classes.Wants(s) {
+				mark(s)
+			}
+		}
+	})
+	markOwner := func(e *discovery.EndpointSlice) {
+		s, err := c.services.Services(e.Namespace).Get(e.Labels[discovery.LabelServiceName])
+		if err == nil && (loadbalancer.Service{Service: s}).IsLocal() && c.config.Classes.Wants(s) {
+			c.queue.Mark(itemOf(s), reasons{nodes: true, since: time.Now()})
+		}
+	}
+	endpoints := whenChanged(func(old, e *discovery.EndpointSlice) bool {
+		return slices.Equal(decision.NodesOf(old), decision.NodesOf(e))
+	}, markOwner)
+	endpoints.Added, endpoints.Deleted = func(e *discovery.EndpointSlice, _ bool) { markOwner(e) }, markOwner
+	inNamespaces, inSlices := core.Namespaces(), factory.Discovery().V1().EndpointSlices()
+	c.cluster.Namespaces, c.cluster.Endpoints = listed(inNamespaces.Lister().List), listed(inSlices.Lister().List)
+	return errors.Join(c.listen(inNamespaces.Informer(), namespaces.Handler()), c.listen(inSlices.Informer(), endpoints.Handler()))
+}
+
+func (c *Controller) listen(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
+	registration, err := informer.AddEventHandler(handler)
+	if err == nil {
+		c.synced = append(c.synced, registration.HasSynced)
+	}
+	return err
 }
 
 // whenChanged marks what an object is about when the object appears after the start, or is not the same any more.
@@ -115,25 +142,6 @@ func whenChanged[T any](same func(old, now T) bool, mark func(T)) controller.Wat
 	}
 }
 
-// nodesTogether is how long the first change of nodes waits for others: a scale set's new
-// machines come within seconds of each other, and a look at Azure is due after each
-// change. Probes take longer to find out that a node serves.
-const nodesTogether = time.Second
-
-// ofNodes marks all Services when the nodes change in what load balancers see
-// of them, and notes which are deleted.
-func (c *Controller) ofNodes() cache.ResourceEventHandler {
-	mark := func(*corev1.Node) {
-		c.queue.MarkAfter(everything, reasons{nodes: true, since: time.Now()}, nodesTogether)
-	}
-	w := whenChanged(func(old, n *corev1.Node) bool { return sameNode(c.config.LoadBalancer, old, n) }, mark)
-	w.Deleted = func(n *corev1.Node) {
-		c.cluster.Deleted.Add(n)
-		mark(n)
-	}
-	return w.Handler()
-}
-
 // sameSpec reports whether two states of a Service ask for the same, nil for one that never was. Labels
 // count: they can decide which load balancer it is served by. The status does not.
 func sameSpec(a, b *corev1.Service) bool {
@@ -150,31 +158,4 @@ func sameNode(c loadbalancer.Config, a, b *corev1.Node) bool {
 		a.Spec.ProviderID == b.Spec.ProviderID &&
 		slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
 		maps.Equal(a.Labels, b.Labels)
-}
-
-// ofNamespaces marks the Services of a namespace when its labels change, or when it becomes known
-// after them.
-func (c *Controller) ofNamespaces() cache.ResourceEventHandler {
-	return whenChanged(func(old, n *corev1.Namespace) bool { return maps.Equal(old.Labels, n.Labels) }, func(n *corev1.Namespace) {
-		for _, s := range listed(c.services.Services(n.Name).List)() {
-			if c.config.Classes.Wants(s) {
-				c.queue.Mark(itemOf(s), reasons{})
-			}
-		}
-	}).Handler()
-}
-
-// ofEndpoints marks a Service when its endpoints are on other nodes.
-func (c *Controller) ofEndpoints() cache.ResourceEventHandler {
-	mark := func(e *discovery.EndpointSlice) {
-		s, err := c.services.Services(e.Namespace).Get(e.Labels[discovery.LabelServiceName])
-		if err == nil && (loadbalancer.Service{Service: s}).IsLocal() && c.config.Classes.Wants(s) {
-			c.queue.Mark(itemOf(s), reasons{nodes: true, since: time.Now()})
-		}
-	}
-	w := whenChanged(func(old, e *discovery.EndpointSlice) bool {
-		return slices.Equal(decision.NodesOf(old), decision.NodesOf(e))
-	}, mark)
-	w.Added, w.Deleted = func(e *discovery.EndpointSlice, _ bool) { mark(e) }, mark
-	return w.Handler()
 }
