@@ -248,9 +248,9 @@ func sayStep(s plan.Step, say func(text string, concerns func(*corev1.Service) b
 	}
 }
 
-// isOfAzure reports whether a problem can go away without a change of its Service.
+// isOfAzure reports whether a problem can go away because of what else is in Azure, without a change of its Service.
 func isOfAzure(p plan.Problem) bool {
-	return !p.Warning && p.Reason != problem.Annotation && p.Reason != problem.Spec
+	return !p.Warning && !slices.Contains([]string{problem.Annotation, problem.Spec, problem.Zones}, p.Reason)
 }
 
 // metrics have the names under which users watch the framework's controller. A

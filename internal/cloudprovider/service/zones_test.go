@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -105,6 +106,27 @@ func TestNewAddressesWaitForZones(t *testing.T) {
 			if !slices.Equal(fe.Zones, []string{"1", "2"}) {
 				t.Errorf("frontend %s has the zones %q", fe.Name, fe.Zones)
 			}
+		}
+	})
+}
+
+// A Service that waits for the zones is not served a second time at once: another look at Azure does not tell them.
+func TestWaitingForZonesIsNoReasonToReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		c := config()
+		c.LoadBalancer.Zones = nil
+		var asked atomic.Int32
+		w.startWithZones(c, func(context.Context) ([]string, error) {
+			asked.Add(1)
+			return nil, &azure.Error{Kind: azure.Unavailable, Status: 503, Code: "ServerTimeout"}
+		})
+		w.settle()
+		asked.Store(0)
+		w.create(w.newService("new", 81))
+		<-time.After(4 * time.Second) // the first repetition is after 5 s
+		if n := asked.Load(); n != 2 {
+			t.Errorf("the zones were asked for %d times, want 2: for the address, and for the load balancer", n)
 		}
 	})
 }

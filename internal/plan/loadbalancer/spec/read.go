@@ -173,7 +173,7 @@ func (r *reader) link() *Link {
 	return l
 }
 
-// access reads who may reach the Service, and returns the sources as the Service names them.
+// access reads which sources may reach the Service, and returns them as the Service names them.
 func (r *reader) access() (asked sources) {
 	if read(r, key.DisableSecurityRules) {
 		return asked
