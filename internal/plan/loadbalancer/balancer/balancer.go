@@ -33,16 +33,17 @@ type Wanted struct {
 }
 
 type planner struct {
-	index *index.Index
-	batch *batch.Batch
-	found *problem.List
+	index  *index.Index
+	batch  *batch.Batch
+	found  *problem.List
+	claims map[index.Frontend]batch.Placement
 }
 
 // Plan decides the frontends, rules and probes of the cluster's load balancers, external and internal, and which load
 // balancers wait for others: for a load balancer of their kind from which an address moves, and for a load balancer of
 // the other kind to which a Service moves. Of two that would wait for each other because of the latter, neither does.
 func Plan(x *index.Index, b *batch.Batch, found *problem.List) []*Wanted {
-	p := planner{x, b, found}
+	p := planner{x, b, found, b.Claims()}
 	all, by := make([]*Wanted, len(x.LoadBalancers)), make(map[*index.LoadBalancer]*Wanted, len(x.LoadBalancers))
 	for i, lb := range x.LoadBalancers {
 		had := lb.Properties
@@ -189,11 +190,10 @@ func (p planner) planFrontends(w *Wanted) {
 			w.Frontends.Write(p.frontend(at))
 		}
 	}
-	claims := p.batch.Claims()
 	var unused []index.Frontend
 	for _, fe := range lb.Properties.FrontendIPConfigurations {
 		at := index.Frontend{LB: lb, Name: fe.Name}
-		c, claimed := claims[at.Key()]
+		c, claimed := p.claims[at.Key()]
 		switch {
 		case claimed && !c.Own:
 			p.warnKept(at, "Service "+c.For.Key()+" uses it", false)

@@ -36,6 +36,8 @@ type Index struct {
 	PublicIPsAt  map[string][]azure.ID  // by address
 	NodeIPs      map[netip.Addr]bool
 	Holders      map[string][]Frontend // frontends by [AddressKey]
+
+	none *PublicIP // stands for those that do not exist
 }
 
 // PublicIP is a public IP address, with what its tags say.
@@ -98,7 +100,7 @@ func Read(in Input) (*Index, error) {
 	x := &Index{
 		Input: in, Known: in.byOwner(), PublicIPs: map[string]*PublicIP{},
 		PublicIPsFor: map[string][]*PublicIP{}, PublicIPsAt: map[string][]azure.ID{}, Holders: map[string][]Frontend{},
-		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
+		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)), none: &PublicIP{},
 	}
 	var err error
 	if x.Balancers, err = Balancers(in); err != nil {
@@ -261,7 +263,7 @@ func (x *Index) IsIPv6(fe network.FrontendIPConfiguration) bool {
 
 // PublicIP is the public IP of an id, an empty one where there is none.
 func (x *Index) PublicIP(id azure.ID) *PublicIP {
-	return cmp.Or(x.PublicIPs[id.Key()], &PublicIP{})
+	return cmp.Or(x.PublicIPs[id.Key()], x.none)
 }
 
 // PublicIPOf is the public IP of a frontend, an empty one where there is none.

@@ -25,7 +25,7 @@ import (
 // Asked is the placement that a Service asks for in a family, without its frontend, and what is wrong with it. An
 // external Service has the public IP that it names, one of the address it names, or its own.
 func Asked(x *index.Index, s *spec.Spec, a spec.Address) (p batch.Placement, wrong problem.List) {
-	p = batch.Placement{For: s, Address: a, Public: &index.PublicIP{}}
+	p = batch.Placement{For: s, Address: a, Public: x.PublicIP("")}
 	if s.Internal {
 		p.SubnetID = x.Config.SubnetID(s.Subnet)
 		return p, nil
