@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"kaz/internal/local/process"
@@ -39,11 +40,22 @@ func newHealthClient(trust, certFile, keyFile string) (*healthClient, error) {
 	}}, nil
 }
 
-// do sends a request without a body and returns the body of the response. A status other than 200 is an error.
-func (c *healthClient) do(ctx context.Context, method, url string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+// statusError is the error of a response with another status than 200.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// do sends a request, with a patch or with "", and returns the body of the response.
+func (c *healthClient) do(ctx context.Context, method, url, patch string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(patch))
 	if err != nil {
 		return nil, err
+	}
+	if patch != "" {
+		req.Header.Set("Content-Type", "application/strategic-merge-patch+json")
 	}
 	resp, err := c.client.Do(req)
 	if err != nil {
@@ -55,7 +67,7 @@ func (c *healthClient) do(ctx context.Context, method, url string) ([]byte, erro
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", resp.Status, lastLines(string(body), 12))
+		return nil, &statusError{resp.StatusCode, resp.Status + ": " + lastLines(string(body), 12)}
 	}
 	return body, nil
 }
@@ -65,7 +77,7 @@ func (c *healthClient) wait(ctx context.Context, p *process.Process, url string)
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		_, err := c.do(ctx, http.MethodGet, url)
+		_, err := c.do(ctx, http.MethodGet, url, "")
 		if err == nil {
 			return nil
 		}

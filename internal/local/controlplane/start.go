@@ -35,18 +35,23 @@ func (r *run) start(ctx context.Context) error {
 		{Scheduler, r.schedulerArguments(), r.serverClient, secureURL(r.ports.Scheduler) + "/readyz"},
 		{KWOK, r.kwokArguments(), r.serverClient, "http://" + loopbackAddress(r.ports.KWOK) + "/healthz"},
 	}
+	var released map[string]bool
 	if !slices.Contains(r.config.Without, KWOK) {
-		if err := r.releaseLeases(ctx); err != nil {
+		var err error
+		if released, err = r.releaseLeases(ctx); err != nil {
 			return err
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, within := errgroup.WithContext(ctx)
 	for _, p := range clients {
 		if !slices.Contains(r.config.Without, p.name) {
-			g.Go(func() error { return r.launch(ctx, p) })
+			g.Go(func() error { return r.launch(within, p) })
 		}
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return r.showPods(ctx, released)
 }
 
 // launch starts a program and waits until it is ready.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -254,10 +257,58 @@ func TestOnlyTheLeasesOfAnEarlierKWOKAreReleased(t *testing.T) {
 	}))
 	defer server.Close()
 	r := &run{server: server.URL, serverClient: &healthClient{client: server.Client()}}
-	if err := r.releaseLeases(t.Context()); err != nil {
+	released, err := r.releaseLeases(t.Context())
+	if err != nil {
 		t.Fatal(err)
+	}
+	if want := map[string]bool{"simulated": true, "unheld": true}; !maps.Equal(released, want) {
+		t.Errorf("released are said to be %v, want %v", released, want)
 	}
 	if want := []string{"simulated", "unheld"}; !slices.Equal(deleted, want) {
 		t.Errorf("released %v, want %v", deleted, want)
+	}
+}
+
+// TestRunningPodsAreShown checks which pods KWOK is made to look at after a restart: the running ones with an address, on
+// simulated nodes whose leases an earlier process had.
+func TestRunningPodsAreShown(t *testing.T) {
+	var patched sync.Map
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case r.Method == http.MethodPatch:
+			body, _ := io.ReadAll(r.Body)
+			patched.Store(path+" "+r.Header.Get("Content-Type"), string(body))
+			if strings.Contains(path, "deleted") {
+				w.WriteHeader(http.StatusNotFound)
+			}
+		case path == "/api/v1/nodes":
+			fmt.Fprint(w, `{"items":[{"metadata":{"name":"old"}},{"metadata":{"name":"new"}}]}`)
+		case path == "/api/v1/pods":
+			fmt.Fprint(w, `{"items":[
+				{"metadata":{"namespace":"a","name":"runs"},"spec":{"nodeName":"old"},"status":{"podIP":"10.244.0.1"}},
+				{"metadata":{"namespace":"a","name":"deleted"},"spec":{"nodeName":"old"},"status":{"podIP":"10.244.0.2"}},
+				{"metadata":{"namespace":"a","name":"without"},"spec":{"nodeName":"old"}},
+				{"metadata":{"namespace":"a","name":"elsewhere"},"spec":{"nodeName":"new"},"status":{"podIP":"10.244.0.3"}}]}`)
+		case path != leasesPath+"/old":
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	r := &run{server: server.URL, serverClient: &healthClient{client: server.Client()}}
+	if err := r.showPods(t.Context(), map[string]bool{"old": true, "off": true}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	patched.Range(func(path, body any) bool {
+		if !strings.Contains(body.(string), `"lastProbeTime":"20`) {
+			t.Errorf("%s: %s", path, body)
+		}
+		got = append(got, path.(string))
+		return true
+	})
+	slices.Sort(got)
+	const kind = "/status application/strategic-merge-patch+json"
+	if want := []string{"/api/v1/namespaces/a/pods/deleted" + kind, "/api/v1/namespaces/a/pods/runs" + kind}; !slices.Equal(got, want) {
+		t.Errorf("patched %q, want %q", got, want)
 	}
 }
