@@ -26,8 +26,8 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// request is one Service that is to be served, or to be removed; none is for what deleted Services have
-// left in Azure.
+// request is one Service that is to be served, or to be removed. One without a Service is for what deleted Services
+// have left in Azure.
 type request struct {
 	service loadbalancer.Service
 	reasons reasons
@@ -35,6 +35,7 @@ type request struct {
 
 func (r request) isForOrphans() bool { return r.service.Service == nil }
 
+// answer is what came of a request.
 type answer struct {
 	ingress  []corev1.LoadBalancerIngress
 	problems []plan.Problem
@@ -106,9 +107,9 @@ func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]an
 		c.addOrphans,      // what deleted Services have left in Azure
 		c.confirmServices, // that Azure has nothing of exist in the API server
 		c.write,           // decides, answers what the decision asks, and writes
-		c.remember,
+		c.remember,        // what the next commits have to know
 		c.answerRequests,
-		c.startPoolWrites,
+		c.startPoolWrites, // of the members, beside the next commits
 	} {
 		if err := phase(ctx); err != nil {
 			return nil, err

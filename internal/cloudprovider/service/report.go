@@ -202,7 +202,12 @@ func (c *commit) reportUpgrade(s plan.Step, from string) {
 // a pool, is said of the first that was compared; after a start it is not said.
 func (c *commit) repairs() [][]string {
 	said := make([][]string, len(c.batch))
-	first := slices.IndexFunc(c.batch, func(r request) bool { return r.reasons.drift && !r.isForOrphans() })
+	first := -1
+	for i, r := range slices.Backward(c.batch) {
+		if c.serves(i) && r.reasons.drift {
+			first = i
+		}
+	}
 	say := func(text string, concerns func(*corev1.Service) bool) {
 		reported := false
 		for i, r := range c.batch {
