@@ -25,7 +25,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,7 +42,6 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"kaz/internal/cloudprovider/service/decision"
-	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
 	"kaz/internal/key"
@@ -158,88 +156,6 @@ func (c *Controller) Run(ctx context.Context) {
 		})
 	})
 	passes.Wait()
-}
-
-// DryRun is Run that writes nothing, neither to Azure nor to Kubernetes: it reports
-// what Run would do for each Service, and again when that becomes something else. A
-// controller runs or runs dry, once.
-//
-// Another controller may be at work meanwhile, so Azure is read past the cache each time.
-func (c *Controller) DryRun(ctx context.Context, report func(explain.Explanation)) {
-	r := dryRun{Controller: c, report: report, reported: map[item]string{}}
-	begin := func() {
-		if c.config.RepairPeriod > 0 {
-			c.queue.Mark(orphansItem, reasons{})
-		}
-	}
-	c.serve(ctx, begin, func(it item) { r.round(ctx, it) })
-}
-
-type dryRun struct {
-	*Controller
-	report   func(explain.Explanation)
-	reported map[item]string // of each Service, and of orphans
-	failures int
-}
-
-// round explains an item with all that wait behind it, as they would be one commit, and reports them when
-// anything is new.
-func (r *dryRun) round(ctx context.Context, first item) {
-	items := []item{first}
-	for r.queue.Len() > 0 {
-		it, _ := r.queue.Get()
-		items = append(items, it)
-	}
-	var services []*corev1.Service
-	var about []item // the Services, and orphans where they are looked for
-	all := false     // orphans are looked for
-	for _, it := range items {
-		r.queue.Take(it)
-		r.queue.Done(it)
-		switch it {
-		case everything:
-			r.markAll(reasons{})
-			continue
-		case orphansItem:
-			all = true
-			continue
-		}
-		s := r.current(it)
-		if s == nil || r.config.Classes.Next(s, false) == decision.Ignore {
-			delete(r.reported, it)
-			continue
-		}
-		services, about = append(services, s), append(about, it)
-	}
-	if all {
-		about = append(about, orphansItem)
-	}
-	if len(about) == 0 {
-		return
-	}
-	e, err := explain.Services(ctx, r.cluster, r.azure.Fresh(), services, all)
-	if err != nil {
-		if ctx.Err() != nil {
-			return
-		}
-		r.failures++
-		wait := controller.Delay(err, r.failures)
-		slog.WarnContext(ctx, "services not explained", "error", err, "again_in", wait.Round(time.Second))
-		for _, it := range about {
-			r.queue.AddAfter(it, wait)
-		}
-		return
-	}
-	r.failures = 0
-	fresh, gists := false, e.Gists()
-	for i, it := range about {
-		fresh = fresh || r.reported[it] != gists[i]
-		r.reported[it] = gists[i]
-	}
-	if fresh {
-		e.Log(ctx)
-		r.report(e)
-	}
 }
 
 // firstRepair is when a new leader compares for the first time. The one before may have

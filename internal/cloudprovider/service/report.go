@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
@@ -18,7 +16,6 @@ import (
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
 	"kaz/internal/key"
-	"kaz/internal/observe"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -256,44 +253,4 @@ func sayStep(s plan.Step, say func(text string, concerns func(*corev1.Service) b
 // isOfAzure reports whether a problem can go away because of what else is in Azure, without a change of its Service.
 func isOfAzure(p plan.Problem) bool {
 	return !p.Warning && !slices.Contains([]string{problem.Annotation, problem.Spec, problem.Zones}, p.Reason)
-}
-
-// metrics have the names under which users watch the framework's controller. A
-// synchronization is a commit, which serves many Services at once.
-type metrics struct {
-	syncs, nodeErrors                 prometheus.Counter
-	nodeLatency, hostLatency, batches prometheus.Histogram
-}
-
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
-	histogram := func(name, help string) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1, 2, 15)})
-	}
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	}
-	m := &metrics{
-		syncs: counter("service_controller_loadbalancer_sync_total", "Commits of load balancers, for whatever reason."),
-		nodeErrors: counter("service_controller_nodesync_error_total",
-			"Commits of load balancers after a change of the nodes that failed."),
-		nodeLatency: histogram("service_controller_nodesync_latency_seconds",
-			"From a change of the nodes until the load balancers have it."),
-		hostLatency: histogram("service_controller_update_loadbalancer_host_latency_seconds",
-			"How long a commit after a change of the nodes takes."),
-		batches: histogram("kaz_service_commit_services", "Services that a commit of load balancers serves."),
-	}
-	return m, errors.Join(observe.Register(r, &m.syncs), observe.Register(r, &m.nodeErrors), observe.Register(r, &m.nodeLatency),
-		observe.Register(r, &m.hostLatency), observe.Register(r, &m.batches))
-}
-
-func (m *metrics) committed(services int, why reasons, began time.Time, err error) {
-	m.syncs.Inc()
-	m.batches.Observe(float64(services))
-	switch {
-	case why.nodes && err != nil:
-		m.nodeErrors.Inc()
-	case why.nodes:
-		m.hostLatency.Observe(time.Since(began).Seconds())
-		m.nodeLatency.Observe(time.Since(why.since).Seconds())
-	}
 }
