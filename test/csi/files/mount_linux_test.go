@@ -170,10 +170,15 @@ func TestSMBKeepsNoModes(t *testing.T) {
 func TestSMBLinks(t *testing.T) {
 	// The kernel keeps a file open for a second after it was closed, with its lease. Samba takes that lease for one name only, so
 	// that the kernel's open of a hard link of the file fails meanwhile.
-	path, err := os.MkdirTemp(must(t)(mountSMB(t, "files", "mfsymlinks", "closetimeo=0")), "links")
-	if err != nil {
+	path := filepath.Join(must(t)(mountSMB(t, "files", "mfsymlinks", "closetimeo=0")), "links")
+	if err := os.Mkdir(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(path); err != nil {
+			t.Error(err)
+		}
+	})
 	write(t, filepath.Join(path, "target"), "text")
 	for name, link := range map[string]func(target, path string) error{"symbolic": os.Symlink, "hard": os.Link} {
 		at := filepath.Join(path, name)
