@@ -63,7 +63,7 @@ func (r *run) releaseLeases(ctx context.Context) (released map[string]bool, err 
 	return released, nil
 }
 
-// showPods has KWOK look at the running pods of nodes whose leases were released, so that it gives their addresses to no
+// showPods has KWOK look at the running pods of nodes with released leases, so that it gives their addresses to no
 // other pod. KWOK reads the pods of a node when it makes the node's lease, and passes over them if its watch has not seen
 // that lease yet. It looks again when a pod changes, here as a kubelet could change it: the time of the last probe.
 func (r *run) showPods(ctx context.Context, released map[string]bool) error {
@@ -77,10 +77,9 @@ func (r *run) showPods(ctx context.Context, released map[string]bool) error {
 	shown := map[string]bool{}
 	for _, n := range nodes {
 		if name := n.Metadata.Name; released[name] {
-			if err := r.awaitLease(ctx, name); err != nil {
+			if shown[name], err = r.awaitLease(ctx, name); err != nil {
 				return err
 			}
-			shown[name] = true
 		}
 	}
 	pods, err := r.list(ctx, "/api/v1/pods?fieldSelector=status.phase%3DRunning")
@@ -96,10 +95,7 @@ func (r *run) showPods(ctx context.Context, released map[string]bool) error {
 			path := "/api/v1/namespaces/" + p.Metadata.Namespace + "/pods/" + p.Metadata.Name
 			g.Go(func() error {
 				_, err := r.serverClient.do(ctx, http.MethodPatch, r.server+path+"/status", body)
-				if refusal, ok := errors.AsType[*statusError](err); ok && refusal.code == http.StatusNotFound {
-					return nil // it was deleted meanwhile
-				}
-				if err != nil {
+				if err != nil && !isNotFound(err) { // a pod can be deleted meanwhile
 					return fmt.Errorf("show the pod %s/%s to KWOK: %w", p.Metadata.Namespace, p.Metadata.Name, err)
 				}
 				return nil
@@ -109,19 +105,27 @@ func (r *run) showPods(ctx context.Context, released map[string]bool) error {
 	return g.Wait()
 }
 
-// awaitLease waits until KWOK has the lease of a node.
-func (r *run) awaitLease(ctx context.Context, node string) error {
+// awaitLease waits until KWOK has the lease of a node. It reports false if the node was deleted meanwhile.
+func (r *run) awaitLease(ctx context.Context, node string) (held bool, err error) {
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
 		_, err := r.serverClient.do(ctx, http.MethodGet, r.server+leasesPath+"/"+node, "")
 		if err == nil {
-			return nil
+			return true, nil
+		}
+		if _, err := r.serverClient.do(ctx, http.MethodGet, r.server+"/api/v1/nodes/"+node, ""); isNotFound(err) {
+			return false, nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the simulated node %s has no lease: %w; last response: %w", node, context.Cause(ctx), err)
+			return false, fmt.Errorf("the simulated node %s has no lease: %w; last response: %w", node, context.Cause(ctx), err)
 		case <-tick.C:
 		}
 	}
+}
+
+func isNotFound(err error) bool {
+	refusal, ok := errors.AsType[*statusError](err)
+	return ok && refusal.code == http.StatusNotFound
 }

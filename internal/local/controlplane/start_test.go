@@ -270,7 +270,7 @@ func TestOnlyTheLeasesOfAnEarlierKWOKAreReleased(t *testing.T) {
 }
 
 // TestRunningPodsAreShown checks which pods KWOK is made to look at after a restart: the running ones with an address, on
-// simulated nodes whose leases an earlier process had.
+// simulated nodes with a lease of an earlier process. The node "leaving" is deleted meanwhile, so KWOK makes no lease for it.
 func TestRunningPodsAreShown(t *testing.T) {
 	var patched sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -282,20 +282,21 @@ func TestRunningPodsAreShown(t *testing.T) {
 				w.WriteHeader(http.StatusNotFound)
 			}
 		case path == "/api/v1/nodes":
-			fmt.Fprint(w, `{"items":[{"metadata":{"name":"old"}},{"metadata":{"name":"new"}}]}`)
+			fmt.Fprint(w, `{"items":[{"metadata":{"name":"old"}},{"metadata":{"name":"new"}},{"metadata":{"name":"leaving"}}]}`)
 		case path == "/api/v1/pods":
 			fmt.Fprint(w, `{"items":[
 				{"metadata":{"namespace":"a","name":"runs"},"spec":{"nodeName":"old"},"status":{"podIP":"10.244.0.1"}},
 				{"metadata":{"namespace":"a","name":"deleted"},"spec":{"nodeName":"old"},"status":{"podIP":"10.244.0.2"}},
 				{"metadata":{"namespace":"a","name":"without"},"spec":{"nodeName":"old"}},
-				{"metadata":{"namespace":"a","name":"elsewhere"},"spec":{"nodeName":"new"},"status":{"podIP":"10.244.0.3"}}]}`)
+				{"metadata":{"namespace":"a","name":"elsewhere"},"spec":{"nodeName":"new"},"status":{"podIP":"10.244.0.3"}},
+				{"metadata":{"namespace":"a","name":"leaves"},"spec":{"nodeName":"leaving"},"status":{"podIP":"10.244.0.4"}}]}`)
 		case path != leasesPath+"/old":
 			w.WriteHeader(http.StatusNotFound)
 		}
 	}))
 	defer server.Close()
 	r := &run{server: server.URL, serverClient: &healthClient{client: server.Client()}}
-	if err := r.showPods(t.Context(), map[string]bool{"old": true, "off": true}); err != nil {
+	if err := r.showPods(t.Context(), map[string]bool{"old": true, "off": true, "leaving": true}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
