@@ -104,8 +104,8 @@ func (f *BusyFilter) Passes(err error) bool {
 // Holds reports whether none of the failures so far was reported.
 func (f *BusyFilter) Holds() bool { return !f.since.IsZero() && !f.reported }
 
-// Suspicion reports whether a step that failed is about a request, by its place in the batch.
-type Suspicion func(failed reconcile.Result, request int) bool
+// Suspicion reports whether a failed step is about a request, by its place in the batch.
+type Suspicion func(request int) bool
 
 // Blame names the requests of a batch at fault for the failed steps of a plan, as a
 // [reconcile.Refusal]. The suspicions about a step are asked in order, the narrowest first, until
@@ -116,7 +116,7 @@ func Blame(err error, failures []reconcile.Result, requests int, suspicions func
 	for _, failed := range failures {
 		if !slices.ContainsFunc(suspicions(failed), func(suspects Suspicion) (found bool) {
 			for i := range requests {
-				if suspects(failed, i) {
+				if suspects(i) {
 					culprits[i], found = fmt.Errorf("%s: %w", failed.Step.Why, failed.Err), true
 				}
 			}

@@ -155,28 +155,36 @@ func TestBlame(t *testing.T) {
 	step := func(why string, err error) reconcile.Result {
 		return reconcile.Result{Step: plan.Step{Why: why}, Err: err}
 	}
-	is := func(names ...string) controller.Suspicion {
-		return func(res reconcile.Result, i int) bool {
-			return res.Step.Why == names[0] && slices.Contains(names[1:], fmt.Sprint(i))
-		}
+	// Each suspicion names a step and the requests that it is about.
+	type suspicion struct {
+		step     string
+		requests []int
 	}
+	is := func(step string, requests ...int) suspicion { return suspicion{step, requests} }
 	for name, tc := range map[string]struct {
 		results    []reconcile.Result
-		suspicions []controller.Suspicion
+		suspicions []suspicion
 		want       []int
 	}{
 		"the narrowest suspicion": {[]reconcile.Result{step("x", failed)},
-			[]controller.Suspicion{is("x", "1"), is("x", "0", "1")}, []int{1}},
-		"a wider one": {[]reconcile.Result{step("x", failed)}, []controller.Suspicion{is("y", "1"), is("x", "0", "2")},
+			[]suspicion{is("x", 1), is("x", 0, 1)}, []int{1}},
+		"a wider one": {[]reconcile.Result{step("x", failed)}, []suspicion{is("y", 1), is("x", 0, 2)},
 			[]int{0, 2}},
-		"none":             {[]reconcile.Result{step("x", failed)}, []controller.Suspicion{is("y", "1")}, nil},
-		"one of two steps": {[]reconcile.Result{step("x", failed), step("y", failed)}, []controller.Suspicion{is("y", "1")}, nil},
-		"all":              {[]reconcile.Result{step("x", failed)}, []controller.Suspicion{is("x", "0", "1", "2")}, nil},
-		"not tried":        {[]reconcile.Result{step("x", reconcile.ErrNotAttempted)}, []controller.Suspicion{is("x", "1")}, nil},
+		"none":             {[]reconcile.Result{step("x", failed)}, []suspicion{is("y", 1)}, nil},
+		"one of two steps": {[]reconcile.Result{step("x", failed), step("y", failed)}, []suspicion{is("y", 1)}, nil},
+		"all":              {[]reconcile.Result{step("x", failed)}, []suspicion{is("x", 0, 1, 2)}, nil},
+		"not tried":        {[]reconcile.Result{step("x", reconcile.ErrNotAttempted)}, []suspicion{is("x", 1)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := controller.Blame(failed, reconcile.Report{Results: tc.results}.Failed(), 3,
-				func(reconcile.Result) []controller.Suspicion { return tc.suspicions })
+				func(failed reconcile.Result) (suspicions []controller.Suspicion) {
+					for _, s := range tc.suspicions {
+						suspicions = append(suspicions, func(i int) bool {
+							return failed.Step.Why == s.step && slices.Contains(s.requests, i)
+						})
+					}
+					return suspicions
+				})
 			var got []int
 			if r, ok := errors.AsType[*reconcile.Refusal](err); ok {
 				got = slices.Sorted(maps.Keys(r.Culprits))

@@ -36,10 +36,10 @@ func (c *commit) blame() error {
 				text += " " + naming.Owner(fe.Name)
 			}
 		}
-		isFor := func(_ reconcile.Result, i int) bool {
+		isFor := func(i int) bool {
 			return c.serves(i) && slices.Contains(failed.Step.For, c.batch[i].service.Key())
 		}
-		ownsPart := func(_ reconcile.Result, i int) bool {
+		ownsPart := func(i int) bool {
 			return c.serves(i) && strings.Contains(text, naming.OwnerOf(c.batch[i].service.Service))
 		}
 		switch {
