@@ -14,12 +14,12 @@ func TestASubscriptionMissesNothing(t *testing.T) {
 	a.must("PUT", address, `{"location":"eastus"}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var told []emulator.Change
+	var seen []emulator.Change
 	changes(ctx, func(batch []emulator.Change) {
-		told = append(told, batch...)
+		seen = append(seen, batch...)
 		cancel()
 	})
-	if len(told) == 0 || told[0].New == nil || !told[0].ID.Equal(address) {
-		t.Errorf("told %v, want that %s is new", told, address)
+	if len(seen) == 0 || seen[0].New == nil || !seen[0].ID.Equal(address) {
+		t.Errorf("got %v, want that %s is new", seen, address)
 	}
 }

@@ -71,8 +71,8 @@ func TestANewNodeIsInitialized(t *testing.T) {
 		if got := w.writes(); !slices.Equal(got, []string{"patch status", "update"}) {
 			t.Errorf("wrote %v: the taint must go last", got)
 		}
-		if told := w.eventTexts(); len(told) > 0 {
-			t.Error(told)
+		if events := w.eventTexts(); len(events) > 0 {
+			t.Error(events)
 		}
 	})
 }
@@ -171,8 +171,8 @@ func TestNothingIsHalfDone(t *testing.T) {
 				if got := w.writes(); len(got) > 0 {
 					t.Errorf("wrote %v", got)
 				}
-				if told := w.eventTexts(); len(told) != 1 || !strings.Contains(told[0], c.event) {
-					t.Errorf("events %q, want one with %q", told, c.event)
+				if events := w.eventTexts(); len(events) != 1 || !strings.Contains(events[0], c.event) {
+					t.Errorf("events %q, want one with %q", events, c.event)
 				}
 				w.services.set(nil)
 				// The longest delay between attempts, and the slowest last attempt.
@@ -242,8 +242,8 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 		if got := w.writes(); len(got) > 0 {
 			t.Errorf("wrote %v", got)
 		}
-		if told := w.eventTexts(); len(told) != 1 || !strings.Contains(told[0], "NodeAddressUpdateFailed") {
-			t.Errorf("events %q", told)
+		if events := w.eventTexts(); len(events) != 1 || !strings.Contains(events[0], "NodeAddressUpdateFailed") {
+			t.Errorf("events %q", events)
 		}
 		w.services.set(nil)
 		pass(2 * period)
@@ -295,8 +295,8 @@ func TestOutsideAddresses(t *testing.T) {
 		pass(2 * period)
 		want = want[:2]
 		expect("no balancer any more")
-		if told := w.eventTexts(); len(told) > 0 {
-			t.Error(told)
+		if events := w.eventTexts(); len(events) > 0 {
+			t.Error(events)
 		}
 	})
 	in(t, 1, func(t *testing.T, w *world) {
@@ -337,10 +337,10 @@ func TestProvidedNodeIPs(t *testing.T) {
 		if !isNew(w.node(t, name)) {
 			t.Error("initialized though the kubelet uses an address that is not there")
 		}
-		if told := w.eventTexts(); len(told) != 1 ||
-			!strings.Contains(told[0],
+		if events := w.eventTexts(); len(events) != 1 ||
+			!strings.Contains(events[0],
 				`Warning MachineContradiction initialize node nodes0-000000: the kubelet of node nodes0-000000 uses the address "fd00::4"`) {
-			t.Errorf("events %q", told)
+			t.Errorf("events %q", events)
 		}
 		w.change(t, name, func(n *corev1.Node) { n.Annotations[key] = inside })
 		pass(30 * time.Second)
@@ -372,9 +372,9 @@ func TestAContradictionIsSaidOnceAndNothingFlaps(t *testing.T) {
 				if got := w.writes(); len(got) > 0 || isNew(w.node(t, name)) != isNewNode {
 					t.Errorf("wrote %v", got)
 				}
-				if told := w.eventTexts(); len(told) != 1 || !strings.Contains(told[0], "MachineContradiction") ||
-					!strings.Contains(told[0], other) {
-					t.Errorf("events %q", told)
+				if events := w.eventTexts(); len(events) != 1 || !strings.Contains(events[0], "MachineContradiction") ||
+					!strings.Contains(events[0], other) {
+					t.Errorf("events %q", events)
 				}
 			})
 		})
@@ -569,8 +569,8 @@ func TestFromAzure(t *testing.T) {
 		name := w.register(t, ghost)
 		w.start(t, nodemanager.Member{Node: name, Source: nodemanager.FromAzure{Instances: instances}})
 		pass(time.Hour)
-		if told := w.eventTexts(); !isNew(w.node(t, name)) || len(told) != 1 || !strings.Contains(told[0], "instance not found") {
-			t.Errorf("events %q", told)
+		if events := w.eventTexts(); !isNew(w.node(t, name)) || len(events) != 1 || !strings.Contains(events[0], "instance not found") {
+			t.Errorf("events %q", events)
 		}
 	})
 }

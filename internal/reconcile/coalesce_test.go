@@ -134,13 +134,13 @@ func TestLoneCallerDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestObserve checks what is told of batches: their sizes, and how long each caller has waited.
+// TestObserve checks what an observer gets of a batch: how long each caller has waited.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d document
 		c := reconcile.NewCoalescer(d.commit)
-		var told [][]time.Duration
-		c.Observe(func(waits []time.Duration) { told = append(told, waits) })
+		var observed [][]time.Duration
+		c.Observe(func(waits []time.Duration) { observed = append(observed, waits) })
 		defer c.Close()
 		var callers sync.WaitGroup
 		for _, name := range names(3) {
@@ -154,8 +154,8 @@ func TestObserve(t *testing.T) {
 		callers.Wait()
 		// The first write takes 4 s. The others came 1 s and 2 s after its beginning.
 		want := [][]time.Duration{{0}, {3 * time.Second, 2 * time.Second}}
-		if !reflect.DeepEqual(told, want) {
-			t.Errorf("%v, want %v", told, want)
+		if !reflect.DeepEqual(observed, want) {
+			t.Errorf("%v, want %v", observed, want)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func TestWhatIsAbsent(t *testing.T) {
 		t.Errorf("it is there, and absent: %q", said)
 	}
 	if _, absent := have.Absent(gone); !absent {
-		t.Error("what was told is forgotten")
+		t.Error("what was read is forgotten")
 	}
 	if _, absent := have.Absent(group); absent {
 		t.Error("it was not requested")

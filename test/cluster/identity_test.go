@@ -42,12 +42,12 @@ func reloading(c *cluster) {
 	store(c.changed(map[string]any{"vmType": "mainframe"}))
 	manager.says("cloud configuration rejected; keeping the previous one", within)
 	wait(c.t, within, "the event", func() string {
-		told := get[corev1.EventList](c, "-n", "kube-system", "events", "--field-selector",
+		events := get[corev1.EventList](c, "-n", "kube-system", "events", "--field-selector",
 			"involvedObject.name=cloud-controller-manager,reason=CloudConfigRejected").Items
-		if len(told) > 0 && strings.Contains(told[0].Message, "vmType") {
+		if len(events) > 0 && strings.Contains(events[0].Message, "vmType") {
 			return ""
 		}
-		return fmt.Sprintf("there is none of vmType among %d", len(told))
+		return fmt.Sprintf("there is none of vmType among %d", len(events))
 	})
 
 	store(c.changed(map[string]any{"tags": "team=blue"}))

@@ -19,10 +19,10 @@ import (
 type attacher struct {
 	azure Azure
 	limit func(ctx context.Context, size string) int
-	// told returns the disks at a machine by the LUNs that Kubernetes has told its kubelet, nil if that is not known.
-	told    func(ctx context.Context, machine azure.ID) map[int]azure.ID
-	batches *reconcile.Coalescer[disk.Change, int]
-	last    *lru.Cache // of machineDisks: machines as Azure's last answers show them, by key of their ids
+	// published returns the disks at a machine by the LUNs that its kubelet knows from Kubernetes, nil if they are not known.
+	published func(ctx context.Context, machine azure.ID) map[int]azure.ID
+	batches   *reconcile.Coalescer[disk.Change, int]
+	last      *lru.Cache // of machineDisks: machines as Azure's last answers show them, by key of their ids
 }
 
 type machineDisks = azure.Resource[compute.MachineDisks]
@@ -39,7 +39,7 @@ const (
 
 func newAttacher(c Config) *attacher {
 	t := &attacher{azure: c.Azure, limit: c.Limit, last: lru.New(machinesKnown)}
-	t.told = func(ctx context.Context, machine azure.ID) map[int]azure.ID {
+	t.published = func(ctx context.Context, machine azure.ID) map[int]azure.ID {
 		if node := c.Nodes.Node(ctx, machine); c.Uses != nil && node != "" {
 			return c.Uses.LUNs(ctx, node)
 		}
@@ -62,7 +62,7 @@ func (t *attacher) change(ctx context.Context, machine azure.ID, c disk.Change) 
 const commitAttempts = 3
 
 // A request is sent again while Azure says that another write of the machine, or of its scale set, is under way: after these
-// waits. Then the caller is told.
+// waits. Then the caller gets its answer.
 const firstBusyWait, lastBusyWait = time.Second, 4 * time.Second
 
 // commit makes all changes of a batch at a machine with one request.
@@ -141,10 +141,10 @@ func (t *attacher) remembered(ctx context.Context, machine azure.ID) (have machi
 	if last, ok := t.last.Get(machine.Key()); ok {
 		return last.(machineDisks), true
 	}
-	told := t.told(ctx, machine)
+	published := t.published(ctx, machine)
 	have.ID = machine
-	have.Properties.StorageProfile = disk.Expected(told)
-	return have, told != nil
+	have.Properties.StorageProfile = disk.Expected(published)
+	return have, published != nil
 }
 
 // isRefused reports whether a machine must be read because Azure refused a request as it is, or changed something else.
@@ -157,7 +157,7 @@ func isRefused(err error) bool {
 }
 
 func (t *attacher) batch(ctx context.Context, have machineDisks, changes []disk.Change) (compute.AttachDetach, []error) {
-	return disk.Batch(have, changes, t.limit(ctx, sizeOf(have)), t.told(ctx, have.ID))
+	return disk.Batch(have, changes, t.limit(ctx, sizeOf(have)), t.published(ctx, have.ID))
 }
 
 // try makes changes of a machine with a request that has all of them that are needed.

@@ -30,7 +30,7 @@ type Use struct {
 type Uses interface {
 	// Use returns how a node uses a disk.
 	Use(ctx context.Context, disk azure.ID, node string) (Use, error)
-	// LUNs returns the disks by the LUNs that Kubernetes has told a node's kubelet, which may find them there late; nil if
+	// LUNs returns the disks by the LUNs that Kubernetes has given to a node's kubelet, which may find them there late; nil if
 	// that is not known.
 	LUNs(ctx context.Context, node string) map[int]azure.ID
 	// OutOfService reports whether an administrator or a controller has declared that a node's machine is off: the node
@@ -165,7 +165,7 @@ func (a *Attachments) LUNs(ctx context.Context, node string) map[int]azure.ID {
 	if err != nil || a.Synced(ctx) != nil {
 		return nil
 	}
-	told := map[int]azure.ID{}
+	published := map[int]azure.ID{}
 	for _, object := range objects {
 		attachment := object.(*storagev1.VolumeAttachment)
 		lun, err := strconv.Atoi(attachment.Status.AttachmentMetadata[lunKey])
@@ -173,10 +173,10 @@ func (a *Attachments) LUNs(ctx context.Context, node string) map[int]azure.ID {
 			continue
 		}
 		if handle, err := a.handleOf(ctx, attachment); err == nil && handle != "" {
-			told[lun] = azure.ID(handle)
+			published[lun] = azure.ID(handle)
 		}
 	}
-	return told
+	return published
 }
 
 // handleOf returns the disk of a VolumeAttachment as its volume names it, "" if it is not of this driver.

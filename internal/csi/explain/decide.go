@@ -58,7 +58,7 @@ func (f *Facts) Explain() (Volume, error) {
 			return Volume{}, err
 		}
 		d.attachments()
-		d.strangers()
+		d.unrequested()
 		d.zones()
 		d.resize()
 	}
@@ -219,8 +219,8 @@ func (d *decision) attachedTo(node string) bool {
 	return slices.ContainsFunc(d.Attachments, func(a storagev1.VolumeAttachment) bool { return a.Spec.NodeName == node })
 }
 
-// strangers says which machines have the disk although Kubernetes did not ask for that.
-func (d *decision) strangers() {
+// unrequested says which machines have the disk although Kubernetes did not ask for that.
+func (d *decision) unrequested() {
 	for _, h := range d.out.Disk.Machines {
 		if h.Node == "" || !d.attachedTo(h.Node) {
 			d.problem("machine %s has the disk, and no VolumeAttachment asks for that", azure.ID(h.ID).Name())

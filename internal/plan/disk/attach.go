@@ -47,10 +47,12 @@ func (e *LeavingError) Error() string {
 const luns = 64
 
 // Batch returns one request for all changes of a machine, and for each change why it cannot be made, nil if it can. most is
-// the number of data disks that the machine's size allows, 0 if it is not known. told has disks by the LUNs under which
+// the number of data disks that the machine's size allows, 0 if it is not known. published has disks by the LUNs under which
 // the node may look for them, though the machine does not have them: other disks get other LUNs.
-func Batch(have azure.Resource[compute.MachineDisks], changes []Change, most int, told map[int]azure.ID) (compute.AttachDetach, []error) {
-	b := batch{have: have, used: map[int]bool{}, most: luns, told: told}
+func Batch(
+	have azure.Resource[compute.MachineDisks], changes []Change, most int, published map[int]azure.ID,
+) (compute.AttachDetach, []error) {
+	b := batch{have: have, used: map[int]bool{}, most: luns, published: published}
 	if most > 0 {
 		b.most = min(most, luns)
 	}
@@ -79,7 +81,7 @@ type batch struct {
 	have        azure.Resource[compute.MachineDisks]
 	used        map[int]bool
 	count, most int
-	told        map[int]azure.ID
+	published   map[int]azure.ID
 	request     compute.AttachDetach
 }
 
@@ -152,7 +154,7 @@ func (b *batch) leaves(disk azure.ID) bool {
 // freeLUN returns the lowest LUN that is free for a disk.
 func (b *batch) freeLUN(disk azure.ID) (int, bool) {
 	for lun := range luns {
-		if told := b.told[lun]; !b.used[lun] && (told == "" || told.Equal(disk)) {
+		if published := b.published[lun]; !b.used[lun] && (published == "" || published.Equal(disk)) {
 			return lun, true
 		}
 	}
@@ -160,10 +162,10 @@ func (b *batch) freeLUN(disk azure.ID) (int, bool) {
 }
 
 // Expected returns the data disks of a machine that has the disks at their LUNs and no others.
-func Expected(told map[int]azure.ID) (disks compute.DataDisks) {
-	for _, lun := range slices.Sorted(maps.Keys(told)) {
+func Expected(published map[int]azure.ID) (disks compute.DataDisks) {
+	for _, lun := range slices.Sorted(maps.Keys(published)) {
 		d := compute.DataDisk{LUN: lun}
-		d.ManagedDisk.ID = told[lun]
+		d.ManagedDisk.ID = published[lun]
 		disks.DataDisks = append(disks.DataDisks, d)
 	}
 	return disks

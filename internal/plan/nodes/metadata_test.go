@@ -54,7 +54,7 @@ func TestFromMetadata(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got := told(nodes.FromMetadata(m, public.LoadBalancer.PublicIPAddresses, "np000007"))
+			got := describe(nodes.FromMetadata(m, public.LoadBalancer.PublicIPAddresses, "np000007"))
 			if *updateMetadata {
 				want.Data = []byte(got)
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -68,8 +68,8 @@ func TestFromMetadata(t *testing.T) {
 	}
 }
 
-// told formats a description.
-func told(d nodes.Metadata, err error) string {
+// describe formats a description.
+func describe(d nodes.Metadata, err error) string {
 	if err != nil {
 		return fmt.Sprintf("error: %v\n", err)
 	}

@@ -121,9 +121,9 @@ func Boolean[P any](field func(*P) **bool) func(*P, string) error {
 	}
 }
 
-// Loose reads true or false in any letter case. Any other value leaves the default: classes have such values, and the driver
+// Lenient reads true or false in any letter case. Any other value leaves the default: classes have such values, and the driver
 // that they were written for takes them.
-func Loose[P any](field func(*P) **bool) func(*P, string) error {
+func Lenient[P any](field func(*P) **bool) func(*P, string) error {
 	return func(p *P, value string) error {
 		for _, b := range []bool{true, false} {
 			if strings.EqualFold(value, strconv.FormatBool(b)) {

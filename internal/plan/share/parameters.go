@@ -86,8 +86,8 @@ func boolean(field func(*Parameters) **bool) func(*Parameters, string) error {
 	return parameter.Boolean(field)
 }
 
-func loose(field func(*Parameters) **bool) func(*Parameters, string) error {
-	return parameter.Loose(field)
+func lenient(field func(*Parameters) **bool) func(*Parameters, string) error {
+	return parameter.Lenient(field)
 }
 
 // classKeys are the keys of StorageClasses.
@@ -102,8 +102,8 @@ func classKeys() []key {
 			{Name: "storageAccount", Read: readAccount},
 			{Name: "resourceGroup", Read: text(func(p *Parameters) *string { return &p.ResourceGroup })},
 			{Name: "subscriptionID", Read: text(func(p *Parameters) *string { return &p.Subscription })},
-			{Name: "createAccount", Read: loose(func(p *Parameters) **bool { return &p.CreateAccount })},
-			{Name: "matchTags", Read: loose(func(p *Parameters) **bool { return &p.MatchTags })},
+			{Name: "createAccount", Read: lenient(func(p *Parameters) **bool { return &p.CreateAccount })},
+			{Name: "matchTags", Read: lenient(func(p *Parameters) **bool { return &p.MatchTags })},
 			{Name: "tags", Read: text(func(p *Parameters) *string { return &p.tags })},
 			{Name: "tagValueDelimiter", Read: text(func(p *Parameters) *string { return &p.delimiter })},
 			{Name: "selectRandomMatchingAccount", Read: boolean(func(p *Parameters) **bool { return &p.RandomAccount })},
@@ -144,13 +144,13 @@ func shareKeys() []key {
 func mountKeys() []key {
 	return []key{
 		{Name: "folderName", Read: readFolder},
-		{Name: "createFolderIfNotExist", Read: loose(func(p *Parameters) **bool { return &p.CreateFolder })},
+		{Name: "createFolderIfNotExist", Read: lenient(func(p *Parameters) **bool { return &p.CreateFolder })},
 		{Name: "server", Read: text(func(p *Parameters) *string { return &p.Server })},
 		{Name: "storageEndpointSuffix", Read: text(func(p *Parameters) *string { return &p.EndpointSuffix })},
-		{Name: "storeAccountKey", Read: loose(func(p *Parameters) **bool { return &p.StoreKey })},
+		{Name: "storeAccountKey", Read: lenient(func(p *Parameters) **bool { return &p.StoreKey })},
 		{Name: "secretName", Read: text(func(p *Parameters) *string { return &p.SecretName })},
 		{Name: "secretNamespace", Read: text(func(p *Parameters) *string { return &p.SecretNamespace })},
-		{Name: "useSecretCache", Read: loose(func(p *Parameters) **bool { return &p.SecretCache })},
+		{Name: "useSecretCache", Read: lenient(func(p *Parameters) **bool { return &p.SecretCache })},
 		{Name: "getLatestAccountKey", Read: boolean(func(p *Parameters) **bool { return &p.LatestKey })},
 		{Name: "fsGroupChangePolicy", Read: oneOf(func(p *Parameters) *string { return &p.GroupChange },
 			GroupNever, GroupAlways, GroupOnMismatch)},
@@ -436,9 +436,9 @@ func ReadSnapshotClass(class map[string]string) (SnapshotParameters, error) {
 // attributeKeys are the keys of persistent and inline volumes: those of StorageClasses, and what only nodes read.
 func attributeKeys() []key {
 	return append(classKeys(), []key{
-		{Name: "getAccountKeyFromSecret", Read: loose(func(p *Parameters) **bool { return &p.KeyFromSecret })},
+		{Name: "getAccountKeyFromSecret", Read: lenient(func(p *Parameters) **bool { return &p.KeyFromSecret })},
 		{Name: "mountOptions", Read: text(func(p *Parameters) *string { return &p.MountOptions })},
-		{Name: "csi.storage.k8s.io/ephemeral", Read: loose(func(p *Parameters) **bool { return &p.Ephemeral })},
+		{Name: "csi.storage.k8s.io/ephemeral", Read: lenient(func(p *Parameters) **bool { return &p.Ephemeral })},
 		{Name: "csi.storage.k8s.io/pod.namespace", Read: text(func(p *Parameters) *string { return &p.PodNamespace })},
 		{Name: "csi.storage.k8s.io/serviceAccount.name", Read: text(func(p *Parameters) *string { return &p.PodAccount })},
 	}...)

@@ -243,7 +243,7 @@ func (c *configuration) compare(p cluster.Plan, r graph.LinkedResource, u *graph
 		}
 		delete(want, "identity")
 	}
-	if diff := cmp.Diff(normal(c.T, want), normal(c.T, b.told(c.T, seed))); diff != "" {
+	if diff := cmp.Diff(normal(c.T, want), normal(c.T, b.attributes(c.T, seed))); diff != "" {
 		c.Errorf("%s (-plan +Terraform):\n%s", id, diff)
 	}
 	for _, before := range r.After {
@@ -257,8 +257,8 @@ func (c *configuration) compare(p cluster.Plan, r graph.LinkedResource, u *graph
 	}
 }
 
-// told is what a block says of its resource.
-func (b *terraformBlock) told(t *testing.T, secret bool) map[string]any {
+// attributes are what a block says of its resource.
+func (b *terraformBlock) attributes(t *testing.T, secret bool) map[string]any {
 	all, body := map[string]any{}, "body"
 	if secret {
 		body = "sensitive_body"
