@@ -20,6 +20,8 @@ type World interface {
 	// List yields resources of a type in a scope, in the order in which they were
 	// created: a subscription, a group, or a parent.
 	List(scope azure.ID, fullType string) iter.Seq2[azure.ID, Object]
+	// Count is the number of resources that List yields, without reading them.
+	Count(scope azure.ID, fullType string) int
 	// In yields the resources of all types directly in a group, or below a resource,
 	// in the order in which they were created. Inline children are not among them.
 	In(scope azure.ID) iter.Seq2[azure.ID, Object]

@@ -127,6 +127,15 @@ func (t *Transaction) List(scope azure.ID, fullType string) iter.Seq2[azure.ID, 
 	}
 }
 
+// Count implements [behaviour.World].
+func (t *Transaction) Count(scope azure.ID, fullType string) int {
+	if k := t.options.Kinds.Of(fullType); k != nil && k.Inline != "" {
+		parent, _ := t.Get(scope)
+		return len(behaviour.Objects(parent, k.Inline))
+	}
+	return len(t.Entries(scope, fullType))
+}
+
 // In implements [behaviour.World].
 func (t *Transaction) In(scope azure.ID) iter.Seq2[azure.ID, behaviour.Object] {
 	return func(yield func(azure.ID, behaviour.Object) bool) {

@@ -112,11 +112,40 @@ func TestRecordSetRefusals(t *testing.T) {
 		"AAAA/h":    `"ttl":60,"aaaaRecords":[{"ipv6Address":"10.0.0.4"}]`,
 		"CNAME/www": `"ttl":60,"cnameRecord":{"cname":"x"}`,
 		"CNAME/@":   `"ttl":60,"cnameRecord":{"cname":"x"}`,
+		"SOA/i":     `"ttl":60,"soaRecord":{"email":"x"}`,
+		"TXT/j":     `"ttl":60,"txtRecords":[{"value":["` + strings.Repeat("x", 256) + `"]}]`,
+		"TXT/k":     `"ttl":60,"txtRecords":[` + txt(17) + `]`,
+		"TXT/l":     `"ttl":60,"txtRecords":[` + strings.Repeat(`{"value":["x"]},`, 20) + `{"value":["x"]}]`,
 	} {
 		c.refused("PUT", inside+"/"+path, `{"properties":{`+properties+`}}`, 400, "BadRequest")
 	}
 	c.refused("DELETE", inside+"/SOA/@", "", 400, "BadRequest")
+	c.put(inside+"/TXT/long", `{"properties":{"ttl":60,"txtRecords":[`+txt(16)+`]}}`)
+	c.put(public, `{"location":"global"}`)
+	c.refused("PUT", public+"/NS/*", `{"properties":{"TTL":60,"NSRecords":[{"nsdname":"ns.example.net."}]}}`, 400, "BadRequest")
 	c.put(inside+"/A/*", `{"properties":{"ttl":60,"aRecords":[{"ipv4Address":"10.0.0.5"}]}}`)
+}
+
+// TestFullZone fills a public zone, which has an NS and an SOA record set from its beginning.
+func TestFullZone(t *testing.T) {
+	c := start(t)
+	c.put(public, `{"location":"global"}`)
+	const most, body = 10000, `{"properties":{"TTL":60,"ARecords":[{"ipv4Address":"10.0.0.4"}]}}`
+	for i := range most - 2 {
+		if got := c.do("PUT", fmt.Sprintf("%s/A/r%d", public, i), body); got.Status != http.StatusCreated {
+			t.Fatalf("record set %d: %d %v", i, got.Status, got.Body)
+		}
+	}
+	c.refused("PUT", public+"/A/more", body, 400, "BadRequest")
+	c.put(public+"/A/r0", body)
+	c.delete(public + "/A/r1")
+	c.put(public+"/A/more", body)
+}
+
+// txt returns n TXT records of 255 characters each.
+func txt(n int) string {
+	record := `{"value":["` + strings.Repeat("x", 255) + `"]}`
+	return strings.Repeat(record+",", n-1) + record
 }
 
 func TestRecordSetPreconditions(t *testing.T) {

@@ -30,7 +30,7 @@ func privateZones() behaviour.Type {
 				id := base64.StdEncoding.EncodeToString([]byte("ImmutableZoneIdentity;" + c.GUID() + ";0"))
 				behaviour.Set(c.Doc, "properties.internalId", id)
 			}
-			behaviour.Set(c.Doc, "properties.maxNumberOfRecordSets", 25000)
+			behaviour.Set(c.Doc, "properties.maxNumberOfRecordSets", privateZone.most)
 			behaviour.Set(c.Doc, "properties.maxNumberOfVirtualNetworkLinks", 1000)
 			behaviour.Set(c.Doc, "properties.maxNumberOfVirtualNetworkLinksWithRegistration", 100)
 			return nil
@@ -49,11 +49,15 @@ func privateZones() behaviour.Type {
 		},
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			lowerName(view)
-			registers := func(link behaviour.Object) bool { return behaviour.Bool(link, registrationFlag) }
-			behaviour.Set(view, "properties.numberOfRecordSets", privateZone.count(c))
-			behaviour.Set(view, "properties.numberOfVirtualNetworkLinks",
-				countOf(c, zoneLinks, func(behaviour.Object) bool { return true }))
-			behaviour.Set(view, "properties.numberOfVirtualNetworkLinksWithRegistration", countOf(c, zoneLinks, registers))
+			behaviour.Set(view, "properties.numberOfRecordSets", privateZone.count(c, c.ID))
+			behaviour.Set(view, "properties.numberOfVirtualNetworkLinks", c.Count(c.ID, zoneLinks))
+			registering := 0
+			for _, link := range c.List(c.ID, zoneLinks) {
+				if behaviour.Bool(link, registrationFlag) {
+					registering++
+				}
+			}
+			behaviour.Set(view, "properties.numberOfVirtualNetworkLinksWithRegistration", registering)
 		},
 	}
 }

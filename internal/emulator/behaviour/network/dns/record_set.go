@@ -5,11 +5,19 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/network/ipam"
 	"kaz/internal/emulator/behaviour/network/schema"
+)
+
+// Limits of a record set, from Microsoft's limits and its pages about records, the same for private and public zones.
+const (
+	mostRecords   = 20
+	longestString = 255  // characters of a string in a TXT record
+	longestTXT    = 4096 // characters of all strings in a TXT record set
 )
 
 // recordType is a type of DNS records with the names of its property in private and in public zones.
@@ -40,11 +48,12 @@ type zoneKind struct {
 	fullType string // resource type of the zones
 	ttl      string // name of the property
 	public   bool
+	most     int // record sets of a zone
 }
 
 var (
-	privateZone = zoneKind{fullType: schema.Namespace + "privateDnsZones", ttl: "ttl"}
-	publicZone  = zoneKind{fullType: schema.Namespace + "dnszones", ttl: "TTL", public: true}
+	privateZone = zoneKind{fullType: schema.Namespace + "privateDnsZones", ttl: "ttl", most: 25000}
+	publicZone  = zoneKind{fullType: schema.Namespace + "dnszones", ttl: "TTL", public: true, most: 10000}
 )
 
 // types returns the record types of a kind of zones.
@@ -129,7 +138,10 @@ func (z zoneKind) refuseApex(c *behaviour.Call, r recordType) error {
 }
 
 func (z zoneKind) fillRecordSet(c *behaviour.Call, r recordType) error {
-	if err := checkRecordName(c.ID); err != nil {
+	if err := checkRecordName(c.ID, r); err != nil {
+		return err
+	}
+	if err := z.checkRoom(c); err != nil {
 		return err
 	}
 	properties := behaviour.Sub(c.Doc, "properties")
@@ -180,16 +192,27 @@ func (z zoneKind) spell(properties behaviour.Object) {
 	}
 }
 
+// checkRoom refuses a new record set in a zone that has as many as it can have.
+func (z zoneKind) checkRoom(c *behaviour.Call) error {
+	if _, exists := c.Get(c.ID); exists || z.count(c, c.ID.Parent()) < z.most {
+		return nil
+	}
+	return badRecord("The record set '%s' cannot be created: the zone has %d record sets, the most that it can have.", c.ID.Name(), z.most)
+}
+
 // checkRecordName checks a name relative to its zone. It is "@" or has labels of letters, digits, underscores and
-// hyphens; the first label may be a wildcard.
-func checkRecordName(id azure.ID) error {
+// hyphens; the first label may be a wildcard, but for NS. An SOA record is at "@".
+func checkRecordName(id azure.ID, r recordType) error {
 	name := id.Name()
 	if name == "@" {
 		return nil
 	}
+	if r.name == "SOA" {
+		return badRecord("A record set of type 'SOA' must have the name '@', not '%s'.", name)
+	}
 	const longestLabel, longestName = 63, 253
 	for i, label := range strings.Split(name, ".") {
-		wildcard := i == 0 && label == "*"
+		wildcard := i == 0 && label == "*" && r.name != "NS"
 		if !wildcard && !isLabel(label) || len(label) > longestLabel || len(recordName(id)) > longestName+1 {
 			return badRecord("The relative record set name '%s' is invalid.", name)
 		}
@@ -213,34 +236,70 @@ func (z zoneKind) checkRecords(c *behaviour.Call, r recordType, properties behav
 			return badRecord("The record set '%s' of type '%s' must not have the property '%s'.", c.ID.Name(), r.name, property)
 		}
 	}
-	property := z.property(r)
-	records, isArray := properties[property].([]any)
-	if r.one {
-		record, ok := properties[property].(behaviour.Object)
-		switch {
-		case ok:
-		case properties[property] == nil && (r.name != "SOA" || z.aliased(properties)):
-			return nil // a set may be created before its record
-		default:
-			return badRecord("The record set '%s' of type '%s' must have the property '%s'.", c.ID.Name(), r.name, property)
-		}
-		records, isArray = []any{record}, true
+	records, err := z.records(c, r, properties)
+	if err != nil {
+		return err
 	}
-	if !isArray {
-		if properties[property] != nil {
-			return badRecord("The property '%s' of record set '%s' must be an array.", property, c.ID.Name())
-		}
-		properties[property] = []any{}
-		return nil
+	if len(records) > mostRecords {
+		return badRecord("The record set '%s' has %d records; at most %d are allowed.", c.ID.Name(), len(records), mostRecords)
 	}
-	for _, x := range records {
-		record, ok := x.(behaviour.Object)
-		if !ok {
-			return badRecord("The property '%s' of record set '%s' must have objects.", property, c.ID.Name())
-		}
+	for _, record := range records {
 		if err := checkRecord(c, r, record); err != nil {
 			return err
 		}
+	}
+	if r.name == "TXT" {
+		return checkTXT(records)
+	}
+	return nil
+}
+
+// records returns the records of a set, one for the types that have an object instead of an array. A set may be created
+// before its records, but for SOA.
+func (z zoneKind) records(c *behaviour.Call, r recordType, properties behaviour.Object) ([]behaviour.Object, error) {
+	property := z.property(r)
+	value := properties[property]
+	if r.one {
+		record, ok := value.(behaviour.Object)
+		switch {
+		case ok:
+			return []behaviour.Object{record}, nil
+		case value == nil && (r.name != "SOA" || z.aliased(properties)):
+			return nil, nil
+		}
+		return nil, badRecord("The record set '%s' of type '%s' must have the property '%s'.", c.ID.Name(), r.name, property)
+	}
+	if value == nil {
+		value = []any{}
+		properties[property] = value
+	}
+	elements, ok := value.([]any)
+	if !ok {
+		return nil, badRecord("The property '%s' of record set '%s' must be an array.", property, c.ID.Name())
+	}
+	records := make([]behaviour.Object, len(elements))
+	for i, element := range elements {
+		if records[i], ok = element.(behaviour.Object); !ok {
+			return nil, badRecord("The property '%s' of record set '%s' must have objects.", property, c.ID.Name())
+		}
+	}
+	return records, nil
+}
+
+// checkTXT checks how long the strings of a TXT record set are.
+func checkTXT(records []behaviour.Object) error {
+	total := 0
+	for _, record := range records {
+		for _, text := range behaviour.Texts(record, "value") {
+			n := utf8.RuneCountInString(text)
+			if n > longestString {
+				return badRecord("The value '%s' has %d characters. A string of a TXT record has at most %d.", text, n, longestString)
+			}
+			total += n
+		}
+	}
+	if total > longestTXT {
+		return badRecord("The combined length of all TXT records in a record set may not exceed %d characters.", longestTXT)
 	}
 	return nil
 }
@@ -337,12 +396,10 @@ func (z zoneKind) list(c *behaviour.Call, types ...recordType) []behaviour.Objec
 }
 
 // count returns the number of record sets of a zone.
-func (z zoneKind) count(c *behaviour.Call) int {
+func (z zoneKind) count(c *behaviour.Call, zone azure.ID) int {
 	n := 0
 	for _, r := range z.types() {
-		for range c.List(c.ID, z.fullType+"/"+r.name) {
-			n++
-		}
+		n += c.Count(zone, z.fullType+"/"+r.name)
 	}
 	return n
 }
@@ -385,17 +442,6 @@ func checkZoneName(c *behaviour.Call) error {
 				"underscores and hyphens.", c.ID.Name())
 	}
 	return nil
-}
-
-// countOf returns the number of children of a type that pass the test.
-func countOf(c *behaviour.Call, fullType string, test func(behaviour.Object) bool) int {
-	n := 0
-	for _, doc := range c.List(c.ID, fullType) {
-		if test(doc) {
-			n++
-		}
-	}
-	return n
 }
 
 // nameServer returns the name of the nth name server of a zone.

@@ -23,7 +23,7 @@ func publicZones() behaviour.Type {
 			if err := checkZoneName(c); err != nil {
 				return err
 			}
-			behaviour.Set(c.Doc, "properties.maxNumberOfRecordSets", 10000)
+			behaviour.Set(c.Doc, "properties.maxNumberOfRecordSets", publicZone.most)
 			if behaviour.At(c.Doc, "properties.nameServers") == nil {
 				shard := 1 + c.Intn(9)
 				servers := make([]any, 4)
@@ -36,7 +36,7 @@ func publicZones() behaviour.Type {
 		},
 		Settle: writeApex,
 		Show: func(c *behaviour.Call, view behaviour.Object) {
-			behaviour.Set(view, "properties.numberOfRecordSets", publicZone.count(c))
+			behaviour.Set(view, "properties.numberOfRecordSets", publicZone.count(c, c.ID))
 			behaviour.Set(view, "properties.maxNumberOfRecordsPerRecordSet", nil)
 		},
 	}
