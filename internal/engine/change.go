@@ -127,18 +127,19 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 // recovery is how long the other members of etcd may not answer after one has died.
 const recovery = time.Minute
 
-// lookAtEtcd observes a cluster with its etcd. If too few members answer, it looks again for a while.
+// lookAtEtcd observes a cluster with its etcd. If no member answers, or too few do, it looks again for a while.
 func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (inside, error) {
 	for deadline := e.now().Add(recovery); ; {
 		in, err := observer(e).observeFor(ctx, n, r, true)
-		if err != nil {
+		fault := err
+		if err == nil {
+			_, fault = change.Next(in.Cluster, r.target())
+		}
+		passes := errors.Is(fault, errSilentEtcd) || errors.Is(fault, change.ErrNoMajority)
+		if !passes || e.now().After(deadline) {
 			return in, err
 		}
-		_, stuck := change.Next(in.Cluster, r.target())
-		if !errors.Is(stuck, change.ErrNoMajority) || e.now().After(deadline) {
-			return in, nil
-		}
-		e.say("  %v: looking again", stuck)
+		e.say("  %v: looking again", fault)
 		if err := workload.Pause(ctx, e.every()); err != nil {
 			return in, err
 		}
@@ -260,8 +261,8 @@ func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	}
 }
 
-// settle brings the objects of add-ons and extensions to the definition, deploys what it changes beside machines, records it, gives
-// kube-proxy and CoreDNS the images of the version, and ends the change.
+// settle ends a change. It applies the manifests of add-ons and extensions, and deploys and records the definition without
+// the machines. Then it gives kube-proxy and CoreDNS the images of the version, and deletes the record of the change.
 func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 	state, err := e.Read(ctx, n)
 	if err != nil {

@@ -40,8 +40,8 @@ import (
 	"kaz/internal/testkit/clustertest"
 )
 
-// simulation is the inside of a cluster of machines that are documents of the local Azure: each machine is a node as soon as it is
-// there, each member of the control plane is in etcd, and pods move when they are evicted.
+// simulation simulates what runs in a cluster whose machines are documents of the local Azure. Each machine is a node as soon
+// as it exists. Each member of the control plane is in etcd. Pods move when they are evicted.
 type simulation struct {
 	l         *lab
 	names     naming.Names
@@ -59,6 +59,7 @@ type simulation struct {
 	saved     int
 	full      bool                       // the database of etcd has reached its quota
 	answers   time.Time                  // when etcd answers again
+	silent    bool                       // until then no member tells what the members are
 	keys      map[string]pki.AccountKeys // those of service accounts of members: what the key vault had when they booted
 	trust     *trust                     // the certificate authorities of machines, nil if a test is not about them
 	client    *fake.Clientset
@@ -256,6 +257,9 @@ func (s *simulation) evict(pod string) error {
 
 // Members implements [Etcd].
 func (s *simulation) Members(context.Context) ([]EtcdMember, error) {
+	if s.silent && time.Now().Before(s.answers) {
+		return nil, errors.New("etcd of cp-2: connection refused")
+	}
 	var all []EtcdMember
 	for _, name := range s.nodes() {
 		if s.member(name) && !s.removed[name] {
@@ -474,8 +478,8 @@ func TestInternal(t *testing.T) {
 	})
 }
 
-// TestLimits checks scenario 30: other limits of an autoscaled pool reach its scale set, a pool that is no longer autoscaled has none, and
-// nothing else of the scale set changes.
+// TestLimits checks scenario 30: changed limits of an autoscaled pool reach its scale set, and a pool that is no longer
+// autoscaled has no limits. Nothing else of the scale set changes.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, func(d *definition.Definition) {
@@ -652,8 +656,8 @@ Cluster dev: spec.addons.tag: "devel" -> "v9" (by an upgrade)`; !errors.Is(err, 
 	})
 }
 
-// TestNewerManifests checks that an upgrade applies the add-ons of a newer kaz although the definition is the same, and deletes the objects
-// that they no longer have, and that other changes and deployments leave them as they are.
+// TestNewerManifests checks that an upgrade applies the add-ons of a newer kaz although the definition is the same. It also
+// deletes the objects that these add-ons no longer have. Other changes and deployments leave the add-ons as they are.
 func TestNewerManifests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
@@ -708,8 +712,8 @@ func TestNewerManifests(t *testing.T) {
 	})
 }
 
-// TestFlags checks scenario 34: an upgrade brings other flags of the control plane into effect, with another version, so that a removed
-// flag can go, and with the same one.
+// TestFlags checks scenario 34: an upgrade applies changed flags of the control plane. It does so together with another
+// version, so that a flag that the version no longer has can be removed, and without one.
 func TestFlags(t *testing.T) {
 	for _, version := range []string{"1.37.1", "1.36.3"} {
 		t.Run(version, func(t *testing.T) {
@@ -929,17 +933,27 @@ func TestNoRoom(t *testing.T) {
 	})
 }
 
-// TestRecovery checks scenario 11: a repair begins although the other members of etcd do not answer for a moment, as after the death of
-// their leader. Without an answer it says what is to be done.
+// TestRecovery checks scenario 11: a repair begins although the other members of etcd do not answer for a moment, for example
+// after their leader has died. If they do not answer in time, the error says what to do.
 func TestRecovery(t *testing.T) {
-	for after, want := range map[time.Duration]string{30 * time.Second: "", time.Hour: "0 of 3 members of etcd answer, which is no majority"} {
-		t.Run(after.String(), func(t *testing.T) {
+	const short, long = 30 * time.Second, time.Hour
+	for name, test := range map[string]struct {
+		after  time.Duration
+		silent bool
+		want   string
+	}{
+		"no majority for a moment": {short, false, ""},
+		"no majority":              {long, false, "0 of 3 members of etcd answer, which is no majority"},
+		"silent for a moment":      {short, true, ""},
+		"silent":                   {long, true, "members of etcd: etcd of cp-2: connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, s, d := deployed(t, nil, "ha.yaml")
-				s.answers = time.Now().Add(after)
+				s.answers, s.silent = time.Now().Add(test.after), test.silent
 				err := l.Change(t.Context(), Record{Definition: d, Replace: []string{"cp-1"}})
-				if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v, want %s\n%s", err, want, strings.Join(l.said, "\n"))
+				if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %v, want %s\n%s", err, test.want, strings.Join(l.said, "\n"))
 				}
 			})
 		})
@@ -1168,8 +1182,8 @@ func stride() int {
 	return 1
 }
 
-// TestKilled checks scenarios 24 and 35: a change that dies before or after any write goes on from another machine, to the same
-// end, and leaves nothing over.
+// TestKilled checks scenarios 24 and 35: a change that is killed before or after any write can be resumed from another
+// machine. It reaches the same end, and leaves nothing over.
 func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var want []string

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -178,11 +179,14 @@ func addMemberNodes(nodes map[string]workload.Node, member func(string) *change.
 	}
 }
 
+// errSilentEtcd is in the chain of an error about an etcd of which no member answers.
+var errSilentEtcd = errors.New("members of etcd")
+
 // observeEtcd adds what etcd knows of its members.
 func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member, member func(string) *change.Member) error {
 	members, err := e.Etcd.Members(ctx)
 	if err != nil {
-		return fmt.Errorf("members of etcd: %w", err)
+		return fmt.Errorf("%w: %w: see kaz cluster doctor", errSilentEtcd, err)
 	}
 	for name := range all {
 		answers := slices.ContainsFunc(members, func(one EtcdMember) bool { return one.Name == name && one.Healthy })

@@ -86,26 +86,36 @@ func (c *Client) with(ctx context.Context, member string, f func(context.Context
 	return nil
 }
 
-// any runs f with a connection to a member that answers, without one of them.
+// any runs f with a connection to a member that answers, without one of them. Its error has what each member said.
 func (c *Client) any(ctx context.Context, without string, f func(context.Context, *clientv3.Client) error) error {
 	names, err := c.Names(ctx)
 	if err != nil {
 		return err
 	}
-	failed := errors.New("no member of etcd runs")
+	var failed error
 	for _, name := range names {
 		if name == without {
 			continue
 		}
-		if failed = c.with(ctx, name, f); failed == nil {
+		err := c.with(ctx, name, f)
+		switch {
+		case err == nil:
 			return nil
+		case failed == nil:
+			failed = err
+		default:
+			failed = fmt.Errorf("%w; %w", failed, err)
 		}
+	}
+	if failed == nil {
+		failed = errors.New("no member of etcd runs")
 	}
 	return failed
 }
 
-// Remove implements [engine.Etcd]. The leader passes its office on before it goes, so that writes go on. If no member has the name, a
-// learner that never started goes, which has none: it is left of a join that stopped, and etcd takes no other learner beside it.
+// Remove implements [engine.Etcd]. It makes another member the leader before it removes the leader, so that writes go on. If
+// no member has the name, it removes a learner without a name. Such a learner never started: it is left of a join that
+// stopped, and etcd takes no other learner beside it.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	members, err := c.Members(ctx)
 	if err != nil {
