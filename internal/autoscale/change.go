@@ -21,12 +21,12 @@ type writes struct {
 	inventory *Provider
 	// changes makes one request to Azure of all changes of a scale set that come together.
 	changes *reconcile.Coalescer[change, struct{}]
-	// background is done when no change is under way any more. Its context is that of the provider.
+	// background waits for the changes under way. Their context is that of the provider.
 	background sync.WaitGroup
 	ctx        func() context.Context
 }
 
-// The gathering of changes: cluster-autoscaler deletes nodes with one call for each.
+// How long changes are gathered into one request: cluster-autoscaler deletes each node with a call of its own.
 const (
 	gatherCalm = 200 * time.Millisecond
 	gatherMost = time.Second
@@ -57,7 +57,7 @@ type change struct {
 	lower bool
 }
 
-// submit has a change made in the background.
+// submit makes a change in the background.
 func (w *writes) submit(c change) {
 	w.background.Go(func() {
 		_, err := w.changes.Submit(w.ctx(), c.group.set.Key(), c)
@@ -117,7 +117,8 @@ func (w *writes) grow(ctx context.Context, g *group, n int) {
 	w.follow(g, op, func(err error) { w.grown(g, fits, err) })
 }
 
-// failure returns what an error means for machines that were asked for. Errors that might pass lasted too long.
+// failure returns what an error means for machines that were asked for. An error that might pass has lasted too long by
+// then.
 func failure(err error) nodegroup.Failure {
 	if f := nodegroup.FailureOf(err); f != nil {
 		return *f
@@ -167,7 +168,7 @@ func (g *group) explain(f nodegroup.Failure) int {
 	return n
 }
 
-// restart starts up to n deallocated machines and returns for how many of n nothing more is to be done.
+// restart starts up to n deallocated machines. It returns for how many of the n machines no new machine is to be made.
 func (w *writes) restart(ctx context.Context, g *group, n int) int {
 	g.mu.Lock()
 	var ids []azure.ID
@@ -210,7 +211,8 @@ func (w *writes) restart(ctx context.Context, g *group, n int) int {
 	return len(ids)
 }
 
-// tries is how often a request is made that Azure refuses for reasons that pass, and pause how long it waits between.
+// tries is how often a request is sent that Azure refuses for a reason that passes. pause is the first wait between two
+// tries. The wait doubles each time, unless Azure names another wait.
 const (
 	tries = 6
 	pause = 2 * time.Second
@@ -277,7 +279,7 @@ func (w *writes) setCapacity(ctx context.Context, g *group, to func(capacity int
 	return op, err
 }
 
-// act has the scale set do something with machines.
+// act runs an action of the scale set on machines.
 func (w *writes) act(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) (
 	*azure.Operation, error,
 ) {
@@ -300,7 +302,7 @@ func (w *writes) act(ctx context.Context, g *group, action string, ids []azure.I
 	return op, err
 }
 
-// follow waits for an operation in the background, reads the group and tells then how the operation ended.
+// follow waits for an operation in the background and reads the group. Then it calls ended with the operation's error.
 func (w *writes) follow(g *group, op *azure.Operation, ended func(error)) {
 	w.background.Go(func() {
 		ctx := w.ctx()
@@ -430,8 +432,8 @@ func (w *writes) stay(g *group, ids []azure.ID, err error) {
 	w.Log.Error("machines do not leave a scale set", "scale_set", g.set, "machines", stayed, "error", err)
 }
 
-// lower takes waived machines, which Azure did not make, off the capacity. While machines are
-// being made it waits: the end of that calls it again.
+// lower takes waived machines, which Azure did not make, off the capacity. While an operation is under way it does nothing:
+// follow calls it again at the end.
 func (w *writes) lower(ctx context.Context, g *group) {
 	g.mu.Lock()
 	busy := g.under > 0 || g.waived == 0

@@ -54,8 +54,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCrash checks that a provider that ends at any moment of a change leaves nothing that the next one does not put
-// right: the change is made, or it is not made at all.
+// TestCrash checks that a provider can end at any moment of a change. The next provider puts right what it left: the change
+// is made, or it is not made at all.
 func TestCrash(t *testing.T) {
 	for _, after := range []time.Duration{0, 300 * time.Millisecond, time.Second, 5 * time.Second, 30 * time.Second, 3 * time.Minute} {
 		scenario(t, fmt.Sprintf("grow, after %v", after), func(t *testing.T) {

@@ -28,13 +28,13 @@ type group struct {
 	index     map[string]int // in instances, by the key of the id
 	// leaving are machines of which the deletion or deallocation was accepted, by the key of the id.
 	leaving map[string]departure
-	// queued machines were asked for by the autoscaler and by no request to Azure yet, and can be taken back. sending are
-	// those of the request that is being made.
+	// queued counts the machines that cluster-autoscaler asked for and that no request to Azure has yet. They can be taken
+	// back. The machines of the request that is being made count in sending.
 	queued, sending int
 	waived          int // see nodegroup.Account
 	refused         []placeholder
 	wasNode         map[string]bool // machines that are or were nodes, by the key of the id
-	// reasons are why machines failed, as the operations say that made them, by the key of the id.
+	// reasons has the failures of machines by the key of the id, as the operations report them that made the machines.
 	reasons map[string]nodegroup.Failure
 	under   int          // operations that are under way
 	version string       // of the scale set when the instances were read

@@ -83,7 +83,7 @@ func (p *Provider) list(ctx context.Context) error {
 		}
 		found = append(found, spec)
 	}
-	// A group that a list lacks for the first time is none of these: the next list decides.
+	// A group that a list lacks for the first time is not missing yet: the next list decides.
 	has := func(name string) bool { return names[strings.ToLower(name)] || p.group(name) != nil }
 	for _, name := range p.Selection.Missing(has) {
 		ignored[name] = nodegroup.NoScaleSet
@@ -92,8 +92,8 @@ func (p *Provider) list(ctx context.Context) error {
 	return nil
 }
 
-// adopt takes what a list of scale sets shows. A group is gone when two lists lack it, or one that says why its scale set
-// is none.
+// adopt takes over what a list of scale sets shows. A group is gone if two lists in a row lack it. It is gone at once if a
+// list shows its scale set and the reason why it is no node group.
 func (p *Provider) adopt(found []nodegroup.Group, ignored map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,9 +147,9 @@ func (g *group) adopt(spec nodegroup.Group) {
 	}
 }
 
-// inspect reads the instances of a group. If the scale set may have changed since it was listed, inspect reads it too,
-// after the instances: a capacity that is older than them would count machines that are gone. At the start that is only
-// needed where the two do not match.
+// inspect reads the instances of a group. If the scale set may have changed since it was listed, inspect reads the scale set
+// too. It does so after the instances: an older capacity would count machines that are gone. At the first read it does so
+// only if the instances do not match the listed scale set.
 func (p *Provider) inspect(ctx context.Context, g *group) {
 	select {
 	case g.reading <- struct{}{}:
@@ -256,8 +256,8 @@ func (g *group) observed(nodeAt func(azure.ID) (string, bool)) nodegroup.Observe
 	}
 }
 
-// take takes what Azure shows of a group. A list that lacks most nodes of the group waits for a second one that does:
-// then take returns how many are missing.
+// take takes what Azure shows of a group. If a list lacks most nodes of the group, take does not use it and returns how many
+// nodes are missing. It uses the next list in any case.
 func (g *group) take(spec nodegroup.Group, instances []nodegroup.Instance, nodeAt func(azure.ID) (string, bool)) (doubtful int) {
 	index := make(map[string]int, len(instances))
 	for n, i := range instances {
@@ -288,7 +288,8 @@ func (g *group) take(spec nodegroup.Group, instances []nodegroup.Instance, nodeA
 	return 0
 }
 
-// hasLeft reports whether the last list lacks a machine that leaves, or shows that it goes. The caller holds the lock.
+// hasLeft reports whether the last list lacks a machine that leaves, or shows it as being deleted or as deallocated. The
+// caller holds the lock.
 func (g *group) hasLeft(key string) bool {
 	n, listed := g.index[key]
 	return !listed || g.instances[n].State == nodegroup.Deleting && !g.leaving[key].deallocate || g.instances[n].Deallocated
@@ -303,8 +304,8 @@ func (g *group) forget(id azure.ID) bool {
 	return true
 }
 
-// settle forgets what the new list of instances answers. While an operation is under way, a machine that goes can come
-// back: its operation may fail. The caller holds the lock.
+// settle drops what the new list of instances has settled. While an operation is under way, a machine that the list shows as
+// leaving can still come back: its operation may fail. The caller holds the lock.
 func (g *group) settle() {
 	for key := range g.leaving {
 		if _, listed := g.index[key]; !listed || g.under == 0 && g.hasLeft(key) {

@@ -9,8 +9,8 @@ import (
 	"kaz/internal/plan/nodegroup"
 )
 
-// merged returns the options of the request with those of the tags. Clients read each value that is not there as 0, so all
-// are given, in the fields of both generations.
+// merged returns the options of the request with those of the tags. Clients read a missing value as 0. merged therefore
+// gives all values, in the fields of both generations.
 func merged(defaults *externalgrpc.NodeGroupAutoscalingOptions, o nodegroup.Options) *externalgrpc.NodeGroupAutoscalingOptions {
 	unneeded := either(o.UnneededTime, defaults.GetScaleDownUnneededDuration(), defaults.GetScaleDownUnneededTime())
 	unready := either(o.UnreadyTime, defaults.GetScaleDownUnreadyDuration(), defaults.GetScaleDownUnreadyTime())

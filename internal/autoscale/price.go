@@ -44,8 +44,8 @@ func newPrices(source PriceSource, region string, log *slog.Logger) *prices {
 	return &prices{source: source, region: region, log: log, known: map[string]nodegroup.Rates{}, next: map[string]time.Time{}}
 }
 
-// rates returns the rates of a size as they were last read, nil if they never were. Where they are missing or old, it has them
-// read until ctx ends.
+// rates returns the rates of a size as they were last read, nil if they never were. If they are missing or old, it begins a
+// read in the background, unless ctx has ended.
 func (p *prices) rates(ctx context.Context, size string) nodegroup.Rates {
 	if p.source == nil || size == "" {
 		return nil
@@ -123,7 +123,7 @@ func (p *Provider) machine(node *externalgrpc.ExternalGrpcNode) (size string, of
 	return size, g.spec.Offer()
 }
 
-// noPrice returns the error that has cluster-autoscaler go on without a price.
+// noPrice returns the error that makes cluster-autoscaler go on without a price.
 func (p *Provider) noPrice(what string) error {
 	if p.prices.source == nil {
 		return status.Error(codes.Unimplemented, "there are no prices: --prices is empty")

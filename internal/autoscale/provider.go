@@ -17,7 +17,7 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// Azure is Azure as the provider needs it. Reads are of the resource itself, not of what was read before.
+// Azure is what the provider needs of Azure. Reads return the resource itself, not a cached one.
 type Azure interface {
 	azure.Reader
 	azure.Writer
@@ -34,8 +34,8 @@ type Config struct {
 	ForceDelete bool
 	// Prices has the prices of machines. Without it there are none.
 	Prices PriceSource
-	// SetsEvery is the age at which the list of scale sets is read again, InstancesEvery that of a list of instances of
-	// which nothing tells that it changed. 0 means a minute, and an hour.
+	// SetsEvery is the age at which the list of scale sets is read again; 0 means a minute. InstancesEvery is the age at
+	// which a list of instances is read again if nothing shows that it changed; 0 means an hour.
 	SetsEvery, InstancesEvery time.Duration
 	Metrics                   *Metrics
 	Log                       *slog.Logger
@@ -55,7 +55,7 @@ type Provider struct {
 
 	mu     sync.Mutex // guards what follows
 	groups map[string]*group
-	// absent counts in how many lists one after the other a group was missing.
+	// absent counts the lists in a row in which a group was missing.
 	absent  map[string]int
 	listed  time.Time
 	ignored map[string]string // why scale sets are no node groups, by their names
@@ -89,7 +89,7 @@ func New(c Config) *Provider {
 	return p
 }
 
-// Close ends what is under way and waits for it. Azure finishes what it accepted.
+// Close cancels what is under way and waits until it has ended. Azure finishes the requests that it accepted.
 func (p *Provider) Close() {
 	p.stop()
 	p.writes.close()
@@ -157,7 +157,7 @@ func (p *Provider) note(machine azure.ID, node seenNode) (isNew bool) {
 	return !known
 }
 
-// Observe tells of a node that a watch shows. The next machine of its group will be like it.
+// Observe records a node that a watch shows. The next machine of its group will be like the node.
 func (p *Provider) Observe(node *corev1.Node) {
 	machine, ok := nodes.MachineID(node.Spec.ProviderID)
 	if !ok {
@@ -171,7 +171,7 @@ func (p *Provider) Observe(node *corev1.Node) {
 	}
 }
 
-// Forget tells that a node is gone.
+// Forget removes a node that is gone, and has the instances of its group read again.
 func (p *Provider) Forget(node *corev1.Node) {
 	machine, ok := nodes.MachineID(node.Spec.ProviderID)
 	if !ok {
@@ -204,7 +204,7 @@ func (p *Provider) nextLoop() {
 	maps.DeleteFunc(p.nodes, func(_ string, n seenNode) bool { return n.loop >= 0 && n.loop < p.loop-remembered })
 }
 
-// poke has the loop look at what is due.
+// poke wakes the loop, which reads what is due.
 func (p *Provider) poke() {
 	select {
 	case p.wake <- struct{}{}:

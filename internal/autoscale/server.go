@@ -183,7 +183,7 @@ func (s *Server) NodeGroupIncreaseSize(_ context.Context, r *externalgrpc.NodeGr
 	return &externalgrpc.NodeGroupIncreaseSizeResponse{}, nil
 }
 
-// NodeGroupDecreaseTargetSize takes back what was asked for and not made.
+// NodeGroupDecreaseTargetSize takes back machines that were asked for and not made.
 func (s *Server) NodeGroupDecreaseTargetSize(_ context.Context, r *externalgrpc.NodeGroupDecreaseTargetSizeRequest) (
 	*externalgrpc.NodeGroupDecreaseTargetSizeResponse, error,
 ) {
@@ -204,8 +204,8 @@ func (s *Server) NodeGroupDecreaseTargetSize(_ context.Context, r *externalgrpc.
 	return &externalgrpc.NodeGroupDecreaseTargetSizeResponse{}, nil
 }
 
-// decrease takes n machines that do not exist off the size of a group: queued ones first, then those that Azure refused,
-// then those that the capacity counts. It reports whether the capacity is to be lowered.
+// decrease takes n machines that do not exist off the size of a group. It takes queued machines first, then those that Azure
+// refused, then those that the capacity counts. waived reports whether the capacity is to be lowered.
 func (g *group) decrease(n int) (waived bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -354,15 +354,15 @@ func (p *Provider) belongs(g *group, node *externalgrpc.ExternalGrpcNode) error 
 	return nil
 }
 
-// mayHave reports whether a machine that no list has can have been of the group.
+// mayHave reports whether a machine that is in no list can have belonged to the group.
 func (g *group) mayHave(machine azure.ID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.spec.Flexible && machine.Parent().Equal(g.set.Parent())
 }
 
-// delete marks the machines of nodes as leaving. It returns those that were not yet, and whether placeholders went that
-// the capacity counts.
+// delete marks the machines of nodes as leaving. It returns the machines that were not leaving yet, and whether it removed
+// placeholders that the capacity counts.
 func (g *group) delete(list []*externalgrpc.ExternalGrpcNode) (leave []azure.ID, waived bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -402,7 +402,7 @@ func (g *group) delete(list []*externalgrpc.ExternalGrpcNode) (leave []azure.ID,
 	return leave, g.waived > before, nil
 }
 
-// switchedOff returns how many machines of the group are deallocated, or are to be. The caller holds the lock.
+// switchedOff returns how many machines of the group are deallocated or to be deallocated. The caller holds the lock.
 func (g *group) switchedOff() int {
 	n := 0
 	for _, i := range g.instances {
@@ -413,8 +413,9 @@ func (g *group) switchedOff() int {
 	return n
 }
 
-// keeps reports whether a machine that leaves is deallocated, where off are so far. A machine that never was a node, and
-// one that Azure would not start again, is deleted. The caller holds the lock.
+// keeps reports whether a machine that leaves is deallocated instead of deleted. off is the number of machines that are
+// deallocated so far. A machine that never was a node, or that Azure would not start again, is deleted. The caller holds the
+// lock.
 func (g *group) keeps(machine azure.ID, off int) bool {
 	o := g.spec.Options
 	return o.Deallocate && (!g.spec.Spot || g.spec.EvictedStay) && g.wasNode[machine.Key()] &&

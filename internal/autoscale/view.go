@@ -32,7 +32,7 @@ type View struct {
 	Max      int      `json:"max,omitempty"`
 	Target   int      `json:"target,omitempty"`
 	Capacity int      `json:"capacity,omitempty"`
-	// Asked are machines that the capacity counts, or a request asks for, and that do not exist.
+	// Asked is the number of machines that do not exist and that the capacity counts or a request asks for.
 	Asked     int            `json:"asked,omitempty"`
 	Instances []ViewInstance `json:"instances,omitempty"`
 	Next      *ViewNext      `json:"next,omitempty"`
@@ -65,8 +65,8 @@ type ViewInstance struct {
 
 // ViewNext is what an increase of the group would meet.
 type ViewNext struct {
-	// Room is how many more machines the limits, the quotas and the region allow. Code and Message say why not more than
-	// the greatest size.
+	// Room is how many more machines the limits, the quotas and the region allow. Code and Message say why the quotas or the
+	// region allow less than the limits.
 	Room    int    `json:"room"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`

@@ -15,8 +15,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Watch tells a provider of the nodes of a cluster until ctx ends. It keeps no copy of them, as an informer does: the
-// provider remembers one node of each group, and of the others the names.
+// Watch tells a provider of the nodes of a cluster until ctx ends. Unlike an informer it keeps no copy of the nodes. The
+// provider remembers one node of each group, and only the names of the other nodes.
 func Watch(ctx context.Context, client kubernetes.Interface, p *Provider) {
 	const again, jitter = time.Second, .5
 	w := nodeWatch{client: client, provider: p, known: map[string]string{}}
@@ -39,7 +39,8 @@ type nodeWatch struct {
 func (w *nodeWatch) follow(ctx context.Context) error {
 	version, err := w.list(ctx)
 	if err == nil && !w.grouped {
-		// The nodes tell which machines are well, so they come first. Which group they are of is known afterwards.
+		// The nodes show which machines are well, so they are listed before the groups are known. The second list assigns
+		// them to groups.
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -51,8 +51,8 @@ func raceDetector() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// The limits of memory in megabytes. nodeMost holds for the program itself: the test binary also contains a local Azure, and more
-// pages of its file are resident.
+// The limits of memory in megabytes. nodeMost only holds for the program itself (`-program PATH`). The test binary also
+// contains a local Azure, and more pages of its file are resident.
 const (
 	controllerMost = 120
 	nodeMost       = 40
@@ -111,8 +111,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestKilledController checks that a controller that is killed while Azure attaches disks loses nothing: another process, which
-// works at the same machine meanwhile, finds its disks, and no LUN is given twice.
+// TestKilledController checks that nothing is lost if a controller is killed while Azure attaches its disks. Meanwhile
+// another process works at the same machine. It finds the disks of the killed controller, and no LUN is given twice.
 func TestKilledController(t *testing.T) {
 	const disks = 2
 	w := newWorldWith(t, "0.05")

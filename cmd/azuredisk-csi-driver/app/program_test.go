@@ -410,8 +410,8 @@ func TestProgramThatCannotSignIn(t *testing.T) {
 	}
 }
 
-// TestControllerWithoutAPIServer checks row 200: a controller that cannot watch the Kubernetes API serves its socket at once, says
-// that it is not ready, and answers Unavailable where it needs a Node. Volumes are created and deleted as ever.
+// TestControllerWithoutAPIServer checks row 200: a controller that cannot watch the Kubernetes API serves its socket at once,
+// and reports that it is not ready. It answers Unavailable where it needs a Node. It still creates and deletes volumes.
 func TestControllerWithoutAPIServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are never accepted
 	if err != nil {

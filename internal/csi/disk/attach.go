@@ -30,8 +30,8 @@ type machineDisks = azure.Resource[compute.MachineDisks]
 // machinesKnown bounds how many machines an attacher remembers. Each takes about a kilobyte.
 const machinesKnown = 5000
 
-// The changes of a machine often come together: the pods of a node, or one that goes and one that comes. The first change
-// waits until no other came for the time calm, so that all share one request.
+// The changes of a machine often come together: for all pods of a node, or for a pod that goes and a pod that comes. The
+// first change waits until no other change has come for the time calm, at most gatherAtMost. All of them share one request.
 const (
 	calm         = 5 * time.Millisecond
 	gatherAtMost = 100 * time.Millisecond
@@ -61,8 +61,8 @@ func (t *attacher) change(ctx context.Context, machine azure.ID, c disk.Change) 
 // commitAttempts is how often a batch is decided anew when the machine changes between the decision and the request.
 const commitAttempts = 3
 
-// A request is sent again while Azure says that another write of the machine, or of its scale set, is under way: after these
-// waits. Then the caller gets its answer.
+// The first and the last wait before a request is sent again. Azure refuses a request while another write of the machine, or
+// of its scale set, is under way. After the last wait the caller gets Azure's answer.
 const firstBusyWait, lastBusyWait = time.Second, 4 * time.Second
 
 // commit makes all changes of a batch at a machine with one request.
@@ -80,7 +80,7 @@ func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change
 	}
 }
 
-// decide decides on a request for all changes of a batch and sends it, again if the machine changed meanwhile.
+// decide builds one request for all changes of a batch and sends it. It starts again if the machine changed meanwhile.
 func (t *attacher) decide(ctx context.Context, machine azure.ID, changes []disk.Change) (luns []int, err error) {
 	sent, luns, err := t.fromMemory(ctx, machine, changes)
 	if !isRefused(err) {
@@ -117,9 +117,10 @@ func urgency(changes []disk.Change) azure.Priority {
 // errUnknown is the error of changes that need a read of their machine.
 var errUnknown = &azure.Error{Kind: azure.Changed, Message: "the machine is not known"}
 
-// fromMemory makes the changes as the machine's last answer allows, without a read of the machine, which takes a second. Only
-// Azure knows whether another program has changed the machine: it refuses a LUN that is taken. A change that needs no request,
-// or that cannot be made, is decided by what the machine shows now. sent is a request that Azure refused.
+// fromMemory makes the changes from Azure's last answer for the machine, without a read of the machine, which takes a
+// second. It returns the request that it sent, nil for none. Its error is errUnknown if a change needs no request or cannot
+// be made: only a read of the machine can decide that. If another program has changed the machine since the answer, Azure
+// refuses a LUN that is taken.
 func (t *attacher) fromMemory(ctx context.Context, machine azure.ID, changes []disk.Change) (
 	sent *compute.AttachDetach, luns []int, err error,
 ) {
@@ -135,8 +136,8 @@ func (t *attacher) fromMemory(ctx context.Context, machine azure.ID, changes []d
 	return &request, luns, err
 }
 
-// remembered returns a machine as Azure's last answer shows it. A machine that was not changed yet is taken to have the disks
-// that Kubernetes knows there: if it has others, Azure refuses a LUN that is taken, and too many disks.
+// remembered returns a machine as Azure's last answer shows it. A machine without an answer yet is taken to have the disks
+// that Kubernetes knows there. If it has other disks, Azure refuses a LUN that is taken, and too many disks.
 func (t *attacher) remembered(ctx context.Context, machine azure.ID) (have machineDisks, ok bool) {
 	if last, ok := t.last.Get(machine.Key()); ok {
 		return last.(machineDisks), true
@@ -160,7 +161,8 @@ func (t *attacher) batch(ctx context.Context, have machineDisks, changes []disk.
 	return disk.Batch(have, changes, t.limit(ctx, sizeOf(have)), t.published(ctx, have.ID))
 }
 
-// try makes changes of a machine with a request that has all of them that are needed.
+// try sends the request for the changes of a machine and returns the LUNs of attached disks. If no change needs a request,
+// try repeats the attachments of the machine if its last operation failed.
 func (t *attacher) try(ctx context.Context, have machineDisks, request compute.AttachDetach, changes []disk.Change) ([]int, error) {
 	again := false
 	if len(request.Attach)+len(request.Detach) == 0 {

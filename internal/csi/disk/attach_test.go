@@ -124,8 +124,8 @@ func TestOneRequestForAMachine(t *testing.T) {
 	})
 }
 
-// TestMoreDisksThanSlots checks rows 98 and 194: of six disks that come at once to a machine with four free slots, four are attached
-// with one request. The others are refused with the limit of the machine, and are attached when there is room.
+// TestMoreDisksThanSlots checks rows 98 and 194. Six disks come at once to a machine with four free slots, and four are
+// attached with one request. The others are refused with the limit of the machine, and are attached when there is room.
 func TestMoreDisksThanSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
@@ -298,8 +298,8 @@ func TestTwoControllers(t *testing.T) {
 	}
 }
 
-// TestFaultsOfAttachments checks that an attachment and a detachment with a request that goes wrong succeed when they are asked
-// for again, and that nothing is attached twice.
+// TestFaultsOfAttachments checks that an attachment and a detachment succeed when they are asked for again after a request
+// went wrong. Nothing is attached twice.
 func TestFaultsOfAttachments(t *testing.T) {
 	for name, fault := range map[string]emulator.Fault{
 		"lost reply":       {Fault: emulator.FaultLost},
@@ -360,8 +360,9 @@ func TestDetachFromNothing(t *testing.T) {
 	}
 }
 
-// TestUnknownMachine checks the first change of a machine since the controller's start: it is made without a read of the machine,
-// as Kubernetes knows the machine. If the machine has other disks than those, or too many, it is read.
+// TestUnknownMachine checks the first change of a machine since the controller's start. It is made from what Kubernetes
+// knows of the machine, without a read. If the machine has disks that Kubernetes does not know, or too many, the driver
+// reads it.
 func TestUnknownMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{})

@@ -30,8 +30,8 @@ type Use struct {
 type Uses interface {
 	// Use returns how a node uses a disk.
 	Use(ctx context.Context, disk azure.ID, node string) (Use, error)
-	// LUNs returns the disks by the LUNs that Kubernetes has given to a node's kubelet, which may find them there late; nil if
-	// that is not known.
+	// LUNs returns the disks by the LUNs that Kubernetes has given to a node's kubelet, nil if that is not known. The
+	// kubelet may look for a disk there late.
 	LUNs(ctx context.Context, node string) map[int]azure.ID
 	// OutOfService reports whether an administrator or a controller has declared that a node's machine is off: the node
 	// has the taint node.kubernetes.io/out-of-service.
@@ -121,8 +121,8 @@ func (a *Attachments) handle(spec *corev1.PersistentVolumeSpec) string {
 	return ""
 }
 
-// Use implements [Uses]. What the watch does not show is read from the API server, because a decision to take a disk from
-// a node must not be made on old news.
+// Use implements [Uses]. It reads from the API server what the watch does not show. A decision to take a disk from a node
+// must not rely on old information.
 func (a *Attachments) Use(ctx context.Context, disk azure.ID, node string) (Use, error) {
 	if err := a.Synced(ctx); err != nil {
 		return Use{}, err
@@ -230,8 +230,8 @@ func AttachmentName(handle, driver, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
 
-// mounted reports whether the kubelet of a node says that it uses a disk. It does not believe a node that is out of
-// service: its kubelet is not running.
+// mounted reports whether the kubelet of a node says that it uses a disk. It returns false for a node that is out of
+// service: the kubelet does not run there.
 func (a *Attachments) mounted(ctx context.Context, disk azure.ID, name string) (bool, error) {
 	node, err := a.node(ctx, name)
 	if node == nil || isOutOfService(node) {

@@ -187,7 +187,7 @@ func (d attachedDisk) holder() azure.ID {
 	return d.Machines[0]
 }
 
-// volume reads the disk of a volume. An id that names no disk is of no volume.
+// volume reads the disk of a volume. An id that names no disk gives an error with the code NotFound.
 func (c *Controller) volume(ctx context.Context, volume string) (attachedDisk, error) {
 	return c.volumeAt(ctx, volume, azure.Provision)
 }

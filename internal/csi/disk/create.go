@@ -75,7 +75,7 @@ func (c *Controller) requested(r *csispec.CreateVolumeRequest) (disk.Volume, err
 	return disk.Volume{Name: r.GetName(), Parameters: p, SizeGB: size, Zone: zone}, nil
 }
 
-// useSource checks the source of a volume and has the volume be a copy of it.
+// useSource checks the source of a volume and makes the volume a copy of it.
 func (c *Controller) useSource(ctx context.Context, v *disk.Volume, source *csispec.VolumeContentSource) error {
 	switch {
 	case source.GetSnapshot() != nil:
@@ -160,7 +160,7 @@ func put[P any](ctx context.Context, to azure.Writer, want azure.Resource[P], cr
 	return made, err
 }
 
-// DeleteVolume deletes a disk. A disk that does not exist is deleted.
+// DeleteVolume deletes a disk. It succeeds if the disk does not exist.
 func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRequest) (*csispec.DeleteVolumeResponse, error) {
 	if err := csi.Missing("DeleteVolume", "volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
@@ -190,8 +190,8 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 	return &csispec.DeleteVolumeResponse{}, csi.Status(err, "delete disk %s", id.Name())
 }
 
-// zone returns the number of the zone in which a disk is created, "" for none: the first preferred or allowed zone. A
-// zone of another region is an error if no other zone is allowed.
+// zone returns the number of the zone in which a disk is created, "" for none. It is the first preferred or allowed zone of
+// the region. Zones of other regions alone are an error.
 func (c *Controller) zone(p disk.Parameters, r *csispec.TopologyRequirement) (string, error) {
 	if p.ZoneRedundant() {
 		return "", nil
@@ -215,8 +215,8 @@ func (c *Controller) zone(p disk.Parameters, r *csispec.TopologyRequirement) (st
 	return "", nil
 }
 
-// allowed reports whether the zone of a copy, which is that of its source, is among those that are allowed. Another node may
-// be in it, so the error for others lets the scheduler choose again.
+// allowed reports whether the zone of a copy is among the allowed zones. A copy is in the zone of its source. Another node
+// may be in that zone, so the error for a zone that is not allowed lets the scheduler choose again.
 func (c *Controller) allowed(v disk.Volume, r *csispec.TopologyRequirement) bool {
 	if v.Source == "" || v.Zone == "" || len(r.GetRequisite()) == 0 {
 		return true

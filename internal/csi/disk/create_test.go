@@ -18,8 +18,8 @@ import (
 
 const set = string(testkit.Group) + "/providers/Microsoft.Compute/diskEncryptionSets/des"
 
-// TestCreateVolume has the rows of the scenario table about one CreateVolume, by number: the request, and the code with a
-// part of the message or the created disk.
+// TestCreateVolume has the rows of the scenario table about one CreateVolume, by number. A row has the request, and the code
+// with a part of the message or the created disk.
 func TestCreateVolume(t *testing.T) {
 	const usual = "create=Empty network=DenyAll public=Disabled"
 	for _, c := range []struct {
@@ -126,8 +126,8 @@ func zones(preferred ...string) func(*csispec.CreateVolumeRequest) {
 	}
 }
 
-// TestCreateVolumeAgain checks rows 38 to 41 and 59: a repeated request finds its disk, in another process too, and a
-// different one of the same name is refused.
+// TestCreateVolumeAgain checks rows 38 to 41 and 59. A repeated request finds its disk, in another process too. A different
+// request of the same name is refused.
 func TestCreateVolumeAgain(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	first := w.volume("v")

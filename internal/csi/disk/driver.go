@@ -15,7 +15,7 @@ import (
 // DefaultName is the name of the driver in persistent volumes and storage classes.
 const DefaultName = "disk.csi.azure.com"
 
-// Azure is Azure as the driver needs it. Get reads the resource itself, not what was read before.
+// Azure is what the driver needs of Azure. Get reads the resource itself, not a cached one.
 type Azure interface {
 	azure.Reader
 	azure.Writer
@@ -41,7 +41,8 @@ type Config struct {
 	Limit func(ctx context.Context, size string) int
 	// OnlineResize lets attached disks grow. ListVolumes offers lists of volumes and snapshots.
 	OnlineResize, ListVolumes bool
-	// ConvertCaching attaches volumes of the in-tree driver that have a cache for writes with a read-only one.
+	// ConvertCaching attaches volumes of the in-tree driver with a read-only cache if they ask for a cache for reads and
+	// writes.
 	ConvertCaching bool
 	// Batches is told how long each change of a batch of attachments and detachments has waited. It may be nil.
 	Batches func(waits []time.Duration)

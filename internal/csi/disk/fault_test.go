@@ -20,8 +20,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestAnyWriteCanGoWrong checks that the life of a volume ends the same whatever happens to any one write, with two
-// controllers that take turns: nothing is left, and no disk is ever at two machines.
+// TestAnyWriteCanGoWrong checks that the life of a volume ends the same whatever happens to any one write. Two controllers
+// take turns. Nothing is left, and no disk is ever at two machines.
 func TestAnyWriteCanGoWrong(t *testing.T) {
 	stride := 1
 	if testing.Short() {

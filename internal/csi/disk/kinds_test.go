@@ -97,9 +97,9 @@ func TestKindsOfMachines(t *testing.T) {
 // interleavings is the number of random schedules of TestBesideTheCloudControllerManager.
 const interleavings = 200
 
-// TestBesideTheCloudControllerManager checks that the disk driver and the cloud-controller-manager, which writes the
-// network profile of instances and the tags of machines, lose none of each other's changes when they write the same machine
-// at the same time.
+// TestBesideTheCloudControllerManager checks that the disk driver and the cloud-controller-manager lose none of each other's
+// changes. They write the same machine at the same time. The cloud-controller-manager writes the network profile of
+// instances and the tags of machines.
 func TestBesideTheCloudControllerManager(t *testing.T) {
 	runs := interleavings
 	if testing.Short() {
@@ -165,8 +165,8 @@ func TestBesideTheCloudControllerManager(t *testing.T) {
 
 const pool = testkit.LoadBalancer + "/backendAddressPools/pool"
 
-// writeLikeTheCloudControllerManager adds the pool to an instance with the PUT that the plan of load balancers has, with the
-// sections that it sends and its condition. A virtual machine gets a tag by PATCH.
+// writeLikeTheCloudControllerManager adds the pool to an instance with the PUT of the plan of load balancers. The PUT has
+// the same sections and the same condition. A virtual machine gets a tag by PATCH.
 func (w *world) writeLikeTheCloudControllerManager(node string, think time.Duration) error {
 	id := w.nodes.of[node]
 	if id.Is(compute.VirtualMachines) {

@@ -15,19 +15,20 @@ import (
 	"kaz/internal/plan/disk"
 )
 
-// A machine releases a disk some moments after the detachment: for so long an attachment elsewhere waits, and this is
-// how often it looks at first.
+// A machine releases a disk some moments after the detachment. An attachment elsewhere waits up to releaseWithin. It checks
+// after firstLook, and then in intervals that double up to slowestLook.
 const (
 	releaseWithin = 30 * time.Second
 	firstLook     = 500 * time.Millisecond
 	slowestLook   = 4 * time.Second
 )
 
-// A detachment from a machine that runs takes some seconds. One that takes longer than this may never end because the
-// machine does not answer. Then the disk is detached by force, if the node is out of service.
+// detachWithin is how long a normal detachment may take before the disk of a node that is out of service is detached by
+// force. A detachment from a machine that runs takes some seconds. A longer one may never end, because the machine does not
+// answer.
 const detachWithin = time.Minute
 
-// free waits until another machine may have a disk. It takes the disk from a machine where Kubernetes does not want it.
+// free waits until a machine may have a disk. It takes the disk from another machine where Kubernetes does not want it.
 func (c *Controller) free(ctx context.Context, have attachedDisk, machine azure.ID) error {
 	taken, why := false, "the machine is releasing it"
 	deadline := time.Now().Add(releaseWithin)
@@ -85,8 +86,9 @@ func (d attachedDisk) inTheWay(machine azure.ID) (azure.ID, bool) {
 	return "", false
 }
 
-// take detaches a disk from a machine if no VolumeAttachment wants it there and the node's kubelet does not use it. It
-// reports whether it did, and else what is waited for. Without Kubernetes it takes nothing.
+// take detaches a disk from a machine if no VolumeAttachment wants it there and the node's kubelet does not use it. The
+// result taken reports whether it did. If not, why says what an attachment waits for. Without Kubernetes take detaches
+// nothing.
 func (c *Controller) take(ctx context.Context, id, machine azure.ID) (taken bool, why string, err error) {
 	if c.config.Uses == nil {
 		return false, "without Kubernetes nothing tells whether the disk is in use there", nil
@@ -118,8 +120,8 @@ func (c *Controller) take(ctx context.Context, id, machine azure.ID) (taken bool
 	return true, "", err
 }
 
-// nodeOf returns the name of a machine's node. ours is false if there is no Node of that machine: the name is then that of
-// the machine's computer, under which the Node was or will be.
+// nodeOf returns the name of a machine's node. ours is false if the machine has no Node. The name is then the computer name
+// of the machine, which a deleted or future Node has.
 func (c *Controller) nodeOf(ctx context.Context, machine azure.ID) (name string, ours bool, err error) {
 	if name = c.config.Nodes.Node(ctx, machine); name != "" {
 		return name, true, nil
@@ -135,7 +137,7 @@ func (c *Controller) nodeOf(ctx context.Context, machine azure.ID) (name string,
 }
 
 // detach detaches a disk from a machine. If that fails or takes too long and the node is out of service, it detaches the
-// disk by force: what the machine has not written is lost then, and it writes no more.
+// disk by force. What the machine has not written is lost then, and the machine cannot write any more.
 func (c *Controller) detach(ctx context.Context, machine, id azure.ID, node string) error {
 	done := make(chan error, 1)
 	go func() {
@@ -171,8 +173,8 @@ func didNotDetach(err error) bool {
 	return ok && (e.Kind == azure.Changed && e.Status == 0 || e.Kind != azure.Changed && e.Status == accepted)
 }
 
-// detachFromLost detaches a disk from the machine of a node without a Node object: the machine that has the disk, if
-// it is the node's.
+// detachFromLost detaches a disk from the machine of a deleted Node. Among the machines that have the disk it finds the one
+// with the name of the node.
 func (c *Controller) detachFromLost(ctx context.Context, id azure.ID, node string) error {
 	have, err := readDisk(ctx, azure.At(c.config.Azure, azure.Detach), id)
 	if azure.IsNotFound(err) || err == nil && have.holder() == "" {

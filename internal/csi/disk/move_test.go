@@ -24,8 +24,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestTakeADisk checks rows 83, 84, 87, 88 and 195: a disk of another node is taken from it exactly when Kubernetes does
-// not want it there.
+// TestTakeADisk checks rows 83, 84, 87, 88 and 195: a disk is taken from another node exactly if Kubernetes does not want it
+// there.
 func TestTakeADisk(t *testing.T) {
 	for _, c := range []struct {
 		row     string
@@ -208,8 +208,8 @@ func (i *interposed) forced() (n int) {
 	return n
 }
 
-// TestForceDetach checks rows 111, 112 and 196: a disk is detached by force only from a node that is out of service, and
-// only after Azure accepted a normal detachment that did not detach it.
+// TestForceDetach checks rows 111, 112 and 196. A disk is detached by force only from a node that is out of service. Azure
+// must have accepted a normal detachment before, which did not detach the disk.
 func TestForceDetach(t *testing.T) {
 	refused := func(kind azure.Kind, status int, code string) func(context.Context, azure.Request) (*azure.Operation, error) {
 		return func(_ context.Context, r azure.Request) (*azure.Operation, error) {
@@ -278,8 +278,8 @@ func TestForceDetach(t *testing.T) {
 	}
 }
 
-// TestDeletedNode checks row 110: the machine of a Node that was deleted is found by the disk, and a disk that has moved
-// on stays where it is.
+// TestDeletedNode checks row 110: the disk leads to the machine of a Node that was deleted. A disk that another machine has
+// by now stays there.
 func TestDeletedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 5})
@@ -365,8 +365,8 @@ func (noUses) OutOfService(context.Context, string) (bool, error) {
 	return false, errors.New("the API server does not answer")
 }
 
-// TestToldLUNs checks rows 100 and 101: a LUN that a VolumeAttachment shows for another disk is left free, and one that no
-// machine has is ignored.
+// TestToldLUNs checks rows 100 and 101. A LUN that a VolumeAttachment shows for another disk is left free. A LUN that no
+// machine can have is ignored.
 func TestToldLUNs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{})

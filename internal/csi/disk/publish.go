@@ -68,8 +68,8 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	return &csispec.ControllerPublishVolumeResponse{PublishContext: published}, nil
 }
 
-// volumeContext returns what the volume's context says of the attachment. Volumes of the in-tree driver have a read-only cache
-// instead of one for writes if the driver is told so.
+// volumeContext returns what the volume's context says of the attachment. With ConvertCaching, volumes of the in-tree driver
+// get a read-only cache instead of one for reads and writes.
 func (c *Controller) volumeContext(r *csispec.ControllerPublishVolumeRequest) map[string]string {
 	said := r.GetVolumeContext()
 	if !c.config.ConvertCaching || !strings.EqualFold(lookup(said, "kind"), "Managed") ||
@@ -82,8 +82,9 @@ func (c *Controller) volumeContext(r *csispec.ControllerPublishVolumeRequest) ma
 	return said
 }
 
-// attachDescribed attaches a disk as its volume context describes it, without reading the disk. done is false if Azure
-// refused to attach it so, as it does with a disk that another machine has or that has changed: then the disk must be read.
+// attachDescribed attaches a disk as its volume context describes it, without reading the disk. The result done is false if
+// the context says too little, or if Azure refuses the attachment. Azure refuses it if another machine has the disk, or if
+// the disk has changed. The caller then reads the disk.
 func (c *Controller) attachDescribed(ctx context.Context, machine azure.ID, r *csispec.ControllerPublishVolumeRequest,
 	described map[string]string,
 ) (lun int, done bool, err error) {

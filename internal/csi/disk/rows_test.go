@@ -20,8 +20,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestObjectsOfTheOtherDriver checks that persistent volumes, VolumeAttachments and snapshots are served as the driver
-// writes them that this one replaces, and that volumes of this driver look the same to it.
+// TestObjectsOfTheOtherDriver checks that the driver serves the persistent volumes, VolumeAttachments and snapshots of the
+// driver that it replaces. Volumes of this driver look the same to the other driver.
 func TestObjectsOfTheOtherDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{})
@@ -469,8 +469,8 @@ func TestFailedMachines(t *testing.T) {
 	})
 }
 
-// TestNoNeedOfTheDisk checks row 93: a disk with a volume context that says enough is attached though Azure does not answer for the
-// disk; and row 95: a machine that lists a disk which is gone takes another one.
+// TestNoNeedOfTheDisk checks rows 93 and 95. A disk with a volume context that says enough is attached although Azure does
+// not answer for the disk (93). A machine that lists a disk which is gone takes another disk (95).
 func TestNoNeedOfTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})

@@ -38,7 +38,8 @@ func NewSizes(from azure.Reader, subscription, location string, log *slog.Logger
 	return &Sizes{azure: from, subscription: subscription, location: location, log: log}
 }
 
-// How long a list is good, and how long a size that is not in it, or a failed read, is believed.
+// How long a list is used, and how long after a read it is not read again for a size that is not in it. A failed read counts
+// as a read.
 const (
 	sizesTTL  = 24 * time.Hour
 	againSoon = 10 * time.Minute

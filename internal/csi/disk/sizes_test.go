@@ -32,7 +32,7 @@ func (s *skus) List(context.Context, azure.Query) ([]azure.Document, error) {
 	return s.docs, s.err
 }
 
-// TestSizes checks that limits of sizes come from Azure's list (182), which is read once a day, and again soon for a size
+// TestSizes checks that limits of sizes come from Azure's list (182). The list is read once a day, and earlier for a size
 // that is not in it.
 func TestSizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// TestLimitOfASize checks row 99: the driver has no table of sizes. The limit of a machine is what Azure's list of SKUs says of its
-// size, and a disk beyond it is refused without a request to the machine.
+// TestLimitOfASize checks row 99: the driver has no table of sizes. The limit of a machine is what Azure's list of SKUs says
+// of its size. A disk beyond the limit is refused without a request to the machine.
 func TestLimitOfASize(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	sizes := disk.NewSizes(w.Client.Fresh(), testkit.Subscription, testkit.Location, slog.New(slog.DiscardHandler))

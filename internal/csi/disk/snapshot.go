@@ -72,8 +72,9 @@ func checkSource(have azure.Resource[compute.Snapshot], source azure.ID) error {
 	return nil
 }
 
-// takeRemote creates a snapshot in the region of the disk, copies it to another region and deletes it there. Each request
-// goes as far as Azure is: until the first snapshot is complete, the copy is promised and not ready.
+// takeRemote creates a snapshot in the region of the disk, copies it to another region and then deletes the first snapshot.
+// Each request goes as far as Azure is. Until the first snapshot is complete, takeRemote returns the id of the future copy,
+// not ready.
 func (c *Controller) takeRemote(ctx context.Context, local azure.Resource[compute.Snapshot], location string) (*csispec.Snapshot, error) {
 	remote, source := local.ID, disk.SourceOf(local)
 	have, err := read[compute.Snapshot](ctx, c.config.Azure, remote)
@@ -102,7 +103,7 @@ func (c *Controller) takeRemote(ctx context.Context, local azure.Resource[comput
 	return shown, err
 }
 
-// notReady is a snapshot that will have another id.
+// notReady gives a snapshot the id of its future copy and marks it as not ready.
 func notReady(s *csispec.Snapshot, id azure.ID) *csispec.Snapshot {
 	if s != nil {
 		s.SnapshotId, s.ReadyToUse = string(id), false
@@ -147,7 +148,7 @@ func (c *Controller) GetSnapshot(ctx context.Context, r *csispec.GetSnapshotRequ
 	return &csispec.GetSnapshotResponse{Snapshot: shown}, err
 }
 
-// DeleteSnapshot deletes a snapshot. A snapshot that does not exist is deleted.
+// DeleteSnapshot deletes a snapshot. It succeeds if the snapshot does not exist.
 func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapshotRequest) (*csispec.DeleteSnapshotResponse, error) {
 	if err := csi.Missing("DeleteSnapshot", "snapshot_id", r.GetSnapshotId()); err != nil {
 		return nil, err

@@ -139,8 +139,8 @@ func TestSnapshotBeingCopied(t *testing.T) {
 	}
 }
 
-// TestSnapshotInAnotherRegion checks row 138: the copy is promised at once, ready when it is complete, and nothing else is
-// left, also when it is deleted early.
+// TestSnapshotInAnotherRegion checks row 138: the copy has its id at once and is ready when it is complete. Nothing else is
+// left, also if the copy is deleted early.
 func TestSnapshotInAnotherRegion(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	local, remote := 50.0, 50.0

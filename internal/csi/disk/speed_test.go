@@ -59,8 +59,8 @@ func (w *world) measured(what func()) (c cost) {
 	return c
 }
 
-// azures runs what and returns how long it took, and how long Azure itself worked on each machine: from the arrival of a
-// write to the end of its operation.
+// azures runs what and returns how long it took, and how long Azure itself worked on each machine. Azure's work lasts from
+// the arrival of a write to the end of its operation.
 func (w *world) azures(what func()) (took time.Duration, own map[string]time.Duration) {
 	began, since := time.Now(), map[string]time.Time{}
 	own = map[string]time.Duration{}
@@ -119,8 +119,9 @@ func atMost(t *testing.T, what string, all []time.Duration, part float64, bound 
 	return at
 }
 
-// TestSpeedOfOneDisk checks rows 188 and 189: one disk is attached and detached in the time of Azure's own operation and the
-// wait for the next poll, and so is the first disk of a machine since the controller's start. `-runs` sets how many are measured.
+// TestSpeedOfOneDisk checks rows 188 and 189. One disk is attached and detached in the time of Azure's own operation and the
+// wait for the next poll. The same holds for the first disk of a machine since the controller's start. `-runs` sets how many
+// are measured.
 func TestSpeedOfOneDisk(t *testing.T) {
 	var first, attach, detach, whole []time.Duration
 	var calls cost
@@ -246,8 +247,8 @@ func noErrors(t *testing.T, errs []error) {
 	}
 }
 
-// TestSpeedOfAReplacement checks the move of 30 disks, each from a machine of its own to a new one: each takes a detachment
-// and an attachment, and nothing is attached twice.
+// TestSpeedOfAReplacement checks the move of 30 disks, each from a machine of its own to a new machine. A move takes one
+// detachment and one attachment, and nothing is attached twice.
 func TestSpeedOfAReplacement(t *testing.T) {
 	const disks = 30
 	synctest.Test(t, func(t *testing.T) {
@@ -292,8 +293,8 @@ func TestSpeedOfAReplacement(t *testing.T) {
 	})
 }
 
-// TestSpeedBesideCreations checks that disks leave and come as fast as ever while more disks are created than Azure's limits
-// allow: the requests for them do not wait for those of the creations.
+// TestSpeedBesideCreations checks that detachments and attachments are as fast as ever while more disks are created than
+// Azure's limits allow. Their requests do not wait for the requests of the creations.
 func TestSpeedBesideCreations(t *testing.T) {
 	const disks = 400
 	synctest.Test(t, func(t *testing.T) {

@@ -69,8 +69,9 @@ func TestAccountIsChosen(t *testing.T) {
 	wantCode(t, "32", err, codes.NotFound)
 }
 
-// TestAccountsOfOthers checks defect 11: of the accounts in the group those are passed over that the nodes do not reach as the class
-// says, and those that another program has for itself, such as that of an image registry. Other accounts are chosen whoever made them.
+// TestAccountsOfOthers checks defect 11. The driver does not choose an account that the nodes do not reach as the class
+// says. Nor does it choose an account that another program has for itself, such as that of an image registry. It chooses all
+// other accounts, regardless of their maker.
 func TestAccountsOfOthers(t *testing.T) {
 	type object = map[string]any
 	closed := object{"publicNetworkAccess": "Disabled"}
@@ -383,8 +384,8 @@ func TestServiceEndpoint(t *testing.T) {
 	}
 }
 
-// TestSubnetsOfNodesChange checks defect 37: when the nodes get another subnet, the account that the driver made gets a rule for it, and
-// keeps the rules and settings of others. An account of a user is not changed.
+// TestSubnetsOfNodesChange checks defect 37. When the nodes get another subnet, the account that the driver made gets a rule
+// for the subnet. It keeps the rules and settings of other programs. An account of a user is not changed.
 func TestSubnetsOfNodesChange(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	subnets := testkit.Group.Resource("Microsoft.Network/virtualNetworks", "wide")

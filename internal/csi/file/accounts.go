@@ -315,8 +315,8 @@ func (a *accounts) openSubnet(ctx context.Context, r share.Request, id azure.ID)
 	return err
 }
 
-// admit gives an account of the driver rules for the subnets of a request that it lacks: the nodes have more subnets than when it was
-// made. The rules of others stay.
+// admit adds rules to an account of the driver for subnets of a request that have none. The nodes can have more subnets than
+// when the account was made. Rules of other programs stay.
 func (a *accounts) admit(ctx context.Context, account share.Account, r share.Request) error {
 	if len(r.MissingSubnets(account)) == 0 {
 		return nil
@@ -360,7 +360,8 @@ func (a *accounts) addSubnets(ctx context.Context, id azure.ID, r share.Request)
 	return err
 }
 
-// rulesOf returns the change of an account that sets all its network rules: those of the view, and what the document has besides.
+// rulesOf returns the change of an account that sets all its network rules: the wanted ones, and what the document has
+// besides them.
 func rulesOf(doc azure.Document, wanted share.Account) (azure.Document, error) {
 	all, _, err := azure.Overlay(doc, wanted)
 	if err != nil {
@@ -411,7 +412,7 @@ func (c connection) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return reconcile.Decision{Graph: graph}, err
 }
 
-// skip keeps an account from being chosen again, in all processes.
+// skip tags an account so that no process chooses it again.
 func (a *accounts) skip(ctx context.Context, account share.Account, group azure.ID) error {
 	a.log.WarnContext(ctx, "storage account is full", "account", account.ID, "tag", share.TagSkip)
 	a.lists.forget(group.Key())

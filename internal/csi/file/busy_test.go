@@ -19,8 +19,8 @@ func throttled(share string, seconds, times int) emulator.Fault {
 		Times: times}
 }
 
-// TestThrottled checks row 36: the driver waits for as long as Azure asks, at most as long as the request may take, and the
-// error is one that the provisioner repeats.
+// TestThrottled checks row 36. The driver waits for as long as Azure asks, at most as long as the request may take. The
+// provisioner repeats the request on the error.
 func TestThrottled(t *testing.T) {
 	for what, c := range map[string]struct {
 		fault   emulator.Fault

@@ -86,7 +86,7 @@ type existing struct {
 	Share storage.Share
 }
 
-// find reads the share of a volume. An id that names no share is of no volume.
+// find reads the share of a volume. An id that names no share gives an error with the code NotFound.
 func (c *Controller) find(ctx context.Context, volume string) (existing, error) {
 	v, err := share.ParseVolume(volume)
 	if err != nil || v.Account == "" {

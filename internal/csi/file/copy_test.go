@@ -295,8 +295,8 @@ func TestCopyUnderWay(t *testing.T) {
 	w.check("47", made.GetVolume().GetVolumeId(), tree())
 }
 
-// TestCopyWithoutRole checks row 48: where the identity of the driver may create shares and not read files, the copy is made with
-// the key of the account. An account that forbids keys makes the error name the missing permission.
+// TestCopyWithoutRole checks row 48. If the identity of the driver may create shares and may not read files, the copy is
+// made with the key of the account. If the account forbids keys, the error names the missing permission.
 func TestCopyWithoutRole(t *testing.T) {
 	w := newWorld(t, emulator.Options{AccessControl: true})
 	w.withFiles()
@@ -374,8 +374,8 @@ func TestPartialCopy(t *testing.T) {
 	}
 }
 
-// TestDataPlane checks volumes of a class that has the key in a Secret, or asks for the data plane; rows 39, 51, 54 and 56,
-// defects 10 and 38.
+// TestDataPlane checks volumes of a class that has the key in a Secret, or asks for the data plane. It checks rows 39, 51,
+// 54 and 56, and defects 10 and 38.
 func TestDataPlane(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.withFiles()

@@ -261,7 +261,8 @@ func (c *Controller) created(r *csispec.CreateVolumeRequest, v volume, account a
 	}}
 }
 
-// DeleteVolume deletes a share. A share that does not exist is deleted, and one that another persistent volume has stays.
+// DeleteVolume deletes a share. It succeeds if the share does not exist, and keeps a share that another persistent volume
+// has.
 func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRequest) (*csispec.DeleteVolumeResponse, error) {
 	if err := csi.Missing("DeleteVolume", "volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
@@ -318,8 +319,8 @@ func (c *Controller) deletion(err error, v share.Volume) error {
 	return csi.Status(err, "delete share %s", v.Share)
 }
 
-// otherUser returns the name of another persistent volume that has the share of a volume, "" for none. Of two volumes that
-// are deleted at the same time, that with the first name deletes the share.
+// otherUser returns the name of another persistent volume that has the share of a volume, "" for none. If two volumes are
+// deleted at the same time, the volume with the first name deletes the share.
 func (c *Controller) otherUser(ctx context.Context, id string, v share.Volume) (string, error) {
 	if c.config.Volumes == nil {
 		return "", nil
@@ -339,8 +340,8 @@ func (c *Controller) otherUser(ctx context.Context, id string, v share.Volume) (
 	return "", nil
 }
 
-// ownerOf returns the name of the persistent volume that is deleted with an id, "" for none. Several can have one id: the first
-// by name that is released.
+// ownerOf returns the name of the persistent volume that is deleted with an id, "" for none. If several volumes have the id,
+// it is the first released volume by name.
 func ownerOf(all []Claimed, id string) (owner string) {
 	released := false
 	for _, p := range all {

@@ -60,8 +60,8 @@ func (d dataPlane) open(credentials Credentials, suffix string) (FileService, er
 	return d.config.Files(d.config.Cluster.Host(credentials.Account, suffix), credentials)
 }
 
-// openFor opens the file service of a volume's account by its key. volume is the id of the volume: its persistent volume can name the
-// end of the server's name.
+// openFor opens the file service of a volume's account by its key. volume is the id of the volume. Its persistent volume can
+// name the suffix of the server's name.
 func (d dataPlane) openFor(ctx context.Context, credentials Credentials, volume, account string) (FileService, error) {
 	credentials.Account = cmp.Or(account, credentials.Account)
 	suffix := ""

@@ -14,7 +14,7 @@ import (
 // DefaultName is the name of the driver in persistent volumes and storage classes.
 const DefaultName = "file.csi.azure.com"
 
-// Azure is Azure as the driver needs it. Get reads the resource itself, not what was read before.
+// Azure is what the driver needs of Azure. Get reads the resource itself, not a cached one.
 type Azure interface {
 	azure.Reader
 	azure.Writer

@@ -19,9 +19,9 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestAnyWriteCanGoWrong checks that the lives of volumes end the same whatever happens to any one write, with two controllers that
-// take turns: one account with one private endpoint and one Secret, or the accounts of copies, and no share or snapshot is left. A copy
-// that is there is complete.
+// TestAnyWriteCanGoWrong checks that the lives of volumes end the same whatever happens to any one write. Two controllers
+// take turns. One account with one private endpoint and one Secret is left, or the accounts of copies. No share and no
+// snapshot is left. A copy that is there is complete.
 func TestAnyWriteCanGoWrong(t *testing.T) {
 	stride := 1
 	if testing.Short() {
@@ -49,8 +49,8 @@ func TestAnyWriteCanGoWrong(t *testing.T) {
 	}
 }
 
-// disturbed lives the lives with the nth write of a method disturbed, and reports whether there was one. want are the ids of the
-// resources in the end.
+// disturbed runs the lives with the nth write of a method disturbed, and reports whether there was such a write. At the end
+// the ids of the resources must be want.
 func disturbed(t *testing.T, live func(*lives), fault emulator.Fault, method string, nth int, want []string) (happened bool) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
@@ -139,8 +139,8 @@ func (l *lives) until(what string, request func(context.Context, *file.Controlle
 	})
 }
 
-// untilRepeated is the time until a request that failed is repeated. Of all repetitions together it is longer than Azure takes to
-// create a resource: one that a crashed controller has begun to create cannot be read before.
+// untilRepeated is the time until a request that failed is repeated. All repetitions together take longer than Azure takes
+// to create a resource. A resource that a crashed controller has begun to create cannot be read before.
 const untilRepeated = 10 * time.Second
 
 // create creates a volume and returns its id.

@@ -225,7 +225,7 @@ func (c *Controller) shown(volume string, t taken, quota int64) *csispec.Snapsho
 	return s
 }
 
-// DeleteSnapshot deletes a snapshot. One that does not exist is deleted.
+// DeleteSnapshot deletes a snapshot. It succeeds if the snapshot does not exist.
 func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapshotRequest) (*csispec.DeleteSnapshotResponse, error) {
 	if err := csi.Missing("DeleteSnapshot", "snapshot_id", r.GetSnapshotId()); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestObjectsOfTheOtherDriver checks that volumes and snapshots in all formats of ids that the replaced driver has written, and those
-// of the in-tree driver, are grown, snapshotted and deleted without change.
+// TestObjectsOfTheOtherDriver checks volumes and snapshots in all formats of ids that the replaced driver and the in-tree
+// driver have written. They are grown, snapshotted and deleted without change.
 func TestObjectsOfTheOtherDriver(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	account := w.account("f0123456789abcdef012345", "Standard_LRS", "StorageV2", nil, map[string]any{"k8s-azure-created-by": "azure"})

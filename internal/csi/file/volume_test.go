@@ -75,8 +75,8 @@ func TestSharedShare(t *testing.T) {
 	}
 }
 
-// TestShareOfAnotherVolume checks that a share stays while another persistent volume has it: one that was written by hand for a
-// share that the driver named, and one with the same volume id.
+// TestShareOfAnotherVolume checks that a share stays while another persistent volume has it. The other volume was written by
+// hand for a share that the driver named, or it has the same volume id.
 func TestShareOfAnotherVolume(t *testing.T) {
 	for what, handle := range map[string]func(id string) string{
 		"by hand":     func(id string) string { return strings.Replace(id, "###", "##mine#", 1) },

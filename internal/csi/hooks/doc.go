@@ -1,4 +1,4 @@
-// Package hooks has what a CSI driver does at the beginning and at the end of a node's life besides serving: it removes
-// the taint that keeps pods away until the driver is registered, and delays its own end while volumes of a drained node
-// are still attached. Layer L3.
+// Package hooks has the tasks of a CSI driver at the beginning and at the end of a node's life. At the beginning it removes
+// the taint that keeps pods away until the driver is registered. At the end it delays the driver's exit while volumes of a
+// drained node are still attached. Layer L3.
 package hooks

@@ -21,7 +21,7 @@ type Stop struct {
 	Log          *slog.Logger
 }
 
-// lookAgain is how often attachments are listed.
+// lookAgain is the time between two lists of the attachments.
 const lookAgain = 2 * time.Second
 
 // drained are the taints of a node while its pods are being moved to other nodes.

@@ -21,15 +21,15 @@ import (
 type Taint struct {
 	Client       *kube.Client
 	Driver, Node string
-	// Delay is the time until the first look.
+	// Delay is the time until the first attempt.
 	Delay time.Duration
-	// Once ends the removal when the driver is registered and the taint is gone. Otherwise the node is looked at again
-	// every few minutes: an administrator or an autoscaler can set the taint again.
+	// Once ends the removal when the driver is registered and the taint is gone. Otherwise the node is checked again every
+	// five minutes: an administrator or an autoscaler can set the taint again.
 	Once bool
 	Log  *slog.Logger
 }
 
-// How often a node is looked at: at first, at most while something is missing, and when all is done.
+// The pauses between two checks of a node: the first one, the longest one after failures, and the one after a success.
 const (
 	firstPause   = time.Second
 	longestPause = time.Minute
@@ -84,7 +84,7 @@ func (t *Taint) remove(ctx context.Context) error {
 
 func (t *Taint) key() string { return t.Driver + "/agent-not-ready" }
 
-// write replaces the taints of a node if they are still what was read, so that taints of others stay.
+// write replaces the taints of a node if they are still as they were read, so that a taint of another program is not lost.
 func (t *Taint) write(ctx context.Context, was, rest []corev1.Taint) error {
 	type operation struct {
 		Op    string         `json:"op"`

@@ -1,5 +1,5 @@
 // Package kube is the client of the Kubernetes API of the CSI drivers. It has the few resources that they use. client-go's
-// own client has all API groups and their types, which makes a node plugin half as large again
+// own client has all API groups and their types. It makes a node plugin half as large again
 // (docs/decisions/client-of-csi-drivers.md). Layer L3.
 package kube
 

@@ -62,8 +62,8 @@ func Options(path string) (fsType string, options []string, err error) {
 	return fsType, options, err
 }
 
-// Check returns what is wrong with the mount at a path, nil if nothing is. The error is that of a path that cannot be
-// looked at for another reason.
+// Check returns what is wrong with the mount at a path, nil if nothing is. It returns an error if the path cannot be checked
+// for another reason.
 func Check(path string) (*Fault, error) {
 	if err := Readable(path); mountutils.IsCorruptedMnt(err) {
 		return &Fault{Reason: "Unreadable", Message: "the volume cannot be read: " + err.Error(), Lost: true}, nil
@@ -128,7 +128,7 @@ func Usage(path string) ([]*csispec.VolumeUsage, error) {
 	}, nil
 }
 
-// Grow grows the file system of a device to the device.
+// Grow grows the file system of a device to the size of the device.
 func (m *Mounts) Grow(device, path string) error {
 	format, err := m.tools.GetDiskFormat(device)
 	if err != nil {
@@ -150,8 +150,8 @@ func (m *Mounts) Grow(device, path string) error {
 	return err
 }
 
-// GrowUnmounted grows the ext file system of a device to the device while it is not mounted, which needs a whole check of the
-// file system first. The kernel lets only processes with CAP_SYS_RESOURCE grow one that is mounted.
+// GrowUnmounted grows the ext file system of a device to the size of the device while it is not mounted. This needs a full
+// check of the file system first. The kernel lets only processes with CAP_SYS_RESOURCE grow a file system that is mounted.
 func (m *Mounts) GrowUnmounted(device string) error {
 	const corrected = 1 // e2fsck's exit code
 	output, err := m.tools.Exec.Command("e2fsck", "-f", "-p", device).CombinedOutput()

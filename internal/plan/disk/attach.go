@@ -46,9 +46,10 @@ func (e *LeavingError) Error() string {
 // luns is the number of logical unit numbers that a machine has at most.
 const luns = 64
 
-// Batch returns one request for all changes of a machine, and for each change why it cannot be made, nil if it can. most is
-// the number of data disks that the machine's size allows, 0 if it is not known. published has disks by the LUNs under which
-// the node may look for them, though the machine does not have them: other disks get other LUNs.
+// Batch returns one request for all changes of a machine. For each change it returns the reason why the change cannot be
+// made, nil if it can. The machine's size allows most data disks; 0 means that the number is not known. The map published
+// has disks by the LUNs under which the node may look for them, even if the machine does not have the disks. Other disks get
+// other LUNs.
 func Batch(
 	have azure.Resource[compute.MachineDisks], changes []Change, most int, published map[int]azure.ID,
 ) (compute.AttachDetach, []error) {
@@ -120,8 +121,9 @@ func (b *batch) attach(c Change) error {
 	return nil
 }
 
-// Again returns a request that attaches once more what changes want of a machine after its last operation failed: the disks
-// that it lists already, at their LUNs. The machine may list a disk that it does not have. ok is false if there is nothing to repeat.
+// Again returns a request that repeats attachments after the last operation of a machine failed. It has the disks of the
+// changes that the machine already lists, at their LUNs. The machine may list a disk that it does not have. ok is false if
+// there is nothing to repeat.
 func Again(have azure.Resource[compute.MachineDisks], changes []Change) (request compute.AttachDetach, ok bool) {
 	if have.Properties.ProvisioningState != "Failed" {
 		return request, false
@@ -180,7 +182,7 @@ func Find(disks compute.DataDisks, id azure.ID) (compute.DataDisk, bool) {
 	return disks.DataDisks[i], true
 }
 
-// Check compares a machine's data disks after a batch with a change. It returns an error if Azure did not apply it.
+// Check compares a machine's data disks after a batch with a change. It returns an error if Azure did not apply the change.
 func (c Change) Check(machine azure.ID, now compute.DataDisks) error {
 	switch d, ok := Find(now, c.Disk); {
 	case c.Attach && (!ok || d.ToBeDetached):
@@ -191,8 +193,9 @@ func (c Change) Check(machine azure.ID, now compute.DataDisks) error {
 	return nil
 }
 
-// ReadAnswer reads the answer of the action attachDetachDataDisks, when the operation has ended: the storage profile of the
-// machine. Azure sends it when it accepts the request. The disks that it marks then are gone at the end.
+// ReadAnswer reads the answer of the action attachDetachDataDisks after the operation has ended. The answer is the storage
+// profile of the machine. Azure sends it when it accepts the request, and marks the disks that it will detach. ReadAnswer
+// leaves the marked disks out: they are gone when the operation ends.
 func ReadAnswer(answer azure.Document) (compute.DataDisks, error) {
 	var disks compute.DataDisks
 	if err := json.Unmarshal(answer, &disks); err != nil {
@@ -211,8 +214,8 @@ func Attachment(have azure.Resource[compute.Disk], caching string) Change {
 	return c
 }
 
-// Described returns the change that attaches a disk as its volume context describes it, and whether that says enough. The
-// disk may have changed since then; Azure refuses what it cannot have now.
+// Described returns the change that attaches a disk as its volume context describes it, and whether the context says enough.
+// The disk may have changed since the context was written. Azure then refuses what the disk cannot have.
 func Described(id azure.ID, context map[string]string) (Change, bool) {
 	said := map[string]string{}
 	for key, value := range context {

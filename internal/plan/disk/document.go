@@ -120,8 +120,9 @@ func (p Parameters) ZoneRedundant() bool { return strings.HasSuffix(strings.ToLo
 
 func (p Parameters) location(c Cluster) string { return cmp.Or(p.Location, c.Location) }
 
-// ultraPerformance returns the IOPS and MB/s of an Ultra disk, which Azure does not choose: one operation a second for
-// each GiB, and a throughput in the middle of what that allows.
+// ultraPerformance returns the IOPS and MB/s of an Ultra disk, because Azure does not choose them. Without parameters the
+// disk gets one IOPS for each GiB, from 500 to 160000. Its throughput is then 100 MB/s, or IOPS/256 if that is more; at most
+// IOPS/4 and 4000. If only one parameter is set, the other value is 500 IOPS or 100 MB/s.
 func (p Parameters) ultraPerformance(size int64) (iops, mbps *int64) {
 	const leastIOPS, mostIOPS, leastMBps, mostMBps = 500, 160000, 100, 4000
 	iops, mbps = p.IOPS, p.MBps

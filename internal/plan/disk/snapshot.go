@@ -75,8 +75,8 @@ func readInstantAccess(p *SnapshotParameters, value string) error {
 	return nil
 }
 
-// Snapshot returns the document of a snapshot of a disk. It is in the group of the disk unless the class names one, and
-// in the region of the disk, which is that of the cluster if the disk names none.
+// Snapshot returns the document of a snapshot of a disk. The snapshot is in the resource group of the disk unless the class
+// names another group. Its region is that of the disk, or that of the cluster if the disk names none.
 func (c Cluster) Snapshot(name string, source azure.Resource[compute.Disk], p SnapshotParameters) azure.Resource[compute.Snapshot] {
 	tags := map[string]string{tagCreatedBy: createdBy, tagSource: string(source.ID)}
 	maps.Copy(tags, p.Tags)
@@ -101,7 +101,7 @@ func (c Cluster) SnapshotID(name string, source azure.ID, p SnapshotParameters) 
 	return group.Resource(compute.Snapshots, ResourceName(name))
 }
 
-// IsIn reports whether a resource is in a region, in any of the two ways to write it.
+// IsIn reports whether a resource is in a region, in either of the two ways to write a region.
 func IsIn(location, region string) bool {
 	plain := func(text string) string { return strings.ToLower(strings.ReplaceAll(text, " ", "")) }
 	return plain(location) == plain(region)
@@ -134,7 +134,8 @@ type State struct {
 	Ready   bool
 }
 
-// StateOf returns the state of a snapshot. It is ready when Azure has copied everything, or when it can be restored before.
+// StateOf returns the state of a snapshot. The snapshot is ready when Azure has copied everything, or when it can be
+// restored before that.
 func StateOf(s azure.Resource[compute.Snapshot]) (State, error) {
 	created, err := time.Parse(time.RFC3339Nano, s.Properties.TimeCreated)
 	if err != nil {
@@ -148,7 +149,7 @@ func StateOf(s azure.Resource[compute.Snapshot]) (State, error) {
 	}, nil
 }
 
-// SourceOf returns the disk of a snapshot. A copy of another region has it as a tag.
+// SourceOf returns the disk of a snapshot. A copy from another region has the disk in a tag.
 func SourceOf(s azure.Resource[compute.Snapshot]) azure.ID {
 	if CopiesRegion(s) {
 		return azure.ID(s.Tags[tagSource])

@@ -53,12 +53,12 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// passing reports whether an error of the kind may pass. Want of capacity may last for hours.
+// passing reports whether an error of the kind may pass. A lack of capacity may last for hours.
 func passing(kind azure.Kind) bool {
 	return slices.Contains([]azure.Kind{azure.Throttled, azure.Busy, azure.Unavailable, azure.Changed, azure.Canceled}, kind)
 }
 
-// scarce are the codes of failures for want of resources that azure.KindOf does not tell from others.
+// scarce are the codes of failures for lack of resources that azure.KindOf does not tell from other failures.
 func scarce() []string {
 	return []string{
 		"SpotEvicted", "SubnetWithInsufficientIPs", "CapacityReservationCapacityExceeded",

@@ -26,7 +26,7 @@ type Group struct {
 	set azure.Resource[compute.ScaleSetModel]
 }
 
-// Read returns the node group that a scale set is. The error says why it is none.
+// Read returns the node group of a scale set. The error says why the scale set is no node group.
 func (s Selection) Read(set azure.Resource[compute.ScaleSetModel]) (Group, error) {
 	limits, err := s.Select(set.Name, set.Tags)
 	if err != nil {

@@ -34,7 +34,7 @@ type Instance struct {
 // Name is how actions of the scale set name the machine.
 func (i Instance) Name() string { return i.ID.Name() }
 
-// FailedState is the code of the failure of a machine of which Azure says no more than that it failed.
+// FailedState is the code of a machine's failure for which Azure gives no reason.
 const FailedState = "provisioning-state-failed"
 
 // Observed is what is known of machines beside what Azure lists.

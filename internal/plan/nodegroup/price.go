@@ -72,8 +72,9 @@ func (g Group) Offer() Offer {
 	return Offer{Windows: windows(g.set.Properties.VirtualMachineProfile), Spot: g.Spot}
 }
 
-// gibPerCPU is how many GiB of memory count as much as one vCPU. Azure has no prices of resources, so it is a convention. The price
-// of a pod is compared with itself in all options of an expander: it changes how much the choice minds unused resources.
+// gibPerCPU is how many GiB of memory count as much as one vCPU. Azure has no prices of resources, so it is a convention.
+// The price of a pod is the same in all options of an expander. The convention only changes how much unused resources count
+// in the choice.
 const gibPerCPU = 8
 
 // Units are what resources cost in an hour.
@@ -120,7 +121,7 @@ func UnitsOf(sizes []Priced) (u Units, ok bool) {
 // weight returns the cores and the memory of a size, in GiB.
 func (s Size) weight() float64 { return float64(s.VCPUs)*gibPerCPU + float64(s.MemoryBytes)/(1<<30) }
 
-// perGiB returns the price of a GiB of the size where it is cheapest.
+// perGiB returns the price of a GiB at the size that has the cheapest GiB.
 func perGiB(sizes []Priced) float64 {
 	least := math.Inf(1)
 	for _, s := range sizes {
@@ -145,8 +146,9 @@ func (u Units) Price(pod *corev1.Pod, during time.Duration) float64 {
 	return hourly * during.Hours()
 }
 
-// requests returns what the scheduler reserves for a pod: the containers and the init containers that go on beside them, or the
-// largest step before them, and the overhead.
+// requests returns what the scheduler reserves for a pod: for each resource the largest step of the pod, and the overhead.
+// The last step is the containers with the init containers that go on beside them. Each step before is an init container
+// with those that go on beside it.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	steady, most := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, c := range pod.Spec.InitContainers {

@@ -30,7 +30,7 @@ type Limits struct{ Min, Max int }
 // Discovery selects scale sets by their tags.
 type Discovery struct {
 	Tags map[string]string
-	// Any says that this selector is enough by itself. Of the others, a scale set must match all.
+	// Any says that this selector is enough by itself. A scale set must match all selectors without Any.
 	Any      bool
 	Min, Max *int
 }
@@ -62,7 +62,7 @@ func ParseSelection(named, discoveries []string) (s Selection, err error) {
 // NoScaleSet is the reason of a name in --nodes that no scale set has.
 const NoScaleSet = "the resource group has no scale set of this name"
 
-// Missing returns the names in --nodes of which has says that no scale set has them.
+// Missing returns the names in --nodes for which has returns false: no scale set has them.
 func (s Selection) Missing(has func(name string) bool) []string {
 	var names []string
 	for _, n := range s.Named {
@@ -149,7 +149,8 @@ func ParseDiscovery(value string) (Discovery, error) {
 	return d, nil
 }
 
-// Select returns the limits of a scale set that is a node group. The error says why another scale set is none.
+// Select returns the limits of a scale set that is a node group. For another scale set the error says why it is no node
+// group.
 func (s Selection) Select(name string, tags azure.Tags) (Limits, error) {
 	for _, n := range s.Named {
 		if strings.EqualFold(n.Name, name) {
@@ -202,8 +203,8 @@ func (d Discovery) lacks(tags azure.Tags) string {
 	return ""
 }
 
-// limits returns the limits of a scale set that selectors match: its tags min and max, else the greatest least size and
-// the smallest greatest size of the selectors.
+// limits returns the limits of a scale set that selectors match. The tags min and max of the scale set come first. Without a
+// tag, the limit is the largest min or the smallest max of the selectors.
 func limits(matching []Discovery, tags azure.Tags) (Limits, error) {
 	var least, most *int
 	for _, d := range matching {

@@ -21,8 +21,8 @@ type Size struct {
 	DataDisks    int64
 	// LocalBytes is the size of the cache or local disk that an ephemeral OS disk can be on, whichever is larger.
 	LocalBytes int64
-	// Unavailable says why the subscription cannot use the size in the region, "" if it can. Zones are those in which it
-	// cannot use it.
+	// Unavailable says why the subscription cannot use the size in the region, "" if it can. UnavailableZones are the zones
+	// in which the subscription cannot use it.
 	Unavailable      string
 	UnavailableZones []string
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pods is how many pods a node can have, as AKS' default is for Azure CNI, if no tag says it.
+// pods is how many pods a node can have if no tag says it. It is AKS' default for Azure CNI.
 const pods = 110
 
 // The device resources of nodes.
@@ -27,8 +27,9 @@ const spotLabel = "kubernetes.azure.com/scalesetpriority"
 // GPULabel is the label of nodes with GPUs.
 const GPULabel = "kubernetes.azure.com/accelerator"
 
-// Template returns a node as the group's next machine will be. seen is a node that the group had, nil if none is known:
-// its allocatable resources, labels and taints hold for the next one. Without it the size tells.
+// Template returns a node as the group's next machine will be. seen is a node that the group had, nil if none is known. The
+// next node has its resources, its labels, and those of its taints that last. Without seen, the size and the scale set
+// describe the node.
 func (g Group) Template(size Size, known bool, seen *corev1.Node) (*corev1.Node, []string, error) {
 	described, warnings := ReadTags(g.set.Tags)
 	var node *corev1.Node
@@ -184,8 +185,8 @@ func (g Group) labels(size Size) map[string]string {
 	return labels
 }
 
-// reservedCPU returns what AKS reserves of a machine's CPUs for the system, in millicores. Sizes between two of its
-// table are interpolated downwards.
+// reservedCPU returns what AKS reserves of a machine's CPUs for the system, in millicores. A number of CPUs between two rows
+// of AKS' table counts as the lower row.
 func reservedCPU(cpus int64) int64 {
 	reserved := int64(0)
 	for _, row := range []struct{ cpus, millis int64 }{{1, 60}, {2, 100}, {4, 140}, {8, 180}, {16, 260}, {32, 420}, {64, 740}} {
@@ -196,8 +197,9 @@ func reservedCPU(cpus int64) int64 {
 	return reserved
 }
 
-// reservedMemory returns what AKS reserves of a machine's memory, with the eviction threshold: 20 MiB for each pod and
-// 50 MiB, at most a quarter, and 100 MiB. Source: AKS' documentation of node reservations, Kubernetes 1.29 and later.
+// reservedMemory returns what AKS reserves of a machine's memory, with the eviction threshold of 100 MiB. AKS reserves 20
+// MiB for each pod and 50 MiB, at most a quarter of the memory. Source: AKS' documentation of node reservations, Kubernetes
+// 1.29 and later.
 func reservedMemory(bytes int64) int64 {
 	const mib = 1 << 20
 	return min(20*mib*pods+50*mib, bytes/4) + 100*mib

@@ -157,8 +157,9 @@ func takesIdentities(a storage.Account) bool {
 	return a.FileIdentities != nil && a.FileIdentities.SMBOAuth != nil && is(a.FileIdentities.SMBOAuth.Enabled)
 }
 
-// matchesNetwork reports whether the nodes can reach an account as the request says: through service endpoints of all
-// subnets, or through a private endpoint for files.
+// matchesNetwork reports whether the nodes can reach an account as the request says. They reach it through service endpoints
+// of all subnets, or through a private endpoint for files. A subnet without a rule counts if the account can get a rule for
+// it.
 func (r Request) matchesNetwork(a Account) bool {
 	if missing := r.MissingSubnets(a); len(missing) > 0 && !takesSubnets(a, len(missing)) {
 		return false
@@ -194,8 +195,8 @@ func (r Request) WithSubnets(a Account) storage.NetworkRules {
 	return rules
 }
 
-// reachable reports whether the nodes reach an account without what the request does not ask for: a private endpoint. A class that
-// closes public network access leaves private endpoints to its administrator.
+// reachable reports whether the nodes reach an account without a private endpoint that the request does not ask for. A class
+// that closes public network access leaves private endpoints to its administrator.
 func (r Request) reachable(a Account) bool {
 	if r.Endpoint == EndpointPrivate || r.PublicNetworkAccess != "" && !strings.EqualFold(r.PublicNetworkAccess, "Enabled") {
 		return true
@@ -208,8 +209,8 @@ func (r Request) reachable(a Account) bool {
 	return len(a.Properties.Connections) == 0 || MadeByDriver(a) && !closed
 }
 
-// ofOthers reports whether tags of an account say that another program has it for itself: the installer of OpenShift, which makes an
-// account for the image registry in the cluster's group, or Azure Cloud Shell.
+// ofOthers reports whether tags of an account say that another program has it for itself. Such programs are Azure Cloud
+// Shell and the installer of OpenShift, which makes an account for the image registry in the cluster's group.
 func ofOthers(a Account) bool {
 	if MadeByDriver(a) {
 		return false
@@ -275,9 +276,9 @@ func (r Request) FileService() storage.FileService {
 	return s
 }
 
-// Order returns the matching accounts in the order in which they are used: the account of the source first, then by name, and last
-// those that need rules for more subnets.
-// With selectRandomMatchingAccount the order depends on the volume, and is the same each time.
+// Order returns the matching accounts in the order in which they are used. The account of the source is first. The others
+// follow by name, and those that need rules for more subnets are last. With selectRandomMatchingAccount the order depends on
+// the volume, and is the same each time.
 func (r Request) Order(accounts []Account, volume string) []Account {
 	matching := slices.DeleteFunc(slices.Clone(accounts), func(a Account) bool { return !r.Matches(a) })
 	rank := func(a Account) string {
@@ -300,8 +301,8 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// NewName returns the name of a new account: the same for each request that the same accounts serve, so that processes that
-// need an account at the same time make one. attempt counts the names that are taken or belong to full accounts. With
+// NewName returns the name of a new account. Requests that the same accounts serve get the same name. Processes that need an
+// account at the same time therefore make one. attempt counts the names that are taken or belong to full accounts. With
 // createAccount each volume has an account of its own.
 func (r Request) NewName(volume string, attempt int) string {
 	const length = 22

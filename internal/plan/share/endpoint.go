@@ -33,8 +33,8 @@ func (r Request) EndpointNeeds(account azure.ID) []azure.ID {
 	return []azure.ID{r.Zone(), r.link(), endpoint, endpoint.Child(network.PrivateZoneGroupPart, account.Name()+"-dnszonegroup")}
 }
 
-// PrivateEndpoint returns the private endpoint of an account with its name in DNS, unless the class leaves names to others. What exists
-// stays as it is.
+// PrivateEndpoint returns the private endpoint of an account with its name in DNS, unless the class leaves DNS to other
+// programs. Resources that exist stay as they are.
 func (r Request) PrivateEndpoint(account azure.ID, have plan.Snapshot) (plan.Graph, error) {
 	var g plan.Graph
 	no := false

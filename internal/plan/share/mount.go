@@ -104,8 +104,9 @@ func (m Mounting) nfs(options []string) []string {
 // Difference is an option of SMB in which two mounts of a share differ.
 type Difference struct{ Name, Have, Want string }
 
-// Differs returns how a mount with options, as the kernel shows them, differs from this one in the owner or the modes of its files, nil
-// if it does not. Names of users and groups are not compared: only the mount program knows their numbers.
+// Differs returns the first of the named options in which another mount differs from this one, nil if none differs. Here
+// options are those of the other mount, as the kernel shows them. The named options are the owner, the group or the modes of
+// files. Names of users and groups are not compared: only the mount program knows their numbers.
 func (m Mount) Differs(options []string, names ...string) *Difference {
 	for _, name := range names {
 		base := 8
@@ -177,7 +178,8 @@ func add(options []string, option string) []string {
 // UsualPermissions is the mode of the root of NFS volumes, unless a flag of the driver or a parameter says another one.
 const UsualPermissions = "0777"
 
-// Permissions returns the mode of the root of a volume, 0 for leaving it as it is. usual is the mode of volumes that name none.
+// Permissions returns the mode of the root of a volume. The mode 0 leaves the root as it is. usual is the mode of volumes
+// that name none.
 func (p *Parameters) Permissions(usual uint32) uint32 {
 	if p.MountPermissions == "" {
 		return usual

@@ -460,8 +460,8 @@ func ReadAttributes(attributes map[string]string) (Parameters, error) {
 	return p, nil
 }
 
-// CheckInline returns why an inline volume cannot have its attributes, nil if it can. The author of a pod decides them, and
-// need not be trusted with what other volumes need.
+// CheckInline returns why an inline volume cannot have its attributes, nil if it can. The author of a pod chooses the
+// attributes, and is not trusted with what other volumes need.
 func (p *Parameters) CheckInline() error {
 	bad := func(text string) bool {
 		return strings.ContainsAny(text, `/\`) || text == "." || text == ".."

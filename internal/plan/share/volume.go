@@ -20,8 +20,9 @@ type Cluster struct {
 	Suffix string
 }
 
-// Volume is the parts of a volume id: RG#ACCOUNT#SHARE#DISK#UUID#NAMESPACE#SUBSCRIPTION. The disk is a file in the share with
-// a file system, UUID the name of a volume with a share of another name, and NAMESPACE that of the Secret with the key.
+// Volume is the parts of a volume id: RG#ACCOUNT#SHARE#DISK#UUID#NAMESPACE#SUBSCRIPTION. DISK is a file in the share with a
+// file system. UUID is the name of a volume that differs from the name of its share. NAMESPACE is the namespace of the
+// Secret with the key.
 type Volume struct {
 	Group, Account, Share, Disk, UUID, Namespace, Subscription string
 }

@@ -158,14 +158,13 @@ func readText(file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// scan has the kernel look for new disks.
+// scan makes the kernel look for new disks.
 func (d Devices) scan() {
 	d.write("- - -", "sys/class/scsi_host/*/scan")
 	d.write("1", "sys/class/nvme/*/rescan_controller")
 }
 
-// write writes a text to all files of a pattern. The kernel also notices by itself what it is told so: an error is no
-// more than a delay.
+// write writes a text to all files of a pattern. The kernel also finds new disks by itself, so an error only means a delay.
 func (d Devices) write(text, pattern string) {
 	files, _ := filepath.Glob(d.path(pattern)) // the pattern is valid
 	for _, file := range files {

@@ -61,8 +61,8 @@ func addSCSI(t *testing.T, root, name, controller, address, model string) {
 	}
 }
 
-// TestFind checks how the device of LUN 2 is found: by the links of both sets of udev rules, and without links by the
-// kernel's own view of NVMe namespaces (170) and SCSI disks.
+// TestFind checks how the device of LUN 2 is found. The links of both sets of udev rules lead to it. Without links, the
+// kernel's own view of NVMe namespaces (170) and SCSI disks does.
 func TestFind(t *testing.T) {
 	const (
 		remote     = "MSFT NVMe Accelerator v1.0"

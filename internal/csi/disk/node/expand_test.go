@@ -72,8 +72,8 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestExpandLater checks the wait for a kernel that still sees the old size (174), and that only the device of the volume
-// is scanned again (175).
+// TestExpandLater checks the wait for a kernel that still sees the old size (174). Only the device of the volume is scanned
+// again (175).
 func TestExpandLater(t *testing.T) {
 	w := newWorld(t, node.Config{System: node.Linux{Devices: node.Devices{GrowWithin: 2 * time.Second}}})
 	device, file := w.device(64 * mib)
@@ -160,8 +160,8 @@ func TestReadOnlyAfterError(t *testing.T) {
 	}
 }
 
-// TestTune checks that the settings of a profile are written: those of profile basic as far as the device has them (168),
-// those that the user names all (169).
+// TestTune checks that the settings of a profile are written. Profile basic writes the settings that the device has (168).
+// All settings that the user names must be written (169).
 func TestTune(t *testing.T) {
 	w := newWorld(t, node.Config{Speed: func(context.Context) plandisk.Speed { return plandisk.Speed{} }})
 	device := w.attach(1, 2*gib)

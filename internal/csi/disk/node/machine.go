@@ -18,7 +18,7 @@ type Machine struct {
 	Metadata func(ctx context.Context) (metadata.Instance, error)
 	// Limits returns what a machine of a size can have, zero fields for what is not known.
 	Limits func(ctx context.Context, size string) (disks int, speed plandisk.Speed)
-	// Zone has the node report its zone.
+	// Zone makes the node report its zone.
 	Zone bool
 	// AttachLimit is the number of disks that can be attached, less than 0 for that of the machine's size. Reserved is how
 	// many of them other programs need.
@@ -26,8 +26,8 @@ type Machine struct {
 	Log                   *slog.Logger
 }
 
-// Place returns the zone of the machine, REGION-NUMBER or "", and the number of disks that can be attached to it, 0 if
-// that is not known.
+// Place returns the zone of the machine and the number of disks that can be attached to it. The zone is REGION-NUMBER or "".
+// The number is 0 if it is not known.
 func (m Machine) Place(ctx context.Context) (zone string, most int64, err error) {
 	if !m.Zone && m.AttachLimit >= 0 {
 		return "", Slots(m.AttachLimit, m.Reserved), nil
@@ -87,9 +87,9 @@ func (m Machine) Speed(ctx context.Context) plandisk.Speed {
 	return speed
 }
 
-// Slots returns how many disks the driver may attach to a machine that can have most disks, of which others need
-// reserved. 0 means that the number is not known; the driver never returns it because too many are reserved, because the
-// scheduler takes it as no limit.
+// Slots returns how many disks the driver may attach to a machine that can have most disks. Other programs need reserved of
+// these disks. The result is 0 only if most is not known, because the scheduler takes 0 as no limit. If all disks are
+// reserved, the result is 1.
 func Slots(most, reserved int64) int64 {
 	if most <= 0 {
 		return 0

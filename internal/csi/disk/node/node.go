@@ -21,8 +21,8 @@ type Config struct {
 	Driver string // name of the driver
 	Node   string // name of the node
 	System System // of the machine
-	// Place returns the zone of the machine, REGION-NUMBER or "", and the number of disks that can be attached to it, 0
-	// if it is not known.
+	// Place returns the zone of the machine and the number of disks that can be attached to it. The zone is REGION-NUMBER or
+	// "". The number is 0 if it is not known.
 	Place func(ctx context.Context) (zone string, most int64, err error)
 	// Attached returns the disks that Azure has attached to the machine, by LUN. It is nil, or its answer is empty, if
 	// that is not known.

@@ -50,7 +50,7 @@ func TestBadPublishing(t *testing.T) {
 	}
 }
 
-// TestPublish checks that pods see a volume, read-only where they ask for it (162), and that paths which do not exist are
+// TestPublish checks that pods see a volume, read-only where they ask for it (162). Paths that do not exist can be
 // unpublished and unstaged (167).
 func TestPublish(t *testing.T) {
 	w := newWorld(t, node.Config{})
@@ -122,8 +122,8 @@ func TestPublishBlock(t *testing.T) {
 	want(t, "unpublish", w.unpublish(target), codes.OK, "")
 }
 
-// TestOnePod checks that a volume of one pod has one path (164), that a volume of several pods of a node can have several
-// (165), and that the path of the one pod is published again without effect.
+// TestOnePod checks that a volume of one pod has one path (164), and that this path can be published again without effect. A
+// volume of several pods of a node can have several paths (165).
 func TestOnePod(t *testing.T) {
 	for _, fsType := range []string{"ext4", "block"} {
 		t.Run(fsType, func(t *testing.T) {

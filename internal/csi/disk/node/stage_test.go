@@ -44,8 +44,9 @@ func TestBadStaging(t *testing.T) {
 	}
 }
 
-// TestStageFileSystems checks that a blank disk is formatted, mounted, mounted again without effect, keeps its content,
-// and grows when it is staged after its disk grew, also where the kernel grows no mounted one (146, 147, 156, 158).
+// TestStageFileSystems checks that a blank disk is formatted and mounted, and mounted again without effect (146, 147, 156,
+// 158). The file system keeps its content. It grows when it is staged after its disk grew, also where the kernel grows no
+// mounted file system.
 func TestStageFileSystems(t *testing.T) {
 	for _, c := range []struct{ row, fsType, inContext, want string }{
 		{"146: default", "", "", "ext4"}, {"146: ext4", "ext4", "", "ext4"}, {"ext3", "ext3", "", "ext3"}, {"ext2", "ext2", "", "ext2"},

@@ -8,8 +8,8 @@ import (
 	"kaz/internal/plan/share"
 )
 
-// differs returns how the SMB mount at a path differs from what a volume wants in some options, nil if it does not or nothing is
-// mounted there.
+// differs returns the first of the named options in which the SMB mount at a path differs from what a volume wants. It
+// returns nil if no option differs or no SMB share is mounted there.
 func (n *Node) differs(v *volume, path string, names ...string) (*share.Difference, error) {
 	fsType, options, err := n.config.Options(path)
 	if err != nil || fsType != n.wanted(v).Type || v.parameters.NFS() {
@@ -41,8 +41,8 @@ func (n *Node) restage(v *volume, path string) error {
 	return csi.Status(n.config.Mounts.Unmount(path), "stage volume %s", v.id)
 }
 
-// ownMount reports whether a pod needs a mount of its own: the staged share has the group of another pod, and its modes give that group
-// rights that others do not have.
+// ownMount reports whether a pod needs a mount of its own. It needs one if the staged share has another pod's group, and the
+// modes give that group rights that other users do not have.
 func (n *Node) ownMount(v *volume, staging string) (bool, error) {
 	if v.group == "" || n.wanted(v).Open() {
 		return false, nil

@@ -45,8 +45,8 @@ func TestStageAgain(t *testing.T) {
 	}
 }
 
-// TestGroupsOfPods checks defect 25: a second pod on a node can use an SMB volume with its own group, although the volume was staged
-// for a pod with another one.
+// TestGroupsOfPods checks defect 25: a second pod on a node can use an SMB volume with its own group. The volume was staged
+// for a pod with another group.
 func TestGroupsOfPods(t *testing.T) {
 	for modes, own := range map[string]bool{"file_mode=0660,dir_mode=0770": true, "file_mode=0660,dir_mode=0777": true,
 		"file_mode=0777,dir_mode=0777": false, "file_mode=0660,dir_mode=0770,gid=7": false} {

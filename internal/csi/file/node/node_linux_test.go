@@ -470,8 +470,8 @@ func (f mounterFunc) Mount(ctx context.Context, m share.Mount, target string, c 
 	return f().Mount(ctx, m, target, c)
 }
 
-// TestKernel checks defects 17 and 26: the mount program gets the key through a pipe and not as an argument or in a variable, and
-// does not outlive its request.
+// TestKernel checks defects 17 and 26. The mount program gets the key through a pipe, not as an argument or in a variable.
+// It ends with its request.
 func TestKernel(t *testing.T) {
 	dir := t.TempDir()
 	program := "#!/bin/sh\n{ echo \"$@\"; env; } > " + dir + "/visible\ncat <&3 > " + dir + "/read\n" +
@@ -537,8 +537,8 @@ func TestKeysOfSecrets(t *testing.T) {
 	wantCode(t, "a namespace without the Secret", err, codes.FailedPrecondition)
 }
 
-// TestKeyThatChanges checks defect 18: a node that has read a key from Azure mounts at once with the next one after it was changed, and
-// reads it once for all mounts. A key that Azure still names is not tried again.
+// TestKeyThatChanges checks defect 18. After a key was changed, a node that has read the old key mounts at once with the new
+// one. It reads the new key once for all mounts. A key that Azure still names is not tried again.
 func TestKeyThatChanges(t *testing.T) {
 	cloud := testkit.NewAzure(t, emulator.Options{}, 0)
 	account := testkit.Group.Resource(storage.Accounts, "acct")

@@ -43,8 +43,9 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 	return done, n.bind(ctx, request, &v, r)
 }
 
-// bind shows the staged share at the path of a pod. If the share was staged for a pod with another group, a pod that cannot use it so
-// gets a mount of its own by SMB, and by NFS the files get the group of the new pod, as those of other volumes do.
+// bind shows the staged share at the path of a pod. The share may have been staged for a pod with another group. By SMB, a
+// pod that cannot use it then gets a mount of its own. By NFS, the files get the group of the new pod, as files of other
+// volumes do.
 func (n *Node) bind(ctx context.Context, request string, v *volume, r *csispec.NodePublishVolumeRequest) error {
 	if err := csi.Missing(request, "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return err
@@ -114,8 +115,8 @@ func (n *Node) whole(path string) (bool, error) {
 	return true, csi.Status(unknown, "path %s", path)
 }
 
-// publishWithToken mounts a share at the path of a pod with the token of its service account, and renews the token of one that
-// is mounted.
+// publishWithToken mounts a share at the path of a pod with the token of its service account. If the share is mounted there
+// and uses an identity, the file server's ticket is renewed.
 func (n *Node) publishWithToken(ctx context.Context, v *volume, path string) error {
 	mounted, err := n.whole(path)
 	if err != nil {

@@ -109,8 +109,8 @@ func (n *Node) wanted(v *volume) share.Mount {
 	}.Mount()
 }
 
-// mountWith mounts a share. If the file server refuses a key that was read from Azure, which can be up to a minute old, the key is read
-// again and used if it is another one.
+// mountWith mounts a share. A key that was read from Azure can be up to a minute old. If the file server refuses it,
+// mountWith reads the key again and uses it if it has changed.
 func (n *Node) mountWith(ctx context.Context, v *volume, m share.Mount, path string, c file.Credentials) error {
 	err := n.config.Mounter.Mount(ctx, m, path, c)
 	failed, ok := errors.AsType[*MountError](err)

@@ -14,8 +14,9 @@ var lunInLocation = regexp.MustCompile(`(?:^|: )LUN (\d+)$`)
 // The disk that Azure gives to a machine for temporary files has this label.
 const temporaryLabel = "Temporary Storage"
 
-// choose returns the data disk of a LUN, nil if it is not there. Disks of other controllers can have the same LUN: that of the
-// operating system, that for temporary files beside it, and NVMe disks: their LUNs are not Azure's.
+// choose returns the data disk of a LUN, nil if it is not there. Disks of other controllers can have the same LUN: the disk
+// of the operating system, and the disk for temporary files beside it. NVMe disks have LUNs that are not Azure's. choose
+// leaves all of these out.
 func choose(disks []Disk, lun int) (*Disk, error) {
 	reserved := map[string]bool{} // adapters
 	for _, d := range disks {
@@ -71,12 +72,12 @@ func ends(offset, size int64) []area {
 	return []area{{offset, look}, {offset + size - size%sector - look, look}}
 }
 
-// step is what makes a volume of a disk next.
+// step is the next step that makes a volume of a disk.
 type step struct {
 	script    script // "" if the volume is ready
 	partition Partition
-	// blank are the areas that must be empty before the script runs. Windows shows a disk, or partition, with a file system of
-	// another system as one without.
+	// blank are the areas that must be empty before the script runs. Windows shows a disk or partition with a file system of
+	// another operating system as one without a file system.
 	blank []area
 }
 
@@ -110,8 +111,8 @@ func (d Disk) next() (step, error) {
 	return step{}, fmt.Errorf("partition %d of disk number %d has the file system %s: want NTFS", p.Number, d.Number, p.FileSystem)
 }
 
-// growsTo reports whether a partition grows to the most bytes that it can have. Disks grow by GiB; less is what Windows leaves
-// at the end of a disk.
+// growsTo reports whether a partition of size bytes is to grow to most, the bytes that it can have. Disks grow by GiB. A
+// difference under 100 MiB is space that Windows leaves at the end of a disk.
 func growsTo(size, most int64) bool {
 	const least = 100 << 20
 	return most-size >= least

@@ -41,8 +41,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLife checks the life of a volume: a blank disk is formatted once and linked, also when it is asked for again; a pod sees it;
-// its links are removed, and what Windows holds of it is written first.
+// TestLife checks the life of a volume. A blank disk is formatted once and linked, also if it is staged again, and a pod
+// sees it. At the end the links are removed. Windows writes what it holds of the volume before its link is removed.
 func TestLife(t *testing.T) {
 	n, m := newNode(t)
 	m.disk(scsi(3, "11"))
