@@ -30,7 +30,7 @@ func explainNodeGroup(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// A wrong command line is reported in one line, before any request.
+// TestExplainNodeGroupRefuses checks that a wrong command line is reported in one line, before any request.
 func TestExplainNodeGroupRefuses(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", "")
@@ -95,7 +95,8 @@ func answerView(t *testing.T, v autoscale.View) func(http.ResponseWriter) {
 	}
 }
 
-// The provider that cluster-autoscaler asked last answers, through the Kubernetes API. The exit status says what is pending.
+// TestExplainNodeGroup checks that the provider that cluster-autoscaler asked last answers, through the Kubernetes API. The
+// exit status says whether something is pending.
 func TestExplainNodeGroup(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	ago := func(seconds float64) *float64 { return &seconds }
@@ -131,7 +132,7 @@ func TestExplainNodeGroup(t *testing.T) {
 	}
 }
 
-// --provider asks a process.
+// TestExplainNodeGroupOfProcess checks that --provider asks a process, without a cluster.
 func TestExplainNodeGroupOfProcess(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != autoscale.ViewPath+"pool" {

@@ -14,7 +14,7 @@ import (
 	"kaz/internal/local/process"
 )
 
-// A wrong command line or a missing cluster is reported in one line, before any request.
+// TestExplainRefuses checks that a wrong command line or a missing cluster is reported in one line, before any request.
 func TestExplainRefuses(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -62,7 +62,7 @@ func TestExplainRefuses(t *testing.T) {
 	}
 }
 
-// The flags win over the environment.
+// TestExplainClusterOfFlags checks that the flags take precedence over the environment.
 func TestExplainClusterOfFlags(t *testing.T) {
 	up := func() local.Status {
 		dir := t.TempDir()
@@ -92,7 +92,7 @@ func TestExplainClusterOfFlags(t *testing.T) {
 	}
 }
 
-// A timeout is reported as such, and not as a missing local Azure.
+// TestExplainTimeout checks that a timeout is reported as such, and not as a missing local Azure.
 func TestExplainTimeout(t *testing.T) {
 	dir := t.TempDir()
 	holdDir(t, dir)
@@ -108,7 +108,8 @@ func TestExplainTimeout(t *testing.T) {
 	}
 }
 
-// azure.json, not the kubeconfig, selects the trusted certificates: a cluster and its Azure can be in two directories.
+// TestExplainTrustsAzureOfCloudConfig checks that azure.json, not the kubeconfig, selects the trusted certificates. A cluster
+// and its Azure can be in two directories.
 func TestExplainTrustsAzureOfCloudConfig(t *testing.T) {
 	home, elsewhere := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", elsewhere)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A wrong command line or a missing cluster is reported in one line, before any request.
+// TestExplainVolumeRefuses checks that a wrong command line or a missing cluster is reported in one line, before any request.
 func TestExplainVolumeRefuses(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -8,7 +8,7 @@ import (
 	"kaz/cmd/internal/release"
 )
 
-// --version prints the version, although the components define a version flag of another type.
+// TestVersion checks that --version prints the version, although the components define a version flag of another type.
 func TestVersion(t *testing.T) {
 	command := rootCommand()
 	var out bytes.Buffer
@@ -19,7 +19,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// A link to kaz with the name of a component runs that component. Any other name runs kaz.
+// TestLinksRunComponents checks that a link to kaz with the name of a component runs that component. Any other name runs kaz.
 func TestLinksRunComponents(t *testing.T) {
 	for _, test := range []struct{ line, want []string }{
 		{[]string{"/usr/local/bin/cloud-node-manager", "--v=2"}, []string{"cloud-node-manager", "--v=2"}},
@@ -34,7 +34,8 @@ func TestLinksRunComponents(t *testing.T) {
 	}
 }
 
-// A missing or unknown command is an error: exit status 0 of kaz explain means that nothing would change.
+// TestNoSuchCommand checks that a missing or unknown command is an error. Exit status 0 of kaz explain means that nothing
+// would change.
 func TestNoSuchCommand(t *testing.T) {
 	for _, test := range []struct {
 		args []string

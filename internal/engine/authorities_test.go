@@ -29,9 +29,9 @@ import (
 	"kaz/internal/plan/cluster/definition"
 )
 
-// trust simulates the certificate authorities of machines: a member has those that the key vault had when it booted, and a node those of the
-// ConfigMap for machines that join. The oldest member is the controller manager that publishes its own to pods. Each member has a pod of
-// a DaemonSet.
+// trust simulates the certificate authorities of machines. A member has those that the key vault had when the member booted.
+// A node has those of the ConfigMap for machines that join. The controller manager of the oldest member publishes its
+// authorities to pods. Each member has a pod of a DaemonSet.
 type trust struct {
 	members map[string][]pki.Authority // of the cluster, of etcd, of the front proxy
 	nodes   map[string]pki.Authority
@@ -80,7 +80,7 @@ func (s *simulation) configMap(namespace, name string, data map[string]string) {
 	}
 }
 
-// vaultAuthority is an authority as the key vault has it, whatever becomes of the engine under test.
+// vaultAuthority reads an authority from the key vault, independent of the engine under test.
 func (s *simulation) vaultAuthority(what string) pki.Authority {
 	s.l.t.Helper()
 	a, err := rotate.Rotation{Planes: s.l.azure.Vaults(), Names: s.names}.Authority(context.Background(), what)
@@ -163,7 +163,8 @@ func (s *simulation) agents() []corev1.Pod {
 	return all
 }
 
-// trusted publishes the authorities of the leader to pods, and checks that each machine accepts the certificates of all members, and they its.
+// trusted publishes the authorities of the leader to pods. It checks that each machine and the members accept each other's
+// certificates.
 func (s *simulation) trusted(all []string) {
 	s.l.t.Helper()
 	t := s.trust
@@ -223,7 +224,8 @@ func (l *lab) rotateAuthorities(s *simulation, phase change.AuthorityPhase) erro
 	return l.Change(l.t.Context(), r)
 }
 
-// inPhase checks that all machines have the authorities of the key vault, in a phase, and pods those that servers have.
+// inPhase checks that all machines have the authorities of the key vault, and that these are in a phase. Pods must have the
+// authorities that servers have.
 func (s *simulation) inPhase(want pki.Phase) {
 	s.l.t.Helper()
 	for i, what := range []string{rotate.Authority, rotate.EtcdCA, rotate.FrontProxy} {
@@ -257,8 +259,9 @@ func (s *simulation) inPhase(want pki.Phase) {
 	}
 }
 
-// TestAuthorityRotation checks scenario 43 for the certificate authorities: in each of three phases every machine is replaced, with no moment
-// at which a machine does not accept another one. Phases come in their order, and only with a client that is accepted afterwards.
+// TestAuthorityRotation checks scenario 43 for the certificate authorities: each of the three phases replaces every machine,
+// and all machines accept each other at every moment. The phases can only be run in order, and each needs a client that is
+// accepted after it.
 func TestAuthorityRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "ha.yaml")
@@ -315,8 +318,8 @@ func TestAuthorityRotation(t *testing.T) {
 	})
 }
 
-// TestAuthoritiesKept checks that other changes between the phases of a rotation keep its phase: a deployment and an upgrade from files, which
-// do not say it, and a repair.
+// TestAuthoritiesKept checks that other changes between the phases of a rotation keep its phase. These changes are a
+// deployment and an upgrade from files, which do not contain the phase, and a repair.
 func TestAuthoritiesKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
@@ -357,7 +360,8 @@ func TestAuthoritiesKept(t *testing.T) {
 	})
 }
 
-// TestAuthoritiesAborted checks that a phase which was aborted begins anew, although an upgrade made machines as before in between.
+// TestAuthoritiesAborted checks that an aborted phase begins anew. In between an upgrade has made machines with the previous
+// authorities.
 func TestAuthoritiesAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
@@ -419,7 +423,8 @@ func TestOwnAuthorities(t *testing.T) {
 	})
 }
 
-// TestAuthorityRotationKilled checks that each phase goes on after its death at any write, and that no key is in the record or is said.
+// TestAuthorityRotationKilled checks that each phase can be resumed after it was killed at any write. No key is in the record
+// or in the output.
 func TestAuthorityRotationKilled(t *testing.T) {
 	for i, phase := range change.Phases() {
 		t.Run(string(phase), func(t *testing.T) {
@@ -447,7 +452,8 @@ func TestAuthorityRotationKilled(t *testing.T) {
 	}
 }
 
-// killAuthorities carries a phase out with an engine that dies, and goes on with another one. It is false if the engine did not die.
+// killAuthorities carries out a phase with an engine that is killed, and resumes it with another one. It returns false if the
+// engine was not killed.
 func (l *lab) killAuthorities(s *simulation, phase change.AuthorityPhase, kill int) bool {
 	t := l.t
 	t.Helper()

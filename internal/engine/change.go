@@ -124,7 +124,7 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	return in, err
 }
 
-// recovery is how long the other members of etcd may not answer after one has died.
+// recovery is how long the other members of etcd may give no answer after a member has died.
 const recovery = time.Minute
 
 // lookAtEtcd observes a cluster with its etcd. If no member answers, or too few do, it looks again for a while.
@@ -146,7 +146,7 @@ func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (insi
 	}
 }
 
-// fromOutside adds to an error that an API server which does not answer is reached from its network only.
+// fromOutside adds a hint to an error if the API server does not answer and can only be reached from its own network.
 func fromOutside(d definition.Definition, err error) error {
 	unreached, ok := errors.AsType[*url.Error](err)
 	if !ok || d.Cluster.Spec.Network.APIServer.Access != "Internal" {
@@ -156,8 +156,8 @@ func fromOutside(d definition.Definition, err error) error {
 		"there, or --kubeconfig with a server that leads there", err, unreached.URL)
 }
 
-// Change brings the machines of a cluster to a record's definition. It records the change first, and looks at what is there
-// before each step. So after a stop at any moment [Engine.Resume] goes on.
+// Change brings the machines of a cluster to a record's definition. It records the change first, and reads the state of the
+// cluster before each step. So [Engine.Resume] can go on after a stop at any moment.
 func (e *Engine) Change(ctx context.Context, r Record) error {
 	return e.guard().Do(ctx, func(ctx context.Context) error { return changer{e}.change(ctx, r) })
 }
@@ -199,7 +199,7 @@ func (e changer) change(ctx context.Context, r Record) error {
 	return e.carryOn(ctx, n, r)
 }
 
-// Resume goes on with the change that has begun. It is false if there is none.
+// Resume goes on with the change that has begun. It returns false if there is none.
 func (e *Engine) Resume(ctx context.Context, n naming.Names) (found bool, err error) {
 	if r, err := e.Open(ctx, n); err != nil || r == nil {
 		return false, err
@@ -213,7 +213,7 @@ func (e *Engine) Resume(ctx context.Context, n naming.Names) (found bool, err er
 	})
 }
 
-// fixed refuses what no change of machines brings into effect.
+// fixed refuses changed fields that no change of machines can bring into effect.
 func fixed(old, now definition.Definition) error {
 	var refused []string
 	for _, d := range definition.Compare(old, now) {
@@ -227,7 +227,7 @@ func fixed(old, now definition.Definition) error {
 	return fmt.Errorf("%w: make a new pool or cluster, or take the change back:\n%s", ErrFixed, strings.Join(refused, "\n"))
 }
 
-// mostRepeats is how often a step is tried that changes nothing.
+// mostRepeats is how often a step that changes nothing is tried.
 const mostRepeats = 3
 
 func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {

@@ -41,8 +41,8 @@ func (w worker) setVersion(ctx context.Context, s change.Step) error {
 	return w.Workload.SetVersion(ctx, s.Version, boot.Programs(w.record.Definition.Cluster))
 }
 
-// addMember deploys the unit of a member and waits until it is a member of etcd and its API server answers. If it never is, the
-// member is taken away again, so that the cluster is as before.
+// addMember deploys the unit of a member. It waits until the member is in etcd and its API server answers. If the member does
+// not join, addMember removes it again, so that the cluster is as before.
 func (w worker) addMember(ctx context.Context, s change.Step) error {
 	generations := w.in.state.Generations()
 	index, generation := s.Slot()
@@ -68,7 +68,8 @@ func (in inside) voter(id string) bool {
 
 var errNoMember = errors.New("no healthy member of etcd")
 
-// refused reports whether a machine was not made or did not join. Of other errors, such as of the network, nothing is known.
+// refused reports whether a machine was not made or did not join. After another error, such as one of the network, the state
+// of the machine is unknown.
 func refused(err error) bool {
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		return len(failed.Failures) > 0
@@ -107,7 +108,7 @@ func (w worker) awaitVoter(ctx context.Context, name string) error {
 	}
 }
 
-// abandon takes a member away that did not join.
+// abandon removes a member that did not join.
 func (w worker) abandon(ctx context.Context, s change.Step) error {
 	for _, do := range []func(context.Context, change.Step) error{w.removeVoter, w.forgetMember, w.deleteMember} {
 		if err := do(ctx, s); err != nil {
@@ -117,7 +118,7 @@ func (w worker) abandon(ctx context.Context, s change.Step) error {
 	return nil
 }
 
-// deployUnit deploys one unit of a plan. The deployment records the definition of before, because the change has not ended.
+// deployUnit deploys one unit of a plan. The deployment records the previous definition, because the change has not ended.
 func (w worker) deployUnit(ctx context.Context, p cluster.Plan, unit string) error {
 	state, err := w.Read(ctx, w.names)
 	if err != nil {
@@ -306,8 +307,9 @@ func (w worker) setModel(ctx context.Context, s change.Step) error {
 	})
 }
 
-// writeModel writes what new machines of a pool's scale set get, as a plan has it, and the plan's tags with those that mark adds to
-// them from those of now. It writes nothing else, because other programs write into the scale set, too.
+// writeModel writes the model of a pool's scale set, from which Azure makes new machines, as a plan has it. It also writes
+// the tags of the plan. The function mark edits these tags, and gets the tags that the scale set has now. Nothing else is
+// written, because other programs write into the scale set, too.
 func (w worker) writeModel(ctx context.Context, p cluster.Plan, pool string, mark func(tags, now map[string]string)) error {
 	id, r := w.scaleSet(p, pool)
 	if r == nil {
@@ -328,7 +330,8 @@ func (w worker) writeModel(ctx context.Context, p cluster.Plan, pool string, mar
 	return deployer{w.Engine}.patch(ctx, id, body)
 }
 
-// planned are tags of a scale set with those of its plan that are ours. Tags for the autoscaler that the plan does not have are gone.
+// planned returns the tags of a scale set, with those tags of its plan for which ours is true. It removes tags for the
+// autoscaler that the plan does not have.
 func planned(now map[string]string, body object, ours func(tag string) bool) map[string]string {
 	tags := map[string]string{}
 	for key, value := range now {

@@ -399,8 +399,8 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// TestRevised checks scenario 37: other sizes, labels and files replace the machines that they are for, pools of each kind, and no others.
-// A deployment refuses them, and names what can.
+// TestRevised checks scenario 37: changed sizes, labels and files replace only the machines that they are for, in pools of
+// each kind. A deployment refuses such changes, and names the command that can make them.
 func TestRevised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, func(d *definition.Definition) { d.Cluster.Spec.ControlPlane.Replicas = 1 }, "ha.yaml", "team-b.yaml")
@@ -458,7 +458,8 @@ func TestRevised(t *testing.T) {
 	})
 }
 
-// TestInternal checks scenario 15: a change from outside of the network of an internal API server says so, and writes nothing.
+// TestInternal checks scenario 15: the API server is internal, and a change is started outside of its network. The change
+// says so, and writes nothing.
 func TestInternal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, func(d *definition.Definition) { d.Cluster.Spec.Network.APIServer.Access = "Internal" }, "dev.yaml")
@@ -545,8 +546,8 @@ func (g *guests) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), err
 }
 
-// TestInPlace checks scenario 33: members get another version without other machines, one after the other, and none is removed because
-// its upgrade failed.
+// TestInPlace checks scenario 33: members get another version on the same machines, one after the other. If the upgrade of a
+// member fails, the member is not removed.
 func TestInPlace(t *testing.T) {
 	for _, members := range []int{1, 3} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
@@ -712,8 +713,8 @@ func TestNewerManifests(t *testing.T) {
 	})
 }
 
-// TestFlags checks scenario 34: an upgrade applies changed flags of the control plane. It does so together with another
-// version, so that a flag that the version no longer has can be removed, and without one.
+// TestFlags checks scenario 34: an upgrade applies changed flags of the control plane. It does so with the same version, and
+// together with another version, so that a flag which that version no longer has can be removed.
 func TestFlags(t *testing.T) {
 	for _, version := range []string{"1.37.1", "1.36.3"} {
 		t.Run(version, func(t *testing.T) {
@@ -866,7 +867,7 @@ func TestEmptyNodes(t *testing.T) {
 	})
 }
 
-// TestBlockedDrain checks scenario 27: what blocks a drain is named, and the node takes pods again.
+// TestBlockedDrain checks scenario 27: the error names what blocks a drain, and the node takes pods again.
 func TestBlockedDrain(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*simulation, string)
@@ -910,7 +911,7 @@ func TestBlockedDrain(t *testing.T) {
 	}
 }
 
-// TestNoRoom checks scenario 28: when Azure has no room, the capacity is what is there.
+// TestNoRoom checks scenario 28: if Azure has no room, the capacity becomes the number of existing machines.
 func TestNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
@@ -933,8 +934,8 @@ func TestNoRoom(t *testing.T) {
 	})
 }
 
-// TestRecovery checks scenario 11: a repair begins although the other members of etcd do not answer for a moment, for example
-// after their leader has died. If they do not answer in time, the error says what to do.
+// TestRecovery checks scenario 11: after the death of the leader the other members of etcd do not answer for a moment. A
+// repair begins nevertheless. If they never answer, the change fails with the reason.
 func TestRecovery(t *testing.T) {
 	const short, long = 30 * time.Second, time.Hour
 	for name, test := range map[string]struct {
@@ -989,7 +990,7 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// TestNeverJoins checks scenario 36: a member that does not join is taken away, and the cluster is as before.
+// TestNeverJoins checks scenario 36: a member that does not join is removed, and the cluster is as before.
 func TestNeverJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
@@ -1009,8 +1010,8 @@ func TestNeverJoins(t *testing.T) {
 	})
 }
 
-// TestBadNode checks scenario 37: an upgrade of a pool stops at its first new node if that does not become ready. The node is taken
-// away, no old node goes, and the scale set has its model of before. Later the upgrade goes on.
+// TestBadNode checks scenario 37: an upgrade of a pool stops if its first new node does not become ready. The new node is
+// removed, no old node goes, and the scale set has its previous model. Later the upgrade goes on.
 func TestBadNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
@@ -1143,7 +1144,8 @@ func TestOpenChange(t *testing.T) {
 	})
 }
 
-// killed lets an engine die: from a write on nothing reaches Azure. If late, that write does, and its answer is lost.
+// killed is a transport that kills an engine: from a write on nothing reaches Azure. If late is true, that write reaches
+// Azure, and its answer is lost.
 type killed struct {
 	next  http.RoundTripper
 	left  int
@@ -1174,7 +1176,7 @@ func (k *killed) dies() bool {
 	return k.spent
 }
 
-// stride is how many writes lie between two at which a change is killed: in short mode a third of them is tried.
+// stride is the number of writes between two at which a change is killed. Short mode tries a third of the writes.
 func stride() int {
 	if testing.Short() {
 		return 3

@@ -169,8 +169,8 @@ func (e *Engine) Preview(ctx context.Context, p cluster.Plan) ([]string, error) 
 	return slices.Sorted(maps.Keys(w.template.Units)), err
 }
 
-// Deploy brings Azure to the plan. save gets the kubeconfig of a new cluster before the deployment begins, because the key of
-// the certificate authority is known only then.
+// Deploy deploys what Azure lacks of the plan. It passes save the kubeconfig of a new cluster before the deployment begins.
+// The key of the certificate authority is known only then.
 func (e *Engine) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfig []byte) error) (Result, error) {
 	return deployer{e}.deploy(ctx, p, save, false)
 }

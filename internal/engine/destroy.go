@@ -47,7 +47,8 @@ func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
 	return r, nil
 }
 
-// planned adds the resources of the plan that exist, those first that others do not need. It returns their keys.
+// planned adds the existing resources of the plan, and its role assignments even if they are not listed. A resource comes
+// before the resources that it needs. planned returns the keys of the resources with the tag of the cluster.
 func (r *Removal) planned(p cluster.Plan, s State) map[string]bool {
 	listed := map[string]bool{}
 	for _, u := range slices.Backward(p.Graph.Units) {
@@ -69,8 +70,8 @@ func (r *Removal) planned(p cluster.Plan, s State) map[string]bool {
 	return listed
 }
 
-// Destroy removes what Removal found. Role assignments go first, because their scopes go with them. A resource that another
-// one still uses is tried again after the others.
+// Destroy removes what Removal found. Role assignments go first, because their scopes are removed, too. If a resource is
+// still used by another one, Destroy tries it again after the others.
 func (e *Engine) Destroy(ctx context.Context, p cluster.Plan, r Removal) error {
 	rest := slices.Clone(r.Resources)
 	slices.SortStableFunc(rest, func(a, b azure.ID) int { return rank(a) - rank(b) })
@@ -101,8 +102,8 @@ func (e *Engine) Destroy(ctx context.Context, p cluster.Plan, r Removal) error {
 	return err
 }
 
-// Purge removes the key vault that kaz made for good, after [Engine.Destroy]. Until then Azure keeps it, and its name, so that no cluster
-// of the same name and group can be made.
+// Purge removes the key vault that kaz made for good, after [Engine.Destroy]. Until then Azure keeps the vault and its name.
+// So no cluster of the same name and group can be made.
 func (e *Engine) Purge(ctx context.Context, p cluster.Plan) error {
 	spec := p.Definition.Cluster.Spec
 	if spec.KeyVault.ID != "" {

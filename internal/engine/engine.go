@@ -1,8 +1,8 @@
-// Package engine carries out what kaz cluster plans: it checks that Azure will take a cluster before anything is written,
-// deploys it, shows its state and removes it. The plan is internal/plan/cluster. Layer L3.
+// Package engine carries out what kaz cluster plans. It checks that Azure will take a cluster before it writes anything. It
+// deploys the cluster, shows its state and removes it. The plan is internal/plan/cluster. Layer L3.
 //
-// Azure itself keeps the state: each unit is a nested deployment that records the hash of its template, and the deployment of
-// the cluster records the definition. So any machine can go on where another one stopped.
+// Azure itself keeps the state. Each unit is a nested deployment that records the hash of its template. The deployment of the
+// cluster records the definition. So any machine can continue where another machine stopped.
 package engine
 
 import (
@@ -45,7 +45,8 @@ type Engine struct {
 	Etcd Etcd
 	// Backups are the backups of etcd. Without them the cluster cannot be restored.
 	Backups Backups
-	// Lock keeps others from changing the cluster, nil for nothing that does. Holder is how they see this process.
+	// Lock keeps other processes from changing the cluster. Without it nothing does. Holder is the name of this process for
+	// the others.
 	Lock   lock.Lease
 	Holder string
 	// Patience bounds how long the steps of a change may take.
@@ -149,8 +150,8 @@ type State struct {
 	resources  map[string]resource
 }
 
-// Read reads the state of a cluster: the resource group, its resources and its deployments, and those of other groups that
-// have parts of the cluster.
+// Read reads the state of a cluster: its resource group, with the resources and deployments in it. It reads the same of the
+// groups in others, which have parts of the cluster.
 func (e *Engine) Read(ctx context.Context, n naming.Names, others ...azure.ID) (State, error) {
 	s := State{units: map[string]deployment{}, resources: map[string]resource{}}
 	group := n.Group()

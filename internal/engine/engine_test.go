@@ -130,7 +130,7 @@ func TestDeployedSecrets(t *testing.T) {
 	}
 }
 
-// TestSharedResources checks that a later deployment keeps what others wrote into resources, and that a pool grows.
+// TestSharedResources checks that a later deployment keeps what other programs wrote into resources, and that a pool grows.
 func TestSharedResources(t *testing.T) {
 	l := newLab(t, emulator.Options{})
 	p := example(t, nil, "dev.yaml")
@@ -162,8 +162,8 @@ func TestSharedResources(t *testing.T) {
 	}
 }
 
-// TestMachinesStay checks that a change of the boot files, which every version of kaz may bring, does not write machines that
-// exist, because Azure refuses that. A machine that is missing is made again.
+// TestMachinesStay checks that changed boot files do not write machines that exist, because Azure refuses that. Every version
+// of kaz may change the boot files. A missing machine is made again.
 func TestMachinesStay(t *testing.T) {
 	l := newLab(t, emulator.Options{})
 	p := example(t, nil, "dev.yaml")
@@ -249,7 +249,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestRemovedPool checks that a pool that is no longer in the definition stays, and that this is said.
+// TestRemovedPool checks that a pool that is no longer in the definition stays, and that the output says so.
 func TestRemovedPool(t *testing.T) {
 	l := newLab(t, emulator.Options{})
 	p := example(t, nil, "dev.yaml")
@@ -315,7 +315,8 @@ func (l *lab) write(id azure.ID, body string) error {
 	return err
 }
 
-// TestDestroy checks scenario 48: a group that kaz made goes, and of another group only what is ours.
+// TestDestroy checks scenario 48: a resource group that kaz made is removed. From another group only the resources of the
+// cluster are removed.
 func TestDestroy(t *testing.T) {
 	for _, lifecycle := range []string{"Owned", "Existing"} {
 		t.Run(lifecycle, func(t *testing.T) {

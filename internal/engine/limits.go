@@ -53,8 +53,8 @@ func (w worker) release(ctx context.Context, s change.Step) error {
 	return err
 }
 
-// limit gives the autoscaler of a pool the limits of a plan, and reports whether it had others. Without its upgrade in the tags, the next
-// one begins with the number of nodes that the autoscaler has chosen by then.
+// limit gives the autoscaler of a pool the limits of a plan, and reports whether the limits were different. It also removes
+// the tag of an upgrade. The next upgrade then begins with the number of nodes that the autoscaler has chosen by then.
 func (e deployer) limit(ctx context.Context, s State, id azure.ID, pool string, body object) (bool, error) {
 	have := s.resources[id.Key()].Tags
 	tags := planned(have, body, units.ForAutoscaler)

@@ -64,8 +64,8 @@ func (l *lab) limits(s *simulation) (change.Limits, int) {
 	return limitsOf(state.resources[set.Key()].Tags), len(machines)
 }
 
-// TestAutoscaledUpgrade checks scenario 30: while the nodes of an autoscaled pool are replaced, its limits let the autoscaler remove no
-// machine, and afterwards it has those of the definition.
+// TestAutoscaledUpgrade checks scenario 30: while an upgrade replaces the nodes of an autoscaled pool, its limits keep the
+// autoscaler from removing a machine. Afterwards the pool has the limits of the definition.
 func TestAutoscaledUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, now := autoscaled(t)
@@ -90,8 +90,8 @@ func TestAutoscaledUpgrade(t *testing.T) {
 	})
 }
 
-// TestAutoscalerReleased checks scenario 30: after a death before or after any write of an upgrade, resume and abort both let the
-// autoscaler scale the pool again.
+// TestAutoscalerReleased checks scenario 30: after an upgrade was killed before or after any write, resume and abort both let
+// the autoscaler scale the pool again.
 func TestAutoscalerReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for kill := 1; ; kill += stride() {
@@ -133,7 +133,7 @@ func TestAutoscalerReleased(t *testing.T) {
 	})
 }
 
-// TestAbortedAutoscaling checks that an abort takes the limits away that only the definition of the change has.
+// TestAbortedAutoscaling checks that an abort removes limits that only the definition of the change has.
 func TestAbortedAutoscaling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")

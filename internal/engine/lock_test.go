@@ -57,8 +57,8 @@ func scaled(d definition.Definition, count int) Record {
 	return Record{Definition: d}
 }
 
-// TestTwoOperators checks scenario 25: while one process changes a cluster, another one waits, and learns which one it is. It goes on if the
-// first one ends, or has died.
+// TestTwoOperators checks scenario 25: while one process changes a cluster, another process waits, and learns the name of the
+// first. It goes on when the first process has ended or died.
 func TestTwoOperators(t *testing.T) {
 	for name, test := range map[string]struct {
 		joins, second time.Duration // after the begin of the first change
@@ -100,8 +100,8 @@ func TestTwoOperators(t *testing.T) {
 	}
 }
 
-// TestLostLock checks that a process stops when it cannot renew its lock, or another one has it, and that one without the right to
-// blobs goes on without a lock.
+// TestLostLock checks that a process stops when it cannot renew its lock, or when another process has the lock. A process
+// without the right to blobs goes on without a lock.
 func TestLostLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d, operator := lockable(t)

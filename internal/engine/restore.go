@@ -35,9 +35,9 @@ var (
 // mostSilent is how long an API server may take to answer before it counts as lost.
 const mostSilent = 20 * time.Second
 
-// Restore brings the control plane of a cluster back after the loss of every member, from a backup; from "" it is the newest one. It
-// deletes what is left of the members, makes a new first member that begins with the backup, and then the others. It records itself
-// first, as [Engine.Change] does, so that it goes on after a stop at any moment.
+// Restore brings the control plane of a cluster back after the loss of every member, from a backup. With from "" it takes the
+// newest backup. It deletes what is left of the members, makes a new first member from the backup, and then the other
+// members. Like [Engine.Change] it records itself first, so that it goes on after a stop at any moment.
 func (e *Engine) Restore(ctx context.Context, n naming.Names, from string) error {
 	return e.guard().Do(ctx, func(ctx context.Context) error { return e.restoreFrom(ctx, n, from) })
 }
@@ -80,7 +80,7 @@ func (e *Engine) RestoreSteps(ctx context.Context, n naming.Names, from string) 
 // restorer carries out restores.
 type restorer struct{ *Engine }
 
-// newRestore checks that a restore can begin, and that it has to.
+// newRestore checks that a restore is possible, and that the control plane is lost.
 func (e restorer) newRestore(ctx context.Context, n naming.Names, from string) (Record, error) {
 	if e.Workload == nil {
 		return Record{}, errInside
@@ -144,8 +144,8 @@ func (s State) members(n naming.Names) []string {
 	return names
 }
 
-// restore carries out the steps of a restore, and then ends it, so that the record is an ordinary change with which the other
-// members join.
+// restore carries out the steps of a restore, and then ends it. From then on the record is an ordinary change, with which the
+// other members join.
 func (e restorer) restore(ctx context.Context, n naming.Names, r *Record) error {
 	if e.Backups == nil {
 		return errNoBackups

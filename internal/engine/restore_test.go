@@ -69,8 +69,9 @@ func (s *simulation) lose() {
 	})
 }
 
-// TestRestore checks scenario 39: after the loss of every member the newest backup is restored, and all members are there again, the
-// first one with a new name. Nothing of the lost ones is left, the nodes of pools stay, and a further deployment changes nothing.
+// TestRestore checks scenario 39: after the loss of every member the newest backup is restored, and all members exist again.
+// The first member has a new name. Nothing of the lost members is left, the nodes of pools stay, and a further deployment
+// changes nothing.
 func TestRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "ha.yaml")
@@ -132,7 +133,8 @@ func TestRestoreRefused(t *testing.T) {
 	})
 }
 
-// TestRestoreKilled checks that a restore that dies before or after any write goes on to the same end: scenario 24.
+// TestRestoreKilled checks scenario 24: a restore that is killed before or after any write can be resumed, and reaches the
+// same end.
 func TestRestoreKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var want []string

@@ -13,8 +13,9 @@ import (
 	"kaz/internal/plan/cluster/naming"
 )
 
-// retreat takes new nodes away that did not become ready during the upgrade of a pool, so that the upgrade stops before an old node
-// goes. If no new node is ready, the scale set gets its model of before again. failed is why the nodes are not ready, nil if they are.
+// retreat deletes new nodes that did not become ready during the upgrade of a pool. The upgrade then stops before an old node
+// goes. If no new node is ready, the scale set gets its previous model again. The error failed says why the nodes are not
+// ready. It is nil if they are ready.
 func (w worker) retreat(ctx context.Context, s change.Step, failed error) error {
 	_, late := errors.AsType[*workload.NotReadyError](failed)
 	if failed == nil || ctx.Err() != nil {
@@ -52,7 +53,7 @@ func (w worker) retreat(ctx context.Context, s change.Step, failed error) error 
 		"definition and upgrade again, or try once more with kaz cluster resume: %w", text, previous, failed)
 }
 
-// rollback gives the scale set of a pool the model that it had before its upgrade, and returns the version of that.
+// rollback gives the scale set of a pool the model that it had before its upgrade. It returns the version of that model.
 func (w worker) rollback(ctx context.Context, pool string) (string, error) {
 	previous := ""
 	for _, r := range w.in.state.resources {

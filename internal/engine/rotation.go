@@ -18,7 +18,7 @@ func (e *Engine) rotation(n naming.Names) rotate.Rotation {
 	return rotate.Rotation{Azure: e.Azure, Planes: e.Planes, Workload: e.Workload, Names: n, Now: e.now, Say: e.say}
 }
 
-// Secrets reads how the secrets of a cluster are that are rotated. It returns none of them.
+// Secrets reads the state of the secrets of a cluster that are rotated. It returns no secret.
 func (e *Engine) Secrets(ctx context.Context, n naming.Names) health.Secrets {
 	return e.rotation(n).State(ctx)
 }
@@ -35,8 +35,8 @@ func (e changer) deployedRecord(ctx context.Context, n naming.Names) (Record, St
 	return Record{Definition: *state.Definition}, state, nil
 }
 
-// TokenRotation is the change that replaces the join token. It replaces all tokens that kaz made, also those that are left of a rotation
-// that was aborted. Those of others stay.
+// TokenRotation is the change that replaces the join token. It replaces all tokens that kaz made, also those that an aborted
+// rotation left. Tokens of other programs stay.
 func (e *Engine) TokenRotation(ctx context.Context, n naming.Names) (Record, error) {
 	if e.Workload == nil {
 		return Record{}, errInside
@@ -58,8 +58,8 @@ func (e *Engine) TokenRotation(ctx context.Context, n naming.Names) (Record, err
 	return r, nil
 }
 
-// KeyRotation is the change that replaces the key of service accounts, or with finish the one that forgets the former keys. Without
-// atOnce the latter is refused while tokens of a former key may be in use, with [rotate.ErrEarly].
+// KeyRotation is the change that replaces the key of service accounts. With finish it forgets the former keys instead.
+// Without atOnce, finish fails with [rotate.ErrEarly] while tokens of a former key may be in use.
 func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce bool) (Record, error) {
 	if e.Workload == nil {
 		return Record{}, errInside
@@ -83,8 +83,8 @@ func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce
 	return r, nil
 }
 
-// AuthorityRotation is the change of one phase of the rotation of the certificate authorities. The phases come in their order. client is
-// the one that makes the change: it has to be accepted after the phase.
+// AuthorityRotation is the change of one phase of the rotation of the certificate authorities. The phases must be run in
+// order. client makes the change, and must be accepted after the phase.
 func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase change.AuthorityPhase, client rotate.Client) (Record, error) {
 	if e.Workload == nil {
 		return Record{}, errInside
@@ -101,7 +101,8 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 	return r, nil
 }
 
-// withAuthorities is a record of machines with the authorities of the cluster, which no file says. deployed is the cluster's definition.
+// withAuthorities returns the record with the authorities of the deployed definition. Definitions from files do not have
+// them.
 func (r Record) withAuthorities(deployed *definition.Definition) Record {
 	if r.Authorities == "" && deployed != nil {
 		r.Definition.Authorities = deployed.Authorities
@@ -109,7 +110,7 @@ func (r Record) withAuthorities(deployed *definition.Definition) Record {
 	return r
 }
 
-// observeFor reads what is there of a cluster, and of its secrets what a change is about.
+// observeFor reads the state of a cluster, and the state of the secrets that a change replaces.
 func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd bool) (inside, error) {
 	in, err := e.observe(ctx, n, etcd)
 	rotation := e.rotation(naming.Of(r.Definition.Cluster))

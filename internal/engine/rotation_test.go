@@ -36,7 +36,7 @@ func (s *simulation) join() pki.Join {
 	return join
 }
 
-// takes reports whether the API server takes a token, and until when, the zero time for no end.
+// takes reports whether the API server takes a token, and when the token ends: the zero time for never.
 func (s *simulation) takes(id string) (bool, time.Time) {
 	s.l.t.Helper()
 	secret, err := s.client.CoreV1().Secrets("kube-system").Get(s.l.t.Context(), "bootstrap-token-"+id, metav1.GetOptions{})
@@ -56,7 +56,7 @@ func (s *simulation) takes(id string) (bool, time.Time) {
 	return err != nil || end.After(time.Now()), end
 }
 
-// addToken makes a token as kubeadm does when it makes a cluster, or a person.
+// addToken makes a token that kaz did not make, as kubeadm does for a new cluster, or a person.
 func (s *simulation) addToken(id, secret string) {
 	s.l.t.Helper()
 	_, err := s.client.CoreV1().Secrets("kube-system").Create(s.l.t.Context(), &corev1.Secret{
@@ -78,8 +78,9 @@ func (l *lab) rotateToken(s *simulation) error {
 	return l.Change(l.t.Context(), r)
 }
 
-// TestTokenRotation checks scenario 41: the key vault gets a new token, which the API server takes, with the pin of before. The old one
-// is valid for an hour, so that machines that boot now can join. Tokens of others stay, no member is replaced, and no secret is said.
+// TestTokenRotation checks scenario 41: the key vault gets a new token that the API server takes, with the same hash of the
+// authority. The old token stays valid for an hour, so that machines that boot now can join. Tokens of other programs stay,
+// no member is replaced, and no secret is in the output.
 func TestTokenRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
@@ -125,7 +126,7 @@ func TestTokenRotation(t *testing.T) {
 	})
 }
 
-// mortal lets requests to the API server die with an engine: they count as its writes to Azure do.
+// mortal makes requests to the API server fail after the engine was killed. They count like its writes to Azure.
 func (s *simulation) mortal(k *killed) {
 	s.client.PrependReactor("*", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		read := a.GetVerb() == "get" || a.GetVerb() == "list"
@@ -136,8 +137,8 @@ func (s *simulation) mortal(k *killed) {
 	})
 }
 
-// TestTokenRotationKilled checks that a rotation of the token goes on after its death at any write, that the API server takes the token
-// of the key vault at every moment, and that no secret is in the record of the change.
+// TestTokenRotationKilled checks that a rotation of the token can be resumed after it was killed at any write. The API server
+// takes the token of the key vault at every moment. The record of the change has no secret.
 func TestTokenRotationKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for kill := range 100 {
@@ -223,7 +224,7 @@ func (l *lab) rotateKeys(s *simulation, finish bool) error {
 	return l.Change(l.t.Context(), r)
 }
 
-// have checks that all members have generation, sign with another key than before or with the same one, and accept so many keys.
+// have checks the members and their generation. Each member signs with the key of the key vault, and accepts so many keys.
 func (s *simulation) have(members, generation, accept int) {
 	s.l.t.Helper()
 	vault, err := s.l.rotation(s.names).AccountKeys(s.l.t.Context())
@@ -252,9 +253,9 @@ func jwt(key string) []byte {
 	return []byte(base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"`+key+`"}`)) + ".e30.c2ln")
 }
 
-// TestKeyRotation checks scenario 43 for the key of service accounts: two passes over the members after which all sign with a new key,
-// with no moment at which a member does not accept the tokens of another one. Former keys are forgotten in a third pass, once no token of
-// them is in use.
+// TestKeyRotation checks scenario 43 for the key of service accounts: after two passes over the members all of them sign with
+// a new key. At every moment each member accepts the tokens of every other member. A third pass forgets former keys, once no
+// token that they signed is in use.
 func TestKeyRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "ha.yaml")
@@ -334,8 +335,8 @@ func TestKeyRotationAborted(t *testing.T) {
 	})
 }
 
-// TestKeyRotationKilled checks that a rotation of the key of service accounts goes on after its death at any write to Azure, and that no
-// key is in the record of the change or is said.
+// TestKeyRotationKilled checks that a rotation of the key of service accounts can be resumed after it was killed at any write
+// to Azure. No key is in the record of the change or in the output.
 func TestKeyRotationKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for kill := 0; ; kill += stride() {

@@ -9,8 +9,9 @@ import (
 	"kaz/internal/plan/cluster/naming"
 )
 
-// scale gives pools that exist more machines, and the autoscaler its limits. The template does not write a scale set that exists, because
-// others write into it, too, so a change is one field of it. A smaller number is reported: machines must be drained first.
+// scale gives existing pools more machines, and the autoscaler its limits. The template does not write a scale set that
+// exists, because other programs write into it, too. So scale changes only single fields of it. It only reports a smaller
+// number of machines: they must be drained first.
 func (e deployer) scale(ctx context.Context, w work, result *Result) error {
 	for _, pool := range w.plan.Definition.Pools {
 		u := w.plan.Graph.Unit(naming.PoolUnit(pool.Metadata.Name))
@@ -35,7 +36,7 @@ func (e deployer) scale(ctx context.Context, w work, result *Result) error {
 	return nil
 }
 
-// setTags gives a resource these tags and no others, which a change of the resource itself may not do.
+// setTags gives a resource these tags and no others. A change of the resource itself might keep other tags.
 func (e deployer) setTags(ctx context.Context, id azure.ID, tags map[string]string) error {
 	body, err := json.Marshal(object{"properties": object{"tags": tags}})
 	if err != nil {

@@ -63,8 +63,8 @@ func short(v json.RawMessage) string {
 	return string(v)
 }
 
-// WhatIf asks Azure what a deployment of the plan would change. It needs the resource group, because Azure compares inside of
-// one. Without it everything would be created.
+// WhatIf asks Azure what a deployment of the plan would change. Azure compares inside of a resource group. If the group does
+// not exist, WhatIf answers that every resource is created.
 func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 	w, err := deployer{e}.prepare(ctx, p, false)
 	if err != nil || w.empty() {
@@ -94,8 +94,8 @@ func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 	return result.Properties.Changes, nil
 }
 
-// Validate lets Azure check the template of a plan, which also applies policies. Azure validates in a resource group that exists
-// only; without one there is no error. The error is [ErrFixed] if a deployment cannot make the change.
+// Validate lets Azure check the template of a plan, which also applies policies. Azure can only validate in a resource group
+// that exists: without one Validate returns nil. The error is [ErrFixed] if a deployment cannot make the change.
 func (e *Engine) Validate(ctx context.Context, p cluster.Plan, s State) error {
 	w, err := s.left(p, false)
 	if errors.Is(err, ErrFixed) {

@@ -35,8 +35,8 @@ func addons() map[string]map[string]map[string]any {
 	image := func(name string) map[string]any {
 		return map[string]any{"imageRepository": addonRepository, "imageName": name, "imageTag": addonTag}
 	}
-	// These programs run on the network of the machine, some before kube-proxy does, which makes the API server's Service work.
-	// kube-proxy in turn waits for the addresses that the cloud-node-manager gives the node.
+	// These programs run on the network of the machine. Some of them run before kube-proxy, which makes the API server's
+	// Service work. The proxy in turn waits for the addresses that the cloud-node-manager gives the node.
 	server := []any{
 		map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": addonServer},
 		map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": addonPort},

@@ -196,7 +196,8 @@ func set(path string, value any) map[string]any {
 	return map[string]any{first: set(rest, value)}
 }
 
-// The cloud-controller-manager runs on the first node, which is not initialized yet. The kubelet gives that taint the value "true".
+// TestFirstNode checks that the cloud-controller-manager and the cloud-node-manager run on the first node, which is not
+// initialized yet. The kubelet gives that taint the value "true".
 func TestFirstNode(t *testing.T) {
 	for _, name := range []string{"Deployment cloud-controller-manager", "DaemonSet cloud-node-manager"} {
 		all := objects(t, nil)[name].Spec.Template.Spec.Tolerations
@@ -209,7 +210,8 @@ func TestFirstNode(t *testing.T) {
 	}
 }
 
-// Two replicas of the cloud-controller-manager do not share a node: each needs the port of the host.
+// TestPortOfTheHost checks that each replica of the cloud-controller-manager uses a port of the host. So two replicas never
+// share a node.
 func TestPortOfTheHost(t *testing.T) {
 	for port, values := range map[int]map[string]any{10268: nil, 10300: set("cloudControllerManager.securePort", "10300")} {
 		spec := objects(t, values)["Deployment cloud-controller-manager"].Spec.Template.Spec

@@ -251,8 +251,8 @@ func TestDiskFlags(t *testing.T) {
 	})
 }
 
-// TestDiskWindows checks the DaemonSet for Windows: it is a host-process container with the rights of the other nodes' driver, and its
-// flags are those of the driver.
+// TestDiskWindows checks the DaemonSet for Windows. It has a host-process container, and the service account of the DaemonSet
+// for Linux. Its flags exist in the driver.
 func TestDiskWindows(t *testing.T) {
 	const name = "DaemonSet csi-azuredisk-node-win"
 	if _, ok := diskObjects(t, nil)[name]; ok {

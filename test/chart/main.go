@@ -1,5 +1,6 @@
-// Command chart renders a chart of deploy with Helm's library to standard output, or all of them as plain manifests
-// in deploy/manifests, or those that kaz cluster installs. It has its own module because only it needs Helm.
+// Command chart renders a chart of deploy with Helm's library to standard output. With -manifests it renders all charts as
+// plain manifests, for deploy/manifests. With -addons it writes the manifests that kaz cluster installs. It has its own
+// module because only it needs Helm.
 package main
 
 import (

@@ -78,8 +78,9 @@ metadata: {name: alone}
 spec: {backend: StandaloneVM, replicas: 1, zones: []}
 `
 
-// TestBootedHA takes a cluster of three members and two nodes through its life, on machines that boot: it serves, grows, gets pools, is
-// upgraded, all under constant requests, loses one member and then all of them, and is destroyed.
+// TestBootedHA takes a cluster of three members and two nodes through its life, on machines that boot. The cluster serves,
+// its pool grows and shrinks, pools come and go, and it is upgraded, all under constant requests. It loses each member in
+// turn, and then all of them. At the end it is destroyed.
 func TestBootedHA(t *testing.T) {
 	b := startBooting(t, 2)
 	c := b.cluster("prod", strings.ReplaceAll(example(t, "ha.yaml"), b.version, b.older))
@@ -119,7 +120,8 @@ func TestBootedMembers(t *testing.T) {
 	c.whole(2, c.version)
 }
 
-// renewed lets a member renew its certificates, which its timer does a month before they end, and checks that its API server has a new one.
+// renewed lets a member renew its certificates, and checks that its API server has a new one. The timer of a member does this
+// a month before the certificates end.
 func (c *bootedCluster) renewed(member string) {
 	c.t.Helper()
 	serial := func() string {
@@ -149,8 +151,8 @@ func TestBootedRotation(t *testing.T) {
 	c.keyReplaced()
 }
 
-// keyReplaced replaces the key of service accounts while the API server is asked with a token of the former key, which is accepted until
-// the end of the rotation, and not after it.
+// keyReplaced replaces the key of service accounts. Meanwhile it sends requests to the API server with a token of the former
+// key. The API server must accept this token until the end of the rotation, and not after it.
 func (c *bootedCluster) keyReplaced() {
 	c.t.Helper()
 	old := strings.TrimSpace(c.must(c.run("", "create", "token", "default", "--duration", "24h")))
@@ -210,8 +212,8 @@ func (c *bootedCluster) review(token string) (string, error) {
 		"create", "-f", "-", "-o", "jsonpath={.status.user.username}")
 }
 
-// tokenReplaced replaces the join token and takes the old one away. Then a new node joins, and the timer of the member gives the new token
-// an end. A token that has run out, because no member was there, is made again by the timer, and a further node joins.
+// tokenReplaced replaces the join token and removes the old one. Then a new node joins, and the timer of the member gives the
+// new token an end. If a token has ended because no member was there, the timer makes it again, and another node joins.
 func (c *bootedCluster) tokenReplaced() {
 	c.t.Helper()
 	tokens := func() []string {
@@ -261,8 +263,8 @@ func TestBootedInPlace(t *testing.T) {
 	}
 }
 
-// TestBootedFive ends members of a control plane of five. Without two it takes writes, and both are repaired. Without three it takes none,
-// kaz cluster doctor says so, and a restore brings all back.
+// TestBootedFive ends members of a control plane of five. With two members lost etcd takes writes, and both members are
+// repaired. With three lost it takes none, and kaz cluster doctor says so. A restore brings all members back.
 func TestBootedFive(t *testing.T) {
 	b := startBooting(t, 1)
 	c := b.cluster("prod", strings.Replace(strings.Replace(example(t, "ha.yaml"), "version: 1.36.3}", "version: 1.36.3}\n  controlPlane: {replicas: 5}",

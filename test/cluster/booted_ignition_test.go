@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A pool that boots with Ignition joins a cluster: Debian's package of Ignition applies the custom data, in an image without cloud-init,
-// python3, jq and packages, and with a read-only /usr. The boot script gives the machine its name, and the node takes pods.
+// TestBootedIgnition checks that a pool that boots with Ignition joins a cluster. Debian's package of Ignition applies the
+// custom data. The image has no cloud-init, python3, jq and packages, and a read-only /usr. The boot script gives the machine
+// its name, and the node takes pods.
 func TestBootedIgnition(t *testing.T) {
 	b := startBooting(t, 1, "--ignition")
 	pool, _, _ := strings.Cut(example(t, "flatcar.yaml"), "---\napiVersion: cluster.kaz/v1alpha1\nkind: Extension")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestBootedOutbound looks at the connections that machines make to the internet, for which this machine stands: with which public
-// addresses they come for each type of outbound traffic, and that there are none without any.
+// TestBootedOutbound checks from which public addresses machines connect to the internet, for each type of outbound traffic.
+// This machine stands for the internet. Without outbound traffic there must be no connection.
 func TestBootedOutbound(t *testing.T) {
 	b := startBooting(t, 1)
 	url := sourceEcho(t)

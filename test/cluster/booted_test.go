@@ -16,8 +16,9 @@ import (
 	"kaz/internal/local/controlplane"
 )
 
-// kaz cluster deploy makes a cluster of machines that boot from their custom data, with Debian's own cloud-init: kubeadm makes
-// the control plane, the node joins it, and the add-ons initialize both, make a load balancer and a disk. Then nothing is left to deploy.
+// TestBooted checks that kaz cluster deploy makes a cluster of machines that boot from their custom data, with Debian's own
+// cloud-init. The control plane is made by kubeadm, and the node joins it. The add-ons initialize both machines, and make a
+// load balancer and a disk. Then nothing is left to deploy.
 func TestBooted(t *testing.T) {
 	began := time.Now()
 	c := startBooting(t, 1).cluster("dev", example(t, "dev.yaml"))
@@ -26,8 +27,8 @@ func TestBooted(t *testing.T) {
 	c.serves(2, c.version)
 }
 
-// A cluster with a release that the image does not have fails, and names the phase of the boot and its cause. The console of the
-// machine shows the same.
+// TestBootFails checks that a cluster with a release that the image does not have fails. The error names the phase of the
+// boot and its cause. The console of the machine shows the same.
 func TestBootFails(t *testing.T) {
 	b := startBooting(t, 1)
 	message, err := b.deploy("other", strings.ReplaceAll(strings.ReplaceAll(example(t, "dev.yaml"), b.version, "1.34.0"), "dev}", "other}"))
@@ -40,8 +41,8 @@ func TestBootFails(t *testing.T) {
 	}
 }
 
-// kaz local up --engine makes such a cluster with one command: a Service and a disk work, and kaz cluster finds it. After a stop its
-// machines boot again with what they had.
+// TestBootedUp checks that kaz local up --engine makes such a cluster with one command. A Service and a disk work, and kaz
+// cluster finds the cluster. After a stop its machines boot again with their data.
 func TestBootedUp(t *testing.T) {
 	needsImage(t)
 	dir := newDir(t)

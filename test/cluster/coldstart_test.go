@@ -25,8 +25,8 @@ import (
 
 var largeFleet = flag.Int("fleet", 500, "number of nodes of the cluster for the measured cold start")
 
-// TestColdStart counts the Azure requests of a starting cloud-controller-manager: for a cluster with
-// new nodes and routes, and for a large cluster with one new node.
+// TestColdStart counts the Azure requests of a cloud-controller-manager that starts. It does so for a cluster with new nodes
+// and routes, and for a large cluster with one new node.
 func TestColdStart(t *testing.T) {
 	const nodes, sets = 30, 3
 	c := startUp(t, newDir(t), "--nodes", strconv.Itoa(nodes), "--scale-sets", strconv.Itoa(sets), "--throttle", "azure",

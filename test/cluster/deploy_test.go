@@ -133,8 +133,8 @@ type role struct {
 	Actions           []string
 }
 
-// grantRoles creates the roles of deploy/roles and assigns them to an identity: at the resource group
-// of the cluster, and at the subscription if they need it.
+// grantRoles creates the roles of deploy/roles and assigns them to an identity. One role is assigned at the resource group of
+// the cluster, the other at the subscription.
 func (c *cluster) grantRoles(principal string) {
 	c.t.Helper()
 	subscription := azure.SubscriptionID(c.status.Subscription)
@@ -363,11 +363,11 @@ func (d *installation) account(p corev1.PodSpec) string {
 	return d.c.account(name, d.observers[name])
 }
 
-// reference to an environment variable in arguments, as Kubernetes has it.
+// variable matches a reference to an environment variable in arguments, as Kubernetes writes it.
 var variable = regexp.MustCompile(`\$\(([A-Za-z0-9_]+)\)`)
 
-// start runs a pod's container as a process. fields replaces what the kubelet fills in, paths what it
-// mounts, and further arguments the rest of the pod's environment.
+// start runs a pod's container as a process. The map fields has the values that the kubelet would fill in. The map paths has
+// replacements for paths that the kubelet would mount. Further arguments stand for the rest of the pod's environment.
 func (d *installation) start(p corev1.PodSpec, fields, paths map[string]string, further ...string) *program {
 	c := d.c
 	c.t.Helper()

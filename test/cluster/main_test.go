@@ -1,6 +1,6 @@
-// Package cluster_test runs kaz like a user: it builds the programs of cmd, `kaz local up` starts a
-// whole cluster on a local Azure, and kubectl and Azure's API show the result. Linux only, because it
-// finds processes in /proc. Layer L4.
+// Package cluster_test runs kaz like a user. It builds the programs of cmd, and `kaz local up` starts a whole cluster on a
+// local Azure. kubectl and Azure's API show the result. The tests run on Linux only, because they find processes in /proc.
+// Layer L4.
 package cluster_test
 
 import (

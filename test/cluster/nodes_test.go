@@ -18,8 +18,8 @@ import (
 // cloud-controller-manager's period of 5 s.
 const machineGone = 90 * time.Second
 
-// routeBack covers the 120 s for which the cloud-controller-manager trusts what it read of the route table
-// (routeTableCacheTTLInSeconds), its period of 10 s, and its write.
+// routeBack is the longest time until a route is back. The cloud-controller-manager trusts what it read of the route table
+// for 120 s (routeTableCacheTTLInSeconds). Its period of 10 s and its write are added.
 const routeBack = (120 + 10 + 20) * time.Second
 
 // machines grows the scale set, deletes a machine, and stops and starts another one, all through

@@ -16,9 +16,9 @@ import (
 	"kaz/internal/azure"
 )
 
-// TestRealChart installs the chart in a cluster with real nodes. The images of deploy/images run as
-// pods with the rights of deploy/roles, find Azure by its own host names, and get tokens from the
-// metadata service. The cluster must reach the same state as with `kaz local up`.
+// TestRealChart installs the chart in a cluster with real nodes. The images of deploy/images run as pods with the rights of
+// deploy/roles. They find Azure by its own host names, and get tokens from the metadata service. The cluster must reach the
+// same state as with `kaz local up`.
 func TestRealChart(t *testing.T) {
 	needsReal(t)
 	images := chartImages(t)

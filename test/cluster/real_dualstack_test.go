@@ -138,8 +138,7 @@ func bothByClusterIP(c *cluster) {
 	}
 }
 
-// healthOfNodes: kube-proxy tells the health of its node, which shared probes ask for,
-// by both families.
+// healthOfNodes checks that kube-proxy reports the health of its node by both families. Shared probes ask for it.
 func healthOfNodes(c *cluster) {
 	node, tools := c.nodes()[0], c.pods("tools")[1]
 	for _, six := range []bool{false, true} {
@@ -281,9 +280,8 @@ func bothLocal(c *cluster) {
 	}
 }
 
-// probesBesideThePod: with policy Cluster every node is well, by both families, also
-// the one with the only pod. IPv6 probes come from a link-local address, which Linux
-// forwards to no pod.
+// probesBesideThePod checks that with policy Cluster every node is healthy by both families, also the node with the only pod.
+// IPv6 probes come from a link-local address, which Linux forwards to no pod.
 func probesBesideThePod(c *cluster) {
 	c.must(fmt.Sprintf(alonePod, c.nodes()[1].Name), "apply", "-f", "-")
 	defer c.must("", "delete", "pod", "alone", "--timeout=1m")

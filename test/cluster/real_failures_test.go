@@ -373,8 +373,8 @@ func deallocated(f *failures) {
 	f.start(vm)
 }
 
-// longestShutdown is the longest time that a machine takes to end, by its own limits: load balancers notice (11 s), pods are evicted
-// (5 s) and end (60 s), the API server learns of it (2 s), programs end (5 s), and what is left is killed (10 s).
+// longestShutdown is the longest time that a machine takes to end, by its own limits. Load balancers notice (11 s). Pods are
+// evicted (5 s) and end (60 s). The API server learns of it (2 s). Programs end (5 s), and what is left is killed (10 s).
 const longestShutdown = (11 + 5 + 60 + 2 + 5 + 10) * time.Second
 
 // isOff waits until a machine was told to end and did.

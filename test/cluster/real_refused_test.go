@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestRealRefused checks that each missing requirement of real nodes is one line of error with what
-// to do, before anything starts, and that simulated nodes are offered.
+// TestRealRefused checks that each missing requirement of real nodes is one line of error that says what to do. The error
+// comes before anything starts, and offers simulated nodes.
 func TestRealRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes away what only root has")

@@ -211,7 +211,7 @@ func parseSaid(text string) (said, error) {
 	return said{m[1], client.Addr().Unmap(), m[3]}, err
 }
 
-// exec runs box in a pod.
+// box runs the program box in a pod.
 func (c *cluster) box(p pod, args ...string) (string, error) {
 	c.t.Helper()
 	return c.kubectl("", append([]string{"exec", p.name, "--", "/box"}, args...)...)
@@ -392,8 +392,8 @@ func (c *cluster) nodeAddress(name string) string {
 	return internalIP(n, false)
 }
 
-// podsForAPIServer checks that the API server reaches a pod by its own address, as it calls webhooks and aggregated APIs,
-// and that both kinds of endpoints tell pods where the API server is.
+// podsForAPIServer checks that the API server reaches a pod by the pod's own address, as it calls webhooks and aggregated
+// APIs. It also checks that both kinds of endpoints tell pods the address of the API server.
 func podsForAPIServer(c *cluster) {
 	web := c.pods("web")[1]
 	got, err := parseSaid(c.must("", "get", "--raw", "/api/v1/namespaces/default/pods/"+web.name+":8080/proxy/"))

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// webhookObjects are a pod on a node that refuses objects, its Service, and the configuration by which the API server asks
-// it about the ConfigMaps with a label.
+// webhookObjects are a pod that refuses objects, its Service, and a webhook configuration. The pod runs on a node. By the
+// configuration the API server asks the pod about the ConfigMaps with a label.
 const webhookObjects = `
 apiVersion: v1
 kind: Secret
@@ -115,8 +115,8 @@ spec:
   caBundle: %[1]s
 `
 
-// aggregated checks that the API server passes requests of a group on to a pod behind a Service with a ClusterIP, with the name of
-// the user, as for metrics-server.
+// aggregated checks that the API server passes the requests of an API group on to a pod behind a Service with a ClusterIP.
+// The pod gets the name of the user, as metrics-server does.
 func aggregated(c *cluster) {
 	cert, key := selfSigned(c.t, "aggregated.default.svc")
 	c.must(fmt.Sprintf(aggregatedObjects, cert, key, c.nodes()[1].Name), "apply", "-f", "-")

@@ -11,8 +11,8 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// routed waits until the route table leads exactly to the pod CIDRs of every node, by the node's
-// address of the same family, and until the nodes report it.
+// routed waits until the route table has exactly the routes to the pod CIDRs of every node. Each route leads to the node's
+// address of the same family. It also waits until the nodes report their routes.
 func (c *cluster) routed() {
 	c.t.Helper()
 	took := wait(c.t, machineGone, "routes to the pods of all nodes", func() string {

@@ -93,8 +93,8 @@ func (l *nodeList) source(sources map[string]nodemanager.FromMetadata, url strin
 // reread is how often the file is read.
 const reread = time.Second
 
-// watch sends the members when the file has changed and was the same in two reads, because a file
-// being written may be read in part. It ignores a missing or invalid file.
+// watch sends the members when the file has changed and two reads in a row found the same text. A single read may find a file
+// that is only written in part. watch ignores a missing or invalid file.
 func (l *nodeList) watch(ctx context.Context, log *slog.Logger, changes chan<- []nodemanager.Member) {
 	ticks := time.NewTicker(reread)
 	defer ticks.Stop()

@@ -67,8 +67,9 @@ func start(t *testing.T) {
 	startAzure(t)
 }
 
-// TestOutput checks scenario 54: with -o json and -o yaml every command prints one document of data and nothing else, the same in both
-// formats, and has its exit status. A command that cannot do its work prints nothing but errors.
+// TestOutput checks scenario 54: with -o json and -o yaml every command prints one document of data and nothing else. The
+// document is the same in both formats, and the command has its usual exit status. A command that cannot do its work prints
+// only errors.
 func TestOutput(t *testing.T) {
 	start(t)
 	api := apiServer(t)

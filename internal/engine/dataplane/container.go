@@ -15,8 +15,9 @@ import (
 	"strings"
 )
 
-// The blobs of a cluster's container: the machine that makes the cluster, the newest backup of etcd, and the backup with which the
-// next first member begins. The boot files of machines know the same names.
+// The names of the blobs in a cluster's container. The boot files of machines use the same names. electionBlob names the
+// machine that initializes the cluster, and latestBlob the newest backup of etcd. With the backup in restoreBlob the next
+// first member starts.
 const (
 	electionBlob = "initialized"
 	latestBlob   = "etcd/latest"

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// lockBlob is the blob with the lease of the process that changes the cluster. Its text is that process.
+// lockBlob is the blob of the lock. The process that changes the cluster has its lease, and its text names that process.
 const lockBlob = "lock"
 
 // LockTime is how long a lock holds without a renewal.
@@ -27,7 +27,7 @@ type Lock struct {
 	id string
 }
 
-// Acquire takes the lock for a holder. If another process has it, it returns that one.
+// Acquire takes the lock for a holder. If another process has the lock, Acquire returns that process.
 func (l *Lock) Acquire(ctx context.Context, holder string) (other string, err error) {
 	id := uuid.NewString()
 	acquire := func() error {

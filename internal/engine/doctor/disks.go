@@ -65,7 +65,8 @@ func (d Doctor) disksOf(ctx context.Context, n naming.Names, name string) ([]hea
 	return readDisks(answer)
 }
 
-// roomFor refuses a defragmentation for which a disk has no room: it writes what is in use anew, beside the database.
+// roomFor refuses a defragmentation if a disk has no room for it. A defragmentation writes the used part of the database
+// again, beside the database.
 func (d Doctor) roomFor(ctx context.Context, n naming.Names, members []engine.EtcdMember) error {
 	ctx, cancel := context.WithTimeout(ctx, mostReading)
 	defer cancel()

@@ -57,7 +57,8 @@ func (m *members) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), err
 }
 
-// TestDisks checks scenario 40: a member is named of which the disk of etcd is full, nearly full or not mounted, and what helps.
+// TestDisks checks scenario 40: a finding names each member with a disk of etcd that is full, nearly full or not mounted, and
+// its remedy.
 func TestDisks(t *testing.T) {
 	w := open(t)
 	w.df["prod-cp-0"] = "KAZ-DISK /var/lib/etcddisk 65737856 0\nKAZ-DISK / 64915344 3140284\n"

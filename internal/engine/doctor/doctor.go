@@ -204,8 +204,8 @@ func (c *found) sorted() (members []health.Member, pools []health.Machine) {
 	return members, pools
 }
 
-// Fix gives etcd room again: it saves etcd, forgets old revisions if the database has reached its quota, defragments each member,
-// the leader last, and ends the alarm. It is false if nothing was to do.
+// Fix frees room in etcd. It makes a backup, and defragments each member, the leader last. If the database has reached its
+// quota, Fix also removes old revisions before, and ends the alarm after. It returns false if there is nothing to do.
 func (d Doctor) Fix(ctx context.Context, n naming.Names) (bool, error) {
 	members, err := d.Etcd.Survey(ctx)
 	if err != nil {
@@ -256,7 +256,7 @@ func wasteful(m engine.EtcdMember) bool {
 	return m.Size > least && 2*m.InUse <= m.Size
 }
 
-// safe refuses a defragmentation, during which a member does not answer, while another one does not answer either.
+// safe refuses a defragmentation if a member does not answer. The member that is defragmented does not answer either.
 func safe(members []engine.EtcdMember) error {
 	for _, m := range members {
 		switch {

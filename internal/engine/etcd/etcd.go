@@ -86,7 +86,7 @@ func (c *Client) with(ctx context.Context, member string, f func(context.Context
 	return nil
 }
 
-// any runs f with a connection to a member that answers, without one of them. Its error has what each member said.
+// any runs f with a connection to a member that answers. It leaves one member out. Its error has what each member said.
 func (c *Client) any(ctx context.Context, without string, f func(context.Context, *clientv3.Client) error) error {
 	names, err := c.Names(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 	}
 }
 
-// mostTries is how often a removal is tried again that etcd refuses for now.
+// mostTries is how often a removal that etcd refuses for now is tried again.
 const mostTries = 20
 
 // passOn makes another healthy member the leader.

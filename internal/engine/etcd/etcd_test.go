@@ -131,8 +131,8 @@ func healthy(members []engine.EtcdMember) (count int, leader string) {
 	return count, leader
 }
 
-// TestMembers checks, with a real etcd, that the leader is removed after it has passed its office on, that a dead member is seen
-// and removed, and that a backup is complete.
+// TestMembers checks three things with a real etcd. The leader is removed after another member has become the leader. A dead
+// member is found and removed. A backup is complete.
 func TestMembers(t *testing.T) {
 	r, c := start(t, "cp-0", "cp-1", "cp-2")
 	members := until(t, c, func(all []engine.EtcdMember) bool {

@@ -61,8 +61,8 @@ func promote(t *testing.T, c *Client, name string) {
 	}
 }
 
-// TestJoinsOverlap checks scenario 13 with a real etcd: while a member joins, another one is refused until the first has its vote, and
-// the list of members stays sound. What a join leaves that stopped is removed, and the next one joins.
+// TestJoinsOverlap checks scenario 13 with a real etcd: while a member joins, etcd refuses another one until the first has
+// its vote. The list of members stays sound. The learner that a stopped join left is removed, and the next member joins.
 func TestJoinsOverlap(t *testing.T) {
 	r, c := start(t, "cp-0")
 	names := []string{"cp-0"}

@@ -44,7 +44,7 @@ func (c *Client) Members(ctx context.Context) ([]engine.EtcdMember, error) {
 	return c.members(ctx, c.alarms(ctx))
 }
 
-// Survey is [Client.Members] that also answers without a majority, with what some member knew last. It then tells no alarms.
+// Survey is [Client.Members] that also works without a majority. Then it returns what some member knew last, without alarms.
 func (c *Client) Survey(ctx context.Context) ([]engine.EtcdMember, error) {
 	all, err := c.members(ctx, nil, clientv3.WithSerializable())
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *Client) Compact(ctx context.Context) error {
 // mostDefragment bounds the defragmentation of a member, which answers no request during it.
 const mostDefragment = 10 * time.Minute
 
-// Defragment gives the disk of a member the space back that its database does not use. The member answers no request until then.
+// Defragment gives the unused space of a member's database back to its disk. Meanwhile the member answers no request.
 func (c *Client) Defragment(ctx context.Context, member string) error {
 	ctx, cancel := context.WithTimeout(ctx, mostDefragment)
 	defer cancel()

@@ -42,8 +42,8 @@ func judged(members []engine.EtcdMember) string {
 	return health.Check(f).Error()
 }
 
-// TestLostMajority checks scenario 12 with a real etcd of five members: with two lost it takes writes, with three lost it does not,
-// and both are said.
+// TestLostMajority checks scenario 12 with a real etcd of five members. With two members lost it takes writes, and with three
+// lost it does not. The survey reports both.
 func TestLostMajority(t *testing.T) {
 	r, c := start(t, "cp-0", "cp-1", "cp-2", "cp-3", "cp-4")
 	until(t, c, func(all []engine.EtcdMember) bool { count, leader := healthy(all); return count == 5 && leader != "" })

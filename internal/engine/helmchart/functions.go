@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// draw stands for chance and for the clock. A chart is rendered with two draws that differ in everything, and what differs in its text
-// depends on them. A function changes nothing if the template does not use its result, such as a default password.
+// draw replaces randomness and the clock. A chart is rendered with two draws in which all values differ. A text that differs
+// between them depends on such a value. A function has no effect if the template does not use its result, such as a default
+// password.
 type draw struct {
 	// other are the functions that give their second value.
 	other map[string]bool

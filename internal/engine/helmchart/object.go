@@ -23,7 +23,8 @@ type object struct {
 	*unstructured.Unstructured
 
 	from string // its template
-	// phase is -1 for what a hook wants before the other objects, and 1 for what it wants after them. weight orders the objects of a phase.
+	// phase is the place of a hook's object: -1 before the other objects, and 1 after them. It is 0 for the other objects.
+	// weight orders the objects of a phase.
 	phase, weight int
 }
 

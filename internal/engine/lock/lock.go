@@ -13,7 +13,7 @@ import (
 
 // Lease is what a process holds. It holds for a minute after it was acquired or renewed.
 type Lease interface {
-	// Acquire takes the lease. If another process has it, it returns that one.
+	// Acquire takes the lease. If another process has the lease, Acquire returns that process.
 	Acquire(ctx context.Context, holder string) (other string, err error)
 	Renew(ctx context.Context) error
 	Release(ctx context.Context) error
@@ -29,7 +29,7 @@ const renewal = dataplane.LockTime / 3
 type Guard struct {
 	// Lease is nil for no guard.
 	Lease Lease
-	// Holder is how others see this process.
+	// Holder is the name of this process for other processes.
 	Holder string
 	// Say gets a line for each event, for people.
 	Say func(format string, args ...any)
@@ -37,8 +37,8 @@ type Guard struct {
 	Every time.Duration
 }
 
-// Do changes a cluster while no other process does. Without the right to read and write blobs it says so, and changes the cluster without
-// a lease.
+// Do changes a cluster while no other process does. Without the right to read and write blobs it warns, and changes the
+// cluster without a lease.
 func (g Guard) Do(ctx context.Context, change func(context.Context) error) error {
 	if g.Lease == nil {
 		return change(ctx)
@@ -94,7 +94,7 @@ func (g Guard) acquire(ctx context.Context) error {
 	}
 }
 
-// renew keeps the lease until ctx ends, and ends it if the lease is lost.
+// renew keeps the lease until ctx ends. It cancels the change if the lease is lost.
 func (g Guard) renew(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(renewal)
 	defer tick.Stop()

@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// AccountKeys are the keys of service accounts as the key vault has them: first the public keys with which API servers check tokens, then
-// the private keys. The first private key signs. A second one is the next that signs. Machines take the first private key only.
+// AccountKeys are the keys of service accounts as the key vault has them. The public keys come first: API servers check
+// tokens with them. The private keys follow. The first private key signs, and a second one will sign next. Machines take the
+// first private key only.
 type AccountKeys struct {
 	public  []accountKey
 	private []accountKey

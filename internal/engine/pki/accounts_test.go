@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestAccountKeys follows the keys of service accounts through a rotation: the next key is accepted before it signs, and the former one
-// until it is forgotten.
+// TestAccountKeys follows the keys of service accounts through a rotation. The next key is accepted before it signs. The
+// former key is accepted until it is forgotten.
 func TestAccountKeys(t *testing.T) {
 	s, err := New(time.Now())
 	if err != nil {

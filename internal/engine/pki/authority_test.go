@@ -40,7 +40,7 @@ func rotation(t *testing.T, now time.Time) []Authority {
 	return all
 }
 
-// accepts checks a certificate of a client that one authority has issued, as a server does which trusts what another one trusts.
+// accepts checks a client's certificate that one authority has issued. The server trusts what another authority trusts.
 func accepts(t *testing.T, server, client Authority, now time.Time) error {
 	t.Helper()
 	text, _, err := client.Client("kaz", "", now, now.Add(time.Hour))
@@ -58,8 +58,8 @@ func accepts(t *testing.T, server, client Authority, now time.Time) error {
 	return err
 }
 
-// TestAuthority follows an authority through a rotation: machines of each state accept what those of the states beside it have, and the
-// former authority counts for nothing at the end.
+// TestAuthority follows an authority through a rotation. Machines of each state accept the certificates of the states before
+// and after it. At the end the certificates of the former authority are not accepted.
 func TestAuthority(t *testing.T) {
 	now := time.Now()
 	all := rotation(t, now)

@@ -1,5 +1,5 @@
-// Package pki makes and reads the secrets of a cluster: its certificate authorities, the key pair of service accounts, the first
-// bootstrap token, and the certificate of its first administrator. Layer L3.
+// Package pki makes and reads the secrets of a cluster. These are its certificate authorities, the key pair of service
+// accounts, the first bootstrap token, and the certificate of its first administrator. Layer L3.
 package pki
 
 import (
@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Validity of certificate authorities.
+// caYears is how many years a certificate authority is valid.
 const caYears = 10
 
 // Authority is a certificate authority. During a rotation there is another one beside it: see [Authority.Phase].
@@ -62,8 +62,8 @@ func New(now time.Time) (Secrets, error) {
 // NewToken makes a bootstrap token: its ID, which is no secret, and its secret.
 func NewToken() string { return randomText(6) + "." + randomText(16) }
 
-// Join is the secret of the key vault with which machines join: the bootstrap token, and the pin of the cluster, by which they
-// recognise it.
+// Join is the secret of the key vault with which machines join. It has the bootstrap token, and the hash of the certificate
+// authority's key, by which machines recognise the cluster.
 type Join struct {
 	Token      string `json:"token"`
 	CACertHash string `json:"caCertHash"`
@@ -206,8 +206,8 @@ func (s Secrets) Parameters() (map[string]string, error) {
 	return all, err
 }
 
-// TLS is the configuration of a client with a certificate that the authority has issued, for servers with certificates of the same
-// authority, or of another one that is trusted beside it.
+// TLS returns the configuration of a client. The authority issues the client's certificate. The client accepts servers with
+// certificates of the same authority, or of another one that is trusted beside it.
 func (a Authority) TLS(user string, now time.Time) (*tls.Config, error) {
 	const valid = 24 * time.Hour
 	certificate, key, err := a.Client(user, "", now, now.Add(valid))

@@ -15,9 +15,9 @@ import (
 type existingResource struct {
 	field string
 	id    azure.ID
-	// action is what the caller must be allowed to do there, "" for nothing but to read it.
+	// action is what the caller must be allowed to do at the resource, "" if the caller only reads it.
 	action string
-	// check looks at it, nil for nothing more.
+	// check checks the document of the resource, nil for no further check.
 	check func(ctx context.Context, field string, doc azure.Document)
 }
 

@@ -40,8 +40,9 @@ func (c *checker) unread(check string, err error) {
 	c.warn(check, "give the caller the right to read this, or go on without the check", "not checked: %v", err)
 }
 
-// Run checks, without a write, whether Azure will take the plan: the caller's credential and rights, the location, sizes, zones
-// and quotas, names, and what the definition says to exist. Where nothing is left to deploy it checks only the credential.
+// Run checks, without a write, whether Azure will take the plan. It checks the caller's credential and rights, the location,
+// sizes, zones and quotas, names, and the resources that the definition expects to exist. If nothing is left to deploy, it
+// checks only the credential.
 func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, error) {
 	c := &checker{Engine: e, p: p}
 	if !c.login(ctx) {

@@ -49,8 +49,8 @@ func ownIdentities(t *testing.T) (*lab, func(roles string) cluster.Plan) {
 	}
 }
 
-// TestRoles checks scenario 18: an identity without its roles is found before anything is written, with what it may not do and the
-// command that helps.
+// TestRoles checks scenario 18: the preflight finds an identity without its roles before anything is written. The finding
+// names the missing actions and the command that assigns the role.
 func TestRoles(t *testing.T) {
 	l, plan := ownIdentities(t)
 	p := plan("None")

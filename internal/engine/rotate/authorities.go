@@ -15,8 +15,8 @@ import (
 // empty.
 type Client struct{ Roots, Certificate []byte }
 
-// CheckPhase checks that a phase of the rotation of the certificate authorities may begin: it is the next one of the cluster that is
-// deployed, and the client that makes the change is accepted after it.
+// CheckPhase checks that a phase of the rotation of the certificate authorities may begin. It must be the next phase of the
+// deployed cluster. The client that makes the change must be accepted after the phase.
 func (r Rotation) CheckPhase(ctx context.Context, deployed definition.Definition, phase change.AuthorityPhase, client Client) error {
 	name := r.Names.Cluster
 	if next := change.AuthorityPhaseAfter(deployed.Authorities); next != phase {
@@ -73,14 +73,14 @@ func (r Rotation) Authority(ctx context.Context, what string) (pki.Authority, er
 	return pki.Parse([]byte(text))
 }
 
-// inVault is how the key vault has an authority after a phase.
+// inVault returns the phase that an authority in the key vault has after a phase of the rotation.
 func inVault(phase change.AuthorityPhase) pki.Phase {
 	return map[change.AuthorityPhase]pki.Phase{change.Trust: pki.Trusting, change.Issue: pki.Issuing, change.Finish: pki.Settled}[phase]
 }
 
-// Authorities are what there is of a phase of the rotation of the certificate authorities.
+// Authorities is the state of a phase of the rotation of the certificate authorities.
 type Authorities struct {
-	// Phase is that of the key vault, "" if it is not complete there.
+	// Phase is the phase that was asked for, "" if the key vault does not have it completely.
 	Phase change.AuthorityPhase
 	// Published says that all namespaces have the authorities of the key vault.
 	Published bool
@@ -212,7 +212,8 @@ func (r Rotation) SayNext(phase change.AuthorityPhase) {
 	}
 }
 
-// Untrusted adds to an error that a kubeconfig of before a rotation does not trust the API server.
+// Untrusted adds a hint to an error if the kubeconfig does not trust the API server. Its authorities may be older than a
+// rotation.
 func Untrusted(d definition.Definition, err error) error {
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
 		return err

@@ -27,7 +27,7 @@ func (r Rotation) AccountKeys(ctx context.Context) (pki.AccountKeys, error) {
 	return pki.ParseAccountKeys(text)
 }
 
-// KeysOf are keys as far as a plan needs them, none for the zero value.
+// KeysOf returns what a plan needs of the keys, without the keys themselves.
 func KeysOf(k pki.AccountKeys) change.Keys {
 	if len(k.Accepted()) == 0 {
 		return change.Keys{}

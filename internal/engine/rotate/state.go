@@ -8,7 +8,7 @@ import (
 	"kaz/internal/plan/cluster/health"
 )
 
-// State reads how the secrets are that are rotated. It returns none of them.
+// State reads the state of the secrets that are rotated. It returns no secret.
 func (r Rotation) State(ctx context.Context) health.Secrets {
 	s, err := r.state(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // 15 minutes has failed.
 const tokenRest = time.Hour
 
-// Tokens are the id of the join token in the key vault, and the tokens that kaz made, that of the key vault, and those that a change
-// replaces. The first one of a cluster is made by kubeadm.
+// Tokens returns the id of the join token in the key vault, and the tokens that a change may replace. These are the tokens
+// that kaz made, the token of the key vault, and those in replaced. kubeadm makes the first token of a cluster.
 func (r Rotation) Tokens(ctx context.Context, replaced []string) (current string, all []change.Token, err error) {
 	join, err := r.join(ctx)
 	if err != nil {

@@ -23,11 +23,12 @@ const fieldManager = "kaz"
 // kindWait is how long a kind may take to be known after its CustomResourceDefinition.
 const kindWait = 30 * time.Second
 
-// lasting are kinds of objects that hold what cannot be had again.
+// lasting are the kinds of objects that hold data which cannot be restored. Apply does not delete them.
 var lasting = []string{"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"}
 
-// Apply brings objects to their manifests, in this order, and deletes those that were applied or that the manifests of before have, and
-// that are no longer in them. Objects that hold data stay. At the end the cluster says what was applied.
+// Apply applies the manifests in now, in this order. Then it deletes the objects that were applied before, or that the
+// manifests in before have, and that are no longer in now. Objects that hold data stay. At the end Apply records in the
+// cluster what it applied.
 func (c *Cluster) Apply(ctx context.Context, before, now []boot.Manifest) error {
 	objects := applier{c}
 	applied, err := c.Applied(ctx)

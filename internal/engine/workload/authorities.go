@@ -94,8 +94,8 @@ func (c Trust) SetClients(ctx context.Context, authorities, frontProxy []byte) e
 	return nil
 }
 
-// roots are the ConfigMaps from which pods get the authorities, by namespace. The controller manager leaves those alone that are in a
-// namespace which is being deleted, and no pod starts there.
+// roots returns the ConfigMaps from which pods get the authorities, by namespace. It leaves out namespaces that are being
+// deleted: the controller manager does not update their ConfigMaps, and no pod starts there.
 func (c Trust) roots(ctx context.Context) (map[string]corev1.ConfigMap, error) {
 	list, err := c.Client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", rootsName).String(),
@@ -121,7 +121,8 @@ func (c Trust) roots(ctx context.Context) (map[string]corev1.ConfigMap, error) {
 	return all, nil
 }
 
-// WithoutRoots are the namespaces with pods that get other certificate authorities than right accepts. There is a namespace for the system.
+// WithoutRoots returns the namespaces in which pods get certificate authorities that right does not accept. It includes the
+// system's namespace if that has no authorities.
 func (c Trust) WithoutRoots(ctx context.Context, right func(roots []byte) bool) ([]string, error) {
 	all, err := c.roots(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"kaz/internal/engine/workload"
 )
 
-// A connection is made although the load balancer sends the first attempts to a member that is dead. Where no member answers, the error
-// comes in time.
+// TestDialer checks that a connection is made although the load balancer sends the first attempts to a dead member. If no
+// member answers, the error comes in time.
 func TestDialer(t *testing.T) {
 	dead := func(ctx context.Context) error {
 		<-ctx.Done()

@@ -39,9 +39,10 @@ func (b *BlockedError) Error() string {
 	return fmt.Sprintf("node %s is not drained:\n  %s", b.Node, strings.Join(b.Reasons, "\n  "))
 }
 
-// Drain moves the pods of a node elsewhere: the node takes no further pods and no requests of load balancers, and each pod is evicted,
-// which heeds disruption budgets and the pod's own time to end. It waits until the pods are gone and their volumes are detached. If it
-// fails, the node takes pods and requests again. A node that is gone is drained.
+// Drain moves the pods of a node elsewhere. First the node takes no further pods, and load balancers stop sending requests to
+// it. Then each pod is evicted, within disruption budgets and the pod's termination grace period. Drain waits until the pods
+// are gone and their volumes are detached. If it fails, the node takes pods and requests again. A missing node counts as
+// drained.
 func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error {
 	before, err := c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

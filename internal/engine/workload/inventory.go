@@ -39,8 +39,8 @@ func (a Applied) Has(manifests []boot.Manifest) bool {
 	return a.Checksum == boot.Checksum(manifests) || a.Checksum == "" && len(manifests) == 0
 }
 
-// Gone are the objects that were applied, or that the manifests of before have, and that the manifests of now do not have. Objects that
-// stay are not among them.
+// Gone returns the names of the objects that an upgrade deletes. They were applied, or are in the manifests of before, and
+// they are not in the manifests of now. Objects that stay are left out.
 func (a Applied) Gone(before, now []boot.Manifest) ([]string, error) {
 	all, err := a.gone(before, now)
 	var names []string

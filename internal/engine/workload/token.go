@@ -105,8 +105,8 @@ func (c *Cluster) EndToken(ctx context.Context, id string, at time.Time) error {
 	return nil
 }
 
-// TokensOfOtherKeys are the Secrets with a token of a service account that another key signed than that with an ID, as NAMESPACE/NAME. Such
-// tokens do not end.
+// TokensOfOtherKeys returns the Secrets with a token of a service account that was not signed by the key with this ID. The
+// form is NAMESPACE/NAME. Such tokens do not expire.
 func (c *Cluster) TokensOfOtherKeys(ctx context.Context, keyID string) ([]string, error) {
 	list, err := c.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx,
 		metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})

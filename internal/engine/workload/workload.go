@@ -163,8 +163,8 @@ func podReady(p corev1.Pod) bool {
 	})
 }
 
-// evictable reports whether a drain evicts a pod: not those of DaemonSets, which come again, not those of files of the node, and
-// not those that have ended.
+// evictable reports whether a drain evicts a pod. It does not evict pods of DaemonSets, which would be made again, static
+// pods from files of the node, and pods that have ended.
 func evictable(p corev1.Pod) bool {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return false

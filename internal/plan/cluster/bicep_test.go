@@ -14,8 +14,9 @@ import (
 	"kaz/internal/azure"
 )
 
-// TestBicep checks that the Bicep modules say what the template for Azure Resource Manager says: a reader of the part of Bicep that
-// kaz writes gives the same parameters, resources with their order, and outputs. It is no compiler of Bicep.
+// TestBicep checks that the Bicep modules say the same as the template for Azure Resource Manager. A reader of the part of
+// Bicep that kaz writes must find the same parameters, resources with their order, and outputs. The reader is no compiler of
+// Bicep.
 func TestBicep(t *testing.T) {
 	for name, files := range planExamples() {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package cluster makes a cluster's template of its definition. [Generate] joins the steps: the units of the definition, the
-// order that follows from their references, and the template, checked against the limits of Azure. Layer L1: pure.
+// Package cluster makes a cluster's template from its definition. [New] joins the steps: the units of the definition, the
+// order that follows from their references, and the template. It checks the template against the limits of Azure. Layer L1:
+// pure.
 package cluster
 
 import (

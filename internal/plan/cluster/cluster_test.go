@@ -154,8 +154,8 @@ func TestPortal(t *testing.T) {
 // pem is a key or a certificate, and not the pattern for one in a boot file.
 var pem = regexp.MustCompile(`-----BEGIN [A-Z ]+-----\s+[A-Za-z0-9+/]{20}`)
 
-// TestSecretsInFormats checks scenario 5 for each format: no file has a key, and Terraform gets secrets by variables that it keeps
-// out of plans and states, in bodies that it only writes.
+// TestSecretsInFormats checks scenario 5 for each format: no file has a key. Terraform gets secrets by variables that it
+// keeps out of plans and states, and uses them only in write-only bodies.
 func TestSecretsInFormats(t *testing.T) {
 	for _, f := range Formats() {
 		for name, text := range plan(t, example(t, "ha.yaml")).Files(f) {
@@ -289,8 +289,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestLargeCharts checks that a boot file which is too large is refused with the manifests that make it so, and that a chart which the
-// first member does not apply takes no room there.
+// TestLargeCharts checks that a boot file which is too large is refused. The error names the manifests that make it too
+// large. A chart that the first member does not apply takes no room in the boot file.
 func TestLargeCharts(t *testing.T) {
 	d := example(t, "dev.yaml")
 	d.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "web"}}}

@@ -41,7 +41,7 @@ func objects(t *testing.T, manifests []string) map[string]int {
 	return all
 }
 
-// The manifests have the values of the cluster, and none of those that stand for them.
+// TestManifestsHaveTheValuesOfTheCluster checks that the manifests have the values of the cluster, and no placeholder.
 func TestManifestsHaveTheValuesOfTheCluster(t *testing.T) {
 	text := strings.Join(Manifests(of(func(*definition.Cluster) {})), "")
 	for _, want := range []string{
@@ -61,7 +61,8 @@ func TestManifestsHaveTheValuesOfTheCluster(t *testing.T) {
 	}
 }
 
-// One member has one replica of each controller, and no disruption budget that would block its drain.
+// TestOneMember checks a control plane of one member. Each controller has one replica, and no disruption budget that would
+// block the drain of the member.
 func TestOneMember(t *testing.T) {
 	many := objects(t, Manifests(of(func(*definition.Cluster) {})))
 	one := objects(t, Manifests(of(func(c *definition.Cluster) { c.Spec.ControlPlane.Replicas = 1 })))

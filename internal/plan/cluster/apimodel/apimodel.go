@@ -154,7 +154,7 @@ func withoutEmpty(tree map[string]any) map[string]any {
 	return all
 }
 
-// name makes a name of a cluster of a DNS prefix.
+// clusterName makes a valid name of a cluster from a DNS prefix.
 func clusterName(prefix string) string {
 	name := strings.Trim(strings.ToLower(prefix), "-")
 	return strings.Trim(name[:min(len(name), 30)], "-")

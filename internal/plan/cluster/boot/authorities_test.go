@@ -15,8 +15,9 @@ import (
 	"kaz/internal/engine/pki"
 )
 
-// rotatingHost is a member that boots while the key vault has two certificate authorities. Its kubeadm writes the kubeconfigs of the first
-// one, and the controller manager of another member has signed the certificate of its kubelet with the former one.
+// rotatingHost is a member that boots while the key vault has two certificate authorities. Its kubeadm writes kubeconfigs
+// with certificates of the first authority. Its kubelet has a certificate of the former one, which the controller manager of
+// another member has signed.
 func rotatingHost(t *testing.T, c *cloud, id string) (h *host, issues, former pki.Authority) {
 	t.Helper()
 	s, err := pki.New(time.Now())
@@ -84,8 +85,9 @@ func (h *host) trusts(authority pki.Authority, names ...string) {
 	}
 }
 
-// TestAuthoritiesOfMember checks a member of a rotation of the certificate authorities: kubeadm reaches members with certificates of either
-// authority, the controller manager has a file with one certificate, and the kubelet a certificate of the authority that issues.
+// TestAuthoritiesOfMember checks a member that boots during a rotation of the certificate authorities. kubeadm reaches
+// members with certificates of either authority. The controller manager has a file with one certificate. The kubelet has a
+// certificate of the authority that issues.
 func TestAuthoritiesOfMember(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("the script needs openssl")

@@ -198,7 +198,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Pods keep their addresses in the virtual network, if its ranges are known, and nowhere else.
+// TestMasquerade checks that pods keep their addresses in the virtual network if its ranges are known, and nowhere else.
 func TestMasquerade(t *testing.T) {
 	d := example(t, "ha.yaml")
 	rules := func() string {
@@ -546,8 +546,9 @@ func TestNodeReadsOneSecret(t *testing.T) {
 	}
 }
 
-// TestJoinToken checks scenario 41 on one machine: a member makes the token of the key vault valid for 36 hours when it boots, and again
-// with each run of its timer. No secret is an argument or stays on the machine. A node does not do it.
+// TestJoinToken checks scenario 41 on one machine: when a member boots, it makes the token of the key vault valid for 36
+// hours. Each run of its timer does so again. No secret is an argument or stays on the machine. A node does not renew the
+// token.
 func TestJoinToken(t *testing.T) {
 	h := newHost(t, newCloud(t), "vm-a", "control-plane")
 	h.write("bin/kubectl", `#!/bin/sh
@@ -750,9 +751,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestRenew checks scenario 43 on one machine: certificates that expire within 30 days are renewed, and the static pods start anew.
-// TestDownloads checks scenario 46: a machine gets the files of Extensions that are elsewhere. One with another checksum stops the boot,
-// and is not written.
+// TestDownloads checks scenario 46: a machine downloads the files of Extensions that are at a URL. A file with another
+// checksum stops the boot, and is not written.
 func TestDownloads(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
 	t.Cleanup(server.Close)
@@ -776,8 +776,8 @@ func TestDownloads(t *testing.T) {
 	}
 }
 
-// TestUpgradeScript runs the script of a run command: the machine gets this boot script and the version, kubeadm upgrades the control
-// plane, and the report says how it ended.
+// TestUpgradeScript runs the script of a run command. The machine gets this boot script and the version, and kubeadm upgrades
+// the control plane. The report says how the upgrade ended.
 func TestUpgradeScript(t *testing.T) {
 	h := newHost(t, newCloud(t), "vm-a", "control-plane")
 	h.write("usr/local/lib/kaz/bootstrap.sh", "exit 1 # of an earlier kaz\n", 0o755)
@@ -819,6 +819,7 @@ esac
 	}
 }
 
+// TestRenew checks scenario 43 on one machine: certificates that expire within 30 days are renewed, and the static pods restart.
 func TestRenew(t *testing.T) {
 	h := newHost(t, newCloud(t), "vm-a", "control-plane")
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {

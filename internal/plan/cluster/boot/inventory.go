@@ -49,7 +49,7 @@ func Objects(manifests []Manifest) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// Key tells objects apart, whichever version their manifests have.
+// Key returns a text that identifies an object. It does not contain the API version, which may differ between manifests.
 func Key(object *unstructured.Unstructured) string {
 	namespace := cmp.Or(object.GetNamespace(), metav1.NamespaceDefault)
 	return object.GroupVersionKind().GroupKind().String() + " " + namespace + "/" + object.GetName()

@@ -75,7 +75,8 @@ func Programs(c definition.Cluster) map[string]map[string]any {
 func (b builder) registration(pool *definition.NodePool) object {
 	labels := map[string]string{}
 	r := object{"name": "@NODE@", "criSocket": "unix:///run/containerd/containerd.sock"}
-	// With its address a node needs not wait for the cloud-node-manager to have one, for which kube-proxy waits.
+	// The address spares the wait for the cloud-node-manager, which gives a node its address. kube-proxy waits for that
+	// address.
 	flags := map[string]string{"cloud-provider": "external", "node-ip": "@ADDRESS@"}
 	if pool != nil {
 		maps.Copy(labels, pool.Spec.Labels)

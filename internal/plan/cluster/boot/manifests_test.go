@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLateKind checks that manifests are applied again if a kind is not known yet, which its CustomResourceDefinition in an earlier
-// manifest brings, and that a manifest which cannot be applied fails the boot.
+// TestLateKind checks that manifests are applied again if a kind is not known yet. The CustomResourceDefinition of the kind
+// is in an earlier manifest. If a manifest cannot be applied, the boot fails.
 func TestLateKind(t *testing.T) {
 	for _, test := range []struct {
 		failures string

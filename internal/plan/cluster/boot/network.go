@@ -25,8 +25,9 @@ const networkTemplate = `{
 }
 `
 
-// masquerade lets packets of pods to addresses outside the virtual network leave with the address of the node: Azure knows no pods, so
-// it answers none. Of a virtual network that exists the ranges are not known, so only pods and Services see the address of a pod.
+// masquerade gives packets of pods to addresses outside the virtual network the address of the node. Azure knows no pods, so
+// nothing would answer them. The ranges of a virtual network that exists are not known. There only pods and Services see the
+// address of a pod.
 func (b builder) masquerade() string {
 	k := b.spec.Kubernetes
 	inner := []string{k.PodCIDR, k.ServiceCIDR}

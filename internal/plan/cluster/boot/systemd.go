@@ -30,21 +30,22 @@ ExecStart=` + at.programs + `/kubelet --bootstrap-kubeconfig=/etc/kubernetes/boo
 `
 }
 
-// kubeletAfterDisk lets the kubelet of a member wait for the disk of etcd. Without it a machine that boots again could start etcd in
-// the empty directory below, as a new cluster.
+// kubeletAfterDisk lets the kubelet of a member wait for the disk of etcd. Without this wait a machine that boots again could
+// start etcd in the empty directory below the mount point, as a new cluster.
 const kubeletAfterDisk = `[Service]
 ExecStartPre=/bin/sh -c 'until mountpoint -q /var/lib/etcddisk; do sleep 1; done'
 `
 
-// timer lets members of the control plane do something again and again, after their boot.
+// timer runs a task of the boot script periodically on members of the control plane, after their boot.
 type timer struct {
 	name, about, every, spread string
 	after                      string // a line of the service that runs something after it
 }
 
-// timers are those of the control plane. Members do not renew their certificates at once: each starts etcd anew.
+// timers returns the timers of the control plane. They start at different times on each member. A renewal of certificates
+// restarts etcd, so all members must not do it at once.
 func timers(at layout, backups int) []timer {
-	// A backup counts although old ones could not be deleted.
+	// The "-" ignores an error: a backup counts although old backups could not be deleted.
 	after := fmt.Sprintf("ExecStartPost=-%s prune %d\n", at.script(), backups)
 	return []timer{
 		{"backup", "Save etcd in the storage account", "hourly", "10min", after},

@@ -43,7 +43,8 @@ func TestAuthorityRotation(t *testing.T) {
 	}
 }
 
-// trusting follows a plan with the phase of the authorities that each machine has since it booted, and the phase with which its pods began.
+// trusting follows a plan. It keeps the phase of the authorities that each machine has had since it booted, and the phase in
+// which its pods started.
 type trusting struct {
 	Cluster
 	machines, nodes map[string]int
@@ -101,8 +102,9 @@ func trusts(client, server int) bool {
 	return client > 0
 }
 
-// outage names a machine that a member which gets requests does not accept, or pods that do not trust the member, "" for none. Machines accept
-// each other if they are of the same phase or of neighbours. Pods have tokens, which have nothing to do with authorities.
+// outage names a machine that a member which gets requests does not accept, or pods that do not trust the member. "" means
+// none. Machines accept each other if their phases are the same or neighbours. Pods have tokens, which do not depend on
+// authorities.
 func (k *trusting) outage() string {
 	for _, m := range k.Members {
 		if !m.Balanced || !m.Machine {
@@ -125,9 +127,9 @@ func (k *trusting) outage() string {
 	return ""
 }
 
-// TestAuthoritiesAnywhere checks scenario 43 for the certificate authorities: at every moment all machines and pods accept the members that
-// get requests, and are accepted by them. That holds although a change is aborted at any step and begins anew, although another change comes in
-// between, and for each number of members.
+// TestAuthoritiesAnywhere checks scenario 43 for the certificate authorities. At every moment all machines and pods accept
+// the members that get requests, and these members accept them. That holds for each number of members. It also holds if a
+// change is aborted at any step and begins anew, and if another change comes in between.
 func TestAuthoritiesAnywhere(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 2))

@@ -307,8 +307,8 @@ func (c Cluster) late(t Target, hop string) *Step {
 // ErrNoMajority is in the chain of an error about an etcd that takes no writes.
 var ErrNoMajority = errors.New("which is no majority: restore it from a backup")
 
-// member chooses the next step of the control plane. An old member goes when its replacement is complete, so that etcd has at
-// most one member more than it is to have, and never fewer.
+// member chooses the next step of the control plane. An old member goes when its replacement is complete. So etcd has at most
+// one member more than the target, and never fewer.
 func (c Cluster) member(t Target, hop string) (*Step, error) {
 	voters, healthy := c.voters()
 	if 2*healthy <= voters {
@@ -393,8 +393,8 @@ func (c Cluster) behind(t Target, hop string) *Member {
 	return &all[0]
 }
 
-// upgrade upgrades a member in place. Its API server and its etcd start anew, so the others must answer and get requests. The only member
-// goes on to get requests, because no other one would.
+// upgrade upgrades a member in place. Its API server and its etcd restart, so the other members must answer and get requests.
+// If it is the only member, it keeps getting requests, because there is no other one.
 func (c Cluster) upgrade(m Member, t Target, hop string) (*Step, error) {
 	voters, _ := c.voters()
 	for _, other := range c.Members {
@@ -414,7 +414,8 @@ func (c Cluster) upgrade(m Member, t Target, hop string) (*Step, error) {
 	return m.step(UpgradeMember, hop), nil
 }
 
-// prepared is what comes before a member is made or upgraded: the others must answer, etcd is saved, and the cluster has the version.
+// prepared returns the step that must come before a member is made or upgraded. The other members must answer, etcd must be
+// saved, and the cluster must have the version.
 func (c Cluster) prepared(m Member, hop string) (*Step, error) {
 	for _, other := range c.Members {
 		if other.Voter && !other.Healthy && other.ID() != m.ID() {
@@ -457,7 +458,8 @@ func rank(b bool) int {
 	return 0
 }
 
-// missing is the member that is to be made next: where there is none, and then in place of an old one, of the leader last.
+// missing returns the member to make next. Indexes without a member come first, then those with an old member. The index of
+// the leader comes last.
 func (c Cluster) missing(t Target, wanted map[int]*Member) *Member {
 	var all []Member
 	for i := range t.Members {
@@ -498,7 +500,7 @@ func (m Member) step(a Action, version string) *Step {
 	return &Step{Action: a, Member: m.ID(), Version: version, index: m.Index, generation: m.Generation}
 }
 
-// remove takes a member out, in the order in which nothing misses it.
+// remove removes a member. It stops the use of a part of the member before it removes that part.
 func (c Cluster) remove(m Member) (*Step, error) {
 	voters, healthy := c.voters()
 	if m.Voter && m.Healthy {

@@ -218,7 +218,7 @@ func TestVictims(t *testing.T) {
 	for _, n := range p.victims(model{"1.36.2", ""}, 7, p.Nodes) {
 		got = append(got, n.Name)
 	}
-	// p-1 is not ready, p-2 is marked, p-5 is old; zone 1 has the most of the rest, and p-6 is newer than p-3 and p-0
+	// p-1 is not ready, p-2 is marked, p-5 is old. Zone 1 has the most of the other nodes. p-6 is newer than p-3 and p-0.
 	if diff := cmp.Diff([]string{"p-1", "p-2", "p-5", "p-6", "p-3", "p-4", "p-0"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -423,8 +423,8 @@ func TestNodesStay(t *testing.T) {
 
 func amount(n int) Amount { return Amount(strconv.Itoa(n)) }
 
-// TestUnavailable checks scenario 38: an upgrade has no more nodes than its surge allows and no fewer than may be missing, and makes new
-// nodes together.
+// TestUnavailable checks scenario 38: during an upgrade a pool has at most its number of nodes and its surge. It never has
+// fewer ready nodes than maxUnavailable allows. New nodes are made together.
 func TestUnavailable(t *testing.T) {
 	for _, test := range []struct {
 		surge, unavailable Amount
@@ -448,8 +448,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestRevision checks that members and nodes of another revision are replaced, those of the right or an unknown one are not, and a pool's
-// machines get the new model first.
+// TestRevision checks that members and nodes of another revision are replaced. Members and nodes of the right or an unknown
+// revision stay. A pool gets the new model before its machines are replaced.
 func TestRevision(t *testing.T) {
 	c := Cluster{Version: "1.36.2", Saved: true, Members: members(3, "1.36.2"), Pools: general(3, "1.36.2")}
 	c.Members[1].Revision, c.Members[2].Revision = "old", "new"
@@ -475,8 +475,8 @@ delete node general general-0`
 	}
 }
 
-// TestZones checks scenario 38: before a node goes, another one of its zone is ready, as long as there is room, and at the end the
-// node with a disk is in the zone of the disk. Azure makes nodes in one of the zones with the fewest.
+// TestZones checks scenario 38: before a node goes, another node of its zone is ready, as long as there is room. At the end
+// the node with a disk is in the zone of the disk. Azure makes nodes in one of the zones with the fewest nodes.
 func TestZones(t *testing.T) {
 	for _, zones := range [][]string{{"1", "2"}, {"1", "2", "3"}, {"3", "1", "2"}} {
 		for count := 1; count <= 5; count++ {

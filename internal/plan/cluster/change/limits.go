@@ -11,8 +11,8 @@ type Limits struct {
 	Most  int `json:"max"`
 }
 
-// held are the limits of an autoscaled pool while its nodes are replaced: the greatest number of nodes that the upgrade makes is both. So
-// the autoscaler removes none, and adds none that the upgrade would not make.
+// held returns the limits of an autoscaled pool while its nodes are replaced. Both are the greatest number of nodes that the
+// upgrade makes. So the autoscaler removes no node, and adds none beyond that number.
 func (p Pool) held(to PoolTarget, desired int) Limits {
 	most := desired
 	if surge := to.Surge.of(desired, true); surge > 0 {
@@ -21,8 +21,8 @@ func (p Pool) held(to PoolTarget, desired int) Limits {
 	return Limits{most, most}
 }
 
-// desired is the number of nodes that a pool is to have. While the nodes of an autoscaled pool are replaced, it is the number when that
-// began. If the autoscaler was not held since, as after an abort, it is the number now.
+// desired is the number of nodes that a pool should have. While the nodes of an autoscaled pool are replaced, it is the
+// number when the replacement began. If the autoscaler was released since, as after an abort, it is the current number.
 func (p Pool) desired(to PoolTarget, want model, old int) int {
 	switch {
 	case !to.Autoscaled:
@@ -33,7 +33,8 @@ func (p Pool) desired(to PoolTarget, want model, old int) int {
 	return len(p.Nodes)
 }
 
-// hold sets the model of new machines of a pool, and with the same write holds the autoscaler. It is nil if that is done.
+// hold sets the model of new machines of a pool, and holds the autoscaler with the same write. It returns nil if both are
+// done.
 func (p Pool) hold(to PoolTarget, want model, desired, old int) *Step {
 	if p.Standalone {
 		return nil

@@ -48,8 +48,8 @@ let the autoscaler scale pool general (1 to 6)`
 	}
 }
 
-// TestAutoscalerActs lets an autoscaler do after each step whatever its limits allow. It removes nothing while nodes are replaced, the
-// pool has never more nodes than the upgrade makes, and all nodes are new in the end.
+// TestAutoscalerActs lets an autoscaler do after each step whatever its limits allow. The autoscaler removes nothing while
+// nodes are replaced. The pool never has more nodes than the upgrade makes. At the end all nodes are new.
 func TestAutoscalerActs(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 7))

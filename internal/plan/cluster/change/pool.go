@@ -22,7 +22,7 @@ type model struct{ version, revision string }
 // current reports whether new machines of a scale set are made from the model.
 func (p Pool) current(want model) bool { return p.Model == want.version && p.Revision == want.revision }
 
-// has reports whether a node was made from a model. One that has not joined was made from that of its pool.
+// has reports whether a node was made from a model. A node that has not joined was made from the model of its pool.
 func (p Pool) has(n Node, want model) bool {
 	if n.Version == "" {
 		return p.Standalone || p.current(want)
@@ -60,7 +60,7 @@ func (p Pool) next(to PoolTarget, version string) *Step {
 	return p.release(to)
 }
 
-// spare are the old nodes that may go now: those that take no pods first, and others as long as enough nodes take pods.
+// spare returns the old nodes that may go now. Cordoned nodes go first. Other nodes go as long as enough nodes take pods.
 func (p Pool) spare(want model, old []Node, desired, unavailable int) []Node {
 	ready := 0
 	for _, n := range p.Nodes {
@@ -78,7 +78,7 @@ func (p Pool) spare(want model, old []Node, desired, unavailable int) []Node {
 	return nil
 }
 
-// room is how many nodes a pool has at least and at most while old ones are replaced.
+// room returns how many nodes a pool has at least and at most while its old nodes are replaced.
 func (p Pool) room(to PoolTarget, desired, old int) (least, most int) {
 	surge := min(to.Surge.of(desired, true), old)
 	if surge == 0 || p.Standalone {
@@ -87,7 +87,7 @@ func (p Pool) room(to PoolTarget, desired, old int) (least, most int) {
 	return desired + surge, desired + max(surge, len(p.Zones))
 }
 
-// replace lets an old node go, or makes a further new one first.
+// replace removes an old node, or makes another new node first.
 func (p Pool) replace(want model, old []Node, most int) *Step {
 	ready := p.replaced(want, old)
 	if len(ready) == 0 && len(p.Nodes) < most {
@@ -99,8 +99,9 @@ func (p Pool) replace(want model, old []Node, most int) *Step {
 	return p.evict(p.victims(want, 1, ready)[0])
 }
 
-// replaced are the old nodes with a ready new node in the same zone, where pods with disks of that zone have a place. Azure chooses the
-// zone of a new machine, one of those with the fewest. Without zones any new node replaces all old ones.
+// replaced returns the old nodes with a ready new node in the same zone. Pods with disks of that zone can run there. Azure
+// chooses the zone of a new machine: one of the zones with the fewest machines. Cordoned nodes are returned, too, and without
+// zones all old nodes.
 func (p Pool) replaced(want model, old []Node) []Node {
 	var all []Node
 	for _, n := range old {
@@ -113,7 +114,7 @@ func (p Pool) replaced(want model, old []Node) []Node {
 	return all
 }
 
-// waits reports whether a node has not joined, or, during an upgrade, a new one is not ready.
+// waits reports whether a node has not joined. During an upgrade it also reports whether a new node is not ready.
 func (p Pool) waits(want model) bool {
 	upgrade := len(p.old(want)) > 0
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool {
@@ -153,9 +154,9 @@ func (p Pool) remove() *Step {
 	return &Step{Action: DeletePool, Pool: p.Name}
 }
 
-// victims chooses the nodes that go: those that do not work, those that are cordoned or marked, old ones, those of the zone with
-// the most nodes, those with the fewest volumes and the fewest pods, and the newest. Standalone machines have fixed names, so those with
-// the last names go.
+// victims chooses the nodes to remove. Nodes that do not work go first, then cordoned or marked nodes, then old nodes. Next
+// are the nodes of the zone with the most nodes, nodes with the fewest volumes and the fewest pods, and the newest nodes.
+// Standalone machines have fixed names. If none of them is old, those with the last names go.
 func (p Pool) victims(want model, count int, among []Node) []Node {
 	rest := slices.Clone(among)
 	var all []Node

@@ -30,8 +30,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreStoppedAnywhere stops a restore before each step and after it, and goes on with what is there: no order of stops makes
-// two first members, or one that begins without the backup.
+// TestRestoreStoppedAnywhere stops a restore before and after each step, and then continues with what exists. No order of
+// stops makes two first members, or a first member that starts without the backup.
 func TestRestoreStoppedAnywhere(t *testing.T) {
 	r := NewRestore("etcd/a.db", []string{"cp-0", "cp-1", "cp-2"})
 	begin := Loss{Left: []string{"cp-0", "cp-1", "cp-2"}}
@@ -65,8 +65,8 @@ func TestRestoreStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// TestRotation checks scenario 43 for leaf certificates: each member is replaced, so that all have new certificates, and there is
-// never one member fewer than before.
+// TestRotation checks scenario 43 for leaf certificates: each member is replaced, so that all members have new certificates.
+// The number of members is never lower than before.
 func TestRotation(t *testing.T) {
 	for _, members := range []int{1, 3, 5} {
 		c := Cluster{Version: "1.36.3"}

@@ -18,15 +18,15 @@ const (
 // Token is a join token that the API server takes. Its ID is no secret.
 type Token struct {
 	ID string
-	// Ends says that it ends so soon that nothing is left to do: no machine that boots later can use it.
+	// Ends says that the token ends soon. Nothing is left to do then: no machine that boots later can use the token.
 	Ends bool
 }
 
 // newToken stands for the ID of a token that is not made yet.
 const newToken = "(new)"
 
-// rotateToken replaces the join token. Machines that boot read the key vault, so the API server takes the new token before the vault
-// has it, and the old one until the machines that boot now have joined.
+// rotateToken replaces the join token. Machines that boot read the token from the key vault. So the API server takes the new
+// token before the vault has it. It takes the old token until the machines that boot now have joined.
 func (c Cluster) rotateToken(t Target) *Step {
 	if len(t.Tokens) == 0 {
 		return nil
@@ -100,11 +100,12 @@ func NewKeyRotation(k Keys, generations map[int]int, finish bool) KeyRotation {
 var errIncomplete = errors.New("the key vault has keys of service accounts of a rotation that is not complete, so members may sign with " +
 	"different keys: complete it first with kaz cluster rotate --service-account")
 
-// rotateKeys chooses the next step of a rotation of the key of service accounts, or returns the target with the members that it replaces.
+// rotateKeys chooses the next step of a rotation of the key of service accounts, or returns the target with the members that
+// it replaces.
 //
-// Requests go to any member, so each must accept the tokens of all others at every moment. In the first pass over the members the new ones
-// accept the next key, in the second one they sign with it. Both passes are complete before the vault changes again. A member that boots
-// anew in between has keys of a later pass, which is as good.
+// A request may go to any member, so each member must accept the tokens of all others at every moment. In the first pass over
+// the members the new members accept the next key. In the second pass they sign with it. Each pass is complete before the
+// vault changes again. A member that boots again in between has the keys of a later pass, which is as good.
 func (c Cluster) rotateKeys(t Target, hop string) (*Step, Target, error) {
 	r := t.Keys
 	switch {
@@ -140,8 +141,9 @@ func (c Cluster) afterPass(t Target, hop string, after Action) (*Step, Target, e
 	return step, t, err
 }
 
-// pass is the target that replaces every member that was made before a pass of a rotation, the first being 1. Each pass raises the
-// generation of each member by one, so a member with a generation of the pass was made after the pass began.
+// pass returns the target with which every member is replaced that was made before a pass of a rotation. The first pass is 1.
+// Each pass raises the generation of each member by one. So a member with a generation of the pass was made after the pass
+// began.
 func (t Target) pass(number int) Target {
 	t.Replace = maps.Clone(t.Replace)
 	if t.Replace == nil {

@@ -48,8 +48,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestTokenAnywhere checks that at every moment of a rotation the API server takes the token in the key vault, also beside an upgrade,
-// and that at the end it is a new one and the old ones end.
+// TestTokenAnywhere checks that the API server takes the token in the key vault at every moment of a rotation, also together
+// with an upgrade. At the end the vault has a new token, and the old tokens end.
 func TestTokenAnywhere(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -157,9 +157,10 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// TestKeysAnywhere checks scenario 43 for the key of service accounts: at every moment each member that gets requests accepts the tokens
-// of all others. That holds although a change is stopped at any step and begins anew, although members boot again or die, and for each
-// number of members. At the end all members sign with the new key, and after the end of the rotation they accept no other.
+// TestKeysAnywhere checks scenario 43 for the key of service accounts. At every moment each member that gets requests accepts
+// the tokens of all others. That holds for each number of members, although a change is stopped at any step and begins anew,
+// and although members boot again or die. At the end all members sign with the new key. After the end of the rotation they
+// accept no other key.
 func TestKeysAnywhere(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -87,8 +87,8 @@ func compact(v any) string {
 	return string(text)
 }
 
-// Revision stands for what a pool's nodes are made from beside the version of Kubernetes, or what the members of the control plane are
-// for the pool "". Other machines are needed if it changes.
+// Revision is a hash of what a pool's nodes are made from, without the version of Kubernetes. For the pool "" it is that of
+// the members of the control plane. If it changes, the machines must be replaced.
 func Revision(d Definition, pool string) string {
 	of := Members
 	all := map[string]string{}

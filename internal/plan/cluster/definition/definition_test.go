@@ -178,8 +178,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestBootFormat checks that another boot format replaces machines, and that the default is as if the field were not there: machines
-// that were made before stay.
+// TestBootFormat checks that another boot format replaces machines. A definition without the field means the same as one with
+// the default, so machines that were made before the field existed stay.
 func TestBootFormat(t *testing.T) {
 	const spec = "spec: {replicas: 2}"
 	d := load(t, changed(t, spec, "spec: {replicas: 2, image: {id: "+galleryImage+"}}"))

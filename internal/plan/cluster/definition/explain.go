@@ -157,8 +157,8 @@ func JSONSchema() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// schema is the JSON Schema of a field. Required fields are required in each document, so a layer with a part of a Cluster
-// is complete only together with its base: its fields below spec are not required.
+// schema is the JSON Schema of a field. It requires what the definition requires, except the fields of a Cluster below spec.
+// A layer with a part of a Cluster is complete only together with its base.
 func (s *shape) schema() map[string]any {
 	out := map[string]any{}
 	if s.Doc != "" {

@@ -111,8 +111,8 @@ type Field struct {
 	Of Machines
 	// Number says that a whole number may stand for its text.
 	Number bool
-	// Later says that the field is newer than clusters that exist: a recorded definition without it has its default, and the default is
-	// left out of revisions.
+	// Later says that some clusters were made before the field existed. A recorded definition without the field has its
+	// default. The default does not count in revisions.
 	Later bool
 	// Union says that layers may each add elements to the list.
 	Union bool

@@ -11,8 +11,9 @@ import (
 	"kaz/internal/plan/cluster/units"
 )
 
-// Portal returns the definition of the user interface with which Azure's portal deploys the template. It takes the subscription and
-// the resource group of the definition only, shows what the cluster is, and asks for the secrets of a first deployment.
+// Portal returns the definition of the user interface with which Azure's portal deploys the template. The portal takes only
+// the subscription and the resource group of the definition. It shows what the cluster is, and asks for the secrets of a
+// first deployment.
 func Portal(l graph.Linked, n naming.Names, d definition.Definition) map[string]any {
 	outputs, files := object{}, []any{}
 	const step, seed, wanted = "secrets", units.SeedSecrets, "[steps('secrets').seedSecrets]"

@@ -24,11 +24,11 @@ const (
 	groupVersion = "2021-04-01"
 )
 
-// Terraform returns the units as a configuration of Terraform with the provider azapi, by the paths of its files: main.tf and a file
-// for each unit. Tags are those of the resource group, nil if it exists already.
+// Terraform returns the units as a configuration of Terraform with the provider azapi. The keys are the paths of its files:
+// main.tf and a file for each unit. Tags are the tags of the resource group, nil if the group exists already.
 //
-// The order is finer than that of the template: each resource waits for those that it needs, not for whole units. What the
-// template makes once, such as machines and secrets, Terraform makes and never changes.
+// The order is finer than that of the template: each resource waits for the resources that it needs, not for whole units.
+// What the template makes once, such as machines and secrets, Terraform makes and never changes.
 func Terraform(l graph.Linked, n naming.Names, location string, tags map[string]string) map[string][]byte {
 	t := &terraform{printer: printer{l: l, names: n}, resources: map[string]string{}, data: map[string]string{},
 		exports: map[string][]string{}}

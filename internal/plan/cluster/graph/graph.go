@@ -36,8 +36,8 @@ type Resource struct {
 	Scope Ref
 	// After are resources that must be there first, beside those that Body refers to.
 	After []Ref
-	// Once says that the resource is made once and never written again: other programs write into it, too, such as the
-	// cloud-controller-manager into a security group, or it is a machine, which is replaced and not changed.
+	// Once says that the resource is made once and never written again. It is a resource into which other programs write,
+	// too: the cloud-controller-manager writes into a security group. Or it is a machine, which is replaced and not changed.
 	Once bool
 	// Body has everything but type, apiVersion, name, condition, scope and dependsOn. Its values are those of encoding/json,
 	// and [Ref], the ports, [Runtime] and [Parameter].

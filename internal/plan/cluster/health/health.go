@@ -1,5 +1,5 @@
-// Package health judges what there is of a cluster: whether etcd has a majority and room, which machines and nodes are missing, and
-// which certificates end. Layer L1: pure.
+// Package health judges the state of a cluster. It finds out whether etcd has a majority and room, which machines and nodes
+// are missing, and which certificates end. Layer L1: pure.
 package health
 
 import (
@@ -74,8 +74,8 @@ type Member struct {
 // Machine is a machine and its node.
 type Machine struct {
 	Name string `json:"name"`
-	// Power is the power state of the machine, such as running, and "unknown" for one that Azure does not tell. "" means that there
-	// is no machine.
+	// Power is the power state of the machine, such as "running". It is "unknown" if Azure does not tell the state, and "" if
+	// there is no machine.
 	Power string `json:"power,omitempty"`
 	Node  bool   `json:"node"`
 	Ready bool   `json:"ready"`

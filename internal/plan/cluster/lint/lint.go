@@ -172,8 +172,8 @@ func (l *linter) name(where, fullType, text string) {
 	}
 }
 
-// Secrets returns the names of the artefacts that contain a secret: as it is, or in base64, hexadecimal or percent encoding,
-// also in what is compressed or encoded inside of them.
+// Secrets returns the names of the artefacts that contain a secret. It finds a secret as plain text, and in base64,
+// hexadecimal or percent encoding. It also looks into the compressed or encoded parts of an artefact.
 func Secrets(artefacts map[string][]byte, secrets map[string][]byte) []string {
 	var found []string
 	for _, file := range slices.Sorted(maps.Keys(artefacts)) {

@@ -28,8 +28,8 @@ func (b *builder) identities() identities {
 	return ids
 }
 
-// SeedSecrets is the parameter that says whether the deployment writes secrets: only the first one does, because later ones
-// would write old values over renewed ones.
+// SeedSecrets is the parameter that says whether the deployment writes secrets. Only the first deployment does. Later
+// deployments would write old values over renewed ones.
 const SeedSecrets = "seedSecrets"
 
 // Secrets are the secrets of a cluster by the name of their parameter.

@@ -168,7 +168,7 @@ func (b *builder) newNetwork(e egress) network {
 }
 
 // rules are the security rules of the control plane. Nodes reach the public address of the API server from the addresses of
-// their outbound traffic, so these are allowed beside the sources of the definition.
+// their outbound traffic. So the rules allow these addresses beside the sources of the definition.
 func (b *builder) rules(e egress) []any {
 	n := b.spec.Network
 	rules := []any{}

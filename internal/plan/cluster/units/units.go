@@ -114,7 +114,7 @@ func (b *builder) tag(u *graph.Unit) {
 // id is a reference in a document of Azure.
 func id(ref any) object { return object{"id": ref} }
 
-// texts are the zones of a resource.
+// zoneNames returns the zones of a resource as texts.
 func zoneNames(zones []int) []any {
 	all := []any{}
 	for _, zone := range zones {
