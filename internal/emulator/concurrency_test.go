@@ -10,7 +10,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// Many clients at once read, write, poll and delete; nothing is lost, and the race
+// Many clients at once read, write, poll and delete. Nothing is lost, and the race
 // detector has something to look at.
 func TestManyClients(t *testing.T) {
 	a := start(t, emulator.Options{Latency: 0.0001, Throttle: false})

@@ -12,7 +12,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// Downloader gets the content at a URI that a request names, such as that of a linked template.
+// Downloader gets the content at a URI that a request names, such as the URI of a linked template.
 type Downloader func(ctx context.Context, uri string) ([]byte, error)
 
 // The limits of a download.

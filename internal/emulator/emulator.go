@@ -1,17 +1,19 @@
-// Package emulator is the local Azure: an HTTP server that answers as Azure
-// Resource Manager and its providers do. Layer L2: azure and the standard library,
-// never the client side: it tests that side and must not share its mistakes.
+// Package emulator is the local Azure: an HTTP server that answers as Azure Resource Manager and its providers do. Layer
+// L2: azure and the standard library. It never uses the client side: it tests that side and must not share its mistakes.
 //
-// The function serve has the steps of a request in their order. It reads the request,
-// finds its target by the grammar of ARM ids, checks it, and carries it out in a
-// transaction on the store, with the [behaviour.Type] of the target. Operations end
-// lazily: the next call that touches the store ends the operations that are due. So
-// there is no goroutine per operation, and tests can run under testing/synctest.
+// The function serve has the steps of a request in their order. It reads the request, finds its target by the grammar of
+// ARM ids, and checks it. It then carries the request out in a transaction on the store, with the [behaviour.Type] of the
+// target. Operations end lazily: the next call that touches the store ends the operations that are due. No operation needs
+// a goroutine, so tests can run under testing/synctest.
 //
-// This package joins parts that do not import it: address (what a path means), access
-// (the rights of callers), throttle, fault and latency (how requests are refused, fail
-// and take their time), store (the documents), operation (what ends later), document and
-// kind (what all resources have in common).
+// This package joins parts that do not import it:
+//
+//   - address: what a path means
+//   - access: the rights of callers
+//   - throttle, fault and latency: how requests are refused, fail and take their time
+//   - store: the documents
+//   - operation: the long-running operations
+//   - document and kind: what all resources have in common
 package emulator
 
 import (
@@ -43,9 +45,9 @@ type Options struct {
 	// Quotas are the limits of vCPUs in each region, by the names that the list of usages has, such as "cores" or
 	// "standardDSv5Family". Others are so large that they are never reached.
 	Quotas map[string]int
-	// Providers are the resource types; package providers has the table of all.
+	// Providers are the resource types. Package providers has the table of all.
 	Providers []behaviour.Provider
-	// Authenticator checks bearer tokens; nil lets every request in as an owner.
+	// Authenticator checks bearer tokens. Nil lets every request in as an owner.
 	Authenticator Authenticator
 	// Latency is how long things take: 0 no time, 1 as long as on Azure.
 	Latency float64
@@ -59,13 +61,13 @@ type Options struct {
 	Faults []Fault
 	// Crash is called by faults of that kind, in tests that run in the process.
 	Crash func(Fault)
-	// Download gets what requests link to, such as templates; nil uses HTTP.
+	// Download gets what requests link to, such as templates. Nil uses HTTP.
 	Download Downloader
 	// RequestLog gets a JSON line for every request.
 	RequestLog io.Writer
 	// Seed of everything random; 0 is a seed like any other.
 	Seed uint64
-	// Log gets what goes wrong inside; nil is slog.Default.
+	// Log receives internal errors. Nil is slog.Default.
 	Log *slog.Logger
 }
 
@@ -233,9 +235,8 @@ func (e *transactions) endDue() {
 // the context ends. Meanwhile operations end in time, requests or not.
 func (e *Emulator) Changes(ctx context.Context, f func([]Change)) { e.Subscribe()(ctx, f) }
 
-// Subscribe collects changes from now on, and returns a function that hands them out as
-// Changes does: no change is missed between a Look after Subscribe and the first
-// batch. The function is to be called, once.
+// Subscribe collects changes from now on. The function that it returns passes them on as Changes does. No change is missed
+// between a Look after Subscribe and the first batch. The caller must call the function, once.
 func (e *Emulator) Subscribe() func(ctx context.Context, f func([]Change)) {
 	w := e.store.Watchers.Add()
 	return func(ctx context.Context, f func([]Change)) {

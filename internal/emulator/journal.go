@@ -39,8 +39,8 @@ func journalOf(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + "-journal.jsonl"
 }
 
-// Open loads the state of a file and of the journal beside it, as LoadFile does, and writes every change to the journal
-// from now on, before it is acknowledged. SaveFile to the same path shortens the journal.
+// Open loads the state from a file and the journal beside it, as LoadFile does. From now on it writes every change to the
+// journal before the change is acknowledged. SaveFile to the same path shortens the journal.
 func (e *Emulator) Open(path string) error {
 	size, err := e.load(path)
 	if err != nil {
@@ -121,7 +121,7 @@ func (e *Emulator) load(path string) (size int64, err error) {
 	return size, nil
 }
 
-// readState reads a state file; one that does not exist is an empty state.
+// readState reads a state file. A missing file is an empty state.
 func readState(path string) (file stateFile, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 
 const lockType = "Microsoft.Authorization/locks"
 
-// checkLocks refuses a change of what a management lock protects. A lock holds for its scope and all below it; a deletion takes
-// along what is below, so it also needs that there is no lock below.
+// checkLocks refuses a change of what a management lock protects. A lock holds for its scope and everything below. A
+// deletion also removes what is below the resource, so a lock below refuses it, too.
 func (s scopes) checkLocks(r *request) error {
 	if strings.EqualFold(r.Kind.Name, lockType) {
 		return nil

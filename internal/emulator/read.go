@@ -143,8 +143,8 @@ func names(docs []behaviour.Object) func(i int) string {
 // pageSize is how many resources a page of a list has, unless the type says else.
 const pageSize = 1000
 
-// items are the resources of a list. The key of a resource says where a page goes on after it, so that the deletion of other
-// resources between two pages, or of this one, skips none.
+// items are the resources of a list. The next page begins after the key of the last resource. No resource is skipped if
+// that resource or another is deleted between two pages.
 type items struct {
 	n    int
 	key  func(i int) string
@@ -198,7 +198,7 @@ func (t pageToken) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(t.position) + " " + t.key))
 }
 
-// after returns the position of the first resource after those of earlier pages.
+// after returns the position of the first resource after the earlier pages.
 func (all items) after(token string) (int, error) {
 	if token == "" {
 		return 0, nil

@@ -60,8 +60,8 @@ func (t references) referred(id azure.ID) (azure.ID, *kind.Kind) {
 	return id, k
 }
 
-// unready is the state of a resource that is not ready to be referred to, "" when it is, and
-// what was done to it last: an operation runs that writes or deletes it, or a write failed.
+// unready returns the state that keeps other resources from referring to a resource, or "". The state is "Deleting" or
+// "Updating" while an operation runs, and "Failed" after a failed write. last is "Delete" for "Deleting", otherwise "Put".
 func (t references) unready(k *kind.Kind, id azure.ID, doc behaviour.Object) (state, last string) {
 	for _, o := range t.queue.On(k.HolderOf(id)) {
 		switch {

@@ -71,7 +71,7 @@ func (r *request) open() bool { return r.route != nil && r.route.Open }
 // reads reports whether the request changes nothing.
 func (r *request) reads() bool { return r.method == http.MethodGet || r.method == http.MethodHead }
 
-// readQuery reads the query; names are the same in any case.
+// readQuery reads the query. The case of names does not matter.
 func (r *request) readQuery() error {
 	values, err := url.ParseQuery(r.http.URL.RawQuery)
 	if err == nil && strings.ContainsAny(r.http.URL.RawQuery, " \"<>") { // a transport without sockets lets them pass
@@ -89,7 +89,7 @@ func (r *request) readQuery() error {
 
 var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}(-[A-Za-z0-9.]+)?$`)
 
-// readVersion reads the api-version; any date is one.
+// readVersion reads the api-version. Any date is accepted.
 func (r *request) readVersion() error {
 	if r.version = r.query.Get("api-version"); r.version == "" {
 		return behaviour.Gateway(400, "MissingApiVersionParameter",

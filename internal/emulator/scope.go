@@ -10,8 +10,8 @@ import (
 	"kaz/internal/emulator/store"
 )
 
-// scopes checks the preconditions of a request: that the group, the parent and the resource
-// are there, and that the resource has the etag of the request's condition.
+// scopes checks the preconditions of a request: the existence of the group, the parent and the resource, and the etag of
+// the request's condition.
 type scopes struct {
 	docs   *store.Transaction
 	world  behaviour.World

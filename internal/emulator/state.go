@@ -252,7 +252,7 @@ func (e *Emulator) SaveFile(path string) (err error) {
 	return nil
 }
 
-// LoadFile loads from a file and the journal beside it; files that do not exist are an empty state. The files
+// LoadFile loads from a file and the journal beside it. Missing files are an empty state. The files
 // are only read.
 func (e *Emulator) LoadFile(path string) error {
 	_, err := e.load(path)

@@ -125,8 +125,8 @@ func longHeaders(k *kind.Kind, c *behaviour.Call) behaviour.Headers {
 	return k.Style.Long[c.Verb]
 }
 
-// prepare completes the document and returns the call of what is to be stored: of c.Doc
-// itself or, for an inline child, of its parent's document with the child in it.
+// prepare completes the document and returns the call of the document to store. This is the document of c or, for an inline
+// child, its parent's document with the child in it.
 func (t writer) prepare(r *request, c *behaviour.Call) (*behaviour.Call, *kind.Kind, error) {
 	k := r.Kind
 	whole := *c
@@ -218,8 +218,8 @@ func (t writer) answer(r *request, c *behaviour.Call, o *operation.Operation, lo
 	return to, nil
 }
 
-// complete turns what a client sent into the document that is stored: the type's
-// own Fill, then those of the children inside of it, then its Check.
+// complete turns what a client sent into the document that is stored. It calls the type's own Fill, then the Fill functions
+// of the inline children, then the type's Check.
 func (t writer) complete(c *behaviour.Call, k *kind.Kind) error {
 	if k.Inline != "" && k.Fields != nil {
 		behaviour.Default(c.Doc, "properties", behaviour.Object{})

@@ -58,7 +58,8 @@ func (b *bootedNodes) build(ctx context.Context) (controlplane.Binaries, error) 
 	return b.fleet.programs, nil
 }
 
-// chooseReleases chooses the releases in the image: the given ones, else those of the last start, else that of the definition.
+// chooseReleases chooses the releases in the image: the given releases, else the releases of the last start, else the
+// release of the definition.
 func (b *bootedNodes) chooseReleases() error {
 	if len(b.Releases) > 0 || b.isNew() {
 		b.record.Cluster.Releases = b.Releases
@@ -97,7 +98,7 @@ func (b *bootedNodes) steps() []step {
 	return []step{{"network", b.startMachines}, {"cluster", b.deploy}, {"nodes ready", b.waitReady}}
 }
 
-// startMachines begins to boot the machines that Azure has, and those that it will have.
+// startMachines begins to boot the machines that Azure has now and later.
 func (b *bootedNodes) startMachines(ctx context.Context) error {
 	ctx, b.stopTasks = context.WithCancel(ctx)
 	b.since = time.Now()
@@ -208,7 +209,7 @@ func (b *bootedNodes) writeDefinition() error {
 	return atomicfile.Write(b.path(definitionFile), text, 0o600)
 }
 
-// resized is a plan of an existing cluster with a number of nodes, 0 for those that it has. Nodes are only added: others must be
+// resized is a plan of an existing cluster with a number of nodes, 0 for its present number. Nodes are only added: others must be
 // drained first.
 func resized(p clusterplan.Plan, nodes int, dir string) (clusterplan.Plan, error) {
 	if nodes == 0 {

@@ -71,7 +71,7 @@ func (c *cluster) chooseEngine(ctx context.Context) error {
 	return err
 }
 
-// chooseFamilies returns the families of an existing cluster, else the given ones.
+// chooseFamilies returns the families of an existing cluster, else the given families.
 func chooseFamilies(given []string, r record, dir string) ([]string, error) {
 	wanted, err := site.ReadFamilies(given)
 	if err != nil || r.isNew() {
@@ -88,7 +88,7 @@ func chooseFamilies(given []string, r record, dir string) ([]string, error) {
 	return have, nil
 }
 
-// chooseNodes returns the kind of nodes, and reports the reason if this machine cannot run real ones.
+// chooseNodes returns the kind of nodes, and reports the reason if this machine cannot run real nodes.
 func (c *cluster) chooseNodes(ctx context.Context) (string, error) {
 	wanted, err := wantedNodes(c.UpOptions, c.record.nodesKind(), c.group.Dir())
 	if err != nil || wanted == NodesHollow {

@@ -82,7 +82,7 @@ func (o *UpOptions) checkEngine() error {
 	return errors.Join(problems...)
 }
 
-// definition returns the definition of a new cluster: that of the files, or one with [UpOptions.Nodes] nodes.
+// definition returns the definition of a new cluster: the definition of the files, or a definition with [UpOptions.Nodes] nodes.
 func (o *UpOptions) definition() (definition.Definition, error) {
 	if len(o.Definitions) > 0 {
 		return o.readDefinition()

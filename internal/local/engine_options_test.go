@@ -12,7 +12,7 @@ import (
 	"kaz/internal/plan/cluster/definition"
 )
 
-// exampleDefinition is the definition that the one of --engine is like.
+// exampleDefinition is the definition that the definition of --engine resembles.
 const exampleDefinition = "../../docs/example-manifests/cluster/dev.yaml"
 
 // TestEngineOptions checks that options that do not fit are refused with their value and what is allowed.

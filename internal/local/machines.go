@@ -30,7 +30,7 @@ type MachinesOptions struct {
 	Dir string
 	// Program is the kaz executable, which runs machines.
 	Program string
-	// Releases are the releases of Kubernetes that machines can run, see [controlplane.Releases]; none is the newest.
+	// Releases are the releases of Kubernetes that machines can run, see [controlplane.Releases]. No release means the newest.
 	Releases []string
 	// Ignition says that machines can have an Ignition config. They boot from an image of their own.
 	Ignition bool
@@ -44,7 +44,7 @@ type Machines struct {
 	image   boot.Image
 	// ignition is the image of machines with an Ignition config. It has no layers if there is none.
 	ignition boot.Image
-	// programs are those of the first release.
+	// programs are the programs of the first release.
 	programs controlplane.Binaries
 	group    *process.Group
 	nodes    *realnodes.Nodes

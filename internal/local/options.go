@@ -34,7 +34,7 @@ func ownComponents() []string {
 const (
 	NodesReal   = "real"
 	NodesHollow = "hollow"
-	// NodesBooted are those of a cluster with [UpOptions.Engine].
+	// NodesBooted are the nodes of a cluster with [UpOptions.Engine].
 	NodesBooted = "booted"
 )
 
@@ -56,7 +56,7 @@ type UpOptions struct {
 	// Releases are the releases of Kubernetes in the image of its machines. Empty keeps those of an existing cluster, and is that of
 	// the definition for a new one.
 	Releases []string
-	// IPFamilies are [site.IPv4], or [site.IPv4] and [site.IPv6]; empty keeps those of an existing cluster, and is IPv4 for
+	// IPFamilies are [site.IPv4], or [site.IPv4] and [site.IPv6]. Empty keeps the families of an existing cluster, and is IPv4 for
 	// a new one.
 	IPFamilies []string
 	// Without names [Components] to leave out.

@@ -88,7 +88,7 @@ func (c *cluster) createResources(ctx context.Context) error {
 	return c.writeClientFiles(s.CloudConfig(c.azure.Info().ARM))
 }
 
-// startControlPlane starts the control plane as programs of this machine, without the unused ones.
+// startControlPlane starts the control plane as programs of this machine, without the unused programs.
 func (c *cluster) startControlPlane(ctx context.Context, unused []string) error {
 	config := controlplane.Config{
 		Processes: c.group, Binaries: c.binaries,

@@ -122,7 +122,7 @@ func (n *realNodes) startDriver(ctx context.Context, d driver) error {
 	return nil
 }
 
-// sidecarFlags returns the flags of a program beside a driver. The timeout is that of a request to the driver: Azure may need minutes.
+// sidecarFlags returns the flags of a program beside a driver. The timeout is for a request to the driver: Azure may need minutes.
 func sidecarFlags(program string) []string {
 	return map[string][]string{
 		controlplane.Provisioner: {

@@ -61,14 +61,14 @@ type cluster struct {
 	controlPlane *controlplane.ControlPlane
 	nodes        nodes
 	example      string // the URL of the example, once it answers
-	// tasks are the goroutines of a running cluster; stopTasks ends them.
+	// tasks are the goroutines of a running cluster. The function stopTasks ends them.
 	tasks     *errgroup.Group
 	stopTasks context.CancelFunc
 }
 
 // nodes is what differs between the kinds of nodes.
 type nodes interface {
-	// build returns the programs that the cluster runs. It builds those that are missing.
+	// build returns the programs that the cluster runs. It builds missing programs.
 	build(ctx context.Context) (controlplane.Binaries, error)
 	// prepareAzure changes the options of the local Azure before it starts.
 	prepareAzure(o *azureserver.Options)

@@ -1,5 +1,5 @@
-// Package testkit has what tests of several packages share: a local Azure in the test's process with
-// a cluster's infrastructure, and the scenarios for every way to run kaz. For tests only. Layer L4.
+// Package testkit has what tests of several packages share. It has a local Azure in the test's process with a cluster's
+// infrastructure, and the scenarios for every way to run kaz. For tests only. Layer L4.
 package testkit
 
 import (

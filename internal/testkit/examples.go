@@ -17,9 +17,8 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Example is a manifest of docs/example-manifests/service. The comment at its top has a title, a
-// text, and lines for tests: "Given:" names what must exist in Azure before, "Then:" what must exist
-// when the Services are served.
+// Example is a manifest of docs/example-manifests/service. The comment at its top has a title, a text, and lines for tests.
+// A line "Given:" names what must exist in Azure before. A line "Then:" names what must exist when the Services are served.
 type Example struct {
 	Name        string // file name without .yaml
 	Title, Text string

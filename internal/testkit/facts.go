@@ -16,8 +16,8 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Facts describes what Azure has for a Service, in words that do not depend on the cluster: kinds of
-// addresses and node ports in place of numbers.
+// Facts describes what Azure has for a Service, in words that do not depend on the cluster. It has kinds of addresses and
+// node ports in place of numbers.
 func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
 	t.Helper()
 	f := facts{service: s, base: baseOf(s), cluster: e.ClusterName, ownPools: e.OwnPools, addresses: map[string]bool{}}
@@ -312,8 +312,8 @@ func (f *facts) rule(lb azure.Resource[network.LoadBalancer], r network.LoadBala
 	f.add("%s", text)
 }
 
-// pool returns the default pool of a rule, which the description omits: the cluster's pool, or the
-// Service's own pool with several load balancers and policy Local.
+// pool returns the default pool of a rule, which the description omits. It is the cluster's pool, unless ownPools is set
+// and the Service has the policy Local. Then it is the Service's own pool.
 func (f *facts) pool(six bool) string {
 	name, suffix := f.cluster, "-IPv6"
 	if f.ownPools && f.service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {

@@ -2,8 +2,8 @@ package testkit
 
 import "kaz/internal/emulator"
 
-// WriteFaults are what can go wrong with a write, by name. A fault without a kind is for a write that Azure reports and does not
-// apply: the local Azure has no such fault, and tests put it before the local Azure.
+// WriteFaults returns the faults that a write can have, by name. "not applied" has no kind: Azure reports the write and
+// does not apply it. The local Azure has no such fault, so tests put it before the local Azure.
 func WriteFaults() map[string]emulator.Fault {
 	return map[string]emulator.Fault{
 		"crash":            {Fault: emulator.FaultCrash},

@@ -134,8 +134,8 @@ func (e Env) resources(t *testing.T) []string {
 	return all
 }
 
-// checkService compares everything in Azure that belongs to a Service with its spec. rules has its
-// ports as spelled in rule names, with the probed node port, or 0 without a probe.
+// checkService compares everything in Azure that belongs to a Service with its spec. The keys of rules are its ports as
+// spelled in rule names. The values are the probed node ports, or 0 without a probe.
 func (e Env) checkService(t *testing.T, s *corev1.Service, rules map[string]int32) {
 	t.Helper()
 	base := "a" + strings.ReplaceAll(string(s.UID), "-", "")[:31]

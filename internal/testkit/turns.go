@@ -15,9 +15,9 @@ import (
 // deleted, and Azure must be as before.
 type Scenario struct {
 	Name string
-	// Given is created in Azure before the first turn: what [Prepare] accepts, foreign security rules
-	// ("security rule 500 Inbound"), a tag of the security group ("tag env=prod"), and "dual stack"
-	// for a network with IPv6.
+	// Given is created in Azure before the first turn. Its lines are what [Prepare] accepts, foreign security rules
+	// ("security rule 500 Inbound"), and a tag of the security group ("tag env=prod"). The line "dual stack" makes a
+	// network with IPv6.
 	Given []string
 	// Config changes the configuration of load balancers. A scenario without it must pass with every
 	// kind of pool and probe.
@@ -32,8 +32,8 @@ type Scenario struct {
 
 // Turn applies a Service and says what must exist afterwards.
 type Turn struct {
-	// Service may contain placeholders in its annotations and address: "${web}" is the address of the
-	// Service or public IP "web", "${group}" the resource group of the cluster.
+	// Service may contain placeholders in its annotations and address. The address of the Service or public IP "web" is
+	// "${web}". The resource group of the cluster is "${group}".
 	Service *corev1.Service
 	// Tagged replaces all tags of its public IP before the turn.
 	Tagged azure.Tags
@@ -42,18 +42,18 @@ type Turn struct {
 	Addresses []string
 	// Has is everything in Azure for the Service, as [Env.Facts] returns it.
 	Has []string
-	// Names are the names of that, as [Env.Names] returns them; nil skips the check.
+	// Names are the names of these resources, as [Env.Names] returns them. Nil skips the check.
 	Names []string
 	// Probes are the names of all probes of all load balancers, with the Service's name for the
-	// common part; nil skips the check.
+	// common part. Nil skips the check.
 	Probes []string
-	// Placed are all load balancers with their Services: "lb2: api web"; nil skips the check.
+	// Placed are all load balancers with their Services: "lb2: api web". Nil skips the check.
 	Placed []string
 	// Refused is part of the error of a refused Service.
 	Refused string
 	// Gone deletes the Service.
 	Gone bool
-	// Guard is the whole security group, as [Env.Guard] returns it; nil skips the check.
+	// Guard is the whole security group, as [Env.Guard] returns it. Nil skips the check.
 	Guard []string
 }
 

@@ -110,7 +110,7 @@ func (a *local) and(options ...func(*arm.ClientOptions)) *local {
 	return b
 }
 
-// clients are those of a module that only some tests need.
+// clients returns the clients of a module that only some tests need.
 func clients[F any](a *local, make func(string, azcore.TokenCredential, *arm.ClientOptions) (*F, error)) *F {
 	a.Helper()
 	f, err := make(subscription, token("any"), a.options)

@@ -522,7 +522,7 @@ func TestSharedAccessSignatures(t *testing.T) {
 	a.refused(err, http.StatusForbidden, "AuthorizationPermissionMismatch")
 }
 
-// A signature that Azure Resource Manager makes works as those of clients.
+// A signature that Azure Resource Manager makes works as the signatures of clients.
 func TestSignaturesOfAzureResourceManager(t *testing.T) {
 	a := startFiles(t)
 	a.upload(a.share("one"), "file", []byte("data"))
@@ -618,7 +618,7 @@ func TestTheQuotaIsEnforced(t *testing.T) {
 	has(a, "usage", stats.ShareUsageBytes, 1<<20)
 }
 
-// Content outlives the process, and that of a deleted account does not.
+// Content outlives the process. The content of a deleted account does not.
 func TestContentOutlivesTheProcess(t *testing.T) {
 	a := startFiles(t)
 	c := a.share("one")

@@ -78,13 +78,13 @@ var polls = map[string]bool{
 	"privatednsoperationstatuses": true, "privatednsoperationresults": true, "dnsoperationstatuses": true, "dnsoperationresults": true,
 }
 
-// outputs are the models of what actions result in, by a field that each has.
+// outputs are the models of the results of actions, by a field that each has.
 var outputs = map[string]reflect.Type{
 	"accessSAS": reflect.TypeFor[armcompute.AccessURI](),
 	"osDisk":    reflect.TypeFor[armcompute.StorageProfile](),
 }
 
-// results are the models of what operations result in that are told from others by the type of their resource.
+// results are the models of the results of operations, by the type of the resource that distinguishes them.
 var results = map[string]reflect.Type{
 	"microsoft.resources/deploymentstacks": reflect.TypeFor[armdeploymentstacks.DeploymentStackValidateResult](),
 }
@@ -172,7 +172,7 @@ func (j *judge) poll(r *http.Request, said map[string]any) {
 			j.through(r, models[kind], said)
 			return
 		}
-		// ARM's contract for operations has an id, which is that of the operation.
+		// ARM's contract for operations has an id, which is the id of the operation.
 		if !strings.EqualFold(id, r.URL.Path) {
 			j.complain(r, "id", "%q in the status of the operation %s", id, r.URL.Path)
 		}
@@ -283,10 +283,9 @@ const (
 	null    = "null"
 )
 
-// unpublished are fields that Azure sends and that the models of these versions do
-// not have, in replies about a type and what is below it. Most are in recordings of
-// Azure; tools that read lists of resources and interfaces of instances rely on
-// "zones" and "isInUseWithService".
+// unpublished are fields that Azure sends and that the models of these versions do not have. The keys name the type: a
+// field may be in replies about it and what is below it. Most are in recordings of Azure. Tools that read lists of
+// resources and interfaces of instances rely on "zones" and "isInUseWithService".
 var unpublished = map[string][]string{
 	"microsoft.network/loadbalancers": {"enableDestinationServiceEndpoint", "allowBackendPortConflict", "allocationPolicy",
 		"loadBalancerBackendAddresses[].id", "loadBalancerBackendAddresses[].type", "loadBalancerBackendAddresses[].etag",
@@ -364,7 +363,7 @@ func compare(path string, said, kept any, report func(path, what string)) {
 	}
 }
 
-// same compares scalars; times may be written differently.
+// same compares scalars. Times may be written differently.
 func same(said, kept any) bool {
 	if said == kept {
 		return true
@@ -379,8 +378,8 @@ func same(said, kept any) bool {
 	return fmt.Sprint(said) == fmt.Sprint(kept)
 }
 
-// subject is what a path is about: the full type in lower case, "subscriptions/..."
-// for what belongs to no provider, and whether it ends in a name.
+// subject returns the full type of a path in lower case, and whether the path ends in a name. For what belongs to no
+// provider the type is "subscriptions/...". For a list of providers, or a provider, it is "providers".
 func subject(path string) (kind string, named bool) {
 	segments := strings.Split(strings.Trim(strings.ToLower(path), "/"), "/")
 	at := -1

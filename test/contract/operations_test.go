@@ -78,7 +78,7 @@ func TestOperationsThatFail(t *testing.T) {
 	}
 }
 
-// A newer write takes the place of the one that is still running.
+// A newer write takes the place of a write that is still running.
 func TestOperationsThatAreSuperseded(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()

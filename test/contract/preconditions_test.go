@@ -13,8 +13,8 @@ import (
 	"kaz/internal/emulator"
 )
 
-// ifMatch sends the etag of a document that is put as the If-Match of the request,
-// as the cloud providers of Kubernetes do: the network clients have no option for it.
+// ifMatch sends the etag of a document that a PUT sends as the If-Match of the request. The cloud providers of Kubernetes
+// do this, too. The network clients have no option for it.
 type ifMatch struct{}
 
 func (ifMatch) Do(r *policy.Request) (*http.Response, error) {

@@ -14,9 +14,9 @@ import (
 	"kaz/internal/emulator"
 )
 
-// TestQuickstarts deploys templates as people write them, which do not follow the style of kaz's own: with copies, batches,
-// conditions, nested deployments and children, functions of the template, lambdas, and ids put together of texts. The shapes are
-// those of Azure's public quickstart templates.
+// TestQuickstarts deploys templates as people write them, which do not follow the style of kaz's own. They have copies,
+// batches, conditions, nested deployments and children, functions of the template, lambdas, and ids put together of texts.
+// Their shapes are the shapes of Azure's public quickstart templates.
 func TestQuickstarts(t *testing.T) {
 	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGf1kJ0m1kQmQ2sT1oQW6CkXq0mJkT8b1yT7m0N3s5aB operator"
 	for _, test := range []struct {
@@ -102,8 +102,8 @@ func exists(a *local, id string) error {
 	return err
 }
 
-// TestFaultInside checks that a fault of the local Azure reaches a resource two deployments below the one that is asked for, and
-// that a later deployment goes on.
+// TestFaultInside checks that a fault of the local Azure reaches a resource two deployments below the requested deployment.
+// A later deployment succeeds.
 func TestFaultInside(t *testing.T) {
 	faults := []emulator.Fault{{Method: "PUT", Type: "Microsoft.Network/virtualNetworks", Name: "spoke1", Times: 1, Fault: "error",
 		Status: 409, Code: "AllocationFailed", Message: "no room"}}

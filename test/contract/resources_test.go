@@ -75,8 +75,8 @@ func TestGenericResources(t *testing.T) {
 	})
 }
 
-// A type that the local Azure only stores is created, read and deleted as the SDKs poll it: with Azure-AsyncOperation, with a Location,
-// and at once.
+// TestDocumentsOfOtherProviders checks types that the local Azure only stores. The SDKs create, read and delete such a
+// resource. They poll with Azure-AsyncOperation, with a Location, or not at all.
 func TestDocumentsOfOtherProviders(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()

@@ -49,8 +49,8 @@ func lastOf(id string) string {
 	return id
 }
 
-// TestDeploymentStacks follows a stack: it makes resources, deletes or detaches those that leave its template, keeps others from deleting
-// what it has, and goes with or without its resources.
+// TestDeploymentStacks follows a stack. The stack makes resources, and deletes or detaches resources that leave its
+// template. It keeps others from deleting its resources. The stack is deleted with or without them.
 func TestDeploymentStacks(t *testing.T) {
 	const (
 		del, detach = armdeploymentstacks.DeploymentStacksDeleteDetachEnumDelete, armdeploymentstacks.DeploymentStacksDeleteDetachEnumDetach

@@ -91,14 +91,14 @@ const (
 	systemGroups = "root:x:0:\nnogroup:x:65534:\n"
 )
 
-// users are those of all images. Tests of volumes expect that the groups of files have no names.
+// users are the users of all images. Tests of volumes expect that the groups of files have no names.
 func users() map[string]string {
 	return map[string]string{
 		"etc/passwd": systemUsers, "etc/group": systemGroups, "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 	}
 }
 
-// agnhostUsers are those that tests expect in agnhost: user-defined-in-image is in two groups.
+// agnhostUsers are the users that tests expect in agnhost: user-defined-in-image is in two groups.
 func agnhostUsers() map[string]string {
 	return map[string]string{
 		"etc/passwd": systemUsers + "user-defined-in-image:x:1000:1000::/home:/bin/sh\n",

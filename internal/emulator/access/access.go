@@ -196,7 +196,7 @@ func (a *Control) Authorize(p *behaviour.Principal, action string, scope azure.I
 		p.ApplicationID, p.ObjectID, action, scope)
 }
 
-// ActionOf is the action that a request needs the right to. Name is that of the POST
+// ActionOf is the action that a request needs the right to. Name is the name of the POST
 // action or of the view, "" for a request to the resource itself.
 func ActionOf(method string, k *kind.Kind, name string) string {
 	switch method {

@@ -85,9 +85,8 @@ func (a *Control) authorizeLink(w Write, to azure.ID, join string) error {
 		p.ApplicationID, p.ObjectID, w.Action, w.ID, join, to)
 }
 
-// joinAction is the right that a link from a resource of one type to a resource of
-// another type takes. path is the place of the link, such as
-// properties.networkAcls.virtualNetworkRules. The answer is "" if the link takes no right.
+// joinAction returns the right that a link from a resource of one type to a resource of another type needs. The link is at
+// path, such as properties.networkAcls.virtualNetworkRules. The result is "" if the link needs no right.
 func joinAction(from, to *kind.Kind, path string) string {
 	holder := strings.ToLower(from.Name)
 	if holder == "microsoft.network/privateendpoints" {

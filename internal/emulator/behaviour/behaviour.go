@@ -1,15 +1,12 @@
-// Package behaviour is the contract between the core of the local Azure and the
-// resource types it knows: a type is a [Type], a struct of data and optional
-// functions. Layer L2: azure and the standard library only.
+// Package behaviour is the contract between the core of the local Azure and the resource types that the core knows. A type
+// is a [Type]: a struct of data and optional functions. Layer L2: azure and the standard library only.
 //
-// The core does what all resources have in common: routing, ids, etags and
-// preconditions, operations and their polls, lists, children inside their
-// parent's document, references, cascades. A type says what is its own: the
-// fields Azure fills in, what it refuses, what appears when an operation ends,
-// what is computed when it is read.
+// The core does what all resources have in common: routing, ids, etags and preconditions, operations and their polls,
+// lists, references and cascades. It also keeps inline children in their parent's document. A type has what is particular
+// to it: the fields that Azure fills in, its refusals, the effects of ended operations, and the computed fields.
 //
-// Functions are called under the store's lock: they never wait. They work in a
-// transaction: after an error or a panic nothing they did remains.
+// The core calls these functions under the store's lock, so they never wait. They run in a transaction: after an error or a
+// panic nothing that they did remains.
 package behaviour
 
 import (
@@ -38,9 +35,8 @@ const (
 // Where says whether a type's resources have a location.
 type Where int
 
-// Located resources must have a location in their request, the location of
-// Anywhere resources is optional, Global ones have the location "global",
-// Nowhere resources have none.
+// Located resources must have a location in their request. The location of Anywhere resources is optional. Global resources
+// have the location "global". Nowhere resources have no location.
 const (
 	Nowhere Where = iota
 	Located
@@ -73,54 +69,53 @@ type Type struct {
 	// that goes through an array of named objects applies to every element.
 	Own []string
 
-	// Fields describe the documents: before Fill the core converts the values that were sent, and after it fills in what is left out.
+	// Fields describe the documents. Before Fill the core converts the values that were sent. After Fill the core fills in
+	// the values that were left out.
 	Fields Fields
-	// Fill completes c.Doc, the document that a create or update makes: defaults,
-	// fields that Azure adds, checks. c.Old is the document before, nil on create.
-	// For an inline child, Doc and Old are the element and c.Parent is the parent's
-	// new document. Fill of a parent runs before that of its children, and runs
-	// again when a child was written; it must accept its own output.
+	// Fill completes c.Doc, the document that a create or update makes. It sets defaults and fields that Azure adds, and
+	// checks the document. c.Old is the document before, nil on create. For an inline child, Doc and Old are the element,
+	// and c.Parent is the parent's new document. Fill of a parent runs before the Fill of its children. It runs again when
+	// a child was written. It must accept its own output.
 	Fill func(c *Call) error
 	// Check runs on the parent after all its inline children are filled.
 	Check func(c *Call) error
-	// BlockedBy names other resources that forbid a write while operations run on them: while a write
-	// or an action runs on such a resource, a write of this resource, or of an inline
-	// child, is refused with 409 AnotherOperationInProgress. Operations on the children of
-	// such a resource do not count.
+	// BlockedBy returns other resources that forbid a write while operations run on them. A write of this resource, or of
+	// an inline child, is then refused with 409 AnotherOperationInProgress. Operations on the children of a returned
+	// resource do not count.
 	BlockedBy func(c *Call) []azure.ID
-	// Settle runs when a create, update or patch ends well, and may change c.Doc.
-	// Its error makes the operation fail. For an inline child, c.Parent is its parent.
+	// Settle runs when a create, update or patch succeeds, and may change c.Doc. Its error makes the operation fail. For an
+	// inline child, c.Parent is its parent.
 	Settle func(c *Call) error
-	// Failed is called when an operation on the resource ended badly, an action too:
-	// c.Doc is the stored document with the state Failed, and may be changed.
+	// Failed is called when an operation or an action on the resource fails, except a delete. c.Doc is the stored document
+	// with the state Failed. The function may change it.
 	Failed func(c *Call)
-	// Merge applies a PATCH: c.Doc is a copy of the stored document, c.Body what was
-	// sent. Without it the core merges as the Style says. Fill runs afterwards.
+	// Merge applies a PATCH. c.Doc is a copy of the stored document, and c.Body is the request's body. Without Merge the
+	// core merges as the Style says. Fill runs afterwards.
 	Merge func(c *Call) error
-	// InUse is called before a delete when other resources refer to this one; nil
-	// lets them. Children and what lies below the resource itself do not count.
+	// InUse is called before a delete when other resources refer to this resource. Its error refuses the delete. Without
+	// InUse the references do not matter. Children and resources below this resource do not count.
 	InUse func(c *Call, by []Referrer) error
-	// Refuse is called before a delete, for other reasons to refuse it; not for inline
-	// children that go with their parent.
+	// Refuse is called before a delete. Its error refuses the delete for a reason other than InUse. It is not called for
+	// inline children that are deleted with their parent.
 	Refuse func(c *Call) error
-	// Release runs when a delete ends well, before the resource is gone, with c.Old and c.Notes. Its error makes the operation fail. It
-	// does not run for what goes with its parent or group.
+	// Release runs when a delete succeeds, before the resource is removed, with c.Old and c.Notes. Its error makes the
+	// operation fail. It does not run for resources that are deleted with their parent or group.
 	Release func(c *Call) error
-	// Removed is called when the resource is gone, with c.Old. Children, and for a
-	// group everything in it, are removed by the core, each with its own Removed.
+	// Removed is called when the resource is gone, with c.Old. The core removes the children, and for a group everything in
+	// it. It calls Removed for each of them.
 	Removed func(c *Call) error
-	// Show completes what a client sees: back-references, computed fields. The view
-	// is a copy. c.Verb distinguishes replies to writes from reads and lists.
+	// Show completes what a client sees, with back-references and computed fields. The view is a copy. c.Verb distinguishes
+	// replies to writes from reads and lists.
 	Show func(c *Call, view Object)
-	// Version gives the version of c.Old that a GET names by a header, such as a snapshot, and c.Old if the GET names none.
-	// RemoveVersion removes the version that a DELETE names, and reports whether it names one.
+	// Version returns the version of c.Old that a GET names by a header, such as a snapshot. If the GET names none, it
+	// returns c.Old. RemoveVersion removes the version that a DELETE names, and reports whether it names one.
 	Version       func(c *Call) (Object, error)
 	RemoveVersion func(c *Call) (bool, error)
-	// Filter gives the test of a list's $filter; without it $filter is ignored.
+	// Filter returns the test of a list's $filter. Without Filter the $filter is ignored.
 	Filter func(c *Call, filter string) (func(Object) bool, error)
 
-	// Find makes up resources that are not in the store, nil for what does not exist,
-	// and All replaces the list. A type that is only computed is also ReadOnly.
+	// Find computes resources that are not in the store. It returns nil for a resource that does not exist. All replaces
+	// the list. A type that is only computed is also ReadOnly.
 	Find func(c *Call) (Object, error)
 	All  func(c *Call) ([]Object, error)
 	// Adopt stores what Find makes up before a PATCH or a DELETE changes it.
@@ -192,7 +187,7 @@ type Route struct {
 	Open bool
 }
 
-// Reply is a status and a body that is encoded as JSON; a nil body is empty.
+// Reply is a status and a body that is encoded as JSON. A nil body is empty.
 type Reply struct {
 	Status int
 	Body   any
@@ -217,12 +212,12 @@ type Call struct {
 	Old Object
 	// Doc is the document being made.
 	Doc Object
-	// Body is the request's body, whatever it was; nil when there was none.
+	// Body is the request's body, nil if it has none.
 	Body Object
 	// Parent is the document of the parent of a sub-resource, nil otherwise. For
 	// inline children it is the document being made.
 	Parent Object
-	// Query are the request's query parameters; keys without regard to case.
+	// Query are the request's query parameters. The case of keys does not matter.
 	Query url.Values
 	// Header are the request's headers, nil when there is no request.
 	Header http.Header
@@ -230,7 +225,7 @@ type Call struct {
 	Param map[string]string
 	// Notes is kept with an operation from its start to its end; JSON values only.
 	Notes Object
-	// Principal makes the request; it is nil inside the core.
+	// Principal makes the request. It is nil inside the core.
 	Principal *Principal
 	// Download returns the content at a URI that the request names, nil when there is no request. It may return a
 	// [NotDownloaded], which the behaviour returns: then the core gets the content, and calls the behaviour again.

@@ -11,28 +11,35 @@ import (
 	"strings"
 )
 
-// Describe reads a table of resource types and returns the types with their fields, and the types that only the table has: their
-// documents are stored as they are sent, with what the table fills in.
+// Describe reads a table of resource types and returns types with the fields of the table. It also returns types that only
+// the table has. The documents of these types are stored as they are sent, with the values that the table fills in.
 //
-// A type begins with a line "type NAME" or, for a type of the table, "type NAME STYLE WHERE WORD...". The words are those of
-// [typeWords], inline=PATH, and post:NAME=CODE for an action that answers with its code and nothing else. The lines of its fields,
-// actions and views follow:
+// A type begins with a line "type NAME" or, for a type of the table, "type NAME STYLE WHERE WORD...". A WORD is one of
+// [typeWords], inline=PATH, or post:NAME=CODE. The last is an action that answers with its code and no body. The lines of
+// the type's fields, actions and views follow:
 //
 //	PATH KIND WORD... = JSON
 //	post NAME CODE = JSON
 //	get NAME = JSON
 //
-// KIND is bool, int, text, object, list, any, guid, time or an enumeration A|B|C. The words are own, for a field of Azure, and
-// secret, for a field that clients never see. The JSON is what Azure fills in; its texts can contain
-// {guid}, {id}, {now}, {key1} and {key2} (keys that the resource always has), {Name}, {name} and {NAME} (in small letters and capitals),
-// {Top} (the name of the outermost resource), {subscription}, {group}, {tenant} and {location}. In answers of actions {body.PATH} is the
-// value that the request has at PATH, left out if there is none. In routes {param.NAME} is a part of the path. A word that begins with #
-// begins a comment. A line that ends with \ goes on in the next line.
+// KIND is bool, int, text, object, list, any, guid, time or an enumeration A|B|C. The word own marks a field that belongs
+// to Azure. The word secret marks a field that clients never see. The JSON is what Azure fills in. Its texts can contain
+// these placeholders:
 //
-// An action with the code 202 is an operation, and its JSON is the output of the operation. Actions and views without a value have an
-// empty reply.
+//   - {guid}, {id}, {now}
+//   - {key1}, {key2}: keys that the resource always has
+//   - {Name}, {name}, {NAME}: as it is, in small letters, in capitals
+//   - {Top}: the name of the outermost resource
+//   - {subscription}, {group}, {tenant}, {location}
+//   - {body.PATH}: in answers of actions the value of the request at PATH; without a value the field is left out
+//   - {param.NAME}: in routes a part of the path
 //
-// A mistake in a table is a mistake of the program, so Describe panics; the tests read all tables.
+// A word that begins with # begins a comment. A line that ends with \ goes on in the next line.
+//
+// An action with the code 202 is an operation, and its JSON is the output of the operation. Actions and views without a
+// value have an empty reply.
+//
+// A mistake in a table is a mistake of the program, so Describe panics. The tests read all tables.
 func Describe(table string, styles map[string]Style, types []Type) []Type {
 	d := describer{styles: styles, types: slices.Clone(types)}
 	for words := range tableLines(table) {
@@ -54,7 +61,7 @@ func Describe(table string, styles map[string]Style, types []Type) []Type {
 //
 //	METHOD PATTERN... = JSON
 //
-// The texts of the JSON can contain what those of [Describe] can. The permission is that of the path: for
+// The texts of the JSON can contain the placeholders of [Describe]. The path determines the permission: for
 // "/subscriptions/{subscription}/providers/N/locations/{location}/kinds" it is "N/locations/kinds/read".
 func DescribeRoutes(table string) []Route {
 	var routes []Route

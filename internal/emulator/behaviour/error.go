@@ -50,7 +50,7 @@ func Later() *Error {
 	return &Error{Status: 202, Code: "Later", Message: "The operation goes on.", Keep: true, Later: true}
 }
 
-// GoesOn reports whether an error is that of [Later].
+// GoesOn reports whether an error is the error of [Later].
 func GoesOn(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Later
@@ -87,7 +87,7 @@ func GroupNotFound(group string) *Error {
 	return e
 }
 
-// ParentNotFound is ARM's answer for a child of what is not there.
+// ParentNotFound is ARM's answer for a child of a parent that does not exist.
 func ParentNotFound(verb string, id azure.ID) *Error {
 	e := Refusal(404, "ParentResourceNotFound",
 		"Failed to perform '%s' on resource(s) of type '%s', because the parent resource '%s' could not be found.",

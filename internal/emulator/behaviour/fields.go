@@ -41,8 +41,8 @@ const (
 // Fields describe the documents of a type.
 type Fields []Field
 
-// Normalize converts values as Azure's deserialisers do: numbers and booleans that are sent as texts, numbers that are sent for
-// texts, and words of enumerations in another case. It returns an error for a value that does not fit.
+// Normalize converts values as Azure's deserialisers do. It accepts a text for a number or a boolean, a number for a text,
+// and a word of an enumeration in another case. It returns an error for a value that does not fit.
 func (fs Fields) Normalize(c *Call) error {
 	for _, f := range fs {
 		if err := f.normalize(c, c.Doc, 0); err != nil {

@@ -43,9 +43,9 @@ const (
 // Overlap says what a write does while an operation of the same resource runs.
 type Overlap int
 
-// Queue waits for the running operation; Supersede cancels an operation on the same
-// resource, and lets operations on other children of the document run; Busy is refused with
-// 409; Parallel takes no notice. A write to what is being deleted is always refused.
+// Queue waits for the running operation. Supersede cancels an operation on the same resource, and lets operations on other
+// children of the document run. Busy is refused with 409. Parallel ignores running operations. A write to a resource that
+// is being deleted is always refused.
 const (
 	Queue Overlap = iota
 	Supersede
@@ -68,7 +68,7 @@ const (
 type Wait struct{ First, Later int }
 
 // Style is what a family of types has in common on the wire. The functions below
-// return one each; a type that differs changes its own copy.
+// return one each. A type that differs changes its own copy.
 type Style struct {
 	// Name is for the documentation.
 	Name string
@@ -77,7 +77,7 @@ type Style struct {
 	EtagHeader When
 	// NoEtagBody leaves the etag out of the document.
 	NoEtagBody bool
-	// EtagHeaderForm is the header's form when it is not that of the body.
+	// EtagHeaderForm is the header's form if it differs from the form in the body.
 	EtagHeaderForm Etag
 
 	// Status codes; 0 means 201, 200, 200, 200, 204 in this order.
@@ -119,7 +119,7 @@ type Style struct {
 	Exists func(id azure.ID) *Error
 	// PreconditionInPoll reports them when the operation ends.
 	PreconditionInPoll bool
-	// Missing is the error for a child that is not there; nil is ARM's own.
+	// Missing is the error for a child that is not there. Nil is ARM's own.
 	Missing func(id azure.ID) *Error
 
 	// TagsOnly says that PATCH changes tags and nothing else.
@@ -265,8 +265,8 @@ func PrivateDNS() Style {
 	}
 }
 
-// Plain is the style of types without long-running operations: 201 for a new
-// resource, 200 for another, 200 for a delete and 204 when there was nothing.
+// Plain is the style of types without long-running operations. A PUT answers 201 for a new resource and 200 for an existing
+// resource. A DELETE answers 200, or 204 if there is no resource.
 func Plain(name string) Style {
 	return Style{Name: name, Overlap: Parallel}
 }

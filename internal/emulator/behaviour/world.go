@@ -9,7 +9,7 @@ import (
 
 // World is the state of the local Azure during a call. Documents it returns are
 // shared and not to be changed; [Clone] makes a copy. Ids of inline children
-// work as those of other resources do.
+// work as the ids of other resources do.
 type World interface {
 	// Get is the document with the id.
 	Get(id azure.ID) (Object, bool)
@@ -36,7 +36,7 @@ type World interface {
 	Put(id azure.ID, doc Object)
 	// Apply does what a client's PUT of the body does, and its operation ends at once.
 	Apply(id azure.ID, body Object) error
-	// Outcome is the error with which the last operation on a resource ended, that of [Later] while it goes on, or nil.
+	// Outcome is the error with which the last operation on a resource ended, the error of [Later] while it runs, or nil.
 	Outcome(id azure.ID) error
 	// Remove does what a client's DELETE does, and its operation ends at once.
 	Remove(id azure.ID) error
@@ -52,7 +52,7 @@ type World interface {
 	// Move gives a resource and all below it another id. What refers to it refers to the new id.
 	Move(from, to azure.ID)
 	// Cancel ends the operations that run on a resource as canceled. It reports whether
-	// there are any; deletions are not canceled.
+	// there are any. Deletions are not canceled.
 	Cancel(id azure.ID) bool
 	// Touch gives the resource a new etag though its document stays the same.
 	Touch(id azure.ID)
@@ -68,7 +68,7 @@ type World interface {
 	// GUID and Intn draw from the seeded source.
 	GUID() string
 	Intn(n int) int
-	// Tenant and Subscription are the main ones of this local Azure. Subscriptions are all
+	// Tenant and Subscription are the main tenant and subscription of this local Azure. Subscriptions are all
 	// subscriptions, the main one first. TenantOf is the tenant of a subscription, "" when
 	// that does not exist.
 	Tenant() string

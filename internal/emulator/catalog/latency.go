@@ -55,7 +55,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 type Latency struct {
 	Type, Verb       string
 	Reply, Operation Span
-	// Nearest is true if the duration is that of a similar row.
+	// Nearest is true if the duration is from a similar row.
 	Nearest bool
 }
 

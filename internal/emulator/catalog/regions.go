@@ -21,7 +21,7 @@ type Region struct {
 	Category string // "Recommended" or "Other"
 	// Latitude and Longitude are in degrees, as text.
 	Latitude, Longitude string
-	// Zones are its availability zones, "1" and so on; empty for a region without zones.
+	// Zones are its availability zones, "1" and so on, empty for a region without zones.
 	Zones []string
 }
 
@@ -41,7 +41,7 @@ var regions = sync.OnceValue(func() table[Region] {
 	})
 })
 
-// Regions returns all regions, the recommended ones of the public cloud first. Callers must not change the slice.
+// Regions returns all regions, the recommended regions of the public cloud first. Callers must not change the slice.
 func Regions() []Region { return regions().all }
 
 // FindRegion returns a region by its name or display name, in any case: "East US".

@@ -8,8 +8,8 @@ import (
 	"kaz/internal/emulator/kind"
 )
 
-// FromBody returns the document that a request's body asks for: without nulls, and
-// with the fields that belong to Azure as the old document has them.
+// FromBody returns the document that a request's body asks for. It drops nulls. Fields that belong to Azure have the values
+// of the old document.
 func FromBody(k *kind.Kind, id azure.ID, body, old behaviour.Object) behaviour.Object {
 	doc := behaviour.Clone(body)
 	if doc == nil {

@@ -30,9 +30,9 @@ func CheckFrame(body behaviour.Object) error {
 	return checkTags(tags)
 }
 
-// The limits of tags, as Azure documents them. With which code it refuses more tags is not
-// recorded. What it says of a value is what users of kubernetes-sigs/cloud-provider-azure#510
-// and Azure/AKS#2160 got; what it says of a name is what Azure's own PowerShell says.
+// The limits of tags, as Azure documents them. The code for too many tags is not recorded. The error for a value is the
+// error that users of kubernetes-sigs/cloud-provider-azure#510 and Azure/AKS#2160 got. The error for a name is the error in
+// Azure's own PowerShell.
 const (
 	mostTags        = 50
 	longestTagName  = 512

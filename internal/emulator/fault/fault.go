@@ -148,7 +148,7 @@ type Request struct {
 	Method, Type, Action string
 	// Name of the resource, "" for a list and for a request that is to no resource.
 	Name string
-	// Parent is the key of what the resource is part of.
+	// Parent is the key of the resource's parent.
 	Parent string
 }
 
@@ -163,7 +163,7 @@ type Rules struct {
 	random  *random.Source
 }
 
-// NewRules returns an empty set; probabilities draw from the source.
+// NewRules returns an empty set. Probabilities draw from the source.
 func NewRules(from *random.Source) *Rules { return &Rules{random: from, flying: map[string]bool{}} }
 
 // Set replaces the rules.

@@ -1,9 +1,9 @@
-// Package journal is the file to which the local Azure appends every change before it answers a request, so that a killed
-// process loses nothing that it acknowledged. Each line is a record: its checksum, a blank, and JSON. Layer L2: the
+// Package journal is the file to which the local Azure appends every change before it answers a request. A killed process
+// therefore loses no change that it acknowledged. Each line is a record: its checksum, a blank, and JSON. Layer L2: the
 // standard library only.
 //
-// Records are written to the operating system, not to the disk: they survive the end of the process, not that of the
-// machine.
+// The package writes records to the operating system and does not wait for the disk. Records survive the end of the
+// process, but not a crash of the machine.
 package journal
 
 import (

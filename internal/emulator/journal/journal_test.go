@@ -94,7 +94,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// Whatever is in the file, the records that are read are those that were written, from the first on, without a gap.
+// For any content of the file, Read returns the records that were written, from the first on, without a gap.
 func FuzzRead(f *testing.F) {
 	f.Add(5, byte('x'))
 	f.Add(0, byte('\n'))

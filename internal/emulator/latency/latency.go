@@ -64,10 +64,10 @@ func (l Model) Plain(verb string) time.Duration {
 	return l.draw(l.Table.Of("", verb).Reply)
 }
 
-// RetryAfter sets Retry-After as Azure does, shortened as operations are. Where that
-// would be less than the second that the header can say, a header in milliseconds,
-// which clients of the official SDK prefer, says it. Without latency the operation
-// has ended at the first poll, so every reply asks the client to poll at once.
+// RetryAfter sets Retry-After as Azure does, shortened by the same factor as operations. The shortest value of this header
+// is one second. For a shorter time RetryAfter also sets retry-after-ms, a header in milliseconds that clients of the
+// official SDK prefer. Without latency the operation ends before the first poll, so every reply asks the client to poll at
+// once.
 func (l Model) RetryAfter(h http.Header, azure int) {
 	const atOnce = 10
 	wait := l.Factor * float64(azure)

@@ -1,6 +1,6 @@
-// Package operation has the long-running operations of the local Azure: the running
-// ones in the order in which they end, the ended ones that can still be polled, and
-// what happens when an operation ends. Layer L2: azure, behaviour, document, kind, store.
+// Package operation has the long-running operations of the local Azure. It keeps running operations in the order in which
+// they end, and ended operations that clients can still poll. It also has what happens when an operation ends. Layer L2:
+// azure, behaviour, document, kind, store.
 package operation
 
 import (
@@ -130,7 +130,7 @@ func (q *Queue) Polled(url string) (o *Operation, result bool) {
 	return q.byPath[path], q.results[path]
 }
 
-// All returns the ended operations, oldest first, then the running ones in the order in
+// All returns the ended operations, oldest first, then the running operations in the order in
 // which they began.
 func (q *Queue) All() []*Operation {
 	running := slices.Clone(q.running)
@@ -147,7 +147,7 @@ func (q *Queue) start(o *Operation) (undo func()) {
 	return func() { q.drop(o) }
 }
 
-// queue adds an operation to the running ones.
+// queue adds an operation to the running operations.
 func (q *Queue) queue(o *Operation) {
 	q.touched[o] = true
 	heap.Push(&q.running, o)
@@ -156,7 +156,7 @@ func (q *Queue) queue(o *Operation) {
 	q.nextDue()
 }
 
-// unqueue takes a running operation out of the indexes of running ones.
+// unqueue removes a running operation from the indexes of running operations.
 func (q *Queue) unqueue(o *Operation) {
 	heap.Remove(&q.running, o.index)
 	key := o.Held().Key()

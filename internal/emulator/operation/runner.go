@@ -32,7 +32,7 @@ type Runner struct {
 // Start lets an operation run until it is due.
 func (r *Runner) Start(o *Operation) { r.Docs.OnUndo(r.Queue.start(o)) }
 
-// Finish ends an operation within its request; what fails is the request.
+// Finish ends an operation within its request. An error fails the request.
 func (r *Runner) Finish(o *Operation) error {
 	r.Queue.register(o)
 	r.Docs.OnUndo(func() { r.Queue.drop(o) })
@@ -47,7 +47,7 @@ func (r *Runner) Finish(o *Operation) error {
 	return nil
 }
 
-// FinishRunning ends the operations that run on a resource; what fails is the request.
+// FinishRunning ends the operations that run on a resource. An error fails the request.
 func (r *Runner) FinishRunning(k *kind.Kind, id azure.ID) error {
 	for _, o := range r.Queue.On(k.HolderOf(id)) {
 		if !o.Resource.Equal(id) {
@@ -142,7 +142,7 @@ func (r *Runner) fail(o *Operation) {
 	r.Docs.Save(e.Kind, e.ID, c.Doc, store.Saving{State: failed, Hidden: e.Hidden})
 }
 
-// Outcome is the error with which the last operation on a resource ended, that of [behaviour.Later] while one goes on, or nil.
+// Outcome is the error with which the last operation on a resource ended, the error of [behaviour.Later] while an operation runs, or nil.
 func (r *Runner) Outcome(id azure.ID) error {
 	for _, o := range r.Queue.On(id) {
 		if o.Resource.Equal(id) {
@@ -181,7 +181,7 @@ func (r *Runner) Cancel(id azure.ID) bool {
 	return found
 }
 
-// Drop cancels what runs on a resource that is gone; deletions have reached their end.
+// Drop cancels the operations on a resource that is gone. Deletions have reached their end.
 func (r *Runner) Drop(id azure.ID) {
 	for _, o := range r.Queue.On(id) {
 		if o.Verb != behaviour.Delete {

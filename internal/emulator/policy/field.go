@@ -25,7 +25,7 @@ func (r Resource) kind() string {
 	return r.Type
 }
 
-// lookup returns the path and the values of a field: one value, nil for none, or those of all elements of lists in the path.
+// lookup returns the path and the values of a field. A field has one value, nil for none, or a value for each element of lists in the path.
 func (r Resource) lookup(field string) (path string, values []any) {
 	switch lower := strings.ToLower(field); {
 	case lower == "type":

@@ -1,8 +1,9 @@
-// Package policy evaluates the rules of Azure Policy on resources that are written: the conditions of a definition with the
-// parameters of its assignment, and whether the effect is to deny the write. It is pure. Layer L2.
+// Package policy evaluates the rules of Azure Policy on resources that are written. It evaluates the conditions of a
+// definition with the parameters of its assignment, and reports whether the effect denies the write. The functions have no
+// side effects. Layer L2.
 //
-// The operators and fields are those of the page "Azure Policy definition structure". Counts, values that are computed from the
-// resource, and effects other than deny are absent.
+// The operators and fields are those of the page "Azure Policy definition structure". Counts, values that are computed from
+// the resource, and effects other than deny are absent.
 package policy
 
 import (
@@ -39,12 +40,12 @@ func (r Rule) Matches(of Resource) (bool, []Expression) {
 	return r.condition.holds(e), e.seen
 }
 
-// templateTypes are the types of templates for those of policies.
+// templateTypes are the types of templates for the types of policies.
 var templateTypes = map[string]string{"string": "string", "array": "array", "object": "object", "boolean": "bool", "integer": "int",
 	"datetime": "string"}
 
 // Parse returns the rule of a definition with the values of its parameters, {"name": {"value": ...}}. Rules that do not deny have no
-// conditions, so those of other effects need not be supported here.
+// conditions, so policies with other effects need not be supported here.
 func Parse(definition, values behaviour.Object) (Rule, error) {
 	parameters := behaviour.Sub(definition, "properties.parameters")
 	effect, err := resolve(parameters, values, behaviour.At(definition, "properties.policyRule.then.effect"))
@@ -65,7 +66,7 @@ func Parse(definition, values behaviour.Object) (Rule, error) {
 	return r, err
 }
 
-// resolve computes the expressions in a value. They are those of templates.
+// resolve computes the expressions in a value. They are expressions of templates.
 func resolve(parameters, values behaviour.Object, value any) (any, error) {
 	declared := behaviour.Object{}
 	for name, one := range parameters {

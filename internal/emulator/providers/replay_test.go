@@ -24,7 +24,7 @@ const (
 
 var replayTotal = regexp.MustCompile(`(\d+) passed, (\d+) failed\s*$`)
 
-// TestReplay sends recordings of real Azure to the local one, those of each folder to a new one. The recordings are
+// TestReplay sends recordings of real Azure to the local Azure, each folder to a new local Azure. The recordings are
 // beside the repository.
 func TestReplay(t *testing.T) {
 	tool, recordings := siblingDirectory(t, "tools/armreplay"), siblingDirectory(t, "recordings")

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Source draws values. The same seed gives the same values; it is safe for use by
+// Source draws values. The same seed gives the same values. It is safe for use by
 // several goroutines.
 type Source struct {
 	mu  sync.Mutex

@@ -42,7 +42,7 @@ func (t *Transaction) removeTree(e *Entry) {
 }
 
 // removedInside calls Removed of the inline children that a new document has no
-// more; a nil document has none.
+// more. A nil document has none.
 func (t *Transaction) removedInside(k *kind.Kind, id azure.ID, old, doc behaviour.Object) {
 	for _, child := range k.Children {
 		if !child.WatchesRemoval() {

@@ -19,7 +19,7 @@ import (
 	"kaz/internal/emulator/random"
 )
 
-// Entry is a stored resource. It is not changed once it is in the store; a write
+// Entry is a stored resource. It does not change once it is in the store: a write
 // replaces it. The document is kept as text, which is a tenth of what its tree
 // takes. The trees of the entries that were read last are kept as well.
 type Entry struct {

@@ -44,7 +44,7 @@ type Limiter struct {
 	buckets map[string]*bucket
 }
 
-// New returns a limiter with full buckets; a limiter that is off admits everything.
+// New returns a limiter with full buckets. A limiter that is off admits everything.
 func New(on bool) *Limiter { return &Limiter{on: on, buckets: map[string]*bucket{}} }
 
 // Request is what a limiter needs to know of a request.

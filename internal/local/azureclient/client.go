@@ -45,7 +45,7 @@ func New(info Info) (*Client, error) {
 // Close closes the idle connections of the client.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// apiVersion is sent with every request; the local Azure accepts any.
+// apiVersion is sent with every request. The local Azure accepts any.
 const apiVersion = "2025-05-01"
 
 // responseError is an error response of the local Azure.

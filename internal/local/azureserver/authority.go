@@ -21,8 +21,8 @@ import (
 	"kaz/internal/local/atomicfile"
 )
 
-// authority is the certificate authority of a local Azure. It signs a certificate for each name that a client uses for the
-// server: a client behind the proxy uses the names of the public Azure.
+// authority is the certificate authority of a local Azure. It signs a certificate for each name by which a client calls the
+// server. Clients behind the proxy use the names of the public Azure.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey

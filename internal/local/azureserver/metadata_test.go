@@ -136,7 +136,7 @@ func TestInstanceMetadata(t *testing.T) {
 	}
 }
 
-// A machine has its own identity or that of its scale set.
+// A machine has its own identity or the identity of its scale set.
 func TestMachineIdentity(t *testing.T) {
 	a := startServer(t, Options{})
 	cluster := createSite(t, a, 1)

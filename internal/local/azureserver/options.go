@@ -153,7 +153,7 @@ func (o *Options) otherSubscriptions() ([]emulator.Subscription, error) {
 	return all, errors.Join(problems...)
 }
 
-// tenants returns the further tenants that know the applications: those of the identities file and of subscriptions.
+// tenants returns the further tenants that know the applications: the tenants of the identities file and of subscriptions.
 func (s settings) tenants() []string {
 	all := slices.Clone(s.identities.Guests)
 	for _, o := range s.others {

@@ -25,8 +25,8 @@ type plane interface {
 	Handler(path string) http.Handler // nil for a path of another plane
 }
 
-// planes passes a request to the first plane that answers its path. http.ServeMux does not fit: it redirects unusual
-// paths, for which Azure returns an error.
+// planes passes a request to the first plane that answers its path. http.ServeMux does not fit, because it redirects
+// unusual paths. Azure returns an error for them.
 type planes struct {
 	handlers  []plane
 	otherwise http.Handler

@@ -307,7 +307,7 @@ func (a *Server) OwnsHost(host string) bool {
 // hosted are the data planes that have hosts of their own.
 func (a *Server) hosted() []hosted { return []hosted{a.registries, a.files, a.vaults, a.blobs} }
 
-// answersHost reports whether a host is that of a data plane.
+// answersHost reports whether a host belongs to a data plane.
 func (a *Server) answersHost(host string) bool {
 	return slices.ContainsFunc(a.hosted(), func(plane hosted) bool { return plane.Answers(host) })
 }

@@ -91,8 +91,8 @@ func (a *Server) watchShares(group *process.Group) {
 	}
 }
 
-// sharesDir is the directory of the share servers: beside the state or, where its path is too long for Samba's sockets, a temporary
-// one that Close removes.
+// sharesDir returns the directory of the share servers, which is beside the state. Without a state, or if the path is too
+// long for Samba's sockets, it creates a temporary directory. Close removes it.
 func (a *Server) sharesDir(o Options) (string, error) {
 	if o.State != "" {
 		dir, err := filepath.Abs(strings.TrimSuffix(o.State, filepath.Ext(o.State)) + "-shares")

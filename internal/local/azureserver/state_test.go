@@ -384,8 +384,8 @@ func TestAllAddresses(t *testing.T) {
 	}
 }
 
-// The directory of the state is created, but no parent: a missing parent is more likely a mistyped path, which must not
-// begin an empty Azure.
+// TestStateDirectory checks that Start creates the directory of the state, but not its parent. A missing parent is more
+// likely a mistyped path, which must not begin an empty Azure.
 func TestStateDirectory(t *testing.T) {
 	dir := t.TempDir()
 	startServer(t, Options{State: filepath.Join(dir, "new", "state.json")})

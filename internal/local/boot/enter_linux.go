@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter is the first process of a machine. It mounts the root file system and becomes systemd; it returns only an error.
+// Enter is the first process of a machine. It mounts the root file system and becomes systemd. It returns only an error.
 func Enter(s Spec, console string) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of a machine can boot it")
@@ -106,7 +106,7 @@ func bindFile(s Spec, name, text, target string) error {
 	return bind(file, target)
 }
 
-// mountSystem mounts what a kernel gives each system. The devices are those of this machine; links to disks are the
+// mountSystem mounts what a kernel gives each system. The devices are the devices of this machine. Links to disks are the
 // machine's own.
 func mountSystem(s Spec, root string) error {
 	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC

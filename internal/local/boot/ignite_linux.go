@@ -19,12 +19,13 @@ const ignitionProgram = "/usr/lib/dracut/modules.d/30ignition/ignition"
 // ignitionResult is the file that Ignition leaves. A machine that has it has booted before.
 const ignitionResult = "etc/.ignition-result.json"
 
-// ignitionPresets is the file with which Ignition enables units. systemd applies it at a first boot, for which it does not take one here:
-// the image has a machine id.
+// ignitionPresets is the file in which Ignition lists the units to enable. At a first boot systemd applies presets. It
+// takes no boot here for a first boot, because the image has a machine id.
 const ignitionPresets = "etc/systemd/system-preset/20-ignition.preset"
 
-// ignite runs Ignition at the first boot, as an initramfs does before systemd starts: its stages, and then the presets with which it
-// enables units. The custom data is a file here, in place of a drive. After that /usr is read-only.
+// ignite runs Ignition at the first boot, as an initramfs does before systemd starts. It runs the stages of Ignition, and
+// then applies the presets that enable units. The custom data is a file here, in place of a drive. After that /usr is
+// read-only.
 func ignite(s Spec, root string) error {
 	if !s.Image.Ignition {
 		return nil

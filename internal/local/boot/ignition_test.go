@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A machine with an Ignition config is told from one of cloud-init, and the units that Ignition enables are those of its presets.
+// A machine with an Ignition config is distinguished from a cloud-init machine. Ignition enables the units of its presets.
 func TestReadsIgnition(t *testing.T) {
 	encode := base64.StdEncoding.EncodeToString
 	for data, want := range map[string]bool{

@@ -46,8 +46,8 @@ func (c Catalogue) dir(name string, from []string) string {
 	return filepath.Join(c.Dir, name+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// once returns the directory with a name and a hash of what it is made from. make fills a missing one; a failed attempt leaves
-// nothing.
+// once returns the directory for a name and the inputs of its content. The path contains a hash of the inputs. If the
+// directory is missing, make fills it. A failed attempt leaves no directory.
 func (c Catalogue) once(ctx context.Context, name string, from []string, make func(dir string) error) (string, error) {
 	dir := c.dir(name, from)
 	lock, err := process.WaitLock(ctx, dir+".lock", func() { c.say("waiting for another kaz process, which makes the image %s", name) })
@@ -75,7 +75,7 @@ func (c Catalogue) once(ctx context.Context, name string, from []string, make fu
 // suite is the release of Debian.
 const suite = "bookworm"
 
-// packages returns the packages of the Debian image beside the minimal ones: what Debian's images for Azure have, and what a
+// packages returns the packages of the Debian image beside the minimal packages: what Debian's images for Azure have, and what a
 // node of Kubernetes needs.
 func packages() []string {
 	return []string{
@@ -99,7 +99,7 @@ func bootstrap(ctx context.Context, dir string, packages []string) error {
 	if err := run(ctx, "debootstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), suite, dir); err != nil {
 		return fmt.Errorf("%w; the log is debootstrap/debootstrap.log in the image", err)
 	}
-	// Names are resolved by the network of the machine; packages are not installed again.
+	// Names are resolved by the network of the machine. Packages are not installed again.
 	return remove(dir, "etc/resolv.conf", "etc/hostname", "var/cache/apt/archives", "var/lib/apt/lists")
 }
 
@@ -129,7 +129,7 @@ func masked() []string {
 func settings() map[string]string {
 	return map[string]string{
 		"etc/cloud/cloud.cfg.d/90-azure.cfg": "datasource_list: [Azure]\nlocale: C.UTF-8\nssh_genkeytypes: [ecdsa, ed25519]\n",
-		// Modules of the kernel are loaded by the host. The machine may ask for those that nodes need.
+		// Modules of the kernel are loaded by the host. The machine may ask for modules that nodes need.
 		"etc/modprobe.d/host.conf":                "install overlay /bin/true\ninstall br_netfilter /bin/true\n",
 		"etc/systemd/journald.conf.d/kernel.conf": "[Journal]\nReadKMsg=no\nStorage=volatile\nRuntimeMaxUse=32M\n",
 		"etc/systemd/system.conf.d/console.conf":  "[Manager]\nShowStatus=yes\nStatusUnitFormat=name\n",

@@ -13,8 +13,8 @@ import (
 	"kaz/internal/local/machine"
 )
 
-// Run runs a machine until it ends or ctx is done. guest is the command line that runs [Enter] with the same spec; the path of
-// the console is its last argument.
+// Run runs a machine until it ends or ctx is done. The command line guest runs [Enter] with the same spec. Run adds the
+// path of the console as its last argument.
 func Run(ctx context.Context, s Spec, guest ...string) error {
 	if err := fillStore(s); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"kaz/internal/plan/cluster"
 )
 
-// SaveKubeconfig writes a kubeconfig that only its owner can read. It does not replace that of another cluster.
+// SaveKubeconfig writes a kubeconfig that only its owner can read. It does not replace the kubeconfig of another cluster.
 func SaveKubeconfig(file string, text []byte) error {
 	had, err := os.ReadFile(file)
 	if err == nil && !bytes.Equal(had, text) {
@@ -46,8 +46,9 @@ func serverOf(clusters map[string]*api.Cluster) string {
 	return ""
 }
 
-// ReachHere makes the kubeconfig of a cluster on a local Azure reach the API server from this machine, which cannot resolve the
-// names of that Azure: by the public address, with the name for TLS. A cluster without a public address keeps the name.
+// ReachHere makes the kubeconfig of a cluster on a local Azure reach the API server from this machine. This machine cannot
+// resolve the names of that Azure. The kubeconfig therefore has the public address, and the name for TLS. A cluster without
+// a public address keeps the name.
 func ReachHere(ctx context.Context, reader azure.Reader, p cluster.Plan, file string) error {
 	config, err := clientcmd.LoadFromFile(file)
 	if errors.Is(err, fs.ErrNotExist) || p.Names.PublicHost() == "" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSaveKubeconfig checks that a kubeconfig replaces an earlier one of the same cluster, also one that was made to reach it from this machine,
-// and not that of another cluster.
+// TestSaveKubeconfig checks that a kubeconfig replaces an earlier kubeconfig of the same cluster, even after ReachHere
+// changed it. A kubeconfig of another cluster stays.
 func TestSaveKubeconfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "dev.kubeconfig")
 	config := func(server, more string) []byte {

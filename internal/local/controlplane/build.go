@@ -45,7 +45,7 @@ type BuildOptions struct {
 	CacheDir string // kaz/controlplane in the user's cache directory if empty
 	Go       string // path of the go command; looked up in PATH if empty
 	Without  []string
-	// Release is the release of Kubernetes, one of [Releases]; the newest if empty.
+	// Release is the release of Kubernetes, one of [Releases], the newest if empty.
 	Release  string
 	Progress func(Step)
 }
@@ -173,7 +173,7 @@ func (b *build) exists(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// workspace creates a directory with the files of the module, and removes those of killed builds.
+// workspace creates a directory with the files of the module, and removes the directories of killed builds.
 func (b *build) workspace() (string, error) {
 	old, err := filepath.Glob(filepath.Join(b.dir, ".build-*"))
 	if err != nil {

@@ -249,7 +249,7 @@ func TestVersionsOfPrograms(t *testing.T) {
 	}
 }
 
-// TestReleases: the releases of Kubernetes are adjacent minors, and an unknown one is refused with those that there are.
+// TestReleases checks that the releases of Kubernetes are adjacent minors. The error for an unknown release lists the known releases.
 func TestReleases(t *testing.T) {
 	all, err := Releases()
 	if err != nil || !slices.Equal(all, []string{"1.36.3", "1.35.4"}) {

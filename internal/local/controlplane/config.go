@@ -13,7 +13,7 @@ import (
 
 // Config configures a control plane. Processes and Binaries are required.
 type Config struct {
-	// Processes runs the programs; its directory holds the cluster's keys, state and logs.
+	// Processes runs the programs. Its directory holds the cluster's keys, state and logs.
 	Processes *process.Group
 	Binaries  Binaries
 	// PodCIDRs are the ranges of simulated pods: an IPv4 range, and an IPv6 range in a dual-stack cluster; 10.244.0.0/16 if

@@ -63,9 +63,10 @@ func (r *run) releaseLeases(ctx context.Context) (released map[string]bool, err 
 	return released, nil
 }
 
-// showPods has KWOK look at the running pods of nodes with released leases, so that it gives their addresses to no
-// other pod. KWOK reads the pods of a node when it makes the node's lease, and passes over them if its watch has not seen
-// that lease yet. It looks again when a pod changes, here as a kubelet could change it: the time of the last probe.
+// showPods makes KWOK look at the running pods of nodes with released leases, so that it gives their addresses to no other
+// pod. KWOK reads the pods of a node when it makes the node's lease. It skips them if its watch has not seen that lease
+// yet. KWOK looks again when a pod changes. Here the change is in a field that a kubelet could change: the time of the last
+// probe.
 func (r *run) showPods(ctx context.Context, released map[string]bool) error {
 	if len(released) == 0 {
 		return nil

@@ -54,7 +54,7 @@ type module struct {
 	stamps   []string          // packages into which the linker writes the version
 }
 
-// olderReleases returns the modules of the releases of Kubernetes before the one in [modules], the newest first.
+// olderReleases returns the modules of the releases of Kubernetes before the release in [modules], the newest first.
 func olderReleases() []module {
 	newest := modules()[1]
 	older := newest

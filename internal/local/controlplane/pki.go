@@ -43,8 +43,8 @@ func clusterNames() []string {
 
 func loopback() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
 
-// openPKI reads the directory and creates the files that are missing or expire soon. inside is the address by which nodes
-// reach the API server, or invalid.
+// openPKI reads the directory and creates the files that are missing or expire soon. Nodes reach the API server by the
+// address inside, which can be invalid.
 func openPKI(dir string, services netip.Prefix, inside netip.Addr) (*pki, error) {
 	p := &pki{dir: dir}
 	var err error
@@ -72,7 +72,7 @@ func (p *pki) issueServers(services netip.Prefix, inside netip.Addr) (err error)
 	if err != nil {
 		return err
 	}
-	// Kubelets ask the API server about the groups of a client; it permits this group everything.
+	// Kubelets ask the API server about the groups of a client. It permits this group everything.
 	p.kubeletClient, p.kubeletClientKey,
 		err = p.cluster.issue("kubelet-client", request{user: "kube-apiserver-kubelet-client", groups: []string{masters}})
 	if err != nil {

@@ -269,8 +269,9 @@ func TestOnlyTheLeasesOfAnEarlierKWOKAreReleased(t *testing.T) {
 	}
 }
 
-// TestRunningPodsAreShown checks which pods KWOK is made to look at after a restart: the running ones with an address, on
-// simulated nodes with a lease of an earlier process. The node "leaving" is deleted meanwhile, so KWOK makes no lease for it.
+// TestRunningPodsAreShown checks which pods showPods shows to KWOK after a restart. The pods run, have an address, and are
+// on a simulated node with a lease of an earlier process. The node "leaving" is deleted meanwhile, so KWOK makes no lease
+// for it.
 func TestRunningPodsAreShown(t *testing.T) {
 	var patched sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -24,7 +24,7 @@ type toolchain struct {
 
 func (t toolchain) platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// findToolchain returns the go command at path, or the one in PATH if path is empty.
+// findToolchain returns the go command at path, or the go command in PATH if path is empty.
 func findToolchain(ctx context.Context, path string) (toolchain, error) {
 	if path == "" {
 		found, err := exec.LookPath("go")

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// lowest and highest are the ports to choose from. By default the kernel's range begins at 32768, that of node ports at 30000.
+// lowest and highest are the ports to choose from. By default the kernel's range begins at 32768, the range of node ports at 30000.
 const lowest, highest = 12000, 29999
 
 // Choose returns each address (IP:PORT) if it is free, else one with another port of the same IP. Port 0 is any. The caller's servers are

@@ -1,5 +1,5 @@
-// Package image makes the container images that a local cluster has without a registry: one for the sandboxes of pods, a web
-// server to try Services with, and client tools. Layer L4.
+// Package image makes the container images that a local cluster has without a registry. The images are for the sandboxes of
+// pods, a web server to try Services with, and client tools. Layer L4.
 package image
 
 import (

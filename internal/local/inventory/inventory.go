@@ -68,7 +68,7 @@ func types() []string {
 	return []string{"Microsoft.Compute/virtualMachineScaleSets/virtualMachines", "Microsoft.Compute/virtualMachines"}
 }
 
-// IsMachine reports whether an id is that of a virtual machine.
+// IsMachine reports whether an id belongs to a virtual machine.
 func IsMachine(id azure.ID) bool { return slices.ContainsFunc(types(), id.Is) }
 
 // List returns all virtual machines of an emulator.

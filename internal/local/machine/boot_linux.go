@@ -51,8 +51,8 @@ func Boot(ctx context.Context, s Spec, log *slog.Logger) error {
 	return v.run(ctx, shutdown)
 }
 
-// forward makes the kernel forward packets. The CNI plugin does so for the first pod, but a node must forward earlier: it
-// is healthy for load balancers once kube-proxy runs, and then forwards connections to pods of other nodes.
+// forward makes the kernel forward packets. The CNI plugin does so for the first pod, but that is too late. A node is
+// healthy for load balancers once kube-proxy runs, and must then forward connections to pods of other nodes.
 func forward() error {
 	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
 		err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0o644)
@@ -86,11 +86,11 @@ func mountAll(disk string) error {
 		{"proc", "/proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"overlay", "/etc", "overlay", 0, overlay},
 		{filepath.Join(disk, "var"), "/var", "", unix.MS_BIND | unix.MS_REC, ""},
-		// Without this, a mount below /var would also appear at the other path of the directory, and the disk driver would take
+		// Without this, a mount below /var would also appear at the other path of the directory. The disk driver would take
 		// it for a second use of the disk.
 		{"", "/var", "", unix.MS_REC | unix.MS_PRIVATE, ""},
 		{"", "/var", "", unix.MS_REC | unix.MS_SHARED, ""},
-		// The links to the machine's own disks, in place of those of the host.
+		// The links to the machine's own disks, in place of the links of the host.
 		{filepath.Join(disk, DevicesDir), "/" + DevicesDir, "", unix.MS_BIND, ""},
 		{"tmpfs", "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
 	} {

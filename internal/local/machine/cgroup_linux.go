@@ -52,8 +52,9 @@ type cgroup struct {
 // system is the child cgroup of the processes outside pods. In version 2 a cgroup with children cannot have processes.
 const system = "system"
 
-// enterCgroup creates a machine's cgroups and moves this process, and with it all that it starts, into them.
-// unified adds the hierarchy of version 2 beside those of version 1, which systemd in a machine uses.
+// enterCgroup creates a machine's cgroups and moves this process into them, with the processes that it will start. If
+// unified is true and the host has a version 2 hierarchy beside version 1, the machine has a cgroup there, too. In a
+// machine, systemd uses it.
 func enterCgroup(path string, unified bool) (*cgroup, error) {
 	version, roots, err := hierarchies()
 	if err != nil {
@@ -124,7 +125,7 @@ func inherit(root, path string) error {
 	return nil
 }
 
-// withUnified adds the hierarchy of version 2 that can exist beside those of version 1: programs in a machine create
+// withUnified adds the hierarchy of version 2 that can exist beside the hierarchies of version 1. Programs in a machine create
 // cgroups in it too.
 func withUnified(roots []string) []string {
 	var s unix.Statfs_t

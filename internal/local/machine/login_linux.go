@@ -265,7 +265,7 @@ func busText(s string) []byte {
 	return append(append(binary.LittleEndian.AppendUint32(nil, uint32(len(s))), s...), 0)
 }
 
-// longestBusMessage bounds the messages that are read; calls of the kubelet have some hundred bytes.
+// longestBusMessage bounds the messages that are read. Calls of the kubelet have some hundred bytes.
 const longestBusMessage = 64 << 10
 
 // readBusMessage reads a message with its kind, serial number, member and body.

@@ -10,7 +10,7 @@ import (
 )
 
 // rules returns an nftables table for each family of the pods. Packets of pods to addresses outside the virtual network,
-// and to the platform, leave with the address of the machine: no route leads back to pods from there.
+// and to the platform, leave with the machine's address. No route leads from there back to pods.
 func rules(s Spec) string {
 	var b strings.Builder
 	for _, pods := range s.PodRanges {

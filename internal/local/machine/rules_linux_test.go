@@ -8,7 +8,7 @@ import (
 )
 
 // TestRules: each family leaves with the machine's address of that family, unless it
-// goes to where pods are known; pods can answer IPv6 probes.
+// goes to where pods are known. Pods can answer IPv6 probes.
 func TestRules(t *testing.T) {
 	prefixes := func(texts ...string) []netip.Prefix {
 		var all []netip.Prefix

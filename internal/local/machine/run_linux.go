@@ -18,11 +18,11 @@ import (
 // shutdownGrace is the time that the programs in a machine get for their shutdown.
 const shutdownGrace = 5 * time.Second
 
-// Run runs a machine until it ends or ctx is done, which shuts it down. guest is the command line that runs [Boot] with
-// the same spec.
+// Run runs a machine until it ends or ctx is done, which shuts it down. The command line guest runs [Boot] with the same
+// spec.
 func Run(ctx context.Context, s Spec, guest ...string) error { return run(ctx, s.Place, 0, guest) }
 
-// RunAt runs a machine until it ends or ctx is done. guest is the command line of its first process, which sees only its own
+// RunAt runs a machine until it ends or ctx is done. The command line guest runs its first process, which sees only its own
 // control groups.
 func RunAt(ctx context.Context, p Place, guest ...string) error {
 	return run(ctx, p, unix.CLONE_NEWCGROUP, guest)

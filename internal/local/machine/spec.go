@@ -34,7 +34,7 @@ func (p Place) CheckPlace() error {
 // Spec describes a machine.
 type Spec struct {
 	Place
-	// Addresses are those of the primary network interface: IPv4, IPv6 or both.
+	// Addresses are the addresses of the primary network interface: IPv4, IPv6 or both.
 	Addresses []netip.Addr `json:"addresses"`
 	// PodRanges and ServiceRanges are the cluster's ranges, one per family. Packets of pods to other addresses leave with
 	// the address of the machine.
@@ -53,8 +53,8 @@ type Spec struct {
 	// identities.
 	AzureCA string `json:"azureCA"`
 	Tenant  string `json:"tenant"`
-	// Disks runs the node service of the disk driver. DataDisks is how many disks the machine's size can have, 0 if that is
-	// not known: the machine has no identity with which the driver could ask Azure.
+	// Disks runs the node service of the disk driver. DataDisks is the number of disks that the machine's size allows, 0 if
+	// unknown. The driver needs it because the machine has no identity with which the driver could ask Azure.
 	Disks     bool `json:"disks,omitempty"`
 	DataDisks int  `json:"dataDisks,omitempty"`
 	// Shares is the kubeconfig of the node service of the driver of file shares, "" without it.
@@ -65,7 +65,7 @@ type Spec struct {
 	NodeManager string `json:"nodeManager"` // "" without a cloud-node-manager
 	// WaitRoutes keeps pods off the node until Azure has a route to them.
 	WaitRoutes bool `json:"waitRoutes"`
-	// VCPUs and Memory (bytes) are the size of the machine: its pods get no more than that. 0 is the size of the host.
+	// VCPUs and Memory (bytes) are the size of the machine. Its pods get at most this size. 0 is the size of the host.
 	VCPUs  int   `json:"vcpus,omitempty"`
 	Memory int64 `json:"memory,omitempty"`
 	// Labels are the labels that the kubelet gives the Node.

@@ -16,8 +16,9 @@ const (
 	leftoverPoll = 20 * time.Millisecond
 )
 
-// StopRecorded stops everything that runs for dir: first the program that owns the directory, which stops its children in
-// order, then the processes that still run. It returns the names of the running processes that it found.
+// StopRecorded stops everything that runs for dir. It first stops the program that owns the directory, which stops its
+// children in order. It then stops the processes that still run. It returns the names of the running processes that it
+// found.
 func StopRecorded(ctx context.Context, dir string, grace time.Duration) ([]string, error) {
 	records, err := Recorded(dir)
 	if err != nil {

@@ -56,7 +56,7 @@ func (p *Process) Err() error {
 // Tail returns the last lines of this run's log.
 func (p *Process) Tail(lines int) string { return tail(p.spec.LogFile, p.logAt, lines) }
 
-// start runs the child. Its goroutine keeps the thread until the child has ended: the kernel sends the parent-death signal
+// start runs the child. Its goroutine keeps the thread until the child has ended. The kernel sends the parent-death signal
 // at the end of the thread that created the child.
 func start(dir string, spec Spec, order int) (*Process, error) {
 	p := &Process{spec: spec, done: make(chan struct{})}

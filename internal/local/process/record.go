@@ -21,8 +21,8 @@ const OwnerName = "owner"
 type Record struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
-	// Boot and Started distinguish this process from a later one with the same pid: the kernel's boot id, and the clock
-	// ticks from that boot to the start of the process.
+	// Boot and Started distinguish this process from a later process with the same pid. Boot is the kernel's boot id.
+	// Started is the number of clock ticks from that boot to the start of the process.
 	Boot    string `json:"boot"`
 	Started uint64 `json:"started"`
 	// Order is the position in the order of starts, from 1. The owner has 0.

@@ -24,8 +24,8 @@ import (
 // shutdownGrace is the time that the programs of a machine get to end.
 const shutdownGrace = 10 * time.Second
 
-// fleet keeps the machines of a cluster as Azure describes them: it boots running machines, powers off stopped ones, and
-// removes the disks of deleted ones.
+// fleet keeps the machines of a cluster as Azure describes them. It boots running machines, powers off stopped machines,
+// and removes the disks of deleted machines.
 type fleet struct {
 	config  Config
 	network *fabric.Fabric
@@ -219,7 +219,7 @@ func (r *runner) attach(ctx context.Context, nics []azure.ID, namespace string) 
 // processPrefix begins the names of the processes of machines.
 const processPrefix = "machine-"
 
-// IsMachine reports whether a process name is that of a machine. The end of a machine does not stop the cluster, as in
+// IsMachine reports whether a process name belongs to a machine. The end of a machine does not stop the cluster, as in
 // Azure.
 func IsMachine(process string) bool { return strings.HasPrefix(process, processPrefix) }
 

@@ -183,8 +183,8 @@ func (n *Nodes) serveShares(ctx context.Context, tasks *errgroup.Group) error {
 	return nil
 }
 
-// Boot keeps the machines as Azure describes them, until ctx is done. describe returns the part of a spec that all
-// machines of the cluster share.
+// Boot keeps the machines as Azure describes them, until ctx is done. The function describe returns the part of a spec that
+// all machines of the cluster share.
 func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(inventory.Machine) (vm.Spec, error)) {
 	n.keep(ctx, tasks, func(m inventory.Machine, at vm.Place, resolver netip.Addr) ([]string, error) {
 		s, err := describe(m)
@@ -197,8 +197,9 @@ func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(i
 	}, func(inventory.Machine) bool { return true })
 }
 
-// BootImages keeps the machines that have custom data as Azure describes them, until ctx is done: they boot from images. choose
-// returns the image of a new machine. A machine keeps its image: the layers below its own files must not change.
+// BootImages keeps the machines that have custom data as Azure describes them, until ctx is done. They boot from images.
+// The function choose returns the image of a new machine. A machine keeps its image: the layers below its own files must
+// not change.
 func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose func(inventory.Machine) (boot.Image, error)) {
 	tasks.Go(func() error { return n.runScripts(ctx) })
 	platform := &platforms{nodes: n, tasks: tasks, served: map[string]service{}}

@@ -133,8 +133,14 @@ func runCommand(cmd *exec.Cmd, timeout time.Duration) (compute.Result, error) {
 	return result, nil
 }
 
-// scriptFile is the command of the shell that stores a script file in a directory and runs it. Its arguments are the directory, the
-// URL of the file or "" for standard input, the user or "" for root, the timeout in seconds, the shell, and those of the script.
+// scriptFile is the command of the shell that stores a script file in a directory and runs it. Its arguments are, in order:
+//
+//   - the directory
+//   - the URL of the file, or "" for standard input
+//   - the user, or "" for root
+//   - the timeout in seconds
+//   - the shell
+//   - the arguments of the script
 const scriptFile = `set -e
 dir=$1 uri=$2 user=$3 limit=$4 shell=$5
 shift 5

@@ -20,8 +20,8 @@ func clients() []client {
 	return []client{{SMB, "cifs", "cifs", "mount.cifs", "cifs-utils"}, {NFS, "nfs4", "nfsv4", "mount.nfs", "nfs-common"}}
 }
 
-// CheckClients returns the reasons why this machine cannot mount shares, nil if it can: its kernel and programs are those of the
-// machines of a local cluster.
+// CheckClients returns the reasons why this machine cannot mount shares, nil if it can. The machines of a local cluster use
+// the kernel and the programs of this machine.
 func CheckClients() error {
 	known, err := os.ReadFile("/proc/filesystems")
 	if err != nil {

@@ -63,7 +63,7 @@ func startSamba(ctx context.Context, c Config) (*samba, error) {
 
 func (s *samba) file(name string) string { return filepath.Join(s.dir, name) }
 
-// env is the environment of Samba's programs. The users are those of the files passwd and group.
+// env is the environment of Samba's programs. The users are in the files passwd and group.
 func (s *samba) env() []string {
 	return []string{
 		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LD_PRELOAD=" + find(wrapperPaths()),

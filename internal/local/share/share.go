@@ -1,8 +1,9 @@
-// Package share serves file shares as Azure Files does: over SMB with Samba, where the name of a storage account logs in with a key
-// of the account, and over NFS 4.1 with nfs-ganesha, at /ACCOUNT/SHARE. Layer L4.
+// Package share serves file shares as Azure Files does. Samba serves SMB, and the name of a storage account logs in with a
+// key of the account. The server nfs-ganesha serves NFS 4.1, at /ACCOUNT/SHARE. Layer L4.
 //
-// Each account has its own names of shares. Shares, keys and quotas change while clients are connected. Both servers run as child
-// processes, with configuration and state in a directory of their own; they use no file of a Samba that the machine runs itself.
+// Each account has its own names of shares. Shares, keys and quotas change while clients are connected. Both servers run as
+// child processes, with configuration and state in their own directory. They use no file of a Samba that the machine runs
+// itself.
 package share
 
 import (
@@ -24,11 +25,11 @@ type Config struct {
 	Dir string
 	// SMB and NFS are the IP:PORT to serve at, "" for not serving the protocol.
 	SMB, NFS string
-	// NFS40 also allows NFS 4.0, which Azure does not have, for clients without 4.1 such as those of libnfs.
+	// NFS40 also allows NFS 4.0, which Azure does not have, for clients without 4.1, such as clients with libnfs.
 	NFS40 bool
 	// Processes runs the servers. They end with the group.
 	Processes *process.Group
-	// Log gets changes; nil is slog.Default.
+	// Log receives changes. Nil is slog.Default.
 	Log *slog.Logger
 }
 
@@ -79,7 +80,7 @@ type Server struct {
 
 // backend is the server of one protocol.
 type backend interface {
-	// set makes the shares of the protocol those of the accounts.
+	// set makes the shares of the protocol equal to the shares of the accounts.
 	set(ctx context.Context, accounts []Account) error
 }
 

@@ -15,7 +15,7 @@ const (
 
 // addresses are the address ranges of a family.
 type addresses struct {
-	// network is the range of the virtual network, subnet that of its first subnet.
+	// network is the range of the virtual network, subnet the range of its first subnet.
 	network, subnet netip.Prefix
 	// pods contains the pod range of each node: a /24, or a /64 of IPv6, for up to 1,000 nodes.
 	pods netip.Prefix
@@ -77,7 +77,7 @@ func (s Site) each(of func(addresses) netip.Prefix) []netip.Prefix {
 	return all
 }
 
-// ReadFamilies returns the families of a command line, IPv4 first; nil for an empty list. Azure has no cluster without
+// ReadFamilies returns the families of a command line, IPv4 first, nil for an empty list. Azure has no cluster without
 // IPv4.
 func ReadFamilies(given []string) ([]string, error) {
 	both := []string{IPv4, IPv6}

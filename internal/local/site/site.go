@@ -26,7 +26,7 @@ type Site struct {
 	SecurityGroup string   `json:"securityGroup"`
 	RouteTable    string   `json:"routeTable"`
 	ScaleSets     []string `json:"scaleSets"`
-	// IPFamilies are [IPv4], or [IPv4] and [IPv6] in a dual-stack cluster; empty means IPv4.
+	// IPFamilies are [IPv4], or [IPv4] and [IPv6] in a dual-stack cluster. Empty means IPv4.
 	IPFamilies []string `json:"ipFamilies,omitempty"`
 }
 

@@ -156,7 +156,7 @@ func result(files string, console *tail) error {
 	return nil
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last bytes that are written to it.
 type tail struct{ text []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

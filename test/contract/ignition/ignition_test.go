@@ -19,7 +19,7 @@ import (
 	"kaz/internal/plan/cluster/definition"
 )
 
-// load is a definition of example files, whose control plane boots with Ignition, too.
+// load returns the definition of example files. Its control plane boots with Ignition, too.
 func load(t *testing.T, names ...string) definition.Definition {
 	t.Helper()
 	var layers []definition.Layer

@@ -24,9 +24,9 @@ import (
 	"kaz/internal/plan/cluster/graph"
 )
 
-// TestTerraform reads the generated configurations with Terraform's own language library: the files are in the format of terraform
-// fmt, each reference leads to a resource, and each resource has the id, the body and the order of the plan. The schema of the
-// provider azapi is not checked: the provider is not a Go module.
+// TestTerraform reads the generated configurations with Terraform's own language library. The files are in the format of
+// terraform fmt. Each reference leads to a resource, and each resource has the id, the body and the order of the plan. The
+// schema of the provider azapi is not checked: the provider is not a Go module.
 func TestTerraform(t *testing.T) {
 	const dir = "../../../docs/example-manifests/cluster/"
 	for _, files := range [][]string{{"dev.yaml"}, {"ha.yaml", "team-a.yaml", "team-b.yaml"}} {
@@ -109,7 +109,7 @@ func readTerraform(t *testing.T, files map[string][]byte) *configuration {
 	return c
 }
 
-// identify finds the ids: that of a resource is known when that of its parent is.
+// identify finds the ids. The id of a resource is known when the id of its parent is.
 func (c *configuration) identify() {
 	for left := len(c.blocks); left > 0; {
 		before := left
@@ -156,7 +156,7 @@ func (c *configuration) text(b *terraformBlock, name string) string {
 	return value.AsString()
 }
 
-// context has the resources whose ids are known. Values that only Azure knows are texts that name them.
+// context has the resources with known ids. A value that only Azure knows is a text that names it.
 func (c *configuration) context() *hcl.EvalContext {
 	resources := map[string]cty.Value{}
 	for name, b := range c.blocks {

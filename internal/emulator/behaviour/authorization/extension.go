@@ -60,7 +60,7 @@ func scoped(name string, s behaviour.Style, fill func(*behaviour.Call) error) be
 	}
 }
 
-// policies are the types of policies. The core enforces those that deny.
+// policies are the types of policies. The core enforces policies that deny.
 func policies() []behaviour.Type {
 	created := style()
 	return []behaviour.Type{

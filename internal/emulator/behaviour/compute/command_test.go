@@ -18,7 +18,7 @@ type guest struct {
 	id azure.ID
 }
 
-// bootedMachine makes a machine of which the software is ready.
+// bootedMachine makes a machine with software that is ready.
 func (w world) bootedMachine() guest {
 	w.Helper()
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), func(doc behaviour.Object) {
@@ -27,7 +27,7 @@ func (w world) bootedMachine() guest {
 	return w.ready(machine)
 }
 
-// bootedInstance makes an instance of a scale set of which the software is ready.
+// bootedInstance makes an instance of a scale set with software that is ready.
 func (w world) bootedInstance() guest {
 	w.Helper()
 	w.scaleSet(model{capacity: 1})
@@ -88,7 +88,7 @@ func onBoth(t *testing.T, f func(g guest)) {
 	}
 }
 
-// A command of a machine that boots is an operation until its script has ended. Its output is that of the script.
+// A command of a machine that boots is an operation until its script has ended. Its output is the output of the script.
 func TestCommandOfAMachineThatBoots(t *testing.T) {
 	onBoth(t, func(g guest) {
 		command := string(g.id) + "/runCommand"

@@ -95,7 +95,7 @@ func catalogueRoutes() []behaviour.Route {
 	return routes
 }
 
-// names returns the names in a request's path, those of the first levels.
+// names returns the names of the first levels in a request's path.
 func (b branch) names(c *behaviour.Call, levels int) []string {
 	var path []string
 	for _, l := range b.levels[:levels] {

@@ -110,7 +110,7 @@ func TestTypesOfTheTable(t *testing.T) {
 	)
 }
 
-// A script that is run on a machine ends with an output; a machine that is off runs none.
+// A script that runs on a machine ends with an output. A machine that is off runs no script.
 func TestRunCommand(t *testing.T) {
 	a := startAll(t)
 	got := a.Request("POST", here+"virtualMachines/m/runCommand", `{"commandId":"RunShellScript","script":["true"]}`)

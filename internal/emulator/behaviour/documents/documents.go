@@ -1,5 +1,5 @@
-// Package documents has resource types that are documents and little else: a client can create, read, change, list and delete
-// them, and they affect no other resource. Some come into being with others, or have keys. Layer L2.
+// Package documents has resource types that are documents and little else. A client can create, read, change, list and
+// delete these resources, and they affect no other resource. Some are created with other resources, or have keys. Layer L2.
 package documents
 
 import (
@@ -17,7 +17,7 @@ var table string
 //go:embed routes.txt
 var routes string
 
-// Family is the name of the style of all these types, but for those of Microsoft.Network.
+// Family is the name of the style of all these types, except the types of Microsoft.Network.
 const Family = "documents"
 
 // Provider has the types of the table.

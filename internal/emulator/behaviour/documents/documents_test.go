@@ -81,7 +81,7 @@ func TestChildrenAndActionsOfDocuments(t *testing.T) {
 	)
 }
 
-// Rules tell their keys, which stay the same; names are free or taken; a container has the throughput that it was made with.
+// Rules tell their keys, which stay the same. Names are free or taken. A container has the throughput that it was made with.
 func TestKeysNamesAndThroughput(t *testing.T) {
 	a := behaviourtest.Start(t, resources.Provider(), documents.Provider())
 	const bus = "~/providers/Microsoft.ServiceBus/namespaces/bus1"

@@ -233,7 +233,7 @@ func TestInternalLoadBalancer(t *testing.T) {
 	c.refused("PUT", balancer, strings.Replace(body(""), `"3"]`, `"9"]`, 1), 400, "InvalidAvailabilityZone")
 }
 
-// Internal frontends have zones themselves, others have those of the public IP. An edge zone has none.
+// Internal frontends have zones themselves. Other frontends have the zones of the public IP. An edge zone has none.
 func TestZonesOfFrontends(t *testing.T) {
 	c := start(t)
 	c.network()

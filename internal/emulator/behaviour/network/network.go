@@ -1,7 +1,7 @@
-// Package network composes the behaviour of Microsoft.Network from its packages: schema and ipam have what all types
-// share, each other package has the types of one subject. Layer L2.
+// Package network composes the behaviour of Microsoft.Network from its packages. Packages schema and ipam have what all
+// types share. Each other package has the types of one subject. Layer L2.
 //
-// A stored document has no back-references. The references that Azure shows in both directions are computed from the
+// A stored document has no back-references. Azure shows some references in both directions. They are computed from the
 // world's reference index when the resource is read.
 package network
 

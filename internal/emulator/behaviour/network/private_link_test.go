@@ -34,7 +34,7 @@ func endpointBody(to, more string) string {
 		`,"privateLinkServiceConnections":[{"name":"link","properties":{"privateLinkServiceId":"` + to + `"` + more + `}}]}}`
 }
 
-// TestLongNameOfAPrivateLinkService checks that only the name itself counts, not that of the interface
+// TestLongNameOfAPrivateLinkService checks that only the name itself counts, not the name of the interface
 // that Azure creates for it.
 func TestLongNameOfAPrivateLinkService(t *testing.T) {
 	c := start(t)

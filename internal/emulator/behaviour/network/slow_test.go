@@ -73,7 +73,7 @@ func TestDeletedLoadBalancerGetsNoPrivateLinkService(t *testing.T) {
 	})
 }
 
-// TestWriteDuringScaleSetWrite writes load balancers during the write of a scale set. It is refused for those with
+// TestWriteDuringScaleSetWrite writes load balancers during the write of a scale set. A write is refused for load balancers with
 // machines of the scale set, now or later, in their pools. It is allowed for other load balancers, and during the write
 // of a single instance.
 func TestWriteDuringScaleSetWrite(t *testing.T) {

@@ -13,7 +13,7 @@ const trafficType = "Microsoft.Network/trafficManagerProfiles"
 // endpointKinds are the types of the endpoints of a traffic manager profile.
 var endpointKinds = []string{"azureEndpoints", "externalEndpoints", "nestedEndpoints"}
 
-// trafficManagerTypes are the profiles of Traffic Manager and their endpoints. A profile shows its endpoints; a write of the profile
+// trafficManagerTypes are the profiles of Traffic Manager and their endpoints. A profile shows its endpoints. A write of the profile
 // writes them.
 func trafficManagerTypes() []behaviour.Type {
 	style := behaviour.Plain("Microsoft.Network Traffic Manager")
@@ -60,7 +60,7 @@ func fillProfile(c *behaviour.Call) error {
 	return nil
 }
 
-// writeEndpoints stores the endpoints of a profile's document as resources, and deletes those that it leaves out.
+// writeEndpoints stores the endpoints of a profile's document as resources, and deletes the endpoints that it leaves out.
 func writeEndpoints(c *behaviour.Call) error {
 	var kept []azure.ID
 	for _, endpoint := range behaviour.Objects(c.Doc, "properties.endpoints") {

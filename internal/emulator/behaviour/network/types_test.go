@@ -107,7 +107,7 @@ func TestPeeringsSurviveAPutWithoutThem(t *testing.T) {
 	}
 }
 
-// Writes of record sets have the etag in a header; the SOA of a private zone has a minimum of ten seconds.
+// Writes of record sets have the etag in a header. The SOA of a private zone has a minimum of ten seconds.
 func TestEtagsOfRecordSetWrites(t *testing.T) {
 	c := start(t)
 	c.put(inside, `{"location":"global"}`)
@@ -259,7 +259,7 @@ func TestSharedKeyOfAConnection(t *testing.T) {
 	c.refused("GET", net+"/connections/none/sharedkey", "", 404, "ResourceNotFound")
 }
 
-// Only {"id": ...} must refer to what exists; ids in lists of texts are looked up later.
+// Only {"id": ...} must refer to an existing resource. Ids in lists of texts are looked up later.
 func TestIdsInListsAreNotChecked(t *testing.T) {
 	c := start(t)
 	c.network()
@@ -282,7 +282,7 @@ func TestConnectionsOfAGateway(t *testing.T) {
 	c.has(c.get(gateways), `{"properties":{"operationalState":"Stopped"}}`)
 }
 
-// A VPN gateway speaks BGP at the last address of its subnet; a firewall has the first one.
+// A VPN gateway speaks BGP at the last address of its subnet. A firewall has the first address.
 func TestAddressesOfGateways(t *testing.T) {
 	c := start(t)
 	c.network()

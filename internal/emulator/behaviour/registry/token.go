@@ -52,7 +52,7 @@ func checkToken(c *behaviour.Call) (any, error) {
 	return nil, nil
 }
 
-// generateCredentials gives a token new passwords: the one with the requested name, or both.
+// generateCredentials gives a token new passwords: the password with the requested name, or both.
 func generateCredentials(c *behaviour.Call) (any, error) {
 	token, asked := azure.ID(behaviour.Text(c.Notes, "token")), behaviour.Text(c.Notes, "name")
 	now, shown := behaviour.Timestamp(c.Now()), []any{}

@@ -26,8 +26,8 @@ const (
 	templateField   = behaviour.Private + "template"
 	parametersField = behaviour.Private + "parameters"
 	operationsField = behaviour.Private + "operations"
-	// progressField has the resources of a deployment that goes on, by key: true for one that is made, false while its
-	// operation goes on.
+	// progressField has the resources of a running deployment, by key. The value is true for a resource that is made, and
+	// false while its operation runs.
 	progressField = behaviour.Private + "progress"
 )
 
@@ -210,8 +210,7 @@ func hash(document behaviour.Object) string {
 	return strconv.FormatUint(h.Sum64(), 10)
 }
 
-// shownParameters are all parameters with their types, but not the values of secret
-// ones.
+// shownParameters are all parameters with their types, but without the values of secret parameters.
 func shownParameters(t *template.Template) behaviour.Object {
 	shown := behaviour.Object{}
 	for name, declaration := range t.Declared() {
@@ -332,9 +331,9 @@ func stored(doc behaviour.Object) *source {
 		link: behaviour.Sub(doc, "properties.templateLink"), linked: behaviour.Sub(doc, linkedField)}
 }
 
-// deploy makes the resources of a deployment, one after the other. A refused resource
-// makes the deployment fail: resources that depend on it are not begun, all others are
-// made. While the operation of a resource goes on, those that depend on it wait, and the deployment goes on, too.
+// deploy makes the resources of a deployment, one after the other. A refused resource makes the deployment fail. Resources
+// that depend on it are not begun, and all others are made. While the operation of a resource runs, the resources that
+// depend on it wait, and the deployment runs, too.
 func deploy(c *behaviour.Call) error {
 	s := stored(c.Doc)
 	t, err := bind(c, s)
@@ -523,8 +522,8 @@ func shownOutputs(t *template.Template) (behaviour.Object, error) {
 	return shown, nil
 }
 
-// camelCase is a name as the resource manager shows those of outputs: capitals at its beginning are small, but for the
-// last one before a small letter.
+// camelCase returns a name as the resource manager shows the names of outputs. Leading capitals become small letters. The
+// last of them stays if a small letter follows, unless it is the first letter of the name.
 func camelCase(name string) string {
 	letters := []rune(name)
 	for i, r := range letters {

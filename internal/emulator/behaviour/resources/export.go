@@ -11,7 +11,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// exportGroup is the template of the resources in a group, those that the request names or "*" for all. Names become
+// exportGroup is the template of the resources in a group that the request names, with "*" for all. Names become
 // parameters, unless the options say otherwise.
 func exportGroup(c *behaviour.Call) (behaviour.Reply, error) {
 	scope, err := scopeOf(c)
@@ -91,8 +91,8 @@ func (e *export) resource(id azure.ID, view behaviour.Object) behaviour.Object {
 	return value
 }
 
-// references replaces the ids of exported resources by expressions, notes on which of these a resource depends, and leaves
-// out the ids of the parts of the resource itself.
+// references replaces the ids of exported resources by expressions. It adds to before the exported resources on which the
+// resource depends. It leaves out the ids of the resource's own parts.
 func (e *export) references(of azure.ID, value any, before map[string]bool) any {
 	switch v := value.(type) {
 	case behaviour.Object:

@@ -156,7 +156,7 @@ func provider(scope azure.ID, namespace string) behaviour.Object {
 	return providerOf(scope, namespace, slices.Concat(listedTypes(), documentTypes()))
 }
 
-// providerOf is the document of a provider that has those of the types which are its own.
+// providerOf is the document of a provider, with the types that are its own.
 func providerOf(scope azure.ID, namespace string, among []listed) behaviour.Object {
 	types := []any{}
 	for _, t := range among {

@@ -1,6 +1,5 @@
-// Package resources has the behaviour of Microsoft.Resources: groups, deployments,
-// and what the resource manager itself answers: subscriptions, tenants, locations,
-// the catalogue of providers, lists of all resources. Layer L2.
+// Package resources has the behaviour of Microsoft.Resources: groups and deployments. It also has what the resource manager
+// itself answers: subscriptions, tenants, locations, the catalogue of providers, and lists of all resources. Layer L2.
 package resources
 
 import (

@@ -48,7 +48,7 @@ func TestTagsOfAScope(t *testing.T) {
 	)
 }
 
-// A lock holds for its scope and all below; a deletion also needs that nothing below is locked.
+// A lock holds for its scope and all below. A lock below also refuses a deletion.
 func TestLocks(t *testing.T) {
 	const lock = vnetPath + "/providers/Microsoft.Authorization/locks/l"
 	startScopes(t).Run(

@@ -51,7 +51,7 @@ func wants(a *behaviourtest.Azure, doc behaviour.Object, want has) {
 	}
 }
 
-// A stack whose deployment fails manages what it had and what was made, and says which resource failed.
+// After a failed deployment a stack manages its earlier and its new resources, and says which resource failed.
 func TestAStackThatFails(t *testing.T) {
 	a := startStacks(t)
 	one := stacksPath + "/one"

@@ -70,9 +70,8 @@ func (e existing) Zones(location string) map[string]string {
 // Provider implements [template.Azure].
 func (e existing) Provider(namespace string) template.Object { return provider("", namespace) }
 
-// bygone are properties that a type showed before an api-version and does not show
-// any more. internalData is there in 2019-07-01; which version left it out first is
-// not recorded.
+// bygone are properties that a type shows only before an api-version. internalData is recorded in 2019-07-01. The first
+// version without it is not recorded.
 var bygone = []struct{ fullType, until, property string }{
 	{"Microsoft.Compute/availabilitySets", "2020-06-01", "internalData"},
 }

@@ -201,7 +201,7 @@ func unsettle(value any) {
 	}
 }
 
-// merged is a resource after a request of which the answer is not known.
+// merged is a resource after a request without a known answer.
 func merged(before, sent behaviour.Object) behaviour.Object {
 	after := behaviour.Clone(before)
 	for key, value := range sent {

@@ -330,7 +330,7 @@ func fillLocations(c *behaviour.Call) {
 	}
 }
 
-// routed returns the URLs of an account's services, with those of the routes that its routing preference publishes.
+// routed returns the URLs of an account's services, with the URLs of the routes that its routing preference publishes.
 func routed(c *behaviour.Call, suffix string) behaviour.Object {
 	all := urls(c, suffix, endpoints[behaviour.Text(c.Doc, "kind")])
 	for setting, route := range map[string]string{"publishMicrosoftEndpoints": "microsoft", "publishInternetEndpoints": "internet"} {
@@ -403,7 +403,7 @@ func checkName(c *behaviour.Call) (behaviour.Reply, error) {
 	return behaviour.Reply{Status: 200, Body: behaviour.Object{"nameAvailable": true}}, nil
 }
 
-// deletedType is the type of the accounts that were deleted. Azure keeps them for some days; here they are notes and nothing else.
+// deletedType is the type of the accounts that were deleted. Azure keeps them for some days. Here they are notes and nothing else.
 const deletedType = "Microsoft.Storage/locations/deletedAccounts"
 
 func deletedAccounts() behaviour.Type {

@@ -8,11 +8,11 @@ import (
 
 // billing has the limits of an account's billing model, which the SKU selects, as Azure documents them in its scale targets.
 type billing struct {
-	// minGiB and maxGiB are the limits of a share's quota, defaultGiB is that of a share without one.
+	// minGiB and maxGiB are the limits of a share's quota, defaultGiB is the quota of a share without one.
 	minGiB, maxGiB, defaultGiB int
 	// shares and totalGiB are the limits of an account, 0 for none.
 	shares, totalGiB int
-	// iops and bandwidth (MiB/s) are those of provisioned v2, nil for others.
+	// iops and bandwidth (MiB/s) are the limits of provisioned v2, nil for others.
 	iops, bandwidth *performance
 	// nfs says that shares can have the protocol NFS.
 	nfs bool
@@ -20,7 +20,7 @@ type billing struct {
 	tier string
 }
 
-// performance has the limits of a performance value: a share's own and, as the largest value, that of all shares of an account.
+// performance has the limits of a performance value: a share's own and, as the largest value, the limit of all shares of an account.
 type performance struct {
 	least, most int
 	// base and perGiB, in hundredths, make the value of a share that names none.
@@ -36,7 +36,7 @@ const (
 	smallShare = 5120
 	largeShare = 102400
 	hugeShare  = 262144
-	// manyShares is the limit of shares of provisioned v2, and mostShares that of provisioned v1.
+	// manyShares is the limit of shares of provisioned v2, and mostShares the limit of provisioned v1.
 	manyShares = 50
 	mostShares = 1024
 )

@@ -7,7 +7,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// policyType is the type of the immutability policy of a container, of which there is at most one.
+// policyType is the type of the immutability policy of a container, which has at most one.
 const policyType = AccountType + "/blobServices/containers/immutabilityPolicies"
 
 // setLegalHold adds tags to the legal hold of a container, clearLegalHold removes them. A container is held while it has tags.

@@ -36,7 +36,7 @@ func SetLease(doc behaviour.Object, l lease.Lease) {
 	doc[leaseField] = kept
 }
 
-// showLease shows a lease in the properties of a container or share. spell turns a word such as "locked" into that of the type.
+// showLease shows a lease in the properties of a container or share. spell turns a word such as "locked" into the word of the type.
 func showLease(view behaviour.Object, l lease.Lease, now time.Time, spell func(string) string) {
 	behaviour.Set(view, "properties.leaseStatus", spell(l.Status(now)))
 	behaviour.Set(view, "properties.leaseState", spell(string(l.State(now))))

@@ -5,8 +5,8 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// newReplication stores an object replication policy with the name "default" under a name of its own: the name that the policy of the
-// source account must have, too.
+// newReplication stores an object replication policy with the name "default" under a new name, a GUID. The policy of the
+// source account must have the same name.
 func newReplication(c *behaviour.Call) (behaviour.Reply, error) {
 	account := azure.GroupID(c.Param["subscription"], c.Param["group"]).Resource(AccountType, c.Param["account"])
 	if _, there := c.Get(account); !there {

@@ -152,7 +152,7 @@ func showShare(c *behaviour.Call, view behaviour.Object) {
 	showLease(view, held, c.Now(), asIs)
 }
 
-// listShares lists the shares of a file service, with the deleted ones and the snapshots if $expand asks for them.
+// listShares lists the shares of a file service, with the deleted shares and the snapshots if $expand asks for them.
 func listShares(c *behaviour.Call) ([]behaviour.Object, error) {
 	items := []behaviour.Object{}
 	for _, doc := range c.List(c.ID, c.Type.Name) {
@@ -265,7 +265,7 @@ func Share(w behaviour.World, account azure.ID, name string) (behaviour.Object, 
 // Content returns the name of the content of a share's document.
 func Content(share behaviour.Object) string { return behaviour.Text(share, contentField) }
 
-// Contents returns the names of the content of all shares, with those of the deleted shares that can be restored.
+// Contents returns the names of the content of all shares, also of the deleted shares that can be restored.
 func Contents(w behaviour.World) map[string]bool {
 	all := map[string]bool{}
 	for _, share := range behaviour.Everywhere(w, ShareType) {
@@ -292,7 +292,7 @@ func ListShares(w behaviour.World, files azure.ID, expand []string) []behaviour.
 	return items
 }
 
-// NameContents names the content of shares that have none, as those of an older state file.
+// NameContents names the content of shares that have none, such as shares of an older state file.
 func NameContents(w behaviour.World) {
 	var without []azure.ID
 	for id, share := range behaviour.Everywhere(w, ShareType) {

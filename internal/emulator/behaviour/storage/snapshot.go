@@ -140,7 +140,7 @@ func Snapshots(share behaviour.Object) []Snapshot {
 	return all
 }
 
-// TakeSnapshot adds a snapshot to a share and returns its time. Without metadata it has those of the share.
+// TakeSnapshot adds a snapshot to a share and returns its time. Without metadata it has the metadata of the share.
 func TakeSnapshot(w behaviour.World, share azure.ID, metadata behaviour.Object) (at time.Time, err error) {
 	if !w.Edit(share, func(doc behaviour.Object) { at, err = appendSnapshot(w, doc, metadata) }) {
 		return at, behaviour.Refusal(404, "ShareNotFound", "The specified share does not exist.")

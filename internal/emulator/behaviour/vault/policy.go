@@ -46,7 +46,7 @@ func changePolicies(c *behaviour.Call) (behaviour.Reply, error) {
 
 const policiesPath = "properties.accessPolicies"
 
-// policyChanges are the operations: add grants further permissions, replace sets those of an object, remove takes some away.
+// policyChanges are the operations: add grants further permissions, replace sets the permissions of an object, remove takes some away.
 var policyChanges = map[string]func(policies []any, sent behaviour.Object) []any{
 	"add": func(policies []any, sent behaviour.Object) []any {
 		return setPolicy(policies, sent, func(had, sent []string) []string {
@@ -80,7 +80,7 @@ var policyChanges = map[string]func(policies []any, sent behaviour.Object) []any
 	},
 }
 
-// setPolicy writes the permissions that an operation makes of those of an object and those that were sent.
+// setPolicy writes the result of an operation on the permissions of an object and the permissions that were sent.
 func setPolicy(policies []any, sent behaviour.Object, merge func(had, sent []string) []string) []any {
 	policy := behaviour.Clone(sent)
 	policy["permissions"] = behaviour.Object{}

@@ -10,7 +10,7 @@ import (
 // valueField is the field of a secret's document with its value, which ARM never shows.
 const valueField = behaviour.Private + "value"
 
-// secretStyle returns the style of what is in a vault: every PUT is answered with 200.
+// secretStyle returns the style of the resources in a vault: every PUT is answered with 200.
 func secretStyle(name string) behaviour.Style {
 	style := behaviour.Plain(name)
 	style.Created = 200

@@ -211,7 +211,7 @@ func TestValuesOfAVault(t *testing.T) {
 	)
 }
 
-// A key that ARM creates has versions; a second PUT changes nothing.
+// A key that ARM creates has versions. A second PUT changes nothing.
 func TestKeysOfAVault(t *testing.T) {
 	a := start(t)
 	const key = keys + "/keys/k1"

@@ -83,7 +83,7 @@ func SetSecret(w behaviour.World, vault azure.ID, name string, given Given) {
 	w.Put(id, doc)
 }
 
-// write writes what is given, but for the value, into a document of which properties begin with a prefix.
+// write writes the given fields, except the value, into a document, at paths that begin with a prefix.
 func (g Given) write(doc behaviour.Object, prefix string) {
 	if g.ContentType != nil {
 		behaviour.Set(doc, prefix+"contentType", *g.ContentType)

@@ -41,11 +41,11 @@ type Service struct {
 
 	mu      sync.Mutex
 	blobs   map[string]stored // by the key of the container and the name
-	made    map[string]string // when the containers were made whose blobs are known, by their keys
+	made    map[string]string // when the containers with known blobs were made, by their keys
 	written uint64
 }
 
-// Answers reports whether a host is that of the blobs of an account.
+// Answers reports whether a host serves the blobs of an account.
 func (s *Service) Answers(host string) bool { return account(host) != "" }
 
 // account returns the account in a host, "" for another host. It can be one in which Azure keeps consoles of machines.
@@ -78,16 +78,16 @@ type call struct {
 	now       time.Time
 	// made is when the container was made.
 	made string
-	// machine is the machine of which the container has the console, "" for none.
+	// machine is the machine that has its console in the container, "" for none.
 	machine azure.ID
 }
 
 // operation is what a request can do.
 type operation struct {
-	// action is the last part of the right that the operation needs, after that of containers. It is a data action if data is set.
+	// action is the last part of the right that the operation needs, after the right of containers. It is a data action if data is set.
 	action string
 	data   bool
-	// signed are the letters of a signature, one of which the operation needs.
+	// signed are letters of a signature. The operation needs one of them.
 	signed string
 	// creates says that the container need not exist.
 	creates bool
@@ -144,5 +144,5 @@ func (c *call) serve() error {
 	return o.do(c)
 }
 
-// key is the key of the blob among those of all accounts.
+// key is the key of the blob among the blobs of all accounts.
 func (c *call) key() string { return c.container.Key() + "/" + c.blob }

@@ -77,7 +77,7 @@ func serve(t *testing.T, e *emulator.Emulator, dir string) asking {
 	}
 }
 
-// Of several clients that create a blob on the condition that it does not exist, one succeeds; the others read its content.
+// Of several clients that create a blob on the condition that it does not exist, one succeeds. The others read its content.
 func TestConditions(t *testing.T) {
 	ask := start(t)
 	for _, name := range []string{"etcd/3", "etcd/1", "etcd/2", "other"} {

@@ -19,7 +19,7 @@ import (
 	"kaz/internal/emulator/providers"
 )
 
-// signing is a local Azure with an account of which the key is known, and without tokens.
+// signing is a local Azure with an account with a known key, and without tokens.
 type signing struct {
 	*testing.T
 	emulator *emulator.Emulator
@@ -141,8 +141,8 @@ func TestSignatureOfAnAccount(t *testing.T) {
 	}
 }
 
-// What the console of a machine has shown is a blob in the account of its boot diagnostics, for clients with the signature that
-// Azure Resource Manager gives.
+// TestConsoles checks the blobs with the console output of a machine. They are in the account of its boot diagnostics.
+// Clients read them with the signature that Azure Resource Manager gives.
 func TestConsoles(t *testing.T) {
 	const id = "12345678-1234-1234-1234-123456789abc"
 	for _, x := range []struct{ name, account, address string }{

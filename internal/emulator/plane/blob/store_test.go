@@ -15,7 +15,7 @@ import (
 	"kaz/internal/emulator/providers"
 )
 
-// Blobs with a directory outlive the service, with their etags, metadata and leases. Deleted ones do not.
+// Blobs with a directory outlive the service, with their etags, metadata and leases. Deleted blobs do not.
 func TestKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	ask := startIn(t, dir)
@@ -58,7 +58,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// A container that is made again has no blob of the one before, also if its account or its group was deleted, and after a restart.
+// TestContainerMadeAgain checks that a container that is created again has no blob of the earlier container. It deletes the
+// container, its account or its group, and also restarts the service.
 func TestContainerMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	e, err := emulator.New(emulator.Options{Providers: providers.All()})
@@ -112,7 +113,7 @@ func TestContainerMadeAgain(t *testing.T) {
 	}
 }
 
-// A file that is not that of a blob is named.
+// The error names a file that is not the file of a blob.
 func TestDamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "0.blob"), []byte("{\n"), 0o600); err != nil {

@@ -167,7 +167,7 @@ func (b *Block) grow(path string, size int64) error {
 	return nil
 }
 
-// attach makes the devices and links of all machines those that the documents show.
+// attach makes the devices and links of all machines equal to the documents.
 func (b *Block) attach() {
 	want := map[place]string{}
 	b.options.Azure.Look(func(w behaviour.World) { b.wanted(w, want) })

@@ -50,7 +50,7 @@ func OfHost(host string) (Cloud, bool) {
 	return Cloud{}, false
 }
 
-// IsLogin reports whether a host is a login host of Entra ID, also that of a region.
+// IsLogin reports whether a host is a login host of Entra ID, also the login host of a region.
 func IsLogin(host string) bool {
 	for _, c := range Clouds() {
 		if c.isLogin(host) {
@@ -80,7 +80,7 @@ func isBelow(host, domain string) bool {
 	return ok && name != ""
 }
 
-// Audiences returns the audiences of tokens for Azure Resource Manager: the cloud's own and those of older clients,
+// Audiences returns the audiences of tokens for Azure Resource Manager: the cloud's own and the audiences of older clients,
 // with and without a final slash.
 func (c Cloud) Audiences() []string {
 	return []string{

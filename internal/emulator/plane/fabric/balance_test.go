@@ -288,7 +288,7 @@ func TestMembersByAddress(t *testing.T) {
 	}
 }
 
-// A member that does not answer its probe gets no new connection and keeps its present ones.
+// A member that does not answer its probe gets no new connection and keeps its present connections.
 func TestProbesDrain(t *testing.T) {
 	t.Parallel()
 	for protocol, float := range map[string]bool{"Tcp": true, "Http": false} {

@@ -9,8 +9,8 @@ import (
 	"kaz/internal/emulator/plane/fabric/netns"
 )
 
-// BenchmarkConnections opens connections, 16 at a time, and waits for their end: through a public frontend with
-// floating IP and two backends and, for comparison, within one machine.
+// BenchmarkConnections opens connections, 16 at a time, and waits for their end. The connections go through a public
+// frontend with floating IP and two backends or, for comparison, stay within one machine.
 func BenchmarkConnections(b *testing.B) {
 	w, members, front := benchmarkWorld(b, func(net.Conn) {})
 	b.Run("loopback", func(b *testing.B) { connections(b, members[0], "127.0.0.1:80") })

@@ -1,12 +1,9 @@
-// Package fabric is the network data plane of the local Azure. The word is Azure's own: its fabric is the layer below
-// the resources. Package fabric forwards packets as the documents of virtual networks, network interfaces, route
-// tables,
+// Package fabric is the network data plane of the local Azure. The word is Azure's own: its fabric is the layer below the
+// resources. Package fabric forwards packets as the documents of virtual networks, network interfaces, route tables,
 // security groups, load balancers and public addresses say. Layer L2.
 //
-// Package wiring compiles the documents into the state of the kernel, package netns applies the state, and package
-// health
-// probes the backends of load balancers. Package fabric watches the local Azure and calls them. Every change takes the
-// same
+// Package wiring compiles the documents into the state of the kernel, package netns applies the state, and package health
+// probes the backends of load balancers. Package fabric watches the local Azure and calls them. Every change takes the same
 // path: wiring compiles all documents, and netns applies the difference.
 package fabric
 
@@ -53,7 +50,7 @@ type Options struct {
 	WireServer func(from azure.ID) http.Handler
 	// ProbeInterval replaces the intervals of all probes, so that tests wait less; 0 keeps them.
 	ProbeInterval time.Duration
-	// Log gets changes and errors; nil is slog.Default.
+	// Log receives changes and errors. Nil is slog.Default.
 	Log *slog.Logger
 }
 
@@ -328,7 +325,7 @@ func (f *Fabric) Detach(ctx context.Context, nic azure.ID) error {
 	f.mu.Lock()
 	delete(f.attached, nic.Key())
 	f.mu.Unlock()
-	// An error is left to the next round; the interface itself is gone with its link.
+	// An error is left to the next round. The interface itself is gone with its link.
 	err := f.Settle(ctx)
 	if ctx.Err() != nil || errors.Is(err, errClosed) {
 		return fmt.Errorf("detach network interface %s: %w", nic, err)

@@ -62,7 +62,7 @@ func TestSpoofedSourcesAreDropped(t *testing.T) {
 	if err := from(honest, "168.63.129.16"); err == nil {
 		t.Error("the platform's address got an answer")
 	}
-	// The forwarder's packet arrives; its reply needs a route.
+	// The forwarder's packet arrives. Its reply needs a route.
 	w.put(provider+"/routeTables/routes", object{"location": "eastus", "properties": object{"routes": list{
 		route("pods", "10.244.0.0/24", forwarder.v4)}}})
 	w.subnet(object{"routeTable": ref(provider + "/routeTables/routes")})
@@ -161,7 +161,7 @@ func TestNetworksAreSeparate(t *testing.T) {
 	a.reaches(at(b.v4, 80))
 }
 
-// Machines leave with a public address: their own, their load balancer's, or that of default outbound access. Machines
+// Machines leave with a public address: their own, their load balancer's, or the address of default outbound access. Machines
 // of a load balancer without outbound SNAT and in an internal one do not.
 func TestOutboundConnections(t *testing.T) {
 	t.Parallel()
@@ -299,7 +299,7 @@ func TestPlatformAddress(t *testing.T) {
 	}
 }
 
-// A deleted namespace takes the interface along; another machine can get it.
+// A deleted namespace takes the interface along. Another machine can get it.
 func TestReattachedInterface(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -90,7 +90,7 @@ func (f *Fabric) ListenPacket(ctx context.Context, network azure.ID, protocol, a
 }
 
 // Sender returns the interface with an address in a virtual network. An interface without IP forwarding can send from
-// its own addresses only; for interfaces with IP forwarding use [Fabric.Caller].
+// its own addresses only. For interfaces with IP forwarding use [Fabric.Caller].
 func (f *Fabric) Sender(network azure.ID, address netip.Addr) (azure.ID, bool) {
 	r, err := f.router(network)
 	if err != nil {

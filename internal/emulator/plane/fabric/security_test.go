@@ -72,7 +72,7 @@ func TestSecurityGroupsWithinASubnet(t *testing.T) {
 	a.misses(at(b.v6, 80))
 }
 
-// Inbound packets pass the subnet's group and then the interface's; outbound packets pass the interface's first. Both
+// Inbound packets pass the subnet's group and then the interface's. Outbound packets pass the interface's first. Both
 // must allow a packet.
 func TestSecurityGroupsOfSubnetAndInterface(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ const (
 	nodes    = vnet + "/subnets/nodes"
 	balancer = provider + "/loadBalancers/lb"
 
-	// generous is the timeout for what happens soon in a passing test.
+	// generous is the timeout for events that happen soon in a passing test.
 	generous = 2 * time.Minute
 	// refused is the time for which a test waits for packets that must not come.
 	refused = 200 * time.Millisecond
@@ -218,7 +218,7 @@ func (w *world) namespace(name string) *machine {
 	return &machine{w: w, name: name, path: netns.Path(full)}
 }
 
-// machine starts a machine with an interface in the subnet. more are properties of the interface, address those of its
+// machine starts a machine with an interface in the subnet. more are properties of the interface, address the properties of its
 // IP configurations.
 func (w *world) machine(name string, subnet azure.ID, more, address object) *machine {
 	w.Helper()

@@ -21,8 +21,8 @@ type authorizer struct {
 	r       *http.Request
 }
 
-// check returns an error unless the request may do an operation: by a signature with a key of the account, a shared access signature,
-// or a token of Entra ID.
+// check returns an error unless the request may do an operation. A request may have a signature with a key of the account,
+// a shared access signature, or a token of Entra ID.
 func (z authorizer) check(a account, t target, o operation) error {
 	scheme, credential, _ := strings.Cut(z.r.Header.Get("Authorization"), " ")
 	query := z.r.URL.Query()
@@ -164,7 +164,7 @@ func (z authorizer) checkSAS(a account, t target, o operation, v url.Values) err
 	return nil
 }
 
-// resourceTypes are the letters of resource types of a shared access signature, of which an operation needs one.
+// resourceTypes are the letters of resource types of a shared access signature. An operation needs one of them.
 func resourceTypes(o operation) string {
 	switch {
 	case o.scope == serviceScope:
@@ -199,7 +199,7 @@ func checkServiceSAS(a account, t target, v url.Values) error {
 	return nil
 }
 
-// audiences are those of tokens for storage.
+// audiences are the audiences of tokens for storage.
 func audiences(host string) []string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -226,8 +226,8 @@ func (z authorizer) checkToken(a account, text string, o operation) error {
 	return nil
 }
 
-// checkSource returns an error unless the request may read the file of a URL: by the shared access signature of the URL, by a token in
-// x-ms-copy-source-authorization or, if own says so, by the authorization of the request.
+// checkSource returns an error unless the request may read the file of a URL. The permission is the shared access signature
+// of the URL or a token in x-ms-copy-source-authorization. If own is true, the authorization of the request is enough.
 func (z authorizer) checkSource(a account, t target, u *url.URL, own bool) error {
 	read := operation{scope: fileScope, method: http.MethodGet, allowedBy: "r"}
 	if u.Query().Get("sig") != "" {
@@ -246,8 +246,8 @@ func (z authorizer) checkSource(a account, t target, u *url.URL, own bool) error
 // verbs are the ends of the actions of the permissions of operations.
 var verbs = map[string]string{"r": "read", "l": "read", "w": "write", "cw": "write", "d": "delete"}
 
-// allowed reports whether the roles of a principal permit an operation: on shares by actions, on content by data actions with the
-// permission to pass over the access control lists of files.
+// allowed reports whether the roles of a principal permit an operation. Operations on the service and on shares need
+// actions. Operations on content need data actions, and the permission to bypass the access control lists of files.
 func (s *Service) allowed(p *behaviour.Principal, a account, o operation) (ok bool) {
 	const files = "Microsoft.Storage/storageAccounts/fileServices/"
 	verb := verbs[o.allowedBy]

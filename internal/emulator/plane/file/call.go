@@ -49,7 +49,7 @@ type operation struct {
 	method string
 	comp   string // of the query
 	do     func(c *call) error
-	// allowedBy are the letters of a shared access signature, of which one is enough.
+	// allowedBy are the letters of a shared access signature. One letter is enough.
 	allowedBy string
 	// writes says that the operation changes content, which it cannot in a snapshot.
 	writes bool

@@ -131,8 +131,8 @@ func (s *source) close() error { return errors.Join(s.handle.Close(), s.share.ro
 // copyCall is a request that copies a file, or a range of one.
 type copyCall struct{ *call }
 
-// openSource opens the source of a copy after a check that the request may read it. withinAccount says that the authorization of the
-// request is enough for files of its account.
+// openSource checks that the request may read the source of a copy, and opens it. If withinAccount is true, the
+// authorization of the request is enough for files of the same account.
 func (c copyCall) openSource(withinAccount bool) (*source, error) {
 	text := c.r.Header.Get("x-ms-copy-source")
 	u, err := url.Parse(text)

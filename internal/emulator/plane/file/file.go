@@ -38,7 +38,7 @@ type Config struct {
 	Azure  Azure
 	// Dir is the directory of the content.
 	Dir string
-	// Log gets what fails inside; nil is slog.Default.
+	// Log receives internal errors. Nil is slog.Default.
 	Log *slog.Logger
 }
 
@@ -94,7 +94,7 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// Answers reports whether a host, with or without a port, is that of a file service.
+// Answers reports whether a host, with or without a port, belongs to a file service.
 func (s *Service) Answers(host string) bool { return accountOf(host) != "" }
 
 // accountOf returns the account in the host of a file service, also behind a private endpoint.
@@ -175,7 +175,7 @@ func (s *Service) apply(ctx context.Context, changes []emulator.Change) {
 	}
 }
 
-// refresh makes the directories those of the documents, and reports the accounts.
+// refresh makes the directories equal to the documents, and reports the accounts.
 func (s *Service) refresh(ctx context.Context) {
 	var keep map[string]bool
 	s.following.Lock()

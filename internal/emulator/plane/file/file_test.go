@@ -24,7 +24,7 @@ import (
 	"kaz/internal/emulator/providers"
 )
 
-// world is a local Azure with an account. test/contract judges the API with Azure's SDK; the tests here see what it cannot.
+// world is a local Azure with an account. test/contract judges the API with Azure's SDK. The tests here see what the SDK cannot.
 type world struct {
 	*testing.T
 	azure   *emulator.Emulator
@@ -80,7 +80,7 @@ func (w *world) apply(id azure.ID, body behaviour.Object) {
 	}
 }
 
-// send sends a request that is signed with the account's key; header are names and values in turn.
+// send sends a request that is signed with the account's key. The header are names and values in turn.
 func (w *world) send(method, path, body string, header ...string) *httptest.ResponseRecorder {
 	w.Helper()
 	r := httptest.NewRequestWithContext(w.Context(), method, "https://"+host+path, strings.NewReader(body))
@@ -293,8 +293,8 @@ func TestResourcesOfURLs(t *testing.T) {
 	}
 }
 
-// TestCopyThatEndsWhileItIsRead checks that a copy which ends between the opening of its target and the look at it is shown as it
-// ended, and one of an earlier process as broken.
+// TestCopyThatEndsWhileItIsRead checks the status of a copy that ends after its target is opened and before its state is
+// read. The reply shows the final status. A pending copy of an earlier process is shown as broken.
 func TestCopyThatEndsWhileItIsRead(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// largestFile is the largest size of a file, largestRange that of a range of a request.
+	// largestFile is the largest size of a file, largestRange the largest size of a range of a request.
 	largestFile  = 4 << 40
 	largestRange = 4 << 20
 )

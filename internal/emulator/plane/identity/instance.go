@@ -73,7 +73,7 @@ func (s *Service) instance(w http.ResponseWriter, r *http.Request, machine azure
 	send(w, http.StatusOK, body)
 }
 
-// computePath is the path of what is known of a machine itself.
+// computePath is the path of the metadata of a machine itself.
 const computePath = "/metadata/instance/compute"
 
 // sendLeaf answers with one value of a document, as text. The name is a path in lower case, such as osprofile/computername.
@@ -311,7 +311,7 @@ func (v view) addresses(nic object) []address {
 			a.six = behaviour.Text(c, "properties.privateIPAddressVersion") == "IPv6"
 		}
 		if public, ok := v.world.Get(behaviour.RefID(c, "properties.publicIPAddress")); ok {
-			// The load balancer's part of the metadata shows standard addresses; this part does not.
+			// The load balancer's part of the metadata shows standard addresses. This part does not.
 			if !strings.EqualFold(behaviour.Text(public, "sku.name"), "Standard") {
 				a.public = behaviour.Text(public, "properties.ipAddress")
 			}

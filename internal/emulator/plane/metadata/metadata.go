@@ -18,10 +18,10 @@ const Path = "/metadata/endpoints"
 type Service struct {
 	// Authority is the base URL of the login for requests without TLS, because clients log in over TLS only.
 	Authority string
-	// Registry is the domain of registries for clients with an address outside of Azure's clouds; "" is the cloud's
-	// own.
+	// Registry is the domain of registries for clients with an address outside of Azure's clouds. "" is the cloud's own
+	// domain.
 	Registry string
-	// Audiences of tokens after those of the clouds.
+	// Audiences are audiences of tokens after the audiences of the clouds.
 	Audiences []string
 }
 

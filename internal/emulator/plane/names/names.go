@@ -1,5 +1,4 @@
-// Package names is Azure's name server for machines, at 168.63.129.16. It resolves the machines of a virtual network,
-// the
+// Package names is Azure's name server for machines, at 168.63.129.16. It resolves the machines of a virtual network, the
 // names of public addresses, and the hosts of the local Azure itself. Layer L2.
 //
 // No other names exist: the local Azure asks no other name server.
@@ -26,7 +25,7 @@ type Server struct {
 	// Own reports whether a host is one of the local Azure's, which has the address At.
 	Own func(host string) bool
 	At  netip.Addr
-	// Log gets queries that failed; nil is slog.Default.
+	// Log receives queries that failed. Nil is slog.Default.
 	Log *slog.Logger
 }
 

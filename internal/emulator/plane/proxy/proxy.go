@@ -22,11 +22,11 @@ type Proxy struct {
 	// Target is the address of the local Azure over TLS. Clients that send loopback addresses to their proxy may ask
 	// for Target or Plain themselves.
 	Target, Plain string
-	// Registry reports whether another host is served here: a registry outside of Azure's clouds, or a file service; nil for none.
+	// Registry reports whether another host is served here: a registry outside of Azure's clouds, or a file service. Nil is for none.
 	Registry func(host string) bool
 	// Metadata answers requests to 169.254.169.254, nil for none.
 	Metadata http.Handler
-	// Log gets refused requests; nil is slog.Default.
+	// Log receives refused requests. Nil is slog.Default.
 	Log *slog.Logger
 
 	tunnels sync.WaitGroup

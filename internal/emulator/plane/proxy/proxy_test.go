@@ -103,7 +103,7 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%s: %q, %v after the end", host, rest, err)
 		}
 	}
-	// Close closes all tunnels and refuses new ones.
+	// Close closes all tunnels and refuses new tunnels.
 	_, r, status := connect(t, address, "management.azure.com:443")
 	if status != http.StatusOK {
 		t.Fatal(status)

@@ -1,9 +1,7 @@
-// Package registry is the data plane of container registries in the local Azure. Clients push images to a registry
-// resource
-// and pull them, after a login with a token of Entra ID, as the admin user or as a service principal. Layer L2.
+// Package registry is the data plane of container registries in the local Azure. Clients push images to a registry resource
+// and pull them. They log in with a token of Entra ID, as the admin user or as a service principal. Layer L2.
 //
-// The login follows ACR's documentation of its token exchange, because there are no recordings of it.
-// go-containerregistry
+// The login follows ACR's documentation of its token exchange, because there are no recordings of it. go-containerregistry
 // stores and serves the images.
 package registry
 
@@ -31,11 +29,11 @@ type Config struct {
 	Tokens *token.Service
 	// World gives access to the registries and the role assignments.
 	World func(func(w behaviour.World))
-	// Suffix is a domain of registries in addition to those of Azure's clouds, "" for none.
+	// Suffix is a domain of registries in addition to the domains of Azure's clouds, "" for none.
 	Suffix string
 	// Dir is the directory of the images; "" keeps them in memory.
 	Dir string
-	// Log gets logins; nil is slog.Default.
+	// Log receives logins. Nil is slog.Default.
 	Log *slog.Logger
 }
 
@@ -48,7 +46,7 @@ type Service struct {
 	stores map[azure.ID]*store
 }
 
-// New returns a service. Its tokens stay valid after a restart as long as those of Entra ID do.
+// New returns a service. Its tokens stay valid after a restart as long as the tokens of Entra ID do.
 func New(c Config) (*Service, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -60,7 +58,7 @@ func New(c Config) (*Service, error) {
 	return &Service{Config: c, key: key, stores: map[azure.ID]*store{}}, nil
 }
 
-// Answers reports whether a host, with or without a port, is that of a registry.
+// Answers reports whether a host, with or without a port, belongs to a registry.
 func (s *Service) Answers(host string) bool {
 	name, _ := s.split(host)
 	return name != ""

@@ -1,7 +1,8 @@
-// Package retail is the service with the retail prices of machines, as far as programs ask for sizes in regions. Its prices are
-// invented: they follow from cores and memory alike in all regions, so that larger machines cost more and Spot machines less.
+// Package retail is the service with the retail prices of machines, for programs that ask for sizes in regions. Its prices
+// are invented: they follow from cores and memory, and are equal in all regions. Larger machines therefore cost more, and
+// Spot machines less. Layer L2.
+//
 // Source of the format: https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices
-// Layer L2.
 package retail
 
 import (
@@ -20,8 +21,8 @@ import (
 // Path is the path of the service.
 const Path = "/api/retail/prices"
 
-// The invented prices in dollars: those of a vCPU and of a GiB in an hour, that of Windows for a vCPU, and the part of them that a
-// Spot machine and one of low priority cost.
+// The invented prices in dollars an hour: of a vCPU, of a GiB, and the addition for a vCPU with Windows. A Spot or
+// low-priority machine costs the part spot or lowPriority of the price.
 const (
 	perCPU, perGiB, perWindowsCPU = 0.0400, 0.0050, 0.0460
 	spot, lowPriority             = 0.2, 0.4

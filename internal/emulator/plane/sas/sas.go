@@ -20,8 +20,8 @@ const (
 	address  = "AuthorizationSourceIPMismatch"
 )
 
-// Check returns the code and the message with which a request with the parameters of a shared access signature is refused because of
-// its time, its protocol or its address, or empty texts. It does not check the signature.
+// Check checks the time, the protocol and the address in the parameters of a shared access signature. It returns the code
+// and the message of a refusal, or empty texts. It does not check the signature.
 func Check(r *http.Request, v url.Values, now time.Time) (code, message string) {
 	if start := v.Get("st"); start != "" {
 		if at, err := parse(start); err != nil || now.Before(at) {

@@ -21,7 +21,7 @@ import (
 type Issuer struct {
 	// URL is the issuer in its tokens.
 	URL string
-	// Keys verify its tokens; without keys they are fetched.
+	// Keys verify its tokens. Without keys they are fetched.
 	Keys Keys
 	// Discovery is the base URL of its OpenID configuration if it is not URL. Roots verify its certificate, nil for the
 	// system's roots.
@@ -29,7 +29,7 @@ type Issuer struct {
 	Roots     *x509.CertPool
 }
 
-// issuers has the keys of issuers and fetches missing ones.
+// issuers has the keys of issuers and fetches missing keys.
 type issuers struct {
 	mu    sync.Mutex
 	known map[string]Issuer

@@ -58,13 +58,13 @@ type Config struct {
 	Applications []Application
 	// Issuers of federated tokens.
 	Issuers []Issuer
-	// Ports of this Azure Resource Manager. Its URL, with any host, is an audience in addition to the public ones.
+	// Ports of this Azure Resource Manager. Its URL, with any host, is an audience in addition to the public audiences.
 	Ports []string
 	// Authority is the base URL of this service over TLS, because clients log in over TLS only.
 	Authority string
-	// World gives access to the resources; nil for none.
+	// World gives access to the resources, nil for none.
 	World func(func(w behaviour.World))
-	// Log gets issued and refused tokens; nil is slog.Default.
+	// Log receives issued and refused tokens. Nil is slog.Default.
 	Log *slog.Logger
 }
 
@@ -151,13 +151,13 @@ func (s *Service) Authenticate(text string) (*behaviour.Principal, error) {
 	return p, nil
 }
 
-// AuthenticateFor is Authenticate for tokens with other audiences, such as those of a data plane.
+// AuthenticateFor is Authenticate for tokens with other audiences, such as the audiences of a data plane.
 func (s *Service) AuthenticateFor(text string, audiences ...string) (*behaviour.Principal, error) {
 	p, _, err := s.check(text, audiences, func(string) bool { return false })
 	return p, err
 }
 
-// check returns the principal and the expiry of a token. Its audience must be one of the allowed ones, or equivalent to
+// check returns the principal and the expiry of a token. Its audience must be one of the allowed audiences, or equivalent to
 // one.
 func (s *Service) check(text string, allowed []string, counts func(audience string) bool) (*behaviour.Principal, time.Time, error) {
 	now := time.Now()

@@ -114,7 +114,7 @@ func (c *call) update() (any, error) {
 	return c.show(v), err
 }
 
-// The limits of what a client gives.
+// The limits of what a client sends.
 const (
 	largestBody        = 1 << 20
 	largestValue       = 25 << 10

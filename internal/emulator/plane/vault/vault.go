@@ -1,8 +1,8 @@
-// Package vault is the data plane of key vaults in the local Azure: clients write, read, list, change and delete secrets, and recover
-// or purge deleted ones. Layer L2.
+// Package vault is the data plane of key vaults in the local Azure. Clients write, read, list, change and delete secrets,
+// and recover or purge deleted secrets. Layer L2.
 //
-// Secrets are documents of Microsoft.KeyVault, so that Azure Resource Manager shows and writes the same secrets. Keys, certificates,
-// backups, access policies and the firewall of vaults are absent.
+// Secrets are documents of Microsoft.KeyVault, so Azure Resource Manager shows and writes the same secrets. Keys,
+// certificates, backups, access policies and the firewall of vaults are absent.
 package vault
 
 import (
@@ -35,7 +35,7 @@ type Service struct {
 	Authority string
 }
 
-// Answers reports whether a host is that of a vault.
+// Answers reports whether a host belongs to a vault.
 func (s *Service) Answers(host string) bool {
 	_, suffix := split(host)
 	return suffix != ""
@@ -68,13 +68,13 @@ type call struct {
 
 // operation is what a request can do.
 type operation struct {
-	// action is the data action that the operation needs, after that of secrets.
+	// action is the data action that the operation needs, after the data action of secrets.
 	action string
 	// do returns the body of the reply, nil for 204.
 	do func(c *call) (any, error)
 }
 
-// operations are the operations by method and path. The data actions are those of Azure's role "Key Vault Secrets Officer".
+// operations are the operations by method and path. The data actions are from Azure's role "Key Vault Secrets Officer".
 var operations = map[string]operation{
 	"GET /secrets":                        {"readMetadata/action", (*call).list},
 	"PUT /secrets/{name}":                 {"setSecret/action", (*call).set},

@@ -100,7 +100,7 @@ func (c *client) must(method, path, body string, status int, want has) behaviour
 	return got
 }
 
-// Each write of a secret makes a version; old versions stay readable and can be changed.
+// Each write of a secret makes a version. Old versions stay readable and can be changed.
 func TestVersionsOfASecret(t *testing.T) {
 	c := start(t, emulator.Options{}, nil)
 	c.must("GET", "/secrets/s", "", 404, has{"error.code": "SecretNotFound"})
@@ -153,7 +153,7 @@ func TestSecretsInResourceManager(t *testing.T) {
 	}
 }
 
-// A deleted secret is recovered with all its versions, or purged; until then its name is taken.
+// A deleted secret is recovered with all its versions, or purged. Until then its name is taken.
 func TestDeletedSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, emulator.Options{}, behaviour.Object{"softDeleteRetentionInDays": 7})

@@ -1,8 +1,8 @@
-// Package wire is the wire server of the local Azure, at 168.63.129.16: machines read their goal state from it, and report
-// that their software has started. Layer L2.
+// Package wire is the wire server of the local Azure, at 168.63.129.16. Machines read their goal state from the wire
+// server, and report that their software has started. Layer L2.
 //
-// It serves what cloud-init and the beginning of the guest agent need: the versions, the goal state without certificates, and
-// the health report.
+// It serves what cloud-init and the beginning of the guest agent need: the versions, the goal state without certificates,
+// and the health report.
 package wire
 
 import (

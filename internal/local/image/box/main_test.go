@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAggregated checks what the aggregator of an API server and its clients get: the resources of the group, and an object that says
-// who asked.
+// TestAggregated checks what the aggregator of an API server and its clients get: the resources of the group, and an object that
+// names the caller.
 func TestAggregated(t *testing.T) {
 	server := httptest.NewServer(aggregated())
 	defer server.Close()

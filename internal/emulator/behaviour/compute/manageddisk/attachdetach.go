@@ -11,9 +11,12 @@ import (
 	"kaz/internal/emulator/catalog"
 )
 
-// AttachDetach returns the action that attaches and detaches the data disks of its request. disks returns the data
-// disks of a machine, sizePath is the path of the size in its document, and refuse is called first. The reply has the storage
-// profile as it will be, with the leaving disks marked. What the operation made is shown by the machine alone.
+// AttachDetach returns the action that attaches and detaches the data disks of its request. The function disks returns the
+// data disks of a machine, and sizePath is the path of the size in its document. The action calls refuse before it changes
+// anything.
+//
+// The reply has the storage profile with the new disks, and marks the leaving disks. Only the machine shows the result of
+// the operation.
 func AttachDetach(disks func(w behaviour.World, id azure.ID, doc behaviour.Object) DataDisks, sizePath string,
 	refuse func(machine behaviour.Object) error,
 ) behaviour.Action {

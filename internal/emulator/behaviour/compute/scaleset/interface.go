@@ -7,7 +7,7 @@ import (
 	"kaz/internal/emulator/behaviour/network/loadbalancer"
 )
 
-// instanceInterfaces is the type of the network interfaces of instances. Their documents are those of
+// instanceInterfaces is the type of the network interfaces of instances. Their documents are the documents of
 // Microsoft.Network's interfaces, so their references to subnets, pools and security groups count in the same way.
 func instanceInterfaces() behaviour.Type {
 	return behaviour.Type{

@@ -105,8 +105,9 @@ func scaleInRule(set behaviour.Object) string {
 	return "Default"
 }
 
-// victims chooses n machines to remove. They are from the zone, then the fault domain, with the most machines; then the
-// rule decides: the highest instance id, the newest or the oldest machine. Protected machines stay.
+// victims chooses n machines to remove, one after the other. Each is from a zone with the most remaining machines. Within
+// it, the rules NewestVM and OldestVM choose by the time of creation. Any other rule prefers the fault domain with the most
+// machines, then the highest instance id. Protected machines stay.
 func victims(all []member, n int, rule string) []member {
 	zones, domains := map[string]int{}, map[string]int{}
 	domain := func(m member) string { return m.zone + "/" + strconv.Itoa(m.domain) }
@@ -202,7 +203,7 @@ func grow(c *behaviour.Call, all []member, n int) error {
 	return nil
 }
 
-// settleMembers ends the creation of new machines and deletes the marked ones.
+// settleMembers ends the creation of new machines and deletes the marked machines.
 func settleMembers(c *behaviour.Call, set behaviour.Object) error {
 	for _, id := range members(c.World, set, c.ID) {
 		doc, ok := c.Get(id)

@@ -133,7 +133,7 @@ func allOf[T any](value any) bool {
 	return ok
 }
 
-// skuOfImage reports whether a member is the SKU of an image, which is a string; all other SKUs are objects.
+// skuOfImage reports whether a member is the SKU of an image, which is a string. All other SKUs are objects.
 func skuOfImage(path, key string, value any) bool {
 	const image = "imageReference."
 	_, isText := value.(string)

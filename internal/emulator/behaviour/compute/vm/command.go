@@ -70,7 +70,7 @@ func beginCommand(c *behaviour.Call) (any, error) {
 	return nil, nil
 }
 
-// agentFails is the error of what needs the guest agent, on a machine of which the software did not start.
+// agentFails is the error of an action that needs the guest agent, if the machine's software did not start.
 func agentFails(machine behaviour.Object) *behaviour.Error {
 	return behaviour.Conflict("VMAgentStatusCommunicationError", "VM '%s' has not reported status for VM agent or extensions. Please "+
 		"verify that the OS is up and healthy, the VM has a running VM agent, and that it can establish outbound connections to Azure "+

@@ -71,7 +71,7 @@ func (d Diagnostics) bootView() behaviour.Object {
 	return behaviour.Object{"serialConsoleLogBlobUri": d.address(d.Log), "consoleScreenshotBlobUri": d.address(d.Screenshot)}
 }
 
-// FindConsole returns the machine of which the console is in a container of an account, with the keys of the account.
+// FindConsole returns the machine that has its console in a container of an account, with the keys of the account.
 func FindConsole(w behaviour.World, account, container string) (machine azure.ID, d Diagnostics, keys [2]string) {
 	if !strings.HasPrefix(container, containerPrefix) {
 		return "", d, keys

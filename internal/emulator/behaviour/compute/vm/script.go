@@ -14,7 +14,7 @@ import (
 
 // Script is what a machine runs: the command of an extension, or the script of a run command.
 type Script struct {
-	// Key names the script among those of its machine.
+	// Key names the script among the scripts of its machine.
 	Key string
 	// Text is a command of the shell, or the content of a script file if Dir is set.
 	Text string
@@ -45,7 +45,7 @@ func isScript(extension behaviour.Object) bool {
 		strings.EqualFold(behaviour.Text(extension, "properties.type"), "CustomScript")
 }
 
-// extensionsOf returns the extensions of a machine: its children, or those that an instance has from its scale set.
+// extensionsOf returns the extensions of a machine: its children, or the extensions that an instance has from its scale set.
 func extensionsOf(w behaviour.World, machine azure.ID, doc behaviour.Object) []behaviour.Object {
 	all := slices.Collect(maps.Values(maps.Collect(w.List(machine, MachineExtensionType))))
 	return append(all, behaviour.Objects(doc, "resources")...)
@@ -73,7 +73,7 @@ func Scripts(w behaviour.World, machine azure.ID, doc behaviour.Object) []Script
 // extensionKey is the key of the script of an extension. Those of run commands have other letters.
 func extensionKey(name string) string { return strings.ToLower(name) }
 
-// ended reports whether a result is that of a script that has ended.
+// ended reports whether a result is of a script that has ended.
 func ended(result behaviour.Object) bool { return result["status"] != nil }
 
 func resultOf(machine behaviour.Object, key string) behaviour.Object {

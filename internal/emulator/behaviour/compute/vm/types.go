@@ -1,5 +1,5 @@
-// Package vm has the behaviour of virtual machines, their extensions and availability sets, and what instances of
-// scale sets share with them: power states, instance views, image and operating system. Layer L2.
+// Package vm has the behaviour of virtual machines, their extensions and availability sets. It also has what instances of
+// scale sets share with machines: power states, instance views, image and operating system. Layer L2.
 package vm
 
 import "kaz/internal/emulator/behaviour"

@@ -201,7 +201,7 @@ func (z zoneKind) checkRoom(c *behaviour.Call) error {
 }
 
 // checkRecordName checks a name relative to its zone. It is "@" or has labels of letters, digits, underscores and
-// hyphens; the first label may be a wildcard, but for NS. An SOA record is at "@".
+// hyphens. The first label may be a wildcard, except for NS. An SOA record is at "@".
 func checkRecordName(id azure.ID, r recordType) error {
 	name := id.Name()
 	if name == "@" {

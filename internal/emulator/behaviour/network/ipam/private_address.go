@@ -46,10 +46,10 @@ func NewAllocator(w behaviour.World, subnet, without azure.ID) (*Allocator, erro
 	return p, nil
 }
 
-// UsesInterface reports whether the addresses of a resource are those of its network interface.
+// UsesInterface reports whether a resource has the addresses of its network interface.
 func UsesInterface(id azure.ID) bool { return id.Is(schema.Namespace + "privateLinkServices") }
 
-// addUsed adds the addresses of this subnet in a document to the used ones.
+// addUsed adds the addresses of this subnet in a document to the used addresses.
 func (p *Allocator) addUsed(around azure.ID, value any) {
 	switch v := value.(type) {
 	case behaviour.Object:

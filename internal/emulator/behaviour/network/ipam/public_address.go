@@ -20,8 +20,8 @@ var (
 )
 
 // Lease returns the id that stands for a public address. A resource with the address refers to the id anywhere in its
-// document and hides it in Show, so the index of references is also the index of addresses. All subscriptions share the
-// addresses, so the lease is always of the main subscription.
+// document, and hides it in Show. The index of references is therefore also the index of addresses. All subscriptions share
+// the addresses, so the lease is always of the main subscription.
 func Lease(subscription, address string) azure.ID {
 	return azure.SubscriptionID(subscription).Resource(schema.Namespace+"publicAddresses", address)
 }

@@ -43,9 +43,9 @@ func backendPools() behaviour.Type {
 	})
 }
 
-// showInterfaces shows the network interfaces in a pool a second time, as backend addresses. Seen in
-// documents of load balancers that users published: instances of scale sets have a GUID as name, other interfaces the
-// names of their group, interface and IP configuration.
+// showInterfaces shows the network interfaces in a pool a second time, as backend addresses. The name of an instance of a
+// scale set is a GUID. The name of another interface is composed of its group, interface and IP configuration. Source:
+// documents of load balancers that users published.
 func showInterfaces(c *behaviour.Call, view behaviour.Object, by []behaviour.Referrer) {
 	addresses := behaviour.Array(view, "properties.loadBalancerBackendAddresses")
 	for _, r := range by {
@@ -89,7 +89,7 @@ func fillBackendPool(c *behaviour.Call) error {
 	return nil
 }
 
-// dropInterfaces takes the members that showInterfaces shows out of what a client sends back.
+// dropInterfaces removes from what a client sends back the members that showInterfaces shows.
 func dropInterfaces(pool behaviour.Object) {
 	const path = "properties.loadBalancerBackendAddresses"
 	addresses := behaviour.Array(pool, path)

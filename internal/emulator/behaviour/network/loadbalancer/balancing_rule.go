@@ -176,7 +176,7 @@ func protocolsOf(protocol string) []string {
 	return []string{protocol}
 }
 
-// claim adds a port of a frontend; port 0 means all ports. It returns an error if another rule has the port.
+// claim adds a port of a frontend. Port 0 means all ports. It returns an error if another rule has the port.
 func (t traffic) claim(id, frontend azure.ID, protocol string, port int) error {
 	place := "frontend " + frontend.Key() + " " + strings.ToLower(protocol) + " "
 	conflict := t[place+"all"]

@@ -35,7 +35,7 @@ func fillInboundRule(c *behaviour.Call) error {
 	)
 }
 
-// checkInboundRules checks the references of NAT rules, and their ports against those of the other rules.
+// checkInboundRules checks the references of NAT rules, and their ports against the ports of the other rules.
 func checkInboundRules(b *balancer) error {
 	seen := traffic{}
 	for id, rule := range b.all(rulesPath) {

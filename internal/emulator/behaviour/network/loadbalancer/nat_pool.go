@@ -78,8 +78,8 @@ func freePort(doc, pool behaviour.Object) (port int, free bool) {
 	return 0, false
 }
 
-// keepPoolRules keeps the rules of the instances of scale sets as they are: they belong to the NAT pools, and a client that
-// writes the load balancer can neither change them nor leave them out.
+// keepPoolRules keeps the rules of the instances of scale sets as they are, because the rules belong to the NAT pools. A
+// client that writes the load balancer can neither change these rules nor leave them out.
 func keepPoolRules(c *behaviour.Call) {
 	ofPool := func(element any) bool {
 		rule, _ := element.(behaviour.Object)

@@ -38,13 +38,13 @@ func fillEndpoint(c *behaviour.Call) error {
 		"properties.ipConfigurations", "properties.customDnsConfigs")
 }
 
-// connectionsOf returns an endpoint's connections, manual ones last.
+// connectionsOf returns an endpoint's connections, manual connections last.
 func connectionsOf(endpoint behaviour.Object) []behaviour.Object {
 	return append(behaviour.Objects(endpoint, "properties.privateLinkServiceConnections"),
 		behaviour.Objects(endpoint, "properties.manualPrivateLinkServiceConnections")...)
 }
 
-// linkConnections is the type of an endpoint's connections. They are approved at once; manual ones wait for approval.
+// linkConnections is the type of an endpoint's connections. They are approved at once. Manual connections wait for approval.
 func linkConnections(name string) behaviour.Type {
 	state := "properties.privateLinkServiceConnectionState"
 	return schema.Inside("privateEndpoints/"+name, "properties."+name, behaviour.Type{

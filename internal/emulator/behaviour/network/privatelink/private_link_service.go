@@ -219,7 +219,7 @@ func removeInterfaces(c *behaviour.Call) error {
 }
 
 // endpointConnections is the type of the connections of private endpoints to a private link service. The endpoint
-// creates them; the owner of the service can approve, reject and delete them.
+// creates them. The owner of the service can approve, reject and delete them.
 func endpointConnections() behaviour.Type {
 	return schema.Inside("privateLinkServices/privateEndpointConnections", "properties.privateEndpointConnections", behaviour.Type{
 		Own: []string{"properties.privateEndpoint", "properties.privateEndpointLocation", "properties.linkIdentifier"},

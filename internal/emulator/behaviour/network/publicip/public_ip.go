@@ -146,7 +146,7 @@ func unchangedPublicIP(c *behaviour.Call) error {
 	return nil
 }
 
-// lastingIPTags returns the IP tags that cannot change: those for routing, not those for usage.
+// lastingIPTags returns the IP tags that cannot change. They are for routing; tags for usage can change.
 func lastingIPTags(doc behaviour.Object) []string {
 	var all []string
 	for _, tag := range behaviour.Objects(doc, "properties.ipTags") {

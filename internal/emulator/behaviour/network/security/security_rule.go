@@ -129,7 +129,7 @@ func missingInRule(id azure.ID, format string, args ...any) error {
 		append([]any{id}, args...)...)
 }
 
-// oneOrMany reads a property with a single and a list form. A single value keeps an empty list beside it; a list has no
+// oneOrMany reads a property with a single and a list form. A single value keeps an empty list beside it. A list has no
 // single value beside it.
 func oneOrMany(c *behaviour.Call, single, plural string) (string, []string, error) {
 	if err := schema.List(c, plural); err != nil {

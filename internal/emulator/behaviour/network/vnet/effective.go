@@ -39,7 +39,7 @@ func firstSubnet(c *behaviour.Call) (azure.ID, behaviour.Object) {
 // systemRoutes are the prefixes that Azure drops unless a virtual network has them.
 var systemRoutes = []string{"10.0.0.0/8", "192.168.0.0/16", "100.64.0.0/10", "172.16.0.0/12"}
 
-// effectiveRoutes returns the routes of Azure and those of the subnet's route table. A route of the table makes the default route for
+// effectiveRoutes returns the routes of Azure and the routes of the subnet's route table. A route of the table makes the default route for
 // the same prefix invalid.
 func effectiveRoutes(c *behaviour.Call) any {
 	id, subnet := firstSubnet(c)

@@ -68,7 +68,7 @@ func fillNetworkInterface(c *behaviour.Call) error {
 	)
 }
 
-// choosePrimary makes the first IP configuration primary if none is, and refuses two primary ones.
+// choosePrimary makes the first IP configuration primary if none is, and refuses two primary configurations.
 func choosePrimary(c *behaviour.Call) error {
 	configurations := behaviour.Objects(c.Doc, "properties.ipConfigurations")
 	if len(configurations) == 0 {

@@ -14,7 +14,7 @@ func virtualNetworks() behaviour.Type {
 	return schema.Tracked("virtualNetworks", behaviour.Type{
 		Style: schema.RetryAfter(3, 10),
 		Fill: func(c *behaviour.Call) error {
-			// A PUT without peerings keeps them; only an empty list removes them.
+			// A PUT without peerings keeps them. Only an empty list removes them.
 			if was := behaviour.At(c.Old, peeringsPath); was != nil {
 				behaviour.Default(c.Doc, peeringsPath, behaviour.Clone(was))
 			}

@@ -9,7 +9,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// Request is an action on a lease with valid values; see [ID], [ValidDuration] and [ValidBreak].
+// Request is an action on a lease with valid values. See [ID], [ValidDuration] and [ValidBreak].
 type Request struct {
 	// Action is acquire, renew, change, release or break.
 	Action string

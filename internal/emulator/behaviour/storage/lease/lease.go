@@ -1,7 +1,7 @@
 // Package lease has the leases of blobs, containers and shares: their states, the actions that change them, and which requests
 // they refuse. It is pure. Layer L2.
 //
-// The rules are those of the pages "Lease Blob" and "Lease Container" of Azure's REST reference, from version 2012-02-12 on.
+// The rules are from the pages "Lease Blob" and "Lease Container" of Azure's REST reference, from version 2012-02-12 on.
 package lease
 
 import (
@@ -26,7 +26,7 @@ const (
 // Infinite is the duration of a lease that never expires.
 const Infinite = -1
 
-// Lease is the lease of a resource. The zero value is that of a resource that was never leased. A lease that expired or was
+// Lease is the lease of a resource. The zero value is the lease of a resource that was never leased. A lease that expired or was
 // broken keeps its ID, so that its holder can renew or release it.
 type Lease struct {
 	ID string

@@ -95,7 +95,7 @@ func TestUseByState(t *testing.T) {
 	}
 }
 
-// A lease ends with its time; a break period only shortens it; an infinite lease breaks at once unless a period is given.
+// A lease ends with its time. A break period only shortens it. An infinite lease breaks at once unless a period is given.
 func TestTimes(t *testing.T) {
 	seconds := func(n int) *int { return &n }
 	for _, x := range []struct {

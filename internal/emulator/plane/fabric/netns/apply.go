@@ -101,7 +101,7 @@ func create(name string) error {
 		{"ipv4/conf/default/rp_filter", "0"},
 		{"ipv4/conf/all/send_redirects", "0"},
 		{"ipv4/conf/default/send_redirects", "0"},
-		// Ended connections expire soon, so that there is room for new ones.
+		// Ended connections expire soon, so that there is room for new connections.
 		{"netfilter/nf_conntrack_tcp_timeout_time_wait", "5"},
 		{"netfilter/nf_conntrack_tcp_timeout_close", "5"},
 		// Packets of a connection can be missing in one direction.
@@ -239,7 +239,7 @@ func (c change) apply(ctx context.Context) error {
 		failures = append(failures, more...)
 	}
 	for _, f := range failures {
-		// A route is deleted with its device; a mark exists already.
+		// A route is deleted with its device. A mark exists already.
 		if !strings.Contains(f.line, " del ") && !strings.HasPrefix(f.line, "rule add") {
 			problems = append(problems, f)
 		}
@@ -250,9 +250,9 @@ func (c change) apply(ctx context.Context) error {
 	return nil
 }
 
-// quiet stops the kernel from assigning addresses to the interfaces of routers and of this machine. A router answers for all
-// addresses that a machine looks for on its link, as in Azure: a machine that asks for its address by DHCP takes those of
-// its subnet for neighbours.
+// quiet stops the kernel from assigning IPv6 addresses to the interfaces of routers and of this machine. On the link to a
+// machine, a router also answers for all addresses that the machine looks for, as in Azure. The reason is DHCP: a machine
+// that gets its address by DHCP takes the addresses of its subnet for neighbours.
 func (c change) quiet(device string) error {
 	if c.want.Guest {
 		return nil

@@ -16,7 +16,7 @@ import (
 // ownRun is the argument of the process that has its own /run.
 const ownRun = "own-run"
 
-// Namespaces of `ip netns add` beside those of kaz hide none of them.
+// Namespaces of `ip netns add` beside the namespaces of kaz hide none of them.
 func TestNamespacesBesideThoseOfIP(t *testing.T) {
 	if flag.Arg(0) == ownRun {
 		besideIP(t)
@@ -44,7 +44,7 @@ func besideIP(t *testing.T) {
 		t.Fatal(err)
 	}
 	const before, after, foreign = "kazn-before", "kazn-after", "kazn-foreign"
-	// Other clusters of this computer remove namespaces meanwhile, and their mounts vanish here too. Only those of this test count.
+	// Other clusters of this computer remove namespaces meanwhile, and their mounts vanish here too. Only the mounts of this test count.
 	mounts := func() int {
 		text, err := os.ReadFile("/proc/self/mounts")
 		if err != nil {

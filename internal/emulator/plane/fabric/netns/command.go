@@ -38,7 +38,7 @@ type failure struct{ line, reason string }
 
 func (f failure) Error() string { return fmt.Sprintf("ip %s: %s", f.line, f.reason) }
 
-// batch executes lines of ip in a namespace. It goes on after a line that fails; its error means that ip itself failed.
+// batch executes lines of ip in a namespace. It continues after a line that fails. Its error means that ip itself failed.
 func batch(ctx context.Context, namespace string, lines []string, options ...string) ([]failure, error) {
 	if len(lines) == 0 {
 		return nil, nil
@@ -73,7 +73,7 @@ func setting(namespace, name, value string) error {
 	})
 }
 
-// Batch executes lines of ip in a namespace, and returns an error with those that failed.
+// Batch executes lines of ip in a namespace, and returns an error with the lines that failed.
 func Batch(ctx context.Context, namespace string, lines ...string) error {
 	failures, err := batch(ctx, namespace, lines)
 	problems := []error{err}

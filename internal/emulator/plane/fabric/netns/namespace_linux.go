@@ -88,7 +88,7 @@ func Remove(name string) error {
 	return nil
 }
 
-// Identity tells a namespace from those that had its name before, as long as these still have a socket.
+// Identity distinguishes a namespace from earlier namespaces with its name, as long as these still have a socket.
 func Identity(name string) (string, error) {
 	var info unix.Stat_t
 	if err := unix.Stat(Path(name), &info); err != nil {
@@ -97,7 +97,7 @@ func Identity(name string) (string, error) {
 	return fmt.Sprint(info.Ino), nil
 }
 
-// Do calls f in a network namespace. Sockets and programs that f creates stay in the namespace; goroutines that f
+// Do calls f in a network namespace. Sockets and programs that f creates stay in the namespace. Goroutines that f
 // starts are not in it.
 func Do(name string, f func() error) error {
 	if name == "" {

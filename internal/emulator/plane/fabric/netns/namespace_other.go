@@ -19,7 +19,7 @@ func Create(string) error { return errors.ErrUnsupported }
 // Remove removes the name of a namespace.
 func Remove(string) error { return errors.ErrUnsupported }
 
-// Identity tells a namespace from those that had its name before.
+// Identity distinguishes a namespace from earlier namespaces with its name.
 func Identity(string) (string, error) { return "", errors.ErrUnsupported }
 
 // Do calls f in a network namespace.

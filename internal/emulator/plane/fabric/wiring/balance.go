@@ -349,7 +349,7 @@ func (r *rule) chain(b *builder, made map[string]string) string {
 
 // floating returns the chain of a rule with floating IP, which does not change packets. The first packet of a
 // connection chooses the member, and the connection keeps its mark. A member that becomes unhealthy keeps its TCP
-// connections; datagrams go to another member.
+// connections. Datagrams go to another member.
 func (r *rule) floating(healthy []backend) []string {
 	rules := []string{"meta l4proto tcp ct state != new return"}
 	if len(healthy) == 0 {

@@ -238,7 +238,7 @@ func sharesAddress(a, b networkInterface) bool {
 	return false
 }
 
-// Read replaces the documents by those that all yields, in any order. The same map as before counts as unchanged. A
+// Read replaces the documents by the documents that all yields, in any order. The same map as before counts as unchanged. A
 // document that cannot be decoded counts as absent, and an error names it.
 func (d *Documents) Read(all func(yield func(azure.ID, map[string]any) bool)) []error {
 	var problems []error

@@ -77,7 +77,7 @@ func (c *nic) blackhole(s *Namespace) {
 	}
 }
 
-// table returns the routes for packets from a subnet: those of its route table, and Azure's own for other ranges.
+// table returns the routes for packets from a subnet: the routes of its route table, and Azure's own for other ranges.
 func (s *resolvedSubnet) table() []Route {
 	number := number(s.first)
 	routes := map[netip.Prefix]Route{}

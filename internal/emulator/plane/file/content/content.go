@@ -21,8 +21,9 @@ type Store struct {
 	dir string
 
 	mu sync.Mutex // of the creation and removal of directories
-	// writes is locked for reading by a change of content through this program, and for writing by a copy. Clients of SMB and NFS do
-	// not take it: a snapshot has what they have written before it, and may have a part of what they write meanwhile.
+	// writes is locked for reading by a change of content through this program, and for writing by a copy. Clients of SMB
+	// and NFS do not take the lock. A snapshot has what they write before it, and may have a part of what they write
+	// meanwhile.
 	writes sync.RWMutex
 }
 
@@ -49,7 +50,7 @@ func (s *Store) Path(content string, snapshot time.Time) string {
 	return filepath.Join(s.dir, content+"@"+snapshot.UTC().Format(snapshotForm))
 }
 
-// Ensure creates the directories of a share and of its snapshots that are missing, and removes those of deleted snapshots.
+// Ensure creates the directories of a share and of its snapshots that are missing, and removes the directories of deleted snapshots.
 func (s *Store) Ensure(ctx context.Context, content string, snapshots []time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +103,7 @@ func (s *Store) Write(f func() error) error {
 	return f()
 }
 
-// Sweep removes the directories of shares that do not exist any more. keep has the names of the content of those that do.
+// Sweep removes the directories of shares that do not exist any more. keep has the names of the content of existing shares.
 func (s *Store) Sweep(keep map[string]bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
