@@ -157,8 +157,8 @@ func managedOutbound(w *world) {
 	}
 }
 
-// fromInternet allows the Internet at port 80 of Services, as older versions did where ranges allow
-// every source: in all their families, besides the ranges' own rules.
+// fromInternet allows the Internet at port 80 of Services in all their families, besides the ranges' own rules. Older
+// versions did so where ranges allow every source.
 func fromInternet(names ...string) func(*world) {
 	return func(w *world) {
 		nsg := w.docs[azure.ID(nsgID).Key()]
@@ -586,7 +586,8 @@ var scenes = []scene{
 		have: list(web("a", dual, inside, note("azure-load-balancer-enable-high-availability-ports", "true")))},
 	{row: 72, is: "node excluded", have: list(web("a"), web("b", inside)), later: excluded(1)},
 	{row: 72, is: "node excluded, by IP", config: byIP, have: list(web("a"), web("b", inside)), later: excluded(1)},
-	// Addresses of nodes stay in the rules as long as there is such a node, in a pool or not; kaz lets in where packets go.
+	// The predecessor keeps a node's address in the rules as long as there is such a node, in a pool or not. Rules of kaz
+	// lead only to where packets go.
 	{row: 72, is: "node excluded, no floating IP", have: list(web("a", anchored)), later: excluded(1), repair: []string{`"10.0.0.5"`}},
 	{row: 73, is: "all nodes excluded", have: list(web("a")), later: excluded(0, 1, 2), blind: []string{"member: gone"}},
 	{row: 73, is: "all nodes excluded, by IP", config: byIP, have: list(web("a")), later: excluded(0, 1, 2),

@@ -331,9 +331,9 @@ func seeds() uint64 {
 	return 5
 }
 
-// For every scenario the state that another implementation leaves is taken over
-// without a write, by all Services together and by each of them alone; where a defect
-// of that implementation left something, that is put right.
+// TestTakeOver checks for every scenario that the state of another implementation is taken over without a write. It
+// decides all Services together, and each of them alone. Where a defect of that implementation left something, kaz
+// repairs it.
 func TestTakeOver(t *testing.T) {
 	for _, sc := range scenes {
 		if sc.none != "" {
@@ -461,7 +461,7 @@ func (sc scene) repaired(t *testing.T, w *world, in loadbalancer.Input) {
 	}
 }
 
-// What kaz leaves, the predecessor leaves alone when it is back.
+// TestGoingBack checks that the predecessor has nothing to write when it is back after kaz.
 func TestGoingBack(t *testing.T) {
 	for _, sc := range scenes {
 		if sc.none != "" || sc.row == 0 {
@@ -543,7 +543,8 @@ func (sc scene) builtByKaz(t *testing.T) *predecessor {
 	return p
 }
 
-// When all Services are deleted after a take-over, what was theirs goes, and nothing else.
+// TestTakeOverAndDelete checks that kaz deletes everything that belonged to the Services, and nothing else, when all of
+// them are deleted after a take-over.
 func TestTakeOverAndDelete(t *testing.T) {
 	stays := map[string]string{ // by the scene's name
 		"079-preset-pools":                            "the last frontend stays where pools are preset",
@@ -638,7 +639,8 @@ func pieces(w *world) map[string]piece {
 	return all
 }
 
-// Clusters with Services of many scenarios at once are taken over, and given back, too.
+// TestTakeOverOfMixtures checks that clusters with Services of many scenarios at once are taken over, and given back,
+// too.
 func TestTakeOverOfMixtures(t *testing.T) {
 	n := 40
 	if testing.Short() {
@@ -728,7 +730,7 @@ func (sc scene) simple() bool {
 	})
 }
 
-// Every scenario is here, or there is a reason why it leaves nothing.
+// TestTakeOverHasEveryRow checks that every scenario is here, or that a reason says why it leaves nothing.
 func TestTakeOverHasEveryRow(t *testing.T) {
 	const rows = 104
 	found := map[int]bool{}
@@ -1043,7 +1045,7 @@ func damageMember(w *world) bool {
 	return false
 }
 
-// Whatever is wrong with a state is seen by kaz, and by the predecessor, too.
+// TestTakeOverCanFail checks that kaz sees whatever is wrong with a state, and that the predecessor sees it, too.
 func TestTakeOverCanFail(t *testing.T) {
 	for nth, sc := range scenes {
 		if sc.none != "" || sc.repair != nil {

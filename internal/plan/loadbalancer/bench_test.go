@@ -26,9 +26,8 @@ func crowd(tb testing.TB, services, nodes int) (loadbalancer.Input, *world) {
 	return in, newWorld(nodes)
 }
 
-// The whole decision at as many Services as one load balancer takes, but two, and 1,000
-// nodes: with nothing to change, with one Service to change, and with everything to
-// make.
+// BenchmarkPlan measures the whole decision with 1,000 nodes and two Services less than one load balancer takes. There is
+// nothing to change, one Service to change, everything to create, or half or all of the Services to delete.
 func BenchmarkPlan(b *testing.B) {
 	const many, nodes = 298, 1000
 	in, w := crowd(b, many, nodes)
@@ -69,9 +68,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// several is a cluster with 1,000 Services over four load balancers with pools of addresses,
-// and 5,000 nodes, as Azure holds it when all are served; and the decisions that are to be
-// quick.
+// several returns the decisions that must be quick. Their cluster has 1,000 Services over four load balancers with pools
+// of addresses, and 5,000 nodes. Azure holds it as when all Services are served.
 func several(tb testing.TB) []decision {
 	tb.Helper()
 	settled := overFour(tb, func(*loadbalancer.Input, *v1.Service, int) {})
@@ -131,8 +129,8 @@ func (d decision) make(tb testing.TB) {
 	}
 }
 
-// A decision usually follows others about the same snapshot, which have decoded its documents. "unchanged, first"
-// is one that has to decode them itself.
+// BenchmarkSeveral measures the decisions of several. A decision usually follows others about the same snapshot, which
+// have decoded its documents. The decision "unchanged, first" has to decode them itself.
 func BenchmarkSeveral(b *testing.B) {
 	all := several(b)
 	first := all[0]
@@ -152,9 +150,9 @@ func BenchmarkSeveral(b *testing.B) {
 	}
 }
 
-// What is promised of the largest clusters: a decision takes 500 ms and allocates 300 MB at
-// most. The best of some runs counts, and of each the time for which it had a core where that is
-// less than what went by: others may be at work on the machine.
+// TestSeveralInTime checks the promise for the largest clusters: a decision takes 500 ms and allocates 300 MB at most.
+// The best of some runs counts. Of each run, the CPU time counts if it is less than the elapsed time: other processes may
+// be at work on the machine.
 func TestSeveralInTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a matter of seconds, and of a quiet machine")
@@ -182,7 +180,7 @@ func TestSeveralInTime(t *testing.T) {
 	}
 }
 
-// worked tells for how long this process has had a core since.
+// worked returns a function that tells how much CPU time this process has used since.
 func worked(tb testing.TB) func() time.Duration {
 	tb.Helper()
 	now := func() time.Duration {

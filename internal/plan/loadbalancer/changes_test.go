@@ -42,8 +42,8 @@ func asking(s *v1.Service, annotations ...string) *v1.Service {
 	return s
 }
 
-// The rule for all ports has the name of the first port's. What only TCP knows does not stay
-// when that is UDP.
+// TestAllPortsBecomeOnesOfUDP checks a rule for all ports, which has the name of the first port's rule. If that port is
+// UDP, a setting that only TCP has does not stay.
 func TestAllPortsBecomeOnesOfUDP(t *testing.T) {
 	w, s := newWorld(2), service("web", udp(53, 30053), tcp(80, 30080))
 	w.becomes(t, nil, asking(s, key.Internal.Name, "true", key.HAPorts.Name, "true"))
@@ -87,8 +87,8 @@ func TestTagsThatTakeThePlaceOfOlderWords(t *testing.T) {
 	}
 }
 
-// A DNS label goes from one Service to another one at the same public IP: the first takes it
-// away, and the second may name it then.
+// TestALabelGoesToAnotherService checks a DNS label that goes from one Service to another at the same public IP. The
+// first Service takes it away, and then the second may set it.
 func TestALabelGoesToAnotherService(t *testing.T) {
 	w, host, guest := newWorld(2), service("host", tcp(80, 30080)), service("guest", tcp(81, 30081))
 	id := azure.ID(network + "publicIPAddresses/kubernetes-" + base(host))
@@ -124,8 +124,8 @@ func TestALabelGoesToAnotherService(t *testing.T) {
 	}
 }
 
-// TestAFurtherAddressOfAnotherServiceIsLeft checks an address of another Service that is no further
-// address any more: sources that were allowed there because of that are removed, and the owner's stay.
+// TestAFurtherAddressOfAnotherServiceIsLeft checks an address of another Service that is no longer a further address.
+// Sources that were allowed there because of that are removed, and the owner's sources stay.
 func TestAFurtherAddressOfAnotherServiceIsLeft(t *testing.T) {
 	host, guest := service("host", tcp(80, 30080), tcp(82, 30082)), service("guest", tcp(81, 30081))
 	shown := func(s *v1.Service, addresses ...string) *v1.Service {

@@ -11,8 +11,8 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 )
 
-// TestAConflictNamesBothSides checks that a Service without its port gets a problem at the port, which
-// names the owner of the port as far as that is known.
+// TestAConflictNamesBothSides checks the problem of a Service that cannot have its port. It names the port, and the owner
+// of the port as far as that is known.
 func TestAConflictNamesBothSides(t *testing.T) {
 	const internal = "service.beta.kubernetes.io/azure-load-balancer-internal"
 	for name, c := range map[string]struct {

@@ -11,8 +11,9 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// A machine leaves the pool after its Node was deleted from Kubernetes, though it runs on. One
-// that has no Node yet stays, as does the model of those to come, and the last one there.
+// TestMachinesWhoseNodeWasDeleted checks that a machine leaves the pool after its Node was deleted from Kubernetes,
+// though it runs on. A machine that has no Node yet stays. So do the model of new machines and the last machine in the
+// pool.
 func TestMachinesWhoseNodeWasDeleted(t *testing.T) {
 	instance := func(i int) azure.ID { return azure.ID(fmt.Sprintf("%s/virtualMachines/%d", vmss, i)) }
 	excludes := func(n *v1.Node) { n.Labels = map[string]string{v1.LabelNodeExcludeBalancers: ""} }

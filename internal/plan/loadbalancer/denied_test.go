@@ -44,8 +44,8 @@ func with(all map[string]string, more ...string) map[string]string {
 	return out
 }
 
-// TestADenialGoesWithItsCause checks D4: all other traffic is denied as long as a Service at the
-// address asks for that, and not because another Service is there, too.
+// TestADenialGoesWithItsCause checks D4: all other traffic is denied as long as a Service at the address asks for that.
+// Another Service at the address is no reason.
 func TestADenialGoesWithItsCause(t *testing.T) {
 	where := map[string]map[string]string{
 		"nodes":   {key.DisableFloatingIP.Name: "true"},
@@ -119,9 +119,8 @@ func TestADenialGoesWithItsCause(t *testing.T) {
 	}
 }
 
-// TestWhatIsDeniedAtNodes checks D36: where packets for a Service arrive at the nodes' own addresses,
-// nothing is denied there, because the nodes could not reach each other any more. If the user asked
-// for that, it stays. Both are reported.
+// TestWhatIsDeniedAtNodes checks D36. Nothing is denied at the nodes' own addresses where packets for a Service arrive:
+// the nodes could not reach each other any more. A denial there stays if the user chose it. Both are reported.
 func TestWhatIsDeniedAtNodes(t *testing.T) {
 	const inside, fixed = "azure-load-balancer-internal", "azure-disable-load-balancer-floating-ip"
 	both, six, four := []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}, []v1.IPFamily{v1.IPv6Protocol}, []v1.IPFamily{v1.IPv4Protocol}
@@ -203,9 +202,8 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 	}
 }
 
-// TestPresetPoolsAreOpen checks row 79 and D24: a Service with pools that kaz does not fill is allowed
-// as everywhere, where packets arrive at the nodes' own addresses. No Service loses its rules when the
-// pools become such.
+// TestPresetPoolsAreOpen checks row 79 and D24 for a Service with pools that kaz does not fill. Its sources are allowed
+// like others where packets arrive at the nodes' own addresses. No Service loses its rules when the pools become such.
 func TestPresetPoolsAreOpen(t *testing.T) {
 	for name, addresses := range map[string]bool{"interfaces": false, "addresses": true} {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +238,7 @@ func TestPresetPoolsAreOpen(t *testing.T) {
 	}
 }
 
-// D35. Packets of a rule for all ports keep their port, wherever they arrive.
+// TestAllPortsAtNodes checks D35: packets of a rule for all ports keep their port, wherever they arrive.
 func TestAllPortsAtNodes(t *testing.T) {
 	for name, families := range map[string][]v1.IPFamily{"chosen": {v1.IPv4Protocol}, "both families": {v1.IPv4Protocol, v1.IPv6Protocol}} {
 		t.Run(name, func(t *testing.T) {
@@ -267,9 +265,8 @@ func TestAllPortsAtNodes(t *testing.T) {
 	}
 }
 
-// TestANodesAddressBelongsToNoService checks that an address of a node belongs to the node, also if a
-// Service names it: a Service that comes or goes with it takes nothing from the Services that are
-// reached there.
+// TestANodesAddressBelongsToNoService checks that an address of a node belongs to the node, also if a Service names it. A
+// Service that comes or goes with the address takes nothing from the Services that are reached there.
 func TestANodesAddressBelongsToNoService(t *testing.T) {
 	const node = "10.0.0.4"
 	for name, of := range map[string]map[string]string{
@@ -308,9 +305,9 @@ func TestANodesAddressBelongsToNoService(t *testing.T) {
 	}
 }
 
-// TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore checks that a Service that has left the nodes'
-// own addresses leaves no rule there. This also holds where a security group could not be written and
-// the load balancer does not show the old place any more, and with Services that kaz does not serve.
+// TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore checks that a Service that has left the nodes' own addresses leaves
+// no rule there. This also holds if the security group could not be written and the load balancer no longer shows the old
+// place. It holds with Services that kaz does not serve, too.
 func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
 	gone, floats := func(s *loadbalancer.Service) { s.Gone = true },
 		func(s *loadbalancer.Service) { delete(s.Annotations, key.DisableFloatingIP.Name) }

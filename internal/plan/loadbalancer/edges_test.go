@@ -63,9 +63,8 @@ func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
 	}
 }
 
-// TestIPv6OnlyAmongSeveralIsReported checks that an IPv6-only Service gets exactly that problem where
-// no load balancer has IPv4 yet, not that there is no room for it, and comes with the first Service
-// that has IPv4.
+// TestIPv6OnlyAmongSeveralIsReported checks that an IPv6-only Service gets exactly that problem where no load balancer
+// has IPv4 yet. It does not get the problem that there is no room for it.
 func TestIPv6OnlyAmongSeveralIsReported(t *testing.T) {
 	w := newWorld(2)
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
@@ -166,8 +165,8 @@ func TestProbesOfOddServices(t *testing.T) {
 	}
 }
 
-// TestTheLastSecurityRuleFits checks Azure's limit of 1,000 security rules: the last rule fits, and
-// one more is refused until another Service goes, which may be in the same commit.
+// TestTheLastSecurityRuleFits checks Azure's limit of 1,000 security rules. The last rule fits. One more is refused until
+// another Service goes, which may be in the same commit.
 func TestTheLastSecurityRuleFits(t *testing.T) {
 	w := newWorld(2) // with one rule
 	w.trusting = true
@@ -251,9 +250,9 @@ func TestANameThatIsNoServicesIsNotLeft(t *testing.T) {
 	}
 }
 
-// A denial at the nodes goes with the Service that asked for packets to arrive there, though
-// another one wants everything else denied at its own address and Azure has its packets for
-// IPv6 arrive at the nodes.
+// TestADenialAtNodesIsNotKeptForADenialElsewhere checks that a denial at the nodes goes with the Service that asked for
+// packets to arrive there. Another Service wants everything else denied at its own address, and its IPv6 packets arrive
+// at the nodes.
 func TestADenialAtNodesIsNotKeptForADenialElsewhere(t *testing.T) {
 	w := newWorld(2)
 	goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
@@ -284,8 +283,8 @@ func TestADenialAtNodesIsNotKeptForADenialElsewhere(t *testing.T) {
 	}
 }
 
-// TestALabelsOwnerLeavesItsTag checks that the tag that says which Service named a public IP goes with
-// that Service, also where unwanted tags are removed: the remaining Service may name it.
+// TestALabelsOwnerLeavesItsTag checks the tag that says which Service named a public IP. It goes with that Service, also
+// where unwanted tags are removed. Then the remaining Service may name the public IP.
 func TestALabelsOwnerLeavesItsTag(t *testing.T) {
 	for name, system := range map[string][]string{"no system tags": nil, "system tags": {"cost"}, "system tags like kaz's": {"k8s-azure"}} {
 		t.Run(name, func(t *testing.T) {
@@ -323,8 +322,8 @@ func TestALabelsOwnerLeavesItsTag(t *testing.T) {
 	}
 }
 
-// A public IP that others have, too, is not made anew for a Service that asks for another
-// family: it is refused, and they keep their address, whether they have a rule there or not.
+// TestASharedPublicIPKeepsItsFamily checks that a shared public IP is not recreated for a Service that asks for another
+// family. That Service is refused. The other Services keep their address, whether they have a rule there or not.
 func TestASharedPublicIPKeepsItsFamily(t *testing.T) {
 	for name, annotations := range map[string][]string{
 		"with a rule":    nil,
@@ -357,7 +356,7 @@ func TestASharedPublicIPKeepsItsFamily(t *testing.T) {
 	}
 }
 
-// A pool of a Service's own is named with up to 80 characters.
+// TestTheLongestNameOfAnOwnPool checks that the name of a Service's own pool may have up to 80 characters.
 func TestTheLongestNameOfAnOwnPool(t *testing.T) {
 	for length, refused := range map[int]bool{80: false, 81: true} {
 		w := newWorld(2)
@@ -377,8 +376,8 @@ func TestTheLongestNameOfAnOwnPool(t *testing.T) {
 	}
 }
 
-// A pool of network interfaces is one, also where Azure shows their addresses with them: it
-// is not emptied.
+// TestAPoolOfInterfacesWithAddressesStays checks a pool of network interfaces where Azure shows their addresses, too. It
+// counts as a pool of interfaces and is not emptied.
 func TestAPoolOfInterfacesWithAddressesStays(t *testing.T) {
 	w := newWorld(2)
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
@@ -398,8 +397,8 @@ func TestAPoolOfInterfacesWithAddressesStays(t *testing.T) {
 	}
 }
 
-// Two Services at one address have one private link service, which counts once among those
-// that a load balancer may have.
+// TestTheLastPrivateLinkMayBeShared checks two Services at one address with one private link service. It counts once
+// among the eight that a load balancer may have.
 func TestTheLastPrivateLinkMayBeShared(t *testing.T) {
 	w := newWorld(2)
 	linked := map[string]string{key.Internal.Name: "true", key.LinkCreate.Name: "true"}
@@ -427,9 +426,9 @@ func TestTheLastPrivateLinkMayBeShared(t *testing.T) {
 	}
 }
 
-// TestAPublicIPThatIsHeldIsNotMadeAnew checks that a public IP is not recreated if a foreign outbound
-// rule uses its frontend, because Azure would refuse, or if another Service comes to it. With other IP
-// tags the Service is served and gets a warning; it cannot have an address of another family.
+// TestAPublicIPThatIsHeldIsNotMadeAnew checks that a public IP is not recreated if another Service comes to it, or a
+// foreign outbound rule uses its frontend. Azure would refuse because of the rule. A Service with other IP tags is served
+// and gets a warning. It cannot have an address of another family.
 func TestAPublicIPThatIsHeldIsNotMadeAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit    func(*v1.Service)
@@ -513,7 +512,8 @@ func TestForeignPrivateLinkKeepsPoolsOfInterfaces(t *testing.T) {
 	}
 }
 
-// A private link service cannot have the address of a node, as no Service can.
+// TestAPrivateLinkHasNoNodesAddress checks that a private link service cannot have the address of a node. No Service can
+// have it.
 func TestAPrivateLinkHasNoNodesAddress(t *testing.T) {
 	for address, refused := range map[string]bool{"10.0.0.4": true, "10.0.0.77": false} {
 		w := newWorld(2)
@@ -533,8 +533,8 @@ func TestAPrivateLinkHasNoNodesAddress(t *testing.T) {
 	}
 }
 
-// An internal frontend keeps the zones that it was made with, also none, whatever address it
-// gets: Azure changes none of a frontend.
+// TestAnInternalFrontendKeepsItsZones checks that an internal frontend keeps its zones, also if it has none, whatever
+// address it gets. Azure changes no zones of a frontend.
 func TestAnInternalFrontendKeepsItsZones(t *testing.T) {
 	w := newWorld(2)
 	web := service("web", tcp(80, 30080))
@@ -555,7 +555,8 @@ func TestAnInternalFrontendKeepsItsZones(t *testing.T) {
 	}
 }
 
-// Two Services at one private address get another one together, in one commit.
+// TestSharersOfAPrivateAddressChangeItTogether checks that two Services at one private address get another address
+// together, in one commit.
 func TestSharersOfAPrivateAddressChangeItTogether(t *testing.T) {
 	w := newWorld(2)
 	own, guest := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081))
@@ -583,7 +584,8 @@ func TestSharersOfAPrivateAddressChangeItTogether(t *testing.T) {
 	}
 }
 
-// A frontend stays when a guest leaves it, though its owner has no rule at the moment.
+// TestAFrontendWithoutRulesOutlivesItsGuest checks that a frontend stays when a guest leaves it, though its owner has no
+// rule at the moment.
 func TestAFrontendWithoutRulesOutlivesItsGuest(t *testing.T) {
 	for name, internal := range map[string]bool{"internal": true, "external": false} {
 		t.Run(name, func(t *testing.T) {
@@ -616,7 +618,8 @@ func TestAFrontendWithoutRulesOutlivesItsGuest(t *testing.T) {
 	}
 }
 
-// Two Services exchange their kinds in one commit: neither load balancer can wait for the other.
+// TestServicesExchangeTheirKinds checks two Services that exchange their kinds in one commit. The two load balancers
+// cannot both wait for each other.
 func TestServicesExchangeTheirKinds(t *testing.T) {
 	w := newWorld(2)
 	a, b := service("a", tcp(80, 30080)), service("b", tcp(81, 30081))
@@ -673,8 +676,8 @@ func TestAnotherClustersPrivateLinkStays(t *testing.T) {
 	}
 }
 
-// What two Services bring to one further address stays denied when one of them goes, also where
-// packets arrive at the nodes' own addresses.
+// TestADenialAtAFurtherAddressIsBoths checks that a denial of two Services at one further address stays when one of them
+// goes. This also holds if their packets arrive at the nodes' own addresses.
 func TestADenialAtAFurtherAddressIsBoths(t *testing.T) {
 	w := newWorld(2)
 	goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
@@ -727,7 +730,8 @@ func TestAPresetLoadBalancerWithoutFrontends(t *testing.T) {
 	}
 }
 
-// The address that an internal Service has had is not asked for when a node has it by now.
+// TestANodeHasTakenAnAddress checks that kaz does not request the former address of an internal Service if a node has it
+// by now.
 func TestANodeHasTakenAnAddress(t *testing.T) {
 	for taken, want := range map[string]string{"10.0.0.4": "10.0.9.1", "10.0.0.77": "10.0.0.77"} {
 		w := newWorld(2)
@@ -746,9 +750,9 @@ func TestANodeHasTakenAnAddress(t *testing.T) {
 	}
 }
 
-// TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices checks that a rule for all ports with packets that
-// arrive at the nodes' own addresses says nothing of the node ports of other Services. Only a Service
-// with other allowed sources, or without any, does.
+// TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices checks a rule for all ports with packets that arrive at the nodes'
+// own addresses. It keeps no node ports of other Services open. It would if the security rules of its own Service were
+// not there yet.
 func TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations []string
@@ -858,8 +862,9 @@ func TestAllowedSourcesOfAPortThatTwoServicesHaveAtTheNodes(t *testing.T) {
 	}
 }
 
-// Nodes come while a Service is refused, or others are served: it is let in there as it is at the
-// nodes that it has, where its packets arrive by now.
+// TestAllowedSourcesAtNodesIncludeNewNodes checks nodes that come while a Service is refused, or while only others are
+// decided. The Service's sources are allowed at the new nodes as at the old ones, because its packets arrive there by
+// now.
 func TestAllowedSourcesAtNodesIncludeNewNodes(t *testing.T) {
 	for name, addresses := range map[string]bool{"pools of interfaces": false, "pools of addresses": true} {
 		for state, c := range map[string]struct{ refused, alone, closed bool }{
@@ -906,8 +911,9 @@ func TestAllowedSourcesAtNodesIncludeNewNodes(t *testing.T) {
 	}
 }
 
-// While the zones of the region are not known, a Service that needs a new address is refused and keeps what it has, because
-// Azure adds zones to no address later. An address in place serves on, unless it would be recreated.
+// TestNewAddressesNeedZones checks that a Service that needs a new address is refused while the zones of the region are
+// not known. It keeps what it has. Azure adds no zones to an address later. An address in place serves on, unless it
+// would be recreated.
 func TestNewAddressesNeedZones(t *testing.T) {
 	annotate := func(name, value string) func(*world, *v1.Service, *loadbalancer.Config) {
 		return func(_ *world, s *v1.Service, _ *loadbalancer.Config) {

@@ -58,8 +58,8 @@ func addNeighbour(o object, list, element string) []string {
 	return []string{string(text(parse(element)))}
 }
 
-// A planner that never saw a neighbour does not delete it: whatever is in the lists of the shared
-// documents besides is there afterwards, byte for byte.
+// TestANeighbourThatWasForgottenStays checks that a planner deletes no neighbour that it never saw. Whatever else is in
+// the lists of the shared documents is there afterwards, byte for byte.
 func TestANeighbourThatWasForgottenStays(t *testing.T) {
 	updates := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {

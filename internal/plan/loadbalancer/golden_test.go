@@ -23,12 +23,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Each testdata/*.txtar is a story: after an optional config.yaml, azure.yaml (documents
-// put into the world) and nodes.yaml, its files NAME.apply and NAME.delete are
-// commits of Services in their order, and each is followed by NAME.plan, what
-// kaz does. namespaces.yaml, endpoints.yaml and others.yaml, the Services that are not of the
-// commits, are what the cluster knows besides. NAME.both has Services of both kinds, the annotation "gone" on those
-// that are to be deleted. After every commit a second one must find nothing to do.
+// TestGolden plays the stories in testdata/*.txtar. A story may begin with config.yaml, azure.yaml (documents put into
+// the world) and nodes.yaml. Its files NAME.apply and NAME.delete are commits of Services, in their order. Each is
+// followed by NAME.plan, which is what kaz does. NAME.both has Services of both kinds; the annotation "gone" marks the
+// Services to delete. The files namespaces.yaml, endpoints.yaml and others.yaml are what the cluster knows besides:
+// others.yaml has the Services outside of the commits. After every commit a second one must find nothing to do.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -185,7 +184,7 @@ func indented(t *testing.T, d azure.Document) string {
 	return b.String()
 }
 
-// The snapshot that Needs asks for is all that Desired reads.
+// TestNeedsNamesAllThatDesiredReads checks that the snapshot that Needs asks for is all that Desired reads.
 func TestNeedsNamesAllThatDesiredReads(t *testing.T) {
 	w := newWorld(2)
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2),

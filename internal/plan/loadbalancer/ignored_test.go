@@ -281,9 +281,9 @@ func TestIgnoredSettingsAlone(t *testing.T) {
 	}
 }
 
-// TestAFurtherAddressOfAnotherServiceIsReported checks that a further address of another Service is
-// reported, unless packets for it arrive at the frontend: by a rule for all ports or by a foreign
-// rule. It has its effect in both cases.
+// TestAFurtherAddressOfAnotherServiceIsReported checks that a further address of another Service is reported. It is not
+// reported if a rule for all ports, or a foreign rule, takes its packets at the frontend. The annotation has its effect
+// in both cases.
 func TestAFurtherAddressOfAnotherServiceIsReported(t *testing.T) {
 	const public, private = "20.1.0.2", "10.0.0.100"
 	everywhere := map[string]string{key.Internal.Name: "true", key.HAPorts.Name: "true", key.IPv4.Name: private}

@@ -47,7 +47,8 @@ func (w *world) interfacesInPools() map[string]bool {
 	return in
 }
 
-// The primary network interface of a machine joins the pool, wherever it is, and no other one.
+// TestThePrimaryInterfaceIsInAnotherGroup checks that the primary network interface of a machine joins the pool, wherever
+// it is, and no other interface does.
 func TestThePrimaryInterfaceIsInAnotherGroup(t *testing.T) {
 	w := newWorld(0)
 	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
@@ -60,8 +61,8 @@ func TestThePrimaryInterfaceIsInAnotherGroup(t *testing.T) {
 	}
 }
 
-// Where the primary network interface of a machine may not be read, another one does not join the
-// pool in its place.
+// TestThePrimaryInterfaceMayNotBeRead checks that no other interface joins the pool instead of a machine's primary
+// network interface that may not be read.
 func TestThePrimaryInterfaceMayNotBeRead(t *testing.T) {
 	w := newWorld(0)
 	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
@@ -91,8 +92,8 @@ func farCard(name string) azure.ID {
 	return azure.ID(farGroup).Resource("Microsoft.Network/networkInterfaces", name)
 }
 
-// TestAnInterfaceThatMayNotBeReadAnyMore checks that a member stays in the pool when its network
-// interface may not be read any more: it gets packets as before, and other members may leave.
+// TestAnInterfaceThatMayNotBeReadAnyMore checks that a member stays in the pool when its network interface may not be
+// read any more. It gets packets as before, and other members may leave.
 func TestAnInterfaceThatMayNotBeReadAnyMore(t *testing.T) {
 	w := newWorld(0)
 	web := service("web", tcp(80, 30080))

@@ -177,8 +177,8 @@ func TestOwnerOfALabel(t *testing.T) {
 	t.Error("the public IP was not named")
 }
 
-// TestLabelFollowsItsServiceToASharedAddress checks that a DNS label is written to a public IP when the public IP that had it is
-// gone, whatever another Service there, which is planned before, asks for.
+// TestLabelFollowsItsServiceToASharedAddress checks that a DNS label is written to a public IP when the public IP that
+// had it is gone. This holds whatever another Service there, which is planned first, asks for.
 func TestLabelFollowsItsServiceToASharedAddress(t *testing.T) {
 	const label = "service.beta.kubernetes.io/azure-dns-label-name"
 	a, b := service("a", tcp(80, 30080)), service("b", tcp(81, 30081))

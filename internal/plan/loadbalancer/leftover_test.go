@@ -85,8 +85,8 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// What is left of Services that are gone is taken away as if they had been deleted, and
-// nothing else is.
+// TestLeftoversAreTakenAway checks that leftovers of Services that are gone are removed as if the Services had been
+// deleted. Nothing else is removed.
 func TestLeftoversAreTakenAway(t *testing.T) {
 	web, inner, stays := service("web", tcp(80, 30080)), service("inner", tcp(80, 30081)), service("stays", udp(53, 30053))
 	inner.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
@@ -120,8 +120,8 @@ func TestLeftoversAreTakenAway(t *testing.T) {
 	}
 }
 
-// A frontend that is named after a Service which is gone is not left as long as it serves
-// others: theirs are its public IP and the private link service at it.
+// TestWhatServesOtherServicesIsNoLeftover checks a frontend that is named after a deleted Service. It is no leftover as
+// long as it serves other Services. Its public IP and the private link service at it are theirs.
 func TestWhatServesOtherServicesIsNoLeftover(t *testing.T) {
 	linked := map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true",
 		"service.beta.kubernetes.io/azure-pls-create": "true"}
@@ -185,8 +185,8 @@ func TestWhatServesOtherServicesIsNoLeftover(t *testing.T) {
 	}
 }
 
-// TestANewServiceWithLeftoversLeavesAGuestInTheTag checks that a Service that comes to the public IP
-// of a guest during the search for leftovers does not replace the guest in the tag.
+// TestANewServiceWithLeftoversLeavesAGuestInTheTag checks a Service that comes to the public IP of a guest during the
+// search for leftovers. It does not replace the guest in the tag.
 func TestANewServiceWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 	a, b, c := service("a", tcp(80, 30080)), service("b", tcp(81, 30081)), service("c", tcp(80, 30082))
 	ip := "kubernetes-" + base(a)
@@ -232,8 +232,8 @@ func TestANewServiceWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 	}
 }
 
-// TestALeftoverWithoutUIDTakesNothingOfOtherServices checks that a leftover that only a tag shows has
-// no names in Azure: foreign parts of a load balancer stay, whatever their names are.
+// TestALeftoverWithoutUIDTakesNothingOfOtherServices checks that a leftover that only a tag shows has no names in Azure.
+// Foreign parts of a load balancer stay, whatever their names are.
 func TestALeftoverWithoutUIDTakesNothingOfOtherServices(t *testing.T) {
 	for _, name := range []string{"a", "a-mine"} {
 		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
@@ -258,8 +258,9 @@ func TestALeftoverWithoutUIDTakesNothingOfOtherServices(t *testing.T) {
 	}
 }
 
-// What was asked for by a Service that has got no rule yet is its, whatever is at the
-// frontend; where it does not ask for it, it was of one of its name.
+// TestLeftoversThatServicesAskFor checks a public IP with a tag that names a Service without a rule. If the Service asks
+// for the public IP, it belongs to that Service, whatever is at the frontend. Else it belonged to a deleted Service of
+// the same name.
 func TestLeftoversThatServicesAskFor(t *testing.T) {
 	first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))
 	w := newWorld(2)

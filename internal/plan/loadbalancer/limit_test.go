@@ -87,7 +87,8 @@ func TestRulesPerNode(t *testing.T) {
 	}
 }
 
-// A cluster that another controller filled to the brim and beyond is left as it is.
+// TestRulesPerNodeOfAnAdoptedCluster checks that a cluster stays as it is if another controller filled it up to the limit
+// or beyond.
 func TestRulesPerNodeOfAnAdoptedCluster(t *testing.T) {
 	in, w := crowd(t, 250, 2)
 	if _, err := w.commit(in); err != nil {
@@ -110,7 +111,7 @@ func TestRulesPerNodeOfAnAdoptedCluster(t *testing.T) {
 	}
 }
 
-// Among several load balancers, a Service goes where there is room for it.
+// TestRulesPerNodeAmongSeveral checks that a Service goes to the load balancer that has room for it, among several.
 func TestRulesPerNodeAmongSeveral(t *testing.T) {
 	in, w := crowd(t, 601, 0)
 	in.Config.PoolByIP = true
@@ -132,8 +133,8 @@ func TestRulesPerNodeAmongSeveral(t *testing.T) {
 	}
 }
 
-// Services that go from one load balancer of the nodes to the other never have more rules
-// lead to them than Azure takes, whichever of the two is written first.
+// TestRulesPerNodeWhileTheyMove checks Services that go from one load balancer of the nodes to the other. At no time do
+// more rules lead to a node than Azure takes, whichever of the two is written first.
 func TestRulesPerNodeWhileTheyMove(t *testing.T) {
 	const each = 150
 	many := func(name string, internal bool, dual bool) loadbalancer.Service {
@@ -221,8 +222,8 @@ func TestRulesPerNodeWhileTheyMove(t *testing.T) {
 	}
 }
 
-// TestPlacedServicesStayWhileOthersMove checks that a Service at a full load balancer stays there,
-// with its address and private link service, whatever it changes while other Services come.
+// TestPlacedServicesStayWhileOthersMove checks that a Service at a full load balancer stays there, with its address and
+// private link service. This holds whatever it changes while other Services come.
 func TestPlacedServicesStayWhileOthersMove(t *testing.T) {
 	in, w := crowd(t, 0, 2)
 	in.Complete = true

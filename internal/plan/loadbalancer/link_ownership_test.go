@@ -41,8 +41,8 @@ func saidTo(rounds []round, service string) string {
 	return strings.Join(texts, "\n")
 }
 
-// Another cluster may have a Service of the same name, with a private link service of the name
-// that ours asks for, in the same resource group. It is not ours because of that.
+// TestAnotherClustersPrivateLinkOfTheSameName checks another cluster with a Service of the same name. In the same
+// resource group, that Service has a private link service of the name that ours asks for. This does not make it ours.
 func TestAnotherClustersPrivateLinkOfTheSameName(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	there := in
@@ -111,8 +111,8 @@ func TestAPrivateLinkThatAGuestLeft(t *testing.T) {
 	}
 }
 
-// A Service that shares an internal address can be the one with the private link service
-// there. When it leaves, for the Internet or for good, it is looked for.
+// TestAGuestsPrivateLinkIsLookedFor checks a Service that shares an internal address and has the private link service
+// there. When the Service becomes external or is deleted, Needs names the lists of private link services.
 func TestAGuestsPrivateLinkIsLookedFor(t *testing.T) {
 	web := service("web", tcp(80, 30080))
 	web.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.9.9"}
@@ -156,8 +156,8 @@ func TestAPrivateLinkIsLeftToARefusedService(t *testing.T) {
 	}
 }
 
-// A load balancer has eight private link services at most. That of a Service which takes it
-// along to another frontend there counts once.
+// TestTheLastPrivateLinkMayMove checks that a load balancer has eight private link services at most. If a Service takes
+// its private link service to another frontend there, it counts once.
 func TestTheLastPrivateLinkMayMove(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	var all []*v1.Service
@@ -188,9 +188,8 @@ func TestTheLastPrivateLinkMayMove(t *testing.T) {
 	}
 }
 
-// TestNoPrivateLinkBeforePoolsOfAddresses checks that a Service that asks for a private link service
-// in front of pools of addresses, which Azure does not have, gets a problem and delays no other
-// Service.
+// TestNoPrivateLinkBeforePoolsOfAddresses checks a Service that asks for a private link service in front of pools of
+// addresses. Azure has no such private link service. The Service gets a problem and delays no other Service.
 func TestNoPrivateLinkBeforePoolsOfAddresses(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
 	in.Config.PoolByIP = true
@@ -213,10 +212,9 @@ func TestNoPrivateLinkBeforePoolsOfAddresses(t *testing.T) {
 	}
 }
 
-// TestPoolsBehindPrivateLinksStayPoolsOfInterfaces checks that pools behind an existing private link
-// service stay pools of network interfaces, however the cluster is configured from now on: if the
-// interfaces left, nothing could replace them. With the last private link service the pools get
-// addresses.
+// TestPoolsBehindPrivateLinksStayPoolsOfInterfaces checks that pools behind an existing private link service stay pools
+// of network interfaces, however the cluster is configured from now on. If the interfaces left, nothing could replace
+// them. The pools get addresses when the last private link service is gone.
 func TestPoolsBehindPrivateLinksStayPoolsOfInterfaces(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
 	web, api := asksForLink("web", 80), service("api", tcp(81, 30081))
@@ -357,8 +355,8 @@ func TestOneFrontendHasOnePrivateLink(t *testing.T) {
 	}
 }
 
-// TestAPrivateLinkIsAsItsOwnerSays checks that the owner of a private link service decides its
-// settings, also in a commit with Services that share it, and also when it asks for none any more.
+// TestAPrivateLinkIsAsItsOwnerSays checks that the owner of a private link service decides its settings. This also holds
+// in a commit with Services that share it, and when the owner no longer asks for a setting.
 func TestAPrivateLinkIsAsItsOwnerSays(t *testing.T) {
 	address := []string{key.IPv4.Name, "10.0.9.9"}
 	guest, owner := asksForLink("a", 81, address...), asksForLink("b", 80, append(address, key.LinkFQDNs.Name, "b.example")...)

@@ -36,9 +36,9 @@ func (w *world) links() map[string]string {
 	return owners
 }
 
-// TestAPrivateLinkThatMayBeAskedFor checks a value that is neither true nor false, with which it is
-// not known whether a Service asks for a private link service: an existing one stays, one that another
-// Service leaves comes to it, and none is made.
+// TestAPrivateLinkThatMayBeAskedFor checks a value that is neither true nor false. With it, kaz does not know whether the
+// Service asks for a private link service. An existing one stays, the Service gets one that another Service leaves, and
+// none is created.
 func TestAPrivateLinkThatMayBeAskedFor(t *testing.T) {
 	w := newWorld(2)
 	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9"),

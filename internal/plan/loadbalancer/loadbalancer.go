@@ -1,17 +1,14 @@
-// Package loadbalancer decides what Azure must hold for the Services of type
-// LoadBalancer: public IPs, the load balancer's frontends, rules and probes, the
-// security group's rules, and the members of the backend pools.
-// Layer L1: pure functions of Kubernetes objects and a snapshot of Azure.
+// Package loadbalancer decides what Azure must hold for the Services of type LoadBalancer. That is public IPs, the load
+// balancers' frontends, rules and probes, the security group's rules, and the members of the backend pools. Layer L1:
+// pure functions of Kubernetes objects and a snapshot of Azure.
 //
-// [Desired] takes the Services of one commit, few or all of the cluster. What
-// belongs to other Services, or to none, stays as it is. Names, tags and values are
-// the established ones of clusters on Azure, so that kaz takes over a running cluster
-// without a write.
+// [Desired] takes the Services of one commit, few or all of the cluster. What belongs to other Services, or to no
+// Service, stays as it is. Names, tags and values are the established ones of clusters on Azure, so that kaz takes over a
+// running cluster without a write.
 //
-// A Service has one address in each of its IP families. Each address has a placement:
-// a frontend of the external or of the internal load balancer, its own or that of
-// another Service with the same address. All load balancers of a cluster and their
-// security group are planned together.
+// A Service has one address in each of its IP families. Each address has a placement: a frontend of the external or of
+// the internal load balancer. The frontend is the Service's own, or that of another Service with the same address. All
+// load balancers of a cluster and their security group are planned together.
 //
 // The packages below are the steps of a decision. Each imports only packages above it:
 //
@@ -65,9 +62,10 @@ type (
 // Desired decides what Azure must hold for the Services of one commit, and names
 // what is wrong with them. An error says that the snapshot cannot be read.
 //
-// An address that Azure chooses is an [plan.Output] in the security group, which is written after
-// the new public IP, or after the load balancer that brings a private address. The graph is Pending
-// only where Azure wants an order that one plan cannot have: docs/decisions/rounds.md.
+// An address that Azure chooses is a [plan.Output] in the security group. The group is therefore written after the new
+// public IP, or after the load balancer that brings a private address. The graph is Pending where Azure wants an order
+// that one plan cannot have: docs/decisions/rounds.md. It is also Pending where a new load balancer must be read again:
+// docs/decisions/created-pools.md.
 func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 	x, err := index.Read(in)
 	if err != nil {
@@ -139,7 +137,7 @@ func (d *decision) decide() error {
 	return d.write(b, all, members, links)
 }
 
-// write adds the documents of a round that does all but what waits for another one.
+// write adds the documents of this round: everything except what waits for another round.
 func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan) error {
 	x := d.index
 	d.wait(b.Waits...)
@@ -222,8 +220,8 @@ func Machines(in Input) (map[string]bool, error) {
 	return there, err
 }
 
-// Status is the addresses of the live Services by their keys. A Service that is not in place yet, because a frontend,
-// a rule or an address is missing, has no entry, and neither has one with a problem that keeps it from being served.
+// Status returns the addresses of the live Services by their keys. A Service has no entry while a frontend, a rule or an
+// address is missing. A Service with a problem that keeps it from being served has no entry either.
 func Status(in Input) (map[string][]v1.LoadBalancerIngress, error) {
 	x, err := index.Read(in)
 	if err != nil {

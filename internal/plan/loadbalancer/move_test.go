@@ -179,7 +179,7 @@ func TestASharedFrontendDoesNotMove(t *testing.T) {
 	}
 }
 
-// What others put at the frontend keeps it, too.
+// TestAFrontendOfWhichAUsersRulesTellDoesNotMove checks that foreign parts at a frontend keep it, too.
 func TestAFrontendOfWhichAUsersRulesTellDoesNotMove(t *testing.T) {
 	for name, c := range theirs {
 		t.Run(name, func(t *testing.T) {
@@ -198,9 +198,9 @@ func TestAFrontendOfWhichAUsersRulesTellDoesNotMove(t *testing.T) {
 	}
 }
 
-// TestSharersMoveTogether checks that a Service that the configuration or a label leads elsewhere is
-// served at its old place, with a warning, as long as other Services keep its frontend there. When all
-// of them are led there, they move together.
+// TestSharersMoveTogether checks a Service that the configuration or a label leads to another load balancer. It is served
+// at its old place, with a warning, as long as other Services keep its frontend there. When all of them are led to the
+// other load balancer, they move together.
 func TestSharersMoveTogether(t *testing.T) {
 	two := &metav1.LabelSelector{MatchLabels: map[string]string{"lb": "two"}}
 	one := &metav1.LabelSelector{MatchLabels: map[string]string{"lb": "one"}}
@@ -263,8 +263,8 @@ func TestSharersComeBackTogether(t *testing.T) {
 	}
 }
 
-// Where two load balancers would wait for each other, addresses leave in one round and come
-// in the next. Services that share an address stay together then, and keep it.
+// TestSharersStayTogetherBetweenRounds checks two load balancers that would wait for each other. Addresses leave in one
+// round and come in the next. Services that share an address stay together then, and keep it.
 func TestSharersStayTogetherBetweenRounds(t *testing.T) {
 	for _, internal := range []bool{false, true} {
 		t.Run("", func(t *testing.T) {
@@ -294,9 +294,9 @@ func TestSharersStayTogetherBetweenRounds(t *testing.T) {
 	}
 }
 
-// TestAnAddressGoesFromOneLoadBalancerToAnother checks that a Service that takes an address over from
-// a Service at another load balancer gets it when the other one has released it. Two that swap their
-// addresses get them in the round after.
+// TestAnAddressGoesFromOneLoadBalancerToAnother checks a Service that takes over the address of a Service at another load
+// balancer. It gets the address when the other Service has released it. Two Services that swap their addresses get them
+// in the round after.
 func TestAnAddressGoesFromOneLoadBalancerToAnother(t *testing.T) {
 	const mine, yours = "mine", "yours"
 	for _, internal := range []bool{false, true} {

@@ -83,7 +83,8 @@ func (n needs) links() []azure.Query {
 	return lists
 }
 
-// mayHaveLinks reports whether one of the Services asks for what can have a private link service, or has it so far.
+// mayHaveLinks reports whether one of the Services asks for a frontend that can have a private link service, or has one
+// so far.
 func (n needs) mayHaveLinks() bool {
 	if n.Config.PoolByIP && index.HasInterfacePools(n.all, n.Config.IsOwnPool) {
 		return true // they stay so behind a private link service
@@ -95,7 +96,7 @@ func (n needs) mayHaveLinks() bool {
 		return key.LinkStays(s.Annotations) || o.Internal || o.Fixed || isNamedOnly ||
 			len(spec.GroupsOf(key.PrivateLinks, s.Groups, key.Noted(s.Status.Conditions))) > 0 ||
 			slices.ContainsFunc(n.all, func(lb *index.LoadBalancer) bool {
-				// A Service that shares a frontend has rules alone.
+				// A Service that shares a frontend has only rules.
 				return lb.Internal && lb.Has(o.Owner) || slices.ContainsFunc(lb.RulesOf[o.Owner], isFixed)
 			})
 	})
@@ -146,9 +147,10 @@ type inPool struct {
 	machine string
 }
 
-// involved are the scale sets that a decision is about, and whether it reads machines of their own. They are the
-// machines of nodes, machines without a Node, and members of pools. A scale set with its model in a pool has at
-// least one instance there. flexible reports whether any scale set, be it involved or not, is a flexible one.
+// involved returns the scale sets that a decision is about. They are the sets of nodes' machines, of machines without a
+// Node, and of members of pools. A scale set with its model in a pool is involved, too: it has at least one instance
+// there. The result alone reports whether machines with network interfaces of their own are involved. The result flexible
+// reports whether any scale set, involved or not, is a flexible one.
 func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	known := map[string]*scaleSet{}
 	add := func(id azure.ID) *scaleSet {
@@ -196,9 +198,9 @@ func (n needs) involved() (sets []*scaleSet, alone, flexible bool) {
 	return sets, alone, flexible
 }
 
-// unsettled are the scale sets of which a decision must read the instances. With many sets, these lists are most of
-// the cost of reading Azure. A set is left out if all its nodes are in their pools and in no other, as the
-// load balancers and the set itself show.
+// unsettled are the scale sets of which a decision must read the instances. With many sets, these lists are most of the
+// cost of reading Azure. A set is left out if its nodes are in all their pools and in no others. The load balancers and
+// the set itself show that.
 func (n needs) unsettled(sets []*scaleSet) []*scaleSet {
 	pools, steady := n.steadyPools()
 	return slices.DeleteFunc(sets, func(s *scaleSet) bool { return s.model == nil || steady && s.isSettled(pools) })
@@ -259,8 +261,8 @@ func (n needs) steadyPools() (pools map[azure.ID]v1.IPFamily, steady bool) {
 	return pools, true
 }
 
-// stays reports whether a decision leaves a load balancer. Something that is not decided keeps it: a frontend that is
-// no Service's, or a rule of another Service. A frontend of another Service without rules may be one that it has left.
+// stays reports whether a decision keeps a load balancer. Something outside of the decision keeps it: a foreign frontend,
+// or a rule of another Service. A frontend of another Service without rules does not count: the Service may have left it.
 func (n needs) stays(lb *index.LoadBalancer) bool {
 	isForeign := func(fe index.FrontendConfig) bool { return !naming.IsOwned(fe.Name) }
 	hasRules := func(s *v1.Service) bool { return len(lb.RulesOf[naming.OwnerOf(s)]) > 0 }

@@ -202,8 +202,8 @@ func namesIn(docs map[string]any) arrivalNames {
 	return n
 }
 
-// link is a private link service without the Service that its name and its tag name: of several
-// Services at one frontend, any may own it.
+// link is a private link service without the Service that its name and its tag name. Of several Services at one frontend,
+// any may own it.
 func (n arrivalNames) link(key string, doc object) (string, object) {
 	ref := children(sub(doc, "properties"), "loadBalancerFrontendIpConfigurations")[0]["id"].(string)
 	at, called := azure.ID(ref).Name(), n.frontends[strings.ToLower(ref)]

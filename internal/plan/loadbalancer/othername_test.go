@@ -19,7 +19,7 @@ func made(s *v1.Service, cluster, tag string) azure.Document {
 		network, cluster, base(s), s.Namespace, s.Name, tag, network))
 }
 
-// The public IPs of Services tell under which name of the cluster they were made.
+// TestFindOtherName checks that the public IPs of Services tell under which name of the cluster they were made.
 func TestFindOtherName(t *testing.T) {
 	web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
 	unused := azure.Document(fmt.Sprintf(`{"id":"%spublicIPAddresses/kubernetes-%s","tags":{"k8s-azure-service":"default/web","k8s-azure-cluster-name":"kubernetes"}}`, network, base(web)))

@@ -15,9 +15,8 @@ import (
 	"kaz/internal/plan/loadbalancer/problem"
 )
 
-// TestUnusedOpeningsAtNodesAreRemoved checks that an allow rule at the nodes' own addresses that no
-// Service needs goes, though no existing Service is at the nodes: but only where all Services are
-// known.
+// TestUnusedOpeningsAtNodesAreRemoved checks an allow rule at the nodes' own addresses that no Service needs. It is
+// removed though no existing Service is at the nodes, but only if all Services are known.
 func TestUnusedOpeningsAtNodesAreRemoved(t *testing.T) {
 	for name, complete := range map[string]bool{"all are known": true, "some are known": false} {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +47,8 @@ func TestUnusedOpeningsAtNodesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestAGroupOverItsLimitServesOn checks a security group with more than Azure's default limit, which
-// may have been raised: its Services are served on, and a Service that would add rules is refused.
+// TestAGroupOverItsLimitServesOn checks a security group with more than Azure's default limit, which may have been
+// raised. Its Services are served on, and a Service that would add rules is refused.
 func TestAGroupOverItsLimitServesOn(t *testing.T) {
 	w := newWorld(2)
 	web, late := service("web", tcp(80, 30080)), service("late", tcp(80, 31080))
@@ -137,8 +136,8 @@ func TestAnOlderControllersRuleIsItsServicesAlone(t *testing.T) {
 	}
 }
 
-// A guest that leaves a public IP leaves the label that the owner has given it, and its own name
-// in the tag goes, whether it has had a rule there or not: else the public IP would never go.
+// TestAGuestLeavesALabelledPublicIP checks a guest that leaves a public IP, whether it had a rule there or not. The label
+// that the owner has set stays. The guest's name in the tag goes: else the public IP would never go.
 func TestAGuestLeavesALabelledPublicIP(t *testing.T) {
 	for name, annotations := range map[string][]string{"with a rule": nil, "without a rule": {key.NoRule.For(81), "true"}} {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +285,8 @@ func TestARuleBeforeTheManagedOnesIsForeign(t *testing.T) {
 	}
 }
 
-// What a Service for all ports has open at the nodes stays open when another one leaves them.
+// TestAllPortsStayOpenAtNodes checks that openings of a Service for all ports at the nodes stay when another Service
+// leaves the nodes.
 func TestAllPortsStayOpenAtNodes(t *testing.T) {
 	w := newWorld(2)
 	all, goes := service("all", tcp(80, 30080)), service("goes", tcp(80, 31080))
@@ -309,8 +309,8 @@ func TestAllPortsStayOpenAtNodes(t *testing.T) {
 	}
 }
 
-// TestAnAddressOfAnotherGroupIsNotTaken checks that an address that a Service names is looked for in
-// its own resource group only: a public IP in another one may be reserved for something else.
+// TestAnAddressOfAnotherGroupIsNotTaken checks that an address that a Service names is looked for in its own resource
+// group only. A public IP in another group may be reserved for something else.
 func TestAnAddressOfAnotherGroupIsNotTaken(t *testing.T) {
 	w := newWorld(2)
 	w.put(otherGroup+"publicIPAddresses/theirs", parse(ownIP(otherGroup+"publicIPAddresses/theirs", "20.99.0.1")))
@@ -329,8 +329,8 @@ func TestAnAddressOfAnotherGroupIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestADenialWaitsForItsAddress checks that a security group that denies all other traffic at an
-// address is written when the address is known, though no source is allowed there.
+// TestADenialWaitsForItsAddress checks a security group that denies all other traffic at an address. It is written when
+// the address is known, though no source is allowed there.
 func TestADenialWaitsForItsAddress(t *testing.T) {
 	w := newWorld(2)
 	web := service("web", tcp(80, 30080))
@@ -346,8 +346,8 @@ func TestADenialWaitsForItsAddress(t *testing.T) {
 	}
 }
 
-// A machine that is being deleted is not written when its load balancer goes: Azure would refuse
-// it. Neither is the network interface of a machine alone.
+// TestAMachineThatGoesIsNotWritten checks that a machine that is being deleted is not written when its load balancer
+// goes. Azure would refuse it. The same holds for the network interface of a machine that is in no scale set.
 func TestAMachineThatGoesIsNotWritten(t *testing.T) {
 	for _, set := range []string{"np", ""} {
 		for state, written := range map[string]bool{"Succeeded": true, "Deleting": false} {
@@ -379,8 +379,8 @@ func TestAMachineThatGoesIsNotWritten(t *testing.T) {
 	}
 }
 
-// Azure repeats a rule's pool, and wants both to say the same: also when the rule leads to
-// another pool from now on.
+// TestARuleNamesItsPoolAlike checks a rule in which Azure repeats the pool. Both fields must name the same pool, also
+// when the rule changes to another pool.
 func TestARuleNamesItsPoolAlike(t *testing.T) {
 	w := newWorld(2)
 	web := service("web", tcp(80, 30080))

@@ -76,8 +76,8 @@ func TestAnOwnPoolGoes(t *testing.T) {
 	}
 }
 
-// The endpoints of a Service move, and it is not of the commit, or is refused: its pool has
-// their nodes all the same. Nothing else is known to lead to them.
+// TestAnOwnPoolFollowsTheEndpoints checks a Service that is refused, or is not in the commit, while its endpoints move.
+// Its own pool gets the endpoints' nodes all the same: nothing else is known to lead to them.
 func TestAnOwnPoolFollowsTheEndpoints(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(m *moving)
@@ -110,7 +110,8 @@ func TestAnOwnPoolFollowsTheEndpoints(t *testing.T) {
 	}
 }
 
-// The retired load balancer of those that are refused is all that they have.
+// TestABasicBalancerStaysForRefusedServices checks that a load balancer of the retired SKU stays if all its Services are
+// refused: it is all that they have.
 func TestABasicBalancerStaysForRefusedServices(t *testing.T) {
 	m := newMoving(t, false, false)
 	m.docs[azure.ID(lbID).Key()]["sku"] = object{"name": "Basic"}
@@ -119,8 +120,8 @@ func TestABasicBalancerStaysForRefusedServices(t *testing.T) {
 	m.are(map[string]string{"web": "kubernetes", "near": "kubernetes"})
 }
 
-// All Services of a commit are refused: what they have stays, and the nodes come and go all
-// the same.
+// TestNodesOfServicesThatAreRefused checks a commit of which all Services are refused. They keep what they have, and the
+// nodes come and go all the same.
 func TestNodesOfServicesThatAreRefused(t *testing.T) {
 	for _, several := range []bool{true, false} {
 		t.Run(fmt.Sprint("several ", several), func(t *testing.T) {

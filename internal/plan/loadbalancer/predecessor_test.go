@@ -15,11 +15,10 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// predecessor is a model of the implementation that a cluster had before kaz, and may
-// have again: one Service after the other, it compares what Azure has with what the
-// Service needs, and writes. It is written from what is known of that implementation
-// and shares nothing with the planner, so that each of them judges the other: what it
-// leaves is nothing to do for kaz, and what kaz leaves is nothing to write for it.
+// predecessor is a model of the implementation that a cluster had before kaz, and may have again. For one Service after
+// the other, it compares what Azure has with what the Service needs, and writes. It is written from what is known of that
+// implementation and shares nothing with the planner. So each of them judges the other: kaz has nothing to do after the
+// model, and the model has nothing to write after kaz.
 type predecessor struct {
 	loadbalancer.Config
 	services  []*v1.Service // those that are there, in the order in which they came

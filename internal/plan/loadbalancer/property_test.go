@@ -249,9 +249,9 @@ func withoutEmpty(x any) any {
 	return x
 }
 
-// Whatever Services come, change and go: each commit is at rest when it is done,
-// what is foreign is byte for byte as it was, and when the last Service is gone Azure
-// is as it was before the first; also when steps fail on the way.
+// TestCommits checks commits of random Services that come, change and go, also when steps fail on the way. Each commit is
+// at rest when it is done, and foreign parts are byte for byte as they were. When the last Service is gone, Azure is as
+// it was before the first.
 func TestCommits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(3)
@@ -406,9 +406,8 @@ func mostRounds(before map[string]any, rounds []round) int {
 	return most
 }
 
-// isHeldByLink reports whether the first round takes a private link service away, and the
-// second one writes the load balancer where it stood, which has another etag since, or makes
-// it anew.
+// isHeldByLink reports whether the first round deletes a private link service, and the second one recreates it or writes
+// its load balancer. That load balancer has had another etag since the deletion.
 func isHeldByLink(before map[string]any, rounds []round) bool {
 	if len(rounds) < 2 {
 		return false
@@ -448,8 +447,8 @@ func renewals(rounds []round) (n int) {
 	return n
 }
 
-// isSwapped reports whether addresses go from one load balancer to another, and others the
-// other way: at each the room is there only when the other has let go.
+// isSwapped reports whether addresses go from one load balancer to another, and others the other way. Each load balancer
+// can take its addresses only when the other has released them.
 func isSwapped(before map[string]any, rounds []round) bool {
 	was, moves := map[string]string{}, map[[2]string]bool{}
 	at := func(balancer string, doc object, note func(frontend string)) {
@@ -495,9 +494,8 @@ func inPlace(t *rapid.T, in loadbalancer.Input) map[string]bool {
 	return there
 }
 
-// checkServed checks that each live Service without a problem has an address in each of its families,
-// and a security rule for each port that allows the sources that it wants. Deleted Services have
-// nothing.
+// checkServed checks that each live Service without a problem has an address in each of its families. For each port it
+// has a security rule that allows the sources that it wants. Deleted Services have nothing.
 func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
 	in.Have = w.snapshot()
 	status, err := loadbalancer.Status(in)
@@ -565,8 +563,8 @@ func checkAddresses(t *rapid.T, w *world, in loadbalancer.Input, s loadbalancer.
 	}
 }
 
-// arrivesAt is where packets for an address of a Service without floating IP arrive: at all nodes,
-// except for an address to which foreign rules bring them.
+// arrivesAt returns the addresses at which packets for an address of a Service without floating IP arrive. They are those
+// of all nodes, or the address itself where foreign rules bring the packets.
 func arrivesAt(in loadbalancer.Input, s *v1.Service, address string) (all []string) {
 	if address == s.Annotations["service.beta.kubernetes.io/azure-additional-public-ips"] {
 		return []string{address}
@@ -577,9 +575,8 @@ func arrivesAt(in loadbalancer.Input, s *v1.Service, address string) (all []stri
 	return all
 }
 
-// checkDenied sees that everything else is denied where a Service wants it, and nowhere else.
-// Those that were refused when they came last keep what they had, whatever that was: they are
-// unsure, by name.
+// checkDenied checks that everything else is denied where a Service wants it, and nowhere else. A Service that was
+// refused when it came last keeps what it had, whatever that was. The map unsure holds such Services by name.
 func (c cluster) checkDenied(t *rapid.T, w *world, in loadbalancer.Input, unsure map[string]bool) {
 	in.Have = w.snapshot()
 	_, found, err := loadbalancer.Desired(in)
@@ -634,8 +631,8 @@ func admits(w *world, address string, protocol v1.Protocol, port int32) bool {
 	return false
 }
 
-// D26. Desired does not depend on the order in which Services are given, nor change what
-// it is given.
+// TestDesiredIsAFunctionOfItsInput checks D26: Desired does not depend on the order in which Services are given, and does
+// not change its input.
 func TestDesiredIsAFunctionOfItsInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(3)

@@ -13,9 +13,9 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// A slip in the IP tags of a Service that has its public IP, or IP tags that the Service
-// cannot have because it names that public IP, are refused: the address would be lost. A new
-// Service with a slip is served without what is left out.
+// TestASlipInIPTagsLosesNoAddress checks that a slip in the IP tags of a Service that has its public IP is refused. IP
+// tags that the Service cannot have because it names that public IP are refused, too. The address would be lost. A new
+// Service with a slip is served without the tags that are left out.
 func TestASlipInIPTagsLosesNoAddress(t *testing.T) {
 	const internet, twoWords = "RoutingPreference=Internet", "RoutingPreference:Internet"
 	pinByName := func(s *v1.Service) { s.Annotations[key.PublicIPName.Name] = "kubernetes-" + base(s) }

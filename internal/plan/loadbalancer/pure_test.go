@@ -34,8 +34,8 @@ func copiedInput(in loadbalancer.Input) loadbalancer.Input {
 	return next
 }
 
-// A decision changes nothing in its input and remembers nothing: the same input gives the same
-// decision again, whatever was decided in between.
+// TestDesiredIsPure checks that a decision changes nothing in its input and remembers nothing. The same input gives the
+// same decision again, whatever was decided in between.
 func TestDesiredIsPure(t *testing.T) {
 	in, w := crowd(t, 12, 6)
 	in.Complete = true

@@ -20,9 +20,9 @@ import (
 var dualProfile = strings.Replace(profile, `"ipConfigurations":[`,
 	`"ipConfigurations":[{"name":"ipconfig6","properties":{"privateIPAddressVersion":"IPv6"}},`, 1)
 
-// TestMembersOfPoolsAreReadFromLoadBalancers checks a decision from the load balancers' documents,
-// with any members in the pools: it is the same as if all instances were known, and none needs to be
-// read once all members are in their places. world.commit checks that both are the same.
+// TestMembersOfPoolsAreReadFromLoadBalancers checks a decision from the load balancers' documents, with any members in
+// the pools. It is the same as if all instances were known. No instance needs to be read once all members are in their
+// places. world.commit checks that both are the same.
 func TestMembersOfPoolsAreReadFromLoadBalancers(t *testing.T) {
 	const sets, each = 2, 2
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,8 +95,8 @@ func TestMembersOfPoolsAreReadFromLoadBalancers(t *testing.T) {
 	})
 }
 
-// TestAPoolIsNotEmptiedForTheSakeOfWindows checks that nodes that cannot be in a pool do not count
-// there: the last members that can be in it stay, though they are excluded.
+// TestAPoolIsNotEmptiedForTheSakeOfWindows checks that nodes that cannot be in a pool do not count there. The last
+// members that can be in it stay, though they are excluded.
 func TestAPoolIsNotEmptiedForTheSakeOfWindows(t *testing.T) {
 	w := newWorld(0)
 	in := loadbalancer.Input{Config: config(), Complete: true}
@@ -133,8 +133,8 @@ func TestAPoolIsNotEmptiedForTheSakeOfWindows(t *testing.T) {
 	}
 }
 
-// TestALoadBalancerOfTheLastGuestGoes checks the last Service of a load balancer that is not
-// configured any more, at a foreign frontend: the members of that load balancer leave it first.
+// TestALoadBalancerOfTheLastGuestGoes checks the last Service of a load balancer that is not configured any more, at
+// another Service's frontend. The members of that load balancer leave it first.
 func TestALoadBalancerOfTheLastGuestGoes(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	in.Config.LoadBalancerName = "old"

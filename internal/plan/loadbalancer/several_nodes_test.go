@@ -52,7 +52,8 @@ func TestTheLastNodeOfALoadBalancerLeaves(t *testing.T) {
 	}
 }
 
-// Nodes that do not serve take no place: the others are spread as if they were not there.
+// TestNodesThatServeAreSpread checks that nodes that do not serve take no place. The other nodes are spread as if they
+// were not there.
 func TestNodesThatServeAreSpread(t *testing.T) {
 	m := newMoving(t, false, false)
 	m.web.Annotations[key.Balancers.Name] = "lb2"

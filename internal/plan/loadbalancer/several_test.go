@@ -12,8 +12,8 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// Which set a machine of its own is in stands in the machine's document alone. It is read
-// where nodes are placed by their sets, and only there.
+// TestMachinesAreReadWhereTheirSetCounts checks that virtual machines are read only if nodes are placed by their sets.
+// Only the machine's document names the set of a machine that is no scale set's instance.
 func TestMachinesAreReadWhereTheirSetCounts(t *testing.T) {
 	alone := &v1.Node{Spec: v1.NodeSpec{ProviderID: "azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/f0"}}
 	several := config()

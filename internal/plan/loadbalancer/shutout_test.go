@@ -114,8 +114,8 @@ func TestARefusedServiceIsNotWarnedOfAllowedSources(t *testing.T) {
 	}
 }
 
-// Azure takes addresses where service tags stand, and has no rule with both families: each lets in
-// at the Service's address of its own.
+// TestAddressesAmongServiceTagsAreOfTheirFamily checks addresses among service tags, which Azure accepts there. Azure has
+// no rule with both families, so each address is allowed at the Service's address of its own family.
 func TestAddressesAmongServiceTagsAreOfTheirFamily(t *testing.T) {
 	w := newWorld(2)
 	s := service("web", tcp(80, 30080))

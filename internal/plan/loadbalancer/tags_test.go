@@ -14,8 +14,8 @@ import (
 
 const servedBy = "k8s-azure-service"
 
-// sharing is a Service web and n guests at its address, with names that have 19 characters each:
-// web and 12 of them, with commas between, are 251 together.
+// sharing returns a world with a Service web, and an input that adds guests at its address. The guests' keys have 19
+// characters each. The keys of web and 12 guests, with commas between, have 251 characters together.
 func sharing(t *testing.T, guests int) (*world, loadbalancer.Input) {
 	t.Helper()
 	w := newWorld(2)
@@ -117,7 +117,8 @@ func TestServicesAtOneAddressAreListedInATag(t *testing.T) {
 	}
 }
 
-// A foreign public IP has no such tag, and so any number of Services.
+// TestServicesAtAnAddressOfOnesOwn checks that a foreign public IP can have any number of Services: it has no tag that
+// lists them.
 func TestServicesAtAnAddressOfOnesOwn(t *testing.T) {
 	w := newWorld(2)
 	w.put(network+"publicIPAddresses/mine", parse(ownIP(network+"publicIPAddresses/mine", "20.1.0.2")))
@@ -130,8 +131,8 @@ func TestServicesAtAnAddressOfOnesOwn(t *testing.T) {
 	}
 }
 
-// TestTagsOfServicesAtOneAddress checks that all that Services ask for at one public IP is there,
-// whichever of them is in the commit, and that the first by name decides.
+// TestTagsOfServicesAtOneAddress checks that a public IP has all tags that its Services ask for, whichever of them is in
+// the commit. The first Service by name decides.
 func TestTagsOfServicesAtOneAddress(t *testing.T) {
 	for _, system := range [][]string{nil, {"sys"}} {
 		w, in := sharing(t, 1)
@@ -237,7 +238,7 @@ func TestTagsOfOneCommitCount(t *testing.T) {
 	}
 }
 
-// With system tags, what another Service at the address asks for stays, and counts.
+// TestTagsOfOtherServicesCount checks that, with system tags, the tags of another Service at the address stay, and count.
 func TestTagsOfOtherServicesCount(t *testing.T) {
 	w, in := sharing(t, 1)
 	in.Config.SystemTags = []string{"sys"}

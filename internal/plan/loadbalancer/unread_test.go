@@ -26,8 +26,8 @@ func hide(w *world, why azure.Kind) plan.Snapshot {
 	return have.WithUnread(farGroup, fullType, why)
 }
 
-// TestWhatCannotBeReadStays checks that a list that could not be read is not an empty one: a Service
-// that needs it is refused, and existing parts stay, though nothing else shows their address.
+// TestWhatCannotBeReadStays checks that a list that could not be read is not an empty one. A Service that needs it is
+// refused. Existing parts stay, though nothing else shows their address.
 func TestWhatCannotBeReadStays(t *testing.T) {
 	for _, why := range []azure.Kind{azure.Denied, azure.NotFound} {
 		w := newWorld(2)
@@ -269,8 +269,8 @@ func TestWhatMayBeUnread(t *testing.T) {
 	}
 }
 
-// TestAVirtualNetworkIsMissing checks that a missing virtual network is reported as missing, and not
-// as a subnet; where the network may not be read, that it may be missing.
+// TestAVirtualNetworkIsMissing checks that a missing virtual network is reported as missing, and not as a subnet. If the
+// network may not be read, the report says that it may be missing.
 func TestAVirtualNetworkIsMissing(t *testing.T) {
 	const kind = "Microsoft.Network/virtualNetworks"
 	web := service("web", tcp(80, 30080))

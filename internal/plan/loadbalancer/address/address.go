@@ -49,8 +49,8 @@ func IsPublic(ip netip.Addr) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !carrierGrade.Contains(ip) && ip != azureHost
 }
 
-// ParseRanges parses ranges without host bits, and returns the texts that are none. IPv4 addresses
-// in IPv6 form are none, because Azure does not know them.
+// ParseRanges parses ranges without host bits, and returns the texts that are not such ranges. IPv4 addresses in IPv6
+// form do not count, because Azure does not know them.
 func ParseRanges(texts []string) (ranges []netip.Prefix, wrong []string) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(strings.TrimSpace(text))

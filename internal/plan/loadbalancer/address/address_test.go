@@ -35,8 +35,7 @@ func TestAggregate(t *testing.T) {
 	}
 }
 
-// Aggregation neither lets in nor keeps out another address, and leaves nothing to
-// merge.
+// TestAggregateKeepsTheSameAddresses checks that aggregation allows the same addresses and leaves nothing to merge.
 func TestAggregateKeepsTheSameAddresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := rapid.Custom(func(t *rapid.T) netip.Addr {

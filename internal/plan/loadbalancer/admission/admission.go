@@ -1,6 +1,6 @@
-// Package admission checks whether what a Service asks for exists and can be read: its
-// subnets, resource groups and the security group. It leaves a Service as it is of which
-// something cannot be read, because the decision could not tell what goes with it. Layer L1.
+// Package admission checks whether what a Service asks for exists and can be read: its subnets, resource groups and the
+// security group. If something of a Service cannot be read, the Service stays as it is: the decision could not tell what
+// goes with it. Layer L1.
 package admission
 
 import (
@@ -112,8 +112,8 @@ func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	return stays && !s.Service.Gone || canReadConnections(x, s, wrong)
 }
 
-// canReadConnections reports whether the connections can be read of the private link services of a
-// Service that asks for none any more. The connections have to go first.
+// canReadConnections reports whether the connections of a Service's private link services can be read. The Service no
+// longer asks for a private link service, and the connections have to go first.
 func canReadConnections(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	for _, l := range x.Links {
 		why, unread := x.Have.Unread(l.ID, network.PrivateEndpointConnections)
@@ -152,7 +152,7 @@ func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, 
 	}
 }
 
-// RequireAddress refuses a Service that asks for an address of a subnet which nothing can have there, or which a node has:
+// RequireAddress refuses a Service that asks for an address that nothing can have in the subnet, or that a node has.
 // Azure would refuse the whole load balancer.
 func RequireAddress(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, text string, wrong *problem.List) {
 	ip, err := netip.ParseAddr(text)

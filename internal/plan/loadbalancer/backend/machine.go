@@ -26,8 +26,8 @@ type configuration struct {
 	holder string // in a profile, the name of the interface's configuration
 	name   string
 	family v1.IPFamily
-	// usable says that its machine joins its family's pools with it: it has an address, or will have one. Of IPv4 it is
-	// the primary one of the machine's primary interface; of IPv6 it is a second one there.
+	// usable says that the machine joins the family's pools with this configuration: it has an address, or will have one.
+	// For IPv4 it is the primary configuration of the machine's primary interface; for IPv6 it is a second one there.
 	usable bool
 	pools  []azure.Reference
 	joined []azure.Reference // pools that are new, nil where no pool is new and none is left
@@ -53,8 +53,8 @@ type Machine struct {
 	after   []azure.ID   // machines that are written before
 }
 
-// ReadMachines reads all machines that may be in pools: the model of each scale set with its instances, and then those
-// that are in no scale set.
+// ReadMachines reads all machines that may be in pools. It returns the model of each scale set with its instances, and
+// then the machines that are in no scale set.
 func ReadMachines(in index.Input, balancers []*index.LoadBalancer) ([]*Machine, error) {
 	views, noModels := plan.Views[compute.ScaleSet](in.Have, in.Config.MachineGroup(), compute.ScaleSets)
 	instances, noInstances := plan.Views[compute.Instance](in.Have, in.Config.MachineGroup(), compute.ScaleSetInstances)
@@ -133,7 +133,7 @@ func configurationsOf(p *compute.NetworkProfile) (all []configuration) {
 	return all
 }
 
-// ofInterface is a machine by its primary network interface, or by the only one that may be read.
+// ofInterface returns a machine as its primary network interface shows it, or the only interface that may be read.
 func ofInterface(in index.Input, view networkInterface) *Machine {
 	vm, state, list := view.Properties.VirtualMachine.To(), view.Properties.ProvisioningState, view.Properties.IPConfigurations
 	m := &Machine{ID: cmp.Or(vm, view.ID), holder: view.ID, orphan: vm == "",
@@ -228,7 +228,7 @@ func unreadInterface(in index.Input, machine azure.ID) (id azure.ID, why azure.K
 	return id, why, unread
 }
 
-// Member is a network interface in a pool. One of a scale set's instance is below that instance.
+// Member is a network interface in a pool. The interface of a scale set's instance has an id below the instance's id.
 type Member struct{ Pool, Interface azure.ID }
 
 // Members are the members of the pools, as load balancers show them.
@@ -245,8 +245,8 @@ func Members(balancers []*index.LoadBalancer) []Member {
 	return list
 }
 
-// addInterfaces adds machines with network interfaces of their own, each with its primary one: in other resource
-// groups than the machines' own those of the cluster. Machines of a flexible scale set become its instances. An
+// addInterfaces adds machines with network interfaces of their own, each with its primary one. Outside of the machines'
+// own resource group, only machines of the cluster count. Machines of a flexible scale set become its instances. An
 // interface without a machine is an orphan that can be left in a pool.
 func addInterfaces(in index.Input, groups []azure.ID, sets map[string]*Machine, alone *Machine) error {
 	var own []networkInterface
@@ -285,9 +285,9 @@ func addInterfaces(in index.Input, groups []azure.ID, sets map[string]*Machine, 
 	return nil
 }
 
-// addMembers adds the machines of which only the load balancers' pools tell: instances that were not read, because none
-// of their scale set leaves, and machines with a network interface in a resource group that may not be read. None of them
-// is written.
+// addMembers adds the machines that only the load balancers' pools show. Some are instances that were not read, because
+// no machine of their scale set changes its pools. Others have their network interface in a resource group that may not
+// be read. None of them is written.
 func addMembers(balancers []*index.LoadBalancer, hidden map[string]azure.ID, sets map[string]*Machine, alone *Machine) {
 	maps.DeleteFunc(sets, func(_ string, set *Machine) bool { return len(set.instances) > 0 })
 	if len(sets)+len(hidden) == 0 {

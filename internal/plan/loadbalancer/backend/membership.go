@@ -71,9 +71,8 @@ var whyOut = map[cluster.Role]string{
 	cluster.Excluded: "node is excluded from load balancers", deleted: "its Node was deleted from Kubernetes",
 }
 
-// Membership lets the cluster's nodes into the backend pools: the scale sets'
-// models first, so that new instances are created in them, then the machines. With a
-// load balancer that goes, all its pools are left.
+// Membership lets the cluster's nodes into the backend pools: the scale sets' models first, so that new instances are
+// created in them, then the machines. All machines leave the pools of a load balancer that is deleted.
 func (p *Planner) Membership(all []*balancer.Wanted) ([]plan.Node, error) {
 	var pools []pool
 	var going []azure.ID // pools, or load balancers, that all machines leave
@@ -182,7 +181,7 @@ func (p *Planner) readRoles(machines []*Machine) {
 }
 
 // takeOut takes machines out of a pool after others joined. A pool is never emptied: all Services of the cluster would
-// fail. Where no node stays, those that leave wait for the first one that joins.
+// fail. If no node stays, the leaving machines wait for the first machine that joins.
 func (p *Planner) takeOut(machines []*Machine, pool pool) {
 	stays := false
 	var leaving []*Machine
@@ -231,8 +230,8 @@ func (p *Planner) hasOthers(machines []*Machine, pool azure.ID) bool {
 	})
 }
 
-// join lets a machine into a pool. An interface is in one public and one internal load balancer at most: one that is in
-// another one stays there.
+// join lets a machine into a pool. An interface can be in one public and one internal load balancer at most. A machine
+// that is in another pair stays there.
 func (p *Planner) join(one *Machine, pool pool) {
 	if one.fixed || len(one.configurations) == 0 || one.Excluded[pool.family] {
 		return

@@ -89,8 +89,8 @@ type owner struct {
 	family  v1.IPFamily
 }
 
-// planPools adds the pools that the batch's Services need, and removes those that they no longer have to themselves. The
-// owners are by the pool's name in lower case.
+// planPools adds the pools that the batch's Services need, and removes the own pools that they no longer have. It returns
+// the owners of own pools, by the pool's name in lower case.
 func (p *Planner) planPools(w *balancer.Wanted) (owners map[string]owner) {
 	owners = map[string]owner{}
 	used := map[string]bool{}
@@ -125,7 +125,7 @@ func hasPool(w *balancer.Wanted, name string) bool {
 	return w.Pools.Has(func(p index.Pool) bool { return strings.EqualFold(p.Name, name) })
 }
 
-// ownerOf is the Service of a rule if it has the pool to itself to which the rule leads, nil otherwise.
+// ownerOf returns the Service of a rule if the rule leads to that Service's own pool, nil otherwise.
 func (p *Planner) ownerOf(r index.Rule) (*v1.Service, v1.IPFamily) {
 	s, pool := p.index.Known[naming.Owner(r.Name)], r.Properties.BackendAddressPool.To().Name()
 	for _, family := range address.Families() {
@@ -180,9 +180,9 @@ func (p *Planner) nodesNamed(names []string) (nodes []*index.Node) {
 	return nodes
 }
 
-// withNodes is one of the cluster's pools with the addresses of all nodes; where there are none its members stay. Of
-// several load balancers, each has the nodes that are there. A pool without any node left is emptied then: its nodes are
-// gone, or serve another load balancer, and the others have nodes. Its Services are warned.
+// withNodes returns one of the cluster's pools with the addresses of all nodes. If there are none, its members stay. With
+// several load balancers, each has the nodes assigned to it. A pool without any node left is emptied then: its nodes are
+// gone, or serve another load balancer. Its Services are warned if the cluster has nodes for its pools.
 func (p *Planner) withNodes(w *balancer.Wanted, had index.Pool, family v1.IPFamily) index.Pool {
 	entry, entries := w.State.Entry, p.index.Config.Balancers
 	isOne := len(entries) == 0 || entry < 0
@@ -217,7 +217,7 @@ func (p *Planner) byAddress(pool index.Pool, family v1.IPFamily, belong []*index
 	}
 	some := func(which func(role cluster.Role, there bool) bool) []poolMember {
 		members := make([]poolMember, 0, len(belong))
-		// The address of a machine that is gone is given to the next one, and the Node of the first may still be there.
+		// Azure gives the address of a deleted machine to the next one, and the Node of the first may still be there.
 		taken := make(map[netip.Addr]bool, len(belong))
 		for _, n := range belong {
 			ip, ok := n.Address(family)
@@ -246,7 +246,7 @@ func (p *Planner) byAddress(pool index.Pool, family v1.IPFamily, belong []*index
 	return next
 }
 
-// keepNames has addresses keep the names that they had, unless another node needs the name for itself: Azure takes a
+// keepNames lets addresses keep the names that they had, unless another node needs the name for itself. Azure takes a
 // name once.
 func keepNames(members []poolMember, had map[string]string) []poolMember {
 	own := map[string]bool{} // names of nodes that are named after themselves
@@ -265,8 +265,8 @@ func keepNames(members []poolMember, had map[string]string) []poolMember {
 	return members
 }
 
-// Migrations have Azure turn pools of network interfaces into pools of addresses, where
-// that is asked for. Otherwise the interfaces leave, and the pool is empty for a while.
+// Migrations returns actions by which Azure turns pools of network interfaces into pools of addresses, if that is
+// configured. Otherwise the interfaces leave, and the pool is empty for a while.
 func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits []string) {
 	if !p.index.Config.PoolByIP || !p.index.Config.MigrateByAPI {
 		return nil, nil
@@ -296,8 +296,8 @@ type candidate struct {
 	rank    int   // the lowest ones choose first
 }
 
-// assign spreads the nodes over the entries of the configuration that are up: first the nodes of a primary
-// set, then the nodes that have an entry, which they keep, then new ones.
+// assign spreads the nodes over the entries of the configuration that are up. Nodes of a primary set come first, then
+// nodes that have an entry, which they keep, then new nodes.
 func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	current := map[string]int{} // entries by the nodes' addresses
 	for _, lb := range p.index.LoadBalancers {
@@ -338,8 +338,8 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	return at
 }
 
-// candidate finds the entries that may have a node: the one of its primary set, else those with a selector that
-// selects it, else those without one.
+// candidate finds the entries that may have a node. It is the entry of its primary set, else the entries with a selector
+// that selects it, else the entries without a selector.
 func (p *Planner) candidate(n *index.Node, up []bool, current map[string]int) candidate {
 	c := candidate{Node: n, current: -1, rank: 2}
 	for _, ip := range n.IPs {

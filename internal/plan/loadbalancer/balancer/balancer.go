@@ -39,9 +39,9 @@ type planner struct {
 	claims map[index.Frontend]batch.Placement
 }
 
-// Plan decides the frontends, rules and probes of the cluster's load balancers, external and internal, and which load
-// balancers wait for others: for a load balancer of their kind from which an address moves, and for a load balancer of
-// the other kind to which a Service moves. Of two that would wait for each other because of the latter, neither does.
+// Plan decides the frontends, rules and probes of the cluster's load balancers, external and internal. It also decides
+// which load balancers are written after others. A load balancer waits for one of its kind from which an address moves.
+// It also waits for one of the other kind to which a Service moves, unless that one waits for it already.
 func Plan(x *index.Index, b *batch.Batch, found *problem.List) []*Wanted {
 	p := planner{x, b, found, b.Claims()}
 	all, by := make([]*Wanted, len(x.LoadBalancers)), make(map[*index.LoadBalancer]*Wanted, len(x.LoadBalancers))
@@ -76,7 +76,7 @@ func (w *Wanted) Stays() bool {
 // Goes reports whether the load balancer is deleted.
 func (w *Wanted) Goes() bool { return w.State.Exists && w.Shrank && !w.Stays() }
 
-// Nodes are the load balancers in the graph: with the last frontend one goes as a whole.
+// Nodes returns the load balancers of the graph. A load balancer without its last frontend is deleted.
 func Nodes(x *index.Index, b *batch.Batch, all []*Wanted) (nodes []plan.Node) {
 	for _, w := range all {
 		names := b.NamesAt(w.State)
@@ -132,8 +132,8 @@ func KeptIPs(all []*Wanted) map[string]bool {
 	return kept
 }
 
-// Unproven says which load balancers must be read again, because Azure may drop the addresses in the pools of
-// one that it creates. See docs/decisions/created-pools.md.
+// Unproven says which load balancers must be read again. Azure may drop the addresses in the pools of a load balancer
+// that it creates. See docs/decisions/created-pools.md.
 func Unproven(all []*Wanted) (pending []string) {
 	for _, w := range all {
 		if !w.State.Exists && w.Stays() && w.Pools.Has(index.HasAddresses) {
@@ -143,7 +143,7 @@ func Unproven(all []*Wanted) (pending []string) {
 	return pending
 }
 
-// waitsFor reports whether a load balancer is written after another, whatever is between.
+// waitsFor reports whether a load balancer is written after another, directly or through others.
 func (w *Wanted) waitsFor(other *Wanted) bool {
 	waits := w == other
 	for first := range w.after {
@@ -152,8 +152,8 @@ func (w *Wanted) waitsFor(other *Wanted) bool {
 	return waits
 }
 
-// RefuseFamilies finds Services that would leave a load balancer with IPv6 alone,
-// which Azure does not have. It returns their UIDs.
+// RefuseFamilies finds Services that would leave a load balancer with IPv6 frontends alone, which Azure does not have. It
+// returns their UIDs.
 func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *problem.List) (refused []string) {
 	claims := b.Claims()
 	for _, w := range all {
@@ -213,8 +213,8 @@ func (p planner) planFrontends(w *Wanted) {
 	}
 }
 
-// leaves reports whether a frontend goes that no live Service claims: its owner is of
-// the batch, or has left it before and the Services that shared it leave now.
+// leaves reports whether a frontend that no live Service claims is removed. Its owner is in the batch, or has left it
+// before, and nothing uses it after the batch.
 func (p planner) leaves(at index.Frontend) bool {
 	if !p.batch.Has(at.Owner()) && (!p.isAbandoned(at) || !naming.IsOwned(at.Name)) {
 		return false
@@ -226,7 +226,8 @@ func (p planner) leaves(at index.Frontend) bool {
 	return len(rest) == 0
 }
 
-// warnKept warns the owner of a frontend that it stays, unless the owner is live and has no need to know.
+// warnKept warns the owner of a frontend that the frontend stays. A live owner is warned only if the argument live is
+// true.
 func (p planner) warnKept(at index.Frontend, why string, live bool) {
 	for _, s := range p.batch.All {
 		if s.Owner == at.Owner() && (live || s.Service.Gone) {
@@ -235,8 +236,8 @@ func (p planner) warnKept(at index.Frontend, why string, live bool) {
 	}
 }
 
-// isAbandoned reports whether Services of the batch share a frontend that its owner has left: the owner is
-// deleted, as far as is known, or it is served elsewhere and does not ask for this frontend any more.
+// isAbandoned reports whether Services of the batch share a frontend that its owner has left. The owner is deleted, as
+// far as is known, or it is served elsewhere and no longer asks for this frontend.
 func (p planner) isAbandoned(at index.Frontend) bool {
 	x, fe := p.index, at.State()
 	if owner := x.Known[at.Owner()]; owner != nil {
@@ -316,8 +317,8 @@ func (p planner) planRules(w *Wanted) {
 	}
 }
 
-// rule is a rule in its wanted state. It is written as it is written already where that means the same: Azure
-// repeats the pool, a switch that is left out is off, and no time is the default.
+// rule returns a load balancing rule in its wanted state. It keeps Azure's form where that means the same. Azure repeats
+// the pool, an omitted switch is off, and an omitted timeout is the default.
 func rule(c cluster.Config, r spec.Rule, at batch.Placement, was network.LoadBalancingRule) network.LoadBalancingRule {
 	next := network.LoadBalancingRule{
 		Protocol: r.Protocol, FrontendPort: r.Port, BackendPort: r.BackendPort,
@@ -347,7 +348,7 @@ func rule(c cluster.Config, r spec.Rule, at batch.Placement, was network.LoadBal
 	return next
 }
 
-// asUnset leaves a switch out that is off and was left out.
+// asUnset omits a switch that is off and that Azure's rule omits.
 func asUnset(now **bool, was *bool) {
 	if was == nil && *now != nil && !**now {
 		*now = nil

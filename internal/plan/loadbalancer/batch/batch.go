@@ -1,5 +1,4 @@
-// Package batch holds the Services that one decision brings about, each with the places where its
-// addresses are served. Layer L1.
+// Package batch holds the Services that one decision is about, each with the placements of its addresses. Layer L1.
 package batch
 
 import (
@@ -17,8 +16,7 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Placement is where an address of a Service is served: at a frontend of its own, or
-// together with another Service at that one's.
+// Placement is where an address of a Service is served: at the Service's own frontend, or at that of another Service.
 type Placement struct {
 	For *spec.Spec // the Service
 	spec.Address
@@ -105,7 +103,7 @@ func (p Placement) KnownAddress() string {
 	return ""
 }
 
-// Served is a Service with the places where its addresses are served.
+// Served is a Service with the placements of its addresses.
 type Served struct {
 	*spec.Spec
 	Placements []Placement
@@ -116,7 +114,7 @@ func (s Served) IsAt(lb *index.LoadBalancer) bool {
 	return slices.ContainsFunc(s.Placements, func(p Placement) bool { return p.At.LB == lb })
 }
 
-// Batch is the Services that one decision brings about.
+// Batch is the Services that one decision is about.
 type Batch struct {
 	Live  []Served
 	All   []Served        // the deleted ones, too: they are outlines without placements
@@ -174,7 +172,7 @@ func names(all []Served) []string {
 	return slices.Compact(names)
 }
 
-// Remaining is what uses a frontend once the batch's Services took theirs away.
+// Remaining returns the uses of a frontend by anything but the batch's Services.
 func (b *Batch) Remaining(f index.Frontend) []index.Use {
 	return slices.DeleteFunc(slices.Clone(f.Uses()), func(u index.Use) bool { return b.owners[u.Owner] })
 }
@@ -190,7 +188,7 @@ func (b *Batch) Claims() map[index.Frontend]Placement {
 	return claims
 }
 
-// Defer takes placements out of this round that come in a later one: those for which why has a reason.
+// Defer takes placements out of this round if the function why has a reason. They come in a later round.
 func (b *Batch) Defer(why func(Placement) string) {
 	for i, s := range b.Live {
 		b.Live[i].Placements = slices.DeleteFunc(slices.Clone(s.Placements), func(p Placement) bool {
@@ -214,10 +212,10 @@ func Summary(names []string) string {
 
 // Handover is a Service that leaves a frontend, or its address, for another one.
 //
-// Azure may refuse what a Service asks for, and then the Service keeps what it has. So what serves it so far goes
-// after Azure has accepted what serves it from then on: the load balancer that it leaves for one of the other kind is
-// written after that one, and the security group after both. A public IP can be at one load balancer only, so one
-// that moves between two of a kind goes before it comes (see Sources).
+// Azure may refuse what a Service asks for, and then the Service keeps what it has. So the old resources go after Azure
+// has accepted the new ones. The load balancer that the Service leaves for one of the other kind is written after that
+// one. The security group is written after both. A public IP can be at one load balancer only. So between two of a kind
+// it leaves the first before it joins the second (see Sources).
 type Handover struct{ From, To *index.LoadBalancer }
 
 // Handovers are the handovers of the batch.

@@ -1,5 +1,5 @@
-// Package cluster describes the cluster to the planner of its load balancers: the
-// configuration with the ids that follow from it, and the role of a node. Layer L1.
+// Package cluster describes the cluster to the planner of its load balancers. It has the configuration with the ids that
+// follow from it, and the role of a node. Layer L1.
 package cluster
 
 import (
@@ -54,8 +54,8 @@ type Config struct {
 	// MaximumRules is how many rules one of several load balancers may have for a Service to come; 0 for any number.
 	MaximumRules int
 
-	// PoolByIP has the backend pools list the nodes' addresses, instead of the nodes'
-	// network interfaces name their pools.
+	// PoolByIP says that the backend pools list the nodes' addresses. Otherwise the nodes' network interfaces name their
+	// pools.
 	PoolByIP bool
 	// MigrateByAPI has Azure turn pools of interfaces into pools of addresses in one step, in which no node leaves.
 	MigrateByAPI bool
@@ -74,8 +74,8 @@ type SharedProbe struct {
 	Path string
 }
 
-// Balancer is one of several load balancers over which a cluster's Services and nodes
-// are spread: an external and an internal one, as they are needed.
+// Balancer is one of several entries over which a cluster's Services and nodes are spread. It has an external and an
+// internal load balancer, as they are needed.
 type Balancer struct {
 	Name           string
 	AllowPlacement bool   // of new Services
@@ -156,7 +156,7 @@ func (c Config) SubnetID(name string) azure.ID {
 	return c.NetworkID().Child("subnets", name)
 }
 
-// SuffixIPv6 ends the names of what has IPv6 where something else has IPv4.
+// SuffixIPv6 ends the names of IPv6 resources that exist beside IPv4 ones.
 const SuffixIPv6 = "-IPv6"
 
 // NameOf names what has an IP family.
@@ -197,8 +197,8 @@ const (
 	Bystander Role = "bystander" // does not join, and stays if it is a member
 )
 
-// RoleOf is what a node is to load balancers, by its labels and taints. Readiness
-// does not count: the probes see to that.
+// RoleOf is what a node is to load balancers, by its labels and taints. Readiness does not count: the health probes check
+// it.
 func RoleOf(c Config, n *v1.Node) Role {
 	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
 	_, master := n.Labels["node-role.kubernetes.io/master"]
@@ -228,8 +228,8 @@ func InternalIPs(n *v1.Node) (ips []netip.Addr) {
 	return ips
 }
 
-// Selects reports whether a selector matches labels, or rejects them. An empty one does neither. One that cannot be
-// read rejects all; the cloud configuration is checked for those.
+// Selects reports whether a selector matches labels, or rejects them. An empty selector does neither. An invalid selector
+// rejects all; the cloud configuration is checked for invalid ones.
 func Selects(s *metav1.LabelSelector, of map[string]string) (matches, rejects bool) {
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return false, false

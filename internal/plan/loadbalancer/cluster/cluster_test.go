@@ -9,7 +9,7 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 )
 
-// D5. The value of the label that excludes counts, as it does for the rest of Kubernetes.
+// TestRoles checks D5: the value of the label that excludes a node counts, as it does for the rest of Kubernetes.
 func TestRoles(t *testing.T) {
 	c := cluster.Config{ResourceGroup: "rg", ExcludeControlPlane: true}
 	labeled := func(k, v string) *v1.Node {

@@ -34,15 +34,15 @@ func HasAddresses(p Pool) bool {
 	})
 }
 
-// LoadBalancer is the external or the internal load balancer of an entry of the configuration, which may not exist
-// yet, or another one of the snapshot.
+// LoadBalancer is the external or the internal load balancer of an entry of the configuration, or another one of the
+// snapshot. A configured one may not exist yet.
 type LoadBalancer struct {
 	azure.Resource[network.LoadBalancer]
 	Internal bool
 	Entry    int // of the configuration, -1 for a load balancer that is configured no more
 	Exists   bool
-	// Ours says that it is configured, or has a frontend or a rule of a known Service: the configuration may have
-	// been another one.
+	// Ours says that it is configured, or has a frontend or a rule of a known Service: the configuration may have been
+	// different before.
 	Ours bool
 
 	RulesOf   map[string][]network.LoadBalancingRule // by owner
@@ -54,8 +54,8 @@ type LoadBalancer struct {
 	order map[string]int   // of the frontends, by name in lower case
 }
 
-// Balancers are the load balancers that a decision reads: the configured ones, and all others that are known. One that
-// cannot be read is listed as if it did not exist; the error is that of the first one.
+// Balancers are the load balancers that a decision reads: the configured ones, and all others that are known. A load
+// balancer that cannot be read is listed as if it did not exist. The error is that of the first such load balancer.
 func Balancers(in Input) (all []*LoadBalancer, unreadable error) {
 	known := in.byOwner()
 	read := func(id azure.ID, internal bool, entry int) {

@@ -271,8 +271,8 @@ func (x *Index) PublicIPOf(fe network.FrontendIPConfiguration) *PublicIP {
 	return x.PublicIP(fe.PublicIPAddress.To())
 }
 
-// Describe names a use and the Service to which it belongs: as the cluster knows it, or as the tag of the
-// public IP does where it names one other Service.
+// Describe names a use and the Service to which it belongs. The cluster knows the Service, or the tag of the public IP
+// names one Service that the cluster does not know.
 func (x *Index) Describe(u Use, publicIP azure.ID) string {
 	text := fmt.Sprintf("the %s %q of ", u.What, u.Name)
 	if s := x.Known[u.Owner]; s != nil {

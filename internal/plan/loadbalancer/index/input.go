@@ -33,18 +33,18 @@ type Input struct {
 	Complete bool
 	// Nodes are all nodes of the cluster. Without any, the members of the backend pools stay.
 	Nodes []*v1.Node
-	// DeletedNodes are machines after their Node was deleted from Kubernetes, as far as is known:
-	// they are excluded until there is a Node again. An instance that was just made from a
-	// scale set's model has no Node either, and is none of them.
+	// DeletedNodes are machines after their Node was deleted from Kubernetes, as far as is known: they are excluded until
+	// there is a Node again. An instance that was just made from a scale set's model has no Node either, but is not among
+	// them.
 	DeletedNodes []azure.ID
 	// ConcurrentMembers says that machines join and leave while other changes are applied. A machine that
 	// leaves still gets packets, then, until a decision finds that it has left.
 	ConcurrentMembers bool
 	// RejectedAddresses are addresses of nodes that Azure takes into no pool, with the reason, by address.
 	RejectedAddresses map[string]string
-	// Namespaces are the labels of namespaces, by name, and Endpoints the nodes that have
-	// endpoints of a Service of policy Local, by the Service's key; a Service that is
-	// not there keeps the nodes that it has. Both are for several load balancers.
+	// Namespaces are the labels of namespaces, by name. Endpoints are the nodes that have endpoints of a Service of
+	// policy Local, by the Service's key. A Service without an entry keeps the nodes that it has. Both are for several
+	// load balancers.
 	Namespaces map[string]map[string]string
 	Endpoints  map[string][]string
 	Have       plan.Snapshot
@@ -78,8 +78,8 @@ func (in Input) byOwner() map[string]*v1.Service {
 	return services
 }
 
-// HasInterfacePools reports whether a pool of the load balancers is not one of addresses yet;
-// which reports whether a pool counts, by its name.
+// HasInterfacePools reports whether a pool of the load balancers is not one of addresses yet. The function which reports
+// whether a pool counts, by its name.
 func HasInterfacePools(all []*LoadBalancer, which func(name string) bool) bool {
 	return slices.ContainsFunc(all, func(b *LoadBalancer) bool {
 		return slices.ContainsFunc(b.Properties.BackendAddressPools, func(p Pool) bool { return which(p.Name) && !IsByAddress(p) })
@@ -120,9 +120,9 @@ func AddressGroups(in Input, all []*LoadBalancer) []azure.ID {
 
 // NoteOfGroup is the name of the security group's tag that names a resource group.
 //
-// A public IP that goes may be in a resource group that nothing names any more once its load balancer has let it go:
-// its Service asks for another group by now. If kaz is stopped then, the next decision would not look there. So the
-// security group names it in a tag before, until the address is gone.
+// A released public IP may be in a resource group for which its Service no longer asks. Once its load balancer has let it
+// go, nothing names that group. If kaz is stopped then, the next decision would not look there. So the security group
+// names the group in a tag before, until the public IP is gone.
 func NoteOfGroup(c cluster.Config, group azure.ID) string {
 	return naming.NoteTags + c.ClusterName + "-public-ips-in-" + strings.ToLower(group.Name())
 }
@@ -141,9 +141,9 @@ func NotedGroups(c cluster.Config, tags azure.Tags) []azure.ID {
 	return groups
 }
 
-// LinkGroups are the resource groups of private link services that Services ask for, or have asked for. The
-// groups of other Services count if a Service may share their private link service, or if pools change to
-// addresses: no private link service may be in front of those.
+// LinkGroups are the resource groups of private link services that Services ask for, or have asked for. The groups of
+// other Services count if a Service may share their private link service. They also count if pools change to addresses:
+// no private link service may be in front of such pools.
 func LinkGroups(in Input, all []*LoadBalancer) []azure.ID {
 	var groups idSet
 	groups.add(in.Config.LinkGroup(""))

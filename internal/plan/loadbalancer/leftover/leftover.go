@@ -21,11 +21,11 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Find finds Services that the cluster does not have and of which Azure has something. They are to be decided as
-// others that are gone. Names and tags show which Services they were: the UID is as long as a base name has it.
+// Find finds Services that the cluster does not have and for which Azure has something. They are decided like other
+// Services that are gone. Names and tags show which Services they were. A UID is as long as a base name has it.
 //
-// all are all Services of the cluster that may have something in Azure, whatever serves
-// them; they have to be read after the snapshot, or a new Service is taken for one that is gone.
+// The argument all holds all Services of the cluster that may have something in Azure, whatever serves them. They must be
+// read after the snapshot, or Find takes a new Service for one that is gone.
 func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Service, error) {
 	x, err := index.Read(index.Input{Config: c, Have: have})
 	if err != nil {
@@ -70,7 +70,7 @@ type finder struct {
 	found  map[string]spec.Service
 }
 
-// add notes a Service that is gone. owner is "" for one that shared what another one has.
+// add notes a Service that is gone. The argument owner is "" for a Service that shared a resource of another Service.
 func (f *finder) add(key, owner string) {
 	namespace, name, _ := strings.Cut(key, "/")
 	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(strings.TrimPrefix(owner, "a"))}}
@@ -81,16 +81,16 @@ func (f *finder) add(key, owner string) {
 // isGone reports whether an owner is a Service that does not exist.
 func (f *finder) isGone(owner string) bool { return naming.IsOwned(owner) && !f.owners[owner] }
 
-// owner notes an owner if it is gone. Its Service has no name but this.
+// owner notes an owner if it is gone. Its Service is known by this name alone.
 func (f *finder) owner(owner string) {
 	if f.isGone(owner) && !f.named[owner] {
 		f.add(naming.UnknownNamespace+"/"+owner, owner)
 	}
 }
 
-// service notes the Service that a tag names, by its key, if it does not exist. owner is the one in the name of what has
-// the tag, or of its frontend. If that one is gone, an existing Service of the key may be a successor: serves reports
-// whether it is served there.
+// service notes the Service that a tag names, by its key, if it does not exist. The argument owner is the one in the name
+// of the tagged resource, or of its frontend. If that one is gone, an existing Service of the key may be a successor:
+// serves reports whether it is served there.
 func (f *finder) service(key, owner string, serves func() bool) {
 	if !f.isGone(owner) {
 		owner = ""
@@ -100,7 +100,7 @@ func (f *finder) service(key, owner string, serves func() bool) {
 	}
 }
 
-// serves reports whether a Service that exists has a rule at a frontend, which is in use then, whatever its name.
+// serves reports whether an existing Service has a rule at a frontend. Then the frontend is in use, whatever its name.
 func (f *finder) serves(at index.Frontend) bool {
 	return slices.ContainsFunc(at.Uses(), func(u index.Use) bool { return f.owners[u.Owner] })
 }

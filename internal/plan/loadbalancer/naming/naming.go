@@ -1,5 +1,6 @@
-// Package naming makes and reads the names of what Azure has for a Service, and the tags that say which Services and which
-// cluster something serves. The names are those of running clusters: another name is another address. Layer L1.
+// Package naming makes and reads the names of what Azure has for a Service. It also handles the tags that say which
+// Services and which cluster a resource serves. The names are those of running clusters: another name would mean another
+// address. Layer L1.
 package naming
 
 import (
@@ -43,7 +44,7 @@ func Owner(name string) string {
 	return strings.ToLower(base)
 }
 
-// OwnerOf is the base name of a Service in lower case, by which it is the owner of what has it.
+// OwnerOf is the base name of a Service in lower case. It shows the Service as the owner of whatever has that name.
 func OwnerOf(s *v1.Service) string { return strings.ToLower(Base(s)) }
 
 // IsOwned reports whether a name starts as those of Services do.
@@ -62,7 +63,7 @@ type Names struct {
 	Suffix string // of IPv6 where there is IPv4, too
 }
 
-// Frontend names the address's own frontend. One that had to be cut ends in a letter or an underscore.
+// Frontend names the address's own frontend. A name that had to be cut ends in a letter or an underscore.
 func (n Names) Frontend() string {
 	if n.Subnet == "" {
 		return n.Base + n.Suffix
@@ -119,7 +120,7 @@ func IsManagedRule(name string) bool { return cluster.HasPrefix(name, managedRul
 // DenyRule names the rule that denies everything else at its destinations.
 func DenyRule(family v1.IPFamily) string { return managedRule + "_deny-all_" + string(family) }
 
-// AllowRule names the rule that lets sources in at ports. Services with the same of both share the rule.
+// AllowRule names the rule that allows sources at ports. Services with the same sources and ports share the rule.
 func AllowRule(family v1.IPFamily, protocol string, sources, ports []string) string {
 	text := protocol + "_" + strings.Join(slices.Sorted(slices.Values(sources)), ",") +
 		"_" + strings.Join(slices.Sorted(slices.Values(ports)), ",")

@@ -14,8 +14,7 @@ import (
 
 func withUID(uid types.UID) *v1.Service { return &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: uid}} }
 
-// The names are those of running clusters: changing one of them would change
-// addresses.
+// TestNames checks that names are those of running clusters: to change one of them would change addresses.
 func TestNames(t *testing.T) {
 	base := naming.Base(withUID("3d2c1b0a-1111-2222-3333-444455556666"))
 	long := strings.Repeat("c", 80)
@@ -54,7 +53,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A security rule's name does not depend on the order in which sources and ports
+// TestSecurityRuleNameIsOfSets checks that a security rule's name does not depend on the order in which sources and ports
 // were written.
 func TestSecurityRuleNameIsOfSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -34,8 +34,8 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// Tags of load balancers and of the security group are the configuration's alone: where it
-// has none, others' stay whatever the system tags are. Notes come and go all the same.
+// TestTagsOfSharedResources checks that only configured tags decide about the tags of load balancers and of the security
+// group. Without configured tags, foreign tags stay, whatever the system tags are. Notes come and go all the same.
 func TestTagsOfSharedResources(t *testing.T) {
 	configured, system := azure.Tags{"team": "a"}, []string{"sys"}
 	for _, test := range []struct {

@@ -18,9 +18,10 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Missing is what must be noted at Services before a decision is applied, by UID: the resource groups in which it
-// makes public IPs for them, or they have private link services, and which they may name no more at the next
-// decision. Nothing else shows an address until a load balancer has it, or a private link service at any time.
+// Missing returns the resource groups, other than the configured ones, that must be noted at Services before a decision
+// is applied, by UID. In these groups the decision makes public IPs for the Service, or the Service has private link
+// services. At the next decision the Service may no longer name them. Nothing else shows a public IP until a load
+// balancer has it, and nothing else ever shows a private link service.
 func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 	all := in.Staying()
 	live := all[len(in.Others):]
@@ -53,8 +54,8 @@ func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 	return missing
 }
 
-// Kept is what stays noted at Services that are served, by UID: resource groups where they have private link
-// services, or that cannot be read.
+// Kept returns the resource groups that stay noted at Services that are served, by UID. The Services have private link
+// services there, or the groups cannot be read.
 func Kept(in index.Input) map[types.UID][]key.Note {
 	kept := map[types.UID][]key.Note{}
 	links := linksElsewhere(in)
@@ -70,8 +71,8 @@ func Kept(in index.Input) map[types.UID][]key.Note {
 	return kept
 }
 
-// linksElsewhere are the notes of the groups of private link services that are found by nothing else, by the keys of
-// the Services in their tags.
+// linksElsewhere returns notes for private link services outside of the configured group, which nothing else finds. They
+// are by the keys of the Services in the tags.
 func linksElsewhere(in index.Input) map[string][]key.Note {
 	notes := map[string][]key.Note{}
 	balancers, _ := index.Balancers(in)    // the decision reports an error
@@ -84,8 +85,9 @@ func linksElsewhere(in index.Input) map[string][]key.Note {
 	return notes
 }
 
-// Tags are the security group's tags that name groups where public IPs are to be released: in this commit, or in
-// another one as long as there is, or may be, a public IP of this cluster that nothing uses.
+// Tags returns changes of the security group's tags that name groups where public IPs are to be released. It sets the
+// tags of the given groups, which are those of this commit. It drops the tag of an earlier commit when this cluster has
+// no unused public IP there. The tag stays while the group cannot be read.
 func Tags(x *index.Index, groups []azure.ID) azure.Tags {
 	tags := azure.Tags{}
 	for _, group := range index.NotedGroups(x.Config, x.SecurityGroup.Tags) {

@@ -77,8 +77,8 @@ func warnTags(_ *search, p batch.Placement, wrong *problem.List) {
 	}
 }
 
-// checkTags refuses a Service with which a managed public IP would have more tags than Azure takes, or a longer tag that
-// lists its Services. A listed Service stays.
+// checkTags refuses a Service that would give a managed public IP more tags than Azure takes, or too long a tag that
+// lists the Services. The length of that tag does not matter for a Service that it lists already.
 func checkTags(s *search, p batch.Placement, wrong *problem.List) {
 	have, name := p.Public, p.For.Key()
 	isListed := slices.Contains(have.Services, name)
@@ -101,9 +101,9 @@ func checkTags(s *search, p batch.Placement, wrong *problem.List) {
 	}
 }
 
-// checkIPTags refuses IP tags that would replace an existing public IP if they are invalid, or if the Service
-// names that public IP. If the public IP stays, as it is or because something keeps it from being recreated, other IP
-// tags are ignored with a warning, and another family is refused.
+// checkIPTags refuses IP tags that would replace an existing public IP if they are invalid, or if the Service names that
+// public IP. If the public IP stays, other IP tags are ignored with a warning. If something keeps the public IP from
+// being recreated, another family is refused.
 func checkIPTags(s *search, p batch.Placement, wrong *problem.List) {
 	if p.IP == "" {
 		return
@@ -160,8 +160,8 @@ func (s *search) ipHolder(p batch.Placement) string {
 	return ""
 }
 
-// checkPrefix warns of a prefix that a Service's own public IP is not taken from: it existed
-// before, under the name that it has with a prefix of that name.
+// checkPrefix warns of a prefix that a Service's own public IP is not taken from. The public IP existed before, under the
+// name that it has with a prefix of that name.
 func checkPrefix(s *search, p batch.Placement, wrong *problem.List) {
 	from := p.Public.Properties.PublicIPPrefix.To()
 	if !p.Public.Exists() || p.Prefix == "" || from.Equal(p.Prefix) {
@@ -173,8 +173,8 @@ func checkPrefix(s *search, p batch.Placement, wrong *problem.List) {
 		p.Asked, p.IP.Name(), cmp.Or(from, "none"), naming.LongestName-len(naming.PublicIP(s.Config.ClusterName, p.Base, "", ""))-1)
 }
 
-// checkLabel refuses another DNS label at a public IP that is not managed than the label of a Service that
-// was served there before. No tag says which Service set the label.
+// checkLabel refuses a DNS label at a public IP that is not managed if a Service that was served there before asks for
+// another label. No tag says which Service set the label.
 func checkLabel(s *search, p batch.Placement, wrong *problem.List) {
 	ip := p.Public
 	at, placed := s.at[p.IP.Key()]
@@ -252,8 +252,8 @@ func checkOccupied(s *search, p batch.Placement, wrong *problem.List) {
 	}
 }
 
-// checkPorts refuses ports that others use at a frontend after the commit, as far as that is known: what stays
-// there, and the rules that come with the Services placed so far.
+// checkPorts refuses ports that others use at a frontend after the commit, as far as that is known. It knows the rules
+// that stay there, and those of the Services placed so far.
 func checkPorts(s *search, p batch.Placement, wrong *problem.List) {
 	uses := slices.DeleteFunc(slices.Clone(p.At.Uses()), func(u index.Use) bool { return !s.stays(u.Owner, u.Name) })
 	for _, u := range s.taken[p.At.Key()] {
@@ -283,7 +283,7 @@ func (s *search) stays(owner, rule string) bool {
 	})
 }
 
-// describe is the address of a placement in a person's words, and where it is asked for.
+// describe returns the address of a placement in words for users, and where it is asked for.
 func describe(x *index.Index, p batch.Placement) string {
 	text := "its own address"
 	switch private := cmp.Or(p.Pinned, x.Address(p.At)); {
@@ -300,8 +300,9 @@ func describe(x *index.Index, p batch.Placement) string {
 	return text
 }
 
-// warnFurther warns of additional addresses that belong to another Service, if no rule there that is not one
-// Service's alone takes the packets of a port: its rules do not forward packets to this one.
+// warnFurther warns of additional addresses that belong to another Service, as the rules of that Service forward no
+// packets to this one. A foreign rule there, or a rule for all ports, may forward them. The warning names the first port
+// without such a rule.
 func (s *search) warnFurther(w batch.Served, wrong *problem.List) {
 	for _, ip := range w.Further {
 		at := s.at[ip.String()]

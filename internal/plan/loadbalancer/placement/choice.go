@@ -14,9 +14,9 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// choose finds the load balancer of a Service: the one that is best for it, unless it would take an address there
-// from a frontend that has to stay. Then a Service that has asked for the move is refused, and another one is served
-// where it is, with a warning.
+// choose finds the load balancer of a Service. It is the best one, unless the Service would take an address there from a
+// frontend that has to stay. Then a Service that has asked for the move is refused. Any other Service is served where it
+// is, with a warning.
 func (s *search) choose(w batch.Served, wrong *problem.List) *index.LoadBalancer {
 	to := s.best(w, wrong)
 	if wrong.Blocking() {
@@ -81,9 +81,9 @@ func (s *search) best(w batch.Served, wrong *problem.List) *index.LoadBalancer {
 	return first
 }
 
-// roomiest is, in this order: a load balancer that exists without rules, the first
-// that does not exist yet, the one with the fewest rules; nil when all are full. Rules that
-// go with the commit do not count: the next plan would choose otherwise.
+// roomiest returns the load balancer with the most room, nil when all are full. One that exists without rules comes
+// first, then the first that does not exist yet, then the one with the fewest rules. Rules that go with the commit do not
+// count: else the next plan would choose differently.
 //
 // An IPv6-only Service goes to a load balancer that has IPv4 after the commit, if there is one: Azure would refuse
 // it elsewhere.
@@ -106,9 +106,9 @@ func (s *search) roomiest(w batch.Served, eligible []*index.LoadBalancer) *index
 	return slices.MinFunc(fit, func(a, b *index.LoadBalancer) int { return rank(a) - rank(b) })
 }
 
-// current is the load balancer of the kind that a Service wants, in the entry of the configuration where it
-// is: with a frontend of that kind, with another frontend, or with rules at one that it shares. It is nil for
-// a Service that is nowhere.
+// current returns the load balancer of the kind that a Service wants, in the entry of the configuration where it is. A
+// frontend of its own of that kind decides, else another frontend of its own, else one that it shares. It is nil for a
+// Service that is nowhere.
 func (s *search) current(w batch.Served) *index.LoadBalancer {
 	found := -1
 	for _, at := range s.FrontendsServing(w.Owner) {
@@ -130,8 +130,8 @@ func (s *search) names(of ...*index.LoadBalancer) string {
 	return strings.Join(names, ", ")
 }
 
-// eligible are the load balancers that may serve a Service: of those, if any, for which a selector asks. current is the
-// one where it is.
+// eligible returns the load balancers that may serve a Service. If selectors lead the Service to some of them, it returns
+// only these. The result current is the load balancer where the Service is.
 func (s *search) eligible(w batch.Served, wrong *problem.List) (some []*index.LoadBalancer, current *index.LoadBalancer) {
 	asked := w.Service.LoadBalancersAsked()
 	said := ""
@@ -176,12 +176,12 @@ func (s *search) eligible(w batch.Served, wrong *problem.List) (some []*index.Lo
 	return some, current
 }
 
-// movesFrom is the frontend of a Service at another load balancer of the kind that has the
-// address it wants to have at this one. It has no load balancer if there is none.
+// movesFrom returns the frontend of a Service at another load balancer of the kind that has the address it wants at this
+// one. The frontend has no load balancer if there is none.
 //
-// A public IP, or a private address, can be at one load balancer only. So a Service that goes to another one of the
-// same kind takes its frontend away from the first, and Azure lets no frontend go that a rule of another Service
-// refers to. The Service would lose its rules at the first one and find the address taken at the second.
+// A public IP, or a private address, can be at one load balancer only. So a Service that goes to another one of the same
+// kind takes its frontend away from the first. Azure deletes no frontend to which a rule of another Service refers. The
+// Service would lose its rules at the first one and find the address taken at the second.
 func (s *search) movesFrom(p batch.Placement, to *index.LoadBalancer) index.Frontend {
 	for _, at := range s.FrontendsOf(p.For.Owner) {
 		if at.LB != to && at.LB.Internal == p.For.Internal && p.Keeps(at.State()) {
@@ -191,9 +191,9 @@ func (s *search) movesFrom(p batch.Placement, to *index.LoadBalancer) index.Fron
 	return index.Frontend{}
 }
 
-// holder is what keeps the frontend of a Service that would leave for another load balancer: something that uses it
-// after the commit, "" for nothing. A Service of the commit that shares it has to follow where it may be served there
-// and no more where it is.
+// holder returns what keeps the frontend of a Service that would leave for another load balancer, "" for nothing.
+// Anything else that uses the frontend after the commit keeps it. A Service of the commit that shares it must follow if
+// it may be served there and no longer where it is.
 func (s *search) holder(p batch.Placement, to *index.LoadBalancer) (at index.Frontend, by string) {
 	if at = s.movesFrom(p, to); at.LB == nil {
 		return at, ""
@@ -274,8 +274,8 @@ func crowded(x *index.Index, b *batch.Batch) map[*index.LoadBalancer]bool {
 	return full
 }
 
-// arrives reports whether all rules of a placement are new and the Service loses nothing by waiting: a
-// Service that is there keeps its frontend, address and private link service.
+// arrives reports whether all rules of a placement are new and the Service loses nothing by waiting. A Service that is
+// there keeps its frontend, address and private link service, so it does not wait.
 func arrives(x *index.Index, p batch.Placement) bool {
 	owner := p.For.Owner
 	if len(p.Rules) == 0 || p.NewRules() < len(p.Rules) || p.At.UsedBy(owner) {
@@ -296,8 +296,8 @@ type lbFamily struct {
 	ipv6 bool
 }
 
-// nodesBehind tells to which IP configurations of nodes rules lead: an external load balancer and its internal
-// sibling lead to the same ones, in one family.
+// nodesBehind tells to which IP configurations of nodes rules lead. In one family, an external load balancer and its
+// internal sibling lead to the same ones.
 func nodesBehind(x *index.Index, at lbFamily) lbFamily {
 	if at.lb.Entry < 0 { // it is configured no more
 		return at

@@ -18,9 +18,9 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Find reads the Services of a commit in the order of their keys and places them. A Service with a problem is left
-// out, and thereby left as it is. A key may be there twice: a Service that is gone and its successor of the same
-// name. refused are Services, by UID, for which Azure has no room.
+// Find reads the Services of a commit in the order of their keys and places them. A Service with a problem is left out,
+// and thereby left as it is. A key may be there twice: a Service that is gone and its successor of the same name. The map
+// refused holds the Services, by UID, that earlier attempts of the decision refused.
 func Find(x *index.Index, refused map[string]bool) (*batch.Batch, problem.List) {
 	var found problem.List
 	services := slices.SortedFunc(slices.Values(x.Services), func(a, b spec.Service) int {
@@ -73,8 +73,9 @@ func deferRenewals(x *index.Index, b *batch.Batch) {
 	})
 }
 
-// deferMoves defers moves between load balancers that would wait for each other, be it by the machines that
-// leave one and join the other: the addresses leave in this round and return in the next.
+// deferMoves defers moves between load balancers that would wait for each other. The addresses leave in this round and
+// return in the next. With pools of network interfaces it defers every move, because machines leave one load balancer and
+// join the other.
 func deferMoves(x *index.Index, b *batch.Batch) {
 	type wait struct{ then, first *index.LoadBalancer }
 	waits := map[wait]bool{}
@@ -217,8 +218,8 @@ func (s *search) inTurn(live []batch.Served) []batch.Served {
 	return slices.SortedStableFunc(slices.Values(live), func(a, b batch.Served) int { return turn[a.Spec] - turn[b.Spec] })
 }
 
-// formerAddress is the first address of a family in the status of an internal Service, if it is in the subnet, and no
-// other frontend and no node has it. Further addresses of the status are additional ones.
+// formerAddress returns the first address of a family in the status of an internal Service. It must be in the subnet, and
+// no other frontend and no node may have it. Further addresses of the status are additional ones.
 func (s *search) formerAddress(p batch.Placement) string {
 	for _, in := range p.For.Service.Status.LoadBalancer.Ingress {
 		ip, err := netip.ParseAddr(in.IP)
@@ -235,7 +236,7 @@ func (s *search) formerAddress(p batch.Placement) string {
 	return ""
 }
 
-// sharers are the uses by others than a frontend's owner that want its address after the commit.
+// sharers returns the uses of a frontend by others than its owner that want its address after the commit.
 func (s *search) sharers(at index.Frontend) []index.Use {
 	key := index.AddressKey(at.State())
 	return slices.DeleteFunc(slices.Clone(at.Uses()), func(u index.Use) bool {
@@ -273,8 +274,8 @@ func (s *search) placements(w batch.Served, wrong *problem.List) []batch.Placeme
 	return placements
 }
 
-// recall is the private address that a new frontend must ask for, so that it is known before the frontend exists: the
-// address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
+// recall returns the private address that a new frontend must ask for, so that it is known before the frontend exists. It
+// is the address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
 func (s *search) recall(p batch.Placement) string {
 	if at := s.movesFrom(p, p.At.LB); at.LB != nil {
 		return s.Address(at)

@@ -1,5 +1,5 @@
-// Package privatelink decides the private link services of Services: whether a Service can have
-// one, what they are like, and which ones go. Layer L1.
+// Package privatelink decides the private link services of Services: whether a Service can have one, its settings, and
+// which ones are removed. Layer L1.
 package privatelink
 
 import (
@@ -23,8 +23,8 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// owner is the Service that a private link service belongs to, "" when no Service
-// claims it any more; orphan says that the Service that its tag names does not exist.
+// owner returns the Service that a private link service belongs to, "" when no Service claims it any more. The result
+// orphan reports that the Service in its tag does not exist.
 func owner(x *index.Index, l *index.Link) (owner string, orphan bool) {
 	if l == nil || l.Owner == "" {
 		return "", false
@@ -61,9 +61,9 @@ func ByIP(x *index.Index, lb *index.LoadBalancer) bool {
 // commit are placed.
 type Requests map[string]batch.Placement
 
-// Ask sets the private link service that a placement's Service asks for there, and finds what keeps it from having
-// that. Azure has one at a frontend at most: the existing one, or the one of the first Service of the commit,
-// whatever the name and group. Its owner, or the first Service that asks for it, decides what it is like.
+// Ask sets the private link service that a placement's Service asks for there, and finds what prevents it. Azure has at
+// most one at a frontend. It is the existing one, else that of the first Service of the commit, whatever name and group
+// the others ask for. Its owner, or the first Service that asks for it, decides its settings.
 func (r Requests) Ask(x *index.Index, p *batch.Placement, wrong *problem.List) {
 	s := p.For
 	if s.Link == nil || p.IsIPv6() {
@@ -168,10 +168,10 @@ type Plan struct {
 	Orphans  []string // names of those that were of a Service which does not exist, and change hands
 }
 
-// New decides the private link services that the batch's Services want, and those that go: managed ones that their
-// Service no longer wants, or that lose their frontend. If another Service asks for one at the frontend, it becomes
-// the owner, and the next decision about it configures the private link service. writes reports whether a load
-// balancer is to be written.
+// New decides which private link services the batch's Services want, and which are removed. A managed private link
+// service is removed if its Service no longer wants it, or if it loses its frontend. If another Service asks for one at
+// the frontend, that Service becomes the owner. The next decision about that Service configures the private link service.
+// The function writes reports whether a load balancer is to be written.
 func New(x *index.Index, b *batch.Batch, writes func(*index.LoadBalancer) bool) *Plan {
 	p := &Plan{}
 	claims := claimsOf(x, b)
@@ -212,8 +212,8 @@ func New(x *index.Index, b *batch.Batch, writes func(*index.LoadBalancer) bool) 
 	return p
 }
 
-// claimsOf are the placements at which the batch's Services want private link services: of several for one the one that
-// leads.
+// claimsOf returns the placements at which the batch's Services want private link services. If several want the same one,
+// it is the placement that leads.
 func claimsOf(x *index.Index, b *batch.Batch) (claims []batch.Placement) {
 	for at := range b.Placed() {
 		if at.Link == "" || x.Link(at.Link) != nil && x.LinkAt(at.At) == nil {
@@ -241,7 +241,8 @@ func isUndecided(x *index.Index, b *batch.Batch, l *index.Link) bool {
 	return false
 }
 
-// heirOf is the Service that is not of the batch, uses a private link's frontend and asks for it, too; "" for none.
+// heirOf returns a Service outside the batch that uses a private link service's frontend and asks for a private link
+// service, too; "" for none.
 func heirOf(x *index.Index, b *batch.Batch, l *index.Link) string {
 	for _, at := range x.FrontendsBehind(l) {
 		for _, u := range b.Remaining(at) {
@@ -255,9 +256,9 @@ func heirOf(x *index.Index, b *batch.Batch, l *index.Link) string {
 	return ""
 }
 
-// remove deletes connections first, then the private link service. That changes the load balancer's etag, so if
-// it is to be written, all is held until the next round; likewise if the private link
-// service returns at another frontend.
+// remove deletes connections first, then the private link service. That changes the load balancer's etag. So all else
+// waits for the next round if the load balancer is to be written, also because its pools can now change to addresses. It
+// waits, too, if the private link service returns at another frontend.
 func (p *Plan) remove(x *index.Index, b *batch.Batch, l *index.Link, writes func(*index.LoadBalancer) bool) {
 	for _, d := range x.Have.List(l.ID, network.PrivateEndpointConnections) {
 		p.Removals = append(p.Removals,

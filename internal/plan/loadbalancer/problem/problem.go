@@ -1,5 +1,5 @@
-// Package problem names what is wrong with a Service, a node or a document: the
-// reasons that users see as reasons of events, and a list to collect problems in. Layer L1.
+// Package problem names what is wrong with a Service, a node or a document. It has the reasons that users see as reasons
+// of events, and a list to collect problems in. Layer L1.
 package problem
 
 import (

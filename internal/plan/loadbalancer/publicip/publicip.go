@@ -1,5 +1,5 @@
-// Package publicip finds the public IPs of Services and decides what Azure must hold
-// of them: those that are made, changed and deleted, with their tags and DNS labels. Layer L1.
+// Package publicip finds the public IPs of Services and decides what Azure must hold of them. It decides which are
+// created, changed and deleted, with their tags and DNS labels. Layer L1.
 package publicip
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 // Asked is the placement that a Service asks for in a family, without its frontend, and what is wrong with it. An
-// external Service has the public IP that it names, one of the address it names, or its own.
+// external Service has the public IP that it names, the one with the address that it names, or its own.
 func Asked(x *index.Index, s *spec.Spec, a spec.Address) (p batch.Placement, wrong problem.List) {
 	p = batch.Placement{For: s, Address: a, Public: x.PublicIP("")}
 	if s.Internal {
@@ -56,8 +56,8 @@ func Asked(x *index.Index, s *spec.Spec, a spec.Address) (p batch.Placement, wro
 	return p, wrong
 }
 
-// checkLabelOwner keeps a Service from naming a public IP that another one has named. A Service that is not known
-// may ask for a label.
+// checkLabelOwner refuses a Service's DNS label at a public IP to which another Service has given one. An owner that is
+// not known may still ask for its label.
 func checkLabelOwner(x *index.Index, s *spec.Spec, ip *index.PublicIP, wrong *problem.List) {
 	owner := naming.LabelOwner(ip.Tags)
 	if s.Label == nil || owner == "" || owner == s.Key() {
@@ -135,15 +135,15 @@ func IPTagsText(ip *index.PublicIP) string {
 	return cmp.Or(strings.Join(pairs, ","), "none")
 }
 
-// IsOutdated reports whether a public IP must be recreated: its IP tags or its family differ from the
-// request, and its tag names no other Service.
+// IsOutdated reports whether a public IP must be recreated. Its IP tags or its family differ from the request, and its
+// tag names no other Service.
 func IsOutdated(x *index.Index, p batch.Placement) bool {
 	have := p.Public
 	return have.Exists() && p.Own && (!x.Config.IPTagsMayChange && WantsIPTags(p.For, have) || !have.HasFamily(p.Family)) &&
 		have.IsOnlyFor(p.For.Key())
 }
 
-// tagsOfOther are the tags of a public IP for which a Service asks that this decision leaves unchanged.
+// tagsOfOther returns the tags of a public IP for which a Service asks. This decision leaves that Service unchanged.
 func tagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tags {
 	tags := azure.Tags{}
 	for _, o := range x.All() {
@@ -200,8 +200,8 @@ func addresses(x *index.Index, b *batch.Batch) (all []*address, byID map[string]
 	return all, byID
 }
 
-// services are the Services that have the public IP after the batch: those that its tag names and that do not leave
-// it, and those that come.
+// services returns the Services that have the public IP after the batch. They are the Services in its tag that do not
+// leave it, and the Services that come.
 func (a *address) services() []string {
 	now := slices.DeleteFunc(slices.Clone(a.have.Services), func(name string) bool { return slices.Contains(a.leaving, name) })
 	for _, p := range a.claims {
@@ -212,7 +212,7 @@ func (a *address) services() []string {
 	return now
 }
 
-// After is which Services a managed public IP serves, and its tags, when placements have come there and Services have left.
+// After returns the Services and tags of a managed public IP after placements have come there and Services have left.
 func After(x *index.Index, comes []batch.Placement, leaving []string) (services []string, tags azure.Tags) {
 	a := address{id: comes[0].IP, have: comes[0].Public, claims: comes, leaving: leaving}
 	wanted, _ := a.tags(x)
@@ -223,9 +223,10 @@ func After(x *index.Index, comes []batch.Placement, leaving []string) (services 
 	return a.services(), tags
 }
 
-// Plan is the public IPs that the batch's Services have, and those that they leave. A managed public IP
-// without Services is deleted after the security group has dropped its address: the address cannot be found
-// later. kept are the public IPs that remain at a frontend, by key; waits says which DNS labels come in a later round.
+// Plan returns the public IPs that the batch's Services have, and the public IPs that they leave. A managed public IP
+// without Services is deleted after the security group has dropped its address: the address cannot be found later. The
+// argument kept holds the public IPs that remain at a frontend, by key. The result waits says which DNS labels come in a
+// later round.
 func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, released []plan.Node, waits []string) {
 	all, byID := addresses(x, b)
 	for _, a := range all {
@@ -265,8 +266,8 @@ func Plan(x *index.Index, b *batch.Batch, kept map[string]bool) (wanted, release
 	return wanted, released, waits
 }
 
-// namer is the Service that names the public IP in DNS, nil for none: the first that asks for a label, else
-// the first that asks for none.
+// namer returns the Service that names the public IP in DNS, nil for none. It is the first that asks for a label, else
+// the last that asks for an empty one.
 func (a *address) namer() *spec.Spec {
 	var namer *spec.Spec
 	for _, p := range a.claims {
@@ -277,8 +278,8 @@ func (a *address) namer() *spec.Spec {
 	return namer
 }
 
-// labelFrom says which public IP has the DNS label of another one until it is deleted in this round, "" for none: a label
-// belongs to one public IP alone.
+// labelFrom says which other public IP has the wanted DNS label until this round deletes it, "" for none. A label belongs
+// to one public IP alone.
 func (a *address) labelFrom(x *index.Index, byID map[string]*address, kept map[string]bool) string {
 	s := a.namer()
 	if s == nil || *s.Label == "" || strings.EqualFold(a.have.Label(), *s.Label) {
@@ -294,8 +295,8 @@ func (a *address) labelFrom(x *index.Index, byID map[string]*address, kept map[s
 	return ""
 }
 
-// foreign is a public IP that is not managed: only its SKU must fit, and it is
-// named in DNS if a Service asks for that.
+// foreign returns a public IP that kaz does not manage. Only its SKU must fit, and it gets a DNS label if a Service asks
+// for one.
 func (a *address) foreign() plan.Node {
 	s, have := a.claims[0].For, a.have
 	view := azure.Resource[network.PublicIPAddress]{ID: have.ID}
@@ -350,8 +351,8 @@ func (a *address) view(x *index.Index) azure.Resource[network.PublicIPAddress] {
 	return view
 }
 
-// tags are the wanted tags of a managed public IP, and its DNS label: the first Service that asks for one names it,
-// and a tag says which Service that was.
+// tags returns the wanted tags of a managed public IP, and its DNS label. The first Service that asks for a label names
+// the public IP, and a tag says which Service that was.
 func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 	c, have := x.Config, a.have.Tags
 	asked := a.askedTags(x)
@@ -379,8 +380,8 @@ func (a *address) tags(x *index.Index) (azure.Tags, *network.DNSSettings) {
 	return naming.WantedTags(c, own, have), dns
 }
 
-// askedTags are the tags that Services ask for at a public IP, those of the first Service by name over the others:
-// of the batch's Services all, and of other Services those that the public IP has.
+// askedTags returns the tags that Services ask for at a public IP. The first Service by name has precedence. All tags of
+// the batch's Services count; of other Services only those that the public IP has.
 func (a *address) askedTags(x *index.Index) azure.Tags {
 	asked := azure.Tags{}
 	for _, name := range slices.Sorted(slices.Values(a.services())) {

@@ -112,8 +112,8 @@ const (
 	anyPort  = "any port" // any port may be open: a rule for all ports leads there, of unknown sources
 )
 
-// needOthers adds what others than the batch's Services need: by the rules that Services have at frontends, and by
-// the objects of Services that are known. A Service that is not known may want a denial wherever it is.
+// needOthers adds what Services outside the batch need. The rules at frontends show it, and the objects of Services that
+// are known. A Service that is not known may want a denial wherever it is.
 func (p *Plan) needOthers() {
 	others := map[string]*spec.Spec{} // by owner
 	for owner, o := range p.index.Known {
@@ -165,9 +165,9 @@ func (p *Plan) needService(s *spec.Spec) {
 		if !s.AllPorts() || s.Floats(family) {
 			continue
 		}
-		// One rule has all ports of the nodes' own addresses, where others may have the same ports. Where all that the
-		// Service asks for exists, it needs that alone. Else it may have asked for something else before, which only the
-		// security rules show.
+		// One rule serves all ports of the nodes' own addresses, where other Services may have the same ports. If all
+		// security rules that the Service asks for exist, it needs only these. Else it may have asked for something else
+		// before, which only the security rules show.
 		asked := s.Openings(family, false)
 		if slices.ContainsFunc(asked, func(o spec.Opening) bool {
 			r := p.rules.byName[strings.ToLower(o.Name())]
@@ -199,7 +199,7 @@ type grant struct {
 	to   []string
 }
 
-// grants are the openings of a Service's addresses. Their rules stay there.
+// grants are the openings of a Service's addresses. Their rules are noted as needed there.
 func (p *Plan) grants(s batch.Served) (grants []grant) {
 	if !s.Access.Open {
 		return nil
@@ -331,8 +331,8 @@ func (p *Plan) withdraw(text string) (was bool) {
 	return was
 }
 
-// follow opens new members of a pool to the sources that rules allow at nodes for Services outside the batch:
-// their packets arrive there from now on.
+// follow opens new members of a pool for Services outside the batch, because their packets arrive there from now on. It
+// allows the sources that rules allow at nodes.
 func (p *Plan) follow() {
 	open := p.rules.openAt(p.index.NodeIPs)
 	for _, c := range p.index.Rules() {

@@ -69,7 +69,7 @@ func (r *rule) nodeFamily(nodes map[netip.Addr]bool) v1.IPFamily {
 	return ""
 }
 
-// conform makes a rule again what its name says it is, should it have been edited.
+// conform restores a rule to what its name says, if it was edited.
 func (r *rule) conform(want network.SecurityRule) {
 	p := &r.Properties
 	if strings.EqualFold(p.Protocol, want.Protocol) && strings.EqualFold(p.Access, want.Access) &&
@@ -142,7 +142,7 @@ type ruleSet struct {
 // size is what Azure limits of a security group.
 type size struct{ rules, sources, destinations int }
 
-// exceeds says which limit is passed that was not, or not so far, before.
+// exceeds says which limit is exceeded now and was not exceeded as far before, "" for none.
 func (s size) exceeds(before size) string {
 	what, most := "", mostPrefixes
 	switch {

@@ -165,7 +165,8 @@ func (r *reader) probe(a *Address, p v1.ServicePort) probe {
 	return probe{}
 }
 
-// healthProbe is a probe with the timing and the name of one port, at another one where kube-proxy says how the node is.
+// healthProbe returns a probe with the timing and the name of one port, at another port where kube-proxy reports the
+// node's health.
 func (r *reader) healthProbe(a *Address, port, at int32) probe {
 	interval := read(r, key.PortProbeInterval.Of(port, read(r, key.ProbeInterval)))
 	count := read(r, key.PortProbeCount.Of(port, read(r, key.ProbeCount)))

@@ -203,8 +203,8 @@ type sources struct {
 	cause  string   // of a denial of all others, "" for none
 }
 
-// sources reads the sources that may connect. Ranges that are none are left out with a warning, and all other sources are
-// denied, so that a typing error never opens a Service to the Internet.
+// sources reads the sources that may connect. Invalid ranges are left out with a warning, and all other sources are
+// denied. So a typing error never opens a Service to the Internet.
 func (r *reader) sources() sources {
 	const inSpec = "spec.loadBalancerSourceRanges"
 	asked := sources{reason: problem.AllowedIPRanges}
@@ -248,8 +248,9 @@ func (r *reader) sources() sources {
 	return asked
 }
 
-// warnAccess warns of sources that are allowed unexpectedly, and of families without any source: no rule shows that. It also
-// warns of denials that are more, or less, than a Service's own address, because packets arrive at the nodes' own addresses.
+// warnAccess warns of sources that are allowed unexpectedly, and of families without any source, which no rule shows. It
+// also warns of denials that cover more, or less, than a Service's own address, because packets arrive at the nodes' own
+// addresses.
 func (r *reader) warnAccess(asked sources) {
 	if len(asked.tags) > 0 && len(r.Service.Spec.LoadBalancerSourceRanges) > 0 {
 		r.warn(problem.TwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: the sources of both are allowed",
@@ -297,8 +298,8 @@ func (r *reader) warnAccess(asked sources) {
 			"addresses, and the nodes could not reach each other there. %s", asked.cause, what)
 }
 
-// warnIgnored warns of what a Service says without effect: an annotation that is mistyped, without another one that it needs, or
-// about a port or an IP family that the Service does not have. Such Services have always been served.
+// warnIgnored warns of annotations without effect. Such an annotation is mistyped, lacks another one that it needs, or is
+// about a port or IP family that the Service lacks. Such Services have always been served.
 func (r *reader) warnIgnored() {
 	withInternal, withLink := "annotation "+key.Internal.Name+`: "true"`, "annotation "+key.LinkCreate.Name+`: "true"`
 	ignored := map[string]bool{}

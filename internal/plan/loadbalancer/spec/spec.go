@@ -24,9 +24,8 @@ type Service struct {
 	*v1.Service
 	// Gone says that the Service is being deleted, or is no load balancer any more.
 	Gone bool
-	// Groups are the resource groups that the Service is known to have asked for before. Nothing
-	// else shows an address that was made there and is not used yet, or of a private link
-	// service. What is no name of a group is left out.
+	// Groups are the resource groups that the Service is known to have asked for before. Nothing else shows an address
+	// that was made there and is not used yet, or a private link service. Invalid names are left out.
 	Groups []key.Note
 }
 
