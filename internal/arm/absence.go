@@ -11,10 +11,9 @@ import (
 	"kaz/internal/azure"
 )
 
-// confirmed reads, and reads a second time what is said not to be there: a replica of Azure's
-// that lags behind answers 404 or an empty list (cloud-provider-azure issue 1296). Where the cloud
-// has regional endpoints, the second read goes there. Without them, only an answer that
-// contradicts what this client has seen is read again.
+// confirmed reads, and confirms an answer that something is absent. A replica of Azure that lags behind answers 404
+// or an empty list (cloud-provider-azure issue 1296). If the cloud has regional endpoints, the second read goes
+// there. Without an answer from there, confirmed reads again only what this client has seen before.
 func confirmed[T any](
 	ctx context.Context, d *Client, c call, read func(context.Context, call) (T, error), none func(T, error) bool,
 ) (T, error) {
@@ -42,8 +41,8 @@ func confirmed[T any](
 	return got, err
 }
 
-// atRegion is a read at the regional endpoint. Not every region is known to have one, so that it
-// is tried once.
+// atRegion is a read at the regional endpoint. It is tried once, because not every region is known to have such an
+// endpoint.
 func (d *Client) atRegion(c call) call {
 	to := *c.url
 	to.Scheme, to.Host = d.regional.Scheme, d.regional.Host
@@ -51,11 +50,10 @@ func (d *Client) atRegion(c call) call {
 	return c
 }
 
-// seenAtMost bounds what a client remembers of the reads that found something.
+// seenAtMost bounds how many successful reads a client remembers.
 const seenAtMost = 10_000
 
-// seen is which resources and lists this client has found in Azure, until it deletes something
-// there.
+// seen is the set of resources and lists that this client has found in Azure and has not deleted since.
 type seen struct {
 	mu sync.Mutex
 	of map[string]call // by URL without the host
@@ -88,8 +86,8 @@ func (s *seen) drop(c call) {
 	delete(s.of, seenKey(c.url))
 }
 
-// note takes a change into account: what was written is there. What was deleted, or may be by
-// an action, is forgotten, with the lists that it was in.
+// note takes a change into account. A PUT adds its resource, a PATCH changes nothing. A DELETE removes the resource,
+// its parts and the lists of its type. So does an action, which may delete.
 func (s *seen) note(c call) {
 	switch c.method {
 	case http.MethodPut:

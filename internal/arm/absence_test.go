@@ -9,8 +9,8 @@ import (
 	"kaz/internal/emulator"
 )
 
-// A replica of Azure's answers once, or twice in a row, that what the client has seen is not there.
-// One such answer is not believed.
+// A replica of Azure answers once, or twice in a row, that a resource seen by the client is not there. The client
+// does not believe a single such answer.
 func TestOneAnswerIsNotBelieved(t *testing.T) {
 	for times, believed := range map[int]bool{1: false, 2: true} {
 		for _, first := range []string{"read", "written"} {
@@ -37,7 +37,7 @@ func TestOneAnswerIsNotBelieved(t *testing.T) {
 	}
 }
 
-// What the client deleted itself, or never saw, is read once.
+// The client reads only once what it deleted itself, or never saw.
 func TestAbsenceIsReadOnce(t *testing.T) {
 	l := newLocal(t, emulator.Options{})
 	addresses := azure.Query{Scope: group, Type: "Microsoft.Network/publicIPAddresses"}
@@ -56,8 +56,8 @@ func TestAbsenceIsReadOnce(t *testing.T) {
 	}
 }
 
-// Where the cloud has regional endpoints, what is said not to be there is read again at the
-// region's, whether the client has seen it or not. If that fails, the first answer counts.
+// If the cloud has regional endpoints, the client reads there again what Azure says is absent, seen before or not. If
+// that read fails, the first answer counts.
 func TestAbsenceIsConfirmedInTheRegion(t *testing.T) {
 	for name, c := range map[string]struct {
 		region  int // status of the regional endpoint

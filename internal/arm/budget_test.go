@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestBudgetIsFair checks that a refusal stops all requests of its kind until Azure's time is over, in
-// the order in which they came, and no others.
+// TestBudgetIsFair checks that a refusal stops all requests of its kind, and no others, until Azure's time is over.
+// These go on in the order in which they came.
 func TestBudgetIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 20 * time.Second
@@ -36,7 +36,7 @@ func TestBudgetIsFair(t *testing.T) {
 					return answer{status: 429, header: header("Retry-After", "20"), body: fail("TooManyRequests")}
 				}
 			}
-			// Few are left, so they follow one another at a distance that shows the order.
+			// Few requests are left, so they follow one another at a distance that shows the order.
 			return answer{status: 200, header: header("x-ms-ratelimit-remaining-subscription-writes", "3"), body: `{"id":"x"}`}
 		}}
 		shared := budget.New(budget.Config{})
@@ -55,7 +55,7 @@ func TestBudgetIsFair(t *testing.T) {
 			wg.Go(func() { put(clients[i%2], lb(fmt.Sprintf("%02d", i))) })
 			synctest.Wait()
 		}
-		// Neither another provider nor reads nor deletes of this one wait.
+		// Requests of another provider do not wait. Neither do reads and deletes of this provider.
 		put(clients[1], group.Resource("Microsoft.Compute/disks", "d"))
 		if _, err := clients[1].Get(t.Context(), lb("l")); err != nil {
 			t.Error(err)
@@ -78,14 +78,14 @@ func TestBudgetIsFair(t *testing.T) {
 			}
 			order = append(order, azure.ID(r.path).Name())
 		}
-		// The refused one waits where it was, so it is still the first.
+		// The refused request keeps its place, so it is still the first.
 		if len(order) != 41 || order[0] != "first" || !slices.IsSorted(order[1:]) {
 			t.Errorf("sent in the order %v", order)
 		}
 	})
 }
 
-// After a refusal one request at a time tries whether Azure accepts them again.
+// After a refusal, one request at a time tries whether Azure accepts requests again.
 func TestBudgetProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opens := time.Now().Add(30 * time.Second)
@@ -115,8 +115,8 @@ func TestBudgetProbes(t *testing.T) {
 	})
 }
 
-// TestBudgetCountsAlong checks that Azure's own count in its answers is never exceeded: not by one
-// caller after another, and not by many at once with answers that come seconds later.
+// TestBudgetCountsAlong checks that requests never exceed the count that Azure gives in its answers. Callers come one
+// after another, or many at once with answers that come seconds later.
 func TestBudgetCountsAlong(t *testing.T) {
 	for name, c := range map[string]struct {
 		tokens, callers int
@@ -166,7 +166,7 @@ func TestBudgetCountsAlong(t *testing.T) {
 				if took := time.Since(start); took < c.least || took > c.most {
 					t.Errorf("took %v, want %v to %v", took, c.least, c.most)
 				}
-				// What another caller had used up before, only a first refusal can tell.
+				// Only a first refusal shows what another caller had used up before.
 				if n, most := len(s.requests()), c.callers+max(200-c.tokens, 0); n > most {
 					t.Errorf("%d requests for %d writes, want at most %d", n, c.callers, most)
 				}
@@ -256,8 +256,8 @@ func TestBudgetForgetsCancelledCallers(t *testing.T) {
 	})
 }
 
-// Compute counts per machine too. One machine that is written too often does not
-// stop the others; when a second one is refused meanwhile, it is not the machine.
+// Compute counts per machine too. One machine that is written too often does not stop the others. When a second
+// machine is refused meanwhile, the count is not that of a machine.
 func TestBudgetOfMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		vm := func(name string) azure.ID { return group.Resource("Microsoft.Compute/virtualMachines", name) }
@@ -304,8 +304,8 @@ func TestBudgetOfMachines(t *testing.T) {
 	})
 }
 
-// A document that many share is written before what each of many asks for, though it was
-// asked for last; and those are served in their order.
+// A document that many share is written before the resources of single callers, even if it was requested last. The
+// single requests are served in their order.
 func TestSharedDocumentsGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(int, request) answer {
@@ -341,8 +341,8 @@ func TestSharedDocumentsGoFirst(t *testing.T) {
 	})
 }
 
-// TestPriorities checks the order of requests that wait for one limit of Azure: disks leave before others come, disks are made
-// after that, and comparisons are last. None waits for ever.
+// TestPriorities checks the order of requests that wait for one limit of Azure. Detaching disks goes first, then
+// attaching, then provisioning, then comparing. No request waits for ever.
 func TestPriorities(t *testing.T) {
 	vm := group.Resource("Microsoft.Compute/virtualMachines", "vm")
 	kinds := []azure.Priority{azure.Compare, azure.Provision, azure.Attach, azure.Detach}
@@ -407,8 +407,8 @@ func TestPriorities(t *testing.T) {
 	}
 }
 
-// TestLowPriorityIsServed checks that a request of a low priority is sent though more of a higher one come than Azure accepts:
-// after three head starts all that were there before have been served.
+// TestLowPriorityIsServed checks that a request of a low priority is sent even if more requests of a higher one come
+// than Azure accepts. After three head starts, all requests that were there before have been served.
 func TestLowPriorityIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(int, request) answer { // of which Azure accepts ten a second

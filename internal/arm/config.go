@@ -25,8 +25,8 @@ import (
 type Config struct {
 	// Endpoint is the base URL of Azure Resource Manager.
 	Endpoint string
-	// Regional is the base URL of the region's own endpoint, "" for none. What is said not to be
-	// there is read again there.
+	// Regional is the base URL of the region's own endpoint, "" for none. The client reads there again what Azure
+	// says is absent.
 	Regional string
 	// Scope is asked for in tokens; the default is Endpoint + "/.default".
 	Scope string
@@ -42,11 +42,10 @@ type Config struct {
 
 	// Budget is shared between clients; the default is one of this client's own.
 	Budget *budget.Budget
-	// Retries is how often a failed request is sent again: 0 means 3, a negative
-	// number none. RetryDelay is the wait before the first retry, by default 1 s;
-	// each further one is RetryFactor times as long, by default twice, up to a minute.
-	// RetryJitter is the part of a wait that chance may add to it; 0 means that
-	// chance makes it up to a fifth longer or shorter.
+	// Retries is how often a failed request is sent again: 0 means 3, a negative number none. RetryDelay is the wait
+	// before the first retry, by default 1 s. RetryFactor is how many times longer each further wait is, by default
+	// 2. Waits grow up to a minute, or up to RetryDelay if that is longer. RetryJitter is the part of a wait that may
+	// be added at random. With 0, waits are up to a fifth longer or shorter.
 	Retries     int
 	RetryDelay  time.Duration
 	RetryFactor float64
@@ -56,12 +55,10 @@ type Config struct {
 	ThrottleWait time.Duration
 	// RequestTimeout bounds one attempt; the default is a minute.
 	RequestTimeout time.Duration
-	// Finish is for how long a write that was sent goes on, with its operation, when
-	// its caller gives up: a program that stops then knows what became of its writes. The
-	// default is not at all.
+	// Finish is how long a sent write and its operation go on after the caller gives up. A program that stops then
+	// knows what became of its writes. By default, writes end with their caller.
 	Finish time.Duration
-	// MinimumRetryAfter makes RetryDelay the least time between polls that name
-	// their own.
+	// MinimumRetryAfter makes RetryDelay the shortest wait between polls, also where Azure names a shorter one.
 	MinimumRetryAfter bool
 	// APIVersions overrides the built-in table: by type, or the start of one
 	// ("Microsoft.Network", "Microsoft.Network/loadBalancers").

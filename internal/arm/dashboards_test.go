@@ -133,8 +133,8 @@ func post(id azure.ID, action string) do {
 	return func(ctx context.Context, d *Client) error { _, err := d.Post(ctx, id, action, nil); return err }
 }
 
-// What goes wrong, under both names: a call that failed, a refusal of Azure's, a
-// request that a limit of the user's held back.
+// Failures under both names: a call that failed, a request that Azure refused, and a request that a limit of the user
+// held back.
 func TestDashboardsOfTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()

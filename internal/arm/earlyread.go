@@ -9,24 +9,22 @@ import (
 	"kaz/internal/azure"
 )
 
-// Of some types Azure wants the first poll soon, when most operations are over, and the
-// next one much later: of security groups after 3 and then 10 seconds. One in ten would
-// be seen to have ended ten seconds late, and all that wait for it. The resource tells
-// too how it is doing, and reading it is a read like any other: so it is read meanwhile,
-// at the pace at which Azure wanted to be asked first.
+// For some types, Azure wants the first poll soon, when most operations are over, and the next poll much later. For
+// security groups, these are after 3 and then 10 seconds. One operation in ten would be seen to have ended ten
+// seconds late, and all its callers would wait. The resource shows its state too, and reading it is a read like any
+// other. So the client also reads the resource between two polls, at growing intervals.
 
 const (
-	// lateWait is how much longer than the first a wait has to be.
+	// lateWait is how much longer than the first wait a later wait has to be.
 	lateWait = 5 * time.Second
-	// firstRead is how long after the poll the first look is, and readsAtMost bounds those in
-	// one wait.
+	// firstRead is the time from a poll to the first read, and readsAtMost bounds the reads in one wait.
 	firstRead   = time.Second
 	readsAtMost = 4
 )
 
-// isLate reports whether the resource is to be read before the next poll. It is, where
-// what is read can be told from what was there before, and not of compute, which counts
-// the reads of each resource.
+// isLate reports whether the resource is to be read before the next poll. The read must be able to tell the new
+// document from the one before, which takes a precondition. Compute is left out, because it counts the reads of each
+// resource.
 func (op *operation) isLate(wait time.Duration) bool {
 	return op.form == inStatus && op.call.method == http.MethodPut && !op.call.subject.CountsEach &&
 		wait >= op.first+lateWait && (op.call.header.Get("If-Match") != "" || op.call.header.Get("If-None-Match") != "")
@@ -50,8 +48,8 @@ func (d *Client) watch(ctx context.Context, op *operation, wait time.Duration) (
 	return false, pause(ctx, time.Until(poll))
 }
 
-// shows reads the resource and reports whether what was written is in force. What it
-// does not tell, the next poll does.
+// shows reads the resource and reports whether what was written is in force. If the read does not show it, the next
+// poll does.
 func (d *Client) shows(ctx context.Context, op *operation) bool {
 	c := d.follow(op.call, op.call.url, "get")
 	c.document = true

@@ -9,7 +9,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// Where Azure wants to be asked soon and then much later, the resource tells in between.
+// If Azure wants the first poll soon and the next one much later, the client reads the resource in between.
 func TestLateOperations(t *testing.T) {
 	id := lb("l")
 	state := func(s, etag string) answer {

@@ -155,8 +155,8 @@ func TestManyCallersUnderThrottling(t *testing.T) {
 			wg.Go(func() { l.put(pip(fmt.Sprint(i)), address()) })
 		}
 		wg.Wait()
-		// A write and its reads are five requests or so; 250 reads may come at once
-		// and 25 a second, of writes 200 and 10.
+		// A write with its reads is about five requests. 250 reads may come at once and 25 a second, writes 200 and
+		// 10.
 		t.Logf("%d writes took %v, %d requests, of them %d refused", callers, time.Since(start), l.requests.Load(), l.refused.Load())
 		if l.refused.Load() > callers/100 || time.Since(start) > 4*time.Minute {
 			t.Errorf("%d of %d requests were refused in %v", l.refused.Load(), l.requests.Load(), time.Since(start))
@@ -164,8 +164,7 @@ func TestManyCallersUnderThrottling(t *testing.T) {
 	})
 }
 
-// Whatever goes wrong on the way, a caller gets a document or an error of the kind
-// that tells what to do.
+// Whatever fails, a caller gets a document, or an error with the kind that says what to do.
 func TestFaultsOfLocalAzure(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault emulator.Fault

@@ -18,9 +18,9 @@ type fault struct {
 	targets  []string
 }
 
-// parseFault reads every form in which Azure's providers write errors: the object
-// {"code","message","target","details"} wrapped in "error" or "odata.error", or
-// bare, or nothing that can be read at all.
+// parseFault reads every form in which Azure's providers write errors. The usual form is the object
+// {"code","message","target","details"}, bare or wrapped in "error" or "odata.error". A body that cannot be read
+// gives an empty fault.
 func parseFault(body []byte) fault {
 	var tree any
 	if json.Unmarshal(body, &tree) != nil {
@@ -126,8 +126,8 @@ func (f fault) message(status int) string {
 
 var idInText = regexp.MustCompile(`(?i)/subscriptions/[^\s'",;<>()\[\]{}?#]+`)
 
-// target is what Azure says is at fault: its own words for it, else the first id
-// in its message that is not the resource which was asked for.
+// target is what Azure says is at fault: the innermost target, or else the first id in its messages other than the
+// requested resource.
 func (f fault) target(asked azure.ID) string {
 	if len(f.targets) > 0 {
 		return f.targets[len(f.targets)-1]

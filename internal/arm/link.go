@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// trusted parses a URL that Azure gave, such as the next page of a list or the state of an
-// operation. Every request carries a token, so the URL must lead to the endpoint's host, or to a
-// regional name of that host, at the same port. Compute writes the default port of the scheme and
-// leaves the query unencoded; the result has no default port and an encoded query.
+// trusted parses a URL that Azure gave, such as the next page of a list or the state of an operation. Every request
+// carries a token. So the URL must lead to the endpoint's host, or to a regional name of that host, at the same port.
+// Compute writes the default port of the scheme and leaves the query unencoded; the result has no default port and an
+// encoded query.
 func (b *builder) trusted(raw string) (*url.URL, error) {
 	ref, err := url.Parse(raw)
 	if err != nil {

@@ -10,30 +10,29 @@ import (
 	"kaz/internal/azure"
 )
 
-// Operations are polled as often as Azure asks: most deletions every ten seconds, the
-// making of public IPs every two. Where many resources of one collection are made, or go,
-// at the same time, one list of the collection tells of all of them how they are doing.
-// So the list is read between two polls:
+// Operations are polled as often as Azure asks: most deletions every ten seconds, the creation of public IPs every
+// two. If many resources of one collection are created or deleted at the same time, one list shows the state of them
+// all. So the client reads the list between two polls:
 //
-// A deletion with a poll that is due waits until the list shows it no more, and is polled then:
-// once, and soon after it is gone. The poll, not the list, says how it ended.
+// When the poll of a deletion is due, the deletion waits until the list no longer shows the resource. Then it is
+// polled once, soon after the resource is gone. The poll, not the list, says how the deletion ended.
 //
-// What is made is polled when that is due, but has ended before if the list shows so.
+// A creation is polled when its poll is due, unless the list shows before then that it has succeeded.
 
 const (
 	// enough is how many writes of a collection make a list worth its cost.
 	enough = 8
-	// waitsAtMost is for how many waits between polls a deletion is found in the list before
-	// it is polled all the same.
+	// waitsAtMost is for how many waits between polls a deletion may stay in the list before it is polled
+	// nevertheless.
 	waitsAtMost = 3
 	// listsInWait is how many lists are read in the time between two polls of deletions.
 	listsInWait = 4
-	// listWait is the shortest wait between polls that lists are called in, and between
-	// lists of what is made.
+	// listWait is the shortest wait between polls in which lists are read, and the shortest time between two lists of
+	// creations.
 	listWait = time.Second
 )
 
-// listPolls are the collections of which something is being made, or deleted, by key.
+// listPolls are the collections with creations or deletions under way, by key.
 type listPolls struct {
 	mu sync.Mutex // guards what follows and each listPoll; never held while waiting
 	of map[string]*listPoll
@@ -60,7 +59,8 @@ type entry struct {
 	shown    azure.Document // as the list shows it then
 }
 
-// isOver reports whether a list that has the document, or none, shows that it has ended.
+// isOver reports whether a list shows that the write has ended. doc is the resource in the list, nil if it is not
+// there.
 func (e *entry) isOver(doc azure.Document) bool {
 	state := provisioningState(doc)
 	if e.leaves {
@@ -77,8 +77,8 @@ func isFinal(state string) bool {
 	return false
 }
 
-// listPollOf is the key of the listPoll for a write, "" for none: compute counts
-// lists dearly, and of what was there before the list does not tell what it shows.
+// listPollOf is the key of the listPoll for a write, "" for none. Compute is left out, because it counts lists
+// dearly. Updates are left out, because a list does not tell the new document from the one before.
 func listPollOf(c call) string {
 	creates := c.method == http.MethodPut && c.header.Get("If-None-Match") != ""
 	if c.method != http.MethodDelete && !creates || c.subject.CountsEach {
@@ -115,8 +115,8 @@ func (r *listPolls) join(c call) (*entry, func()) {
 	}
 }
 
-// waits notes a write as one that waits for what the list says, and reports whether it
-// is to: not where too few others wait.
+// waits notes that a write waits for the list, and reports whether it does. It does not if too few writes are under
+// way, or if the list cannot be read.
 func (r *listPolls) waits(e *entry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +132,7 @@ func (r *listPolls) waits(e *entry) bool {
 	return true
 }
 
-// tell ends the wait of a write that the last list shows to have ended, or of any, if
-// there is no list.
+// tell ends the wait of a write if the last list shows that it has ended, or if the list cannot be read.
 func (r *listPoll) tell(e *entry) {
 	if doc := r.listed[e.key]; r.unlisted || e.isOver(doc) {
 		e.shown = doc
@@ -148,8 +147,7 @@ func (r *listPolls) leave(e *entry) {
 	delete(e.listPoll.waiting, e)
 }
 
-// awaitDeletion waits until a deletion is worth a poll, which Azure wants no sooner than after
-// a time.
+// awaitDeletion waits until a poll of a deletion is worth its cost. wait is the time that Azure wants between polls.
 func (d *Client) awaitDeletion(ctx context.Context, e *entry, wait time.Duration) error {
 	if err := pause(ctx, wait); err != nil || wait < listWait || !d.listPolls.waits(e) {
 		return err
@@ -158,8 +156,8 @@ func (d *Client) awaitDeletion(ctx context.Context, e *entry, wait time.Duration
 	return d.awaitList(ctx, e, wait/listsInWait, time.Now().Add(waitsAtMost*wait))
 }
 
-// awaitCreation waits until the next poll of what is made, and reports whether a list has shown
-// by then that it is there.
+// awaitCreation waits until the next poll of a creation is due. It reports whether a list has shown before then that
+// the creation succeeded.
 func (d *Client) awaitCreation(ctx context.Context, op *operation, wait time.Duration) (ended bool, err error) {
 	due := time.Now().Add(wait)
 	err = d.awaitList(ctx, op.entry, max(op.first, listWait), due)
@@ -170,8 +168,8 @@ func (d *Client) awaitCreation(ctx context.Context, op *operation, wait time.Dur
 	return false, pause(ctx, time.Until(due))
 }
 
-// awaitList waits until a list shows that a write has ended, but no longer than until the
-// latest. One of the waiting callers reads the list for all.
+// awaitList waits until a list shows that a write has ended, or until latest. One of the waiting callers reads the
+// list for all.
 func (d *Client) awaitList(ctx context.Context, e *entry, every time.Duration, latest time.Time) error {
 	late := time.NewTimer(time.Until(latest))
 	defer late.Stop()
@@ -194,12 +192,11 @@ func (d *Client) awaitList(ctx context.Context, e *entry, every time.Duration, l
 	return nil
 }
 
-// isThere reports whether a list has shown that a creation went well. How one failed, the
-// poll says.
+// isThere reports whether a list has shown that a creation succeeded. If it failed, the poll says how.
 func (e *entry) isThere() bool { return strings.EqualFold(provisioningState(e.shown), "Succeeded") }
 
-// readList reads the list, no sooner than so long after the last time and only if that is
-// before the latest, and ends the wait of those that it shows to have ended.
+// readList reads the list and ends the wait of the writes that have ended according to it. It first waits until the
+// time every has passed since the last list. If that is not before latest, it waits until latest and reads nothing.
 func (d *Client) readList(ctx context.Context, by *entry, every time.Duration, latest time.Time) error {
 	r := by.listPoll
 	begin, needed := d.listPolls.next(by, every)
@@ -232,7 +229,7 @@ func (d *Client) readList(ctx context.Context, by *entry, every time.Duration, l
 	return nil
 }
 
-// next is when the list may be read again, and whether a write still waits for that.
+// next returns when the list may be read again, and whether a write still waits for it.
 func (r *listPolls) next(e *entry, every time.Duration) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// crowd is a collection of which much is made, or deleted.
+// crowd is a collection in which many resources are created or deleted.
 type crowd struct {
 	makes  bool
 	took   time.Duration // for each
@@ -77,8 +77,8 @@ func (c *crowd) list() string {
 
 func pip(name string) azure.ID { return group.Resource("Microsoft.Network/publicIPAddresses", name) }
 
-// Where many of one kind go, lists tell when each is worth a poll; where many are made,
-// that each is there.
+// If many resources of one kind are deleted, lists show when each deletion is worth a poll. If many are created,
+// lists show that each one is there.
 func TestInCompany(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	for name, c := range map[string]struct {

@@ -9,8 +9,9 @@ import (
 	"kaz/internal/azure"
 )
 
-// A pod waits for the end of some operations: its disks are attached. They are polled often, and a poll does not wait for the
-// answers of earlier ones: most polls are answered within 0.2 s, but one in a hundred takes longer than a second.
+// A pod waits for the end of some operations: its disks are attached. Such operations are polled often, and a poll
+// does not wait for the answers of earlier polls. Most polls are answered within 0.2 s, but one in a hundred takes
+// longer than a second.
 
 // isPrompt reports whether a pod waits for the end of a request's operation. Such requests are not sent in turn: drivers of
 // disks have always changed the disks of many instances of a scale set at once.
@@ -18,9 +19,10 @@ func (c call) isPrompt() bool {
 	return c.method == http.MethodPost && strings.HasSuffix(c.op, " attachDetachDataDisks")
 }
 
-// promptPace is the time between two polls of an operation that a pod waits for, from the time that it has taken and its polls so
-// far. Azure allows 45 polls of one operation and 15 more a minute. Few operations take longer than the first part. After that the
-// polls that are left are spread, at least one for each that Azure adds.
+// promptPace is the time between two polls of an operation that a pod waits for. It depends on the time that the
+// operation has taken and on its polls so far. Azure allows 45 polls of one operation and 15 more a minute. Few
+// operations take longer than the first part (12 s). After that, the remaining polls are spread, with at least one
+// poll for each that Azure adds.
 func promptPace(took time.Duration, polls int) time.Duration {
 	const often, first, part = 350 * time.Millisecond, 12 * time.Second, 14
 	const burst, refill = 45, 4 * time.Second

@@ -67,8 +67,9 @@ func (a *attachments) attach(t *testing.T) (answer string, took time.Duration) {
 	return string(doc), time.Since(began)
 }
 
-// The end of an attachment is noticed within 0.35 s, after 12 s within a fourteenth of its time and within 4 s. Azure allows 45 polls of an
-// operation and 15 more a minute. When it asks for a later poll it gets that. Its answer is that of the first reply.
+// The end of an attachment is noticed within 0.35 s; after 12 s, within a fourteenth of its time and within 4 s.
+// Azure allows 45 polls of an operation and 15 more a minute. If Azure asks for a later poll, the poll comes later.
+// The result is the body of the first reply.
 func TestAttachmentsArePolledOften(t *testing.T) {
 	for _, c := range []struct {
 		name       string

@@ -89,8 +89,8 @@ func cassettes(t *testing.T) map[string][]interaction {
 	return found
 }
 
-// What real Azure answered, the client understands: every write of the recordings is
-// made through it, answered as recorded, and ends as it did.
+// The client understands what the real Azure answered. It makes every write of the recordings, gets the recorded
+// answers, and ends as the recording does.
 func TestRecordingsOfRealAzure(t *testing.T) {
 	counts := map[string]int{}
 	for name, recorded := range cassettes(t) {

@@ -8,8 +8,8 @@ import (
 	"kaz/internal/emulator"
 )
 
-// A cloud that ignores If-None-Match replaces what exists. The client notices it where many write
-// a document, and its caller reads again.
+// A cloud that ignores If-None-Match replaces what exists. The client notices this for documents that many write, and
+// its caller reads again.
 func TestAReplacedDocumentIsNoticed(t *testing.T) {
 	for _, fullType := range []string{network.LoadBalancers, network.SecurityGroups, network.RouteTables} {
 		l := newLocal(t, emulator.Options{})

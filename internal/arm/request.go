@@ -21,17 +21,17 @@ type call struct {
 	url    *url.URL
 	body   []byte
 	header http.Header
-	// document demands a JSON object in the answer; front ends of Azure sometimes
-	// answer a read with success and nothing.
+	// document demands a JSON object in the answer: front ends of Azure sometimes answer a read with success and an
+	// empty body.
 	document bool
 	// unseen says that the caller does not need the answer of a write.
 	unseen bool
 	// once says that the request is not sent again if it fails.
 	once bool
-	// additive says that the request is not sent again if Azure may have seen it, as a POST.
+	// additive says that the request, like a POST, is not sent again if Azure may have seen it.
 	additive bool
 
-	op      string // what errors call it
+	op      string // its name in errors
 	id      azure.ID
 	spelled string         // the full type as it was asked for
 	subject budget.Subject // what budget and metrics count it under
@@ -76,8 +76,7 @@ func typeOf(id azure.ID) (string, error) {
 		return "Microsoft.Resources/subscriptions/providers", nil
 	}
 	if _, err := azure.ParseID(string(id)); err != nil {
-		// A read of a part that has no name, such as VM/instanceView, follows the
-		// grammar but for its last segment.
+		// A read of a part without a name, such as VM/instanceView, follows the grammar except for its last segment.
 		i := strings.LastIndexByte(string(id), '/')
 		if i <= 0 || strings.HasSuffix(string(id), "/") {
 			return "", err
@@ -192,8 +191,8 @@ func (d *Client) follow(c call, to *url.URL, verb string) call {
 	return c
 }
 
-// Get reads one resource. Beside resources it reads the parts of them that have
-// no name (VM/instanceView) and resource providers (/subscriptions/S/providers/NAMESPACE).
+// Get reads one resource. It also reads parts of resources that have no name (VM/instanceView) and resource providers
+// (/subscriptions/S/providers/NAMESPACE).
 func (d *Client) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	return reader{client: d}.Get(ctx, id)
 }
@@ -221,8 +220,7 @@ func (r reader) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	return doc, err
 }
 
-// Fresh reads past any cache, of which an ARM client has none. [kaz/internal/arm/cache]
-// puts one in front.
+// Fresh reads past any cache. An ARM client has none; [kaz/internal/arm/cache] puts one in front.
 func (d *Client) Fresh() azure.Reader { return d }
 
 func (d *Client) read(ctx context.Context, c call) (azure.Document, error) {
@@ -233,12 +231,10 @@ func (d *Client) read(ctx context.Context, c call) (azure.Document, error) {
 	return r.body, nil
 }
 
-// Begin sends a change and returns when Azure has accepted it; the wait for its end is
-// behind the operation.
+// Begin sends a change and returns when Azure has accepted it. The returned operation waits for its end.
 //
-// A write is sent again if its answer is lost. Under a precondition the second one
-// may be refused because the first one came through; that too is an error of kind
-// Changed, and reading again tells.
+// A write is sent again if its answer is lost. With a precondition, Azure may refuse the second one because the first
+// one succeeded. That too is an error of kind Changed, and reading again shows the outcome.
 func (d *Client) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
 	c, err := d.build.changeCall(r)
 	if err != nil {

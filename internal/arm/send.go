@@ -41,8 +41,8 @@ func (d *Client) send(ctx context.Context, c call) (reply, *azure.Error) {
 	return d.sendLasting(ctx, ctx, c)
 }
 
-// sendLasting is send with a context of its own for what is on its way: nothing is
-// sent after ctx, and what was sent is given up after lasting.
+// sendLasting is send with a second context for requests on their way. It sends nothing after the end of ctx, and
+// gives up what was sent at the end of lasting.
 func (d *Client) sendLasting(ctx, lasting context.Context, c call) (reply, *azure.Error) {
 	var p patience
 	p.start = time.Now()
@@ -95,7 +95,7 @@ func (f *failure) azureError() *azure.Error {
 // again decides whether a request that failed is sent again, and when.
 func (d *Client) again(c call, f *failure, p *patience) (bool, time.Duration) {
 	if f.Status == http.StatusTooManyRequests && f.Kind == azure.Throttled && !c.once {
-		// The budget is closed now and is where the wait happens.
+		// The budget is closed now. The next attempt waits there.
 		const most = 20
 		p.throttled++
 		return p.throttled <= most, 0
@@ -104,7 +104,7 @@ func (d *Client) again(c call, f *failure, p *patience) (bool, time.Duration) {
 	if c.once || f.futile || f.waiting || p.retries > d.retry.times || !transient(f) {
 		return false, 0
 	}
-	// Azure merges a PATCH, so that one of ours may be repeated as a PUT may.
+	// Azure merges a PATCH, so kaz may repeat a PATCH like a PUT.
 	if (c.additive || c.method == http.MethodPost) && !f.unsent {
 		return false, 0
 	}
@@ -121,8 +121,8 @@ func transient(f *failure) bool {
 	return f.Kind == azure.Unavailable && f.Status < 300
 }
 
-// backoff is the wait before a retry: each is longer than the one before, up to a minute, or the first
-// one if that is longer. It is randomized so that callers that failed together do not retry together.
+// backoff is the wait before a retry. Each wait is longer than the one before, up to a minute, or up to the first
+// wait if that is longer. It is randomized so that callers that failed together do not retry together.
 func (o retryOptions) backoff(retry int) time.Duration {
 	longest := max(o.delay, time.Minute).Seconds()
 	wait := min(o.delay.Seconds()*math.Pow(o.factor, float64(retry-1)), longest)
@@ -161,8 +161,8 @@ func (d *Client) attempt(ctx, lasting context.Context, c call, patience time.Dur
 	return r, f
 }
 
-// throttled is the error of a request that was not sent because Azure asks all of
-// its kind to wait longer than the request may.
+// throttled is the error of a request that was not sent. Azure asks all requests of its kind to wait longer than this
+// request may.
 func throttled(c call, err error) *azure.Error {
 	e := &azure.Error{Kind: azure.Throttled, Op: c.op, ID: c.id, Cause: err}
 	if closed, ok := errors.AsType[*budget.ClosedError](err); ok {

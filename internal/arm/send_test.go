@@ -134,8 +134,7 @@ func TestRetriesGrow(t *testing.T) {
 	})
 }
 
-// What users say of backoff in azure.json: the first wait, how it grows, and how much
-// chance may add.
+// The backoff settings of azure.json: the first wait, its growth, and the random part.
 func TestRetriesAsConfigured(t *testing.T) {
 	for name, c := range map[string]struct {
 		retries int

@@ -15,9 +15,8 @@ import (
 	"kaz/internal/emulator"
 )
 
-// One provider is throttled and asks for half a minute: its writes wait for just that
-// long and then succeed, in one more request than there are callers. Meanwhile its
-// reads, and reads and writes of another provider, go on as if nothing were.
+// One provider is throttled and asks for half a minute. Its writes wait for just that long and then succeed, in one
+// more request than there are callers. Meanwhile its reads, and reads and writes of another provider, go on as usual.
 func TestThrottledProviderBlocksNoOtherProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocal(t, emulator.Options{})
@@ -65,8 +64,8 @@ func TestThrottledProviderBlocksNoOtherProvider(t *testing.T) {
 	})
 }
 
-// TestThrottledUntilAnInstant checks a refusal that names an instant instead of a time. A caller that
-// may not wait for so long gets an error with the time to wait.
+// TestThrottledUntilAnInstant checks a refusal that names an instant instead of a time. A caller that may not wait
+// that long gets an error with the time to wait.
 func TestThrottledUntilAnInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocal(t, emulator.Options{})
@@ -97,7 +96,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// A gateway is busy twice: the caller does not get to know.
+// A gateway is busy twice. The caller does not notice.
 func TestBusyTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocal(t, emulator.Options{})

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// NewTransport is the HTTP client that a client uses by default: HTTP/2 with
-// keep-alive pings, TLS 1.2 or newer, proxies from the environment, and at most
-// 100 connections. It follows no redirect, because Azure sends none and a token
-// must not travel to wherever one points.
+// NewTransport is the HTTP client that a client uses by default: HTTP/2 with keep-alive pings, TLS 1.2 or newer,
+// proxies from the environment, and at most 100 connections. It follows no redirects: Azure sends none, and a
+// redirect could send the token to another host.
 func NewTransport() *http.Client {
 	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{

@@ -17,9 +17,9 @@ import (
 // after its own retries, before the wait is given up.
 const unreadable = 5
 
-// perform sends a write, and waits behind the operation until Azure has finished it. No
-// lock is held meanwhile, and ctx ends the wait (but not the operation): at once before
-// the write is sent, and after that when the client's time for finishing is over.
+// perform sends a write. The returned operation waits until Azure has finished the write. No lock is held meanwhile.
+// The end of ctx ends the wait, but not the operation in Azure. Before the write is sent, the wait ends at once.
+// After that, it ends when the client's time for finishing is over.
 func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) {
 	start := time.Now()
 	ended := func(doc azure.Document, err error) (azure.Document, error) {
@@ -42,7 +42,7 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 		return nil, err
 	}
 	return azure.Later(func(later context.Context) (azure.Document, error) {
-		if later != ctx { // the caller that waits is another one
+		if later != ctx { // another caller waits
 			done()
 			lasting, done = d.outlast(later)
 		}
@@ -58,7 +58,7 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 	}), nil
 }
 
-// begin sends a write and finds out how Azure tells what becomes of it.
+// begin sends a write and finds out how Azure shows its state.
 func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error) {
 	if c.isPrompt() {
 		c.subject.Turns = ""
@@ -83,9 +83,9 @@ func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error)
 	return op, nil
 }
 
-// finish waits until Azure has finished. A document that many write, and that Azure replaced
-// though the request demanded a new one, may have lost what others wrote: that is an error of
-// kind Changed, so that the caller reads again and puts right what is missing.
+// finish waits until Azure has finished. If Azure replaced a shared document although the request demanded a new one,
+// changes of other writers may be lost. That is an error of kind Changed, so that the caller reads again and adds
+// what is missing.
 func (d *Client) finish(ctx context.Context, op *operation) (azure.Document, error) {
 	if err := d.wait(ctx, op); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (d *Client) finish(ctx context.Context, op *operation) (azure.Document, err
 	return d.result(ctx, op)
 }
 
-// outlast is a context that ends so long after ctx as the client takes to finish.
+// outlast returns a context that ends later than ctx, by the client's time for finishing.
 func (d *Client) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.finishing <= 0 {
 		return ctx, func() {}
@@ -113,7 +113,7 @@ func (d *Client) outlast(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// form is the place of the state of an operation.
+// form is where Azure shows the state of an operation.
 type form int
 
 const (
@@ -131,10 +131,10 @@ type operation struct {
 	location *url.URL
 	last     reply
 	accepted []byte        // the body of the first reply
-	polls    int           // that came without a Retry-After
+	polls    int           // waits without a Retry-After so far
 	first    time.Duration // the wait before the first poll
-	entry    *entry        // nil for what no list shows
-	replaced bool          // a resource that should have been new
+	entry    *entry        // nil if no list shows the operation
+	replaced bool          // Azure replaced a resource that should have been new
 	began    time.Time
 }
 
@@ -151,7 +151,7 @@ func (d *Client) started(c call, first reply) (*operation, error) {
 	state := provisioningState(first.body)
 	switch {
 	case merges && strings.EqualFold(state, "Succeeded"):
-		// Azure gives a polling URL even when it was done at once.
+		// Azure gives a polling URL even if the write is done at once.
 	case hasStatusURL(first):
 		op.form = inStatus
 		op.poll, err = d.build.trusted(statusURL(first))
@@ -165,8 +165,7 @@ func (d *Client) started(c call, first reply) (*operation, error) {
 	return op, err
 }
 
-// needsLocation tells the Location of an operation from that of a resource, and
-// leaves out one that is not followed.
+// needsLocation reports whether the client follows the Location of a reply. A Location may also name the resource.
 func needsLocation(c call, first reply) bool {
 	if hasStatusURL(first) {
 		return c.method == http.MethodPost // the answer of the action is there
@@ -217,8 +216,7 @@ func (d *Client) wait(ctx context.Context, op *operation) error {
 	}
 }
 
-// untilPoll waits until the next poll, and reports whether it is known by then that the
-// operation has ended well.
+// untilPoll waits until the next poll is due. It reports whether the operation is known by then to have succeeded.
 func (d *Client) untilPoll(ctx context.Context, op *operation) (ended bool, err error) {
 	wait := d.pace(op)
 	op.first = or(op.first, wait)
@@ -260,7 +258,7 @@ func (d *Client) take(op *operation, r reply, failure *azure.Error) *azure.Error
 	return nil
 }
 
-// pace is the time to the next poll: what Azure asks for, else a growing one.
+// pace is the wait until the next poll: the one that Azure asks for, or else a growing one.
 func (d *Client) pace(op *operation) time.Duration {
 	if wait := retryAfter(op.last.header, time.Now()); wait > 0 {
 		if d.minimumRetry {
@@ -281,8 +279,8 @@ const (
 	longestPoll = 8 * time.Second
 )
 
-// lost is the error of an operation with a state that cannot be read. That of a delete
-// may be gone together with what was deleted.
+// lost is the error of an operation with a state that cannot be read, nil for a deletion that succeeded. The state of
+// a deletion may be gone together with the deleted resource.
 func (d *Client) lost(ctx context.Context, op *operation, failure *azure.Error) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, op.call)
@@ -378,7 +376,7 @@ func (op *operation) failed(state string) error {
 			Error json.RawMessage `json:"error"`
 		} `json:"properties"`
 	}
-	_ = json.Unmarshal(op.last.body, &doc) // what cannot be read explains nothing
+	_ = json.Unmarshal(op.last.body, &doc) // an unreadable body gives no explanation
 	f := parseFault(doc.Error)
 	if len(f.codes) == 0 {
 		f = parseFault(doc.Properties.Error)
@@ -402,13 +400,12 @@ func (d *Client) result(ctx context.Context, op *operation) (azure.Document, err
 	case http.MethodPost:
 		return d.answer(ctx, op)
 	}
-	// A status is no resource, and what came before it lacks what Azure fills in at
-	// the end.
+	// A status document is no resource, and earlier replies lack what Azure fills in at the end.
 	doc := azure.Document(op.last.body)
 	if op.form != inStatus && isObject(doc) && (op.form != inLocation || doc.ID().Equal(op.call.id)) {
 		return doc, nil
 	}
-	// Of disks the last status holds it.
+	// For disks, the last status document holds the resource.
 	if output := azure.Document(parseStatus(op.last.body).output); op.form == inStatus && output.ID().Equal(op.call.id) {
 		return output, nil
 	}

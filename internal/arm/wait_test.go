@@ -243,9 +243,8 @@ func TestCancelEndsTheWaitAtOnce(t *testing.T) {
 	})
 }
 
-// TestWritesAreFinished checks a client that finishes its writes: a write that was sent when its
-// caller gave up comes to its end, an unsent one is not sent, and after the time for finishing the
-// client gives up.
+// TestWritesAreFinished checks a client that finishes its writes. A write that was sent when its caller gave up comes
+// to its end, and an unsent one is not sent. After the time for finishing, the client gives up.
 func TestWritesAreFinished(t *testing.T) {
 	const operation = 30 * time.Second
 	for name, c := range map[string]struct {
@@ -311,8 +310,8 @@ func TestMinimumRetryAfter(t *testing.T) {
 	})
 }
 
-// Begin returns as soon as Azure has accepted the request; the wait is behind the
-// operation, for a caller with a context that may be another one.
+// Begin returns as soon as Azure has accepted the request. The operation waits for the end, for a caller that may
+// have another context.
 func TestBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		accepted := answer{status: 201, header: header("Azure-AsyncOperation", operations, "Retry-After", "30")}

@@ -25,7 +25,7 @@ type Reader interface {
 // Priority orders the requests that wait for the same limit of Azure: higher ones go first.
 type Priority int8
 
-// The priorities. A disk that leaves frees a place for one that comes, and pods wait for both.
+// The priorities. A detached disk frees a place for one to attach, and pods wait for both.
 const (
 	Compare   Priority = iota - 1 // looks for differences; nothing waits for it
 	Provision                     // the usual one: something is made, changed or deleted
@@ -79,12 +79,11 @@ type Request struct {
 	IfMatch string
 	// Create demands that the resource does not exist yet.
 	Create bool
-	// Unseen says that the caller does not look at what the write returns. Where
-	// Azure's own answers do not hold the resource it is empty then, and need not be
-	// read.
+	// Unseen says that the caller does not use the result of the write. If Azure's own answers do not hold the
+	// resource, the result is empty, and no read is needed.
 	Unseen bool
-	// Additive says that each such PUT makes something more, as a POST may: a snapshot
-	// of a file share. It is sent again only if Azure cannot have seen it.
+	// Additive says that each such PUT creates something more, as a POST may: a snapshot of a file share. It is sent
+	// again only if Azure cannot have seen it.
 	Additive bool
 }
 
@@ -103,8 +102,8 @@ type Writer interface {
 	Begin(ctx context.Context, r Request) (*Operation, error)
 }
 
-// Do makes a change and returns when Azure has finished it: the resource as Azure
-// made it, or the answer of an action, which may be empty.
+// Do makes a change and returns when Azure has finished it. The result is the resource as Azure made it, or the
+// answer of an action, which may be empty.
 func Do(ctx context.Context, w Writer, r Request) (Document, error) {
 	op, err := w.Begin(ctx, r)
 	if err != nil {
@@ -123,15 +122,15 @@ func Done(answer Document) *Operation {
 	return Later(func(context.Context) (Document, error) { return answer, nil })
 }
 
-// Later is an operation of which wait knows when it has ended, and how.
+// Later is an operation with a function that waits for its end and returns its result.
 func Later(wait func(context.Context) (Document, error)) *Operation { return &Operation{wait} }
 
-// Wait returns when Azure has finished: the resource as Azure made it, or the answer
-// of an action. Cancelling ctx ends the wait and not the operation. It is called once.
+// Wait returns when Azure has finished. The result is the resource as Azure made it, or the answer of an action.
+// Cancelling ctx ends the wait and not the operation. Wait is called once.
 func (o *Operation) Wait(ctx context.Context) (Document, error) { return o.wait(ctx) }
 
-// Around is a writer that calls enter before each request, and what enter returns when
-// the request has ended or was refused. An error of enter refuses the request.
+// Around is a writer that calls enter before each request. When the request has ended or was refused, it calls the
+// function that enter returned. An error of enter refuses the request.
 func Around(w Writer, enter func(context.Context, Request) (leave func(Document, error), err error)) Writer {
 	return WriterFunc(func(ctx context.Context, r Request) (*Operation, error) {
 		leave, err := enter(ctx, r)
@@ -183,7 +182,7 @@ func (v Verbs) Put(ctx context.Context, w Write) (Document, error) { return v.do
 // Patch merges the body into a resource.
 func (v Verbs) Patch(ctx context.Context, w Write) (Document, error) { return v.do(ctx, Patch, w) }
 
-// Delete removes a resource; one that is not there is no error.
+// Delete removes a resource. A resource that is not there is no error.
 func (v Verbs) Delete(ctx context.Context, id ID) error {
 	_, err := v.do(ctx, Delete, Write{ID: id})
 	return err

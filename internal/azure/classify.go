@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Classify gives the kind of an error reply from its HTTP status and the codes in
-// it, the outermost first: envelope code, then the codes of its details. The
-// innermost known code decides, because providers wrap precise codes in vague ones
-// ("RetryableError" around "ReferencedResourceNotProvisioned"). A status of 0 or
-// 200 is that of a failed operation read from a poll.
+// Classify gives the kind of an error reply from its HTTP status and its codes. The codes are in order from the
+// outermost: the envelope's code, then the codes of its details. The innermost known code decides, because providers
+// wrap precise codes in vague ones ("RetryableError" around "ReferencedResourceNotProvisioned"). A status of 0 or 200
+// is that of a failed operation read from a poll.
 func Classify(status int, codes ...string) Kind {
 	for _, code := range slices.Backward(codes) {
 		if kind, ok := kindByCode[strings.ToLower(code)]; ok {
@@ -78,7 +77,7 @@ func kindByPattern(code string) (Kind, bool) {
 	return Internal, false
 }
 
-// kindByStatus is of those statuses that say more than which end is at fault.
+// kindByStatus has the statuses that say more than which end is at fault.
 var kindByStatus = map[int]Kind{
 	401: Denied, 403: Denied, 404: NotFound, 408: Unavailable, 409: Busy, 410: NotFound, 412: Changed, 429: Throttled,
 }

@@ -50,8 +50,8 @@ func (d Document) ID() ID {
 	return head.ID
 }
 
-// leading reads the text field name if only text fields stand before it, which is
-// how Azure writes ids and etags; so a long document is not read to its end for them.
+// leading reads the text field name if only text fields stand before it. Azure writes ids and etags that way, so a
+// long document is not read to its end for them.
 func (d Document) leading(name string) (string, bool) {
 	rest := bytes.TrimLeft(d, " \t\r\n")
 	separator := byte('{')
@@ -94,8 +94,8 @@ func quotedAfter(b []byte, separator byte) (quoted, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// Resource is the frame that all resources share around their properties P, and a
-// typed view of a [Document]: it has the fields that kaz reads or owns.
+// Resource is the frame that all resources share around their properties P. It is a typed view of a [Document], with
+// the fields that kaz reads or owns.
 //
 // The struct tag `azure` names the owner of a field, for [Overlay]:
 //
@@ -103,9 +103,9 @@ func quotedAfter(b []byte, separator byte) (quoted, rest []byte, ok bool) {
 //	azure:"exact"   absent in the view means absent in Azure
 //	azure:"read"    Azure's own field: never compared, never written
 //	azure:"fold"    text that Azure compares without regard to case and blanks
-//	azure:"required" a reference without which its holder cannot be; see [Release]
+//	azure:"required" a reference without which its holder cannot exist; see [Release]
 //
-// It also says how the elements of a list are paired with those that Azure has:
+// It also says how the elements of a list are paired with the elements that Azure has:
 //
 //	azure:"key"         at a field of the element: it tells elements apart
 //	azure:"key=lun"     at the list: these fields tell them apart ("key=a+b" for two),
@@ -113,8 +113,8 @@ func quotedAfter(b []byte, separator byte) (quoted, rest []byte, ok bool) {
 //	azure:"positional"  a list of structs without a key, compared by position
 //	azure:"set"         a list of texts without order
 //
-// The key of a [Child] is its name, that of a [Reference] its id. Plain values that
-// are no set are compared by position. Any other list is an error; see [CheckView].
+// The key of a [Child] is its name, the key of a [Reference] its id. Lists of plain values are compared by position
+// unless they are a set. Any other list is an error; see [CheckView].
 type Resource[P any] struct {
 	ID               ID                `json:"id,omitempty" azure:"read"`
 	Name             string            `json:"name,omitempty" azure:"read"`

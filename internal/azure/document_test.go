@@ -24,8 +24,7 @@ func TestDocumentSaysItsIDAndEtag(t *testing.T) {
 	}
 }
 
-// Whatever text fields a document begins with, its id is the one that a JSON
-// decoder finds.
+// The id of a document is the one that a JSON decoder finds, whatever text fields the document begins with.
 func TestDocumentIDIsWhatADecoderFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fields := rapid.MapOf(rapid.SampledFrom([]string{"a", "id", "etag", "z", "i\"d"}), rapid.String()).Draw(t, "fields")

@@ -34,8 +34,8 @@ func (f field) absent(v reflect.Value) bool {
 	}
 }
 
-// always reports whether the field is a struct by value, such as the properties of a
-// resource: what holds it cannot be without it.
+// always reports whether the field is a struct by value, such as the properties of a resource. Its holder cannot
+// exist without it.
 func (f field) always() bool { return !f.pointer && f.typ.Kind() == reflect.Struct }
 
 // fieldCache holds the fields of each view type, which never change.
@@ -82,8 +82,8 @@ func optionsOf(tag string) fieldOptions {
 	return opts
 }
 
-// keyFields are the fields that tell the elements of a list of structs apart: those
-// that the list's tag names, else those that the element's own tags name.
+// keyFields are the fields that tell the elements of a list of structs apart. The list's tag names them, or else the
+// tags of the element's own fields do.
 func keyFields(elem reflect.Type, opts fieldOptions) []field {
 	var keys []field
 	for _, f := range fieldsOf(elem) {
@@ -110,8 +110,8 @@ func checkList(elem reflect.Type, opts fieldOptions) error {
 	return nil
 }
 
-// CheckView returns an error that names each list in a view's type of which the tags
-// do not say how elements are paired. Lists that are Azure's own need no key.
+// CheckView returns an error that names each list in a view's type without tags that say how its elements are paired.
+// Lists that are Azure's own need no key.
 func CheckView(view reflect.Type) error {
 	var problems []string
 	WalkLists(view, func(l List) {
@@ -129,8 +129,8 @@ func CheckView(view reflect.Type) error {
 type List struct {
 	Path string // "properties.routes", "properties.rules[].properties.ports"
 	Elem reflect.Type
-	// Key names the fields by which elements are paired, in the order of the element's
-	// fields. It is empty for a list of plain values and for one by position.
+	// Key names the fields by which elements are paired, in the order of the element's fields. It is empty for a list
+	// of plain values and for a list that is compared by position.
 	Key  []string
 	opts fieldOptions
 }
@@ -201,9 +201,8 @@ func collect(v reflect.Value, ids *[]ID) {
 	}
 }
 
-// Parts lists the ids of the sub-resources that a view of the resource id holds
-// inline, at any depth: the elements of its lists that have a name and an id. One
-// without a known id has the id that Azure gives it.
+// Parts lists the ids of the sub-resources that a view of the resource id holds inline, at any depth. These are the
+// elements of its lists that have a name and an id. An element without a known id has the id that Azure gives it.
 func Parts(id ID, view any) []ID {
 	var parts []ID
 	collectParts(id, reflect.ValueOf(view), &parts)
@@ -235,8 +234,8 @@ func collectParts(of ID, v reflect.Value, parts *[]ID) {
 	}
 }
 
-// partID is the id of an element of a list of sub-resources. Elements of other lists
-// are no parts, and what they hold is part of the same resource.
+// partID is the id of an element of a list of sub-resources. Elements of other lists are no sub-resources, and what
+// they hold belongs to the same resource.
 func partID(of ID, list string, element reflect.Value) (ID, bool) {
 	p, ok := reflect.TypeAssert[interface{ partID() (ID, string) }](element)
 	if !ok {

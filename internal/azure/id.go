@@ -21,10 +21,9 @@ const (
 	providers      = "providers"
 )
 
-// ParseID checks that s follows the ARM id grammar: a subscription, optionally a
-// resource group, and any number of /providers/NAMESPACE/TYPE/NAME[/TYPE/NAME]...
-// sections (a second section is an extension resource such as a role
-// assignment). Tenant-level ids start with /providers.
+// ParseID checks that s follows the ARM id grammar. An id has a subscription, optionally a resource group, and any
+// number of sections /providers/NAMESPACE/TYPE/NAME[/TYPE/NAME]... A second section is an extension resource, such as
+// a role assignment. Tenant-level ids start with /providers.
 func ParseID(s string) (ID, error) {
 	if !strings.HasPrefix(s, "/") {
 		return "", badID(s, "does not start with /")

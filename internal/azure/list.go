@@ -15,9 +15,8 @@ type Owner struct {
 	ours func(raw) bool
 }
 
-// Ours is the owner of those elements of type E that the predicate reports. It is
-// asked with each element as Azure has it; one that does not have the shape of E is
-// not ours.
+// Ours is the owner of the elements of type E for which the predicate returns true. The predicate gets each element
+// as Azure has it. An element that does not have the shape of E is not ours.
 //
 //	azure.Ours(func(r azure.Child[network.Route]) bool { return strings.HasPrefix(r.Name, "kaz-") })
 func Ours[E any](ours func(E) bool) Owner {
@@ -27,7 +26,7 @@ func Ours[E any](ours func(E) bool) Owner {
 	}}
 }
 
-// Named is the owner of those elements of type E with a name that the predicate reports.
+// Named is the owner of the elements of type E with a name for which the predicate returns true.
 func Named[E any](ours func(name string) bool) Owner {
 	return Owner{elem: reflect.TypeFor[E](), ours: func(x raw) bool {
 		name := x.member("name")
@@ -110,7 +109,7 @@ type merging struct {
 	result []raw
 }
 
-// mergeOld decides what becomes of the elements that are there.
+// mergeOld decides what becomes of the elements of the document.
 func (o *overlay) mergeOld(m *merging, old []raw) {
 	m.result = make([]raw, 0, max(m.view.Len(), len(old)))
 	for _, x := range old {
@@ -130,7 +129,7 @@ func (o *overlay) mergeOld(m *merging, old []raw) {
 	}
 }
 
-// addNew appends the elements that are not there yet.
+// addNew appends the elements of the view that the document does not have.
 func (o *overlay) addNew(m *merging) {
 	for i := range m.view.Len() {
 		k := m.keyOf(m.view.Index(i))
@@ -152,13 +151,13 @@ func (o *overlay) addNew(m *merging) {
 	}
 }
 
-// element merges one element that is there and that the view names.
+// element merges an element of the document that the view names.
 func (o *overlay) element(m *merging, v reflect.Value, x raw) raw {
 	o.enter(m.step(x))
 	defer o.leave()
 	outer, before := o.rights, len(o.changes)
 	if m.owner != nil {
-		o.rights = rights{whole: true} // what is ours is ours to its last list
+		o.rights = rights{whole: true} // every list inside an element of ours is whole
 	}
 	merged := o.value(v, m.opts.ofElements(), x)
 	o.rights = outer
@@ -244,9 +243,8 @@ func (p pairing) keyIn(x raw) string {
 
 var zeros = []string{"0", "false", `""`, "[]", "{}"}
 
-// keyPart is a key field's value in the form in which equal values are the same text,
-// by the rule by which [Overlay] compares the field. An absent field is one that has
-// the zero value.
+// keyPart is a key field's value in the form in which equal values have the same text. It follows the rule by which
+// [Overlay] compares the field. An absent field counts as the zero value.
 func (f field) keyPart(x raw) string {
 	switch {
 	case x.none() || slices.Contains(zeros, string(x)):

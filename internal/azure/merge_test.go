@@ -127,8 +127,8 @@ func TestMergeRefusesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// Whatever a view states and whatever is there: elements that are not ours survive
-// byte for byte, in each list of each view of the repository.
+// Elements that are not ours survive byte for byte, whatever the view states and whatever is there. This holds for
+// each list of each view of the repository.
 func TestMergeKeepsForeignElements(t *testing.T) {
 	lists := 0
 	for _, view := range append(views(), reflect.TypeFor[shared]()) {

@@ -26,31 +26,27 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", c.Path, c.From, c.To)
 }
 
-// Overlay writes the view want, a struct with `json` and `azure` tags such as a
-// [Resource], over the document have, which may be empty, and lists what that
-// changes. No changes means that have already is what is wanted.
+// Overlay writes the view want over the document have and lists the changes. The view is a struct with `json` and
+// `azure` tags, such as a [Resource]. The document may be empty. No changes means that have already is what is
+// wanted.
 //
-// Fields that the view's type does not know are kept wherever they are. A list in
-// the view states the whole membership of that list: its elements are paired by
-// their keys and keep their unknown fields and their order; elements that the
-// view does not name go away, new ones are appended. A list tagged "set" that
-// changes takes the view's order. A nil list or pointer, or an empty `omitempty`
-// value, is no opinion unless the field is tagged "exact".
+// Fields that the view's type does not know are kept wherever they are. A list in the view states the whole
+// membership of that list. Its elements are paired by their keys, and keep their unknown fields and their order.
+// Elements that the view does not name are removed, and new ones are appended. A list tagged "set" that changes takes
+// the view's order. A nil list or pointer, or an empty `omitempty` value, is no opinion unless the field is tagged
+// "exact".
 func Overlay(have Document, want any) (Document, []Change, error) {
 	return lay(have, want, rights{whole: true})
 }
 
-// Merge is [Overlay] for documents that are shared with others: a list states only
-// the elements that are ours. The owner of the list's element type says which of the
-// elements that are there are ours. They become what the view says, and those that
-// the view does not name go away. All other elements stay, byte for byte; a view that
-// would change one is an error, as is a new element that its owner would not know
-// again.
+// Merge is [Overlay] for documents that are shared with others: a list states only the elements that are ours. The
+// owner of the list's element type says which elements of the document are ours. These become what the view says, or
+// are removed if the view does not name them. All other elements stay, byte for byte. A view that would change one of
+// them is an error. So is a new element that its owner would not recognize.
 //
-// In a list without an owner no element goes away, and the elements that the view
-// names are merged. Inside an element of ours, every list is whole. A list of plain
-// values, or one by position, is one value and is replaced as a whole, unless it is a
-// "set" and its element type has an owner.
+// In a list without an owner, no element is removed, and the elements that the view names are merged. Inside an
+// element of ours, every list is whole. A list of plain values, or a list by position, is one value and is replaced
+// as a whole. The exception is a "set" with an owner of its element type.
 func Merge(have Document, want any, owners ...Owner) (Document, []Change, error) {
 	return lay(have, want, rights{owners: owners})
 }
@@ -71,7 +67,7 @@ func lay(have Document, want any, r rights) (Document, []Change, error) {
 	return Document(merged), o.changes, nil
 }
 
-// parsed is a document's text, which is known to be well formed from there on.
+// parsed returns a document's text after a check that it is well-formed JSON.
 func parsed(doc Document) (raw, error) {
 	if len(doc) == 0 {
 		return nil, nil
@@ -89,9 +85,9 @@ func parsed(doc Document) (raw, error) {
 
 type overlay struct {
 	rights  rights
-	silent  bool     // what is made from nothing is one change, said elsewhere
+	silent  bool     // inside a new value, which is one change noted elsewhere
 	at      []step   // to the value that is being merged
-	members []member // of the objects around it, so that each need not have room of its own
+	members []member // of the objects around it, in one buffer for all
 	changes []Change
 	err     error // the first one
 }
@@ -103,8 +99,8 @@ type step struct {
 	elem raw
 }
 
-// path is the way to the value that is being merged. It is made for what is said about the value only, as
-// most values need not be spoken of.
+// path is the way to the value that is being merged. It is built only where a change or an error names the value,
+// because most values are never named.
 func (o *overlay) path() string {
 	path := ""
 	for _, s := range o.at {
@@ -137,8 +133,7 @@ func (o *overlay) fail(err error) {
 	}
 }
 
-// value merges v over have and returns the result; neither is changed. What stays as
-// it is is returned with its very bytes.
+// value merges v over have and returns the result. It changes neither. What stays as it is keeps its very bytes.
 func (o *overlay) value(v reflect.Value, opts fieldOptions, have raw) raw {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -189,8 +184,8 @@ func (m *object) remove(name string) {
 	m.members = slices.DeleteFunc(m.members, func(x member) bool { return x.named(name) })
 }
 
-// text is the merged object. A new one has its members in the order of their names;
-// one that was there keeps its order.
+// text is the merged object. A new object has its members in the order of their names, an existing one keeps its
+// order.
 func (m *object) text(have raw) raw {
 	if have.isObject() && !m.edited {
 		return have

@@ -133,8 +133,7 @@ func splitPath(path string) (keys []string) {
 	return keys
 }
 
-// What the view does not know survives every overlay, wherever it stands, and an
-// overlay done twice changes nothing more.
+// Fields that the view does not know survive every overlay, wherever they are. A second overlay changes nothing more.
 func TestOverlayKeepsUnknownFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc := genDocument(t)

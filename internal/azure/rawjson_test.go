@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever a well-formed text is: its members and elements are those that a decoder
-// finds, and written out again it means the same.
+// The members and elements of any well-formed text are those that a decoder finds. Written out again, the text means
+// the same.
 func TestRawIsWhatADecoderFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := draw(t, 3)

@@ -5,11 +5,9 @@ import (
 	"slices"
 )
 
-// Release takes the references to the ids gone, and to what is inside them, out of a
-// document, as far as the type of view knows references. What cannot be without a
-// reference goes with it: an element that is nothing but a reference, and what holds
-// one in a field tagged "required". References to a part that goes, such as a
-// frontend, go too.
+// Release removes the references to the ids gone, and to what is inside them, from a document. The type of view says
+// where references are. An element that is nothing but a reference is removed too, and so is the holder of a
+// reference in a field tagged "required". References to a removed part, such as a frontend, are removed as well.
 func Release(doc Document, view any, gone ...ID) (Document, []Change, error) {
 	text, err := parsed(doc)
 	if err != nil {
@@ -32,8 +30,8 @@ func (r *release) isGone(id string) bool {
 	return slices.ContainsFunc(r.gone, func(gone ID) bool { return ID(id).Under(gone) })
 }
 
-// value is a value without the references, and whether it cannot be without one that
-// went.
+// value returns a value without the removed references. The result void says that the value cannot exist without one
+// of them.
 func (r *release) value(path, label string, t reflect.Type, opts fieldOptions, have raw) (now raw, void bool) {
 	switch t = pointed(t); {
 	case t == reflect.TypeFor[ID]():

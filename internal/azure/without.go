@@ -22,7 +22,7 @@ func (d Document) Without(parts ...Part) Document {
 	return Document(text)
 }
 
-// cut is a value without the part, of which path is the way from there.
+// cut returns a value without the part. The path leads from the value to the part.
 func (p Part) cut(x raw, path []string) raw {
 	if x.isList() {
 		elements := x.elements()

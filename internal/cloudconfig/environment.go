@@ -98,9 +98,9 @@ func (c Config) MetadataURL() string {
 	return strings.TrimSuffix(c.ResourceManagerEndpoint, "/") + "/metadata/endpoints?api-version=" + MetadataAPIVersion
 }
 
-// Environment describes the cloud of the configuration. metadata is the document at
-// [Config.MetadataURL], file the content of EnvironmentFile; each is nil if the configuration does
-// not name it. The file takes precedence.
+// Environment describes the cloud of the configuration. The argument metadata is the document at
+// [Config.MetadataURL], and file is the content of EnvironmentFile. Each is nil if the configuration does not name
+// it. The file takes precedence.
 func (c Config) Environment(metadata, file []byte) (Environment, error) {
 	env, known := EnvironmentNamed(c.Cloud)
 	if metadata != nil {

@@ -51,8 +51,8 @@ type Config struct {
 	WorkloadIdentity   bool
 	FederatedToken     Secret
 	FederatedTokenFile string
-	// ManagedIdentity uses the identity of the host: the user-assigned identity with the client id or
-	// resource id ManagedIdentityID, or the system-assigned identity if that is empty.
+	// ManagedIdentity uses the identity of the host. This is the user-assigned identity with the client id or
+	// resource id ManagedIdentityID. If ManagedIdentityID is empty, it is the system-assigned identity.
 	ManagedIdentity   bool
 	ManagedIdentityID string
 	// ClientSecret and CertificatePath, a PEM or PKCS#12 file, authenticate the service principal

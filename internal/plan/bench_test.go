@@ -10,8 +10,7 @@ import (
 	"kaz/internal/plan"
 )
 
-// manyAddresses is a snapshot of so many public IPs, as Azure returns them, and the
-// graph that wants them as they are.
+// manyAddresses is a snapshot of n public IPs, as Azure returns them, and the graph that wants them as they are.
 func manyAddresses(tb testing.TB, n int) (plan.Snapshot, plan.Graph) {
 	tb.Helper()
 	docs := make([]azure.Document, n)
@@ -39,8 +38,7 @@ func manyAddresses(tb testing.TB, n int) (plan.Snapshot, plan.Graph) {
 	return plan.NewSnapshot(docs...), g
 }
 
-// BenchmarkDiffOfNoChange compares 10,000 documents of which none differs. The aim is
-// less than 300 ms.
+// BenchmarkDiffOfNoChange compares 10,000 documents without a difference. The aim is less than 300 ms.
 func BenchmarkDiffOfNoChange(b *testing.B) {
 	have, want := manyAddresses(b, 10_000)
 	b.ReportAllocs()

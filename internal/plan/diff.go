@@ -36,9 +36,8 @@ type Step struct {
 	Late    []Late         // values of Body that are known only after earlier steps
 }
 
-// Plan is the steps that turn a snapshot into what a graph wants. Steps are in an
-// order in which they may be applied one by one; After says which may run side by
-// side.
+// Plan is the steps that turn a snapshot into what a graph wants. The steps may be applied one by one in their order.
+// The field After of each step says which steps may run side by side.
 type Plan struct {
 	Steps   []Step
 	Pending []string // see [Graph]
@@ -49,9 +48,8 @@ func (p Plan) Empty() bool { return len(p.Steps) == 0 }
 
 // Diff compares have with want. The same arguments give the same plan.
 //
-// A resource is created or updated after all that it refers to, and deleted after
-// all that referred to it. References that cannot be put in such an order are an
-// error, as is an [Output] that nothing makes.
+// A resource is created or updated after all that it refers to, and deleted after all that referred to it. References
+// that allow no such order are an error. So is an [Output] that nothing makes.
 func Diff(have Snapshot, want Graph) (Plan, error) {
 	drafts, err := compareAll(have, want)
 	if err != nil {
@@ -61,16 +59,16 @@ func Diff(have Snapshot, want Graph) (Plan, error) {
 	return Plan{Steps: steps, Pending: want.Pending}, err
 }
 
-// draft is a step that has no place in the order yet.
+// draft is a step without a place in the order yet.
 type draft struct {
 	step   Step
 	refers []azure.ID // what it will refer to when done
-	drops  []azure.ID // what it referred to and will not any more
+	drops  []azure.ID // what it no longer refers to when done
 	parts  []azure.ID // the sub-resources that it takes away
-	after  []azure.ID // what it waits for besides
+	after  []azure.ID // what else it waits for
 	late   []output   // what it takes from the answers to other steps
-	// first is the step before it at the same resource: its deletion if it is made anew,
-	// or an update that lets go of what is made anew.
+	// first is the step before it at the same resource. If the resource is made anew, this is its deletion. Otherwise
+	// it is an update that drops the references to resources that are made anew.
 	first *draft
 }
 
@@ -92,8 +90,8 @@ const (
 	known
 )
 
-// compareAll makes all drafts. It begins again whenever it turns out that one more
-// resource must be made anew, as others may depend on that.
+// compareAll makes all drafts. It begins again whenever one more resource must be made anew, because other resources
+// may depend on that.
 func compareAll(have Snapshot, want Graph) ([]draft, error) {
 	anew := map[string]string{}
 	for {
@@ -156,8 +154,8 @@ func (c *comparison) draft(i int) (*draft, error) {
 	return c.drafts[i], nil
 }
 
-// document is what there is of a resource when its step comes: nothing of what goes
-// together with a parent that is made anew.
+// document returns the document that a resource has when its step comes. A resource has none if its parent is
+// created, or is made anew.
 func (c *comparison) document(id azure.ID) (azure.Document, bool, error) {
 	for parent := id.Parent(); parent != ""; parent = parent.Parent() {
 		i, ok := c.want.index[parent.Key()]
@@ -179,8 +177,8 @@ type overlaid struct {
 	changes []azure.Change
 }
 
-// next is what a node makes of a document once its outputs are resolved. No document
-// has an output, so a node has none that matters if its changes show none.
+// next returns a node with its outputs resolved, and what the node makes of a document. No document contains an
+// output. So the outputs of a node do not matter if its changes show none.
 func (c *comparison) next(n Node, doc azure.Document) (Node, overlaid, []output, error) {
 	next, err := n.overlay(doc)
 	if n.action == "" && err == nil && !slices.ContainsFunc(next.changes, hasOutput) {
@@ -195,8 +193,9 @@ func (c *comparison) next(n Node, doc azure.Document) (Node, overlaid, []output,
 
 func hasOutput(c azure.Change) bool { return strings.Contains(c.To, markerJSON) }
 
-// compare is the draft of a node, given its document and what the node makes of it; nil if
-// there is nothing to do. Anew says why the resource must be made anew, "" if only a change may tell.
+// compare is the draft of a node, given its document and what the node makes of the document. It is nil if there is
+// nothing to do. The argument anew says why the resource must be made anew. If anew is empty, only a change may
+// demand that.
 func compare(n Node, doc azure.Document, exists bool, next overlaid, anew string) (*draft, error) {
 	d := draft{step: Step{ID: n.ID, Why: n.Why, For: n.For}, after: n.After}
 	switch {
@@ -232,7 +231,7 @@ func (d *draft) create(n Node, next overlaid) {
 	d.step.Op, d.step.Body, d.refers = Create, next.body, references(n.want)
 }
 
-// update makes a draft the update of a document, of which have is the view, to the next one.
+// update makes a draft the update of a document to the next one. The argument have is the view of the document.
 func (d *draft) update(n Node, doc azure.Document, have any, next overlaid) error {
 	then, err := n.view(next.body)
 	if err != nil {

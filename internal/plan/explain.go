@@ -22,7 +22,7 @@ func (p Plan) String() string {
 			b.WriteString("     " + c.String() + "\n")
 		}
 		for _, l := range s.Late {
-			if s.Op != Update { // whose changes name it
+			if s.Op != Update { // the changes of an update name it
 				fmt.Fprintf(&b, "     with %s of %s: known after %s\n", l.Path, l.ID.Name(), p.Steps[l.Step].done())
 			}
 		}

@@ -6,11 +6,11 @@ import (
 	"kaz/internal/azure"
 )
 
-// View decodes the document of id as a Resource[P]. It reports false for one that
-// does not exist and an error for one that has another shape.
+// View decodes the document of id as a Resource[P]. It reports false if the document does not exist, and an error if
+// the document has another shape.
 //
-// A snapshot and those that are derived from it decode a document once: what a view points to is shared
-// and must not be changed.
+// A snapshot and the snapshots derived from it decode a document once. What a view points to is shared and must not
+// be changed.
 func View[P any](s Snapshot, id azure.ID) (azure.Resource[P], bool, error) {
 	d, ok := s.Get(id)
 	if !ok {
@@ -55,18 +55,16 @@ func decoded[P any](s Snapshot, d azure.Document) (azure.Resource[P], error) {
 // made by [Wanted] and [Gone].
 type Node struct {
 	ID azure.ID
-	// Why says in a person's words what the resource is for, or why it goes.
+	// Why says in words for people what the resource is for, or why it goes.
 	Why string
 	// For names the Kubernetes objects that need it ("default/web").
 	For []string
-	// Patch sends only the changed sections of an update, by PATCH; Only sends
-	// these dotted paths, by PUT. Both are for providers that refuse their own
-	// documents back, or take rights for sections that do not change.
+	// Patch sends only the changed sections of an update, by PATCH. Only sends these dotted paths, by PUT. Both are
+	// for providers that refuse their own documents, or that demand rights for sections that do not change.
 	Patch bool
 	Only  []string
-	// Immutable are dotted paths that Azure does not let be changed. Where one differs,
-	// the resource is deleted and made anew from the wanted view. What refers to it lets
-	// it go before and takes it back after.
+	// Immutable are dotted paths that Azure does not allow to change. If one differs, the resource is deleted and
+	// made anew from the wanted view. Resources that refer to it drop the reference before and take it back after.
 	Immutable []string
 	// After names resources that must be written before this one, beyond
 	// what references tell.
@@ -85,22 +83,21 @@ func Wanted[P any](r azure.Resource[P], why string, forObjects ...string) Node {
 	return Node{ID: r.ID, Why: why, For: forObjects, want: r, view: viewAs[P]}
 }
 
-// Gone is an unwanted resource. P says how its present document is
-// read for references, which decide the order of deletions.
+// Gone is an unwanted resource. P says how its present document is read for references, which decide the order of
+// deletions.
 func Gone[P any](id azure.ID, why string, forObjects ...string) Node {
 	return Node{ID: id, Why: why, For: forObjects, view: viewAs[P]}
 }
 
-// Action is an action that is run of a resource. Nothing tells whether it was run: a
-// planner wants it for as long as the snapshot shows that it was not.
+// Action is a node that runs an action of a resource. Nothing in Azure tells whether the action was run. So a planner
+// wants it for as long as the snapshot shows that it was not.
 func Action(id azure.ID, action string, body azure.Document, why string, forObjects ...string) Node {
 	return Node{ID: id, Why: why, For: forObjects, action: action, body: body}
 }
 
-// Owning is the node for a document that is shared with others: of each list, the view
-// states only the elements that are ours, as the owner of the list's element type
-// tells. All others stay as they are; see [azure.Merge]. A node without it states the
-// whole membership of each list that its view has.
+// Owning is the node for a document that is shared with others. Of each list, the view states only the elements that
+// are ours, as the owner of the list's element type tells. All other elements stay as they are; see [azure.Merge]. A
+// node without Owning states the whole membership of each list that its view has.
 func (n Node) Owning(owners ...azure.Owner) Node {
 	n.shared, n.owners = true, owners
 	return n
@@ -118,9 +115,8 @@ func viewAs[P any](d azure.Document) (any, error) {
 type Graph struct {
 	nodes []Node
 	index map[string]int
-	// Pending names facts that only applying this graph will bring, such as the
-	// address of a new public IP. Where there are any, take a new snapshot after
-	// applying and plan again.
+	// Pending names facts that only applying this graph brings, such as the address of a new public IP. If there are
+	// any, take a new snapshot after applying and plan again.
 	Pending []string
 }
 
@@ -145,7 +141,7 @@ func (g *Graph) Add(n Node) error {
 // Nodes are the graph's nodes in the order in which they were added.
 func (g Graph) Nodes() []Node { return g.nodes }
 
-// Only is the graph of some of the nodes. It waits for nothing.
+// Only returns a graph of the nodes for which the predicate returns true. It has no pending facts.
 func (g Graph) Only(which func(Node) bool) Graph {
 	var some Graph
 	for _, n := range g.nodes {
@@ -156,13 +152,13 @@ func (g Graph) Only(which func(Node) bool) Graph {
 	return some
 }
 
-// Problem is something in one Kubernetes object that keeps a planner from doing
-// what the object asks. It never blocks other objects.
+// Problem is something in one Kubernetes object that keeps a planner from doing what the object asks. It never blocks
+// other objects.
 type Problem struct {
 	Object  string `json:"object"`  // "default/web"
 	Reason  string `json:"reason"`  // an event reason: "InvalidAnnotation"
 	Message string `json:"message"` // what is wrong, with the value and what is allowed
-	// Warning says that the object is served all the same.
+	// Warning says that the object is served nevertheless.
 	Warning bool `json:"warning,omitempty"`
 }
 

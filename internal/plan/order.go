@@ -55,8 +55,8 @@ func cycleError(drafts []draft, place []int) error {
 // precedence collects which draft comes before which.
 type precedence struct {
 	drafts []draft
-	// Of the drafts of a resource, takes is the one that takes something away and makes
-	// the one that makes something. Most resources have one draft that is both.
+	// If a resource has two drafts, takes finds the draft that removes something, and makes the draft that creates
+	// something. Most resources have one draft that is both.
 	takes, makes places
 	before       [][]int // for each draft, those that must precede it
 }
@@ -93,7 +93,7 @@ func (p precedence) add(first, then int) {
 	}
 }
 
-// afterItsReferences: what a draft refers to must be there first.
+// afterItsReferences orders a draft after the drafts of what it refers to.
 func (p precedence) afterItsReferences(i int) {
 	for _, id := range p.drafts[i].refers {
 		if j, ok := p.makes.holder(id); ok && p.drafts[j].step.Op != Delete {
@@ -102,8 +102,8 @@ func (p precedence) afterItsReferences(i int) {
 	}
 }
 
-// beforeWhatItLetsGo: what is deleted, or loses a sub-resource, does so after its
-// referrer let go.
+// beforeWhatItLetsGo orders a draft before the drafts that delete, or take a sub-resource from, what it no longer
+// refers to.
 func (p precedence) beforeWhatItLetsGo(i int) {
 	for _, id := range p.drafts[i].drops {
 		if j, ok := p.takes.holder(id); ok && i != j && p.drafts[j].takesAway(id) {
@@ -112,13 +112,13 @@ func (p precedence) beforeWhatItLetsGo(i int) {
 	}
 }
 
-// takesAway reports whether the resource id, or what holds it, is gone when the draft
-// is done.
+// takesAway reports whether the resource id, or what holds it, is gone when the draft is done.
 func (d draft) takesAway(id azure.ID) bool {
 	return d.step.Op == Delete || slices.ContainsFunc(d.parts, func(part azure.ID) bool { return id.Under(part) })
 }
 
-// withParent: a sub-resource is made after its parent and deleted before it.
+// withParent orders the draft of a sub-resource after the draft of its parent. A deletion comes before the draft of
+// the parent.
 func (p precedence) withParent(i int) {
 	parent := p.drafts[i].step.ID.Parent()
 	if j, ok := p.takes.holder(parent); ok && p.drafts[i].step.Op == Delete {

@@ -12,20 +12,17 @@ import (
 	"kaz/internal/azure"
 )
 
-// Output is a text that stands for a value which Azure chooses, such as the address of
-// a public IP or the principal id of an identity. It is written where the value is
-// needed: in a text or id field of a wanted view, or as a string or a part of one in a
-// document.
+// Output is a text that stands for a value that Azure chooses. Examples are the address of a public IP and the
+// principal id of an identity. The text is written where the value is needed. In a wanted view this is a text or id
+// field. In a document it is a string or a part of one.
 //
-// [Diff] replaces it by the value if the snapshot has it. Else a step of the plan must
-// write the resource: the step that uses the value comes after it, and takes the value
-// from Azure's answer to the write.
+// [Diff] replaces the text by the value if the snapshot has it. Otherwise a step of the plan must write the resource.
+// The step that uses the value comes after that step, and takes the value from Azure's answer to the write.
 //
 // In a list that is a set, the value takes its place in the order of the texts, once.
 //
-// The path is one of the resource's document: "properties.ipAddress". An element of
-// a list is named by its name, "properties.frontends[web].id", by another field,
-// "properties.dataDisks[lun=3].name", or by its index.
+// The path is one of the resource's document: "properties.ipAddress". An element of a list is named by its name,
+// "properties.frontends[web].id", by another field, "properties.dataDisks[lun=3].name", or by its index.
 func Output(id azure.ID, path string) string {
 	return marker + string(id) + mark + path + mark
 }
@@ -53,8 +50,7 @@ type Late struct {
 	Set  bool     // it is an element of a set
 }
 
-// outputsIn lists the outputs that a text of a view or, with escaped marks, of a
-// document has.
+// outputsIn lists the outputs in a text. The text is of a view or, with escaped marks, of a document.
 func outputsIn(s, marker, mark string) []output {
 	var found []output
 	for {
@@ -69,8 +65,8 @@ func outputsIn(s, marker, mark string) []output {
 	}
 }
 
-// replaced is a copy of a view with each text replaced by what text returns for it, which is
-// told whether the text is in a set.
+// replaced is a copy of a view with each text replaced by what the function text returns for it. The function is told
+// whether the text is in a set.
 func replaced(v reflect.Value, inSet bool, text func(s string, inSet bool) string) reflect.Value {
 	next := reflect.New(v.Type()).Elem()
 	next.Set(v)
@@ -107,8 +103,8 @@ func replaced(v reflect.Value, inSet bool, text func(s string, inSet bool) strin
 	return next
 }
 
-// substitute replaces the outputs in a document by JSON values, and sorts the sets that get
-// any. Everything else keeps its bytes.
+// substitute replaces the outputs in a document by JSON values, and sorts the sets that get a value. Everything else
+// keeps its bytes.
 func substitute(doc azure.Document, value func(output) (v json.RawMessage, inSet bool, err error)) (azure.Document, error) {
 	var done []byte
 	var elements []int // of sets: where they begin
@@ -143,8 +139,8 @@ func substitute(doc azure.Document, value func(output) (v json.RawMessage, inSet
 	}
 }
 
-// sortedAt is a document in which the sets of texts are sorted that have elements at these
-// offsets, each text once.
+// sortedAt is a document with the sets of texts sorted that have elements at the given offsets. Each text is in a
+// sorted set once.
 func sortedAt(doc azure.Document, elements []int) azure.Document {
 	first := len(doc) // of the list that was sorted last
 	for _, at := range slices.Backward(elements) {
@@ -243,15 +239,14 @@ func elementOf(list json.RawMessage, which string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// bindEtag has an update match the document as the earlier step at the same resource
-// left it.
+// bindEtag makes an update match the document as the earlier step at the same resource left it.
 func (s *Step) bindEtag(earlier int) {
 	s.IfMatch = Output(s.ID, "etag")
 	s.Late = append(s.Late, Late{ID: s.ID, Path: "etag", Step: earlier})
 }
 
-// Bind returns the step with the values of its outputs. answer is what Azure
-// answered to an earlier step; an answer without the value is an error.
+// Bind returns the step with the values of its outputs. The function answer returns Azure's answer to an earlier
+// step. An answer without the value is an error.
 func (s Step) Bind(answer func(step int) azure.Document) (Step, error) {
 	if len(s.Late) == 0 {
 		return s, nil
@@ -298,8 +293,7 @@ func errNoText(o output, user azure.ID) error {
 	return fmt.Errorf("%s of %s, which %s needs, is an object or a list and not a plain value", o.path, o.id, user)
 }
 
-// resolve is a node with each output replaced by its value, as far as the snapshot has
-// it. The others are late.
+// resolve is a node with each output replaced by its value, if the snapshot has it. The other outputs are late.
 func (c *comparison) resolve(n Node) (Node, []output, error) {
 	var late []output
 	value := func(o output) (json.RawMessage, bool, error) {
@@ -384,8 +378,8 @@ func (d draft) touches(path string) bool {
 	})
 }
 
-// Shown is a text of a view with what people read in place of outputs. done says of a
-// resource that its step is done.
+// Shown is a text of a view with words for people in place of outputs. The function done names the finished step of a
+// resource.
 func Shown(text string, done func(azure.ID) string) string {
 	for _, o := range outputsIn(text, marker, mark) {
 		text = strings.ReplaceAll(text, Output(o.id, o.path), "(known after "+done(o.id)+")")
@@ -407,8 +401,8 @@ func shownJSON(text string, done func(azure.ID) string) string {
 	return text
 }
 
-// bindLate notes which steps make the outputs of a step, and names them in its
-// changes. made finds the step that writes a resource.
+// bindLate notes which steps make the outputs of a step, and names these steps in its changes. The function made
+// finds the step that writes a resource.
 func (s *Step) bindLate(late []output, made func(azure.ID) (Step, int)) {
 	for _, o := range late {
 		_, i := made(o.id)

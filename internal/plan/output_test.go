@@ -10,7 +10,7 @@ import (
 	"kaz/internal/plan"
 )
 
-// record is a name for an address, of which Azure chooses the value.
+// record is a name for an address. Azure chooses the value.
 type record struct {
 	Target string   `json:"target,omitempty"`
 	Sinks  []string `json:"sinks,omitempty" azure:"set"`

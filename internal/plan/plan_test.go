@@ -81,8 +81,8 @@ func graph(t testing.TB, nodes ...plan.Node) plan.Graph {
 	return g
 }
 
-// applied is what Azure holds after a plan: the bodies as they were put, with the
-// id, an etag and children's ids filled in as the server does.
+// applied is what Azure holds after a plan. It has the bodies as they were put. The id, an etag and children's ids
+// are filled in as the server does.
 func applied(t testing.TB, have plan.Snapshot, p plan.Plan) plan.Snapshot {
 	t.Helper()
 	for i, s := range p.Steps {
@@ -224,9 +224,8 @@ func TestMistakesOfAPlannerAreErrors(t *testing.T) {
 	}
 }
 
-// Whatever is there and whatever is wanted: applying the plan gives what was
-// wanted, in an order that respects every reference, and nothing outside of the
-// graph gets a step.
+// Applying a plan gives what was wanted, whatever is there and whatever is wanted. The order respects every
+// reference, and nothing outside of the graph gets a step.
 func TestPlanProperties(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	draw := func(t *rapid.T, label string) []plan.Node {
@@ -267,8 +266,8 @@ func TestPlanProperties(t *testing.T) {
 		}
 		p, err := plan.Diff(have, g)
 		if err != nil {
-			// A machine that moves from a pool that goes to one that comes needs the
-			// balancer both before and after it; that is said, not done wrongly.
+			// A machine that moves from a deleted pool to a new one needs the balancer both before and after it. Diff
+			// then says that there is no order.
 			if !strings.Contains(err.Error(), "no order") {
 				rt.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// immutable is the first of the changes that Azure does not let be made.
+// immutable returns the path of the first change that Azure does not allow.
 func (n Node) immutable(changes []azure.Change) (path string, ok bool) {
 	for _, c := range changes {
 		for _, fixed := range n.Immutable {
@@ -34,8 +34,8 @@ func (n Node) again(d draft, have any, because string) (*draft, error) {
 	return &d, err
 }
 
-// releaseUsers has each resource that refers to one which is made anew let it go
-// before, and take it back after. One that cannot let go is noted to be made anew too.
+// releaseUsers makes each resource that refers to a resource made anew drop the reference before, and take it back
+// after. If it cannot drop the reference, it is noted to be made anew too.
 func (c *comparison) releaseUsers() error {
 	var anew []azure.ID
 	for _, d := range c.drafts {
@@ -75,7 +75,7 @@ func (c *comparison) releaseIn(i int, anew []azure.ID) error {
 	}
 	then, err := n.view(next.body)
 	if err != nil || !refersTo(then, anew) {
-		return err // what the node does anyway comes before
+		return err // the update of the node drops the reference anyway
 	}
 	u := user{node: n, late: distinct(late), doc: doc, body: next.body, have: have}
 	because, err := u.release(anew)
@@ -88,17 +88,16 @@ func (c *comparison) releaseIn(i int, anew []azure.ID) error {
 	return err
 }
 
-// user is a resource that refers to one which is made anew.
+// user is a resource that refers to a resource that is made anew.
 type user struct {
 	node        Node
 	late        []output
-	doc, body   azure.Document // that is there, that is wanted
+	doc, body   azure.Document // the present document, the wanted one
 	have        any            // the view of doc
 	first, last draft
 }
 
-// release makes the two updates of the user. Because is not empty if it must be made
-// anew itself.
+// release makes the two updates of the user. The result because is not empty if the user must be made anew itself.
 func (u *user) release(anew []azure.ID) (because string, err error) {
 	n := u.node
 	released, changes, err := azure.Release(u.doc, n.want, anew...)

@@ -11,8 +11,8 @@ import (
 	"kaz/internal/plan"
 )
 
-// A router's ports cannot be without their address, nor its rules without their port;
-// a network interface can.
+// A router's ports cannot exist without their address, nor its rules without their port. A network interface can
+// exist without an address.
 type (
 	zonal struct {
 		Zone string           `json:"zone,omitempty"`
@@ -189,8 +189,8 @@ func brief(p plan.Plan) []string {
 	return lines
 }
 
-// One that refers to it in a field that cannot be changed is made anew too, and so is
-// what takes an output from it.
+// A resource that refers to it in a field that cannot be changed is made anew too. A resource that takes an output
+// from that one is updated afterwards.
 func TestRecreateSpreads(t *testing.T) {
 	fixed := wantCard(1, "a")
 	fixed.Immutable = []string{"properties.address"}

@@ -8,8 +8,8 @@ import (
 	"kaz/internal/azure"
 )
 
-// Shared is a list of sub-resources in a document that others write too. A planner
-// names those that it writes or removes. All others stay as they are.
+// Shared is a list of sub-resources in a document that others write too. A planner names the sub-resources that it
+// writes or removes. All others stay as they are.
 type Shared[P any] struct {
 	had     []azure.Child[P]
 	written []azure.Child[P]
@@ -21,7 +21,7 @@ func SharedList[P any](had []azure.Child[P]) Shared[P] {
 	return Shared[P]{had: had, decided: map[string]bool{}}
 }
 
-// Write adds an element, or replaces the one of its name.
+// Write adds an element, or replaces the element with the same name.
 func (s *Shared[P]) Write(c azure.Child[P]) {
 	if i := s.index(c.Name); i >= 0 {
 		s.written[i] = c
@@ -39,7 +39,7 @@ func (s *Shared[P]) Remove(name string) {
 	s.decided[strings.ToLower(name)] = true
 }
 
-// index is where an element is among the written ones, -1 for nowhere.
+// index is the index of an element among the written ones, -1 if it is not there.
 func (s *Shared[P]) index(name string) int {
 	if !s.Decides(name) {
 		return -1

@@ -10,17 +10,17 @@ import (
 	"kaz/internal/azure"
 )
 
-// Snapshot is what Azure is known to hold, by id. A resource that is absent from
-// the snapshot is taken not to exist, so a snapshot must hold all that its graph
-// is about. Of what could not be read it tells that, and why: it may be there.
+// Snapshot is what Azure is known to hold, by id. A resource that is absent from the snapshot is taken not to exist,
+// so a snapshot must hold all that its graph is about. A snapshot also says what could not be read, and why: that may
+// exist.
 //
-// A snapshot is never changed. One that is derived from another shares its documents,
-// so that adding one to many costs little.
+// A snapshot is never changed. A derived snapshot shares the documents of the other, so that adding one to many costs
+// little.
 type Snapshot struct {
 	docs   map[string]azure.Document // by id key; shared, never changed
 	edits  map[string]azure.Document // what differs from docs, nil for gone; small, never changed
 	unread map[string]azure.Kind     // by scope and type; never changed
-	absent map[string]string         // what Azure said of what is not there; never changed
+	absent map[string]string         // Azure's messages about what is not there; never changed
 	views  *sync.Map                 // documents that were decoded; see [View]
 }
 
@@ -46,8 +46,7 @@ func (s Snapshot) Without(id azure.ID) Snapshot {
 // Merge is the snapshot with all of other's documents added or replaced.
 func (s Snapshot) Merge(other Snapshot) Snapshot { return Joined(s, other) }
 
-// Joined is a snapshot of all that others hold. Of two documents of the same resource
-// the later one counts.
+// Joined is a snapshot of all that others hold. Of two documents of the same resource, the later one counts.
 func Joined(all ...Snapshot) Snapshot {
 	joined := Snapshot{unread: map[string]azure.Kind{}, absent: map[string]string{}, views: &sync.Map{}}
 	if len(all) > 0 && all[0].views != nil {
@@ -66,8 +65,8 @@ func Joined(all ...Snapshot) Snapshot {
 	})
 }
 
-// edited is the snapshot with up to n edits more. Many edits are made part of the
-// documents, so that the copies of edits stay small.
+// edited is the snapshot with up to n more edits. Many edits are merged into the documents, so that the copies of
+// edits stay small.
 func (s Snapshot) edited(n int, edit func(map[string]azure.Document)) Snapshot {
 	edits := make(map[string]azure.Document, len(s.edits)+n)
 	maps.Copy(edits, s.edits)
@@ -123,21 +122,19 @@ func (s Snapshot) Len() int {
 	return n
 }
 
-// WithUnread is the snapshot that tells why what is in scope of a full type could not be
-// read; of a resource, the scope is its id.
+// WithUnread is the snapshot that also says that the resources of a full type in scope could not be read, and why.
+// For a single resource, the scope is its id.
 func (s Snapshot) WithUnread(scope azure.ID, fullType string, why azure.Kind) Snapshot {
 	return Joined(s, Snapshot{unread: map[string]azure.Kind{unreadKey(scope, fullType): why}})
 }
 
-// WithAbsent is the snapshot that tells what Azure said of a resource that was asked for and
-// is not there.
+// WithAbsent is the snapshot that also has Azure's message about a resource that was asked for and is not there.
 func (s Snapshot) WithAbsent(id azure.ID, said string) Snapshot {
 	return Joined(s, Snapshot{absent: map[string]string{id.Key(): said}})
 }
 
-// Absent tells what Azure said of a resource that is not there, and false for one that is, or
-// that was not asked for. It may be the resource group that is missing, which only Azure's
-// words tell.
+// Absent returns Azure's message about a resource that is not there. It reports false for a resource that is there,
+// or that was not asked for. The resource group may be missing, which only the message tells.
 func (s Snapshot) Absent(id azure.ID) (said string, absent bool) {
 	said, absent = s.absent[id.Key()]
 	if _, made := s.Get(id); made {
@@ -146,8 +143,8 @@ func (s Snapshot) Absent(id azure.ID) (said string, absent bool) {
 	return said, absent
 }
 
-// Unread tells why what is in scope of a full type could not be read, and false where
-// nothing stood in the way; of a resource, the scope is its id.
+// Unread reports whether resources of a full type in scope could not be read, and why. For a single resource, the
+// scope is its id.
 func (s Snapshot) Unread(scope azure.ID, fullType string) (why azure.Kind, unread bool) {
 	why, unread = s.unread[unreadKey(scope, fullType)]
 	return why, unread
@@ -157,9 +154,8 @@ func unreadKey(scope azure.ID, fullType string) string {
 	return scope.Key() + " " + strings.ToLower(fullType)
 }
 
-// List returns the documents of the full type fullType that lie in scope, in the
-// order of their ids. A snapshot holds only what was read into it, so what is
-// listed must have been asked for.
+// List returns the documents of the full type fullType that lie in scope, in the order of their ids. A snapshot holds
+// only what was read into it, so the listed resources must have been asked for.
 func (s Snapshot) List(scope azure.ID, fullType string) []azure.Document {
 	within := scope.Key() + "/"
 	namespace, types, _ := strings.Cut(strings.ToLower(fullType), "/")

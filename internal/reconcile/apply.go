@@ -19,7 +19,7 @@ type Result struct {
 	// Answer is the resource as Azure answered, or an action's answer. It may be empty
 	// where no other step needs it.
 	Answer azure.Document
-	// Err is Azure's answer, or [ErrNotAttempted] wrapped with what stood in the way.
+	// Err is Azure's error, or wraps [ErrNotAttempted] with the reason.
 	Err error
 }
 
@@ -55,14 +55,13 @@ func (r Report) Kind() azure.Kind {
 	return azure.Internal
 }
 
-// Apply does the plan's steps: independent ones side by side, dependent ones in
-// order. A step that fails keeps those that depend on it from being tried; the
-// others go on. A step with outputs takes them from what Azure answered to the steps
-// that make them. Cancelling ctx starts no further step.
+// Apply does the plan's steps: independent steps side by side, dependent steps in order. If a step fails, the steps
+// that depend on it are not attempted; the others go on. A step with outputs takes them from Azure's answers to the
+// steps that make them. After ctx is cancelled, no further step starts.
 func Apply(ctx context.Context, w azure.Writer, p plan.Plan) Report {
 	results := make([]Result, len(p.Steps))
 	done := make([]chan struct{}, len(p.Steps))
-	used := make([]bool, len(p.Steps)) // whose answers are
+	used := make([]bool, len(p.Steps)) // steps with an answer that another step uses
 	for i, step := range p.Steps {
 		done[i] = make(chan struct{})
 		for _, late := range step.Late {
@@ -83,7 +82,7 @@ func Apply(ctx context.Context, w azure.Writer, p plan.Plan) Report {
 	return Report{Results: results}
 }
 
-// attempt does one step, if the known results of those before it allow it.
+// attempt does one step, unless a step before it failed.
 func attempt(ctx context.Context, w azure.Writer, step plan.Step, results []Result, used bool) Result {
 	for _, before := range step.After {
 		if failed := results[before]; failed.Err != nil {
@@ -104,8 +103,8 @@ func attempt(ctx context.Context, w azure.Writer, step plan.Step, results []Resu
 	return Result{Step: step, Answer: answer, Err: err}
 }
 
-// request is a step as Azure is asked for it. Unseen says that no other step needs
-// Azure's answer: what a decision needs of it is read for the next one.
+// request is the request for a step. unseen says that no other step needs Azure's answer. The next decision reads for
+// itself what it needs.
 func request(s plan.Step, unseen bool) azure.Request {
 	r := azure.Request{Verb: azure.Put, ID: s.ID, Body: s.Body, IfMatch: s.IfMatch, Unseen: unseen}
 	switch {

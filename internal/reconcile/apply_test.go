@@ -12,7 +12,7 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// named is rules that name an address of Azure's choice.
+// named is a plan for rules that name an address. Azure chooses the address.
 func named(t *testing.T, path string) plan.Plan {
 	t.Helper()
 	var g plan.Graph

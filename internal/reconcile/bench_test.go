@@ -9,7 +9,7 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// echo has every resource, but for every other one.
+// echo has every second resource.
 type echo struct{ azure.Reader }
 
 func (echo) Get(_ context.Context, id azure.ID) (azure.Document, error) {
@@ -19,7 +19,7 @@ func (echo) Get(_ context.Context, id azure.ID) (azure.Document, error) {
 	return azure.Document(`{"id":"` + string(id) + `"}`), nil
 }
 
-// BenchmarkTake reads 10,000 resources one by one, half of which are not there.
+// BenchmarkTake reads 10,000 resources one by one. Half of them do not exist.
 func BenchmarkTake(b *testing.B) {
 	needs := reconcile.Needs{Resources: make([]azure.ID, 10_000)}
 	for i := range needs.Resources {

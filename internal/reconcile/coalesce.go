@@ -15,15 +15,14 @@ import (
 	"kaz/internal/observe/trace"
 )
 
-// Commit brings about all requests of one batch at a single key and returns an
-// answer for each, in their order. An error answers the whole batch, unless it is
-// a [*Refusal], which names the culprits, a [*Postponed], or of a kind that says that Azure
-// refused something in it (see [refused]): then the coalescer finds the culprit by
-// committing halves, within bounds (see [commitsAtMost]).
+// Commit applies all requests of one batch at a single key and returns an answer for each, in their order. An error
+// answers the whole batch, with three exceptions. A [*Refusal] names the culprits. A [*Postponed] names the requests
+// for a later commit. The third is an error of a kind that says that Azure refused something in the batch (see
+// [refused]). The coalescer then finds the culprit by committing halves, within bounds (see [commitsAtMost]).
 type Commit[Req, Res any] func(ctx context.Context, key string, batch []Req) ([]Res, error)
 
-// Refusal is the error of a commit that knows which of its requests could not be
-// brought about, and why. The coalescer commits the others again without them.
+// Refusal is the error of a commit that knows which requests could not be applied, and why. The coalescer commits the
+// other requests again without them.
 type Refusal struct{ Culprits map[int]error } // by index in the batch
 
 func (r *Refusal) Error() string {
@@ -34,8 +33,8 @@ func (r *Refusal) Error() string {
 	return errors.Join(errs...).Error()
 }
 
-// Postponed is the error of a commit that has answers for all requests but some. The
-// coalescer answers the others first and then commits these.
+// Postponed is the error of a commit that has answers for all requests but the named ones. The coalescer answers the
+// others first and then commits the named ones.
 type Postponed struct{ Requests map[int]bool } // by index in the batch
 
 func (p *Postponed) Error() string { return fmt.Sprintf("%d requests are postponed", len(p.Requests)) }
@@ -43,10 +42,9 @@ func (p *Postponed) Error() string { return fmt.Sprintf("%d requests are postpon
 // ErrClosed answers requests that a closed coalescer did not begin.
 var ErrClosed = errors.New("the coalescer is closed")
 
-// Coalescer serves concurrent requests at shared documents by group commit: a
-// lone caller is served at once, unless [Coalescer.Gather] says otherwise; callers that
-// arrive while a commit of their key is in flight are served together by the next one.
-// Commits of one key never overlap, those of different keys do.
+// Coalescer serves concurrent requests at shared documents by group commit. It serves a lone caller at once, unless
+// [Coalescer.Gather] says otherwise. Callers that arrive while a commit of their key is in flight are served together
+// by the next one. Commits of one key never overlap, commits of different keys do.
 type Coalescer[Req, Res any] struct {
 	// commit runs under a context that lives as long as the coalescer: a commit
 	// serves many callers and outlives each of them.
@@ -55,8 +53,7 @@ type Coalescer[Req, Res any] struct {
 	stop    context.CancelFunc
 	ended   <-chan struct{} // closed when it stops
 	work    sync.WaitGroup
-	// The first caller of a key waits until no other caller came for the time calm, but
-	// no longer than most.
+	// The first caller of a key waits until no other caller has come for the time calm, but no longer than most.
 	calm, most time.Duration
 	begun      func(waits []time.Duration) // nil for no observer
 
@@ -96,13 +93,13 @@ func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
 	}
 }
 
-// Gather has the first caller of a key wait until no other caller came for the time calm,
-// but no longer than most. Without it the first caller of a burst is committed alone, and
-// all others wait for that. It is called before the first request.
+// Gather makes the first caller of a key wait until no other caller has come for the time calm, but no longer than
+// most. Without Gather, the first caller of a burst is committed alone, and all others wait for that commit. Call it
+// before the first request.
 func (c *Coalescer[Req, Res]) Gather(calm, most time.Duration) { c.calm, c.most = calm, most }
 
-// Observe has begun called with the time that each request of a batch has waited, when the batch begins. It is called
-// before the first request.
+// Observe sets a function that is called when a batch begins, with the time that each of its requests has waited.
+// Call Observe before the first request.
 func (c *Coalescer[Req, Res]) Observe(begun func(waits []time.Duration)) { c.begun = begun }
 
 // Close refuses new requests, cancels the commits in flight and waits for them.
@@ -114,9 +111,8 @@ func (c *Coalescer[Req, Res]) Close() {
 	c.work.Wait()
 }
 
-// Submit asks for req at key and waits for its own answer. Cancelling ctx ends the
-// wait: a request that no commit has taken yet is withdrawn, one in flight goes on
-// for the sake of the callers it travels with.
+// Submit asks for req at key and waits for its own answer. Cancelling ctx ends the wait. A request that no commit has
+// taken yet is withdrawn. A request in flight goes on, because its commit serves other callers too.
 func (c *Coalescer[Req, Res]) Submit(ctx context.Context, key string, req Req) (Res, error) {
 	t := &ticket[Req, Res]{req: req, from: time.Now(), done: make(chan struct{})}
 	var none Res
@@ -210,22 +206,22 @@ func (c *Coalescer[Req, Res]) observe(batch []*ticket[Req, Res]) {
 	c.begun(waits)
 }
 
-// suspects are requests among which a culprit is sought, and why.
+// suspects are requests among which a culprit is sought, and the error of their commit.
 type suspects[Req, Res any] struct {
 	batch []*ticket[Req, Res]
 	err   error
 }
 
-// commitsAtMost bounds the search for culprits in a batch: two among any number are
-// found. If there are more, or no request is at fault alone, the search ends and the
-// remaining callers get the error that Azure gave for all of them.
+// commitsAtMost bounds the search for culprits in a batch. It suffices for two culprits among any number of requests.
+// If there are more, or no request is at fault alone, the search ends. The remaining callers get the error that Azure
+// gave for all of them.
 func commitsAtMost(batch int) int {
 	const culprits, more = 2, 4
 	return 2*culprits*bits.Len(uint(batch)) + more
 }
 
-// settle commits a batch and answers every ticket in it. Of the groups among which a
-// culprit is sought the largest is next, so that most callers are served soon.
+// settle commits a batch and answers every ticket in it. While a culprit is sought, the largest group is next, so
+// that most callers are served soon.
 func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
 	groups := []suspects[Req, Res]{{batch: batch}}
 	for commits := commitsAtMost(len(batch)); len(groups) > 0; commits-- {
@@ -307,8 +303,8 @@ func split[Req, Res any](batch []*ticket[Req, Res], refusal *Refusal) []*ticket[
 	return innocent
 }
 
-// concernsAll reports whether an error's code cannot be the fault of one request: it is
-// about the right to write the document at all, or about its subscription.
+// concernsAll reports whether an error's code cannot be the fault of one request. Such a code is about the right to
+// write the document at all, or about its subscription.
 func concernsAll(err error) bool {
 	e, ok := errors.AsType[*azure.Error](err)
 	if !ok {
@@ -322,8 +318,8 @@ func concernsAll(err error) bool {
 	return false
 }
 
-// refused reports whether err can be the fault of one request among many, rather
-// than of the document, the way to Azure or the moment.
+// refused reports whether err can be the fault of one request among many. Other errors concern the document, the
+// connection to Azure or the moment.
 func refused(err error) bool {
 	if concernsAll(err) {
 		return false

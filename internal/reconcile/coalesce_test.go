@@ -134,7 +134,7 @@ func TestLoneCallerDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestObserve checks what an observer gets of a batch: how long each caller has waited.
+// TestObserve checks what the observer of a batch gets: how long each caller has waited.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d document
@@ -160,8 +160,8 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestGatheringServesABurstTogether checks that gathering serves a burst with one write, a lone caller
-// waits for a moment, and a stream of callers that never stops delays no caller for long.
+// TestGatheringServesABurstTogether checks that gathering serves a burst with one write. A lone caller waits for a
+// moment, and an endless stream of callers delays no caller for long.
 func TestGatheringServesABurstTogether(t *testing.T) {
 	const calm, most, write = 5 * time.Millisecond, 100 * time.Millisecond, 4 * time.Second
 	for name, c := range map[string]struct {
@@ -290,8 +290,8 @@ func TestTheSearchForCulpritsIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				// The bound is that of one batch. So that all requests are in one, they come while
-				// another request is being written.
+				// The bound is that of one batch. All requests come while another request is being written, so they
+				// are in one batch.
 				const callers, most = 500, 1 + 2*2*9 + 4
 				writes := 0
 				c := reconcile.NewCoalescer(func(ctx context.Context, _ string, batch []string) ([]string, error) {

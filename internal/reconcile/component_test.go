@@ -16,11 +16,10 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// What follows is a small component that is no load balancer: volumes on a machine. Each
-// volume is a disk, and an element of the machine's list of data disks, which is keyed
-// by the logical unit number (lun) and holds disks of others too. It shows what the core
-// offers a component: a planner, group commit, ownership, outputs and resources made
-// anew.
+// What follows is a small component that is no load balancer: volumes on a machine. Each volume is a disk, and an
+// element of the machine's list of data disks. The list is keyed by the logical unit number (lun) and holds disks of
+// others too. The component shows what the core offers: a planner, group commit, ownership, outputs and resources
+// made anew.
 type (
 	disk struct {
 		SizeGB   int    `json:"diskSizeGB,omitempty"`
@@ -34,7 +33,7 @@ type (
 		LUN     int              `json:"lun"`
 		Name    string           `json:"name,omitempty"`
 		Managed *azure.Reference `json:"managedDisk,omitempty" azure:"required"`
-		// Serial is what the disk's name is inside the machine, which Azure chooses.
+		// Serial is the disk's name inside the machine, which Azure chooses.
 		Serial string `json:"serial,omitempty"`
 	}
 )
@@ -206,16 +205,16 @@ func TestComponent(t *testing.T) {
 		}
 		const theirs = "1 theirs "
 
-		// The first is served alone, the others together while it is: an attachment names
-		// the serial that Azure chose for its disk.
+		// The first volume is served alone, the others together meanwhile. An attachment names the serial that Azure
+		// chose for its disk.
 		submit(volume{Name: "a", SizeGB: 8}, volume{Name: "b", SizeGB: 8}, volume{Name: "c", SizeGB: 8}, volume{Name: "d", SizeGB: 8})
 		check("attached", 2, "0 pvc-a "+l.serial("a"), theirs, "2 pvc-b "+l.serial("b"), "3 pvc-c "+l.serial("c"), "4 pvc-d "+l.serial("d"))
 
-		// The same once more is no write at all.
+		// The same request once more causes no write.
 		submit(volume{Name: "b", SizeGB: 8})
 		check("again", 0, "0 pvc-a "+l.serial("a"), theirs, "2 pvc-b "+l.serial("b"), "3 pvc-c "+l.serial("c"), "4 pvc-d "+l.serial("d"))
 
-		// Of another grade a disk is made anew: detached, deleted, made, attached where it was.
+		// A disk with another grade is made anew: detached, deleted, created, and attached where it was.
 		before := l.serial("c")
 		submit(volume{Name: "c", SizeGB: 8, Grade: "premium"})
 		if want := []string{"put vm", "delete pvc-c", "put pvc-c", "put vm"}; !slices.Equal(l.log, want) {
@@ -227,7 +226,7 @@ func TestComponent(t *testing.T) {
 		check("another grade", 2, "0 pvc-a "+l.serial("a"), theirs, "2 pvc-b "+l.serial("b"), "3 pvc-c "+l.serial("c"), "4 pvc-d "+
 			l.serial("d"))
 
-		// What goes is detached before it is deleted.
+		// A deleted volume is detached before it is deleted.
 		submit(volume{Name: "a", Gone: true})
 		if want := []string{"put vm", "delete pvc-a"}; !slices.Equal(l.log, want) {
 			t.Errorf("gone: %q, want %q", l.log, want)

@@ -12,28 +12,27 @@ import (
 	"kaz/internal/plan"
 )
 
-// Decision is what a planner makes of a snapshot. It is data: what stands in its way
-// is said in it, and left to the caller to see to.
+// Decision is what a planner makes of a snapshot. It is data only: it names the problems, and the caller deals with
+// them.
 type Decision struct {
 	// Graph is the wanted state of Azure.
 	Graph    plan.Graph
 	Problems []plan.Problem
-	// Ask is what has to be asked or recorded outside Azure before the graph may be applied,
-	// nil for nothing. Where there is any, [Converge] applies nothing.
+	// Ask is what must be asked or recorded outside Azure before the graph may be applied, nil for nothing. If there
+	// is an Ask, [Converge] applies nothing.
 	Ask Ask
-	// Deferred is wanted, too, but is left to the caller to apply when the rest is done.
+	// Deferred is wanted too. The caller applies it when the rest is done.
 	Deferred plan.Graph
 }
 
-// Ask is one thing that has to be asked or recorded outside Azure. Its types are those of
-// the component that decides.
+// Ask is one thing that must be asked or recorded outside Azure. Its types are those of the component that decides.
 type Ask any
 
 // Target is a decision that [Converge] applies. Both methods are pure: the same arguments
 // give the same result, and neither changes the target.
 type Target interface {
-	// Needs names what a snapshot must hold, given what is known so far: asked
-	// again with each snapshot that it led to, until it names nothing new.
+	// Needs names what a snapshot must hold, given what is known so far. It is called again with each resulting
+	// snapshot, until it names nothing new.
 	Needs(have plan.Snapshot) Needs
 	// Decide is called once for each snapshot.
 	Decide(have plan.Snapshot) (Decision, error)
@@ -49,16 +48,15 @@ type Azure interface {
 
 // Outcome is how a [Converge] ended.
 type Outcome struct {
-	// Have is Azure as it is now, as far as the target needs it and as what was written
-	// tells; what Azure fills in at something that was there, such as the address of a
-	// further frontend, is read by the next [Gather].
+	// Have is Azure as it is now, as far as the target needs it and the writes show it. Azure may fill in values at a
+	// resource that existed before, such as the address of a further frontend. The next [Gather] reads these.
 	Have    plan.Snapshot
 	Reports []Report // one for each plan that was applied
-	// Decision is the last one. Where it asks for something, answer that and converge again.
+	// Decision is the last decision. If it has an Ask, answer that and converge again.
 	Decision Decision
 }
 
-// Attempted yields what became of the steps of all plans, but for those that were not attempted.
+// Attempted yields the results of all attempted steps of all plans.
 func (o Outcome) Attempted() iter.Seq[Result] {
 	return func(yield func(Result) bool) {
 		for _, report := range o.Reports {
@@ -80,17 +78,16 @@ func (o Outcome) Failed() []Result {
 }
 
 const (
-	// conflictsAtMost is how often a plan that Azure's state outran is made anew at most.
+	// conflictsAtMost bounds how often a plan is made anew because Azure's state has changed meanwhile.
 	conflictsAtMost = 3
-	// roundsAtMost bounds how often a target may wait for facts that applying
-	// brings. A planner that needs more does not come to rest.
+	// roundsAtMost bounds how often a target may wait for facts that applying brings. A planner that needs more
+	// rounds does not come to rest.
 	roundsAtMost = 5
 )
 
-// pauses are how long to wait before planning anew, where Azure says no time, after each
-// failure in a row of a kind that may be gone after a fresh look. A document that changed
-// is there at once. What Azure is busy with takes a moment or minutes: after the moment it
-// is for the caller to wait, which knows what else it keeps waiting.
+// pauses says how long to wait before planning anew, after each failure in a row that a fresh read may resolve. A
+// time that Azure names takes precedence. A changed document can be read at once. A busy resource takes a moment or
+// minutes. After the moment, the caller decides about waiting, because it knows what else it keeps waiting.
 var pauses = map[azure.Kind][]time.Duration{
 	azure.Changed: {0, time.Second, 2 * time.Second},
 	azure.Exists:  {0, time.Second, 2 * time.Second},
@@ -99,11 +96,10 @@ var pauses = map[azure.Kind][]time.Duration{
 	azure.NotFound: {0, time.Second, 2 * time.Second},
 }
 
-// Converge takes a snapshot, plans and applies, and does so again while the plan
-// waits for facts that applying brings (the address of a new public IP). When
-// Azure answers that a document changed underneath, it reads past the cache and plans
-// anew, at most three times, and once where Azure is busy with another operation.
-// A decision that asks for something ends it: see [Outcome].
+// Converge takes a snapshot, plans and applies. It repeats this while the plan waits for facts that applying brings,
+// such as the address of a new public IP. If Azure answers that a document has changed meanwhile, Converge reads past
+// the cache and plans anew, at most three times. If Azure is busy with another operation, it does so once. A decision
+// with an Ask ends it: see [Outcome].
 func Converge(ctx context.Context, client Azure, target Target) (Outcome, error) {
 	out, known, err := converge(ctx, client, target)
 	if err == nil && !known && out.Decision.Ask == nil {
@@ -112,8 +108,8 @@ func Converge(ctx context.Context, client Azure, target Target) (Outcome, error)
 	return out, err
 }
 
-// Achieve is [Converge] without the last read of Azure, for callers that do not need it and
-// with a target that asks for nothing.
+// Achieve is [Converge] without the last read of Azure. It is for callers that do not need that read, with a target
+// that asks for nothing.
 func Achieve(ctx context.Context, client Azure, target Target) error {
 	out, _, err := converge(ctx, client, target)
 	if err == nil && out.Decision.Ask != nil {
@@ -158,8 +154,8 @@ func converge(ctx context.Context, client Azure, target Target) (out Outcome, kn
 	return out, false, errors.New("the plan does not come to rest: each round wants another one")
 }
 
-// after is a snapshot after a report, if it follows from what was written: only Azure
-// knows what it makes of something new.
+// after returns the snapshot after a report, and whether it follows from what was written. For a new resource it does
+// not: only Azure knows what it makes of one.
 func after(have plan.Snapshot, r Report) (plan.Snapshot, bool) {
 	for _, res := range r.Results {
 		switch {
@@ -174,7 +170,7 @@ func after(have plan.Snapshot, r Report) (plan.Snapshot, bool) {
 	return have, true
 }
 
-// outrun reports whether every failure of a report may be gone after a fresh look.
+// outrun reports whether a fresh read may resolve every failure of a report.
 func outrun(r Report) bool {
 	for _, res := range r.Results {
 		if res.Err == nil || errors.Is(res.Err, ErrNotAttempted) {
@@ -188,7 +184,7 @@ func outrun(r Report) bool {
 	return true
 }
 
-// pause waits as long as Azure asked for, or so long where it asked for nothing.
+// pause waits as long as Azure asked for, or for the time wait if Azure asked for nothing.
 func pause(ctx context.Context, cause error, wait time.Duration) error {
 	if e, ok := errors.AsType[*azure.Error](cause); ok && e.RetryAfter > 0 {
 		wait = e.RetryAfter
@@ -203,8 +199,7 @@ func pause(ctx context.Context, cause error, wait time.Duration) error {
 	}
 }
 
-// Gather reads what needs names, and what it names on seeing that, and so on until
-// it names nothing new.
+// Gather reads what needs names. It calls needs again with the result, until needs names nothing new.
 func Gather(ctx context.Context, r azure.Reader, needs func(have plan.Snapshot) Needs) (plan.Snapshot, error) {
 	var have plan.Snapshot
 	asked := map[string]bool{}
@@ -221,7 +216,7 @@ func Gather(ctx context.Context, r azure.Reader, needs func(have plan.Snapshot) 
 	}
 }
 
-// unasked is the part of needs that was not asked before, which it notes as asked.
+// unasked returns the part of needs that was not asked before, and marks it as asked.
 func unasked(needs Needs, asked map[string]bool) Needs {
 	resources := func(all []azure.ID) (some []azure.ID) {
 		for _, id := range all {

@@ -31,7 +31,7 @@ type ledger struct {
 	most    int
 	// before is called ahead of each write and may refuse it or change things.
 	before func(l *ledger, op string, id azure.ID) error
-	// cached is what reads that are not fresh see, nil for the truth.
+	// cached is what reads through the cache see, nil for the current state.
 	cached map[string]map[string]any
 }
 
@@ -314,7 +314,7 @@ func TestConvergePlansAnewWhenADocumentChangedUnderneath(t *testing.T) {
 	})
 }
 
-// A document that disappeared after it was read is planned anew at once, as one that changed.
+// If a document has disappeared after it was read, Converge plans anew at once, as for a changed document.
 func TestConvergePlansAnewWhenADocumentIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
@@ -416,7 +416,7 @@ func TestCancelledConvergeStartsNothingMore(t *testing.T) {
 	})
 }
 
-// A decision that asks for something is not applied before the caller has answered it.
+// A decision with an Ask is not applied before the caller has answered it.
 func TestConvergeReturnsWhatADecisionAsks(t *testing.T) {
 	l := newLedger()
 	target := &asking{service: service{[]string{"a"}}, ask: question("does a exist?")}
@@ -439,7 +439,7 @@ type question string
 
 func (q question) String() string { return string(q) }
 
-// asking asks for something first.
+// asking first asks for something.
 type asking struct {
 	service
 	ask reconcile.Ask

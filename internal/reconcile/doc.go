@@ -1,9 +1,7 @@
-// Package reconcile is the only loop of kaz: it takes a snapshot of Azure, asks a
-// planner for what is wanted, and applies the difference. Layer L2: knows the
-// vocabulary and the plan, reads and writes Azure through azure.Reader and
-// azure.Writer, and knows neither HTTP nor Kubernetes clients.
+// Package reconcile is the only loop of kaz. It takes a snapshot of Azure, asks a planner for what is wanted, and
+// applies the difference. Layer L2: it knows the vocabulary (package azure) and the plan. It reads and writes Azure
+// through azure.Reader and azure.Writer, and knows neither HTTP nor Kubernetes clients.
 //
-// [Coalescer] is what makes many callers cheap: load balancers, security groups
-// and route tables are documents that many Kubernetes objects share, so callers
-// that arrive while a write is in flight are served together by the next one.
+// [Coalescer] makes many callers cheap. Load balancers, security groups and route tables are documents that many
+// Kubernetes objects share. Callers that arrive while a write is in flight are served together by the next one.
 package reconcile

@@ -16,12 +16,12 @@ import (
 type Needs struct {
 	Resources []azure.ID
 	Lists     []azure.Query
-	// Optional is what the planner can decide without: where it may not be read, or a list is
-	// in what does not exist, the snapshot says so.
+	// Optional is what the planner can decide without. If Azure refuses to show it, or the scope of a list does not
+	// exist, the snapshot says so.
 	Optional Optional
 }
 
-// Optional is the part of [Needs] that may be out of sight.
+// Optional is the part of [Needs] that may be unreadable.
 type Optional struct {
 	Resources []azure.ID
 	Lists     []azure.Query
@@ -31,8 +31,8 @@ type Optional struct {
 // ARM client's budget decides how fast they may go.
 const readsAtOnce = 16
 
-// Take reads all that needs names. Of a resource that does not exist the snapshot has what
-// Azure said of it, and a list in something that does not exist is empty.
+// Take reads all that needs names. For a resource that does not exist, the snapshot has Azure's message. A list in a
+// scope that does not exist is empty.
 func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, error) {
 	docs := make([][]azure.Document, len(needs.Lists))
 	resources := make([]plan.Snapshot, len(needs.Resources))
@@ -82,7 +82,7 @@ func list(ctx context.Context, r azure.Reader, q azure.Query) ([]azure.Document,
 	return docs, nil
 }
 
-// get reads a resource; one that does not exist is none.
+// get reads a resource. For a resource that does not exist, the snapshot has only Azure's message.
 func get(ctx context.Context, r azure.Reader, id azure.ID) (plan.Snapshot, error) {
 	doc, err := r.Get(ctx, id)
 	if e, ok := errors.AsType[*azure.Error](err); ok && e.Kind == azure.NotFound {
@@ -94,7 +94,7 @@ func get(ctx context.Context, r azure.Reader, id azure.ID) (plan.Snapshot, error
 	return plan.NewSnapshot(doc), nil
 }
 
-// inSight is what an optional read has found, or that Azure hides it.
+// inSight returns what an optional read has found, or a snapshot that says why it is unreadable.
 func inSight(scope azure.ID, fullType string, found plan.Snapshot, err error) (plan.Snapshot, error) {
 	if isHidden(err) {
 		return plan.NewSnapshot().WithUnread(scope, fullType, azure.KindOf(err)), nil
@@ -102,8 +102,7 @@ func inSight(scope azure.ID, fullType string, found plan.Snapshot, err error) (p
 	return found, err
 }
 
-// isHidden reports whether Azure answered a caller that it knows that something does not
-// exist or may not be read.
+// isHidden reports whether Azure knew the caller and answered that something does not exist or may not be read.
 func isHidden(err error) bool {
 	const forbidden = 403
 	e, ok := errors.AsType[*azure.Error](err)

@@ -20,8 +20,8 @@ func (h hidden) Get(_ context.Context, id azure.ID) (azure.Document, error) {
 	return azure.Document(`{"id":"` + string(id) + `"}`), h.err
 }
 
-// TestOptionalNeeds checks that an optional resource that Azure does not show is marked in the
-// snapshot, but one that does not exist is just absent. Any other failure to read fails the whole.
+// TestOptionalNeeds checks that the snapshot marks an optional resource that Azure does not show. One that does not
+// exist is just absent. Any other failed read fails the whole snapshot.
 func TestOptionalNeeds(t *testing.T) {
 	const fullType = "N/ips"
 	for name, c := range map[string]struct {
@@ -63,7 +63,7 @@ func TestOptionalNeeds(t *testing.T) {
 	}
 }
 
-// What Azure says of a resource that is not there is in the snapshot, until the resource is.
+// The snapshot has Azure's message about a resource that does not exist, until the resource exists.
 func TestWhatIsAbsent(t *testing.T) {
 	gone, there := group.Resource("N/ips", "gone"), group.Resource("N/ips", "there")
 	have, err := reconcile.Take(t.Context(), hidden{err: &azure.Error{Kind: azure.NotFound, Message: "no such group"}}, reconcile.Needs{

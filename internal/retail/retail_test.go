@@ -57,7 +57,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestFile checks the file of those who have no way to the service, or other prices.
+// TestFile checks the price file, for users that cannot reach the service or have other prices.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -69,7 +69,7 @@ func at(base string, err error) error {
 	return e
 }
 
-// tooEarly is a function that asks for a resource where none is there yet.
+// tooEarly is a function that asks for a resource before any resource exists.
 type tooEarly string
 
 func (e tooEarly) Error() string {

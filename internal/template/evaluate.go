@@ -15,8 +15,7 @@ import (
 // Object is a JSON object as encoding/json decodes it.
 type Object = map[string]any
 
-// Azure answers what only Azure knows. Errors are shown as they are, and can be found
-// behind the [Error] of the template.
+// Azure answers what only Azure knows. Its errors are shown unchanged. The [Error] of the template wraps them.
 type Azure interface {
 	// Zones returns the availability zones of a location, by their logical names: {"1": "eastus-az1"}. It is empty for
 	// a location without zones.

@@ -84,8 +84,8 @@ func (e Expression) Calls(visit func(call Expression)) {
 	}
 }
 
-// Text is the expression in a string of a template, and whether the string is one: it
-// begins with a bracket, and not with two, and ends with one.
+// Text returns the expression in a string of a template, and whether the string is an expression. An expression
+// begins with one bracket, not two, and ends with a bracket.
 func Text(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '[' || s[len(s)-1] != ']' || strings.HasPrefix(s, "[[") {
 		return "", false

@@ -314,8 +314,8 @@ func canonical(id azure.ID) azure.ID {
 	return id
 }
 
-// target is the id of a resource that a template names by id, by its name in the
-// template, or by type and name in its own group.
+// target is the id of a resource that a template names. The name is an id, a name in the template, or a type and a
+// name in the scope of the deployment.
 func (s *evaluator) target(name string) azure.ID {
 	if strings.HasPrefix(name, "/") {
 		return canonical(azure.ID(name))

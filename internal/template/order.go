@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// dependencies notes what has to be there before a resource: what it says, and what
-// its expressions refer to.
+// dependencies notes what must exist before a resource: what the resource lists, and what its expressions refer to.
 func (t *Template) dependencies(r *Resource) error {
 	t.scope.loops = r.loops
 	defer func() { t.scope.loops = nil }()
@@ -42,7 +41,7 @@ func (t *Template) dependencies(r *Resource) error {
 			failure = at(r.path+path, in(e.String(), err))
 		}
 	})
-	// What is wrong in the template of a nested deployment is found when that is deployed.
+	// Errors in the template of a nested deployment are found when that template is deployed.
 	Expressions(r.outer, func(_ string, e Expression, err error) {
 		if err == nil {
 			_ = t.references(r, e)

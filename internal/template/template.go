@@ -1,10 +1,8 @@
-// Package template evaluates templates of Azure Resource Manager: [Bind] checks a
-// template and its parameters and puts its resources in order, and the [Template] that
-// it returns computes their bodies and the outputs. Layer L1: azure and the standard
-// library; what only Azure knows is asked of [Azure].
+// Package template evaluates templates of Azure Resource Manager. [Bind] checks a template and its parameters and
+// puts its resources in order. The [Template] that it returns computes their bodies and the outputs. Layer L1: azure
+// and the standard library; [Azure] answers what only Azure knows.
 //
-// The texts of errors are the texts of Azure where these are known, because users search
-// for them. An [Error] says
+// The texts of errors are the texts of Azure where these are known, because users search for them. An [Error] says
 // where in the template it is.
 package template
 
@@ -37,8 +35,8 @@ type Deployment struct {
 	// Now is the time of utcNow(), and GUID makes the results of newGuid().
 	Now  time.Time
 	GUID func() string
-	// Azure answers what only Azure knows, nil while Azure cannot be asked: then a
-	// template that asks is refused.
+	// Azure answers what only Azure knows. It is nil while Azure cannot be asked: a template that asks is then
+	// refused.
 	Azure Azure
 }
 
@@ -60,8 +58,8 @@ type Resource struct {
 	ID       azure.ID
 	Version  string // api-version
 	Location string
-	// DependsOn are the resources that have to be there before: those it says, and those
-	// of the template that its expressions ask for by name.
+	// DependsOn are the resources that must exist before. The resource lists them, or its expressions ask for them by
+	// name in the template.
 	DependsOn []azure.ID
 
 	path  string // in the template
@@ -73,7 +71,7 @@ type Resource struct {
 	after        []any  // dependsOn with its expressions
 }
 
-// Types that are treated in a way of their own.
+// Types with special treatment.
 const (
 	groupType      = "Microsoft.Resources/resourceGroups"
 	deploymentType = "Microsoft.Resources/deployments"
@@ -112,7 +110,8 @@ func Bind(document Object, d Deployment) (*Template, error) {
 // Body computes what is to be sent to make a resource.
 func (t *Template) Body(r *Resource) (Object, error) { return t.body(r, t.scope.deployment.Azure) }
 
-// Preview is Body before any resource is there. Its error [NeedsResources] when an expression asks for one.
+// Preview is Body before any resource exists. If an expression asks for a resource, [NeedsResources] is true for the
+// error.
 func (t *Template) Preview(r *Resource) (Object, error) { return t.body(r, nil) }
 
 func (t *Template) body(r *Resource, of Azure) (Object, error) {
@@ -128,8 +127,8 @@ func (t *Template) body(r *Resource, of Azure) (Object, error) {
 	return body, nil
 }
 
-// Output is one output of a template: its type as deployments show it, and its value,
-// which is not to be shown of a secure type.
+// Output is one output of a template: its type as deployments show it, and its value. The value of a secure type must
+// not be shown.
 type Output struct {
 	Type   string
 	Value  any

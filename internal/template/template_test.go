@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Every file in testdata is a template, with parameters where it has any, and what
-// becomes of it: the resources in their order and the outputs, or the error.
+// Every file in testdata is a template, with parameters where it has any, and its result. The result is the resources
+// in their order and the outputs, or the error.
 func TestTemplates(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// allowance is how many requests Azure will accept, as far as its answers tell: a
-// token bucket of Azure's that we count along with, because answers come seconds
-// after Azure has counted a request.
+// allowance is the number of requests that Azure will accept, as far as its answers show. It mirrors a token bucket
+// of Azure. It also counts its own requests, because answers come seconds after Azure has counted a request.
 type allowance struct {
 	limited bool // Azure says how many are left, or has said nothing yet
 	counted bool // Azure has said how many are left before
 	tokens  float64
-	at      time.Time // when there were so many
+	at      time.Time // the time of tokens
 	most    float64
 	refill  float64 // per second
 }
 
-// newAllowance is what Azure Resource Manager grants each caller in a subscription.
-// Where it grants more, its first answer tells.
+// newAllowance is what Azure Resource Manager grants each caller in a subscription. If Azure grants more, its first
+// answer says so.
 func newAllowance(key gateKey, now time.Time) allowance {
 	a := allowance{limited: key.question == "", most: 200, refill: 10, at: now}
 	if key.class == reads {
@@ -30,7 +29,7 @@ func newAllowance(key gateKey, now time.Time) allowance {
 	return a
 }
 
-// spare are the requests that are left to other clients of the same principal.
+// spare is the number of requests that are left to other clients of the same principal.
 const spare = 3
 
 // wait is the time until one more request may be sent.
@@ -52,10 +51,10 @@ func (a *allowance) grow(now time.Time) {
 
 func (a *allowance) take() { a.tokens-- }
 
-// learn takes what an answer says: how many requests were left when Azure counted
-// its request (-1: it does not say), which was sent so long ago. So many others may
-// or may not have been counted by then, because Azure counts in no order; our own
-// count is corrected only as far as it cannot be right.
+// learn corrects the allowance by an answer. The number left is what Azure had left when it counted the answered
+// request, -1 if the answer does not say. The time ago is how long ago the request was sent. Azure counts in no fixed
+// order, so it may have counted the others before this request or not. So learn changes the own count only as far as
+// it cannot be right.
 func (a *allowance) learn(left, others int, now time.Time, ago time.Duration) {
 	if left < 0 {
 		a.limited = a.limited && a.counted // gateways leave it out of their errors

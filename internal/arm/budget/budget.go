@@ -14,16 +14,15 @@ import (
 	"kaz/internal/azure"
 )
 
-// Budget is the right to send requests. Azure counts them per subscription and
-// resource provider, reads, writes and deletes apart, and so does a budget: what
-// Azure refuses with "too many requests" makes all callers of the same count wait
-// in the order of their priorities and then of their arrival, and no others. Of one
-// priority, documents that many share go first. One budget serves all ARM clients of
-// a process.
+// Budget is the right to send requests. Azure counts requests per subscription and resource provider, and counts
+// reads, writes and deletes apart. A budget counts the same way. When Azure refuses a request with "too many
+// requests", all callers of the same count wait, and no others. They go on in the order of their priorities, and then
+// of their arrival. Within a priority, requests for documents that many share go first. One budget serves all ARM
+// clients of a process.
 //
-// Compute also counts per machine and scale set, and its refusals do not say which
-// count was full. So its first one stops only what asks the same of the same
-// resource; when a second resource is refused meanwhile, all wait.
+// Compute also counts per machine and scale set, and its refusals do not say which count was full. So its first
+// refusal stops only the same request for the same resource. When a second resource is refused meanwhile, all
+// requests wait.
 type Budget struct {
 	limitOf func(fullType string) (Limit, bool)
 	turns   turns
@@ -33,14 +32,13 @@ type Budget struct {
 	limiters map[string]*limiter // by name
 }
 
-// Config are limits that users set in addition to Azure's. The zero value
-// has none.
+// Config has the limits that users set in addition to Azure's. The zero value has none.
 type Config struct {
-	// LimitOf gives the limit for requests about a resource type, which is in lower
-	// case, if there is one; nil is for none. The same type always has the same.
+	// LimitOf returns the limit for requests about a resource type, if there is one. The type is in lower case. The
+	// same type always has the same limit. nil means no limits.
 	LimitOf func(fullType string) (Limit, bool)
-	// AtOnce is how many requests are sent at once where the table of types says that
-	// requests are sent in turn; 0 and less mean 1.
+	// AtOnce is how many requests are sent at once for the resources of one parent. It applies to types marked InTurn
+	// in the table of types. 0 and less mean 1.
 	AtOnce int
 }
 
@@ -65,7 +63,7 @@ func New(c Config) *Budget {
 
 type limiter struct{ read, write *bucket }
 
-// bucket is a limit of the user's with the requests that wait for it.
+// bucket is a limit of the user with the requests that wait for it.
 type bucket struct {
 	line   line
 	tokens *rate.Limiter
@@ -88,15 +86,15 @@ func (b *bucket) enter(ctx context.Context, rank time.Time) error {
 	return err
 }
 
-// Subject is what a request is about, as far as it decides what counts it.
+// Subject describes a request, as far as that decides which gates and limits count it.
 type Subject struct {
 	Verb         string // "get", "list", "put", ..., "poll"
 	FullType     string // as asked, lower case
 	Subscription string
 	Namespace    string // lower case
 	Resource     string // its key
-	// What the table of types says: many wait for one write of it, and Azure counts
-	// requests at each resource too.
+	// Shared and CountsEach are as in the table of types. Shared says that many callers wait for one write.
+	// CountsEach says that Azure counts requests at each resource too.
 	Shared, CountsEach bool
 	Priority           azure.Priority
 	// Turns is the key of the parent if its children are written one after another, "" if they need not be.
@@ -204,7 +202,7 @@ func (b *Budget) limit(s Subject) *bucket {
 
 // Turn is the right to send one request. Its holder must call Done or Unused.
 type Turn struct {
-	// Waited is for how long, and Limited that a limit of the user's was a reason.
+	// Waited is how long the request waited. Limited reports whether a limit of the user was a reason.
 	Waited  time.Duration
 	Limited bool
 
@@ -242,10 +240,11 @@ func (b *Budget) Enter(ctx context.Context, s Subject, patience time.Duration) (
 	return t, nil
 }
 
-// Unused gives the turn back of a request that was not sent.
+// Unused gives back the turn of a request that was not sent.
 func (t Turn) Unused() { t.leave(false, nil) }
 
-// Done gives the turn back with what came of it: the status, 0 for no answer, the headers, and why the request failed.
+// Done gives the turn back with the outcome: the status (0 for no answer), the headers, and the error of a failed
+// request.
 func (t Turn) Done(status int, h http.Header, failed *azure.Error) {
 	if failed == nil || failed.Kind != azure.Throttled || failed.Status != http.StatusTooManyRequests {
 		t.leave(status > 0, h)

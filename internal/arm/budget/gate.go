@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// gate is one count of Azure's. It lets requests pass as far as Azure's last answers
-// say that it will accept them. When Azure refuses one all the same, it is closed
-// for the time that Azure names, and opens to one request at a time until one
-// succeeds.
+// gate is one count of Azure. It lets requests pass as long as Azure's last answers say that Azure accepts them. If
+// Azure refuses a request nevertheless, the gate closes for the time that Azure names. Then it lets one request pass
+// at a time, until one succeeds.
 type gate struct {
 	key  gateKey
 	line line
-	// waiting is how many requests are in line, here or at the user's limit before.
+	// waiting is how many requests wait in line here, or at the user's limit before it.
 	waiting atomic.Int64
 
 	mu      sync.Mutex
 	left    allowance
 	passed  int       // requests so far
-	flying  int       // of them, not answered yet
-	opens   time.Time // no request before
+	flying  int       // requests not answered yet
+	opens   time.Time // no request passes before
 	tripped bool      // refused, and nothing has succeeded since
 	probing bool      // the one request of a tripped gate is on its way
-	refused int       // in a row
+	refused int       // refusals in a row
 	changed chan struct{}
 }
 
@@ -47,7 +46,7 @@ func (e *ClosedError) Error() string {
 // passage is a request that a gate let pass.
 type passage struct {
 	gate  *gate
-	probe bool // it tries for all
+	probe bool // the one request that a tripped gate lets pass
 	at    time.Time
 	// known is how many requests Azure had surely counted before this one, because
 	// they were answered.
@@ -80,8 +79,8 @@ func (g *gate) enter(ctx context.Context, rank time.Time, patience time.Duration
 	}
 }
 
-// try lets a request pass if it may, else says for how long it may not (0 for
-// unknown) and gives the channel that reports a change.
+// try lets a request pass if the gate is open. Otherwise it returns how long the gate stays closed, 0 if unknown, and
+// a channel that reports a change.
 func (g *gate) try(now time.Time) (passage, time.Duration, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,7 +121,7 @@ func (g *gate) isClosed(now time.Time) bool {
 	return g.tripped && g.opens.After(now)
 }
 
-// close closes the gate for the time that Azure named, else a growing one.
+// close closes the gate for the time that Azure named, or else for a growing time.
 func (g *gate) close(now time.Time, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -137,8 +136,8 @@ func (g *gate) close(now time.Time, wait time.Duration) {
 	g.tell()
 }
 
-// leave ends a passage. An answer other than a refusal, with its headers, opens the
-// gate to all.
+// leave ends a passage. An answer other than a refusal opens the gate to all requests, and its headers correct the
+// allowance.
 func (p passage) leave(answered bool, h http.Header) {
 	g, now := p.gate, time.Now()
 	g.mu.Lock()

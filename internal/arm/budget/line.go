@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// headStart is by how much a request of one priority goes before those of the next lower one. A request that has waited
-// for longer goes first, so that none waits for ever.
+// headStart is by how much a request of one priority goes before requests of the next lower priority. A request that
+// has waited longer goes first, so that no request waits for ever.
 const headStart = time.Minute
 
-// line is a queue of requests for one limit. The first of them has the turn and waits for the limit; when a request with
-// a higher priority comes, it takes the turn over. Those of one priority are served in the order in which they came.
+// line is a queue of requests for one limit. The first request has the turn and waits for the limit. When a request
+// with a higher priority comes, it takes the turn over. Requests of one priority are served in the order in which
+// they came.
 type line struct {
 	mu      sync.Mutex // never held while waiting
 	taken   bool
@@ -22,8 +23,8 @@ type line struct {
 
 // waiter is a request in a line.
 type waiter struct {
-	rank  time.Time // when it came, and its head start before
-	came  uint64    // tells those of one moment apart
+	rank  time.Time // see Subject.rank
+	came  uint64    // orders requests of the same rank
 	turn  chan struct{}
 	index int // in the heap, -1 when it is not there
 }
@@ -61,7 +62,8 @@ func (w *waiters) Pop() any {
 	return one
 }
 
-// rank is when a request would have come without its priority. What many wait for goes half a priority before the rest.
+// rank is the time by which requests are ordered: the arrival minus the head start of the priority. A request for a
+// shared document gets half a head start more.
 func (s Subject) rank(came time.Time) time.Time {
 	ahead := time.Duration(s.Priority) * headStart
 	if s.Shared {
@@ -85,7 +87,8 @@ func (l *line) enter(ctx context.Context, rank time.Time) (*waiter, error) {
 	return w, l.await(ctx, w)
 }
 
-// giveWay lets the requests pass that go before the holder of the turn, and waits until it has the turn again.
+// giveWay lets requests with an earlier rank go before the holder of the turn, and waits until the holder has the
+// turn again.
 func (l *line) giveWay(ctx context.Context, w *waiter) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 || !l.waiting[0].before(w) {

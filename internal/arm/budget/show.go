@@ -14,9 +14,8 @@ import (
 	"kaz/internal/observe"
 )
 
-// shownBudgets is a collector that shows what the budgets of a process have left. It
-// keeps none of them: a client that is made anew brings its own, and the one before
-// it is shown no more once it is not used any more.
+// shownBudgets is a collector that shows what the budgets of a process have left. It holds weak pointers only: a
+// client that is made anew brings its own budget, and an unused budget is no longer shown.
 type shownBudgets struct {
 	tokens, waiting, until *prometheus.Desc
 
@@ -24,7 +23,7 @@ type shownBudgets struct {
 	budgets []weak.Pointer[Budget]
 }
 
-// Show shows a budget at a Registerer, beside those that are shown there.
+// Show adds a budget to the collector of a Registerer.
 func Show(r prometheus.Registerer, b *Budget) error {
 	if r == nil {
 		return nil
@@ -87,8 +86,8 @@ type level struct {
 	until   float64 // Unix time, 0 for open
 }
 
-// levels adds the counts of a budget to what those before it have. The questions
-// about single machines are shown with the count that they belong to.
+// levels adds the counts of a budget to the levels of earlier budgets. Counts of single resources are shown with the
+// count that they belong to.
 func (b *Budget) levels(now time.Time, all map[gateKey]level) {
 	b.mu.Lock()
 	gates := maps.Clone(b.gates)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// turns let so many requests for the resources of one parent be sent at once, each until
-// its first answer, in the order in which they came.
+// turns limits how many requests for the resources of one parent are sent at once. A request counts until its first
+// answer. Requests are sent in the order in which they came.
 type turns struct {
 	atOnce int
 
@@ -14,18 +14,19 @@ type turns struct {
 	of map[string]*turnsOf
 }
 
-// turnsOf are the turns at one parent.
+// turnsOf has the turns of one parent.
 type turnsOf struct {
 	free  chan struct{} // has a token for each request that may be sent
 	users int
 }
 
-// Await waits for the turn among the requests for the resources of one parent, "" for none. Its holder must call end.
+// Await waits for a turn among the requests for the resources of one parent. Without a parent ("") it does not wait.
+// The caller must call end to give the turn back.
 func (b *Budget) Await(ctx context.Context, parent string) (end func(), err error) {
 	return b.turns.await(ctx, parent)
 }
 
-// await waits for a turn, until end.
+// await waits for a turn, which end gives back.
 func (t *turns) await(ctx context.Context, parent string) (end func(), err error) {
 	if parent == "" {
 		return func() {}, nil

@@ -1,11 +1,10 @@
-// Package cache keeps what was read from Azure, for as long as its type allows and
-// until a write makes it stale. Layer L2.
+// Package cache keeps what was read from Azure, for as long as its type allows and until a write makes it stale.
+// Layer L2.
 //
-// A [Cache] stands in front of an ARM client and is one itself. It knows by the table of
-// package types what the write of each type makes stale, so no caller ever drops
-// anything by hand. What others change in Azure it sees when the time of an entry
-// is over, or through [Cache.Fresh]; writes are conditional, so that a decision
-// from an old document is refused and made again from a fresh one.
+// A [Cache] stands in front of an ARM client and is one itself. The table of package types says what a write of each
+// type makes stale, so callers never drop entries by hand. Changes that others make in Azure show when an entry
+// expires, or through [Cache.Fresh]. Writes are conditional: Azure refuses a decision from an old document, and it is
+// made again from a fresh one.
 package cache
 
 import (
@@ -31,12 +30,10 @@ type Client interface {
 
 // Options of a cache. The zero value keeps nothing.
 type Options struct {
-	// TTL is how long what is read of a type may be used, by type or the start of
-	// one; the longest that fits counts, "" fits all. Types that nothing fits are
-	// always read from Azure.
+	// TTL is how long a document that was read may be used, by type or the start of a type. The longest match counts,
+	// and "" matches all types. Types without a match are always read from Azure.
 	TTL map[string]time.Duration
-	// Bytes bounds the documents kept, 32 MiB when 0. What was not used for longest
-	// goes first.
+	// Bytes bounds the size of the documents kept, 32 MiB when 0. The least recently used documents go first.
 	Bytes int
 	// Registerer takes the metrics, nil for none.
 	Registerer prometheus.Registerer
@@ -123,7 +120,7 @@ func (c *Cache) list(from azure.Reader, q azure.Query) read {
 	}
 }
 
-// lifetime is how long what is read of a type may be used.
+// lifetime is how long a document of a type may be used.
 func (c *Cache) lifetime(typ string) time.Duration {
 	for t := typ; t != ""; t = t[:max(strings.LastIndexByte(t, '/'), 0)] {
 		if d, ok := c.ttl[t]; ok {
@@ -171,7 +168,7 @@ func only(docs []azure.Document, err error) (azure.Document, error) {
 	return docs[0], nil
 }
 
-// Begin begins a change. When it has ended, what it made stale is forgotten.
+// Begin begins a change. When the change has ended, the cache forgets what it made stale.
 func (c *Cache) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
 	if r.Verb == azure.Get || r.Verb == azure.Post && c.asks[strings.ToLower(r.Action)] {
 		return c.client.Begin(ctx, r)
@@ -185,10 +182,9 @@ type overlap struct {
 	several bool // at once, so that their order is not known
 }
 
-// change notes that a write is under way, and when it has ended forgets what it made
-// stale, also when it failed: it may have come through all the same, and a refused
-// precondition tells that what is kept is old. A resource that answers for itself is
-// kept as it answered.
+// change notes that a write is under way. When the write has ended, the cache forgets what it made stale. It does so
+// after a failure too: the write may have succeeded in Azure, and a refused precondition shows that the kept document
+// is old. If Azure answers with the whole resource and no other write overlaps, the answer is kept.
 func (c *Cache) change(_ context.Context, r azure.Request) (ended func(azure.Document, error), err error) {
 	row := c.types.Of(r.ID.Type())
 	w := write{id: r.ID, typ: strings.ToLower(r.ID.Type()), stale: row.Stale}
@@ -222,8 +218,8 @@ func (c *Cache) begin(top string) *overlap {
 	return o
 }
 
-// forget drops what a write made stale, and makes sure that reads under way, which
-// may have seen Azure before it, are not kept.
+// forget drops what a write made stale. It also marks reads under way as stale, because they may have seen Azure
+// before the write.
 func (c *Cache) forget(w write) {
 	for _, e := range c.kept.entries {
 		if w.reaches(e.read) {

@@ -46,7 +46,7 @@ func referring(ids ...azure.ID) azure.Document {
 	return text
 }
 
-// Which types refer to which in Azure, as far as the references show at both ends.
+// references says which types refer to which in Azure, as far as the references show at both ends.
 func references() map[string][]string {
 	return map[string][]string{
 		"Microsoft.Network/loadBalancers":        {"Microsoft.Network/publicIPAddresses", "Microsoft.Network/virtualNetworks"},
@@ -95,8 +95,7 @@ func someIDs() (ids []azure.ID, byType map[string][]azure.ID) {
 	return ids, byType
 }
 
-// Whatever is written through the cache, what is read through it afterwards is
-// what Azure has.
+// After any write through the cache, a read through the cache gives what Azure has.
 func TestNothingIsStaleAfterOurOwnWrites(t *testing.T) {
 	ids, byType := someIDs()
 	rapid.Check(t, func(t *rapid.T) {
@@ -146,7 +145,7 @@ func compare(t *rapid.T, c *Cache, client *cloud, id azure.ID) {
 	}
 }
 
-// With many callers at once: a read that begins after a write has ended sees it.
+// Many callers at once: a read that begins after a write has ended sees the write.
 func TestReadsSeeEarlierWrites(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -285,7 +284,7 @@ func TestWritesAnswerReads(t *testing.T) {
 	}
 }
 
-// Equal reads at the same time are one, and one caller's end is not the others'.
+// Equal reads at the same time are one read. If one caller gives up, the others still get the result.
 func TestReadsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newCloud()
@@ -319,7 +318,7 @@ func TestReadsAreShared(t *testing.T) {
 		if n := client.read(lbs.Type); n != 1 {
 			t.Errorf("%d reads, want 1", n)
 		}
-		// Alone, giving up ends the read too; the next caller begins anew.
+		// If the only caller gives up, the read ends too. The next caller begins a new one.
 		ctx, cancel = context.WithCancel(t.Context())
 		wg.Go(func() { _, _ = c.Get(ctx, lb("l")) })
 		synctest.Wait()

@@ -34,8 +34,8 @@ func newCloud() *cloud {
 	return &cloud{refs: map[azure.ID][]azure.ID{}, version: map[azure.ID]int{}, reads: map[string]int{}}
 }
 
-// shows says in documents of which types a reference from one to another shows:
-// at both ends, as in Azure.
+// document returns a resource with its references, the resources that refer to it, and its children. A reference
+// shows at both ends, as in Azure.
 func (c *cloud) document(id azure.ID) azure.Document {
 	doc := map[string]any{"id": id, "etag": fmt.Sprint(c.version[id]), "refs": c.refs[id]}
 	var back []azure.ID

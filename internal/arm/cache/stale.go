@@ -24,14 +24,14 @@ func within(t, kind string) bool {
 	return kind == "" || t == kind || len(t) > len(kind) && t[len(kind)] == '/' && t[:len(kind)] == kind
 }
 
-// write is a change of Azure, of which reads may have to know.
+// write is a change of Azure that may make reads stale.
 type write struct {
 	id    azure.ID
 	typ   string // lower case
 	stale []string
 }
 
-// reaches reports whether what was read may be another after the write.
+// reaches reports whether a read may have another result after the write.
 func (w write) reaches(r read) bool {
 	for _, t := range w.stale {
 		if within(r.typ, strings.ToLower(t)) {

@@ -24,9 +24,8 @@ type Call struct {
 	Subscription string
 }
 
-// Metrics are the cloudprovider_azure_* of old and the arm_request_* of today. They count
-// calls of the client, each with its retries and the wait for its operation, where
-// kaz's own count requests.
+// Metrics are the older metrics cloudprovider_azure_* and the current metrics arm_request_*. They count calls of the
+// client, each with its retries and the wait for its operation. kaz's own metrics count requests.
 type Metrics struct {
 	clients map[string]client // by lower-case type
 
@@ -110,7 +109,7 @@ func (d *Metrics) Limited(c Call) {
 	d.armLimited.WithLabelValues(d.armLabels(c)...).Inc()
 }
 
-// Throttled counts a request that Azure refused as one too many.
+// Throttled counts a request that was throttled.
 func (d *Metrics) Throttled(c Call) {
 	d.apiThrottled.WithLabelValues(d.apiLabels(c)...).Inc()
 	d.armThrottled.WithLabelValues(d.armLabels(c)...).Inc()
@@ -127,7 +126,7 @@ func (d *Metrics) armLabels(c Call) []string {
 	return []string{c.action(), d.client(c).resource, strings.ToLower(c.ID.Group()), c.Subscription}
 }
 
-// action is what dashboards call what is done.
+// action is the name that dashboards use for what the call does.
 func (c Call) action() string {
 	verb, action, _ := strings.Cut(c.Op, " ")
 	switch verb {
@@ -146,7 +145,7 @@ func (c Call) action() string {
 
 const scaleSetInstance = "microsoft.compute/virtualmachinescalesets/virtualmachines"
 
-// client is what dashboards call the resources of a type.
+// client is the name that dashboards use for the resources of a type.
 type client struct{ request, resource string }
 
 // client is the name by the call's type. Types without a client of their own are named by the last

@@ -1,9 +1,9 @@
-// Package types is the table of what Azure's resource types differ in: the api-version,
-// how requests are counted, how operations may be watched, what a write answers, and
-// what it makes stale. Layer L2: data, and nothing that reads or sends.
+// Package types is the table of the differences between Azure's resource types. It says which api-version a type has,
+// how requests are counted and how operations may be watched. It also says what a write answers and what it makes
+// stale. Layer L2: data, and nothing that reads or sends.
 //
-// Which fields tell the elements of a type's lists apart is part of its view: the
-// `azure` tags in internal/azure/....
+// The fields that tell the elements of a type's lists apart are part of its view: see the `azure` tags in
+// internal/azure/....
 package types
 
 import (
@@ -12,46 +12,44 @@ import (
 	"kaz/internal/azure"
 )
 
-// Type is one row of the table: a full type, or the start of one, which holds for all
-// types below it. What a row leaves out, the row of the longest shorter start says.
+// Type is one row of the table. It is for a full type, or for the start of a type and all types below it. What a row
+// leaves out comes from the row of the longest shorter start.
 type Type struct {
 	Name string
 	// Version is the api-version that requests speak. Azure's public SDKs speak these, so
 	// every cloud that users have knows them.
 	Version string
-	// Shared says of a document that many wait for when it is written. Its requests go
-	// before the requests for single resources. It holds for the very type.
+	// Shared marks a document that many callers wait for when it is written. Its requests go before the requests for
+	// single resources. It holds for exactly this type.
 	Shared bool
-	// CountsEach says that Azure counts requests at each resource too. A refusal stops
-	// only the same request at the same resource, and nothing is read to see early how
-	// an operation is doing.
+	// CountsEach says that Azure counts requests at each resource too. A refusal stops only the same request at the
+	// same resource. The resource is not read to see early how an operation is doing.
 	CountsEach bool
-	// InTurn says that Azure has refused writes of several resources of one parent that it
-	// got at the same time. Requests are sent in turn: the next after the answer to the one
-	// before, while the operations run side by side. It holds for the very type.
+	// InTurn says that Azure has refused writes of several resources of one parent that arrived at the same time.
+	// Requests are sent in turn: each after the answer to the one before, while the operations run side by side. It
+	// holds for exactly this type.
 	InTurn bool
-	// Shown is what Azure shows in a document and takes no value for, where it is large. It is
-	// not sent back. It holds for the very type.
+	// Shown lists the large parts that Azure shows in a document and takes no value for. They are not sent back. It
+	// holds for exactly this type.
 	Shown []azure.Part
 	// Answer says whether a write answers with what a read would answer.
 	Answer Answer
-	// Stale are the types, or starts of types, of which a write makes what was read
-	// stale: Azure keeps references both ways, and cascades. Always stale, and not in the
-	// table, are the resource, what it is part of, its parts, and the lists that they are
-	// in.
+	// Stale are the types, or starts of types, that a write makes stale: Azure keeps references in both directions,
+	// and cascades. Some are always stale and not in the table: the resource, what it is part of, its parts, and the
+	// lists that contain them.
 	Stale []string
 }
 
 // Answer is what a write answers with.
 type Answer string
 
-// The answers. A type of which no row says it answers in part.
+// The answers. A type without an answer in its rows answers in part.
 const (
 	Whole Answer = "whole"
 	Part  Answer = "part"
 )
 
-// all makes everything stale, and none nothing but what is always stale.
+// all makes everything stale. none makes nothing stale, except what is always stale.
 var all, none = []string{""}, []string{}
 
 const (
@@ -82,12 +80,11 @@ const (
 	snapshot = "Microsoft.Compute/snapshots"
 )
 
-// machine is what a machine's write makes stale: it attaches, makes and deletes what
-// machines have, and is seen wherever their addresses are.
+// machine is what the write of a machine makes stale. A machine attaches, creates and deletes what it has, and shows
+// wherever its addresses are.
 var machine = []string{vm, vmss, set, disk, nic, pip, prefix, lb, gateway, nsg, asg, vnet}
 
-// interfacesIn are the network interfaces in pools, which Azure shows twice: some 250
-// bytes and a kilobyte for each.
+// interfacesIn are the network interfaces in pools. Azure shows each one twice, in some 250 bytes and in a kilobyte.
 func interfacesIn(properties string) []azure.Part {
 	return []azure.Part{{Path: properties + "backendIPConfigurations"},
 		{Path: properties + "loadBalancerBackendAddresses", Having: "properties.networkInterfaceIPConfiguration"}}
@@ -113,14 +110,14 @@ func Table() []Type {
 		{Name: "Microsoft.Compute/skus", Version: "2021-07-01"},
 
 		{Name: "Microsoft.Network", Version: network, Answer: Whole},
-		// Frontends show in addresses and subnets, NAT rules in interfaces, links at the
-		// link. The documents of scale sets and machines say nothing of the frontend side.
+		// Frontends show in addresses and subnets, NAT rules in interfaces, private link services in their own
+		// documents. The documents of scale sets and machines do not show frontends.
 		{Name: lb, Shared: true, Shown: interfacesIn("properties.backendAddressPools.properties."),
 			Stale: []string{pip, prefix, vnet, nic, pls}},
 		{Name: lb + "/backendAddressPools", Shown: interfacesIn("properties.")},
 		{Name: gateway, Stale: []string{pip, vnet, nic, vmss, endpoint}},
 		{Name: nat, Stale: []string{pip, prefix, vnet}},
-		// An address shows in its prefix; all others name it by its id.
+		// An address shows in its prefix. All other documents name it by its id.
 		{Name: pip, Stale: []string{prefix}},
 		{Name: prefix, Stale: []string{pip, lb, nat}},
 		// An interface's write decides membership in pools.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every type of the table is known to what it names, so that a misspelled one is seen.
+// Every type that a row makes stale has a row of its own, so a misspelled type is noticed.
 func TestTableSpelling(t *testing.T) {
 	known := map[string]bool{"": true}
 	for _, row := range Table() {
@@ -23,7 +23,7 @@ func TestTableSpelling(t *testing.T) {
 	}
 }
 
-// A row says what it says, and the rows of longer starts come first.
+// The index gives what a row says, and rows of longer starts take precedence.
 func TestIndex(t *testing.T) {
 	x := NewIndex()
 	for name, want := range map[string]Type{

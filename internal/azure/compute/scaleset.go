@@ -64,8 +64,8 @@ type IPConfiguration struct {
 	LoadBalancerBackendAddressPools []azure.Reference `json:"loadBalancerBackendAddressPools,omitempty"`
 }
 
-// Instance is the properties of a machine: of an instance of a Uniform scale set, or
-// of a virtual machine with a resource of its own.
+// Instance is the properties of a machine. The machine is an instance of a Uniform scale set, or a virtual machine
+// with a resource of its own.
 type Instance struct {
 	ProvisioningState           string           `json:"provisioningState,omitempty" azure:"read"`
 	OSProfile                   *OSProfile       `json:"osProfile,omitempty" azure:"read"`

@@ -9,8 +9,7 @@ type LoadBalancer struct {
 	LoadBalancingRules       []azure.Child[LoadBalancingRule]       `json:"loadBalancingRules,omitempty"`
 	Probes                   []azure.Child[Probe]                   `json:"probes,omitempty"`
 
-	// What follows is never kaz's to write; it is read to see what a frontend is
-	// in use for.
+	// kaz never writes the following fields. It reads them to see what a frontend is used for.
 	OutboundRules   []azure.Child[OutboundRule]   `json:"outboundRules,omitempty" azure:"read"`
 	InboundNATRules []azure.Child[InboundNATRule] `json:"inboundNatRules,omitempty" azure:"read"`
 	InboundNATPools []azure.Child[InboundNATPool] `json:"inboundNatPools,omitempty" azure:"read"`
@@ -20,8 +19,8 @@ type LoadBalancer struct {
 type FrontendIPConfiguration struct {
 	PublicIPAddress *azure.Reference `json:"publicIPAddress,omitempty" azure:"required"`
 	Subnet          *azure.Reference `json:"subnet,omitempty" azure:"required"`
-	// PrivateIPAddress absent in a view asks for an address of Azure's choice: a view
-	// that has no opinion repeats what is there.
+	// PrivateIPAddress may be absent in a view: Azure then chooses an address. A view without an opinion repeats the
+	// present address.
 	PrivateIPAddress          string `json:"privateIPAddress,omitempty" azure:"exact"`
 	PrivateIPAllocationMethod string `json:"privateIPAllocationMethod,omitempty" azure:"fold"`
 	PrivateIPAddressVersion   string `json:"privateIPAddressVersion,omitempty" azure:"fold"`
@@ -31,8 +30,8 @@ type FrontendIPConfiguration struct {
 // which ones are members, and Azure shows them here.
 type BackendAddressPool struct {
 	BackendIPConfigurations []azure.Reference `json:"backendIPConfigurations,omitempty" azure:"read"`
-	// What follows is the members of a pool by address. Azure also shows those by NIC
-	// there, which are not written.
+	// The following fields are the members of a pool by address. Azure also shows the members by NIC there, which are
+	// not written.
 	VirtualNetwork               *azure.Reference              `json:"virtualNetwork,omitempty" azure:"exact"`
 	LoadBalancerBackendAddresses []azure.Child[BackendAddress] `json:"loadBalancerBackendAddresses,omitempty"`
 }
@@ -58,13 +57,12 @@ type LoadBalancingRule struct {
 	IdleTimeoutInMinutes    *int32           `json:"idleTimeoutInMinutes,omitempty"`
 	FrontendIPConfiguration *azure.Reference `json:"frontendIPConfiguration,omitempty" azure:"required"`
 	BackendAddressPool      *azure.Reference `json:"backendAddressPool,omitempty"`
-	// BackendAddressPools repeats BackendAddressPool in what Azure returns; the
-	// two must agree in what is sent back.
+	// BackendAddressPools repeats BackendAddressPool in what Azure returns. The two must agree in what is sent back.
 	BackendAddressPools []azure.Reference `json:"backendAddressPools,omitempty"`
 	Probe               *azure.Reference  `json:"probe,omitempty" azure:"exact"`
 }
 
-// Probe is how the load balancer asks a receiver whether it is well.
+// Probe is a health probe: how the load balancer asks a pool member whether it is healthy.
 type Probe struct {
 	Protocol          string `json:"protocol,omitempty" azure:"fold"`
 	Port              int32  `json:"port"`

@@ -2,8 +2,8 @@ package network
 
 import "kaz/internal/azure"
 
-// PrivateLinkService is the properties of a private link service: it stands before a
-// load balancer's frontend and lets other virtual networks reach it.
+// PrivateLinkService is the properties of a private link service. It lets other virtual networks reach the frontend
+// of a load balancer.
 type PrivateLinkService struct {
 	LoadBalancerFrontendIPConfigurations []azure.Reference                        `json:"loadBalancerFrontendIpConfigurations,omitempty"`
 	IPConfigurations                     []azure.Child[PrivateLinkAddress]        `json:"ipConfigurations,omitempty"`

@@ -8,11 +8,10 @@ type PublicIPAddress struct {
 	PublicIPAddressVersion   string           `json:"publicIPAddressVersion,omitempty" azure:"fold"`
 	PublicIPPrefix           *azure.Reference `json:"publicIPPrefix,omitempty"`
 	IPTags                   []IPTag          `json:"ipTags,omitempty" azure:"positional"`
-	// DNSSettings absent in a view takes the label away: a view that has no opinion
-	// repeats what is there.
+	// DNSSettings removes the label if it is absent in a view. A view without an opinion repeats the present
+	// settings.
 	DNSSettings *DNSSettings `json:"dnsSettings,omitempty" azure:"exact"`
-	// ProvisioningState is Azure's own. A view states it only to have a resource that
-	// failed to be made written once more.
+	// ProvisioningState is Azure's own. A view states it only so that a failed resource is written once more.
 	ProvisioningState string `json:"provisioningState,omitempty" azure:"fold"`
 
 	IPAddress       string           `json:"ipAddress,omitempty" azure:"read"`

@@ -15,7 +15,7 @@ type RouteTable struct {
 	ProvisioningState string `json:"provisioningState,omitempty" azure:"read"`
 }
 
-// Route is where a route table sends what is addressed to a prefix.
+// Route is a route of a route table: the prefix of the destination and the next hop.
 type Route struct {
 	AddressPrefix    string `json:"addressPrefix,omitempty" azure:"fold"`
 	NextHopType      string `json:"nextHopType,omitempty" azure:"fold"`

@@ -7,8 +7,8 @@ type SecurityGroup struct {
 	SecurityRules []azure.Child[SecurityRule] `json:"securityRules,omitempty"`
 }
 
-// SecurityRule lets packets in or keeps them out. Of each pair of singular and
-// plural field Azure wants one; it returns the other one empty or not at all.
+// SecurityRule lets packets in or keeps them out. Of each pair of a singular and a plural field, Azure wants one. It
+// returns the other one empty or not at all.
 type SecurityRule struct {
 	Priority                   int32    `json:"priority,omitempty"`
 	Direction                  string   `json:"direction,omitempty" azure:"fold"`

@@ -35,9 +35,8 @@ func restate[P any](d azure.Document) ([]azure.Change, error) {
 	return changes, err
 }
 
-// What Azure returns can be read and stated again without a change: in both ways in
-// which it writes lists of addresses, with its defaults, and with fields that the
-// views do not know.
+// What Azure returns can be read and stated again without a change. This holds for both ways in which Azure writes
+// lists of addresses, for its defaults, and for fields that the views do not know.
 func TestViewsStateWhatTheyRead(t *testing.T) {
 	for kind, doc := range map[string]string{
 		network.LoadBalancers: `{"name":"lb","sku":{"name":"Standard","tier":"Regional"},"properties":{"resourceGuid":"g",

@@ -51,8 +51,9 @@ func Open(ctx context.Context, path, program, version string) (*Tracing, error) 
 	return &Tracing{provider}, nil
 }
 
-// readConfiguration reads a TracingConfiguration as the API server does. The API server's own function is not used: its package
-// is most of an API server, and makes a program larger by 15 MB of resident memory.
+// readConfiguration reads a TracingConfiguration as the API server does. It does not call the API server's own
+// function. The package of that function is most of an API server, and makes a program larger by 15 MB of resident
+// memory.
 func readConfiguration(path string) (*tracingapi.TracingConfiguration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

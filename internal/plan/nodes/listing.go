@@ -124,8 +124,8 @@ func (l *Listing) addMachine(vm azure.Resource[compute.Instance]) {
 	}
 }
 
-// Has reports whether the listing contains a machine and whether the machine is off permanently. known
-// is false if the listing does not have that information.
+// Has reports whether the listing contains a machine and whether the machine is off permanently. The result known is
+// false if the listing does not have that information.
 func (l *Listing) Has(machine azure.ID) (there, off, known bool) {
 	vm, ok := l.machines[machine.Key()]
 	if !ok {

@@ -21,9 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden runs the decision of each testdata/*.txtar. table.yaml (absent for a missing table),
-// nodes.yaml, config.yaml and changes.yaml are its input; plan and known are its output. A second
-// decision must change nothing.
+// TestGolden runs the decision of each testdata/*.txtar. The input is table.yaml (absent for a missing table),
+// nodes.yaml, config.yaml and changes.yaml. The output is plan and known. A second decision must change nothing.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -15,9 +15,8 @@ import (
 	"kaz/internal/plan/routes"
 )
 
-// TestAnyChangesOfAnyTable checks all changes of all tables: accepted changes are present afterwards,
-// ranges are unique, foreign routes are unchanged, Azure's limit holds, and a second decision changes
-// nothing.
+// TestAnyChangesOfAnyTable checks all changes of all tables. Accepted changes are present afterwards, ranges are
+// unique, foreign routes are unchanged, and Azure's limit holds. A second decision changes nothing.
 func TestAnyChangesOfAnyTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := routes.Input{Config: routes.Config{Subscription: "s", ResourceGroup: "rg", Table: "rt", Location: "l"}}

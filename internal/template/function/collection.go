@@ -132,7 +132,7 @@ func contains(args []any) (any, error) {
 	return nil, Expects("an array and a value, an object and a key, or two strings")
 }
 
-// end is the first element, or the last: null of an empty array, "" of an empty string.
+// end is the first or the last element. It is null for an empty array and "" for an empty string.
 func end(args []any, at int) (any, error) {
 	switch v := args[0].(type) {
 	case []any:
@@ -175,8 +175,8 @@ func part(args []any, first bool) (any, error) {
 	return nil, Expects("an array or a string, and a whole number")
 }
 
-// position is where an element is, or a part of a string without regard to case; -1 for
-// nowhere.
+// position is the index of an element in an array, or of a part of a string without regard to case. It is -1 if there
+// is none.
 func position(args []any, last bool) (any, error) {
 	switch v := args[0].(type) {
 	case []any:
@@ -220,8 +220,8 @@ func rangeFunction(args []any) (any, error) {
 	return all, nil
 }
 
-// union is of arrays, without what is there twice, or of objects, in which the last
-// value of a property counts and objects are joined in their turn.
+// union joins arrays or objects. The union of arrays has each value once. In a union of objects, the last value of a
+// property counts, and properties that are objects are joined in their turn.
 func union(args []any) (any, error) {
 	if arrays, ok := AllOf[[]any](args); ok {
 		all, seen := []any{}, map[string]bool{}
@@ -266,7 +266,7 @@ func merged(a, b map[string]any) map[string]any {
 	return all
 }
 
-// intersection is of arrays, or of objects: the properties that all have with the same
+// intersection is of arrays or of objects. The intersection of objects has the properties that all have with the same
 // value.
 func intersection(args []any) (any, error) {
 	if arrays, ok := AllOf[[]any](args); ok {
@@ -296,7 +296,7 @@ func intersection(args []any) (any, error) {
 	return nil, Expects("arrays only, or objects only")
 }
 
-// AllOf are arguments that are all of one type, and whether they are.
+// AllOf returns the arguments if all are of one type, and whether they are.
 func AllOf[T any](args []any) ([]T, bool) {
 	all := make([]T, len(args))
 	for i, a := range args {

@@ -30,7 +30,7 @@ var numbers = map[string]Function{
 	"float": {Least: 1, Most: 1, Do: toFloat},
 }
 
-// extreme is of whole numbers, or of an array of them.
+// extreme is the best of several whole numbers, or of an array of them.
 func extreme(args []any, better func(a, b float64) float64) (any, error) {
 	if array, ok := args[0].([]any); ok && len(args) == 1 {
 		args = array

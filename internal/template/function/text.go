@@ -345,7 +345,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// unescape leaves alone what is not escaped rightly.
+// unescape decodes escapes. A malformed escape stays as it is.
 func unescape(s string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
