@@ -42,9 +42,9 @@ func Delay(err error, failures int) time.Duration {
 	return max(wait, retryAfter(err))
 }
 
-// Beat is how long it is, so long after a beginning that many keys share, until a multiple of a
-// wait, and not before the time that Azure asked for: keys that wait for the same thing are tried
-// together, and one write serves them all.
+// Beat returns the time until the next multiple of a wait. The multiples count from a beginning that many keys share, and
+// since is the time that has passed from then. The next try is not before the time that Azure asked for. So keys that wait
+// for the same thing are tried together, and one write serves them all.
 func Beat(since, wait time.Duration, err error) time.Duration {
 	asked := retryAfter(err)
 	return asked + wait - (since+asked)%wait
@@ -57,12 +57,12 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// Deduplicator keeps the same from being reported again while it lasts, for one object or for all.
-// Its zero value has reported nothing. It is for one goroutine at a time.
+// Deduplicator keeps a problem from being reported again while it lasts, for one object or for all. Its zero value
+// has reported nothing. It is for one goroutine at a time.
 type Deduplicator[T comparable] struct{ standing map[T]bool }
 
-// New are those of what is wrong now that were not reported yet, each once. What goes away and comes
-// back is new again.
+// New returns the current problems that were not reported yet, each once. A problem that goes away and comes back is
+// new again.
 func (d *Deduplicator[T]) New(now []T) []T {
 	var fresh []T
 	standing := make(map[T]bool, len(now))
@@ -76,12 +76,12 @@ func (d *Deduplicator[T]) New(now []T) []T {
 	return fresh
 }
 
-// quietFor is for how long Azure may be busy before that is reported: most of what it is busy with
-// is over by then, and no user has to do anything.
+// quietFor is how long Azure may be busy before that is reported. Most operations that keep Azure busy end sooner, and no
+// user has to do anything.
 const quietFor = time.Minute
 
-// BusyFilter holds back that Azure is busy, unless it is so for long: then it is reported once. It is
-// for one thing that is tried again and again.
+// BusyFilter holds back reports that Azure is busy. If Azure is busy for long, it lets one report pass. It is for one thing
+// that is tried again and again.
 type BusyFilter struct {
 	since    time.Time // the first time in a row that Azure was busy, zero for never
 	reported bool
@@ -131,8 +131,8 @@ func Blame(err error, failures []reconcile.Result, requests int, suspicions func
 	return &reconcile.Refusal{Culprits: culprits}
 }
 
-// Mentions reports whether a text of Azure's, in lower case, has an id, a name or an address, and
-// not only as part of a longer one.
+// Mentions reports whether a text of Azure, in lower case, contains an id, a name or an address. A match that is only part
+// of a longer word does not count.
 func Mentions(text, word string) bool {
 	const inNames = "abcdefghijklmnopqrstuvwxyz0123456789-_/"
 	for at := 0; word != ""; at += len(word) {
@@ -149,14 +149,13 @@ func Mentions(text, word string) bool {
 	return false
 }
 
-// FailedWrites are the shared documents of which a write of this process has failed: they stay
-// marked as failed in Azure, and their other users are refused, until they are written again as they are.
+// FailedWrites are the shared documents of which a write of this process has failed. They stay marked as failed in Azure
+// until they are written again as they are. Until then Azure refuses their other users.
 type FailedWrites struct {
-	// Types have documents that are written again. A document of another type counts as a
-	// part of the one that it is in.
+	// Types are the types of documents that are written again. A document of another type counts as a part of the document
+	// that it is in.
 	Types []string
-	// Refers finds, by type, what a document refers to that Azure wants well before it takes the
-	// document.
+	// Refers finds, by type, what a document refers to. Azure refuses a document that refers to a failed one.
 	Refers map[string]func(azure.Document) []azure.ID
 	// Hidden reads documents that a refusal is about and does not name; nil for none.
 	Hidden func(ctx context.Context, client reconcile.Azure, refusal *azure.Error) ([]azure.Document, error)
@@ -164,8 +163,8 @@ type FailedWrites struct {
 	failed []azure.ID
 }
 
-// Note notes which documents a commit could not write, and which it could, as far as a filter
-// says that they are shared: other documents are for their only user to try again.
+// Note notes which shared documents a commit could not write, and which it could. The filter says which documents are
+// shared. Another document has a single user, which tries it again.
 func (f *FailedWrites) Note(out reconcile.Outcome, shared func(azure.ID) bool) {
 	for res := range out.Attempted() {
 		if id := res.Step.ID; shared(id) {
@@ -177,8 +176,7 @@ func (f *FailedWrites) Note(out reconcile.Outcome, shared func(azure.ID) bool) {
 	}
 }
 
-// Retry writes those again that Azure still marks as failed. Where that fails, the next Retry
-// tries it again.
+// Retry writes the documents again that Azure still marks as failed. If that fails, the next Retry tries it again.
 func (f *FailedWrites) Retry(ctx context.Context, client reconcile.Azure) error {
 	if len(f.failed) == 0 {
 		return nil
@@ -194,9 +192,8 @@ func (f *FailedWrites) Retry(ctx context.Context, client reconcile.Azure) error 
 	return err
 }
 
-// Unblock writes again what Azure began and did not finish and what a document that could not be
-// written refers to: Azure refuses the document until that is done. It reports whether there was
-// anything.
+// Unblock repeats the unfinished writes of what a refused document refers to, and of what the refusal is about. Azure
+// refuses the document until that is done. It reports whether there was such a write.
 func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out reconcile.Outcome) (bool, error) {
 	have, refs := out.Have, []azure.ID(nil)
 	for _, res := range out.Failed() {
@@ -215,8 +212,8 @@ func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out 
 	return f.writeAgain(ctx, client, have, refs)
 }
 
-// writeAgain writes those of the documents, and of what they refer to, that Azure marks as failed, and reports
-// whether there was any. What a document refers to comes before it.
+// writeAgain writes the documents that Azure marks as failed, and what they refer to if that is failed. It reports whether
+// there was any. What a document refers to is written before the document.
 func (f *FailedWrites) writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) (bool, error) {
 	type state struct {
 		ProvisioningState string `json:"provisioningState,omitempty"`

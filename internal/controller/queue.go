@@ -1,6 +1,6 @@
-// Package controller is the kit for controllers of Kubernetes objects that share documents in
-// Azure: Services share load balancers, gateways their routing, DNS names their zones. Layer L3:
-// it is generic, and knows no kind of object. Batches come from [reconcile.Coalescer].
+// Package controller is the kit for controllers of Kubernetes objects that share documents in Azure. Services share load
+// balancers, gateways share their routing, and DNS names share their zones. Layer L3: it is generic, and knows no kind of
+// object. Batches come from [reconcile.Coalescer].
 package controller
 
 import (
@@ -11,12 +11,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Reasons say why a key is queued. Those of several additions are combined.
+// Reasons say why a key is queued. The reasons of several additions are combined.
 type Reasons[R any] interface{ And(other R) R }
 
-// Queue is a work queue that keeps the reasons for which a key was added until they are taken.
-// A key is handed out to one worker at a time, and its reasons say why, never what: a worker looks
-// at the object as it is then.
+// Queue is a work queue that keeps the reasons for which a key was added until they are taken. It hands out a key to
+// one worker at a time. The reasons say why, never what: the worker reads the object as it is then.
 type Queue[K comparable, R Reasons[R]] struct {
 	workqueue.TypedDelayingInterface[K]
 
@@ -44,7 +43,7 @@ func (q *Queue[K, R]) MarkAfter(k K, r R, wait time.Duration) {
 	q.AddAfter(k, wait)
 }
 
-// Note adds reasons to those of a key, whenever that is handed out.
+// Note adds reasons to a key, without queueing the key.
 func (q *Queue[K, R]) Note(k K, r R) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,8 +59,7 @@ func (q *Queue[K, R]) Take(k K) R {
 	return r
 }
 
-// Watch is what a controller does when an informer reports objects of one type. What is nil is
-// not done.
+// Watch is what a controller does when an informer reports objects of one type. A nil function is not called.
 type Watch[T any] struct {
 	Added   func(o T, atStart bool) // atStart for what was there before the informer
 	Changed func(old, now T)

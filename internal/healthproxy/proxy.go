@@ -31,7 +31,7 @@ const (
 type Config struct {
 	// Target is the scheme (http) and host of the health server. The path comes from the probe.
 	Target *url.URL
-	// Patience is the timeout of the PROXY header, of the request, of the response, and of probes in
+	// Patience is the timeout of the PROXY header, of the request and of the response. It is also the timeout of probes in
 	// flight when the program stops. 0 is [Patience].
 	Patience time.Duration
 	// Metrics may be nil.

@@ -1,7 +1,6 @@
-// Package nodemanager describes the machines of nodes to Kubernetes: it gives a new node its provider
-// id, labels and addresses, removes the taint that keeps pods away, and keeps the addresses up to
-// date. It usually runs on each node and reads the machine's metadata service. Layer L3: decisions,
-// Kubernetes libraries and a [Source] from its program.
+// Package nodemanager describes the machines of nodes to Kubernetes. It gives a new node its provider id, labels and
+// addresses, and removes the taint that keeps pods away. Then it keeps the addresses up to date. It usually runs on each
+// node and reads the machine's metadata service. Layer L3: decisions, Kubernetes libraries and a [Source] from its program.
 package nodemanager
 
 import (

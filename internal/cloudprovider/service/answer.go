@@ -49,13 +49,14 @@ func (c *commit) answer(ctx context.Context, ask reconcile.Ask) error {
 	return fmt.Errorf("a decision asks for what no commit answers: %T", ask)
 }
 
-// confirmServices asks ahead for the Services of which Azure had nothing when their last commit
-// ended: a decision that finds it out needs a second one.
+// confirmServices asks in advance for the Services of which Azure had nothing when their last commit ended. If the decision
+// had to ask, a second decision would be needed.
 func (c *commit) confirmServices(ctx context.Context) error {
 	return c.confirm(ctx, func(uid types.UID) bool { return !c.inAzure[uid] })
 }
 
-// confirm asks the API server for Services that are to be served. Those that are gone are served as such.
+// confirm asks the API server for doubted Services that are to be served. A Service that does not want a load balancer any
+// more is served as gone.
 func (c *commit) confirm(ctx context.Context, doubted func(types.UID) bool) error {
 	var asked []*corev1.Service
 	for _, s := range c.target.Services {
@@ -83,8 +84,8 @@ func (c *commit) confirm(ctx context.Context, doubted func(types.UID) bool) erro
 	return nil
 }
 
-// record has Services record resource groups. One that does not exist any more is served as
-// gone, or has no say.
+// record has Services record resource groups. A Service that does not exist any more is served as gone, or is left out of
+// the other Services.
 //
 // A public IP may be made in a resource group that only its Service names. If the Service asks for
 // another one before a load balancer has the address, and kaz is stopped in between, nothing else
@@ -117,8 +118,8 @@ func (c *commit) record(ctx context.Context, groups map[types.UID][]key.Note) er
 
 const listsAtMost = 3
 
-// list takes all Services that the API server has into account. Where Azure changes all the
-// time meanwhile, what no Service uses stays this time.
+// list takes all Services that the API server has into account. If Azure keeps changing meanwhile, what no Service uses
+// stays this time.
 func (c *commit) list(ctx context.Context, state string) error {
 	if c.target.Lists++; c.target.Lists > listsAtMost {
 		c.target.Complete = false
@@ -135,18 +136,18 @@ func (c *commit) list(ctx context.Context, state string) error {
 	return nil
 }
 
-// manyLeave is how many Services have to leave at once for some of them to go last. Azure
-// allows this number of deletions at once, and ten a second after them.
+// manyLeave is how many Services must leave at once before some of them are left for the next commit. Azure allows this
+// number of deletions at once, and ten a second after them.
 const manyLeave = 200
 
-// allowRemoval lets load balancers go as soon as they can.
+// allowRemoval allows load balancers to be deleted as soon as possible.
 //
-// A load balancer goes with its last Service. That takes more than ten seconds, in which
-// no public IP can go, while one that stays lets go of all others in three: so where many
-// leave, one Service of each load balancer that would go is left for the next commit.
+// A load balancer goes with its last Service. Its deletion takes more than ten seconds, and no public IP can be deleted
+// meanwhile. A load balancer that stays releases all other public IPs in three seconds. So if many Services leave, one
+// Service of each load balancer that would go is left for the next commit.
 //
-// Its members leave in this commit, which takes the turn to write members: machines that are on
-// their way into a pool of the load balancer could not be asked to leave it.
+// The members leave in this commit, which takes the turn to write members. Otherwise machines that are just joining a pool
+// of the load balancer could not be asked to leave it.
 func (c *commit) allowRemoval(ctx context.Context, balancers []azure.Document) error {
 	var leaving []int // requests
 	for i, r := range c.batch {
@@ -226,8 +227,8 @@ func (c *commit) remember(ctx context.Context) error {
 	return c.cluster.Deleted.ForgetGone(c.target.Input)
 }
 
-// releasedFor are the deletions that a Service waits for. A public IP that several Services left
-// is deleted for each: none of them is gone before it is.
+// releasedFor are the deletions that a Service waits for. A public IP that several Services left is deleted for each:
+// no Service is gone before the public IP is.
 func (c *commit) releasedFor(service string) []plan.Step {
 	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool { return !slices.Contains(s.For, service) })
 }
@@ -289,8 +290,8 @@ func (c *commit) setAnswers() error {
 	return nil
 }
 
-// startPoolWrites has the members of the pools written, or compared when the last write failed. Services at
-// a load balancer without any wait for the first.
+// startPoolWrites has the members of the pools written, or compared if the last write failed. A Service at a load balancer
+// without members waits for the first member.
 func (c *commit) startPoolWrites(ctx context.Context) error {
 	if len(c.members) == 0 && !c.pools.reported.Load() {
 		return nil

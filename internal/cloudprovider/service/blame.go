@@ -18,15 +18,15 @@ import (
 // failedCommit is the error of a decision that Azure did not take.
 type failedCommit struct {
 	error
-	problems []plan.Problem // that were found besides
+	problems []plan.Problem // that the decision also found
 }
 
 func (f *failedCommit) Unwrap() error { return f.error }
 
-// blame is the error of a commit that failed. It names the requests at fault, if Azure tells. A step may be
-// for one Service alone. Or Azure may name a part of a shared document, which begins with the Service's own name,
-// or the id of what the Service's frontend refers to. Where Azure is busy and does not say with which part, all
-// requests wait that the document serves, and no others.
+// blame is the error of a commit that failed. It names the requests at fault, if Azure tells. A step may be for one Service
+// alone. Azure may name a part of a shared document, and the part's name begins with the Service's own name. Or Azure may
+// name the id of what the Service's frontend refers to. If Azure is busy and names no part, all requests that the document
+// serves wait, and no others.
 func (c *commit) blame() error {
 	err := controller.Blame(c.failure, c.out.Failed(), len(c.batch), func(failed reconcile.Result) []controller.Suspicion {
 		text, lb := refusalOf(failed)
@@ -61,7 +61,7 @@ func (c *commit) blame() error {
 	return refusal
 }
 
-// rejectedBy are the addresses that Azure names in a refusal, each with what it says.
+// rejectedBy returns the addresses of nodes that Azure names in a refusal of their pool, each with Azure's message.
 func rejectedBy(out reconcile.Outcome) map[string]string {
 	rejected := map[string]string{}
 	for _, res := range out.Failed() {
@@ -81,7 +81,7 @@ func rejectedBy(out reconcile.Outcome) map[string]string {
 					named[ip] = e.Message
 				}
 			}
-			if len(named) < len(p.Properties.LoadBalancerBackendAddresses) { // else it is not about a node: the pool would be empty
+			if len(named) < len(p.Properties.LoadBalancerBackendAddresses) { // otherwise no node is at fault, and the pool would be empty
 				maps.Copy(rejected, named)
 			}
 		}
@@ -89,8 +89,8 @@ func rejectedBy(out reconcile.Outcome) map[string]string {
 	return rejected
 }
 
-// refusalOf is what Azure says against a step, in lower case, and the load balancer that the step writes, an
-// empty one for another step.
+// refusalOf returns Azure's refusal of a step, in lower case, and the load balancer that the step writes. The load balancer
+// is empty if the step writes something else.
 func refusalOf(failed reconcile.Result) (text string, lb network.LoadBalancer) {
 	if e, ok := errors.AsType[*azure.Error](failed.Err); ok {
 		text = strings.ToLower(e.Target + " " + e.Message)
@@ -102,7 +102,8 @@ func refusalOf(failed reconcile.Result) (text string, lb network.LoadBalancer) {
 	return text, lb
 }
 
-// newFailedWrites are those of what load balancers share, and of what Azure wants well before it takes them.
+// newFailedWrites is for failed writes of what load balancers share and refer to. Azure refuses a load balancer that refers
+// to a failed resource.
 func newFailedWrites() controller.FailedWrites {
 	return controller.FailedWrites{
 		Types: []string{network.SecurityGroups, network.Subnets, network.PublicIPAddresses, network.LoadBalancers},
@@ -113,8 +114,8 @@ func newFailedWrites() controller.FailedWrites {
 				NetworkSecurityGroup *azure.Reference `json:"networkSecurityGroup,omitempty"`
 			}],
 		},
-		// A network is not well while one of its subnets is not, and kaz writes subnets, not networks.
-		// Where they may not be read they are left to others.
+		// A virtual network is failed while one of its subnets is, and kaz writes subnets, not networks. Subnets that may
+		// not be read are left to others.
 		Hidden: func(ctx context.Context, client reconcile.Azure, refusal *azure.Error) ([]azure.Document, error) {
 			if !azure.ID(refusal.Target).Is(network.VirtualNetworks) {
 				return nil, nil

@@ -52,9 +52,9 @@ func (w *world) keepBusy(fullType, name string) (done func()) {
 	return func() { set() }
 }
 
-// TestServicesStandBackWhileTheScaleSetIsWritten checks that many Services come while machines join an
-// empty pool: kaz writes the load balancer before and after it writes the scale set, not meanwhile,
-// and sends no event about it. A Service that comes meanwhile is served with the others.
+// TestServicesStandBackWhileTheScaleSetIsWritten checks many Services that come while machines join an empty pool.
+// The load balancer is written before and after the scale set, not meanwhile, and no event reports that. A Service
+// that comes meanwhile is served with the others.
 func TestServicesStandBackWhileTheScaleSetIsWritten(t *testing.T) {
 	refused := 0
 	// Several seeds' worth of chance, and an Azure that is so slow that the write takes minutes.
@@ -168,8 +168,8 @@ func TestAzureIsBusyForLong(t *testing.T) {
 		<-time.After(long - 150*time.Second)
 		refused, reads := len(w.refusedWrites(network.LoadBalancers)), len(w.Reads())
 		t.Logf("%d writes refused and %d reads in %v", refused, reads, long)
-		// Twice at each beat: those of 5, 10, 20 and 40 seconds, then every minute; public IPs
-		// come one after the other, and the first to have one begins.
+		// Azure refuses at most two writes at each beat. The beats are those of 5, 10, 20 and 40 seconds, then every
+		// minute. Public IPs come one after the other, and the first Service to have one begins.
 		if most := 2 * (20 + 10); refused > most || reads > 4*most {
 			t.Errorf("%d writes refused and %d reads in %v, want at most %d and %d", refused, reads, long, most, 4*most)
 		}
@@ -190,7 +190,7 @@ func TestAzureIsBusyForLong(t *testing.T) {
 	})
 }
 
-// Those of one load balancer do not wait for those of another, though they come together.
+// The Services of one load balancer do not wait for the Services of another, though they come together.
 func TestABusyLoadBalancerDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
@@ -223,8 +223,8 @@ func TestABusyLoadBalancerDelaysNoOther(t *testing.T) {
 	})
 }
 
-// TestMachinesWaitToComeIn checks that machines that are to join while Azure is busy with them join
-// when it is done. Served Services get one event, if it takes long.
+// TestMachinesWaitToComeIn checks machines that are to join the pool while Azure is busy with them. They join when
+// Azure is done. Served Services get one event if that takes long.
 func TestMachinesWaitToComeIn(t *testing.T) {
 	for name, c := range map[string]struct {
 		busy     time.Duration

@@ -11,9 +11,8 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 )
 
-// cluster is a fake API server that keeps what it is given as it is. The one of
-// fake.NewClientset keeps the owners of fields too, which no test needs and which
-// takes a third of the time of these tests.
+// cluster is a fake API server that stores objects as they are. That of fake.NewClientset also stores the owners of
+// fields. No test needs these, and they take a third of the time of these tests.
 type cluster struct {
 	*fake.Clientset
 	tracker kubetesting.ObjectTracker

@@ -25,8 +25,8 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// request is one Service that is to be served, or to be removed. One without a Service is for what deleted Services
-// have left in Azure.
+// request is one Service that is to be served or removed. A request without a Service is for what deleted Services have
+// left in Azure.
 type request struct {
 	service loadbalancer.Service
 	reasons reasons
@@ -55,28 +55,27 @@ func (a answer) refused() bool {
 	return slices.ContainsFunc(a.problems, func(p plan.Problem) bool { return !p.Warning })
 }
 
-// committer writes the cluster's load balancers with the security group that they share. What
-// belongs to such a group is planned in one piece, and written side by side: so a cluster has
-// one group, and one commit of it at a time. Its fields are what a commit leaves to the ones after it.
+// committer writes the cluster's load balancers with the security group that they share. It plans them in one piece
+// and writes them side by side, so a cluster has one commit at a time. Its fields are what a commit leaves to the
+// next commits.
 type committer struct {
 	*Controller
 	metrics *metrics
-	// When the commits last read Azure past the cache, and last changed something: else each change
-	// of a node would be read and written once for each Service.
+	// When the commits last read Azure past the cache, and last changed something. Without these times, each change of a
+	// node would be read and written once for each Service.
 	read, wrote time.Time
-	// inAzure are the Services that had something in Azure when their last commit ended: the others
-	// are asked for in the API server.
+	// inAzure are the Services that had something in Azure when their last commit ended. A commit asks the API server for
+	// all others.
 	inAzure map[types.UID]bool
-	// deleted are the Services that count for nothing though informers still have them, as their
-	// finalizers go last.
+	// deleted are the removed Services that informers still have, because their finalizers go last. They count for nothing.
 	deleted      map[types.UID]bool
 	failed       controller.FailedWrites
 	nodeProblems controller.Deduplicator[plan.Problem]
-	// groups are the resource groups in which public IPs of Services are to be deleted, until that
-	// is done: nothing in Azure shows them reliably.
+	// groups are the resource groups in which public IPs of Services are still to be deleted. Nothing in Azure shows these
+	// groups reliably.
 	groups map[types.UID][]key.Note
-	// rejected are addresses of nodes that Azure has not taken into a pool, with its
-	// reason: a commit that tried them again would fail for all Services.
+	// rejected are addresses of nodes that Azure has not taken into a pool, with its reason. A commit that tried them again
+	// would fail for all Services.
 	rejected map[string]string
 }
 
@@ -84,8 +83,8 @@ type committer struct {
 type commit struct {
 	*committer
 	batch     []request
-	client    reconcile.Azure // that of commits, or the one with the turn to write members
-	done      func()          // gives that turn back
+	client    reconcile.Azure // the client of commits, or that with the turn to write members
+	done      func()          // gives the turn back
 	reasons   reasons         // of all requests
 	began     time.Time
 	postponed map[int]bool // requests that are left for the next commit
@@ -102,9 +101,9 @@ func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]an
 	defer func() { c.done() }()
 	for _, phase := range []func(context.Context) error{
 		c.gather,          // Services, nodes, and what former commits remember
-		c.refresh,         // reads past the cache what something has happened to
+		c.refresh,         // reads Azure past the cache if something has happened
 		c.addOrphans,      // what deleted Services have left in Azure
-		c.confirmServices, // that Azure has nothing of exist in the API server
+		c.confirmServices, // asks the API server for Services of which Azure has nothing
 		c.write,           // decides, answers what the decision asks, and writes
 		c.remember,        // what the next commits have to know
 		c.answerRequests,
@@ -143,7 +142,7 @@ func (c *commit) gather(ctx context.Context) error {
 		Target: in, Confirmed: map[types.UID]bool{}, Recorded: map[types.UID][]key.Note{}, Removing: map[string]bool{},
 	}
 
-	// What deleted Services shared with others goes with the last of those.
+	// What deleted Services shared with other Services goes with the last of these other Services.
 	still := map[types.UID]bool{}
 	c.target.Others = slices.DeleteFunc(in.Others, func(s *corev1.Service) bool {
 		if c.deleted[s.UID] {
@@ -167,8 +166,8 @@ func (c *commit) gather(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads Azure past the cache where the cache is older than what the commit is for. The
-// decision then finds it in the cache.
+// refresh reads Azure past the cache if the last such read is older than the reasons of the commit. The decision then finds
+// the new state in the cache.
 func (c *commit) refresh(ctx context.Context) error {
 	if !c.reasons.since.After(c.read) {
 		return nil
@@ -181,8 +180,7 @@ func (c *commit) refresh(ctx context.Context) error {
 	return err
 }
 
-// addOrphans has a commit remove what deleted Services have left, if one of its requests asks for
-// that.
+// addOrphans adds what deleted Services have left to a commit, if one of its requests asks for that.
 func (c *commit) addOrphans(ctx context.Context) error {
 	if !slices.ContainsFunc(c.batch, request.isForOrphans) {
 		return nil
@@ -198,13 +196,13 @@ func (c *commit) addOrphans(ctx context.Context) error {
 	return nil
 }
 
-// rejectedAtMost is how many addresses of nodes a commit learns not to be taken. Where there are
-// more, something is wrong with more than a node.
+// rejectedAtMost is how many refusals that name addresses of nodes a commit answers with another try. If there are more,
+// something is wrong with more than a node.
 const rejectedAtMost = 10
 
-// write applies the decision. It applies it again without the addresses of nodes that Azure names in its
-// refusal, because a load balancer is written as a whole, and no Service could be served any more; and where
-// Azure refused because of something that it had left unfinished, after that was written again.
+// write applies the decision. If a refusal of Azure names addresses of nodes, it applies the decision again without them. A
+// load balancer is written as a whole, so otherwise no Service could be served any more. If Azure refused because of an
+// unfinished write, it repeats that write and applies the decision again.
 func (c *commit) write(ctx context.Context) error {
 	c.apply(ctx)
 	for range rejectedAtMost {
@@ -219,7 +217,7 @@ func (c *commit) write(ctx context.Context) error {
 	isShared := func(id azure.ID) bool { return !id.Is(network.PublicIPAddresses) }
 	c.failed.Note(c.out, isShared)
 	if c.failure == nil {
-		if err := c.failed.Retry(ctx, c.client); err != nil { // no Service waits for that
+		if err := c.failed.Retry(ctx, c.client); err != nil { // no Service waits for this
 			slog.WarnContext(ctx, "failed writes are not repeated", "error", err)
 		}
 	} else if unblocked, err := c.failed.Unblock(ctx, c.client, c.out); !unblocked || err != nil {
@@ -236,7 +234,7 @@ func (c *commit) write(ctx context.Context) error {
 	return nil
 }
 
-// apply converges. What the decision asks for is answered, and it is decided again.
+// apply converges. If the decision asks for something, it answers that and decides again.
 func (c *commit) apply(ctx context.Context) {
 	reports := c.out.Reports
 	c.out, c.failure = reconcile.Converge(ctx, c.client, c.target)
@@ -248,7 +246,7 @@ func (c *commit) apply(ctx context.Context) {
 	}
 }
 
-// reportWrites counts the commit, and tells what it wrote, or tried to.
+// reportWrites counts the commit, reports upgraded public IPs, and queues other Services that a move of nodes concerns.
 func (c *commit) reportWrites() {
 	movesNodes := false // between load balancers
 	for res := range c.out.Attempted() {
@@ -263,8 +261,8 @@ func (c *commit) reportWrites() {
 		}
 	}
 	for _, s := range c.target.Others {
-		// Where packets arrive at the nodes' own addresses, node ports are to be open where a load
-		// balancer has nodes by now.
+		// The packets of these Services arrive at the nodes' own addresses. So the node ports must be open at the nodes
+		// that a load balancer has now.
 		if movesNodes && len(c.config.LoadBalancer.Balancers) > 0 && spec.AtNodes(s) {
 			c.queue.Mark(itemOf(s), reasons{})
 		}

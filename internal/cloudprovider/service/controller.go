@@ -1,22 +1,20 @@
 // Package service is the controller of Services of type LoadBalancer. Layer L3:
 // plan, reconcile and Kubernetes libraries; never the ARM client's implementation.
 //
-// It replaces the framework's own service controller, under its name, with its finalizer and its
-// events. That one works on one Service at a time; this one carries out all Services that wait
-// for the same load balancer together (see [reconcile.Coalescer]):
+// It replaces the framework's own service controller, under its name, with its finalizer and its events. The framework's
+// controller works on one Service at a time. This controller serves all Services that wait for the same load balancer
+// together (see [reconcile.Coalescer]):
 //
-//   - Informers queue Services with the reasons (triggers.go). A reason says why, never what: a
-//     pass reads the current Service.
-//   - A pass serves one Service (pass.go): what has to be done now is a pure function of the object
-//     (decision.Classes). A Service without an address gets one first, beside all others; then it joins
-//     the next commit of the load balancers. Its phases ask, decide and write (commit.go), remember and
-//     answer (answer.go).
+//   - Informers queue Services with the reasons (triggers.go). A reason says why, never what: a pass reads the
+//     current Service.
+//   - A pass serves one Service (pass.go): what has to be done now is a pure function of the object (decision.Classes). A
+//     Service without an address gets one first, beside all others; then it joins the next commit of the load balancers.
+//     The phases of a commit ask, decide and write (commit.go), remember and answer (answer.go).
 //   - The members of pools have one writer (pools.go). It works beside the commits, because it takes
 //     minutes.
-//   - A mistake in an object is reported once and not tried again until something changes (report.go);
-//     what Azure refuses is tried again when its kind says that this makes sense ([controller.Delay]).
-//   - From time to time everything is compared with Azure as it is, and what was changed by hand is
-//     put back (controller.go).
+//   - A mistake in an object is reported once and not tried again until something changes (report.go). What Azure refuses
+//     is tried again after a time that depends on the kind of the refusal ([controller.Delay]).
+//   - Drift repair compares everything with Azure from time to time, and undoes changes by hand (controller.go).
 //
 // The packages beside it: decision decides, kube reads and writes Services, explain says what a
 // commit would do.
@@ -63,30 +61,30 @@ type Config struct {
 	// RepairPeriod is how often everything is compared with Azure as it is, 0 for
 	// never.
 	RepairPeriod time.Duration
-	// Syncs is how many Services may be written to in Kubernetes at once, at least
-	// one. How many share a write to Azure does not depend on it.
+	// Syncs is how many Services may be written to in Kubernetes at once, at least one. It does not limit how many
+	// Services share a write to Azure.
 	Syncs int
 }
 
-// Deps is what the controller works with.
+// Deps are the dependencies of the controller.
 type Deps struct {
 	Azure      reconcile.Azure
 	Client     kubernetes.Interface
 	Informers  informers.SharedInformerFactory
 	Events     record.EventRecorder
 	Registerer prometheus.Registerer // nil for no metrics
-	// Zones are those of the region, which the first Service that is served asks for; nil is
-	// that the configuration has them. While there is an error, Services that need them wait.
+	// Zones returns the zones of the region. It is called when Services are served, not before. It is nil if the
+	// configuration has the zones. While it returns an error, Services that need zones wait.
 	Zones func(context.Context) ([]string, error)
-	// Measure begins to measure what a Service asks for, and what it returns ends that;
-	// nil is not to measure.
+	// Measure begins to measure an operation for a Service, and the returned function ends that. It is nil if nothing is
+	// measured.
 	Measure func(operation string) (done func(error))
 }
 
 // Services of one burst, such as the end of a namespace, become known within moments.
 const (
 	burstCalm   = 5 * time.Millisecond   // how long the first Service of a commit waits for a next one
-	burstAtMost = 100 * time.Millisecond // for how long it does so where they keep coming
+	burstAtMost = 100 * time.Millisecond // how long it waits at most if Services keep coming
 )
 
 // Controller keeps Azure as the cluster's Services say.
@@ -158,8 +156,8 @@ func (c *Controller) Run(ctx context.Context) {
 	passes.Wait()
 }
 
-// firstRepair is when a new leader compares for the first time. The one before may have
-// written until its lease ran out, of Services and nodes as it knew them.
+// firstRepair is when a new leader compares everything for the first time. The earlier leader may have written until its
+// lease ran out, for Services and nodes as it knew them.
 const firstRepair = 90 * time.Second
 
 // serve hands out items until ctx ends. It begins when the whole cluster is known, so that one
@@ -206,7 +204,7 @@ func (c *Controller) markAll(why reasons) {
 	}
 }
 
-// listed lists all objects of a lister, which knows no error: it reads the memory of an informer.
+// listed lists all objects of a lister. A lister returns no error, because it reads the memory of an informer.
 func listed[T any](list func(labels.Selector) ([]T, error)) func() []T {
 	return func() []T {
 		all, _ := list(labels.Everything())
@@ -214,7 +212,7 @@ func listed[T any](list func(labels.Selector) ([]T, error)) func() []T {
 	}
 }
 
-// ours are the Services for which something is to be done, or is done already.
+// ours are the Services that are to be served or removed.
 func (c *Controller) ours() []*corev1.Service {
 	return slices.DeleteFunc(listed(c.services.List)(), func(s *corev1.Service) bool {
 		return c.config.Classes.Next(s, c.served(itemOf(s))) == decision.Ignore

@@ -11,8 +11,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// Where Azure drops the members that come with a new load balancer, they are there before the
-// Service shows its address. Where it keeps them, looking costs no request.
+// If Azure drops the members that come with a new load balancer, they are there before the Service shows its address.
+// If Azure keeps them, the check costs no request.
 func TestACreationThatDropsPoolAddresses(t *testing.T) {
 	drops := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Fault: emulator.FaultDrop,
 		Path: "properties.backendAddressPools.properties.loadBalancerBackendAddresses"}

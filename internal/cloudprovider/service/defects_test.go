@@ -53,8 +53,8 @@ func TestAllowedSourcesAreReported(t *testing.T) {
 	}
 }
 
-// D6 and D18. Nodes change while Services come and go and machines are written side by
-// side: what these share shows with the race detector.
+// D6 and D18. Nodes change while Services come and go and machines are written side by side. The race detector finds
+// what they share without a lock.
 func TestNodesChangeWhileServicesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 6
@@ -80,7 +80,7 @@ func TestNodesChangeWhileServicesComeAndGo(t *testing.T) {
 	})
 }
 
-// D19. A node that was excluded, went and comes back under its name is a node like others.
+// D19. A node that was excluded and deleted, and comes back under its name, is a node like others.
 func TestANodeComesBackUnderItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 3)
@@ -145,9 +145,8 @@ func TestADeletionAfterARestartLeavesTheNodes(t *testing.T) {
 	})
 }
 
-// D14. All slices of a Service count, also those that come later: a node that one slice gives
-// up and another has stays, an endpoint without a node counts for nothing, and a write that fails
-// is made again.
+// D14. All slices of a Service count, also slices that come later. A node that one slice gives up and another slice
+// has stays. An endpoint without a node does not count. A write that fails is repeated.
 func TestEndpointsInSeveralSlices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 3)
@@ -217,8 +216,9 @@ func (w *world) poolsByNode() map[string]string {
 	return at
 }
 
-// Azure has no security rule from one family to the other. A range among the service tags of a
-// Service with both is for its address of that family, and the security group goes on for all.
+// Azure has no security rule from one address family to the other. A Service with both families has a range among its
+// service tags. The range applies to its address of the same family, and the security group can still be written for
+// all Services.
 func TestARangeAmongServiceTagsIsOfOneFamily(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

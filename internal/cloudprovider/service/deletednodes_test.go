@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A user deletes Nodes, and their machines run on: they leave the pool, and are not let in
-// by whatever comes next, until there is a Node again. The last one stays.
+// A user deletes Nodes, and their machines keep running. The machines leave the pool, and no later change lets them
+// in until there is a Node again.
 func TestNodesThatAreDeleted(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
 		n.serve()

@@ -12,9 +12,9 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestADenialEndsAtOnce checks D4: a mistyped range denies everything else to the nodes, where packets
-// arrive at them. That ends when it is corrected, or its Service is deleted: at once, whatever else is
-// at the nodes, and refused or not.
+// TestADenialEndsAtOnce checks D4: a mistyped range denies everything else at the nodes, if packets arrive at the
+// nodes' addresses. That ends at once when the range is corrected or its Service is deleted. It does not matter
+// whether another Service at the nodes is refused.
 func TestADenialEndsAtOnce(t *testing.T) {
 	for name, ends := range map[string]func(*world){
 		"mended": func(w *world) { w.change("a", annotated("allowed-ip-ranges", "10.9.0.0/16")) },

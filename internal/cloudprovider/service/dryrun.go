@@ -12,11 +12,10 @@ import (
 	"kaz/internal/controller"
 )
 
-// DryRun is Run that writes nothing, neither to Azure nor to Kubernetes: it reports
-// what Run would do for each Service, and again when that becomes something else. A
-// controller runs or runs dry, once.
+// DryRun is like Run, and writes nothing to Azure or Kubernetes. It reports what Run would do for each Service, and reports
+// again when that changes. A controller runs or runs dry, once.
 //
-// Another controller may be at work meanwhile, so Azure is read past the cache each time.
+// Another controller may write meanwhile, so Azure is read past the cache each time.
 func (c *Controller) DryRun(ctx context.Context, report func(explain.Explanation)) {
 	r := dryRun{Controller: c, report: report, reported: map[item]string{}}
 	begin := func() {
@@ -34,8 +33,8 @@ type dryRun struct {
 	failures int
 }
 
-// round explains an item with all that wait behind it, as they would be one commit, and reports them when
-// anything is new.
+// round explains an item together with all items that wait behind it, because they would be one commit. It reports the
+// explanation if anything in it is new.
 func (r *dryRun) round(ctx context.Context, first item) {
 	items := []item{first}
 	for r.queue.Len() > 0 {

@@ -48,12 +48,12 @@ var asked = map[string]struct {
 
 func deleted(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) }
 
-// stripped is without any annotation.
+// stripped removes all annotations.
 func stripped(s *corev1.Service) { s.Annotations = nil }
 
 func noBalancer(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }
 
-// without takes annotations off.
+// without removes annotations.
 func without(names ...string) func(*corev1.Service) {
 	return func(s *corev1.Service) {
 		for _, name := range names {
@@ -69,9 +69,8 @@ func both(one, other func(*corev1.Service)) func(*corev1.Service) {
 	}
 }
 
-// TestWhatIsElsewhereOutlivesAController checks that resources in another resource group are found
-// after a restart, though their Service asks for nothing there any more and no load balancer shows
-// them.
+// TestWhatIsElsewhereOutlivesAController checks that resources in another resource group are found after a restart.
+// Their Service asks for nothing there any more, and no load balancer shows them.
 func TestWhatIsElsewhereOutlivesAController(t *testing.T) {
 	first, stride := 1, 1
 	for _, what := range slices.Sorted(maps.Keys(asked)) {
@@ -92,8 +91,8 @@ func TestWhatIsElsewhereOutlivesAController(t *testing.T) {
 	}
 }
 
-// turnedElsewhere stops the controller after the nth write that something elsewhere leads
-// to, turns the Service meanwhile, and reports whether there was such a write.
+// turnedElsewhere stops the controller after the nth PUT from when a Service asks for something in another resource
+// group. It changes the Service meanwhile, and reports whether there was such a write.
 func turnedElsewhere(t *testing.T, was string, first, ask, turn func(*corev1.Service), nth int) (happened bool) {
 	t.Helper()
 	t.Run(fmt.Sprint("write ", nth), func(t *testing.T) {
@@ -137,7 +136,7 @@ func turnedElsewhere(t *testing.T, was string, first, ask, turn func(*corev1.Ser
 	return happened
 }
 
-// What kaz remembers in a Service is there as long as it is needed.
+// kaz notes resource groups in a Service only as long as it needs the notes.
 func TestNothingIsRememberedOfAServedService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{Latency: 1})
@@ -208,8 +207,8 @@ func (w *world) remembers(name string, want int) {
 	}
 }
 
-// Azure says that the security group is written, which tells where a public IP is left, and it
-// is not; and the public IP cannot be deleted at once. It is not lost for that.
+// The security group tells where a public IP is left. Azure reports a write of the security group that it did not do,
+// and the public IP cannot be deleted at once. The public IP is deleted all the same.
 func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 	for _, busy := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(busy), func(t *testing.T) {
@@ -252,10 +251,10 @@ func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A leader that ends can have asked for a public IP in another resource group just then, for a
-// Service that the next leader takes away. No controller looks there when the Service is gone: so it
-// stays until nothing is under way any more, and then it is looked for, also where a user
-// has looked there for another Service meanwhile.
+// A leader that ends may just have asked for a public IP in another resource group. The next leader removes the
+// Service of that public IP. No controller looks in the group when the Service is gone. So the Service stays until
+// nothing is under way any more, and then the public IP is looked for. It is found even if the group was read for
+// another Service meanwhile.
 func TestAnAddressThatAnotherLeaderStillMakes(t *testing.T) {
 	for _, neighbours := range []bool{false, true} {
 		t.Run(fmt.Sprint("neighbours ", neighbours), func(t *testing.T) {

@@ -25,8 +25,8 @@ const (
 	examplesPage = "../../../docs/resources/service/examples.md"
 )
 
-// Each example of the docs is served as its comment says, nothing is left to do then,
-// and when it goes nothing of it is left. The docs' page is made of them.
+// Each example of the docs is served as its comment says, and nothing is left to do then. When it goes, nothing of it
+// is left. The docs' page is made of the examples.
 func TestExamples(t *testing.T) {
 	all := testkit.Examples(t, examples)
 	for i, example := range all {

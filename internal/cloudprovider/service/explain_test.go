@@ -61,8 +61,8 @@ func (w *world) explainWith(c service.Config, name string) explain.Explanation {
 	return e
 }
 
-// What is printed in the life of a Service: testdata/explain.txtar has it in text, and
-// where a file ends in json or yaml in that.
+// TestExplanations compares what is printed in the life of a Service with testdata/explain.txtar. Its files are text,
+// or JSON or YAML if their names end in that.
 func TestExplanations(t *testing.T) {
 	const file = "testdata/explain.txtar"
 	var got txtar.Archive
@@ -105,7 +105,7 @@ func TestExplanations(t *testing.T) {
 	golden(t, file, &got)
 }
 
-// golden compares files with those that are kept, or keeps them.
+// golden compares an archive with the stored file, or stores it with -update.
 func golden(t *testing.T, file string, got *txtar.Archive) {
 	t.Helper()
 	if *update {
@@ -123,8 +123,7 @@ func golden(t *testing.T, file string, got *txtar.Archive) {
 	}
 }
 
-// printed is an explanation as it is printed into a file of the name. What a document
-// that goes is like differs from run to run.
+// printed is an explanation in the format of the file name. It hides etags, because they differ from run to run.
 func printed(t *testing.T, name string, e explain.Explanation) string {
 	t.Helper()
 	text, err := []byte(e.String()), error(nil)
@@ -141,8 +140,8 @@ func printed(t *testing.T, name string, e explain.Explanation) string {
 	return regexp.MustCompile(`W/\\*"[^"\\]*\\*"`).ReplaceAllString(string(text), "ETAG")
 }
 
-// After each turn of each scenario the explanation agrees with the controller that
-// there is nothing to do; and it never writes.
+// After each turn of each scenario, the explanation agrees with the controller that there is nothing to do. It never
+// writes.
 func TestExplanationsAgreeWithTheController(t *testing.T) {
 	for i, scenario := range testkit.ServiceScenarios() {
 		if testing.Short() && i%8 != 0 {
@@ -291,7 +290,7 @@ func TestTheControllerLogsWhatIsExplained(t *testing.T) {
 	})
 }
 
-// A dry run tells what would be done, again when that changes, and writes nothing.
+// A dry run reports what would be done, reports again when that changes, and writes nothing.
 func TestDryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -373,8 +372,8 @@ func (r *records) Handle(_ context.Context, line slog.Record) error {
 	return nil
 }
 
-// What a dry run logs has what is done for each Service, be it done as soon as the public
-// IPs of others have their addresses.
+// A dry run logs what is done for each Service. That includes what is done only when the public IPs of other Services
+// have their addresses.
 func TestDryRunLogsWhatWaitsForAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Seed: 1}, 2)
@@ -402,8 +401,7 @@ func TestDryRunLogsWhatWaitsForAddresses(t *testing.T) {
 	})
 }
 
-// A dry run that could not be made is made again when Azure answers, without waiting until all is
-// compared the next time.
+// A failed dry run is repeated when Azure answers, before everything is compared the next time.
 func TestADryRunThatFailsIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)

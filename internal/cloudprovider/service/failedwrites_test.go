@@ -14,9 +14,9 @@ import (
 	"kaz/internal/testkit"
 )
 
-// What failed can stand behind something else that failed: a frontend's subnet, and the
-// subnet's security group. Neither is written by anything that a Service still asks for, and
-// Azure takes the subnet only when the security group is well.
+// A failed resource can refer to another failed resource: here a frontend's subnet, and the subnet's security group.
+// Nothing that a Service still asks for writes either of them. Azure takes the subnet only when the security group is
+// not failed any more.
 func TestWhatFailedBehindWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
@@ -39,8 +39,8 @@ func TestWhatFailedBehindWhatFailed(t *testing.T) {
 	})
 }
 
-// A subnet that has to be prepared for a private link service is refused while its security
-// group is not well, before anything is asked of a load balancer.
+// A subnet has to be prepared for a private link service. Azure refuses that while the subnet's security group is
+// failed, before anything is asked of a load balancer.
 func TestWhatFailedBehindASubnet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
@@ -53,8 +53,8 @@ func TestWhatFailedBehindASubnet(t *testing.T) {
 	})
 }
 
-// A load balancer that failed holds up the private link service at it, though nothing else is
-// to be written to the load balancer.
+// A failed load balancer blocks the private link service at it, though nothing else is to be written to the load
+// balancer.
 func TestALoadBalancerThatFailedBehindAPrivateLinkService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t,
@@ -99,7 +99,7 @@ func (w *world) fail(id azure.ID, fullType string) {
 	}
 }
 
-// What Azure gave up on and was written again is not asked for with each commit from then on.
+// A document that Azure left failed, and that was written again, is not read with each later commit.
 func TestARetriedWriteIsNotReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)

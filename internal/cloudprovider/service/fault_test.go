@@ -78,8 +78,8 @@ type crashes chan struct{}
 
 func (c crashes) note(emulator.Fault) { c <- struct{}{} }
 
-// startAgain runs a controller, and another one once the first has crashed and what
-// happens meanwhile is done. What it returns ends the wait for a crash.
+// startAgain runs a controller. When the controller has crashed, it calls meanwhile and runs another controller. The
+// returned function ends the wait for a crash.
 func (w *world) startAgain(crashes crashes, meanwhile func()) (end func()) {
 	w.t.Helper()
 	return w.startAgainWith(config(), crashes, meanwhile)
@@ -112,7 +112,7 @@ func (w *world) restored(before map[string]string, now func() map[string]string)
 	w.restoredBut(before, now, "/microsoft.compute/")
 }
 
-// restoredBut is restored where it may stay said of some types that a write of them failed.
+// restoredBut is like restored, but resources with this part in their id may stay marked as failed.
 func (w *world) restoredBut(before map[string]string, now func() map[string]string, failed string) {
 	w.t.Helper()
 	const patience = 20
@@ -122,7 +122,7 @@ func (w *world) restoredBut(before map[string]string, now func() map[string]stri
 		after := now()
 		for id, text := range after {
 			if strings.Contains(strings.ToLower(id), failed) {
-				// Machines are not written again for nothing: that a write of them has failed stays said.
+				// Machines are not written again without need, so they stay marked as failed after a failed write.
 				after[id] = strings.ReplaceAll(text, `"provisioningState": "Failed"`, `"provisioningState": "Succeeded"`)
 			}
 		}
@@ -171,8 +171,8 @@ func sent(writes []string, method string) (total int) {
 	return total
 }
 
-// A subnet that Azure began to change and did not finish is written again: nothing that
-// refers to it could be written otherwise.
+// A subnet that Azure began to change and did not finish is written again. Otherwise nothing that refers to the
+// subnet could be written.
 func TestASubnetThatAzureLeftHalfDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{Latency: 1})

@@ -25,9 +25,9 @@ func rewrite[P any](w *world, id azure.ID, edit func(*azure.Resource[P])) {
 	w.Put(id, doc)
 }
 
-// TestAStartTellsWhatItFinds checks that changes in Azure, or requests, from before the start of a
-// controller are reported when it corrects them, at the Services that they concern; then these
-// Services are reported as served.
+// TestAStartTellsWhatItFinds checks changes in Azure, or of Services, from before the start of a controller. The
+// controller reports them at the Services that they concern when it corrects them. Then it reports these Services as
+// served.
 func TestAStartTellsWhatItFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(w *world)
@@ -123,8 +123,8 @@ func TestAnotherAddressIsReported(t *testing.T) {
 	})
 }
 
-// A user's own public IP of the SKU that Azure has retired cannot stand at a load balancer:
-// it becomes another one, once, and its Service says so.
+// A user's own public IP of the SKU that Azure has retired cannot be at a load balancer. It gets the SKU Standard,
+// once, and its Service gets an event about that.
 func TestAPublicIPThatBecomesStandardIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)

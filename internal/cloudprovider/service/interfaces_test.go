@@ -16,8 +16,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// interfacesWorld is a cluster with a single machine that has its network interface in its own
-// resource group, if near, and two machines that have theirs in another one.
+// interfacesWorld is a cluster with two machines that have their network interfaces in another resource group. If
+// near is set, a third machine has its network interface in its own resource group.
 func interfacesWorld(t *testing.T, near bool) *world {
 	t.Helper()
 	w := newWorld(t, emulator.Options{Latency: 1}, 0)
@@ -42,8 +42,8 @@ func (w *world) checkInPool(when string, want ...string) {
 	}
 }
 
-// A machine's network interface may be in another resource group than the machine: it joins the
-// pool and leaves it as all do.
+// A machine's network interface may be in another resource group than the machine. It joins the pool and leaves it
+// like all others.
 func TestInterfacesOfAnotherGroup(t *testing.T) {
 	for name, near := range map[string]bool{"some": true, "all": false} {
 		t.Run(name, func(t *testing.T) {

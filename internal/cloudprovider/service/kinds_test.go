@@ -38,8 +38,7 @@ func (w *world) addMachineNode(vm azure.Resource[compute.Instance]) string {
 	return n.Name
 }
 
-// kindsWorld is a cluster without instances of a Uniform scale set but for count of
-// them, and with two machines of each other kind.
+// kindsWorld is a cluster with count instances of a Uniform scale set, and with two machines of each other kind.
 func kindsWorld(t *testing.T, count int) (w *world, names []string) {
 	t.Helper()
 	w = newWorld(t, emulator.Options{}, count)
@@ -145,7 +144,7 @@ func TestBackendsOfEveryKind(t *testing.T) {
 			t.Errorf("writes for a new machine: %v", writes)
 		}
 
-		// 75: a machine that is deleted behind our back can leave its interface in the pool.
+		// 75: a machine that another client deletes can leave its interface in the pool.
 		other := w.OtherClient()
 		if err := other.Delete(t.Context(), testkit.Group.Resource(compute.VirtualMachines, "alone2")); err != nil {
 			t.Fatal(err)
@@ -158,7 +157,7 @@ func TestBackendsOfEveryKind(t *testing.T) {
 			t.Errorf("in the pool: %v", got)
 		}
 
-		// 2: with the last Service all leave, and Azure is as it was.
+		// 2: all members leave with the last Service, and Azure is as it was.
 		w.remove("web")
 		w.until("web is gone", func() bool { return w.gone("web") })
 		w.settle()
@@ -178,7 +177,7 @@ func TestBackendsOfEveryKind(t *testing.T) {
 	})
 }
 
-// A cluster of one kind only, whichever it is, and both kinds of pool.
+// Each cluster has machines of one kind only. Both kinds of pool are tested.
 func TestBackendsOfOneKind(t *testing.T) {
 	for _, kind := range []string{"flex", "member", "alone"} {
 		for _, byAddress := range []bool{false, true} {
@@ -263,8 +262,7 @@ func TestDualStackBackends(t *testing.T) {
 	})
 }
 
-// A controller that starts anew looks once, at lists, and writes nothing, whatever
-// the machines are.
+// A new controller reads lists once and writes nothing, whatever the machines are.
 func TestRestartWithEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := kindsWorld(t, 2)
@@ -287,9 +285,8 @@ func TestRestartWithEveryKind(t *testing.T) {
 	})
 }
 
-// 77, 78: a node with its machine in another resource group, one that is not managed
-// and one of the control plane stay out; one with a label that names the cluster's group
-// does not (118 of the scenarios of nodes).
+// 77, 78: three nodes stay out: a node with its machine in another resource group, an unmanaged node, and a node of
+// the control plane. A node with a label that names the cluster's group is let in (118 of the scenarios of nodes).
 func TestBackendsThatStayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, names := kindsWorld(t, 1)

@@ -14,8 +14,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// A Service gets another public IP and goes on asking for its DNS label, which Azure lets one
-// public IP alone have: it comes along, and the one that had it goes.
+// A Service gets another public IP and still asks for its DNS label. Azure allows a DNS label at one public IP only.
+// The label moves to the new public IP, and the old public IP is deleted.
 func TestADNSLabelComesAlong(t *testing.T) {
 	prefixID := testkit.Group.Resource(network.PublicIPPrefixes, "prefix")
 	single, dual := []corev1.IPFamily{corev1.IPv4Protocol}, []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}

@@ -6,18 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// exclusions are the labels that keep a node out of the pools, and the values with which they let
-// it in. Kubernetes documents that the first one excludes unless it is false (kubernetes pull
-// request 131085), and the Azure provider that a node that is not managed is no backend.
+// exclusions are the labels that keep a node out of the pools, and the values with which they let it in. Kubernetes
+// documents that the first label excludes unless it is false (kubernetes pull request 131085). The Azure provider
+// documents that a node that is not managed is no backend.
 var exclusions = []struct{ label, out, in string }{
 	{corev1.LabelNodeExcludeBalancers, "true", "false"},
 	{corev1.LabelNodeExcludeBalancers, "", "false"},
 	{"kubernetes.azure.com/managed", "false", "true"},
 }
 
-// B5. The members follow from the labels alone: a node that is excluded when it is added, and let in,
-// excluded and let in again later, is a member exactly while it is let in, whether kaz sees each
-// change or only what came of it.
+// B5. The members follow from the labels alone. A node is excluded when it is added, or let in, excluded and let in
+// again later. It is a member exactly while it is let in, whether kaz sees each change or only the result.
 func TestMembersFollowFromLabels(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
 		added := n.picked[0]

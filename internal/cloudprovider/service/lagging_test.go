@@ -8,9 +8,9 @@ import (
 	"kaz/internal/emulator"
 )
 
-// A Service is deleted while no controller runs, and the first answers of Azure to the next one
-// come from a replica that knows no load balancer. The finalizer stays until nothing of the
-// Service is left in Azure.
+// A Service is deleted while no controller runs. The next controller gets its first answer from a replica of Azure
+// that lags behind and does not have the resources. The finalizer stays until nothing of the Service is left in
+// Azure.
 func TestALaggingReplicaDoesNotReleaseAService(t *testing.T) {
 	for _, fullType := range []string{"Microsoft.Network/loadBalancers", "Microsoft.Network/publicIPAddresses", ""} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// A Service that is served and then asks for what Azure refuses keeps what it has: its
-// address is at a load balancer and let in, whatever other Services come and go.
+// A served Service that then asks for what Azure refuses keeps what it has. Its address is at a load balancer and let
+// in, whatever other Services come and go.
 func TestTheLastGoodStateStays(t *testing.T) {
 	for name, ask := range map[string]func(*corev1.Service){
 		"a public IP of another region":   annotated("pip-name", "elsewhere"),

@@ -15,9 +15,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// A node leaves the pool of a Service without floating IP: load balancers send it packets until it
-// has left, be it minutes later because Azure is busy, and the security group lets them through so
-// long. Then it does not any more.
+// A node leaves the pool of a Service without floating IP. Load balancers send it packets until it has left, which
+// may be minutes later if Azure is busy. The security group lets these packets through until then, and no longer.
 func TestNodesAreOpenUntilTheyHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 3)

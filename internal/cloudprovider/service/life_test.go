@@ -89,8 +89,8 @@ func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
 	}
 }
 
-// TestAServiceThatVanishedLosesAll checks a Service that lost its finalizer to a user, so that it went
-// before its load balancer. A controller that was not watching then sees a successor in its place.
+// TestAServiceThatVanishedLosesAll checks a Service that lost its finalizer to a user, so that it went before its
+// load balancer. A controller that was not watching then sees a later Service of the same name.
 func TestAServiceThatVanishedLosesAll(t *testing.T) {
 	for name, follow := range map[string]func(w *world, successor *corev1.Service) error{
 		"it is seen to go": func(w *world, successor *corev1.Service) error {
@@ -215,8 +215,7 @@ func TestARestartOfAnUnchangedClusterWritesNothing(t *testing.T) {
 	})
 }
 
-// What Services ask for is measured, under the names that dashboards have for it, with how it
-// ended.
+// Operations for Services are measured, under the names that dashboards use, with their results.
 func TestWhatServicesAskForIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)

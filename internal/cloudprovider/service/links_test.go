@@ -66,8 +66,8 @@ func (w *world) linkOf(owner string) azure.Resource[network.PrivateLinkService] 
 	return link
 }
 
-// Row 93. Services at one address share its private link service, and its owner alone says
-// what it is like. When the owner goes, another one that asks for it has it (D28).
+// Row 93. Services at one address share its private link service, and its owner alone sets its options. When the
+// owner goes, another Service that asks for it becomes the owner (D28).
 func TestASharedPrivateLink(t *testing.T) {
 	options := map[string]string{
 		"pls-name": "another", "pls-ip-configuration-subnet": "nodes", "pls-ip-configuration-ip-address-count": "2",
@@ -110,9 +110,9 @@ func TestASharedPrivateLink(t *testing.T) {
 	})
 }
 
-// TestForeignPrivateLink checks row 94: behind a foreign private link service there is no place for a
-// managed one. The Service gets a problem, and the foreign one stays. Azure deletes no frontend that
-// it uses, so the Service goes after it; no other Service waits.
+// TestForeignPrivateLink checks row 94: an address with a foreign private link service cannot have a managed one. The
+// Service gets a problem, and the foreign private link service stays. Azure deletes no frontend that it uses, so the
+// Service goes after it. No other Service waits.
 func TestForeignPrivateLink(t *testing.T) {
 	linkedWorld(t, func(t *testing.T, w *world) {
 		w.inside("web", 80)
@@ -151,8 +151,8 @@ func TestForeignPrivateLink(t *testing.T) {
 	})
 }
 
-// Row 95. With a private link service its connections go first, approved or not; then it,
-// and then what it stood at. The endpoints are other owners' and stay, disconnected.
+// Row 95. The connections of a private link service go first, approved or not. Then the private link service goes,
+// and then its frontend. The endpoints belong to other owners and stay, disconnected.
 func TestAPrivateLinkGoesWithItsConnections(t *testing.T) {
 	linkedWorld(t, func(t *testing.T, w *world) {
 		w.inside("web", 80, "pls-create", "true")
@@ -190,9 +190,9 @@ func TestAPrivateLinkGoesWithItsConnections(t *testing.T) {
 	})
 }
 
-// Row 96. Probes through a private link service that speaks PROXY protocol are not
-// understood where nodes answer for a Service of policy Local: its ports are probed. Without
-// it they answer again.
+// Row 96. A node's health server answers the probes of a Service of policy Local. It does not understand probes
+// through a private link service that speaks PROXY protocol, so the ports of the Service are probed. Without PROXY
+// protocol the health server is probed again.
 func TestAPrivateLinkWithProxyProtocol(t *testing.T) {
 	linkedWorld(t, func(t *testing.T, w *world) {
 		s := w.newService("web", 80, 81)
@@ -262,10 +262,9 @@ func linkedElsewhere(t *testing.T, story func(t *testing.T, w *world)) {
 	})
 }
 
-// TestAPrivateLinkElsewhereKeepsItsPlace checks D28: a private link service in a resource group that
-// its Service does not name any more keeps its place, as its name does, because a move would end its
-// users' connections. An event says where it is. It is deleted when the Service asks for none, and
-// then no note is left.
+// TestAPrivateLinkElsewhereKeepsItsPlace checks D28: a private link service stays in a resource group that its
+// Service does not name any more. It also keeps its name, because a move would end its users' connections. An event
+// says where it is. It is deleted when the Service asks for none, and then no note is left.
 func TestAPrivateLinkElsewhereKeepsItsPlace(t *testing.T) {
 	for name, turn := range map[string]func(*corev1.Service){
 		"no group": without("pls-resource-group"), "another group": annotated("pls-resource-group", testkit.ResourceGroup),
@@ -300,7 +299,7 @@ func TestAPrivateLinkElsewhereKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// What is elsewhere goes with its Service, and when its Service no longer asks for it.
+// A private link service in another resource group goes with its Service, and when its Service no longer asks for it.
 func TestAPrivateLinkElsewhereGoes(t *testing.T) {
 	for name, turn := range map[string]func(*corev1.Service){
 		"asked for no more": without("pls-resource-group", "pls-create"),
@@ -321,8 +320,8 @@ func TestAPrivateLinkElsewhereGoes(t *testing.T) {
 	}
 }
 
-// A Service that shares an address shares what stands before it, wherever that is, and has it when its
-// owner goes.
+// A Service that shares an address shares its private link service, whatever the resource group. When the owner goes,
+// the Service becomes the owner.
 func TestAPrivateLinkElsewhereIsHandedOver(t *testing.T) {
 	for name, leave := range map[string]func(*world){
 		"its owner is deleted":            func(w *world) { w.removed("web") },
@@ -356,9 +355,8 @@ func TestAPrivateLinkElsewhereIsHandedOver(t *testing.T) {
 	}
 }
 
-// TestAPrivateLinkThatMayBeAskedForStays checks a value that is neither true nor false, with which it
-// is not known whether a Service asks for a private link service: the existing one stays, with its
-// connections.
+// TestAPrivateLinkThatMayBeAskedForStays checks a value that is neither true nor false. It leaves open whether a
+// Service asks for a private link service, so the existing one stays, with its connections.
 func TestAPrivateLinkThatMayBeAskedForStays(t *testing.T) {
 	linkedWorld(t, func(t *testing.T, w *world) {
 		w.inside("web", 80, "pls-create", "true", "pls-proxy-protocol", "true")
@@ -384,8 +382,7 @@ func TestAPrivateLinkThatMayBeAskedForStays(t *testing.T) {
 	})
 }
 
-// Row 90. What a private link service is like changes option by option while it is there, and in
-// the end it is as it was.
+// Row 90. The options of a private link service change one by one, and in the end it is as it was.
 func TestAPrivateLinkChanges(t *testing.T) {
 	shape := func(w *world) string {
 		p := w.linkOf("web").Properties
@@ -446,9 +443,8 @@ func TestAPrivateLinkChanges(t *testing.T) {
 	})
 }
 
-// Azure has no private link service before pools of addresses. Where one stands when the
-// cluster is configured for addresses, the nodes stay in the pools; when it goes they come in
-// by their addresses.
+// Azure allows no private link service with pools of addresses. If one exists when the cluster is configured for
+// addresses, the nodes stay in the pools. When it goes, they join by their addresses.
 func TestPoolsBehindAPrivateLink(t *testing.T) {
 	linkedWorldOf(t, func(t *testing.T, w *world, stop func()) {
 		inner := azure.ID(testkit.LoadBalancer + "-internal")

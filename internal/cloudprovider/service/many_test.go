@@ -82,8 +82,7 @@ func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
 	})
 }
 
-// One more, while many are on their way, goes with the next write after its address is
-// there.
+// A Service that comes while many are on their way is served by the next write after its address is there.
 func TestALateServiceDoesNotWaitForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 3)
@@ -100,8 +99,8 @@ func TestALateServiceDoesNotWaitForAll(t *testing.T) {
 	})
 }
 
-// joinedNextWrite checks that a Service was served by the write of the load balancer that
-// was under way when Azure had said that its public IP is there, or by the next.
+// joinedNextWrite checks which write of the load balancer served a Service. It must be the write that was under way
+// when Azure reported the public IP as made, or the next one.
 func (w *world) joinedNextWrite(name string) {
 	w.t.Helper()
 	base := framework.DefaultLoadBalancerName(w.get(name))
@@ -123,9 +122,9 @@ func (w *world) joinedNextWrite(name string) {
 	}
 }
 
-// lastPoll is when the last answer came about an operation of which the first came at a
-// time. Polls do not say what they are about; but they are sent whole seconds after the
-// answer before, as Azure asks for.
+// lastPoll returns when the last answer about an operation came. The parameter answered is when the first answer
+// came. Polls do not name their operation, but each is sent whole seconds after the previous answer, as Azure asks
+// for.
 func (w *world) lastPoll(answered time.Time) time.Time {
 	const patience, exact = 31 * time.Second, 10 * time.Microsecond
 	for _, r := range w.Requests() {

@@ -11,8 +11,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// A load balancer goes in ten seconds and more. Of many Services that leave it, only the
-// last one waits for that with its public IP.
+// The deletion of a load balancer takes ten seconds and more. Of many Services that leave it, only the last one waits
+// for that with its public IP.
 func TestOfManyThatLeaveOneGoesWithTheLoadBalancer(t *testing.T) {
 	for name, c := range map[string]struct{ count, before int }{
 		"many": {210, 209},

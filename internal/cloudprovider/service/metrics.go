@@ -9,8 +9,8 @@ import (
 	"kaz/internal/observe"
 )
 
-// metrics have the names under which users watch the framework's controller. A
-// synchronization is a commit, which serves many Services at once.
+// metrics have the names of the framework's controller, because users watch these names. A synchronization is a commit,
+// which serves many Services at once.
 type metrics struct {
 	syncs, nodeErrors                 prometheus.Counter
 	nodeLatency, hostLatency, batches prometheus.Histogram

@@ -20,7 +20,7 @@ import (
 	"kaz/internal/testkit"
 )
 
-// notes are annotations, without what all of them begin with.
+// notes are annotations without their common prefix.
 type notes map[string]string
 
 func (n notes) at(s *corev1.Service) *corev1.Service {
@@ -33,7 +33,7 @@ func (n notes) at(s *corev1.Service) *corev1.Service {
 	return s
 }
 
-// mistake is what a Service asks for that cannot be.
+// mistake is something impossible that a Service asks for.
 type mistake struct {
 	name string
 	// good is what the Service asks for besides, and bad is the mistake.
@@ -42,14 +42,14 @@ type mistake struct {
 	config    func(*service.Config)     // of a cluster where it is one
 	// tells are the required parts of the message: what is wrong, its value, what is allowed or to do.
 	tells []string
-	// refusal is Azure's answer to the public IP of such a Service, "" for what it answers.
+	// refusal is the error code of Azure's answer to the public IP of such a Service. If it is "", the local Azure
+	// answers as usual.
 	refusal string
-	// asked says that only Azure can tell: it is asked again, and seldom.
+	// asked says that only Azure can find the mistake. It is asked again, and seldom.
 	asked bool
-	// looked says that it is read again, seldom, without a write.
+	// looked says that Azure is read again, seldom, without a write.
 	looked bool
-	// fresh says that it is no mistake of a Service that is served, and late that it is none
-	// of others.
+	// fresh says that only a new Service can make the mistake, and late that only a served Service can.
 	fresh, late bool
 }
 
@@ -355,7 +355,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// A Service that was served and asks for what cannot be keeps all it has.
+// A served Service that asks for something impossible keeps all it has.
 func TestMistakesLeaveTheLastGoodState(t *testing.T) {
 	for _, m := range mistakes() {
 		if m.fresh {
@@ -386,8 +386,8 @@ func TestMistakesLeaveTheLastGoodState(t *testing.T) {
 	}
 }
 
-// What was missing in Azure is found when it is there: when the Service is new or changed,
-// however new it is itself, or with the next comparison of everything.
+// What was missing in Azure is found when the Service is new or changed, however new the resource is. Otherwise it is
+// found with the next comparison of everything.
 func TestWhatWasMissingIsFound(t *testing.T) {
 	for name, inTurn := range map[string]func(w *world, makeService, makeAddress func()){
 		"address, then Service": func(_ *world, makeService, makeAddress func()) {
@@ -459,9 +459,9 @@ func TestANodeWithoutALoadBalancerIsReported(t *testing.T) {
 	})
 }
 
-// TestTwoLabelsAtOnePublicIP checks two Services at a foreign public IP that ask for different DNS
-// labels: the one that was served first keeps its label, also after a restart. The other gets a
-// problem, and is served when the first one goes.
+// TestTwoLabelsAtOnePublicIP checks two Services at a foreign public IP that ask for different DNS labels. The
+// Service that was served first keeps its label, also after a restart. The other gets a problem, and is served when
+// the first one goes.
 func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{Latency: 1})
@@ -502,8 +502,8 @@ func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 	})
 }
 
-// TestProblemsBesideARefusalOfAzureAreReported checks that other problems are reported although Azure
-// refuses a write: each once, however often it is tried, and whatever else is in the commit.
+// TestProblemsBesideARefusalOfAzureAreReported checks that other problems are reported although Azure refuses a
+// write. Each is reported once, however often the Service is tried, and whatever else is in the commit.
 func TestProblemsBesideARefusalOfAzureAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 1)

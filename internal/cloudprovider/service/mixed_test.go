@@ -76,7 +76,7 @@ func addPort(s *corev1.Service, port int32, protocol corev1.Protocol) {
 		corev1.ServicePort{Name: fmt.Sprint(protocol, port), Protocol: protocol, Port: port, NodePort: 31000 + port})
 }
 
-// changes are what becomes of some of them.
+// changes edit some of these Services.
 var changes = map[string]func(s *corev1.Service){
 	"plain":       func(s *corev1.Service) { s.Spec.Ports[0].Port = 8080 },
 	"two-ports":   annotated("load-balancer-internal", "true"),
@@ -97,8 +97,8 @@ func mixed(t *testing.T, o emulator.Options) *world {
 	return w
 }
 
-// everything is what is in Azure, in both resource groups. That kaz has opened the subnet
-// for private link services stays.
+// everything is what is in Azure, in both resource groups. It ignores whether kaz has opened the subnet for private
+// link services, because a subnet stays open.
 func (w *world) everything() map[string]string {
 	w.t.Helper()
 	all := w.Snapshot()
@@ -130,8 +130,7 @@ func (w *world) allHaveAddresses(names []string) {
 	})
 }
 
-// facts is what Azure has for Services, in words that do not depend on the order in
-// which they came.
+// facts is what Azure has for Services, in a form that does not depend on the order in which they came.
 func (w *world) facts(names []string) map[string][]string {
 	w.t.Helper()
 	all := map[string][]string{}
@@ -189,8 +188,8 @@ func (w *world) live() map[string][]string {
 // disturbedMethods are those by which mixed Services are written.
 var disturbedMethods = []string{http.MethodPut, http.MethodDelete}
 
-// Twenty Services of all kinds live, and any one write goes wrong in any way: in the end
-// everything is as it would have been, and nothing is left.
+// Twenty Services of all kinds come, change and go, and any one write goes wrong in any way. In the end everything is
+// as it would have been, and nothing is left.
 func TestAnyWriteOfMixedServicesCanGoWrong(t *testing.T) {
 	var undisturbed map[string][]string
 	t.Run("undisturbed", func(t *testing.T) {

@@ -57,8 +57,8 @@ func ofAddresses() service.Config {
 	return c
 }
 
-// Services go to another load balancer, and the controller ends after any one write of that:
-// the next one brings it to the end. No Service loses an address, and nothing is left behind.
+// Services move to another load balancer, and the controller ends after any one write of the move. The next
+// controller completes the move. No Service loses an address, and nothing is left behind.
 func TestMovesOutliveAController(t *testing.T) {
 	for name, move := range moves {
 		for _, method := range []string{"PUT", "DELETE"} {
@@ -148,8 +148,8 @@ func moved(t *testing.T, first, then service.Config, label, at string, fault emu
 	return happened
 }
 
-// movedTo checks that the rules of all Services are at one load balancer, or its sibling, and
-// that no other has any, nor a pool that no rule uses.
+// movedTo checks that the rules of all Services are at one load balancer, or its internal sibling. No other load
+// balancer and no pool without a rule may exist.
 func (w *world) movedTo(at string, names []string) {
 	w.t.Helper()
 	rules := 0
@@ -173,8 +173,8 @@ func (w *world) movedTo(at string, names []string) {
 	}
 }
 
-// Where the nodes have all rules that Azure takes, a Service goes to the other kind of load
-// balancer all the same: it leaves first.
+// The nodes have as many rules as Azure allows. A Service can still move to the other kind of load balancer, because
+// it leaves the old one first.
 func TestAServiceMovesWhereNodesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 2)

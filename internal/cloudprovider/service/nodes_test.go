@@ -35,8 +35,8 @@ type neighbourhood struct {
 	byCards bool // the pool has network interfaces, not addresses
 }
 
-// inBothPools plays a story with pools of interfaces and with pools of addresses. It ends
-// with the Service, and Azure must be as it was.
+// inBothPools plays a story with pools of interfaces and with pools of addresses. In the end the Service is removed,
+// and Azure must be as it was.
 func inBothPools(t *testing.T, story func(*testing.T, *neighbourhood)) {
 	t.Helper()
 	for _, members := range []string{"interfaces", "addresses"} {
@@ -75,7 +75,7 @@ func (n *neighbourhood) serve() {
 	n.calm()
 }
 
-// calm checks that looking at the Service again writes nothing, and forgets what was.
+// calm checks that serving the Service again writes nothing, and forgets the requests and events so far.
 func (n *neighbourhood) calm() {
 	n.t.Helper()
 	n.Forget()
@@ -89,8 +89,8 @@ func (n *neighbourhood) calm() {
 	n.events.forget()
 }
 
-// wrote checks which machines were written since the last time: each of the machines once where
-// they are in the pool themselves, the load balancer once where their addresses are.
+// wrote checks which machines were written since the last time. In a pool of network interfaces, each machine must be
+// written once. In a pool of addresses, the load balancer must be written once.
 func (n *neighbourhood) wrote(machines ...string) {
 	n.t.Helper()
 	want := map[string]int{}
@@ -125,7 +125,7 @@ func (n *neighbourhood) checkNoFailureEvents() {
 	}
 }
 
-// nothingIsLeft checks that nothing is a load balancer's, and nothing speaks of one.
+// nothingIsLeft checks that Azure has no load balancer, and nothing that kaz made for one.
 func (w *world) nothingIsLeft() {
 	w.t.Helper()
 	w.settle()
@@ -138,7 +138,7 @@ func (w *world) nothingIsLeft() {
 	}
 }
 
-// but is a list without some.
+// but is a list without some of its elements.
 func but(all, without []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(without, s) })
 }
@@ -176,14 +176,14 @@ func (w *world) backendsAre(want []string) {
 	}
 }
 
-// backends are the nodes in the cluster's pool, whether it has interfaces or addresses.
-// What is no node's stands there as it is.
+// backends are the nodes in the cluster's pool, whether it has interfaces or addresses. A member that is no node is
+// listed by its own id or address.
 func (w *world) backends() []string {
 	w.t.Helper()
 	return w.backendsOf(testkit.LoadBalancer)
 }
 
-// backendsOf are those in the pools of any load balancer.
+// backendsOf are the nodes in the pools of a load balancer.
 func (w *world) backendsOf(lb azure.ID) []string {
 	w.t.Helper()
 	nodeOf := map[string]string{}
@@ -302,9 +302,8 @@ func TestTheLastMemberWaitsForTheNext(t *testing.T) {
 	})
 }
 
-// Row 74. A node that comes costs a write of its machine and none of the load balancer, or
-// where the pool has addresses one of the load balancer. What is born of a model that is in
-// the pool costs nothing.
+// Row 74. A node that comes costs one write of its machine and none of the load balancer. If the pool has addresses,
+// it costs one write of the load balancer. An instance of a model that is in the pool costs nothing.
 func TestNodesThatCome(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
 		late := n.nodesByName()
@@ -341,8 +340,8 @@ func TestNodesThatCome(t *testing.T) {
 	})
 }
 
-// Row 75. Machines are deleted behind our back: while their nodes are still registered
-// nothing fails, and with them the last trace of them leaves the pool.
+// Row 75. Another client deletes machines. While their nodes are still registered, nothing fails. When the nodes go,
+// the last trace of the machines leaves the pool.
 func TestMachinesThatAreDeleted(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
 		n.serve()
@@ -367,11 +366,10 @@ func TestMachinesThatAreDeleted(t *testing.T) {
 	})
 }
 
-// Row 76. Machines that are switched off before they are in the pool stay out of it, and
-// come in when they run. Only instances of Uniform scale sets say so; of other machines it
-// is the network interface that joins, and of pools of addresses the node's address: there
-// the probe keeps packets away. A member stays while its node does, as in cloud-provider-azure; a node
-// that is deleted leaves nothing behind, also of a machine that is off.
+// Row 76. Machines that are switched off before they are in the pool stay out of it, and come in when they run. That
+// holds only for instances of Uniform scale sets. Of other machines the network interface joins, and pools of
+// addresses have the node's address. There the probe keeps packets away. A member stays while its node does, as in
+// cloud-provider-azure; a node that is deleted leaves nothing behind, also of a machine that is off.
 func TestMachinesThatAreDeallocated(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
 		off := []string{"nodes0-000000"}
@@ -442,8 +440,8 @@ func TestControlPlaneStaysOut(t *testing.T) {
 	})
 }
 
-// Row 78. Machines of another resource group, which their nodes' label names, are not let
-// in; the cluster's own may be named, in any case.
+// Row 78. Machines of another resource group, which their nodes' label names, are not let in. A label may name the
+// cluster's own group, in upper or lower case.
 func TestNodesOfAnotherGroup(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
 		const label = "kubernetes.azure.com/resource-group"

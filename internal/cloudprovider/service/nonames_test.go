@@ -16,7 +16,7 @@ import (
 	"kaz/internal/testkit"
 )
 
-// noGroup asks for a public IP in a group that is none.
+// noGroup asks for a public IP in a group with an invalid name.
 var noGroup = annotated("load-balancer-resource-group", "no/group")
 
 // TestANameThatIsNoneCanBePutRight checks that a Service with an invalid name of a resource group gets
@@ -129,8 +129,7 @@ func (w *world) warnedOnce(name, reason string, words ...string) {
 	}
 }
 
-// One Service with a name that is none is explained, and so are all others; a controller that
-// only says what it would do says it, too.
+// A Service with an invalid name in an annotation is explained, and so are all others. A dry run reports the same.
 func TestANameThatIsNoneIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{Latency: 1})

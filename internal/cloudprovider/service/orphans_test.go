@@ -74,8 +74,8 @@ func repairing() service.Config {
 	return c
 }
 
-// What is in Azure of Services that went while no controller ran is found and removed,
-// whether Services are left or not, and those that are left keep what they have.
+// Services go while no controller runs. What they have in Azure is found and removed, whether other Services are left
+// or not. The Services that are left keep what they have.
 func TestWhatBelongsToNoServiceIsTakenAway(t *testing.T) {
 	for _, stays := range []string{"", "plain"} {
 		t.Run("stays "+stays, func(t *testing.T) {
@@ -112,8 +112,7 @@ func TestWhatBelongsToNoServiceIsTakenAway(t *testing.T) {
 	}
 }
 
-// A Service that asks for what one that went has left behind does not wait until all is
-// compared with Azure.
+// A Service that asks for what a deleted Service has left does not wait until everything is compared with Azure.
 func TestLeftoversInTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{})
@@ -134,7 +133,7 @@ func TestLeftoversInTheWay(t *testing.T) {
 	})
 }
 
-// guestOf adds a Service that stands at the public IP which was made for another one.
+// guestOf adds a Service at the public IP that was made for another Service.
 func (w *world) guestOf(host, name string, port int32) {
 	s := w.newService(name, port)
 	annotated("pip-name", testkit.ClusterName+"-"+w.base(host))(s)
@@ -155,8 +154,7 @@ func hosted(t *testing.T) *world {
 	return w
 }
 
-// A frontend with the name of a Service that is gone is no leftover while it serves
-// another one.
+// A frontend with the name of a deleted Service is no leftover while it serves another Service.
 func TestWhereAGuestStaysNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := hosted(t)
@@ -181,7 +179,7 @@ func TestWhereAGuestStaysNothingIsLeft(t *testing.T) {
 	})
 }
 
-// The tag of a public IP names those that it serves, while some wait for others to go.
+// The tag of a public IP names the Services that it serves, while some wait for others to go.
 func TestThePublicIPOfGuestsNamesThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 1)
@@ -242,8 +240,8 @@ func TestNoLeftoversInTheWay(t *testing.T) {
 	})
 }
 
-// A Service that goes before a load balancer has it takes its security rules along, also
-// those to an address that others have, too.
+// A Service goes before a load balancer has it. Its security rules go, too, even those to an address that other
+// Services also have.
 func TestAFailedCreationLeavesNoSecurityRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{})
@@ -320,8 +318,8 @@ func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
 	}
 }
 
-// A leader with stale informers takes nothing from a Service that they do not show yet, such as access
-// to it or its private link service. That also holds for a Service of another controller.
+// A leader with stale informers takes nothing from a Service that they do not show yet. Access to the Service and its
+// private link service stay, for example. That also holds for a Service of another controller.
 func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
 	all := maps.Clone(kinds)
 	all["further"] = annotated("additional-public-ips", "203.0.113.9")
@@ -361,8 +359,7 @@ func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
 	}
 }
 
-// What the leader before has written by its own lights until it was stopped is put right
-// soon, with an event.
+// What the earlier leader wrote with its older view until it was stopped is corrected soon, with an event.
 func TestANewLeaderReadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{})
@@ -433,8 +430,8 @@ func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
 const rulesToNowhere = `{"name":"k8s-azure-lb_allow_IPv4_0123456789abcdef0123456789abcdef","properties":{"priority":500,"direction":"Inbound","access":"Allow","protocol":"Tcp",` +
 	`"sourceAddressPrefix":"Internet","sourcePortRange":"*","destinationAddressPrefix":"20.9.9.9","destinationPortRanges":["80"]}}`
 
-// Security rules that lead nowhere are taken away when there is no Service; where others
-// serve Services beside kaz, they may be theirs and stay.
+// Security rules that lead nowhere are removed when there is no Service. If other controllers also serve Services,
+// the rules may be theirs and stay.
 func TestSecurityRulesThatLeadNowhere(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -484,8 +481,8 @@ func (w *world) addRule(rule string) {
 	}
 }
 
-// A look for leftovers that fails is made again soon, and not only when all is compared the next
-// time; and all that is left goes with it.
+// A failed search for leftovers is repeated soon, before the next comparison of everything. The repeated search
+// removes all that is left.
 func TestAFailedSearchForLeftoversIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)

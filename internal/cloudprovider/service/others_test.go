@@ -58,7 +58,7 @@ func withPart(list, name string, properties object) func(object) {
 	}
 }
 
-// withoutPart takes it out.
+// withoutPart removes a part from one of a document's lists.
 func withoutPart(list, name string) func(object) {
 	return func(p object) {
 		p[list] = slices.DeleteFunc(p[list].([]any), func(x any) bool { return x.(object)["name"] == name })
@@ -74,8 +74,8 @@ const (
 	their     = "theirs"
 )
 
-// layTheirs makes the cluster's load balancer before kaz is there, with everything that
-// a user can put into one: here it is how the machines reach the Internet.
+// layTheirs makes the cluster's load balancer before kaz runs, with everything that a user can put into it. Here it
+// is how the machines reach the Internet.
 func (w *world) layTheirs() {
 	w.t.Helper()
 	w.Put(theirIP,
@@ -141,8 +141,8 @@ func (w *world) removed(names ...string) {
 	w.allGone(names)
 }
 
-// Row 79. Pools that another owner fills are left alone: no member joins or leaves. Only
-// the load balancer for which it is configured is theirs to fill.
+// Row 79. Pools that another owner fills are left alone: no member joins or leaves. That holds only for the load
+// balancer that is configured so.
 func TestPreconfiguredPools(t *testing.T) {
 	for _, members := range []string{"interfaces", "addresses"} {
 		t.Run(members, func(t *testing.T) {
@@ -292,8 +292,8 @@ func TestAFrontendThatIsInUseStays(t *testing.T) {
 	})
 }
 
-// TestAPortInUse checks row 81: if a foreign rule has a frontend's port, the Service that wants it
-// gets a problem that names the rule, and stays as it was. When the port is free the Service has it.
+// TestAPortInUse checks row 81: a foreign rule has a port of a frontend. The Service that wants the port gets a
+// problem that names the rule, and stays as it was. When the port is free, the Service gets it.
 func TestAPortInUse(t *testing.T) {
 	frontend := func(base string) object { return ref(part("frontendIPConfigurations", base)) }
 	for list, properties := range map[string]func(base string) object{
@@ -341,8 +341,8 @@ func TestAPortInUse(t *testing.T) {
 	}
 }
 
-// Row 82. What another owner has in the load balancer and the security group is the same
-// however often Services come, change and go, and nodes with them.
+// Row 82. What another owner has in the load balancer and the security group stays the same. Services and nodes come,
+// change and go meanwhile.
 func TestForeignResourcesStay(t *testing.T) {
 	for _, members := range []string{"interfaces", "addresses"} {
 		t.Run(members, func(t *testing.T) {
@@ -466,8 +466,8 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 	}
 }
 
-// TestABasicLoadBalancerIsReplaced checks row 85: a load balancer of the retired SKU Basic is deleted
-// when all members have left its pool, and created again; the address stays.
+// TestABasicLoadBalancerIsReplaced checks row 85: a load balancer of the retired SKU Basic is deleted when all
+// members have left its pool. Then it is created again; the address stays.
 func TestABasicLoadBalancerIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -497,8 +497,7 @@ func TestABasicLoadBalancerIsReplaced(t *testing.T) {
 	})
 }
 
-// layBasic makes what a cluster that is old enough has for a Service, with all machines in
-// the pool, and returns the address.
+// layBasic makes what an old cluster has for a Service, with all machines in the pool, and returns the address.
 func (w *world) layBasic(s *corev1.Service) string {
 	w.t.Helper()
 	base := framework.DefaultLoadBalancerName(s)
@@ -590,8 +589,8 @@ func TestEdgeZone(t *testing.T) {
 	})
 }
 
-// opened has subnets as they are when a private link service has been there: nothing tells
-// what else needs them so.
+// opened has subnets as they are after a private link service was there. They stay that way, because nothing tells
+// what else needs it.
 func opened(all map[string]string) map[string]string {
 	all = maps.Clone(all)
 	for id, text := range all {
@@ -601,8 +600,8 @@ func opened(all map[string]string) map[string]string {
 	return all
 }
 
-// Row 87. Of a Service only its public IP is there: it is still in place, so that it does not
-// go before the public IP has gone.
+// Row 87. Only the public IP of a Service exists. The Service still has something in Azure, so it does not go before
+// the public IP has gone.
 func TestOnlyThePublicIPIsThere(t *testing.T) {
 	for _, by := range []string{"the controller", "the one before"} {
 		t.Run("deleted under "+by, func(t *testing.T) {
@@ -643,8 +642,8 @@ func TestOnlyThePublicIPIsThere(t *testing.T) {
 	}
 }
 
-// Row 88. A public IP that Azure failed to make, or to change, is written once more: until
-// then nothing that refers to it can be written.
+// Row 88. A public IP that Azure failed to make or change is written once more. Until then nothing that refers to it
+// can be written.
 func TestAPublicIPThatFailed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -65,12 +65,11 @@ func (c *Controller) pass(ctx context.Context, it item) {
 	c.conclude(ctx, it, h, why, err)
 }
 
-// overlap is how long the leader before may go on making what it had begun to make: twice its
-// lease.
+// overlap is how long an earlier leader may continue what it had begun to make: twice its lease.
 const overlap = 30 * time.Second
 
-// aloneFrom is when no earlier leader makes a public IP any more where no controller would look
-// for it when its Service is gone; zero for a Service that asks for none there.
+// aloneFrom is when no earlier leader makes a public IP in another resource group any more. No controller looks there when
+// the Service is gone, so its removal waits until then. It is zero for a Service that asks for no public IP there.
 func (c *Controller) aloneFrom(h *history) time.Time {
 	elsewhere := func(n key.Note) bool { return !strings.EqualFold(n.Group, c.config.LoadBalancer.ResourceGroup) }
 	if slices.ContainsFunc(h.addressGroups(), elsewhere) {
@@ -79,9 +78,9 @@ func (c *Controller) aloneFrom(h *history) time.Time {
 	return time.Time{}
 }
 
-// conclude has a pass that failed tried again. Services for which Azure was too busy are tried
-// together, as soon as kaz itself is not what keeps it busy, else at beats that get rarer: one
-// write serves them all.
+// conclude has a failed pass tried again. Services for which Azure was too busy are tried together, so that one write
+// serves them all. If a write of kaz keeps Azure busy, they are tried when that write ends. Otherwise they are tried at
+// beats that get rarer ([controller.Beat]).
 func (c *Controller) conclude(ctx context.Context, it item, h *history, why reasons, err error) {
 	if ctx.Err() != nil {
 		return
@@ -107,8 +106,8 @@ func (c *Controller) conclude(ctx context.Context, it item, h *history, why reas
 }
 
 func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, why reasons) error {
-	// An event is due when a Service is served that is new or changed, or had failed. A restart sends none for
-	// Services in place.
+	// An event is due when a Service is served that is new or changed, or that had failed. A restart sends no events
+	// for Services in place.
 	announced := h.wrong || h.done != nil && !sameSpec(h.done, s)
 	if announced && !h.begun {
 		h.begun = true
@@ -124,8 +123,8 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		err = c.show(ctx, s, h, got)
 	}
 	if got.vanished || errors.Is(err, kube.ErrGone) {
-		// The API server does not have the Service any more, or it asks for nothing any more:
-		// the event that tells so is still on its way.
+		// The API server does not have the Service any more, or the Service asks for nothing any more. The informer does
+		// not show that yet.
 		slog.InfoContext(ctx, "service is gone", "service", spec.KeyOf(s))
 		return c.remove(ctx, s, h, false)
 	}
@@ -142,8 +141,8 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	return nil
 }
 
-// bring takes a Service through all that serving it needs: the finalizer before
-// anything is in Azure, an address, and a commit of its load balancer.
+// bring does all that serving a Service needs. It sets the finalizer before anything is in Azure, makes an address, and has
+// the load balancer committed.
 func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, why reasons) (got answer, err error) {
 	if !h.isHeld(s) {
 		if s, err = c.kube.Hold(ctx, s, h.addressGroups()); err != nil {
@@ -160,7 +159,7 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 		got, err = serve()
 	}
 	if err == nil && !h.doubted && slices.ContainsFunc(got.problems, isOfAzure) {
-		// What the Service needs may have been made together with it, after Azure was read.
+		// What the Service needs may have been made at the same time as the Service, after Azure was read.
 		h.doubted, why.since = true, time.Now()
 		got, err = serve()
 	}
@@ -176,13 +175,11 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 	return got, err
 }
 
-// allocate makes the public IPs that a Service needs and that do not exist yet.
-// Those of several Services are planned together, on one snapshot, and made side by
-// side; each Service goes on as soon as it has its own.
+// allocate makes the public IPs that a Service needs and that do not exist yet. The public IPs of several Services are
+// planned together, on one snapshot, and made side by side. Each Service continues as soon as it has its own.
 //
-// It runs ahead of the commit, which would make them too, so that a public IP that is slow or
-// refused holds up no other Service. What it finds made or changed by others is left to the
-// commit, which reads again.
+// It runs before the commit, which would make them too. So a public IP that is slow or refused delays no other Service. If
+// Azure says that a public IP exists, has changed or is busy, allocate leaves it to the commit, which reads again.
 func (c *Controller) allocate(ctx context.Context, s loadbalancer.Service) error {
 	steps, err := c.addresses.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), s)
 	if err != nil || len(steps) == 0 {
@@ -196,7 +193,7 @@ func (c *Controller) allocate(ctx context.Context, s loadbalancer.Service) error
 	return err
 }
 
-// planAddresses answers each Service with the steps that make its public IPs.
+// planAddresses returns, for each Service, the steps that make its public IPs.
 func (c *Controller) planAddresses(ctx context.Context, _ string, batch []loadbalancer.Service) ([][]plan.Step, error) {
 	in := c.cluster.Target(ctx, batch)
 	have, err := reconcile.Gather(ctx, c.azure, in.Needs)
@@ -236,8 +233,7 @@ func (c *Controller) show(ctx context.Context, s *corev1.Service, h *history, go
 	return c.release(ctx, got.released)
 }
 
-// release deletes public IPs that a commit has released. What several Services wait for is
-// deleted once.
+// release deletes public IPs that a commit has released. A public IP that several Services wait for is deleted once.
 func (c *Controller) release(ctx context.Context, steps []plan.Step) error {
 	var group errgroup.Group
 	for _, s := range steps {
@@ -254,7 +250,7 @@ func (c *Controller) release(ctx context.Context, steps []plan.Step) error {
 	return nil
 }
 
-// remove takes all of a Service out of Azure, and then lets it go.
+// remove takes all of a Service out of Azure, and then removes its finalizer.
 func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, vanished bool) error {
 	if h.failures == 0 {
 		c.normal(s, eventDeleting, "")
@@ -286,9 +282,9 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	return nil
 }
 
-// leave leaves a refused Service as it is in Azure until something changes. When others
-// changed something in the same commit, that is now. What may change where no event tells, as
-// what could not be read, is an error, so that it is tried again.
+// leave leaves a refused Service as it is in Azure until something changes. If the same commit changed something for other
+// Services, the Service is queued again at once. Some problems can end without an event, such as a resource that could not
+// be read. For these it returns an error, so that the Service is tried again.
 func (c *Controller) leave(s *corev1.Service, h *history, got answer) error {
 	h.wrong = true
 	h.blocked.Store(true)
@@ -332,8 +328,8 @@ func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
 	return c.release(ctx, got.released)
 }
 
-// waitForOrphans has orphans looked for when a commit changes something in Azure, if a deleted Service
-// has left a frontend there that something else needs. A new Service may bring another frontend.
+// waitForOrphans has orphans looked for when a later commit changes something in Azure. It does so if a deleted Service
+// left a frontend that something else needs. A new Service may bring another frontend.
 func (c *Controller) waitForOrphans(got answer) {
 	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.FrontendKept }) {
 		c.history(orphansItem).blocked.Store(true)
@@ -360,9 +356,8 @@ type history struct {
 	reported controller.Deduplicator[plan.Problem]
 }
 
-// try notes that a Service is worked on, and the resource groups that it asks for, those that can
-// be ones, and its notes. When a user has changed the Service, earlier failures do not count, and a problem that
-// this did not cure is reported again.
+// try notes that a Service is worked on, its notes, and the valid resource groups that it asks for. When a user has changed
+// the Service, earlier failures do not count, and a problem that remains is reported again.
 func (h *history) try(s *corev1.Service) {
 	if !sameSpec(h.tried, s) {
 		h.begun, h.doubted, h.failures = false, false, 0
@@ -378,8 +373,8 @@ func (h *history) try(s *corev1.Service) {
 	h.recorded = h.recorded.Union(sets.New(key.Notes(s.Status.Conditions)...))
 }
 
-// addressGroups are the groups that a Service records with its finalizer, because addresses are made
-// there first of all. Groups of private link services are recorded after kaz has read them.
+// addressGroups are the groups that a Service records with its finalizer, because kaz makes the addresses there first.
+// Groups of private link services are recorded after kaz has read them.
 func (h *history) addressGroups() []key.Note {
 	return slices.DeleteFunc(slices.Clone(h.groups), func(n key.Note) bool { return n.Of != key.PublicIPs })
 }
@@ -392,8 +387,8 @@ func namesOf(notes []key.Note) sets.Set[string] {
 	return names
 }
 
-// isHeld reports whether Azure may be changed for a Service: it has the finalizer, and it records the
-// groups where addresses are made for it, even if a user removed the notes.
+// isHeld reports whether Azure may be changed for a Service. The Service must have the finalizer. Until its status has an
+// address, it must also record the groups where its addresses are made. A user may have removed these notes.
 func (h *history) isHeld(s *corev1.Service) bool {
 	complete := len(s.Status.LoadBalancer.Ingress) > 0 // load balancers show what it has
 	recorded := key.Noted(s.Status.Conditions)
@@ -401,7 +396,7 @@ func (h *history) isHeld(s *corev1.Service) bool {
 		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(recorded, n.Same) }))
 }
 
-// history is that of an item that is worked on, or a new one.
+// history returns the history of an item, or a new one.
 func (c *Controller) history(it item) *history {
 	h, _ := c.histories.LoadOrStore(it, &history{wrong: c.leftFailed[it.UID]})
 	return h.(*history)

@@ -66,7 +66,8 @@ func (w *spread) again(change func(c *loadbalancer.Config)) {
 
 func asItIs(*loadbalancer.Config) {}
 
-// goesOutByRules is for outbound rules: Azure has none at a frontend with rules that lead outward too.
+// goesOutByRules is for outbound rules: Azure allows none at a frontend with load balancing rules that also lead
+// outward.
 func goesOutByRules(c *loadbalancer.Config) { c.DisableOutboundSNAT = true }
 
 func (w *spread) add(name string, port int32, edit func(*corev1.Service)) {
@@ -122,8 +123,8 @@ var (
 	allNodes    = slices.Concat(firstNodes, secondNodes)
 )
 
-// Row 98. A load balancer that takes no further Services keeps those that it has, which may
-// change; new ones go elsewhere. One that is full takes none either (D16).
+// Row 98. A load balancer that takes no further Services keeps its Services, which may change. New Services go to
+// another load balancer. A full load balancer takes none either (D16).
 func TestALoadBalancerThatTakesNoMore(t *testing.T) {
 	spreadWorld(t, func(t *testing.T, w *spread) {
 		w.again(asItIs)
@@ -153,9 +154,8 @@ func TestALoadBalancerThatTakesNoMore(t *testing.T) {
 	})
 }
 
-// Row 99. A load balancer that selects a Service comes before those that select nothing;
-// where it selects by Service and by namespace both must fit (D45). A Service that is
-// labelled otherwise moves, with its address (D21).
+// Row 99. A load balancer that selects a Service comes before load balancers that select nothing. If it selects by
+// Service and by namespace, both must match (D45). A Service that gets other labels moves, with its address (D21).
 func TestSelectorsOfLoadBalancers(t *testing.T) {
 	selects := func(name, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{name: value}}
@@ -190,9 +190,9 @@ func TestSelectorsOfLoadBalancers(t *testing.T) {
 	})
 }
 
-// TestAnAddressLeadsToItsLoadBalancer checks row 100: a Service that names an address goes to the load
-// balancer of the address, by its address or by its public IP's name. One that is sent elsewhere at
-// the same time, or that may not be there, gets a problem.
+// TestAnAddressLeadsToItsLoadBalancer checks row 100: a Service that names an address goes to the load balancer of
+// that address. It names the address itself or its public IP. A Service that is also sent to another load balancer,
+// or that may not be at this one, gets a problem.
 func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
 	spreadWorld(t, func(t *testing.T, w *spread) {
 		w.again(asItIs)
@@ -239,10 +239,9 @@ func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
 	})
 }
 
-// TestASharedFrontendStays checks that a Service at a shared frontend cannot go to another load
-// balancer: Azure deletes no frontend that a rule refers to, and the address is at one load balancer
-// only. The Service gets a problem and keeps what it has; once nothing keeps it there it moves, with
-// its address.
+// TestASharedFrontendStays checks that a Service at a shared frontend cannot go to another load balancer: Azure
+// deletes no frontend that a rule refers to, and the address is at one load balancer only. The Service gets a problem
+// and keeps what it has. Once nothing keeps it there, it moves with its address.
 func TestASharedFrontendStays(t *testing.T) {
 	outbound := func(w *spread) object {
 		return object{"protocol": "All", "backendAddressPool": ref(part("backendAddressPools", testkit.ClusterName)),
@@ -303,9 +302,9 @@ func TestASharedFrontendStays(t *testing.T) {
 	}
 }
 
-// TestNodesThatChangePlacesAreLetIn checks nodes that move because the last Service of a load balancer
-// goes, or the first one comes. A Service that receives packets at the nodes' own addresses is allowed
-// where they arrive, and not where they have left, also without a change of its own.
+// TestNodesThatChangePlacesAreLetIn checks nodes that move because the last Service of a load balancer goes, or the
+// first one comes. A Service receives packets at the nodes' own addresses. They are let in at the nodes that its load
+// balancer has now, and at no others. That needs no change of the Service.
 func TestNodesThatChangePlacesAreLetIn(t *testing.T) {
 	spreadWorld(t, func(t *testing.T, w *spread) {
 		w.again(asItIs)
@@ -339,9 +338,9 @@ func TestNodesThatChangePlacesAreLetIn(t *testing.T) {
 	})
 }
 
-// Row 103. Azure deletes no load balancer that a scale set is in. One without nodes
-// of is taken out first, whether kaz knew of it or not; one in another resource group is not
-// ours to write, and until it has left, the Service says so.
+// Row 103. Azure deletes no load balancer that a scale set is in. A scale set without nodes is taken out first,
+// whether kaz knew of it or not. But kaz does not write a scale set in another resource group. The Service gets an event
+// about such a scale set, and waits until it has left.
 func TestALoadBalancerThatAScaleSetNeeds(t *testing.T) {
 	for _, group := range []azure.ID{testkit.Group, far} {
 		for _, late := range []bool{false, true} {

@@ -25,13 +25,12 @@ import (
 
 // poolWriter owns the members of the pools of network interfaces.
 //
-// They are written beside the commits: it takes minutes where there are many machines, and no
-// Service needs to wait for all of them. A Service at a load balancer without a member waits for
-// the first. A commit takes the turn only where members have to leave before what it writes.
+// It writes them beside the commits. That takes minutes for many machines, and no Service needs to wait for all of them. A
+// Service at a load balancer without a member waits for the first. A commit takes the turn only if members have to leave
+// before its own writes.
 //
-// One write runs after the other. What is asked for during a write is done by the next, though a
-// Service that waits for the first member of a pool that is being filled waits for the write
-// under way.
+// One write runs after the other. A request that comes during a write is carried out by the next write. But if an empty
+// pool is being filled, a Service waits for the first member that the current write brings.
 type poolWriter struct {
 	*Controller
 	lock writeLock
@@ -43,15 +42,15 @@ type poolWriter struct {
 	reported atomic.Bool           // one of these failures was reported
 
 	mu      sync.Mutex // guards what follows; never held while waiting
-	current *poolWrite // that is under way, nil for none
-	next    *poolWrite // that is asked for meanwhile, nil for none
+	current *poolWrite // the write under way, nil for none
+	next    *poolWrite // the write that is asked for meanwhile, nil for none
 }
 
 func newPoolWriter(c *Controller) *poolWriter {
 	return &poolWriter{Controller: c, lock: writeLock{writes: map[string]int{}}, turn: semaphore.NewWeighted(1)}
 }
 
-// take waits for the turn to write members. The client writes them until release.
+// take waits for the turn to write members. The returned client may write members until release is called.
 func (p *poolWriter) take(ctx context.Context, w *poolWrite) (client guardedClient, release func(), err error) {
 	err = p.turn.Acquire(ctx, 1)
 	return guardedClient{p.azure, &p.lock, w}, func() { p.turn.Release(1) }, err
@@ -79,7 +78,7 @@ func (w *poolWrite) begin(err error) {
 	})
 }
 
-// wait waits for the first member. Where there is no write there is nothing to wait for.
+// wait waits for the first member. It returns at once if there is no write.
 func (w *poolWrite) wait(ctx context.Context) error {
 	if w == nil {
 		return nil
@@ -92,8 +91,8 @@ func (w *poolWrite) wait(ctx context.Context) error {
 	}
 }
 
-// start has the pools written as a decision about these Services says, where these load balancers have no
-// member. It returns the write that brings the first one to a load balancer.
+// start has the pools written as a decision about these Services says. The load balancers in empty have no member yet. The
+// returned function tells which write brings the first member to a load balancer.
 func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service, empty map[string]bool) func(lb string) *poolWrite {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +144,7 @@ func (p *poolWriter) write(ctx context.Context, write *poolWrite) {
 			if recovered {
 				p.normal(s, eventUpdated, "")
 			}
-			// The security group lets nodes that leave have packets at their own addresses until they have left.
+			// The security group lets packets through to leaving nodes' own addresses until the nodes have left.
 			if write.wrote.Load() && spec.AtNodes(s) {
 				p.queue.Mark(itemOf(s), reasons{since: time.Now()})
 			}
@@ -187,14 +186,14 @@ func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 		_, exists := have.Get(n.ID)
 		return n.ID.Is(network.LoadBalancers) && (n.Want() == nil || !exists)
 	}) {
-		return reconcile.Decision{}, nil // the commit that makes or removes it sees to the members
+		return reconcile.Decision{}, nil // the commit that makes or removes the load balancer writes the members
 	}
 	return reconcile.Decision{Graph: d.Graph.Only(func(n plan.Node) bool { return decision.IsMember(n.ID) })}, nil
 }
 
-// guardedClient is the ARM client of commits, and of the holder of the turn. Without the turn it writes no
-// members of pools, and answers for Azure that a locked load balancer is busy. With it, it tells a pool
-// write of the first member that is written, and locks load balancers meanwhile.
+// guardedClient is the ARM client of commits, and of the holder of the turn. Without the turn, it refuses to write members
+// of pools, and returns a busy error for a locked load balancer. With the turn, it tells the pool write when a member is
+// written. It locks load balancers while a scale set in their pools is written.
 type guardedClient struct {
 	reconcile.Azure
 	lock  *writeLock
@@ -233,15 +232,16 @@ func (g guardedClient) Begin(ctx context.Context, r azure.Request) (*azure.Opera
 	return op, err
 }
 
-// writeLock is on the load balancers that Azure does not let be written now, because kaz writes a
-// scale set that has machines in their pools, or will have.
+// writeLock locks the load balancers that Azure does not let be written now. The reason is that kaz writes a scale set that
+// has machines in their pools, or will have.
 type writeLock struct {
 	mu      sync.Mutex     // never held while waiting
 	writes  map[string]int // how many such writes are under way, by id key of the load balancer
-	waiting []func()       // what is done when there are none
+	waiting []func()       // called when there are none
 }
 
-// lock locks the load balancers of a scale set's model while it is written, until unlock, as [azure.Around] wants it.
+// lock locks the load balancers that a scale set's model refers to, until unlock is called. Its form is that of
+// [azure.Around].
 func (l *writeLock) lock(scaleSet azure.Document) (unlock func(azure.Document, error)) {
 	references := controller.ReferencesOf[compute.ScaleSet](scaleSet)
 	count := func(more int) {
@@ -271,7 +271,8 @@ func (l *writeLock) has(lb azure.ID) bool {
 	return l.writes[lb.Key()] > 0
 }
 
-// after has something done as soon as no load balancer is locked, and reports whether one is.
+// after calls do as soon as no load balancer is locked, and reports whether a load balancer is locked. If none is, it does
+// not call do.
 func (l *writeLock) after(do func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"kaz/internal/testkit"
 )
 
-// With pools of network interfaces one look at Azure is four reads, and one for each scale
-// set that a node comes into or goes from. So much takes a node that goes or comes, however
-// many Services and scale sets there are, and a restart and a comparison take four.
+// With pools of network interfaces, kaz reads Azure in four requests, and one more for each scale set that a node
+// joins or leaves. A node that comes or goes takes five reads, however many Services and scale sets there are. A
+// restart and a comparison take four.
 func TestOneReadOfSeveralScaleSets(t *testing.T) {
 	const repairPeriod = 30 * time.Minute
 	for _, sets := range []int{1, 4, 11} {
@@ -59,9 +59,9 @@ func TestOneReadOfSeveralScaleSets(t *testing.T) {
 	}
 }
 
-// The first comparison of a leader may come while the pools are filled, and be the first to
-// hear that a node is excluded, as what came before had to stand back. A pool write goes
-// by the nodes as they were when it began, and the next one corrects what it writes last.
+// The first comparison of a leader may come while the pools are filled. It may be the first to see that a node is
+// excluded, because earlier work had to wait. A pool write uses the nodes as they were when it began, and the next
+// pool write corrects what it writes last.
 func TestANodeIsExcludedBeforeAComparison(t *testing.T) {
 	for i := range 24 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestANodeIsExcludedBeforeAComparison(t *testing.T) {
 	}
 }
 
-// TestAFailedPoolWriteIsNotReportedAsDone checks that a Service with an event that a machine cannot
-// join gets another one when the machine has joined, and none at each try meanwhile.
+// TestAFailedPoolWriteIsNotReportedAsDone checks a Service with an event that a machine cannot join. It gets an event
+// of success when the machine has joined, and none at the tries before.
 func TestAFailedPoolWriteIsNotReportedAsDone(t *testing.T) {
 	for name, fault := range map[string]emulator.Fault{
 		"refused": {Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"},
@@ -156,8 +156,8 @@ func TestAnAddressIsShownWhenAMachineIsThere(t *testing.T) {
 	}
 }
 
-// Machines that came after failures have come: what fails next is tried again as soon as a first
-// failure is.
+// Once machines have joined or left after failures, the failures do not count. The next failure is tried again as
+// soon as a first one.
 func TestFailuresOfMachinesThatAreOverAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -188,8 +188,8 @@ func TestFailuresOfMachinesThatAreOverAreForgotten(t *testing.T) {
 	})
 }
 
-// TestAFailedPoolWriteIsFollowedByAnEvent checks that a Service gets a further event after one that
-// machines could not join or leave, when they did after all.
+// TestAFailedPoolWriteIsFollowedByAnEvent checks a Service with an event that machines could not join or leave. It
+// gets a further event when they did after all.
 func TestAFailedPoolWriteIsFollowedByAnEvent(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"one does not come":  func(w *world) { w.create(w.newService("web", 80)) },

@@ -38,9 +38,9 @@ func (w *world) listed() (addresses []string) {
 	return addresses
 }
 
-// A node has an address that Azure takes into no pool: it is of another network. A load
-// balancer is written as a whole, and the Services are served by the other nodes all the same. When
-// the node has another address, or the network is a larger one, it serves, too.
+// A node has an address of another network, which Azure takes into no pool. A load balancer is written as a whole,
+// but the other nodes serve the Services all the same. When the node gets another address, or the network becomes
+// larger, the node serves, too.
 func TestNodesOfAnotherNetwork(t *testing.T) {
 	for name, repair := range map[string]func(w *world){
 		"gets an address": func(w *world) { w.readdress("10.240.0.200") },
@@ -100,8 +100,8 @@ func TestNodesOfAnotherNetwork(t *testing.T) {
 	}
 }
 
-// TestAllNodesOfAnotherNetwork checks that the Services get a problem where Azure rejects the
-// addresses of all nodes, because that is not about a node. The members stay as they are.
+// TestAllNodesOfAnotherNetwork checks that the Services get a problem if Azure rejects the addresses of all nodes.
+// Then no single node is at fault. The members stay as they are.
 func TestAllNodesOfAnotherNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 2)

@@ -22,7 +22,7 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// event is a reason that users know, and its message. That of a failure ends with the error.
+// event is a reason that users know, and its message. The message of a failure ends with the error.
 type event struct{ reason, message string }
 
 var (
@@ -40,7 +40,7 @@ var (
 	eventUpgraded     = event{"UpgradedPublicIP", "Public IP "}
 )
 
-// outcomes are the reasons of the events that say how it went, and whether that was well.
+// outcomes are the reasons of the events that report an outcome, and whether that was a success.
 var outcomes = map[string]bool{
 	eventEnsured.reason: true, eventUpdated.reason: true, eventSyncFailed.reason: false, eventUpdateFailed.reason: false,
 }
@@ -53,8 +53,8 @@ func (c *Controller) warn(s *corev1.Service, e event, more string) {
 	c.events.Event(s, corev1.EventTypeWarning, e.reason, e.message+more)
 }
 
-// reportFailure says what has failed, unless it is only that the program ends. What a user has to
-// change first is said once, however often it is tried.
+// reportFailure reports what has failed, unless the program is ending. A failure that a user has to cure is reported once,
+// however often the Service is tried.
 func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *history, e event, err error) {
 	if ctx.Err() != nil || !h.busy.Passes(err) {
 		return
@@ -79,9 +79,8 @@ func (c *Controller) reportFailure(ctx context.Context, s *corev1.Service, h *hi
 	c.reportProblems(ctx, s, all)
 }
 
-// adviceOn is what the owner of a Service can do about a refusal of Azure, to follow the error:
-// Azure speaks of its own things, not of the annotation that names them. It is "" where
-// there is nothing to add.
+// adviceOn returns what the owner of a Service can do about a refusal of Azure, to be appended to the error. Azure names
+// its own resources, not the annotation that names them. The result is "" if there is nothing to add.
 func adviceOn(s *corev1.Service, err error) string {
 	e, ok := errors.AsType[*azure.Error](err)
 	if !ok {
@@ -100,14 +99,14 @@ func adviceOn(s *corev1.Service, err error) string {
 	return b.String() + remedies[e.Kind]
 }
 
-// remedies are what helps against refusals that are about more than one Service.
+// remedies tell what helps against refusals that concern more than one Service.
 var remedies = map[azure.Kind]string{
 	azure.Quota:    "; to do: delete what you do not need, or have Azure raise the limit",
 	azure.Capacity: "; to do: nothing, it is tried again; or ask for another zone or region",
 	azure.Denied:   "; to do: give the cluster's identity the right, or take the policy or lock away",
 }
 
-// mentions reports whether a text has a name or an address, which may end an id.
+// mentions reports whether a text contains a name or an address, also at the end of an id.
 func mentions(text, word string) bool {
 	text, word = strings.ToLower(text), strings.ToLower(word)
 	return controller.Mentions(text, word) || controller.Mentions(text, "/"+word)
@@ -129,8 +128,7 @@ func logProblem(ctx context.Context, p plan.Problem) {
 	slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
 }
 
-// reportNodes says what is wrong with machines when it is new: they have no Service
-// that could get an event.
+// reportNodes reports new problems of machines. Their Nodes get the events, because no Service could.
 func (c *commit) reportNodes(ctx context.Context) {
 	ofNodes := slices.DeleteFunc(slices.Clone(c.out.Decision.Problems), func(p plan.Problem) bool {
 		return p.Reason != problem.NotJoined && p.Reason != problem.NodeNowhere
@@ -145,7 +143,7 @@ func (c *commit) reportNodes(ctx context.Context) {
 
 const (
 	longestMessage = 1024 // of an event
-	longestChange  = 200  // as much of it as shows which change it is
+	longestChange  = 200  // of a change; enough to tell which change it is
 )
 
 func cut(text string, most int) string {
@@ -179,8 +177,8 @@ func (c *Controller) reportServed(s *corev1.Service, h *history, why reasons, an
 	}
 }
 
-// reportUpgrade says that a public IP got the SKU of the load balancer. A user may have made it, and
-// does not expect that; whether all else succeeded is no matter.
+// reportUpgrade says that a public IP got the SKU of the load balancer. A user may have made the public IP, and does not
+// expect the change. It is reported even if other steps failed.
 func (c *commit) reportUpgrade(s plan.Step, from string) {
 	var old string
 	if err := json.Unmarshal([]byte(from), &old); err != nil {
@@ -194,9 +192,9 @@ func (c *commit) reportUpgrade(s plan.Step, from string) {
 	}
 }
 
-// repairs says, for each request, what was changed in Azure for it though its Service had not
-// changed, as far as this process knows. What belongs to no Service alone, such as the members of
-// a pool, is said of the first that was compared; after a start it is not said.
+// repairs returns, for each request, what was changed in Azure though its Service had not changed, as far as this process
+// knows. A change that concerns no Service alone, such as the members of a pool, is assigned to the first compared Service.
+// After a start, such a change is not reported.
 func (c *commit) repairs() [][]string {
 	said := make([][]string, len(c.batch))
 	first := -1
@@ -228,8 +226,8 @@ func (c *commit) repairs() [][]string {
 	return said
 }
 
-// sayStep says what a step changed, and which Services that concerns. A change of a shared document is about a
-// Service if it names what belongs to the Service, or one of its addresses.
+// sayStep says what a step changed, and which Services that concerns. A change of a shared document concerns a Service if
+// it names what belongs to the Service, or one of its addresses.
 func sayStep(s plan.Step, say func(text string, concerns func(*corev1.Service) bool)) {
 	named := func(to *corev1.Service) bool { return slices.Contains(s.For, spec.KeyOf(to)) }
 	if s.Op != plan.Update {
@@ -250,7 +248,7 @@ func sayStep(s plan.Step, say func(text string, concerns func(*corev1.Service) b
 	}
 }
 
-// isOfAzure reports whether a problem can go away because of what else is in Azure, without a change of its Service.
+// isOfAzure reports whether a problem can go away when something else changes in Azure, without a change of its Service.
 func isOfAzure(p plan.Problem) bool {
 	return !p.Warning && !slices.Contains([]string{problem.Annotation, problem.Spec, problem.Zones}, p.Reason)
 }

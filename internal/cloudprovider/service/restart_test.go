@@ -29,9 +29,8 @@ func (w *world) recorded(name, kind, reason string, ago time.Duration) {
 	}
 }
 
-// TestAFailureIsFollowedByAnEvent checks that a Service with a failure as its last event gets an event
-// when a new controller finds all up to date, without a write to Azure. Others get none when it
-// starts.
+// TestAFailureIsFollowedByAnEvent checks a Service with a failure as its last event. It gets an event when a new
+// controller finds all up to date, without a write to Azure. Other Services get none when the controller starts.
 func TestAFailureIsFollowedByAnEvent(t *testing.T) {
 	for name, denied := range map[string]bool{"": false, "Events may not be listed": true} {
 		t.Run(name, func(t *testing.T) {

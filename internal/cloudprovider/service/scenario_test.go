@@ -54,8 +54,8 @@ func (w *world) env() testkit.Env {
 	}
 }
 
-// apply writes a Service and returns after the event of the outcome. A label that differs between
-// turns causes a pass even for an unchanged one.
+// apply writes a Service and returns after the event of the outcome. A label that differs between turns causes a pass
+// even for an unchanged Service.
 func (w *world) apply(s *corev1.Service) (refused error) {
 	w.t.Helper()
 	w.turns++
@@ -96,9 +96,8 @@ func TestExternalService(t *testing.T) {
 	}
 }
 
-// The local Azure judges what annotations ask for; and when everything is as asked
-// for, serving again writes nothing. The short run plays each with pools of interfaces,
-// and two of three with one of the others too.
+// The local Azure judges what annotations ask for. When everything is as asked for, serving again writes nothing. The
+// short run plays each scenario with pools of interfaces, and two of three also with addresses or a shared probe.
 func TestServiceScenarios(t *testing.T) {
 	shared := &loadbalancer.SharedProbe{Port: 10256, Path: "/healthz"}
 	for name, change := range map[string]func(*loadbalancer.Config){
@@ -132,8 +131,8 @@ func TestServiceScenarios(t *testing.T) {
 	}
 }
 
-// Services are spread over two load balancers, move between them with their addresses
-// and leave nothing. The short run plays half of what one load balancer serves too.
+// Services are spread over two load balancers, move between them with their addresses, and leave nothing. The short
+// run plays half of the scenarios that one load balancer can serve, too.
 func TestSeveralLoadBalancers(t *testing.T) {
 	for i, scenario := range slices.Concat(testkit.SeveralScenarios(), testkit.ServiceScenarios()) {
 		alone := func(turn testkit.Turn) bool {
@@ -194,8 +193,8 @@ func TestEndpointsOfServicesOfPolicyLocal(t *testing.T) {
 	})
 }
 
-// The only Service asks for what cannot be. What it has goes on serving: its backends follow
-// the nodes, and its endpoints where it is of policy Local.
+// The only Service asks for something impossible. What it has keeps serving: its backends follow the nodes, and for
+// policy Local the endpoints.
 func TestTheBackendsOfAServiceThatIsRefused(t *testing.T) {
 	for _, pool := range []string{testkit.ClusterName, "default-web"} {
 		t.Run(pool, func(t *testing.T) {
@@ -271,8 +270,7 @@ func (w *world) addressesIn(pool string) (total int) {
 	return total
 }
 
-// A namespace that is labelled otherwise takes its Services to another load balancer, with
-// their addresses, and back.
+// A namespace that gets other labels takes its Services to another load balancer, with their addresses, and back.
 func TestNamespacesThatAreRelabelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 2)
@@ -341,8 +339,7 @@ func TestANamespaceThatIsKnownLate(t *testing.T) {
 	})
 }
 
-// Azure turns pools of interfaces into pools of addresses when it is asked to: no machine
-// is written, and no member leaves.
+// Azure turns pools of interfaces into pools of addresses on request. No machine is written, and no member leaves.
 func TestPoolsAreMigratedByAzure(t *testing.T) {
 	for _, byAPI := range []bool{true, false} {
 		t.Run(fmt.Sprintf("by Azure: %v", byAPI), func(t *testing.T) {

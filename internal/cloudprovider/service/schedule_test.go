@@ -37,11 +37,11 @@ var (
 	seed = flag.Uint64("seed", 0, "the first schedule that TestSchedules plays")
 )
 
-// TestSchedules changes a few Services at random among random disturbances: requests fail in all
-// ways, controllers stop, start or overlap for a lease, informers are late, nodes go and come, and
-// another owner writes to the same documents. In half of the cases Azure reports writes that it did
-// not do. In the end every Service is as it asks to be, and what another owner has still exists.
-// Only where Azure was untrue that takes a comparison. When all Services are gone, nothing is left.
+// TestSchedules changes a few Services at random among random disturbances. Requests fail in all ways. Controllers
+// stop, start or overlap for a lease, and their informers are late. Nodes go and come, and another owner writes to
+// the same documents. In half of the cases Azure reports writes that it did not do. In the end every Service is as it
+// asks to be, and what another owner has still exists. It takes a comparison only if Azure reported such writes. When
+// all Services are gone, nothing is left.
 func TestSchedules(t *testing.T) {
 	const short, long = 12, 400
 	first, count := max(*seed, 1), *schedules
@@ -78,7 +78,7 @@ func playSchedule(t *testing.T, seed uint64) {
 	})
 }
 
-// schedule is one random life.
+// schedule is one random sequence of changes and disturbances.
 type schedule struct {
 	*world
 	random *rand.Rand
@@ -86,13 +86,13 @@ type schedule struct {
 	before map[string]string
 	alive  map[string]bool
 	stops  []func() // of the controllers that run
-	lies   *liar    // nil where Azure is true
+	lies   *liar    // nil if Azure does all that it reports
 	foes   *foreigner
 	story  []string
 	began  time.Time
 	crash  chan struct{}
 	out    bool // a node is excluded, or deleted
-	// deletes is that nodes are deleted instead of excluded, and deleted the one that is.
+	// deletes says that nodes are deleted instead of excluded. The deleted node is in deleted.
 	deletes bool
 	deleted *corev1.Node
 }
@@ -127,7 +127,7 @@ func (s *schedule) tell(format string, args ...any) {
 	s.story = append(s.story, fmt.Sprintf("%6.1f s  ", time.Since(s.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// delayNews has what the controllers hear of Services and nodes come late.
+// delayNews delays what the informers of the controllers receive of Services and nodes.
 func (s *schedule) delayNews(by time.Duration) {
 	s.tell("news come %v late", by)
 	for _, resource := range []schema.GroupVersionResource{servicesResource, corev1.SchemeGroupVersion.WithResource("nodes")} {
@@ -196,8 +196,8 @@ func (s *schedule) play() {
 		<-time.After(20 * time.Minute)
 		s.settled()
 	}
-	// What was not done though Azure said so, and what is left of Services that are gone, is
-	// found by then.
+	// By then, the controller has found what Azure did not do although it said so. It has also found what deleted
+	// Services left.
 	<-time.After(s.config.RepairPeriod + 10*time.Minute)
 	s.rest(s.config, names)
 	s.foes.stillThere(s.t, s.deletion(testkit.LoadBalancer))
@@ -351,7 +351,7 @@ func (s *schedule) turnNode() {
 	}
 }
 
-// disturb has up to two things go wrong from now on.
+// disturb makes up to two things go wrong from now on.
 func (s *schedule) disturb() {
 	if s.lies != nil && s.random.IntN(5) == 0 {
 		s.tell("the next write of a shared document is said to be done and is not")
@@ -513,7 +513,7 @@ func (f *foreigner) edit(t testing.TB, id azure.ID, list string, change func(par
 	return err == nil
 }
 
-// has are those of some names that a document has.
+// has returns those of the names that a document contains.
 func (f *foreigner) has(t testing.TB, id azure.ID, all []string) (names []string) {
 	t.Helper()
 	doc, err := f.client.Fresh().Get(context.WithoutCancel(t.Context()), id)
@@ -528,8 +528,8 @@ func (f *foreigner) has(t testing.TB, id azure.ID, all []string) (names []string
 	return names
 }
 
-// stillThere checks that all is there that was written. A load balancer that goes with the
-// last Service takes along what it has: that it was deleted last at a time.
+// stillThere checks that all rules and probes that were written still exist. A load balancer that goes with the last
+// Service takes its probes along. The parameter deleted is when that happened last.
 func (f *foreigner) stillThere(t testing.TB, deleted time.Time) {
 	t.Helper()
 	if d := cmp.Diff(f.rules, f.has(t, testkit.SecurityGroup, f.rules)); d != "" {

@@ -84,9 +84,9 @@ func serviceOptions() []func(*corev1.Service) {
 	}
 }
 
-// TestACommitLeavesNothingForTheNextProcess checks Services and configurations at random: when nothing
-// has happened for a while, a new process with empty memory finds nothing to write, neither when it
-// starts nor when it compares everything.
+// TestACommitLeavesNothingForTheNextProcess checks Services and configurations at random. When nothing has happened
+// for a while, a new process with empty memory finds nothing to write. That holds when it starts and when it compares
+// everything.
 func TestACommitLeavesNothingForTheNextProcess(t *testing.T) {
 	const cases = 60
 	options := configOptions()

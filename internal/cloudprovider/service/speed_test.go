@@ -22,9 +22,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// These tests hold kaz to what it promises of speed, in Azure's time: with the latency
-// that was recorded of Azure and with its limits of requests, in simulated time. Each
-// says what it measured; docs/performance.md has the figures.
+// These tests check that kaz is as fast as it promises. They run in simulated time, with the recorded latency of
+// Azure and with its limits of requests. Each test logs what it measured; docs/performance.md has the figures.
 
 var (
 	speedSeed = flag.Uint64("speed-seed", 3, "what chance makes of Azure's latency in TestSpeed")
@@ -49,20 +48,20 @@ func (c cost) String() string {
 		c.took.Seconds(), c.reads, c.polls, c.writes, c.balancers, c.groups, c.publicIPs, c.deletes, c.throttled)
 }
 
-// The promised time where Azure's limits count has two parts: the minimum time that the limits leave,
-// max((writes-200)/10, (deletes-200)/10) s, and one public IP, load balancer and security group one
-// after the other, by Azure's recorded latencies: 17.5 s to create (5.2+1, 3.5 and 4.8+3 s), 22 s to
-// delete.
+// The promised time where Azure's limits count has two parts. The first is the minimum time that the limits leave:
+// max((writes-200)/10, (deletes-200)/10) s. The second is one public IP, load balancer and security group one after
+// the other, by Azure's recorded latencies. That is 17.5 s to create them (5.2+1, 3.5 and 4.8+3 s), and 22 s to
+// delete them.
 const (
 	aimOf250        = 29 * time.Second // 5/4 of 5.5 + 17.5 s
 	aimOf500        = 72 * time.Second // 3/2 of 30.5 + 17.5 s
 	aimOfDeleting   = 78 * time.Second // 3/2 of 30 + 22 s
 	askedPerAddress = 1.5              // polls and reads for a public IP that is made or goes
-	// oneWriteOfEach is the load balancer's and the security group's part of that.
+	// oneWriteOfEach is the load balancer's and the security group's part of the 17.5 s.
 	oneWriteOfEach = 11300 * time.Millisecond
 )
 
-// measure counts what do costs until the last request for it was answered.
+// measure counts what do costs. Before it calls do, it waits until Azure's counts of requests are full.
 func (w *world) measure(do func()) cost {
 	w.t.Helper()
 	const full = 10 * time.Minute // until Azure's counts of requests are full again
@@ -96,7 +95,7 @@ func (w *world) measure(do func()) cost {
 	return c
 }
 
-// quiet waits until no request was sent for a while, and is back when the last was.
+// quiet waits until no request is sent for a minute. It returns how long it took until the last request was answered.
 func (w *world) quiet() time.Duration {
 	began := time.Now()
 	const while = time.Minute
@@ -114,8 +113,8 @@ func (w *world) quiet() time.Duration {
 	}
 }
 
-// byAddress is a cluster with pools of addresses and so many nodes of scale sets that
-// no request is needed for.
+// byAddress is a cluster with pools of addresses and this number of nodes of scale sets. No request is needed for
+// these nodes.
 func byAddress(t *testing.T, azure emulator.Options, count int, sets ...string) (*world, service.Config) {
 	w := newWorld(t, azure, 1)
 	for i := range count - 1 {
@@ -190,10 +189,10 @@ var speeds = map[string]struct {
 			w.until("all nodes are in the pool", func() bool { return w.members() == hundred })
 		})
 		t.Logf("a Service that comes after 30 s is served after %.0f s", late.Seconds())
-		// The late one is served when the pool begins to fill, which the scale set's write
-		// begins: one in ten of these takes a minute, and one of those recorded took ten.
-		// What it takes beyond nine in ten is Azure's own. The instances of one scale set are written
-		// in turn, so the first answers to their requests come one after the other.
+		// The late Service is served when the pool begins to fill, and that begins with a write of the scale set. One
+		// in ten of these writes takes a minute, and one of the recorded writes took ten. The time beyond that of
+		// nine in ten writes is Azure's own. The instances of one scale set are written in turn, so the first answers
+		// to their requests come one after the other.
 		const nineInTen = 53 * time.Second
 		got.holds(t, limits{took: 150*time.Second + max(0, w.scaleSetTook()-nineInTen) + w.firstAnswers(), publicIPs: 101})
 	}},
@@ -342,11 +341,10 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// The slowest of 250 public IPs can come just too late for the current write, and no Service waits for
-// another's. So the time of one run depends on chance, and the mean of all runs is compared with the
-// aim. The number of runs is such that the mean, which is less by 1.7 s, passes the aim by chance at
-// most once in ten thousand tests. The log also shows the minimum time that the slowest public IP of
-// each run allows.
+// The slowest of 250 public IPs can come just too late for the current write, and no Service waits for another's. So
+// the time of one run depends on chance, and the mean of all runs is compared with the aim. The mean is 1.7 s below
+// the aim. The number of runs is such that it passes the aim by chance at most once in ten thousand tests. The log
+// also shows the minimum time that the slowest public IP of each run allows.
 func TestMeanSpeed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute and more")
@@ -380,8 +378,8 @@ func TestMeanSpeed(t *testing.T) {
 	}
 }
 
-// lastAddress watches Azure, and returns what tells how long from now on the last public IP
-// took to be made there, whether noticed or not. That ends the watch.
+// lastAddress watches Azure. The returned function ends the watch, and tells how long from the call it took until the
+// last public IP was made. It does not matter whether kaz noticed that.
 func (w *world) lastAddress() func() time.Duration {
 	began := time.Now()
 	var last time.Duration

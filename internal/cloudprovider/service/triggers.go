@@ -21,7 +21,7 @@ import (
 	"kaz/internal/plan/loadbalancer/cluster"
 )
 
-// item is one Service that ever was: a successor of the same name is another one.
+// item identifies one Service by name and UID: a later Service of the same name is another item.
 type item struct {
 	Namespace, Name string
 	UID             types.UID
@@ -34,9 +34,9 @@ func (it item) String() string { return strings.TrimPrefix(it.Namespace+"/"+it.N
 var (
 	// everything is the item that stands for all Services.
 	everything = item{}
-	// orphansItem is the item that stands for what deleted Services have left in Azure: a user has
-	// taken the finalizer off, Azure has said that something is done which is not, or a leader that
-	// did not know yet that it was none has served a Service that the next one had removed.
+	// orphansItem is the item that stands for what deleted Services have left in Azure. A user removed the finalizer, or
+	// Azure reported a write as done that was not. Or a leader that had lost its lease, and did not know it yet, served a
+	// Service that the next leader had removed.
 	orphansItem = item{Name: "leftovers"}
 )
 
@@ -45,8 +45,7 @@ type reasons struct {
 	nodes   bool // the cluster's nodes changed
 	drift   bool // it is time to compare with what is in Azure
 	startup bool // it is the first pass of this process for a Service that has its address
-	// since is when that was. What was read of Azure before does not count; where it is zero,
-	// what is in the cache will do.
+	// since is the time of the reason. Earlier reads of Azure do not count. If it is zero, the cache is good enough.
 	since time.Time
 }
 
@@ -60,13 +59,12 @@ func (r reasons) And(other reasons) reasons {
 	return r
 }
 
-// nodesTogether is how long the first change of nodes waits for others: a scale set's new
-// machines come within seconds of each other, and a look at Azure is due after each
-// change. Probes take longer to find out that a node serves.
+// nodesTogether is how long the first change of nodes waits for others. A scale set's new machines come within seconds of
+// each other, and each change needs a read of Azure. Probes take longer to find out that a node serves.
 const nodesTogether = time.Second
 
-// watch has Services marked when something changes that they depend on. Only a cluster with several load
-// balancers looks at namespaces and endpoints.
+// watch marks Services when something changes that they depend on. Only a cluster with several load balancers watches
+// namespaces and endpoints.
 func (c *Controller) watch(factory informers.SharedInformerFactory) error {
 	core := factory.Core().V1()
 	mark := func(s *corev1.Service) { c.queue.Mark(itemOf(s), reasons{}) }
@@ -126,7 +124,7 @@ func (c *Controller) listen(informer cache.SharedIndexInformer, handler cache.Re
 	return err
 }
 
-// whenChanged marks what an object is about when the object appears after the start, or is not the same any more.
+// whenChanged calls mark for an object that appears after the start, and for an object that is not the same any more.
 func whenChanged[T any](same func(old, now T) bool, mark func(T)) controller.Watch[T] {
 	return controller.Watch[T]{
 		Added: func(o T, atStart bool) {
@@ -142,17 +140,16 @@ func whenChanged[T any](same func(old, now T) bool, mark func(T)) controller.Wat
 	}
 }
 
-// sameSpec reports whether two states of a Service ask for the same, nil for one that never was. Labels
-// count: they can decide which load balancer it is served by. The status does not.
+// sameSpec reports whether two states of a Service ask for the same. An earlier state that does not exist is nil. Labels
+// count: they can decide which load balancer serves the Service. The status does not count.
 func sameSpec(a, b *corev1.Service) bool {
 	return a != nil && a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-// sameNode reports whether two states of a node are the same to load balancers:
-// its role, its machine, its addresses, and the labels by which nodes are placed.
-// Whether it is ready is the probes' business.
+// sameNode reports whether two states of a node are the same to load balancers. It compares the role, the machine and the
+// addresses, and the labels by which nodes are placed. It ignores whether the node is ready, because probes find that out.
 func sameNode(c loadbalancer.Config, a, b *corev1.Node) bool {
 	return cluster.RoleOf(c, a) == cluster.RoleOf(c, b) &&
 		a.Spec.ProviderID == b.Spec.ProviderID &&

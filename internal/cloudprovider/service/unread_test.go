@@ -25,8 +25,7 @@ import (
 	"kaz/internal/testkit"
 )
 
-// secrecy answers reads of one resource group as Azure does where it may not be read, or is
-// not there.
+// secrecy answers reads of one resource group as Azure does if the group may not be read, or does not exist.
 type secrecy struct {
 	status atomic.Int32 // 0 for none
 	asked  atomic.Int32
@@ -96,11 +95,11 @@ func (w *world) reportedFar(name string) {
 	w.reportedOnce(name, prefix+"load-balancer-resource-group", `"far"`, "allowed is")
 }
 
-// askedSeldom checks in hours to come that Azure is asked for what it hides, and not often.
+// askedSeldom waits for hours, and checks that Azure is asked for what it hides, and not often.
 func askedSeldom(t *testing.T, asked *atomic.Int32) {
 	t.Helper()
-	// A Service is tried again four times an hour, and compared twice; its address, the load
-	// balancer and a look past the cache each need to know.
+	// A Service is tried again four times an hour, and compared twice. Its address, the load balancer and a read past
+	// the cache each need the hidden resource.
 	const hours, perHour, sooner = 4, (4 + 2) * 3, 4 * 3
 	before := asked.Load()
 	<-time.After(hours * time.Hour)
@@ -153,9 +152,9 @@ func (w *world) editRule(suffix string) {
 	}
 }
 
-// TestAGroupThatCannotBeReadIsItsServicesAlone checks that a Service that asks for an address in a
-// group that cannot be read gets a problem; other Services of the commit are served, before and after
-// a restart. It is deleted without a trace.
+// TestAGroupThatCannotBeReadIsItsServicesAlone checks a Service that asks for an address in a group that cannot be
+// read. It gets a problem. Other Services of the commit are served, before and after a restart. The refused Service
+// is deleted without a trace.
 func TestAGroupThatCannotBeReadIsItsServicesAlone(t *testing.T) {
 	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
 		x.status.Store(status)
@@ -195,8 +194,8 @@ func TestAGroupThatCannotBeReadIsItsServicesAlone(t *testing.T) {
 	})
 }
 
-// A Service that was served and asks for an address in such a group keeps what it has, and
-// gets what it asks for when the group can be read.
+// A served Service that asks for an address in a group that cannot be read keeps what it has. It gets what it asks
+// for when the group can be read.
 func TestAGroupThatCannotBeReadLeavesTheLastGoodState(t *testing.T) {
 	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
 		stop := w.start(config())
@@ -221,8 +220,8 @@ func TestAGroupThatCannotBeReadLeavesTheLastGoodState(t *testing.T) {
 	})
 }
 
-// What is in a group that cannot be read any more stays as it is, whatever comes and goes
-// beside it, whatever is compared, and though its Service is deleted meanwhile.
+// What is in a group that cannot be read any more stays as it is, whatever comes and goes beside it. It stays when
+// everything is compared, and when its Service is deleted meanwhile.
 func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
 		before := w.everything()
@@ -269,8 +268,8 @@ func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 	})
 }
 
-// guarded is a world with an Azure that checks what the controller's identity may do. It may do
-// all that it needs, but read the subnet "apps".
+// guarded is a world with an Azure that checks what the controller's identity may do. The identity may do all that it
+// needs, except read the subnet "apps".
 func guarded(t *testing.T) (*world, *identity) {
 	t.Helper()
 	w := newWorld(t, emulator.Options{}, 2)
@@ -301,7 +300,7 @@ const (
 	readSubnet = "Microsoft.Network/virtualNetworks/subnets/read"
 )
 
-// identity is the controller's, and counts what Azure does not let it do.
+// identity is the controller's identity, and counts the requests that Azure denies.
 type identity struct {
 	t      *testing.T
 	azure  *testkit.SignIn
@@ -315,7 +314,7 @@ func (i *identity) Authenticate(string) (*behaviour.Principal, error) {
 	return &behaviour.Principal{ObjectID: id, ApplicationID: id}, nil
 }
 
-// may gives it a role at a scope, in place of the one that it had there.
+// may gives the identity a role at a scope, in place of its earlier role there.
 func (i *identity) may(scope azure.ID, actions ...string) {
 	i.t.Helper()
 	principal, err := i.Authenticate("")
@@ -325,8 +324,8 @@ func (i *identity) may(scope azure.ID, actions ...string) {
 	i.azure.Grant(i.t, principal.ObjectID, scope, actions...)
 }
 
-// mayInGroup gives it what it needs in the cluster's group, but for private link services,
-// and these actions.
+// mayInGroup allows these actions and all that the identity needs in the cluster's group, except for private link
+// services.
 func (i *identity) mayInGroup(actions ...string) {
 	i.t.Helper()
 	i.may(testkit.Group,
@@ -337,7 +336,7 @@ func (i *identity) mayInGroup(actions ...string) {
 			joinSubnet, "Microsoft.Network/virtualNetworks/subnets/write")...)
 }
 
-// mayRead says whether it may read the subnet "apps".
+// mayRead sets whether the identity may read the subnet "apps".
 func (i *identity) mayRead(yes bool) {
 	i.t.Helper()
 	actions := []string{joinSubnet}
@@ -388,9 +387,9 @@ func forEachName(t *testing.T, play func(t *testing.T, w *world, principal *iden
 	}
 }
 
-// TestASubnetThatMayNotBeReadIsItsServicesAlone checks that a Service that names a subnet that may not
-// be read gets a problem, in kaz explain, too; other Services of the commit are served. It is served
-// when the subnet may be read.
+// TestASubnetThatMayNotBeReadIsItsServicesAlone checks a Service that names a subnet that may not be read. It gets a
+// problem, in kaz explain, too. Other Services of the commit are served. The refused Service is served when the
+// subnet may be read.
 func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
 	forEachName(t, func(t *testing.T, w *world, principal *identity, web *corev1.Service, reported func()) {
 		before := w.Snapshot()
@@ -438,9 +437,9 @@ func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatMayNotBeRead checks that a private link service goes when its connections have
-// ended. Where the controller may not read them it stays with its Service, which gets a problem; other
-// Services come and go. Both go when it may.
+// TestConnectionsThatMayNotBeRead checks that a private link service goes when its connections have ended. If the
+// controller may not read the connections, the private link service stays with its Service, and the Service gets a
+// problem. Other Services come and go. Both go when the controller may read the connections.
 func TestConnectionsThatMayNotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const links, connections = "Microsoft.Network/privateLinkServices",
@@ -484,8 +483,8 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 	})
 }
 
-// What a Service has in a subnet that may not be read any more stays, whatever comes and
-// goes beside it and whatever is compared, and goes with the Service.
+// What a Service has in a subnet that may not be read any more stays, whatever comes and goes beside it. It stays
+// when everything is compared, and goes with the Service.
 func TestASubnetThatMayNotBeReadAnyMore(t *testing.T) {
 	forEachName(t, func(t *testing.T, w *world, principal *identity, web *corev1.Service, reported func()) {
 		before := w.Snapshot()

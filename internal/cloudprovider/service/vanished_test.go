@@ -16,8 +16,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// vanishing deletes an instance of the scale set when it is about to be written. With stale, lists
-// of instances show it for so long afterwards.
+// vanishing deletes an instance of the scale set when it is about to be written. Lists of instances show it for the
+// time stale afterwards.
 type vanishing struct {
 	http.RoundTripper
 	t        testing.TB
@@ -84,8 +84,8 @@ func (v *vanishing) remove() {
 	}
 }
 
-// An instance that disappears between a read and its write is left out. The others join at once,
-// and no Service gets an event of a failure: also if Azure's lists show the instance for a while.
+// An instance that disappears between a read and its write is left out. The others join at once, and no Service gets
+// an event of a failure. That also holds if Azure's lists show the instance for a while.
 func TestAnInstanceThatVanishesIsLeftOut(t *testing.T) {
 	for name, stale := range map[string]time.Duration{"the list is up to date": 0, "the list is stale": time.Minute} {
 		t.Run(name, func(t *testing.T) {

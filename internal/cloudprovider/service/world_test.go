@@ -65,8 +65,7 @@ func newWorld(t testing.TB, o emulator.Options, count int) *world {
 
 var servicesResource = corev1.SchemeGroupVersion.WithResource(services)
 
-// finalizersHoldServices is what the fake API server does not know: a Service with
-// finalizers is only marked.
+// finalizersHoldServices adds what the fake API server does not do: a deleted Service with finalizers is only marked.
 func (w *world) finalizersHoldServices(a kubetesting.Action) (bool, runtime.Object, error) {
 	d := a.(kubetesting.DeleteAction)
 	s, err := w.service(d.GetNamespace(), d.GetName())
@@ -77,8 +76,8 @@ func (w *world) finalizersHoldServices(a kubetesting.Action) (bool, runtime.Obje
 	return true, nil, w.client.Tracker().Update(servicesResource, s, s.Namespace)
 }
 
-// servicesGoWithoutFinalizers is what else it does not know: that a Service goes with
-// its last finalizer, and that a write may say which Service it is for.
+// servicesGoWithoutFinalizers adds two further things that the fake API server does not do. A deleted Service goes
+// with its last finalizer. A patch may say by UID which Service it is for.
 func (w *world) servicesGoWithoutFinalizers(a kubetesting.Action) (bool, runtime.Object, error) {
 	if err := w.isSuccessor(a.(kubetesting.PatchAction)); err != nil {
 		return true, nil, err
@@ -90,8 +89,7 @@ func (w *world) servicesGoWithoutFinalizers(a kubetesting.Action) (bool, runtime
 	return true, out, err
 }
 
-// isSuccessor refuses a patch for a Service of which there is only a successor by now, as
-// API servers do.
+// isSuccessor refuses a patch for a Service if only a later Service of the same name exists, as API servers do.
 func (w *world) isSuccessor(a kubetesting.PatchAction) error {
 	var patch struct {
 		Metadata struct {
@@ -156,7 +154,7 @@ func (w *world) startWith(c service.Config, client reconcile.Azure) (stop func()
 	return w.startAs(c, func(d *service.Deps) { d.Azure = client })
 }
 
-// startAs runs a controller with other things to work with than usual.
+// startAs runs a controller with edited dependencies.
 func (w *world) startAs(c service.Config, edit func(*service.Deps)) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -252,7 +250,7 @@ func addressOf(s *corev1.Service) string {
 	return s.Status.LoadBalancer.Ingress[0].IP
 }
 
-// until waits in simulated time, and longer where Azure is at it: one write of a subnet in a
+// until waits in simulated time, and longer while an operation is under way in Azure. One write of a subnet in a
 // thousand takes half an hour and more.
 func (w *world) until(what string, is func() bool) {
 	w.t.Helper()
@@ -284,8 +282,8 @@ func (w *world) settle() {
 
 const betweenPolls = 15 * time.Second
 
-// isBusy reports whether an operation is under way, or one was a moment ago, so that a caller that waits
-// for it may not know yet that it is over.
+// isBusy reports whether an operation is under way, or was a moment ago. A caller that waits for such an operation
+// may not know yet that it is over.
 func (w *world) isBusy() bool {
 	return w.UnderWay() ||
 		slices.ContainsFunc(w.Requests(), func(r testkit.Request) bool { return r.IsPoll() && time.Since(r.At) < betweenPolls })
@@ -363,7 +361,7 @@ func (e *events) forget() {
 	e.all = nil
 }
 
-// scale makes the scale set so large, and registers the new machines as nodes.
+// scale sets the capacity of the scale set, and registers the new machines as nodes.
 func (w *world) scale(capacity int) {
 	w.t.Helper()
 	known := map[string]bool{}

@@ -279,8 +279,8 @@ func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 	}
 }
 
-// Row 104 and D2. A controller that may not list load balancers cannot delete: the Service says so, keeps its
-// finalizer, and goes when the right is there.
+// Row 104 and D2. A controller that may not list load balancers cannot delete. The Service gets an event, keeps its
+// finalizer, and goes when the controller has the right.
 func TestListingDeniedOnDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 1)
@@ -314,8 +314,8 @@ func TestListingDeniedOnDelete(t *testing.T) {
 	})
 }
 
-// TestFailuresThatAreOverAreForgotten checks that a Service that is served after failures is like any
-// other: the next failure is tried again as soon as a first one, and no event reports more.
+// TestFailuresThatAreOverAreForgotten checks that a Service that is served after failures is like any other. The next
+// failure is tried again as soon as a first one, and there are no further events.
 func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -359,8 +359,8 @@ func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 	})
 }
 
-// TestAChangeByTheUserResetsTheBackoff checks that failures of a Service as it was before a change do not
-// count: it is tried at once, and again as soon as after a first failure.
+// TestAChangeByTheUserResetsTheBackoff checks that a Service's failures from before a change do not count. The
+// Service is tried at once, and again as soon as after a first failure.
 func TestAChangeByTheUserResetsTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)

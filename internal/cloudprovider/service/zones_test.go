@@ -48,8 +48,8 @@ func (w *world) startWithZones(c service.Config, zones func(context.Context) ([]
 	w.startAs(c, func(d *service.Deps) { d.Zones = zones })
 }
 
-// While the zones are not known no new address is made, as it would never get any; Services that
-// need none are served, and the others when they are known.
+// While the zones are not known, no new address is made, because it would never get zones. Services that need no
+// zones are served, and the others when the zones are known.
 func TestNewAddressesWaitForZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{})
@@ -110,7 +110,7 @@ func TestNewAddressesWaitForZones(t *testing.T) {
 	})
 }
 
-// A Service that waits for the zones is not served a second time at once: another look at Azure does not tell them.
+// A Service that waits for the zones is not served a second time at once: another read of Azure does not show them.
 func TestWaitingForZonesIsNoReasonToReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{})

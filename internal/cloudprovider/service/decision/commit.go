@@ -19,15 +19,14 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// Commit is the input of a commit. Its Services write together what they share; what no
-// Service needs to wait for in company is deferred:
+// Commit is the input of a commit. Its Services write together what they share. Two kinds of changes do not need to be
+// written together, and are deferred:
 //
-//   - Public IPs that no Service uses any more: deleting one takes long. Each Service deletes its
-//     own after the commit, beside all others. A controller that is stopped in between finds
-//     them again by their resource group and their tags. Where that is not so, they are deleted
-//     in the commit, in a round that is not the last.
-//   - The members of the backend pools, which are written beside the commits. Where a load balancer goes, or a
-//     pool lists addresses from now on, they have to leave first, and so with the commit.
+//   - Public IPs that no Service uses any more: deleting one takes long. Each Service deletes its own after the commit,
+//     beside all others. A controller that is stopped in between finds them again by their resource group and their tags.
+//     Where that is impossible, they are deleted in the commit, in a round that is not the last.
+//   - The members of the backend pools, which are written beside the commits. If a load balancer is deleted, or a pool
+//     changes to a list of addresses, they have to leave first, within the commit.
 type Commit struct {
 	Target
 	WithMembers bool // the commit has the turn to write members of pools
@@ -40,20 +39,19 @@ type Commit struct {
 	Reread    bool                     // Azure was read again because something seemed to be gone
 }
 
-// What a commit has to ask or record before its decision is applied. A caller of [reconcile.Converge] does.
+// What a commit has to ask or record before its decision is applied. The caller of [reconcile.Converge] does so.
 type (
-	// ConfirmServices asks whether Services exist of which Azure has nothing: by now they can be
-	// gone, and what they had deleted by another leader.
+	// ConfirmServices asks whether Services exist of which Azure has nothing. They can be gone by now, and another leader
+	// may have deleted what they had.
 	ConfirmServices struct{ Services map[types.UID]bool }
-	// ReadAgain asks for a fresh read: a replica of Azure's that lags behind may have said that
-	// something is not there.
+	// ReadAgain asks for a fresh read. A replica of Azure that lags behind may have answered that something does not exist.
 	ReadAgain struct{}
 	// RecordGroups has Services record the resource groups of what is made for them.
 	RecordGroups struct{ Groups map[types.UID][]key.Note }
 	// RememberGroups has the controller remember where public IPs of Services are deleted.
 	RememberGroups struct{ Groups map[types.UID][]key.Note }
-	// ListServices asks for all Services before anything is removed that no known Service uses:
-	// another leader may know more. The list is as good as long as Azure is in this state.
+	// ListServices asks for all Services before anything is removed that no known Service uses. Another leader may
+	// know more. The list is valid as long as Azure is in this state.
 	ListServices struct{ State string }
 	// RemoveBalancers asks whether load balancers may go now.
 	RemoveBalancers struct{ Balancers []azure.Document }
@@ -61,7 +59,7 @@ type (
 	WriteMembers struct{}
 )
 
-// Decide implements [reconcile.Target]. Of what it has to ask it names one thing at a time.
+// Decide implements [reconcile.Target]. It asks for one thing at a time.
 func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
 	absent := leftover.Absent(in.Input)
@@ -93,8 +91,9 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return d, nil
 }
 
-// seemsLost reports whether Azure lacks what must be there when Services leave: anything of one that had an
-// address, or the public IP of a frontend.
+// seemsLost reports whether Azure lacks something that must exist when Services leave. That is the case if a Service with
+// an address has nothing there. It is also the case if the public IP of a frontend in the cluster's resource group is
+// missing.
 func (in Commit) seemsLost(absent map[types.UID]bool) bool {
 	leaving := slices.DeleteFunc(slices.Clone(in.Services), func(s loadbalancer.Service) bool {
 		return !s.Gone || len(s.Status.LoadBalancer.Ingress) == 0
@@ -145,8 +144,8 @@ func (in Commit) ask(d reconcile.Decision) reconcile.Ask {
 	return nil
 }
 
-// deletedIn are the resource groups in which public IPs are deleted, for the Services that had them and do not know the
-// group yet. The cluster's own one is always read.
+// deletedIn are the resource groups in which public IPs are deleted, for the Services that had them and do not know
+// the group yet. The cluster's own group is left out, because it is always read.
 func (in Commit) deletedIn(graph plan.Graph) map[types.UID][]key.Note {
 	deleted := map[types.UID][]key.Note{}
 	for _, n := range graph.Nodes() {
@@ -163,7 +162,7 @@ func (in Commit) deletedIn(graph plan.Graph) map[types.UID][]key.Note {
 	return deleted
 }
 
-// stateOf tells states of what Services share from each other.
+// stateOf returns a text that differs for each state of the resources that Services share.
 func stateOf(have plan.Snapshot) string {
 	var tags []string
 	for _, fullType := range []string{network.LoadBalancers, network.SecurityGroups, network.PrivateLinkServices} {

@@ -1,6 +1,6 @@
-// Package decision is what the service controller decides: a pure function of the Services, the
-// cluster and Azure. Layer L3: it composes the planner of load balancers with what the API server
-// has to be asked first, and writes nothing.
+// Package decision is what the service controller decides: a pure function of the Services, the cluster and Azure.
+// Layer L3: it combines the planner of load balancers with what the API server has to be asked first, and writes
+// nothing.
 //
 // [Classes] say what has to be done for a Service. [Cluster] gathers the input, [Target] decides about some
 // Services, and [Commit] also says what has to be asked or recorded before its graph is applied.
@@ -31,8 +31,7 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// Class is the load balancer class that names this provider, where several live
-// side by side in one cluster.
+// Class is the load balancer class that names this provider, if several providers serve one cluster.
 const Class = "kaz/azure"
 
 // Classes are the load balancer classes that are served; "" stands for Services
@@ -43,13 +42,13 @@ type Classes []string
 type Step int
 
 const (
-	Ignore Step = iota // it is not ours, or nothing is left of it
-	Ensure             // it is to be as it says
+	Ignore Step = iota // another controller serves it, or nothing is left of it
+	Ensure             // it is to be served as it asks
 	Remove             // nothing of it stays in Azure
 )
 
-// Next decides what has to be done for a Service, nil for one that is gone. served says that this
-// process has worked on it: then something of it can be in Azure whatever it says now.
+// Next decides what has to be done for a Service. The Service is nil if it is gone. If this process has served it,
+// something of it can be in Azure, whatever it says now.
 func (c Classes) Next(s *corev1.Service, served bool) Step {
 	switch {
 	case s != nil && c.Wants(s):
@@ -60,12 +59,12 @@ func (c Classes) Next(s *corev1.Service, served bool) Step {
 	return Ignore
 }
 
-// Wants reports whether a Service asks for a load balancer, and asks us.
+// Wants reports whether a Service asks for a load balancer of a class that is served.
 func (c Classes) Wants(s *corev1.Service) bool {
 	return staysAround(s) && c.mine(s)
 }
 
-// staysAround reports whether a Service has a say in what stays.
+// staysAround reports whether a Service is of type LoadBalancer and is not being deleted.
 func staysAround(s *corev1.Service) bool {
 	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
@@ -75,9 +74,8 @@ func (c Classes) Foreign(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && !c.mine(s)
 }
 
-// mine reports whether a Service is of a class that is served. One that is no load
-// balancer any more names none: only the finalizer tells that it was one, and the controller that
-// serves Services without a class takes that as addressed to it.
+// mine reports whether a Service is of a class that is served. A Service that is no load balancer any more names no class.
+// Only its finalizer tells that it was one, and the controller that serves Services without a class takes it as its own.
 func (c Classes) mine(s *corev1.Service) bool {
 	return slices.Contains(c, ptr.Deref(s.Spec.LoadBalancerClass, ""))
 }
@@ -91,11 +89,10 @@ type Cluster struct {
 	Services func() []*corev1.Service // all that this controller serves
 	// All asks Kubernetes for all Services, whichever controller serves them.
 	All func(context.Context) ([]*corev1.Service, error)
-	// Foreign tells whether other controllers serve Services: what those have in Azure is not
-	// known.
+	// Foreign tells whether other controllers serve Services. What these Services have in Azure is not known.
 	Foreign func() bool
-	// What decides among several load balancers besides Services and nodes: the labels of namespaces, and where
-	// the endpoints of Services of policy Local are. A cluster with one load balancer watches neither.
+	// What also decides among several load balancers: the labels of namespaces, and where the endpoints of Services
+	// of policy Local are. A cluster with one load balancer watches neither.
 	Namespaces func() []*corev1.Namespace
 	Endpoints  func() []*discovery.EndpointSlice
 	Deleted    *DeletedNodes
@@ -104,15 +101,15 @@ type Cluster struct {
 	NameConfirmed *atomic.Bool
 }
 
-// Target gathers what a decision about these Services is made of, but for Azure.
+// Target gathers the input of a decision about these Services, except for Azure.
 func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Target {
 	in, noZones := Target{nameConfirmed: c.NameConfirmed.Load()}, error(nil)
 	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
 		c.Config.Zones, noZones = c.Zones(ctx)
 	}
 	all, among := c.Nodes(), UIDs(services)
-	// A Service that leaves has no say in what stays: else a frontend that the last two Services
-	// shared would stay for the one that left first.
+	// A Service that leaves does not count. Otherwise a frontend that the last two Services shared would stay for the
+	// Service that left first.
 	others := slices.DeleteFunc(c.Services(), func(s *corev1.Service) bool { return among[s.UID] || !staysAround(s) })
 	in.Input = loadbalancer.Input{
 		Config: c.Config, NoZones: noZones, Services: services, Others: others, Complete: !c.Foreign(),
@@ -134,8 +131,7 @@ func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) Ta
 	return in
 }
 
-// NodesOf are the nodes that have endpoints in a slice, ready or not: whether they
-// are is the probes' business.
+// NodesOf returns the nodes that have endpoints in a slice, ready or not. Probes find out whether they are ready.
 func NodesOf(e *discovery.EndpointSlice) []string {
 	names := map[string]bool{}
 	for _, end := range e.Endpoints {
@@ -145,7 +141,7 @@ func NodesOf(e *discovery.EndpointSlice) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// UIDs are those of Services.
+// UIDs returns the UIDs of Services.
 func UIDs(services []loadbalancer.Service) map[types.UID]bool {
 	uids := make(map[types.UID]bool, len(services))
 	for _, s := range services {
@@ -154,8 +150,7 @@ func UIDs(services []loadbalancer.Service) map[types.UID]bool {
 	return uids
 }
 
-// Target is what a decision is made of, but for Azure. It is a value: deciding does not change
-// it.
+// Target is the input of a decision, except for Azure. It is a value: deciding does not change it.
 type Target struct {
 	loadbalancer.Input
 	nameConfirmed bool
@@ -195,8 +190,7 @@ func (in Target) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return reconcile.Decision{Graph: graph, Problems: problems}, err
 }
 
-// ProblemsOf are the problems of a Service: those that a decision found, and that no node can
-// serve it.
+// ProblemsOf returns the problems of a Service that a decision found. If no node can serve the Service, it adds a warning.
 func (in Target) ProblemsOf(key string, gone bool, found []plan.Problem) []plan.Problem {
 	own := slices.DeleteFunc(slices.Clone(found), func(p plan.Problem) bool { return p.Object != key })
 	receives := func(n *corev1.Node) bool { return cluster.RoleOf(in.Config, n) == cluster.Receiver }
@@ -214,8 +208,8 @@ const searchesAtMost = 3
 func (c Cluster) WithOrphans(ctx context.Context, r azure.Reader, in Target) (Target, error) {
 	services := in.Services
 	for range searchesAtMost {
-		// First Azure and then Kubernetes: what was made for a Service was made after it, so
-		// the Service is in the list, or deleted.
+		// It reads Azure first and then Kubernetes. A resource is made after its Service, so the Service is in the list or
+		// was deleted.
 		have, err := reconcile.Gather(ctx, r, in.Needs)
 		if err != nil {
 			return in, err
@@ -224,7 +218,8 @@ func (c Cluster) WithOrphans(ctx context.Context, r azure.Reader, in Target) (Ta
 		if err != nil {
 			return in, err
 		}
-		// Only these can have anything in Azure, whichever controller serves them.
+		// Only Services of type LoadBalancer, and Services with the finalizer, can have anything in Azure, whichever
+		// controller serves them.
 		all = slices.DeleteFunc(all, func(s *corev1.Service) bool {
 			return s.Spec.Type != corev1.ServiceTypeLoadBalancer && !helpers.HasLBFinalizer(s)
 		})
@@ -233,8 +228,8 @@ func (c Cluster) WithOrphans(ctx context.Context, r azure.Reader, in Target) (Ta
 		if err != nil {
 			return in, err
 		}
-		// Security rules that lead nowhere may be of other controllers, and are compared with any
-		// Service.
+		// Security rules that lead nowhere may belong to other controllers. A decision about any Service compares
+		// them, too.
 		if !in.Complete || len(services) > 0 {
 			left = slices.DeleteFunc(left, IsRulesAlone)
 		}
@@ -246,13 +241,12 @@ func (c Cluster) WithOrphans(ctx context.Context, r azure.Reader, in Target) (Ta
 	return in, nil
 }
 
-// IsRulesAlone reports whether what is left is security rules of which not even a base
-// name is known.
+// IsRulesAlone reports whether only security rules are left, and not even the base name of their Service is known.
 func IsRulesAlone(s loadbalancer.Service) bool {
 	return s.UID == "" && s.Namespace == naming.UnknownNamespace
 }
 
-// WrongName is the error of a decision for a cluster that is given the name of another one:
+// WrongName is the error of a decision for a cluster that has the configured name of another cluster:
 // docs/decisions/cluster-name.md.
 type WrongName struct {
 	given string
@@ -277,16 +271,15 @@ func (w *WrongName) Error() string {
 // Lasting implements [controller.Lasting]: a user has to give the cluster its name.
 func (w *WrongName) Lasting() bool { return true }
 
-// DeletedNodes are the machines without a Node: this process saw the Node deleted. They are
-// remembered until there is a Node again or the machine is gone, because Azure does not know
-// them: to it they are like instances that are just made and will get a Node.
+// DeletedNodes are the machines without a Node: this process saw the Node deleted. They are remembered until there is a
+// Node again or the machine is gone. In Azure they look like new instances that will get a Node.
 type DeletedNodes struct {
 	mu       sync.Mutex
 	machines map[string]azure.ID // by id key
 }
 
-// deletedAtMost is more machines than a cluster has. While nothing is decided, nothing finds out
-// which of them are gone.
+// deletedAtMost limits the remembered machines; it is more than a cluster has. Without a decision, nothing finds out which
+// of them are gone.
 const deletedAtMost = 10_000
 
 // Add notes that a Node was deleted.
@@ -302,8 +295,7 @@ func (d *DeletedNodes) Add(n *corev1.Node) {
 	}
 }
 
-// among are those that are known, sorted. Those that have one of these Nodes again are
-// forgotten.
+// among returns the remembered machines, sorted. It forgets the machines that have one of these Nodes again.
 func (d *DeletedNodes) among(all []*corev1.Node) []azure.ID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -318,7 +310,7 @@ func (d *DeletedNodes) among(all []*corev1.Node) []azure.ID {
 	return slices.Sorted(maps.Values(d.machines))
 }
 
-// ForgetGone forgets those that a decision knew of and did not find in Azure.
+// ForgetGone forgets the machines that a decision knew of and did not find in Azure.
 func (d *DeletedNodes) ForgetGone(in loadbalancer.Input) error {
 	if len(in.DeletedNodes) == 0 {
 		return nil

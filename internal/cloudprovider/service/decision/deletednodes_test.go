@@ -14,8 +14,8 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// Machines are remembered after their Node was deleted, until they have one again or are gone, and
-// never more than there can be.
+// Machines are remembered after their Node was deleted, until they have a Node again or are gone. Their number is
+// limited.
 func TestDeletedNodesAreForgotten(t *testing.T) {
 	group := azure.GroupID("s", "rg")
 	set := group.Resource(compute.ScaleSets, "np")

@@ -130,7 +130,7 @@ func (w *world) converge(t *testing.T, c decision.Commit) {
 	}
 }
 
-// decides decides twice and compares; what is asked is of the type of want.
+// decides decides twice and compares the results. The ask of the decision must have the type of want.
 func (w *world) decides(t *testing.T, what string, c decision.Commit, want reconcile.Ask) reconcile.Decision {
 	t.Helper()
 	have, err := reconcile.Gather(t.Context(), w.Client, c.Needs)

@@ -30,7 +30,7 @@ type Explanation struct {
 	Steps []ExplainedStep `json:"steps"`
 	// Then names what is decided only when the steps are done.
 	Then []string `json:"then,omitempty"`
-	// Problems are those of nodes and scale sets.
+	// Problems are the problems of nodes and scale sets.
 	Problems []plan.Problem `json:"problems,omitempty"`
 
 	plan plan.Plan
@@ -46,12 +46,13 @@ const (
 	Leaving State = "leaving" // it is removed from Azure
 )
 
-// Explained is one Service, or what Azure has of one that Kubernetes does not have, which drift repair removes.
+// Explained is one Service, or what Azure has of a deleted Service, which drift repair removes.
 type Explained struct {
-	// Service is its namespace and name, of a deleted one as far as anything in Azure tells them.
+	// Service is the namespace and name of the Service. Those of a deleted Service are known as far as Azure shows
+	// them.
 	Service string `json:"service"`
-	// UID is that of a deleted Service as far as names in Azure have it, without dashes. It is
-	// empty where other Services have what is left, or nothing names the Service.
+	// UID is the UID of a deleted Service as far as names in Azure contain it, without dashes. It is empty if other
+	// Services have what is left, or if nothing names the Service.
 	UID        types.UID      `json:"uid,omitempty"`
 	State      State          `json:"state,omitempty"`      // "" for a deleted Service
 	Parts      []Part         `json:"parts,omitempty"`      // what is in Azure for the Service, and what is wanted
@@ -76,7 +77,7 @@ func (e Explanation) Pending() bool {
 	return len(e.Steps)+len(e.Then) > 0 || slices.ContainsFunc(e.Services, func(s Explained) bool { return len(s.Kubernetes) > 0 })
 }
 
-// Refused are the Services that ask for what cannot be.
+// Refused returns the Services that ask for something impossible.
 func (e Explanation) Refused() []string {
 	var all []string
 	for _, s := range e.Services {
@@ -158,8 +159,8 @@ func problemsText(title string, problems []plan.Problem) string {
 	return title + "\n\n"
 }
 
-// Gists are the reports of the Services, and at last that of all orphans, without what depends on the other
-// Services of the explanation: the priorities of security rules, and steps that are for others, too.
+// Gists returns the reports of the Services, and at last one report of all orphans. They leave out what depends on the
+// other Services of the explanation: the priorities of security rules, and steps that are also for other Services.
 func (e Explanation) Gists() []string {
 	gists := make([]string, len(e.Services)+1)
 	for i, s := range slices.Concat(e.Services, e.Leftovers) {

@@ -37,16 +37,15 @@ type Config struct {
 	NodeSelector string
 }
 
-// Inspector explains Services without a controller: what exists now, and what a controller of the
-// same configuration would do. It reads, and cannot do more.
+// Inspector explains Services without a controller: what exists now, and what a controller of the same configuration
+// would do. It can only read.
 type Inspector struct {
 	azure   azure.Reader
 	cluster decision.Cluster
 	all     []*corev1.Service
 }
 
-// NewInspector reads what a decision needs of Kubernetes. Of Azure, each explanation reads
-// what it needs.
+// NewInspector reads what a decision needs of Kubernetes. Each explanation reads what it needs of Azure.
 func NewInspector(ctx context.Context, config Config, r azure.Reader, client kubernetes.Interface) (*Inspector, error) {
 	services := kube.New(client, 1)
 	all, err := services.All(ctx)
@@ -110,9 +109,8 @@ func (in *Inspector) ExplainAll(ctx context.Context) (Explanation, error) {
 	return Services(ctx, in.cluster, in.azure, services, true)
 }
 
-// Services explains what a commit of the Services would find and do. It takes the commit's own
-// way up to where that begins to write. With all, it looks for what deleted Services have left,
-// too.
+// Services explains what a commit of the Services would find and do. It takes the same steps as a commit, up to the
+// first write. If all is set, it also looks for what deleted Services have left.
 func Services(ctx context.Context, c decision.Cluster, r azure.Reader, asked []*corev1.Service, all bool) (Explanation, error) {
 	var services []loadbalancer.Service
 	for _, s := range asked {
@@ -155,21 +153,21 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, asked []*
 	}
 	e.Problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p plan.Problem) bool {
 		isOf := func(s loadbalancer.Service) bool { return s.Key() == p.Object }
-		// What is removed because no Service uses it, the steps tell.
+		// The steps tell what is removed because no Service uses it.
 		return p.Reason == problem.Unclaimed || slices.ContainsFunc(t.Services, isOf)
 	})
 	return e, nil
 }
 
-// explainer is a decision, and what it comes to.
+// explainer is a decision and its results.
 type explainer struct {
 	decision.Target // with Azure when the plan is carried out
 	problems        []plan.Problem
 	plan            plan.Plan
 	before          plan.Snapshot // Azure as it is
 	status          map[string][]corev1.LoadBalancerIngress
-	// The resource groups that Services record: those that stay when all is done, and those that
-	// are still to come.
+	// The resource groups that Services record: the groups that stay when all is done, and the groups that are not
+	// recorded yet.
 	still, unnoted map[types.UID][]key.Note
 }
 
@@ -218,7 +216,8 @@ func (x *explainer) service(s loadbalancer.Service) Explained {
 	return e
 }
 
-// inKubernetes is what the pass of a Service writes into it. Notes of public IPs go again in the same pass.
+// inKubernetes is what the pass of a Service writes into it. It leaves out new notes of public IPs, because they go
+// again in the same pass.
 func (x *explainer) inKubernetes(s loadbalancer.Service, refused bool) (all []string) {
 	tell := func(is bool, field, change string) {
 		if is {

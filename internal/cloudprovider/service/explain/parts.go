@@ -31,7 +31,7 @@ type Part struct {
 	content string // all that makes a difference
 }
 
-// PartState compares what is with what is wanted.
+// PartState compares a part as it is with the part as it is wanted.
 type PartState string
 
 const (
@@ -65,8 +65,8 @@ func partsOf(s *corev1.Service, addresses []string, have, after plan.Snapshot) [
 	return parts
 }
 
-// search collects what belongs to a Service. What its rules refer to is the Service's, whatever
-// else uses it.
+// search collects what belongs to a Service. That includes what the rules of the Service refer to, whatever else uses
+// it.
 type search struct {
 	service   *corev1.Service
 	addresses []string

@@ -25,9 +25,9 @@ import (
 	"kaz/internal/key"
 )
 
-// Client reads and writes Services, a limited number at once. All that it writes goes to the
-// subresource status, the one that the roles of running clusters allow, and bears
-// the UID, so that a successor of the same name is never taken for the Service.
+// Client reads and writes Services, a limited number at once. It writes only to the subresource status, which the roles of
+// running clusters allow. Each write bears the UID, so that a later Service of the same name is never taken for the
+// Service.
 type Client struct {
 	client kubernetes.Interface
 	turns  *semaphore.Weighted
@@ -53,8 +53,8 @@ func (k Client) Hold(ctx context.Context, s *corev1.Service, groups []key.Note) 
 	return k.patch(ctx, s, "add load balancer cleanup finalizer", finalizers, object{"conditions": notes})
 }
 
-// Show writes the addresses into the status, and takes the notes of groups off. What the
-// Service says of its status may be older than what it was given last.
+// Show writes the addresses into the status, and removes the notes of groups. The Service may show an older status than the
+// last one that was written to it.
 func (k Client) Show(ctx context.Context, s *corev1.Service, ingress, last []corev1.LoadBalancerIngress, noted []string) error {
 	if SameIngress(s.Status.LoadBalancer.Ingress, ingress) && (last == nil || SameIngress(last, ingress)) && len(noted) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func statusOf(ingress []corev1.LoadBalancerIngress, noted []string) object {
 	return object{"loadBalancer": object{"ingress": ingress}, "conditions": notes}
 }
 
-// Release takes addresses, notes and finalizer away. A Service that is gone has none.
+// Release removes addresses, notes and finalizer. A Service that is gone has none, so that is no error.
 func (k Client) Release(ctx context.Context, s *corev1.Service, noted []string) error {
 	if !helpers.HasLBFinalizer(s) && len(s.Status.LoadBalancer.Ingress) == 0 {
 		return nil
@@ -113,8 +113,7 @@ func (k Client) patch(ctx context.Context, s *corev1.Service, purpose string, me
 // ErrGone is the error of a write to a Service that is not there any more.
 var ErrGone = errors.New("the Service is gone")
 
-// SameIngress compares statuses. The API server fills in how an address is
-// reached where nothing is said.
+// SameIngress compares statuses. The API server fills in the IP mode of an address if it is missing.
 func SameIngress(a, b []corev1.LoadBalancerIngress) bool {
 	spelledOut := func(in corev1.LoadBalancerIngress) corev1.LoadBalancerIngress {
 		if in.IP != "" && in.IPMode == nil {
@@ -130,8 +129,9 @@ func SameIngress(a, b []corev1.LoadBalancerIngress) bool {
 // All are the Services that the API server has.
 func (k Client) All(ctx context.Context) ([]*corev1.Service, error) { return k.Live(ctx, nil) }
 
-// Live are the Services that the API server has, at least those of the asked ones. One is asked for by name; for several
-// all are listed, as one request costs less than many. The roles of running clusters allow to list, and not to get one.
+// Live returns the Services that the API server has, at least the asked ones of them. A single Service is listed by name.
+// For several Services all are listed, because one request costs less than many. The roles of running clusters allow list,
+// and not get.
 func (k Client) Live(ctx context.Context, asked []*corev1.Service) ([]*corev1.Service, error) {
 	namespace, o := metav1.NamespaceAll, metav1.ListOptions{}
 	if len(asked) == 1 {
@@ -160,10 +160,10 @@ func Pointers[T any](items []T) []*T {
 // eventsWithin is how long a start waits for the events that exist. A cluster can have very many.
 const eventsWithin = 5 * time.Second
 
-// LeftFailed are the Services for which the last event of an earlier process was a failure. They get an event
-// when they are served, though a start sends no events for Services in place. Without a list of
-// events, because the roles of running clusters may not allow it or it takes too long, they get none.
-// outcomes are the reasons of events that report an outcome, and whether that was a success.
+// LeftFailed are the Services for which the last event of an earlier process was a failure. They get an event when they are
+// served, though a start sends no events for Services in place. They get none if the events cannot be listed. The roles of
+// running clusters may not allow it, or it may take too long. The parameter outcomes has the reasons of events that report
+// an outcome, and whether that was a success.
 func (k Client) LeftFailed(ctx context.Context, outcomes map[string]bool) map[types.UID]bool {
 	ctx, cancel := context.WithTimeout(ctx, eventsWithin)
 	defer cancel()
