@@ -365,9 +365,9 @@ func (noUses) OutOfService(context.Context, string) (bool, error) {
 	return false, errors.New("the API server does not answer")
 }
 
-// TestToldLUNs checks rows 100 and 101. A LUN that a VolumeAttachment shows for another disk is left free. A LUN that no
+// TestPublishedLUNs checks rows 100 and 101. A LUN that a VolumeAttachment shows for another disk is left free. A LUN that no
 // machine can have is ignored.
-func TestToldLUNs(t *testing.T) {
+func TestPublishedLUNs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{})
 		k := w.kubernetes()
