@@ -298,7 +298,7 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-// TestFiles checks the page of file shares: all tests that it names exist, and its second table has each defect of the other driver
+// TestFiles checks the page of file shares. All tests that it names exist. Its second table has each defect of the other driver
 // with a test or with why there is none.
 func TestFiles(t *testing.T) {
 	all := repository(t)

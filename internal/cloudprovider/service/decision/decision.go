@@ -263,7 +263,7 @@ func (w *WrongName) Error() string {
 	}
 	return fmt.Sprintf("--cluster-name %[1]q is not the name of this cluster: public IP %[2]s (%[3]s) of %[4]s%[5]s made under the "+
 		"name %[6]q, and under another one each would get a new address; "+
-		"nothing is changed in Azure. To do: set --cluster-name=%[6]s; or, if the name and the addresses shall change, set the tag "+
+		"nothing is changed in Azure. To do: set --cluster-name=%[6]s; or, if the name and the addresses are to change, set the tag "+
 		"k8s-azure-cluster-name of public IPs that have %[6]q there to %[1]q first",
 		w.given, w.PublicIP.Name(), w.Address, w.Service, more, w.Name)
 }

@@ -133,9 +133,9 @@ func (s Explained) text() string {
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, p := range s.Parts {
-		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, cmp.Or(p.Is, p.Shall))
-		if p.State == ToChange && p.Is != p.Shall {
-			fmt.Fprintf(w, "  \t\t-> %s\n", p.Shall)
+		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, cmp.Or(p.Current, p.Desired))
+		if p.State == ToChange && p.Current != p.Desired {
+			fmt.Fprintf(w, "  \t\t-> %s\n", p.Desired)
 		}
 	}
 	_ = w.Flush() // a strings.Builder takes everything
@@ -167,7 +167,7 @@ func (e Explanation) Gists() []string {
 		s.Parts = slices.Clone(s.Parts)
 		for j, p := range s.Parts {
 			if p.Kind == securityRule {
-				s.Parts[j].Is, s.Parts[j].Shall = "", ""
+				s.Parts[j].Current, s.Parts[j].Desired = "", ""
 			}
 		}
 		gists[min(i, len(e.Services))] += s.text()

@@ -21,12 +21,12 @@ import (
 
 // Part is one thing in Azure that a Service has or is to have.
 type Part struct {
-	Kind  string    `json:"kind"`
-	Name  string    `json:"name"`
-	ID    azure.ID  `json:"id"`
-	Is    string    `json:"is,omitempty"`    // "" for a part that is not there
-	Shall string    `json:"shall,omitempty"` // "" for one that is to go
-	State PartState `json:"state"`
+	Kind    string    `json:"kind"`
+	Name    string    `json:"name"`
+	ID      azure.ID  `json:"id"`
+	Current string    `json:"current,omitempty"` // "" for a part that is not there
+	Desired string    `json:"desired,omitempty"` // "" for one that is to go
+	State   PartState `json:"state"`
 
 	content string // all that makes a difference
 }
@@ -53,12 +53,12 @@ func partsOf(s *corev1.Service, addresses []string, have, after plan.Snapshot) [
 		i := slices.IndexFunc(parts, func(had Part) bool { return had.ID.Equal(p.ID) })
 		switch {
 		case i < 0:
-			p.Is, p.Shall, p.State = "", p.Is, ToCreate
+			p.Current, p.Desired, p.State = "", p.Current, ToCreate
 			parts = append(parts, p)
 		case parts[i].content == p.content:
-			parts[i].Shall, parts[i].State = p.Is, UpToDate
+			parts[i].Desired, parts[i].State = p.Current, UpToDate
 		default:
-			parts[i].Shall, parts[i].State = p.Is, ToChange
+			parts[i].Desired, parts[i].State = p.Current, ToChange
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b Part) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
@@ -126,7 +126,7 @@ func (s *search) add(kind string, id azure.ID, text string, content any) {
 		name = parent.Name() + "/" + name
 	}
 	whole, _ := json.Marshal(content) // it was read from JSON
-	s.all = append(s.all, Part{Kind: kind, Name: name, ID: id, Is: text, State: ToDelete, content: string(whole)})
+	s.all = append(s.all, Part{Kind: kind, Name: name, ID: id, Current: text, State: ToDelete, content: string(whole)})
 }
 
 func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
