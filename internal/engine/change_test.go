@@ -59,7 +59,7 @@ type simulation struct {
 	saved     int
 	full      bool                       // the database of etcd has reached its quota
 	answers   time.Time                  // when etcd answers again
-	silent    bool                       // until then no member tells what the members are
+	silent    error                      // until then, the error of a question for the members; nil if they answer
 	keys      map[string]pki.AccountKeys // those of service accounts of members: what the key vault had when they booted
 	trust     *trust                     // the certificate authorities of machines, nil if a test is not about them
 	client    *fake.Clientset
@@ -257,8 +257,8 @@ func (s *simulation) evict(pod string) error {
 
 // Members implements [Etcd].
 func (s *simulation) Members(context.Context) ([]EtcdMember, error) {
-	if s.silent && time.Now().Before(s.answers) {
-		return nil, errors.New("etcd of cp-2: connection refused")
+	if s.silent != nil && time.Now().Before(s.answers) {
+		return nil, s.silent
 	}
 	var all []EtcdMember
 	for _, name := range s.nodes() {
@@ -938,23 +938,30 @@ func TestNoRoom(t *testing.T) {
 // repair begins nevertheless. If they never answer, the change fails with the reason.
 func TestRecovery(t *testing.T) {
 	const short, long = 30 * time.Second, time.Hour
+	refused := errors.New("etcd of cp-2: connection refused")
 	for name, test := range map[string]struct {
 		after  time.Duration
-		silent bool
+		silent error
 		want   string
+		waits  bool // until the error
 	}{
-		"no majority for a moment": {short, false, ""},
-		"no majority":              {long, false, "0 of 3 members of etcd answer, which is no majority"},
-		"silent for a moment":      {short, true, ""},
-		"silent":                   {long, true, "members of etcd: etcd of cp-2: connection refused"},
+		"no majority for a moment": {short, nil, "", true},
+		"no majority":              {long, nil, "0 of 3 members of etcd answer, which is no majority", true},
+		"silent for a moment":      {short, refused, "", true},
+		"silent":                   {long, refused, "members of etcd: etcd of cp-2: connection refused", true},
+		"no certificate":           {long, fmt.Errorf("%w: 403", ErrEtcdAccess), "no certificate for etcd: 403", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, s, d := deployed(t, nil, "ha.yaml")
-				s.answers, s.silent = time.Now().Add(test.after), test.silent
+				began := time.Now()
+				s.answers, s.silent = began.Add(test.after), test.silent
 				err := l.Change(t.Context(), Record{Definition: d, Replace: []string{"cp-1"}})
 				if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want %s\n%s", err, test.want, strings.Join(l.said, "\n"))
+				}
+				if took := time.Since(began); test.waits != (took > recovery) && test.want != "" {
+					t.Errorf("the error after %s, want that it waits: %v", took, test.waits)
 				}
 			})
 		})

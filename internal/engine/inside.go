@@ -182,10 +182,16 @@ func addMemberNodes(nodes map[string]workload.Node, member func(string) *change.
 // errSilentEtcd is in the chain of an error about an etcd of which no member answers.
 var errSilentEtcd = errors.New("members of etcd")
 
+// ErrEtcdAccess is in the chain of an error of an [Etcd] that cannot get the certificate of its client. To look again does not help.
+var ErrEtcdAccess = errors.New("no certificate for etcd")
+
 // observeEtcd adds what etcd knows of its members.
 func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member, member func(string) *change.Member) error {
 	members, err := e.Etcd.Members(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrEtcdAccess):
+		return err
+	case err != nil:
 		return fmt.Errorf("%w: %w: see kaz cluster doctor", errSilentEtcd, err)
 	}
 	for name := range all {

@@ -58,7 +58,7 @@ func (c *Client) open(ctx context.Context, member string) (*clientv3.Client, fun
 	if c.TLS != nil {
 		if config.TLS, err = c.TLS(ctx); err != nil {
 			closed()
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("%w: %w", engine.ErrEtcdAccess, err)
 		}
 		config.TLS = c.noting(config.TLS, member)
 		config.Endpoints = []string{"https://" + address}

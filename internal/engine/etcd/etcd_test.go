@@ -2,6 +2,8 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -129,6 +131,19 @@ func healthy(members []engine.EtcdMember) (count int, leader string) {
 		}
 	}
 	return count, leader
+}
+
+// TestNoCertificate checks the error of a client that may not read its certificate.
+func TestNoCertificate(t *testing.T) {
+	denied := errors.New("403")
+	c := &Client{
+		Names: func(context.Context) ([]string, error) { return []string{"cp-0", "cp-1"}, nil },
+		Dial:  func(context.Context, string) (string, func(), error) { return "127.0.0.1:1", func() {}, nil },
+		TLS:   func(context.Context) (*tls.Config, error) { return nil, denied },
+	}
+	if _, err := c.Members(t.Context()); !errors.Is(err, engine.ErrEtcdAccess) || !errors.Is(err, denied) {
+		t.Errorf("got %v, want %v with its cause", err, engine.ErrEtcdAccess)
+	}
 }
 
 // TestMembers checks three things with a real etcd. The leader is removed after another member has become the leader. A dead
