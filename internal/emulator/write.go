@@ -36,6 +36,9 @@ func (t writer) put(r *request) (reply, error) {
 	} else if r.forget != nil {
 		r.forget(r.body)
 	}
+	if err := t.checkMembers(r, c); err != nil {
+		return reply{}, err
+	}
 	c.Doc = document.FromBody(r.Kind, r.ID, r.body, c.Old)
 	c.Doc["name"] = r.ID.Name()
 	return t.write(r, c)
@@ -57,6 +60,9 @@ func (t writer) patch(r *request) (reply, error) {
 	}
 	c := r.call(t.world, behaviour.Patch)
 	c.Old, c.Doc = old, behaviour.Clone(old)
+	if err := t.checkMembers(r, c); err != nil {
+		return reply{}, err
+	}
 	switch {
 	case r.Kind.Merge != nil:
 		if err := r.Kind.Merge(c); err != nil {
@@ -90,6 +96,9 @@ func (t writer) write(r *request, c *behaviour.Call) (reply, error) {
 	}
 	whole, stored, err := t.prepare(r, c)
 	if err != nil {
+		return reply{}, err
+	}
+	if err := t.checkValues(r, c); err != nil {
 		return reply{}, err
 	}
 	if err := t.checkAround(r, c, whole); err != nil {

@@ -14,6 +14,7 @@ import (
 	"net/url"
 
 	"kaz/internal/azure"
+	"kaz/internal/emulator/model"
 )
 
 // Object is a JSON object as encoding/json decodes it.
@@ -69,6 +70,8 @@ type Type struct {
 	// that goes through an array of named objects applies to every element.
 	Own []string
 
+	// Model has what the official model of the type says of requests, nil for a type that takes any members.
+	Model *model.Table
 	// Fields describe the documents. Before Fill the core converts the values that were sent. After Fill the core fills in
 	// the values that were left out.
 	Fields Fields

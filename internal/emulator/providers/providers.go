@@ -12,11 +12,12 @@ import (
 	"kaz/internal/emulator/behaviour/resources"
 	"kaz/internal/emulator/behaviour/storage"
 	"kaz/internal/emulator/behaviour/vault"
+	"kaz/internal/emulator/model"
 )
 
-// All returns the providers.
+// All returns the providers. Their types are judged by the official models.
 func All() []behaviour.Provider {
-	return []behaviour.Provider{
+	all := []behaviour.Provider{
 		resources.Provider(),
 		network.Provider(),
 		compute.Provider(),
@@ -27,4 +28,10 @@ func All() []behaviour.Provider {
 		authorization.Provider(),
 		documents.Provider(),
 	}
+	for _, p := range all {
+		for i := range p.Types {
+			p.Types[i].Model = model.Official()
+		}
+	}
+	return all
 }

@@ -66,7 +66,7 @@ func (b *builder) vault() vault {
 	var made []graph.Ref
 	for parameter, name := range Secrets() {
 		secret := graph.Resource{
-			Symbol: name, Type: "Microsoft.KeyVault/vaults/secrets", Name: b.names.Vault() + "/" + b.names.Secret(name),
+			Symbol: name, Type: secretType, Name: b.names.Vault() + "/" + b.names.Secret(name),
 			Condition: SeedSecrets, Body: object{"properties": object{"value": graph.Parameter(parameter)}},
 		}
 		if existing == "" {

@@ -3,8 +3,8 @@
 package units
 
 import (
+	_ "embed"
 	"maps"
-	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -82,19 +82,27 @@ func groupOf(id azure.ID) azure.ID { return azure.GroupID(id.Subscription(), id.
 
 func (b *builder) location() string { return b.spec.Azure.Location }
 
-// untagged are the types that have no tags.
-func untagged(fullType string) bool {
-	return slices.Contains([]string{
-		"Microsoft.Authorization/roleAssignments", "Microsoft.Network/privateDnsZones/A",
-		"Microsoft.Storage/storageAccounts/blobServices", "Microsoft.Storage/storageAccounts/blobServices/containers",
-		"Microsoft.KeyVault/vaults/secrets",
-	}, fullType)
+const secretType = "Microsoft.KeyVault/vaults/secrets"
+
+//go:embed tagged.txt
+var taggedTypes string
+
+// tagged reports whether resources of a type have tags. Azure refuses tags on others. Of a type that the official models do not
+// have, nothing is known, so it gets none.
+func tagged(fullType string) bool {
+	for line := range strings.Lines(taggedTypes) {
+		if strings.EqualFold(strings.TrimSpace(line), fullType) {
+			return true
+		}
+	}
+	return false
 }
 
 // tag tags the resources of a unit. Extensions' resources may have tags that kaz does not know of, so they keep theirs.
 func (b *builder) tag(u *graph.Unit) {
 	for _, r := range u.Resources {
-		if untagged(r.Type) {
+		// A write of a secret's tags is a new version of the secret.
+		if !tagged(r.Type) || r.Type == secretType {
 			continue
 		}
 		tags := object{}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// source is what the Go source of one module of the official SDK says of its resource types.
+type source struct {
+	structs    map[string]*structure
+	enums      map[string][]string
+	operations []operation
+}
+
+// structure is an object of a request or an answer.
+type structure struct {
+	fields []field
+	open   bool // further members of any name are allowed
+}
+
+func (s *structure) has(name string) bool {
+	return slices.ContainsFunc(s.fields, func(f field) bool { return f.jsonName == name })
+}
+
+// field is a member of an object.
+type field struct {
+	goName, jsonName   string
+	goType             ast.Expr
+	required, readOnly bool
+}
+
+// operation is a PUT or PATCH of a resource, with the structure of its body.
+type operation struct {
+	verb, path, version, body string
+}
+
+// readSource reads the Go files of a module's folder.
+func readSource(dir string) (*source, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	s := &source{structs: map[string]*structure{}, enums: map[string][]string{}}
+	var functions []*ast.FuncDecl
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, declaration := range file.Decls {
+			switch d := declaration.(type) {
+			case *ast.GenDecl:
+				s.declare(d)
+			case *ast.FuncDecl:
+				functions = append(functions, d)
+			}
+		}
+	}
+	for _, f := range functions {
+		switch name := f.Name.Name; {
+		case name == "MarshalJSON" || name == "UnmarshalJSON":
+			s.nameMembers(f)
+		case strings.HasSuffix(name, "CreateRequest"):
+			s.addOperation(f)
+		}
+	}
+	return s, nil
+}
+
+// declare notes the structs and enumerations of a declaration.
+func (s *source) declare(d *ast.GenDecl) {
+	for _, spec := range d.Specs {
+		switch v := spec.(type) {
+		case *ast.TypeSpec:
+			if body, ok := v.Type.(*ast.StructType); ok {
+				s.structs[v.Name.Name] = &structure{fields: fieldsOf(body)}
+			}
+		case *ast.ValueSpec:
+			kind, typed := v.Type.(*ast.Ident)
+			if d.Tok != token.CONST || !typed || len(v.Values) != 1 {
+				continue
+			}
+			if text, ok := literal(v.Values[0]); ok {
+				s.enums[kind.Name] = append(s.enums[kind.Name], text)
+			}
+		}
+	}
+}
+
+func fieldsOf(body *ast.StructType) []field {
+	var fields []field
+	for _, f := range body.Fields.List {
+		if len(f.Names) != 1 || !f.Names[0].IsExported() {
+			continue
+		}
+		doc := f.Doc.Text()
+		flags, _, _ := strings.Cut(doc, "\n")
+		fields = append(fields, field{goName: f.Names[0].Name, goType: f.Type,
+			required: strings.HasPrefix(flags, "REQUIRED;"),
+			readOnly: strings.HasPrefix(flags, "READ-ONLY;") || strings.HasPrefix(flags, "REQUIRED; READ-ONLY;")})
+	}
+	return fields
+}
+
+// nameMembers takes the JSON names of a struct's fields from its MarshalJSON or UnmarshalJSON. Both call functions of the
+// names populate... and unpopulate..., with a name as a literal and the field as a selector.
+func (s *source) nameMembers(f *ast.FuncDecl) {
+	of := s.structs[receiver(f)]
+	if of == nil {
+		return
+	}
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		switch v := n.(type) {
+		case *ast.CaseClause:
+			if len(v.List) == 1 {
+				if name, ok := literal(v.List[0]); ok {
+					of.nameAll(name, v)
+				}
+			}
+		case *ast.CallExpr:
+			if called, ok := v.Fun.(*ast.Ident); ok && strings.HasPrefix(called.Name, "populate") && len(v.Args) >= 3 {
+				if name, ok := literal(v.Args[1]); ok {
+					of.nameField(v.Args[2], name)
+				}
+			}
+		case *ast.SelectorExpr:
+			if v.Sel.Name == "AdditionalProperties" {
+				of.open = true
+			}
+		}
+		return true
+	})
+}
+
+// nameAll gives a name to the fields whose address a clause takes.
+func (s *structure) nameAll(name string, clause *ast.CaseClause) {
+	ast.Inspect(clause, func(n ast.Node) bool {
+		if address, ok := n.(*ast.UnaryExpr); ok && address.Op == token.AND {
+			s.nameField(address.X, name)
+		}
+		return true
+	})
+}
+
+func (s *structure) nameField(selected ast.Expr, name string) {
+	selector, ok := selected.(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	for i := range s.fields {
+		if s.fields[i].goName == selector.Sel.Name {
+			s.fields[i].jsonName = name
+		}
+	}
+}
+
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil || len(f.Recv.List) != 1 {
+		return ""
+	}
+	of := f.Recv.List[0].Type
+	if pointer, ok := of.(*ast.StarExpr); ok {
+		of = pointer.X
+	}
+	name, _ := of.(*ast.Ident)
+	if name == nil {
+		return ""
+	}
+	return name.Name
+}
+
+func literal(e ast.Expr) (string, bool) {
+	basic, ok := e.(*ast.BasicLit)
+	if !ok || basic.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(basic.Value)
+	return text, err == nil
+}
+
+var (
+	pathForm    = regexp.MustCompile(`^/.*/providers/`)
+	versionForm = regexp.MustCompile(`^20\d\d-\d\d-\d\d(-preview)?$`)
+)
+
+// addOperation reads a function that makes a request. The function has the path and the API version as literals, the verb as
+// a constant of net/http, and encodes one of its parameters.
+func (s *source) addOperation(f *ast.FuncDecl) {
+	parameters := map[string]string{}
+	for _, p := range f.Type.Params.List {
+		if of, ok := p.Type.(*ast.Ident); ok {
+			for _, name := range p.Names {
+				parameters[name.Name] = of.Name
+			}
+		}
+	}
+	var o operation
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		switch v := n.(type) {
+		case *ast.BasicLit:
+			text, _ := literal(v)
+			if pathForm.MatchString(text) || strings.HasPrefix(text, "/subscriptions/{subscriptionId}/") {
+				o.path = text
+			} else if versionForm.MatchString(text) {
+				o.version = text
+			}
+		case *ast.SelectorExpr:
+			switch v.Sel.Name {
+			case "MethodPut":
+				o.verb = http.MethodPut
+			case "MethodPatch":
+				o.verb = http.MethodPatch
+			}
+		case *ast.CallExpr:
+			if called, ok := v.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "MarshalAsJSON" && len(v.Args) == 2 {
+				if given, ok := v.Args[1].(*ast.Ident); ok {
+					o.body = parameters[given.Name]
+				}
+			}
+		}
+		return true
+	})
+	if o.verb != "" && o.path != "" && o.body != "" {
+		s.operations = append(s.operations, o)
+	}
+}
