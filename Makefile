@@ -7,18 +7,21 @@ SHELL := bash
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: build ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5" are options of kaz local up
+up: build-kaz ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5" are options of kaz local up
 	@bash tools/node-programs.sh
 	@echo "Starting a local Azure and a cluster (bin/kaz local up --example $(ARGS)); Ctrl-C stops both"
 	@exec bin/kaz local up --example $(ARGS)
 
-down: build ## stop a cluster that was started with make up ARGS=--detach
+down: build-kaz ## stop a cluster that was started with make up ARGS=--detach
 	@exec bin/kaz local down $(ARGS)
 
-# Without cgo the compiled packages also serve the control plane's programs, which share many of them.
 build: check-go ## build all programs into bin
-	@echo "Building the programs of cmd into bin (the first build downloads and compiles modules, which takes some minutes)"
-	@version=$$(bash tools/version.sh); CGO_ENABLED=0 go build -o bin/ $${version:+-ldflags "-X k8s.io/component-base/version.gitVersion=$$version"} ./cmd/...
+	@bash tools/build.sh ./cmd/...
+
+# kaz has all components in it, so a local cluster needs no other program of cmd.
+.PHONY: build-kaz
+build-kaz: check-go
+	@bash tools/build.sh ./cmd/kaz
 
 images: check-go ## build the programs' container images as OCI layouts into bin/images; VERSION=v1.36.0
 	@echo "Building the images for amd64 and arm64 (the first build takes some minutes)"

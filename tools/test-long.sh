@@ -4,6 +4,7 @@
 #   services   the Service controller: every write of twenty kinds of Services fails in every way; speed; kaz cluster: it dies at every write
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
+#   cold       the first make up in an empty home directory, and the next one; not a part by default: it compiles everything anew
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller: SCHEDULES says how many, FIRST is the seed of the first
@@ -12,8 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-all=(clusters az planner services schedules booted coldstart)
-read -ra parts <<<"${PARTS:-${all[*]}}"
+all=(clusters az planner services schedules booted coldstart cold)
+read -ra parts <<<"${PARTS:-${all[*]:0:7}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
     echo "PARTS=$part: no such part; the parts are ${all[*]}" >&2
@@ -59,6 +60,8 @@ coldstart() {
     tests_in test/cluster coldstart -count=1 -timeout 45m -run TestColdStart . -fleet 5000
 }
 
+cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
+
 # Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.
 schedules() {
   local part=10000 from count
@@ -73,7 +76,7 @@ schedules() {
 step "programs that run and summarize tests" build_gotestsum
 for part in "${parts[@]}"; do
   # These measure times, so they run alone.
-  if [[ $part == coldstart || $part == booted ]]; then join; fi
+  if [[ $part == coldstart || $part == booted || $part == cold ]]; then join; fi
   "$part"
 done
 join

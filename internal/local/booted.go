@@ -94,6 +94,9 @@ func (b *bootedNodes) prepareAzure(o *azureserver.Options) {
 	o.Boots, o.AnnounceDir = true, b.announceDir
 }
 
+// later has nothing to do: all that the machines need is in their image.
+func (b *bootedNodes) later(context.Context) {}
+
 func (b *bootedNodes) steps() []step {
 	return []step{{"network", b.startMachines}, {"cluster", b.deploy}, {"nodes ready", b.waitReady}}
 }

@@ -33,7 +33,7 @@ func (n *realNodes) startExample(ctx context.Context) error {
 	if err := n.apply(ctx, exampleManifests); err != nil {
 		return err
 	}
-	if n.disks {
+	if n.exampleWaitsForDisk() {
 		if err := n.apply(ctx, exampleOfDisk); err != nil {
 			return err
 		}
@@ -61,9 +61,12 @@ func (n *realNodes) startExample(ctx context.Context) error {
 	}
 }
 
+// exampleWaitsForDisk reports whether the example has a disk from the beginning.
+func (n *realNodes) exampleWaitsForDisk() bool { return n.disks && !n.storageLater }
+
 // exampleHasDisk reports whether the pod of the example with a disk is ready.
 func (n *realNodes) exampleHasDisk(ctx context.Context, client kubernetes.Interface) bool {
-	if !n.disks {
+	if !n.exampleWaitsForDisk() {
 		return true
 	}
 	s, err := client.AppsV1().StatefulSets(metav1.NamespaceDefault).Get(ctx, "notes", metav1.GetOptions{})

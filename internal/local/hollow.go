@@ -21,8 +21,11 @@ func (n hollowNodes) unused() []string {
 }
 
 func (n hollowNodes) build(ctx context.Context) (controlplane.Binaries, error) {
-	return buildPrograms(ctx, n.unused(), n.progress)
+	return buildPrograms(ctx, "control plane programs", n.unused(), n.progress)
 }
+
+// later has nothing to do: all that simulated nodes need is there when they are ready.
+func (n hollowNodes) later(context.Context) {}
 
 func (n hollowNodes) prepareAzure(*azureserver.Options) {}
 

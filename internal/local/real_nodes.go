@@ -6,10 +6,12 @@ import (
 	_ "embed" // manifests
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"kaz/internal/emulator/plane/names"
 	"kaz/internal/local/azureclient"
@@ -35,27 +37,73 @@ type realNodes struct {
 	images []string
 	// disks and shares say whether the cluster has disks and file shares; serves, whether the local Azure serves shares over SMB and NFS.
 	disks, shares, serves bool
-	network               *realnodes.Nodes
+	// storageLater says that the programs beside the drivers are not built yet. They are built while the cluster runs.
+	storageLater bool
+	network      *realnodes.Nodes
 }
 
-// unused returns the programs that real nodes do not need.
+// unused returns the programs that real nodes do not need for the first answer of a Service.
 func (n *realNodes) unused() []string {
-	without := append(controlplane.MachinePrograms(), controlplane.KWOK)
-	if len(n.drivers()) > 0 {
-		return without
-	}
-	return append(without, controlplane.StoragePrograms()...)
+	return slices.Concat(controlplane.MachinePrograms(), []string{controlplane.KWOK}, controlplane.StoragePrograms())
 }
 
+// unusedByStorage returns the programs that are not beside a driver.
+func unusedByStorage() []string {
+	return slices.DeleteFunc(controlplane.Programs(), func(name string) bool { return slices.Contains(controlplane.StoragePrograms(), name) })
+}
+
+// build builds what the first answer of a Service needs. It takes the programs beside the drivers if they are in the cache.
 func (n *realNodes) build(ctx context.Context) (controlplane.Binaries, error) {
-	return buildPrograms(ctx, n.unused(), n.progress)
+	built, err := buildPrograms(ctx, "control plane programs", n.unused(), n.progress)
+	if err != nil || len(n.drivers()) == 0 {
+		return built, err
+	}
+	beside, complete, err := controlplane.Find(ctx, controlplane.BuildOptions{Without: unusedByStorage()})
+	maps.Copy(built, beside)
+	n.storageLater = !complete
+	return built, err
 }
 
 func (n *realNodes) steps() []step {
-	return []step{
+	first := []step{
 		n.resourcesStep(), {"network", n.startNetwork}, n.controlPlaneStep(n.unused()), {"machines", n.startMachines}, n.managerStep(),
-		{"storage", n.startStorage}, {"name server", n.startNameServer}, {"nodes ready", n.waitNodes}, {"example", n.startExample},
 	}
+	if !n.storageLater {
+		first = append(first, step{"storage", n.startStorage})
+	}
+	return append(first, step{"name server", n.startNameServer}, step{"nodes ready", n.waitNodes}, step{"example", n.startExample})
+}
+
+// later builds the programs beside the drivers and starts storage, if the start left that out. The cluster runs without storage
+// if it fails.
+func (n *realNodes) later(ctx context.Context) {
+	if !n.storageLater {
+		return
+	}
+	n.progress.say("the cluster is usable; disks and file shares for pods follow")
+	err := n.buildStorage(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		n.progress.say("storage: %v; the cluster runs without disks and file shares, and the next start tries again", err)
+	default:
+		n.progress.say("disks and file shares are ready")
+	}
+}
+
+func (n *realNodes) buildStorage(ctx context.Context) error {
+	built, err := buildPrograms(ctx, "programs of storage", unusedByStorage(), n.progress)
+	if err != nil {
+		return err
+	}
+	maps.Copy(n.binaries, built)
+	if err := n.startStorage(ctx); err != nil {
+		return err
+	}
+	if !n.disks || n.example == "" {
+		return nil
+	}
+	return n.apply(ctx, exampleOfDisk)
 }
 
 func (n *realNodes) describe(ctx context.Context, s *Status) error {

@@ -15,22 +15,44 @@ import (
 )
 
 // buildPrograms builds the programs that are missing in the user's cache, except those in without.
-func buildPrograms(ctx context.Context, without []string, progress *progress) (controlplane.Binaries, error) {
-	defer progress.begin("control plane programs")()
-	return controlplane.Build(ctx, controlplane.BuildOptions{
-		Without: without,
-		Progress: func(s controlplane.Step) {
-			switch s.State {
-			case controlplane.Waiting:
-				progress.say("waiting for another kaz process, which is building")
-			case controlplane.Building:
-				progress.say("building %s %s (only once)", s.Program, s.Version)
-			case controlplane.Built:
-				progress.say("built %s in %s", s.Program, short(s.Took))
-			case controlplane.Cached:
-			}
-		},
-	})
+func buildPrograms(ctx context.Context, what string, without []string, progress *progress) (controlplane.Binaries, error) {
+	defer progress.begin(what)()
+	return controlplane.Build(ctx, controlplane.BuildOptions{Without: without, Progress: newBuildLines(progress).say})
+}
+
+// buildLines are the lines about a build.
+type buildLines struct {
+	progress *progress
+	said     time.Time // the last line about packages
+}
+
+func newBuildLines(p *progress) *buildLines { return &buildLines{progress: p} }
+
+// packagesEvery is the time between two lines about packages.
+const packagesEvery = 20 * time.Second
+
+func (l *buildLines) say(s controlplane.Step) {
+	switch s.State {
+	case controlplane.Waiting:
+		l.progress.say("waiting for another kaz process, which is building")
+	case controlplane.Compiling:
+		if now := l.progress.now(); now.Sub(l.said) >= packagesEvery {
+			l.said = now
+			l.progress.say("compiling %s and %d more programs (only once): %s, %s", s.Program, s.Programs-1, packages(s), short(s.Took))
+		}
+	case controlplane.Building:
+		l.progress.say("building %s %s (only once)", s.Program, s.Version)
+	case controlplane.Built:
+		l.progress.say("built %s in %s", s.Program, short(s.Took))
+	case controlplane.Cached:
+	}
+}
+
+func packages(s controlplane.Step) string {
+	if s.Total == 0 {
+		return fmt.Sprintf("%d packages", s.Done)
+	}
+	return fmt.Sprintf("%d of %d packages", min(s.Done, s.Total), s.Total)
 }
 
 // startAzure starts the local Azure with the state in the directory. It uses the recorded addresses, which azure.json

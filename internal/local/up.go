@@ -74,6 +74,8 @@ type nodes interface {
 	prepareAzure(o *azureserver.Options)
 	// steps returns the steps that start the cluster after the local Azure.
 	steps() []step
+	// later does what a usable cluster still lacks. It returns when ctx is done at the latest.
+	later(ctx context.Context)
 	// describe adds what the kind of nodes knows to a status.
 	describe(ctx context.Context, s *Status) error
 	// stop stops the network of the nodes.
@@ -129,6 +131,10 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 		return err
 	}
 	ready(status)
+	c.tasks.Go(func() error {
+		c.nodes.later(ctx)
+		return nil
+	})
 	return c.watch(ctx)
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // fakeGo writes a go command of a version with a build that runs a script. In the script, $out is the file to write and $pkg is
-// the package.
+// the package. The command says nothing of stale packages, and compiles packages without linking them in no time.
 func fakeGo(t *testing.T, version, script string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "go")
@@ -24,6 +24,7 @@ func fakeGo(t *testing.T, version, script string) string {
 if [ "$1" = env ]; then echo "` + version + `"; exit; fi
 while [ $# -gt 1 ]; do [ "$1" = -o ] && out="$2"; shift; done
 pkg="$1"
+if [ -z "$out" ]; then echo compiled "$pkg" >&2; exit; fi
 ` + script + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
@@ -74,8 +75,13 @@ func TestBuildMakesEachProgramOnce(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, name := range programs() {
-		want = append(want, name+" building", name+" built")
+	for _, m := range modules() {
+		if names := m.names(); len(names) > 1 {
+			want = append(want, names[0]+" compiling")
+		}
+		for _, name := range m.names() {
+			want = append(want, name+" building", name+" built")
+		}
 	}
 	if diff := cmp.Diff(want, first.lines); diff != "" {
 		t.Error(diff)
@@ -107,6 +113,24 @@ func TestBuildLeavesOutWhatIsNotWanted(t *testing.T) {
 	}
 	if made[KWOK] != "" || made[Scheduler] != "" || len(made) != len(programs())-2 {
 		t.Errorf("made %v", made)
+	}
+}
+
+func TestFindTellsWhetherAllIsBuilt(t *testing.T) {
+	o := BuildOptions{CacheDir: t.TempDir(), Go: fakeGo(t, "go1.26.8", `: > "$out"`), Without: []string{KWOK}}
+	if _, complete, err := Find(t.Context(), o); err != nil || complete {
+		t.Errorf("nothing is built: complete %v, %v", complete, err)
+	}
+	made, err := Build(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, complete, err := Find(t.Context(), o)
+	if err != nil || !complete {
+		t.Errorf("all is built: complete %v, %v", complete, err)
+	}
+	if diff := cmp.Diff(made, found); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -243,6 +243,9 @@ func (m module) names() []string {
 	return slices.DeleteFunc(programs(), func(name string) bool { return m.programs[name] == "" })
 }
 
+// Programs returns the names of all programs.
+func Programs() []string { return programs() }
+
 // programs returns all programs in the order of the build.
 func programs() []string {
 	return append([]string{
