@@ -83,8 +83,8 @@ var (
 	size = matching(`[A-Za-z]+_[A-Za-z0-9_-]+`, "the name of a size such as Standard_D4s_v5")
 	name = matching(`[a-z]([a-z0-9-]{0,28}[a-z0-9])?`, "at most 30 small letters, digits and '-', first a letter, last not '-'")
 	// Names of key vaults and of containers of blobs begin with that of the cluster, and have no two '-' together.
-	clusterName = matching(`[a-z](-?[a-z0-9]){0,29}`, "at most 30 small letters, digits and single '-', first a letter, last not '-'",
-		atMost(30), limit.PublicName)
+	clusterName = matching(`[a-z]([a-z0-9-]{0,28}[a-z0-9])?`,
+		"at most 30 small letters, digits and single '-', first a letter, last not '-'", singleHyphens, limit.PublicName)
 	poolName = matching(`[a-z][a-z0-9]{0,11}`, "at most 12 small letters and digits, first a letter", limit.PublicName)
 	user     = matching(`[a-z_][a-z0-9_-]{0,31}`, "the name of a Linux user: at most 32 small letters, digits, '_' and '-'",
 		limit.AdminUser)
@@ -163,10 +163,11 @@ type Field struct {
 	key, value *rule
 }
 
-// Check returns an error if the field may not contain the text.
+// Check returns an error if the field can never have contained the text. It leaves out the rules of consumers that a pattern does not say:
+// a cluster that was made before there was such a rule can be named.
 func (f Field) Check(text string) error {
-	if want := f.rule.wants(text); want != "" {
-		return fmt.Errorf("%q: want %s", text, want)
+	if f.rule != nil && !f.rule.pattern.MatchString(text) {
+		return fmt.Errorf("%q: want %s", text, f.rule.says)
 	}
 	return nil
 }

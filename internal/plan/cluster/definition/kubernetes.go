@@ -34,13 +34,12 @@ func minorOf(version string) int {
 	return n
 }
 
-func atMost(length int) check {
-	return func(text string) string {
-		if len(text) > length {
-			return fmt.Sprintf("at most %d characters, and not %d", length, len(text))
-		}
-		return ""
+// singleHyphens refuses two '-' together, which names of key vaults and of containers of blobs cannot have.
+func singleHyphens(name string) string {
+	if strings.Contains(name, "--") {
+		return "at most 30 small letters, digits and single '-', first a letter, last not '-'"
 	}
+	return ""
 }
 
 // apiServerService is the longest name that the API server's certificate has below the domain of Services.

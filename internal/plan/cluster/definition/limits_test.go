@@ -151,6 +151,16 @@ func TestConsumersTake(t *testing.T) {
 	}
 }
 
+// TestNamesOfOldClusters checks that a command finds a cluster whose name no new definition may have.
+func TestNamesOfOldClusters(t *testing.T) {
+	field := Fields()["Cluster.metadata.name"]
+	for name, valid := range map[string]bool{"pr--od": true, "my-windows": true, "prod": true, "Prod": false, "docs/ha.yaml": false} {
+		if err := field.Check(name); (err == nil) != valid {
+			t.Errorf("%s: %v, want valid %v", name, err, valid)
+		}
+	}
+}
+
 func TestCloudOf(t *testing.T) {
 	for region, want := range map[string]string{"westeurope": "AzurePublicCloud", "chinanorth2": "AzureChinaCloud", "ChinaEast": "AzureChinaCloud",
 		"usgovvirginia": "AzureUSGovernmentCloud", "usdodeast": "AzureUSGovernmentCloud", "centralus": "AzurePublicCloud"} {
