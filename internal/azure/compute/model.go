@@ -56,7 +56,9 @@ type InstanceHealth struct {
 
 // ExtensionHealth is the state of an extension of a machine.
 type ExtensionHealth struct {
-	Name     string         `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Type is the publisher and the type, as "Microsoft.Azure.Extensions.CustomScript".
+	Type     string         `json:"type,omitempty"`
 	Statuses []HealthStatus `json:"statuses,omitempty" azure:"positional"`
 }
 

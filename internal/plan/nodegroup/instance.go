@@ -7,6 +7,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/plan/poolnode"
 )
 
 // State is the state of a machine as cluster-autoscaler knows it.
@@ -101,13 +102,25 @@ func failureMessage(view *compute.InstanceHealth) string {
 	return ""
 }
 
+// boots reports whether an extension makes a machine a node, by the names that distributions give it, or by its type: the extension that
+// runs a script, and that of Cluster API. In an instance view the type has the publisher before it.
+func boots(e compute.ExtensionHealth) bool {
+	same := func(a string) func(string) bool { return func(b string) bool { return strings.EqualFold(a, b) } }
+	return slices.ContainsFunc([]string{poolnode.BootExtension, "vmssCSE", "CAPZ.Linux.Bootstrapping", "CAPZ.Windows.Bootstrapping"},
+		same(e.Name)) || slices.ContainsFunc([]string{
+		"Microsoft.Azure.Extensions.CustomScript", "Microsoft.OSTCExtensions.CustomScriptForLinux",
+		"Microsoft.Compute.CustomScriptExtension",
+		"Microsoft.Azure.ContainerUpstream.CAPZ.Linux.Bootstrapping", "Microsoft.Azure.ContainerUpstream.CAPZ.Windows.Bootstrapping",
+	}, same(e.Type))
+}
+
 // failedBoot returns the failure of the extension that makes a machine a node, nil if it did not fail.
 func failedBoot(view *compute.InstanceHealth) *Failure {
 	if view == nil {
 		return nil
 	}
 	for _, extension := range view.Extensions {
-		if !strings.EqualFold(extension.Name, "vmssCSE") {
+		if !boots(extension) {
 			continue
 		}
 		for _, s := range extension.Statuses {

@@ -1,6 +1,7 @@
 package nodegroup_test
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/plan/nodegroup"
+	"kaz/internal/plan/poolnode"
 )
 
 // TestReadInstance has the scenarios S28, S29 and S30.
@@ -17,7 +19,7 @@ func TestReadInstance(t *testing.T) {
 		before                           nodegroup.State
 		isNode                           bool
 		want                             nodegroup.State
-		code                             string
+		code, called, kind               string
 		class                            nodegroup.Class
 	}{
 		{name: "made", state: "Succeeded", statuses: "PowerState/running", want: nodegroup.Running},
@@ -32,6 +34,13 @@ func TestReadInstance(t *testing.T) {
 		{name: "failed, a node", state: "Failed", isNode: true, want: nodegroup.Running},
 		{name: "S30 the node did not boot", state: "Succeeded", statuses: "PowerState/running", extension: "Error", want: nodegroup.Creating,
 			code: "VMExtensionProvisioningFailed", class: nodegroup.Other},
+		{name: "the node of kaz cluster did not boot", state: "Succeeded", statuses: "PowerState/running", extension: "Error",
+			called: poolnode.BootExtension, want: nodegroup.Creating, code: "VMExtensionProvisioningFailed", class: nodegroup.Other},
+		{name: "the script of another distribution failed", state: "Succeeded", statuses: "PowerState/running", extension: "Error",
+			called: "cse0", kind: "Microsoft.Azure.Extensions.CustomScript", want: nodegroup.Creating, code: "VMExtensionProvisioningFailed",
+			class: nodegroup.Other},
+		{name: "an extension that does not boot a node failed", state: "Succeeded", statuses: "PowerState/running", extension: "Error",
+			called: "monitor", kind: "Microsoft.Azure.Monitor.AzureMonitorLinuxAgent", want: nodegroup.Running},
 		{name: "an extension that is well", state: "Succeeded", extension: "Info", want: nodegroup.Running},
 	}
 	for _, test := range tests {
@@ -40,7 +49,7 @@ func TestReadInstance(t *testing.T) {
 			machine.Properties.ProvisioningState = test.state
 			machine.Properties.InstanceView = &compute.InstanceHealth{Statuses: []compute.HealthStatus{{Code: test.statuses}}}
 			if test.extension != "" {
-				machine.Properties.InstanceView.Extensions = []compute.ExtensionHealth{{Name: "vmssCSE",
+				machine.Properties.InstanceView.Extensions = []compute.ExtensionHealth{{Name: cmp.Or(test.called, "vmssCSE"), Type: test.kind,
 					Statuses: []compute.HealthStatus{{Level: test.extension, Message: strings.Repeat("exit 50 ", 200)}}}}
 			}
 			i := nodegroup.ReadInstance(machine, nodegroup.Observed{

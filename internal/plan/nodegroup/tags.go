@@ -12,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan/poolnode"
 )
 
 // prefix begins the names of all tags that describe the nodes of a group.
-const prefix = "k8s.io_cluster-autoscaler_node-template_"
+const prefix = poolnode.TagPrefix
 
 // Options is what the tags of a scale set say of how its group scales. A nil field is not given.
 type Options struct {
@@ -136,11 +137,6 @@ func cutFold(name, prefix string) (string, bool) {
 	return name[len(prefix):], true
 }
 
-// decoded returns the key of a label, taint or resource in the name of a tag, where _ stands for / and ~2 for _.
-func decoded(key string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(key, "_", "/"), "~2", "_")
-}
-
 // Described is what the tags of a scale set say of its nodes.
 type Described struct {
 	Labels    map[string]string
@@ -158,21 +154,21 @@ func ReadTags(tags azure.Tags) (d Described, warnings []string) {
 	for _, name := range sorted(tags) {
 		value := tags[name]
 		if key, ok := cutFold(name, prefix+"label_"); ok {
-			d.Labels[decoded(key)] = value
+			d.Labels[poolnode.Decode(key)] = value
 		} else if key, ok := cutFold(name, prefix+"taint_"); ok {
 			text, effect, _ := strings.Cut(value, ":")
 			if !slices.Contains(effects(), corev1.TaintEffect(effect)) {
 				warn(name, "%q is not VALUE:EFFECT with the effect NoSchedule, NoExecute or PreferNoSchedule", value)
 				continue
 			}
-			d.Taints = append(d.Taints, corev1.Taint{Key: decoded(key), Value: text, Effect: corev1.TaintEffect(effect)})
+			d.Taints = append(d.Taints, corev1.Taint{Key: poolnode.Decode(key), Value: text, Effect: corev1.TaintEffect(effect)})
 		} else if key, ok := cutFold(name, prefix+"resources_"); ok {
 			quantity, err := resource.ParseQuantity(value)
 			if err != nil {
 				warn(name, "%q is not a quantity such as 3800m or 11Gi", value)
 				continue
 			}
-			d.Resources[corev1.ResourceName(decoded(key))] = quantity
+			d.Resources[corev1.ResourceName(poolnode.Decode(key))] = quantity
 		}
 	}
 	return d, warnings

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/plan/poolnode"
 )
 
 // pods is how many pods a node can have if no tag says it. It is AKS' default for Azure CNI.
@@ -46,6 +48,7 @@ func (g Group) Template(size Size, known bool, seen *corev1.Node) (*corev1.Node,
 	node.Labels[corev1.LabelHostname] = node.Name
 	node.Spec.ProviderID = ""
 	maps.Copy(node.Labels, described.Labels)
+	maps.Copy(node.Labels, poolnode.Own(g.set.Tags))
 	for _, t := range described.Taints {
 		if !slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
 			node.Spec.Taints = append(node.Spec.Taints, t)
@@ -106,11 +109,17 @@ func (g Group) fromSize(size Size) *corev1.Node {
 	if size.DataDisks > 0 {
 		capacity["attachable-volumes-csi-disk.csi.azure.com"] = *resource.NewQuantity(size.DataDisks, resource.DecimalSI)
 	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: g.labels(size)}}
+	if node.Status.Capacity = capacity; poolnode.Own(g.set.Tags) != nil {
+		node.Status.Allocatable = poolnode.Allocatable(capacity)
+		return node
+	}
+	// A scale set that another program made is one of AKS, as far as its tags do not say more.
 	allocatable := capacity.DeepCopy()
 	allocatable[corev1.ResourceCPU] = *resource.NewMilliQuantity(size.VCPUs*1000-reservedCPU(size.VCPUs), resource.DecimalSI)
 	allocatable[corev1.ResourceMemory] = *resource.NewQuantity(size.MemoryBytes-reservedMemory(size.MemoryBytes), resource.BinarySI)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: g.labels(size)}}
-	node.Status.Capacity, node.Status.Allocatable = capacity, allocatable
+	node.Status.Allocatable = allocatable
+	maps.Copy(node.Labels, g.aksLabels(size))
 	if g.Spot {
 		node.Labels[spotLabel] = "spot"
 		node.Spec.Taints = []corev1.Taint{{Key: spotLabel, Value: "spot", Effect: corev1.TaintEffectNoSchedule}}
@@ -167,6 +176,12 @@ func (g Group) labels(size Size) map[string]string {
 		corev1.LabelTopologyZone: zone, corev1.LabelFailureDomainBetaZone: zone,
 		"topology.disk.csi.azure.com/zone": diskZone,
 	}
+	return labels
+}
+
+// aksLabels are further labels of a node of AKS.
+func (g Group) aksLabels(size Size) map[string]string {
+	labels := map[string]string{}
 	for _, tag := range []string{"aks-managed-poolName", "poolName"} {
 		if pool, ok := g.set.Tags.Get(tag); ok {
 			labels["agentpool"], labels["kubernetes.azure.com/agentpool"] = pool, pool

@@ -142,6 +142,10 @@ func withoutEmpty(tree map[string]any) map[string]any {
 			if inner := withoutEmpty(v); len(inner) > 0 {
 				all[key] = inner
 			}
+		case entries:
+			if len(v) > 0 {
+				all[key] = v
+			}
 		case string:
 			if v != "" {
 				all[key] = v

@@ -141,6 +141,81 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// modelOf is a model with a region, further properties and a pool.
+func modelOf(location, properties, pool string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion": "vlabs", %s "properties": {%s "orchestratorProfile": {"orchestratorVersion": "1.36.3",
+		"kubernetesConfig": {"networkPlugin": "kubenet"}}, "masterProfile": {"count": 3, "dnsPrefix": "a", "vmSize": "Standard_D4s_v5"},
+		"agentPoolProfiles": [{"name": "work", "count": 2, "vmSize": "Standard_D4s_v5"%s}], "linuxProfile": {"adminUsername": "azureuser",
+		"ssh": {"publicKeys": [{"keyData": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFBxuoIeTSfTXGaGKzAHTUHVtfCCkjYZHlpL1r6Kf0Kk shop"}]}}}}`,
+		location, properties, pool)
+}
+
+// TestCloud checks that the cloud follows from the region, and that a model that contradicts itself is refused.
+func TestCloud(t *testing.T) {
+	const stack = `"customCloudProfile": {"environment": {"name": "%s"}},`
+	for _, test := range []struct{ location, option, properties, cloud, refused string }{
+		{`"location": "chinanorth2",`, "", "", "AzureChinaCloud", ""},
+		{`"location": "China North 2",`, "", "", "AzureChinaCloud", ""},
+		{`"location": "usgovvirginia",`, "usgovvirginia", "", "AzureUSGovernmentCloud", ""},
+		{``, "usdodeast", "", "AzureUSGovernmentCloud", ""},
+		{`"location": "westeurope",`, "", "", "AzurePublicCloud", ""},
+		{`"location": "chinanorth2",`, "", fmt.Sprintf(stack, "AzureChinaCloud"), "AzureChinaCloud", ""},
+		{`"location": "chinanorth2",`, "westeurope", "", "", `location: "chinanorth2": --location is westeurope: want the same region in both`},
+		{`"location": "chinanorth2",`, "", fmt.Sprintf(stack, "AzurePublicCloud"), "", `properties.customCloudProfile.environment.name: "AzurePublicCloud": ` +
+			"the region chinanorth2 belongs to the cloud AzureChinaCloud"},
+		{`"location": "local",`, "", fmt.Sprintf(stack, "AzureStackCloud"), "", "the region local belongs to the cloud AzurePublicCloud"},
+	} {
+		o := options()
+		o.Location = test.option
+		r, err := Import(modelOf(test.location, test.properties, ""), o)
+		if test.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), test.refused) {
+				t.Errorf("%s: got %v, want %s", test.location, err, test.refused)
+			}
+			continue
+		}
+		if err != nil || len(r.Problems) > 0 {
+			t.Errorf("%s: %v %v", test.location, err, r.Problems)
+			continue
+		}
+		d, err := definition.Load(definition.Layer{Name: "definition.yaml", Text: r.Definition})
+		if err != nil || d.Cluster.Spec.Azure.Cloud != test.cloud {
+			t.Errorf("%s: got the cloud %s, want %s (%v)", test.location, d.Cluster.Spec.Azure.Cloud, test.cloud, err)
+		}
+	}
+}
+
+// TestNothingVanishes checks that each input is in the definition or is named as dropped, also one with an empty value or an odd one.
+func TestNothingVanishes(t *testing.T) {
+	for _, test := range []struct{ properties, pool, in, dropped string }{
+		{"", `, "customNodeLabels": {"dedicated": ""}`, `dedicated: ""`, ""},
+		{"", `, "customNodeLabels": {"gpu": true}`, "", "properties.agentPoolProfiles[0].customNodeLabels.gpu"},
+		{"", `, "imageReference": {"name": "i"}`, "", "properties.agentPoolProfiles[0].imageReference"},
+		{"", `, "scaleSetPriority": "Cheap"`, "", "properties.agentPoolProfiles[0].scaleSetPriority"},
+		{"", `, "storageProfile": "Tape"`, "", "properties.agentPoolProfiles[0].storageProfile"},
+		{"", `, "vnetSubnetId": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/n"`, "",
+			"properties.agentPoolProfiles[0].vnetSubnetId"},
+		{"", `, "kubernetesConfig": {"maxPods": 40, "kubeletConfig": {"--max-pods": "50"}}`, "maxPods: 50",
+			"properties.agentPoolProfiles[0].kubernetesConfig.maxPods"},
+		{"", `, "kubernetesConfig": {"maxPods": "many"}`, "", "properties.agentPoolProfiles[0].kubernetesConfig"},
+	} {
+		text := modelOf(`"location": "westeurope", "tags": {"keep": ""},`, test.properties, test.pool)
+		r, err := Import(text, options())
+		if err != nil || !strings.Contains(string(r.Definition), test.in) || !strings.Contains(string(r.Definition), `keep: ""`) {
+			t.Errorf("%s: %v, want %s in\n%s", test.pool, err, test.in, r.Definition)
+		}
+		if test.dropped != "" && !slices.ContainsFunc(r.Dropped, func(d Dropped) bool { return d.Path == test.dropped }) {
+			t.Errorf("%s: dropped are %v, want %s", test.pool, r.Dropped, test.dropped)
+		}
+	}
+	flag := strings.Replace(string(modelOf(`"location": "westeurope",`, "", "")), `"networkPlugin"`, `"schedulerConfig": {"--x": ""}, "networkPlugin"`, 1)
+	r, err := Import([]byte(flag), options())
+	if want := "properties.orchestratorProfile.kubernetesConfig.schedulerConfig.--x"; err != nil || !slices.ContainsFunc(r.Dropped,
+		func(d Dropped) bool { return d.Path == want }) {
+		t.Errorf("%v: dropped are %v, want %s", err, r.Dropped, want)
+	}
+}
+
 // FuzzImport checks that no model stops the program, and that what is made can be read or has problems that say why not.
 func FuzzImport(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")

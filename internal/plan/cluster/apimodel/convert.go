@@ -4,21 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
+
+	"kaz/internal/plan/cluster/definition"
 )
 
 type object = map[string]any
 
-// oldest is the oldest minor version that the boot files of kaz are for: older kubeadm programs do not read their configuration.
-const oldest = 31
+// entries are the entries of a map with free names. An entry with an empty value says something, and stays.
+type entries map[string]string
+
+const oldest = definition.OldestMinor
 
 // converter makes the documents of a definition.
 type converter struct {
 	*model
 	o                              Options
 	properties, kubernetes, master field
-	location                       string
+	location, cloud                string
 	private                        bool
 	subnet                         string // that of the nodes, if it exists
 }
@@ -35,17 +38,47 @@ func (m *model) convert(o Options) ([]document, error) {
 	if name == "" {
 		return nil, errors.New("properties.masterProfile.dnsPrefix: missing: want a name for the cluster, with --name")
 	}
-	if c.location = m.root.get("location").text(m); c.location == "" {
-		c.location = o.Location
-	}
-	if c.location == "" {
-		return nil, errors.New("location: missing: want a region, with --location")
+	if err := c.place(); err != nil {
+		return nil, err
 	}
 	pools, err := c.pools()
 	if err != nil {
 		return nil, err
 	}
 	return append([]document{c.cluster(name)}, pools...), nil
+}
+
+// place finds the region, and the cloud that the region belongs to.
+func (c *converter) place() error {
+	region := func(text string) string { return strings.ToLower(strings.ReplaceAll(text, " ", "")) }
+	c.location = region(c.root.get("location").text(c.model))
+	switch given := region(c.o.Location); {
+	case c.location == "" && given == "":
+		return errors.New("location: missing: want a region, with --location")
+	case c.location == "":
+		c.location = given
+	case given != "" && given != c.location:
+		return fmt.Errorf("location: %q: --location is %s: want the same region in both, or no --location", c.location, given)
+	}
+	c.cloud = definition.CloudOf(c.location)
+	name := c.properties.get("customCloudProfile").get("environment").get("name")
+	if text := name.text(c.model); text != "" && !strings.EqualFold(text, c.cloud) {
+		return fmt.Errorf("%s: %q: the region %s belongs to the cloud %s: want a model whose cloud and region agree, of a cloud that kaz "+
+			"knows",
+			name.path, text, c.location, c.cloud)
+	}
+	return nil
+}
+
+// entries uses the entries of a map with free names. Values that are no texts are not used.
+func (c *converter) entries(f field) entries {
+	all := entries{}
+	for _, entry := range f.fields() {
+		if text := entry.text(c.model); c.used[entry.path] {
+			all[entry.key] = text
+		}
+	}
+	return all
 }
 
 // cluster is the document of the kind Cluster.
@@ -60,8 +93,8 @@ func (c *converter) cluster(name string) document {
 		c.used[dns.path] = true
 	}
 	return document{"Cluster", name, object{
-		"azure": object{"subscriptionID": c.o.Subscription, "tenantID": c.o.Tenant, "location": strings.ToLower(c.location),
-			"resourceGroup": object{"name": group}, "tags": c.tags()},
+		"azure": object{"subscriptionID": c.o.Subscription, "tenantID": c.o.Tenant, "location": c.location,
+			"cloud": c.cloud, "resourceGroup": object{"name": group}, "tags": c.entries(c.root.get("tags"))},
 		"kubernetes": object{"version": c.version(), "podCIDR": c.podCIDR(), "serviceCIDR": services,
 			"podNetwork":        c.podNetwork(),
 			"apiServer":         object{"certSANs": c.texts(c.master.get("subjectAltNames")), "extraArgs": c.flags("apiServerConfig")},
@@ -72,14 +105,6 @@ func (c *converter) cluster(name string) document {
 		"controlPlane": c.controlPlane(),
 		"access":       c.access(),
 	}}
-}
-
-func (c *converter) tags() object {
-	all := object{}
-	for _, tag := range c.root.get("tags").fields() {
-		all[tag.key] = tag.text(c.model)
-	}
-	return all
 }
 
 // version is the version of Kubernetes, or the one that replaces it.
@@ -130,14 +155,16 @@ func (c *converter) podNetwork() string {
 func (c *converter) texts(f field) []any {
 	all := []any{}
 	for _, item := range f.items() {
-		all = append(all, item.text(c.model))
+		if text := item.text(c.model); text != "" {
+			all = append(all, text)
+		}
 	}
 	return all
 }
 
 // flags uses the flags of a program that mean the same in a new cluster.
-func (c *converter) flags(of string) object {
-	all := object{}
+func (c *converter) flags(of string) entries {
+	all := entries{}
 	own := map[string]bool{}
 	for name := range strings.FieldsSeq("advertise-address etcd-servers secure-port service-cluster-ip-range cloud-provider cloud-config " +
 		"cluster-cidr allocate-node-cidrs cluster-name kubeconfig bind-address insecure-port v configure-cloud-routes") {
@@ -152,7 +179,9 @@ func (c *converter) flags(of string) object {
 			c.drop(flag, "programs refuse gates that their version does not know: check them for the new version")
 		case strings.Contains(value, "/etc/kubernetes") || strings.Contains(value, "/var/"):
 			c.drop(flag, "it names a file of the old machines: add the file with an Extension, and the flag")
-		case value != "":
+		case value == "":
+			c.drop(flag, "the flag has no value")
+		default:
 			all[name] = value
 		}
 	}
@@ -184,6 +213,13 @@ func (c *converter) network() object {
 			nodes = members
 		}
 		network["subnets"] = object{"controlPlane": object{"id": members}, "nodes": object{"id": nodes}}
+	} else if c.subnet != "" {
+		for _, p := range c.properties.get("agentPoolProfiles").items() {
+			if f := p.get("vnetSubnetId"); f.value == any(c.subnet) {
+				c.drop(f, "the control plane has no subnet that exists, so the cluster makes a virtual network: set both subnets in "+
+					"spec.network.subnets to use it")
+			}
+		}
 	}
 	return network
 }
@@ -248,6 +284,7 @@ func (c *converter) image(profile field) object {
 	m, f := c.model, profile.get("imageReference")
 	name, group := f.get("name").text(m), f.get("resourceGroup").text(m)
 	if name == "" || group == "" {
+		c.drop(f, "it names no image without name and resourceGroup: the definition has the image of the marketplace")
 		return object{}
 	}
 	subscription := f.get("subscriptionId").text(m)
@@ -325,6 +362,9 @@ func (c *converter) spot(p field, spec object) {
 			terms["maxPrice"] = price
 		}
 		spec["priority"], spec["spot"] = "Spot", terms
+	case "", "Regular":
+	default:
+		c.drop(priority, "want Regular, Spot or Low: the definition has the priority Regular")
 	}
 }
 
@@ -341,7 +381,8 @@ func (c *converter) disks(p field, spec object) {
 	switch storage.text(m) {
 	case "Ephemeral":
 		spec["osDisk"].(object)["ephemeral"] = true
-	case "StorageAccount":
+	case "", "ManagedDisks":
+	default:
 		c.drop(storage, "disks of kaz are managed disks")
 	}
 }
@@ -349,11 +390,7 @@ func (c *converter) disks(p field, spec object) {
 // node are the labels, the taints and the number of pods of a pool's nodes.
 func (c *converter) node(p field, spec object) {
 	m := c.model
-	labels := object{}
-	for _, label := range p.get("customNodeLabels").fields() {
-		labels[label.key] = label.text(m)
-	}
-	spec["labels"] = labels
+	spec["labels"] = c.entries(p.get("customNodeLabels"))
 	own := p.get("kubernetesConfig").get("kubeletConfig")
 	taints := []any{}
 	if text := own.get("--register-with-taints").text(m); text != "" {
@@ -364,8 +401,12 @@ func (c *converter) node(p field, spec object) {
 	}
 	for _, f := range []field{own.get("--max-pods"), p.get("kubernetesConfig").get("maxPods"),
 		c.kubernetes.get("kubeletConfig").get("--max-pods"), c.kubernetes.get("maxPods")} {
-		if n, err := strconv.Atoi(f.text(m)); err == nil && spec["maxPods"] == nil {
+		switch n := f.number(m); {
+		case !c.used[f.path]:
+		case spec["maxPods"] == nil:
 			spec["maxPods"] = n
+		case spec["maxPods"] != n && strings.HasPrefix(f.path, p.path+"."):
+			c.drop(f, "another field of the pool has %v pods", spec["maxPods"])
 		}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -73,36 +73,25 @@ func Programs(c definition.Cluster) map[string]map[string]any {
 
 // registration is how a node registers. The boot script fills in its name.
 func (b builder) registration(pool *definition.NodePool) object {
-	labels := map[string]string{}
 	r := object{"name": "@NODE@", "criSocket": "unix:///run/containerd/containerd.sock"}
 	// The address spares the wait for the cloud-node-manager, which gives a node its address. kube-proxy waits for that
 	// address.
 	flags := map[string]string{"cloud-provider": "external", "node-ip": "@ADDRESS@"}
 	if pool != nil {
-		maps.Copy(labels, pool.Spec.Labels)
-		labels["kaz/pool"], labels[naming.RevisionLabel] = pool.Metadata.Name, definition.Revision(b.d, pool.Metadata.Name)
-		flags["max-pods"] = fmt.Sprint(pool.Spec.MaxPods)
-		if taints := taintsOf(pool.Spec.Taints); len(taints) > 0 {
+		n := definition.Node(b.d, *pool)
+		flags["max-pods"], flags["node-labels"] = fmt.Sprint(n.Pods), n.NodeLabels()
+		if taints := taintsOf(n.Taints); len(taints) > 0 {
 			r["taints"] = taints
 		}
-	}
-	if len(labels) > 0 {
-		var text []string
-		for _, name := range slices.Sorted(maps.Keys(labels)) {
-			text = append(text, name+"="+labels[name])
-		}
-		flags["node-labels"] = strings.Join(text, ",")
 	}
 	r["kubeletExtraArgs"] = arguments(flags, nil)
 	return r
 }
 
-func taintsOf(all []string) []object {
+func taintsOf(all []corev1.Taint) []object {
 	var taints []object
-	for _, text := range all {
-		what, effect, _ := strings.Cut(text, ":")
-		key, value, _ := strings.Cut(what, "=")
-		taints = append(taints, object{"key": key, "value": value, "effect": effect})
+	for _, t := range all {
+		taints = append(taints, object{"key": t.Key, "value": t.Value, "effect": string(t.Effect)})
 	}
 	return taints
 }

@@ -77,8 +77,8 @@ func (c *checker) checkText(f Field, v *value, path string) {
 	case v.text == "" && f.Default == `""`:
 	case len(f.OneOf) > 0 && !slices.Contains(f.OneOf, v.text):
 		c.add(v.at, path, v.shown(), "want %s%s", alternatives(f.OneOf), hint(v.text, f.OneOf))
-	case f.rule != nil && !f.rule.pattern.MatchString(v.text):
-		c.add(v.at, path, v.shown(), "want %s", f.rule.says)
+	case f.rule.wants(v.text) != "":
+		c.add(v.at, path, v.shown(), "want %s", f.rule.wants(v.text))
 	case v.text == "" && (f.Required || f.Default != ""):
 		c.add(v.at, path, v.shown(), "want a text that is not empty")
 	}
@@ -112,9 +112,10 @@ func (c *checker) checkMap(s *shape, v *value, path string) {
 		case s.item == nil:
 			c.add(v.keysAt[name], below, "", "unknown field: want one of %s%s", strings.Join(sortedNames(s.names), ", "),
 				hint(name, sortedNames(s.names)))
-		case s.key != nil && !s.key.pattern.MatchString(name):
-			c.add(v.keysAt[name], below, "", "the name %q is not valid: want %s", name, s.key.says)
 		default:
+			if want := s.key.wants(name); want != "" {
+				c.add(v.keysAt[name], below, "", "the name %q is not valid: want %s", name, want)
+			}
 			c.check(s.item, field, below)
 		}
 	}

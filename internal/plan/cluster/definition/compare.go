@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kaz/internal/plan/poolnode"
 )
 
 // Difference is a field that two definitions set differently.
@@ -108,6 +110,16 @@ func Revision(d Definition, pool string) string {
 	}
 	sum := sha256.Sum256([]byte(compact(all)))
 	return hex.EncodeToString(sum[:5])
+}
+
+// Node describes the nodes of a pool.
+func Node(d Definition, pool NodePool) poolnode.Node {
+	n := poolnode.Node{Pool: pool.Metadata.Name, Revision: Revision(d, pool.Metadata.Name), Given: pool.Spec.Labels,
+		Pods: pool.Spec.MaxPods}
+	for _, text := range pool.Spec.Taints {
+		n.Taints = append(n.Taints, poolnode.ReadTaint(text))
+	}
+	return n
 }
 
 // values collects the values of the fields for which an upgrade replaces machines.

@@ -67,6 +67,16 @@ func TestTable(t *testing.T) {
 	for path := range rows {
 		t.Errorf("%s: a row without a field", path)
 	}
+	used := consumers()
+	for path := range Fields() {
+		if used[path] == "" {
+			t.Errorf("%s: no consumer in the table", path)
+		}
+		delete(used, path)
+	}
+	for path := range used {
+		t.Errorf("%s: consumers of no field", path)
+	}
 }
 
 // changed is the text of an example with one part replaced.
@@ -366,6 +376,7 @@ MEANING: Availability zones of the machines, in turn. An empty list puts them in
 ALLOWED: 0 to 3 elements
 DEFAULT: [1, 2, 3]
 CHANGE:  fixed
+USED BY: machines, public IP addresses
 `
 	if err != nil || got != want {
 		t.Errorf("got %s %v\nwant %s", got, err, want)

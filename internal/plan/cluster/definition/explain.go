@@ -54,6 +54,9 @@ func (s *shape) explained() string {
 	if s.Change != "" {
 		fmt.Fprintf(&b, "CHANGE:  %s\n", s.Change)
 	}
+	if used := consumers()[s.path]; used != "" {
+		fmt.Fprintf(&b, "USED BY: %s\n", used)
+	}
 	if s.Union {
 		b.WriteString("LAYERS:  each layer may add elements\n")
 	}
@@ -100,6 +103,9 @@ func (s *shape) allowed() string {
 	case s.key != nil:
 		all = append(all, "names: "+s.key.says)
 	}
+	if s.value != nil {
+		all = append(all, "values: "+s.value.says)
+	}
 	if s.kind == isNumber {
 		all = append(all, fmt.Sprintf("%d to %d", s.Min, s.Max))
 	} else if s.Max > 0 {
@@ -122,14 +128,16 @@ func (s *shape) defaultText() string {
 // Reference is the table of all fields in Markdown.
 func Reference() string {
 	var b strings.Builder
+	used := consumers()
 	for _, kind := range kinds() {
-		fmt.Fprintf(&b, "\n## %s\n\n| field | type | default | allowed | a change | meaning |\n|---|---|---|---|---|---|\n", kind)
+		fmt.Fprintf(&b, "\n## %s\n\n| field | type | default | allowed | a change | used by | meaning |\n|---|---|---|---|---|---|---|\n",
+			kind)
 		shapes()[kind].each(func(s *shape) {
 			if s.Doc == "" {
 				return
 			}
 			_, path, _ := strings.Cut(s.path, ".")
-			cells := []string{"`" + path + "`", s.typeName(), s.defaultText(), s.allowed(), string(s.Change), s.Doc}
+			cells := []string{"`" + path + "`", s.typeName(), s.defaultText(), s.allowed(), string(s.Change), used[s.path], s.Doc}
 			for i, cell := range cells {
 				cells[i] = strings.ReplaceAll(cell, "|", `\|`)
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+
+	"kaz/internal/plan/cluster/limit"
 )
 
 // Change is what a change of a field does to a cluster that exists.
@@ -33,41 +35,82 @@ const (
 // rule is what a field may contain.
 type rule struct {
 	pattern *regexp.Regexp
-	says    string // what the pattern allows, as errors say it
+	says    string // what the rule allows, as errors say it
+	// checks are what a pattern cannot say. Each returns what a consumer of the field wants instead, "" for a text that it takes.
+	checks []check
 }
 
-func matching(pattern, says string) *rule {
-	return &rule{regexp.MustCompile(`^(?:` + pattern + `)$`), says}
+// check returns what is wanted instead of a text, "" if nothing is.
+type check func(text string) string
+
+func matching(pattern, says string, checks ...check) *rule {
+	return &rule{regexp.MustCompile(`^(?:` + pattern + `)$`), says, checks}
+}
+
+// wants is what the rule wants instead of a text, "" if it allows the text.
+func (r *rule) wants(text string) string {
+	if r == nil {
+		return ""
+	}
+	if !r.pattern.MatchString(text) {
+		return r.says
+	}
+	for _, check := range r.checks {
+		if want := check(text); want != "" {
+			return want
+		}
+	}
+	return ""
 }
 
 var (
 	guid     = matching(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`, "a GUID such as 00000000-0000-0000-0000-000000000001")
 	location = matching(`[a-z0-9]+`, "the name of a region such as westeurope: small letters and digits")
 	group    = matching(`[-\w.()]{0,89}[-\w()]`, "1 to 90 letters, digits, '-', '_', '.', '(' and ')', without '.' at the end")
-	release  = matching(`1\.\d{1,3}\.\d{1,3}`, "a version of Kubernetes such as 1.36.3")
-	domain   = matching(`[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`, "a DNS domain such as cluster.local")
+	release  = matching(`1\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})`, "a version of Kubernetes such as 1.36.3", oldEnough)
+	domain   = matching(`[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`, "a DNS domain such as cluster.local",
+		serviceDomain)
+	certName = matching(`[0-9a-fA-F.:]+|(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?`,
+		"a DNS name such as api.example.com or *.example.com in small letters, or an IP address, without scheme and port", certSAN)
 	url      = matching(`https?://[^\s?#]+`, "a URL such as https://mirror.example.com/kubernetes")
 	checksum = matching(`[0-9a-f]{64}`, "64 small hexadecimal digits, as sha256sum prints them")
 	cidr     = matching(`[0-9a-fA-F.:]+/\d{1,3}`, "a range of addresses such as 10.244.0.0/16")
 	source   = matching(`\*|[0-9a-fA-F.:]+(/\d{1,3})?|[A-Z][A-Za-z]+(\.[A-Za-z0-9]+)?`,
-		"a range such as 198.51.100.0/24, a service tag such as Internet, or *")
+		"a range such as 198.51.100.0/24, a service tag such as Internet, or *", sourceRange)
 	ipv4     = matching(`\d{1,3}(\.\d{1,3}){3}`, "an IPv4 address such as 10.224.0.100")
-	dnsLabel = matching(`[a-z][a-z0-9-]{1,61}[a-z0-9]`, "3 to 63 small letters, digits and '-', first a letter, last not '-'")
-	size     = matching(`[A-Za-z]+_[A-Za-z0-9_-]+`, "the name of a size such as Standard_D4s_v5")
-	name     = matching(`[a-z]([a-z0-9-]{0,28}[a-z0-9])?`, "at most 30 small letters, digits and '-', first a letter, last not '-'")
-	poolName = matching(`[a-z][a-z0-9]{0,11}`, "at most 12 small letters and digits, first a letter")
-	user     = matching(`[a-z_][a-z0-9_-]{0,31}`, "the name of a Linux user: at most 32 small letters, digits, '_' and '-'")
-	sshKey   = matching(`(ssh-(rsa|ed25519)|ecdsa-sha2-nistp\d+) [A-Za-z0-9+/=]+( .*)?`, "a public key such as 'ssh-ed25519 AAAA...'")
+	dnsLabel = matching(`[a-z][a-z0-9-]{1,61}[a-z0-9]`, "3 to 63 small letters, digits and '-', first a letter, last not '-'",
+		limit.PublicName)
+	size = matching(`[A-Za-z]+_[A-Za-z0-9_-]+`, "the name of a size such as Standard_D4s_v5")
+	name = matching(`[a-z]([a-z0-9-]{0,28}[a-z0-9])?`, "at most 30 small letters, digits and '-', first a letter, last not '-'")
+	// Names of key vaults and of containers of blobs begin with that of the cluster, and have no two '-' together.
+	clusterName = matching(`[a-z]([a-z0-9-]{0,28}[a-z0-9])?`,
+		"at most 30 small letters, digits and single '-', first a letter, last not '-'", singleHyphens, limit.PublicName)
+	poolName = matching(`[a-z][a-z0-9]{0,11}`, "at most 12 small letters and digits, first a letter", limit.PublicName)
+	user     = matching(`[a-z_][a-z0-9_-]{0,31}`, "the name of a Linux user: at most 32 small letters, digits, '_' and '-'",
+		limit.AdminUser)
+	sshKey   = matching(`ssh-(rsa|ed25519) [A-Za-z0-9+/=]+( .*)?|ecdsa-.*`, "a public key such as 'ssh-ed25519 AAAA...'", limit.SSHKey)
 	hostPath = matching(`/[^\x00-\x1f]*[^/\x00-\x1f]`, "an absolute path of a file")
 	mode     = matching(`0?[0-7]{3}`, "the mode of a file in quotes, such as \"0644\"")
 	flagName = matching(`[a-z][a-z0-9-]*`, "the name of a flag without '--'")
 	amount   = matching(`\d{1,3}%?`, "a number of nodes such as 1, or a share of the pool such as 25%")
-	price    = matching(`-1|\d+(\.\d{1,5})?`, "a price in US dollars for an hour in quotes, such as \"0.05\", or \"-1\" for no limit")
-	label    = matching(`([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?`, "a label key of Kubernetes")
-	taint    = matching(`([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?(=[-\w.]{0,63})?:`+
-		`(NoSchedule|PreferNoSchedule|NoExecute)`, "KEY=VALUE:EFFECT with the effect NoSchedule, PreferNoSchedule or NoExecute")
-	tagKey = matching(`[^<>%&\\?/]{1,512}`, "1 to 512 characters without < > % & \\ ? /")
-	portID = idOf("")
+	price    = matching(`-1|\d*[1-9]\d*(\.\d{1,5})?|0+\.\d{0,4}[1-9]\d{0,4}`, "a price in US dollars for an hour in quotes, such as "+
+		"\"0.05\", or \"-1\" for no limit")
+	label = matching(`([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?`,
+		"a label key of Kubernetes: a name of at most 63 letters, digits, '-', '_' and '.', after a DNS name and '/' or without", labelKey)
+	labelValue = matching(`([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?`,
+		"the value of a label: at most 63 letters, digits, '-', '_' and '.', first and last a letter or digit, or nothing")
+	taint = matching(`([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?(=[-\w.]{0,63})?:`+
+		`(NoSchedule|PreferNoSchedule|NoExecute)`, "KEY=VALUE:EFFECT with the effect NoSchedule, PreferNoSchedule or NoExecute",
+		taintParts)
+	tagKey = matching(`[^<>%&\\?/]{1,512}`, "1 to 512 characters without < > % & \\ ? /",
+		func(name string) string { return limit.TagName("", name) })
+	tagValue = matching(`[^\x00-\x1f]{0,256}`, "at most 256 characters in one line", limit.TagValue)
+	imageID  = matching(`/subscriptions/[^/\s]+/resource[gG]roups/[^/\s]+/providers/(?i:Microsoft\.Compute)/`+
+		`((?i:images)/[^/\s]+|(?i:galleries)/[^/\s]+/(?i:images)/[^/\s]+(/(?i:versions)/[^/\s]+)?)`,
+		"the id of an image: /subscriptions/.../providers/Microsoft.Compute/images/NAME, or .../galleries/NAME/images/NAME with or "+
+			"without /versions/VERSION")
+	imagePart    = matching(`[A-Za-z0-9][-\w.]*`, "letters, digits, '-', '_' and '.', as az vm image list shows them")
+	imageVersion = matching(`latest|\d+(\.\d+){0,2}`, "latest, or a version such as 24.04.202601010")
 	// The last part is left out: it is the name of a program.
 	repository = matching(`[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*`,
 		"a registry and a path, such as registry.example.com/kaz")
@@ -78,20 +121,18 @@ var (
 	imageTag    = matching(`\w[\w.-]{0,127}`, "a tag of a container image such as v1.36.0")
 )
 
-// idOf allows ids of a type, of any type if it is "".
+// idOf allows ids of a type.
 func idOf(fullType string) *rule {
-	provider := `[^/]+/[^/]+/[^/]+(/[^/]+/[^/]+)*`
-	says := "the id of a resource: /subscriptions/.../resourceGroups/.../providers/..."
+	provider, says := "", ""
 	switch fullType {
-	case "":
 	case "Microsoft.Network/virtualNetworks/subnets":
-		provider = `(?i:Microsoft\.Network)/(?i:virtualNetworks)/[^/]+/(?i:subnets)/[^/]+`
+		provider = `(?i:Microsoft\.Network)/(?i:virtualNetworks)/[^/\s]+/(?i:subnets)/[^/\s]+`
 		says = "the id of a subnet: /subscriptions/.../virtualNetworks/NAME/subnets/NAME"
 	default:
-		provider = "(?i:" + regexp.QuoteMeta(fullType) + ")/[^/]+"
+		provider = "(?i:" + regexp.QuoteMeta(fullType) + `)/[^/\s]+`
 		says = "the id of a resource: /subscriptions/.../providers/" + fullType + "/NAME"
 	}
-	return matching(`/subscriptions/[^/]+/resource[gG]roups/[^/]+/providers/`+provider, says)
+	return matching(`/subscriptions/[^/\s]+/resource[gG]roups/[^/\s]+/providers/`+provider, says)
 }
 
 // Field says what a field means and what it may contain.
@@ -118,11 +159,12 @@ type Field struct {
 	Union bool
 
 	rule *rule
-	// key is the rule of the keys of a map.
-	key *rule
+	// key is the rule of the keys of a map, and value that of its values.
+	key, value *rule
 }
 
-// Check returns an error if the field may not contain the text.
+// Check returns an error if the field can never have contained the text. It leaves out the rules of consumers that a pattern does not say:
+// a cluster that was made before there was such a rule can be named.
 func (f Field) Check(text string) error {
 	if f.rule != nil && !f.rule.pattern.MatchString(text) {
 		return fmt.Errorf("%q: want %s", text, f.rule.says)
@@ -161,8 +203,8 @@ func Fields() map[string]Field {
 
 func clusterFields() map[string]Field {
 	return map[string]Field{
-		"Cluster.metadata.name": {Doc: "Name of the cluster. Names of its resources begin with it.", Required: true, rule: name,
-			Change: Fixed},
+		"Cluster.metadata.name": {Doc: "Name of the cluster. Names of its resources begin with it.", Required: true,
+			rule: clusterName, Change: Fixed},
 		"Cluster.spec.azure.cloud": {Doc: "Azure cloud, as in azure.json of the machines.", Default: `"AzurePublicCloud"`,
 			OneOf: []string{"AzurePublicCloud", "AzureUSGovernmentCloud", "AzureChinaCloud"}, Change: Fixed},
 		"Cluster.spec.azure.subscriptionID": {Doc: "Subscription of the cluster.", Required: true, rule: guid, Change: Fixed},
@@ -174,7 +216,8 @@ func clusterFields() map[string]Field {
 			"exist, " +
 			"and `destroy` deletes only what has the cluster's tag.", Default: `"Owned"`, OneOf: []string{"Owned", "Existing"},
 			Change: Fixed},
-		"Cluster.spec.azure.tags": {Doc: "Tags of every resource.", Default: `{}`, Max: 40, key: tagKey, Change: Live},
+		"Cluster.spec.azure.tags": {Doc: "Tags of every resource.", Default: `{}`, Max: 40, key: tagKey, value: tagValue,
+			Change: Live},
 
 		"Cluster.spec.identity.controlPlane.id": {Doc: "Identity of the control plane's machines. Empty: it is made.", Default: `""`,
 			rule: idOf(identityType), Change: Fixed},
@@ -215,7 +258,7 @@ func kubernetesFields() map[string]Field {
 			"table. None: an Extension brings a network plugin.", Default: `"CloudRoutes"`, OneOf: []string{"CloudRoutes", "None"},
 			Change: Fixed},
 		"Cluster.spec.kubernetes.apiServer.certSANs": {Doc: "Further names and addresses in the API server's certificate.", Default: `[]`,
-			Max: 50, Union: true, Change: Replaces, Of: Members},
+			Max: 50, Union: true, rule: certName, Change: Replaces, Of: Members},
 		"Cluster.spec.kubernetes.apiServer.extraArgs": {Doc: "Flags of the API server.", Default: `{}`, key: flagName,
 			Change: Replaces, Of: Members},
 		"Cluster.spec.kubernetes.controllerManager.extraArgs": {Doc: "Flags of the controller manager.", Default: `{}`, key: flagName,
@@ -271,11 +314,14 @@ func networkFields() map[string]Field {
 func imageFields(at string, of Machines) map[string]Field {
 	return map[string]Field{
 		at + ".id": {Doc: "Image or version of a gallery image. Empty: the image of the marketplace.", Default: `""`,
-			rule: portID, Change: Replaces, Of: of},
-		at + ".publisher": {Doc: "Publisher of the image of the marketplace.", Default: `"Canonical"`, Change: Replaces, Of: of},
-		at + ".offer":     {Doc: "Offer of the image of the marketplace.", Default: `"ubuntu-24_04-lts"`, Change: Replaces, Of: of},
-		at + ".sku":       {Doc: "SKU of the image of the marketplace.", Default: `"server"`, Change: Replaces, Of: of},
-		at + ".version":   {Doc: "Version of the image of the marketplace.", Default: `"latest"`, Change: Replaces, Of: of},
+			rule: imageID, Change: Replaces, Of: of},
+		at + ".publisher": {Doc: "Publisher of the image of the marketplace.", Default: `"Canonical"`, rule: imagePart, Change: Replaces,
+			Of: of},
+		at + ".offer": {Doc: "Offer of the image of the marketplace.", Default: `"ubuntu-24_04-lts"`, rule: imagePart, Change: Replaces,
+			Of: of},
+		at + ".sku": {Doc: "SKU of the image of the marketplace.", Default: `"server"`, rule: imagePart, Change: Replaces, Of: of},
+		at + ".version": {Doc: "Version of the image of the marketplace.", Default: `"latest"`, rule: imageVersion, Change: Replaces,
+			Of: of},
 	}
 }
 
@@ -347,7 +393,7 @@ func poolFields() map[string]Field {
 		p + "subnet.cidr": {Doc: "Addresses of a subnet that is made for this pool. Empty: the pool is in the nodes' subnet.",
 			Default: `""`, rule: cidr, Change: Fixed},
 		p + "maxPods": {Doc: "Greatest number of pods on a node.", Default: `110`, Min: 10, Max: 250, Change: Replaces, Of: Nodes},
-		p + "labels":  {Doc: "Labels of the nodes.", Default: `{}`, key: label, Change: Replaces, Of: Nodes},
+		p + "labels":  {Doc: "Labels of the nodes.", Default: `{}`, key: label, value: labelValue, Change: Replaces, Of: Nodes},
 		p + "upgrade.maxSurge": {Doc: "Nodes that an upgrade makes before old ones go, at once: a number, or a share of the pool, " +
 			"rounded up. A pool over zones gets up to one for each zone. Standalone machines have none.", Default: `"1"`, rule: amount,
 			Number: true, Change: Live},

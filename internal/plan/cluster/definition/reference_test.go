@@ -15,7 +15,8 @@ explains how to use it; [example definitions](../example-manifests/cluster) can 
 these tables, and the [JSON Schema](cluster.schema.json) completes fields in editors.
 
 The tables are generated: ` + "`go test ./internal/plan/cluster/definition -run TestReference -update`" + `. The column "a change" says what a
-change of the field means for a cluster that exists.
+change of the field means for a cluster that exists. The column "used by" names the programs and the resources of Azure in which the value
+ends: the definition is checked by their rules when it is read, and all mistakes are reported together.
 `
 
 func TestReference(t *testing.T) {

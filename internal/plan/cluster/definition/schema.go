@@ -56,6 +56,7 @@ func shapeOf(t reflect.Type, path string, table map[string]Field) *shape {
 			s.free = true
 		} else {
 			s.item = shapeOf(t.Elem(), path+".*", table)
+			s.item.rule = s.value
 		}
 	case reflect.Slice:
 		s.kind = isList

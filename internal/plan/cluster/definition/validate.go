@@ -1,11 +1,17 @@
 package definition
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // validator checks what several fields say together.
@@ -26,6 +32,7 @@ func (v *validator) validate() {
 	v.extensions()
 	v.bootFormats()
 	v.patches()
+	v.limits()
 }
 
 // add records a problem at the field of a document.
@@ -33,7 +40,13 @@ func (v *validator) add(kind, name, path, format string, args ...any) {
 	i := slices.IndexFunc(v.docs, func(d *document) bool { return d.kind == kind && d.name == name })
 	at := v.docs[i].tree
 	shown := ""
-	for part := range strings.SplitSeq(path, ".") {
+	for rest := path; rest != ""; {
+		if entry := at.get(rest); entry != nil { // a name of a map may have dots
+			at = entry
+			break
+		}
+		var part string
+		part, rest, _ = strings.Cut(rest, ".")
 		part, index, isItem := strings.Cut(part, "[")
 		next := at.get(part)
 		if n, err := strconv.Atoi(strings.TrimSuffix(index, "]")); isItem && err == nil && next != nil && n < len(next.items) {
@@ -67,11 +80,6 @@ func (v *validator) cluster() {
 	} {
 		if strings.HasSuffix(zonal.kind, "_ZRS") && len(s.ControlPlane.Zones) == 0 {
 			v.inCluster(zonal.path, "a disk in all zones needs a machine in a zone: want an LRS type, or spec.controlPlane.zones")
-		}
-	}
-	for key := range s.Azure.Tags {
-		if strings.HasPrefix(strings.ToLower(key), "kaz_") {
-			v.inCluster("spec.azure.tags."+key, "tags that begin with kaz_ are kaz's own: want another name")
 		}
 	}
 	for _, flags := range []struct {
@@ -126,6 +134,9 @@ func (v *validator) network() {
 			p := addressRange{kind: "Cluster", name: name, path: fmt.Sprintf("spec.network.cidrs[%d]", i), text: text}
 			if v.parse(&p) {
 				outer = append(outer, p.prefix)
+			}
+			if p.prefix.IsValid() && p.prefix.Bits() < largestNetwork {
+				v.inCluster(p.path, "is too large: want a range of a virtual network, /%d to /29", largestNetwork)
 			}
 			disjoint = append(disjoint, p)
 		}
@@ -189,10 +200,28 @@ func (v *validator) parse(p *addressRange) bool {
 	case prefix.Bits() > 29:
 		v.add(p.kind, p.name, p.path, "is too small: want at most /29, because Azure keeps five addresses of a subnet")
 	default:
+		for _, reserved := range reservedRanges() {
+			if prefix.Overlaps(reserved) {
+				v.add(p.kind, p.name, p.path, "overlaps with %s, which Azure keeps: want another range", reserved)
+				return false
+			}
+		}
 		p.prefix = prefix
 		return true
 	}
 	return false
+}
+
+// largestNetwork is the shortest prefix of a virtual network.
+const largestNetwork = 2
+
+// reservedRanges are those that no virtual network of Azure has, because machines use them for themselves or reach Azure with them.
+func reservedRanges() []netip.Prefix {
+	var all []netip.Prefix
+	for text := range strings.FieldsSeq("224.0.0.0/4 255.255.255.255/32 127.0.0.0/8 169.254.0.0/16 168.63.129.16/32") {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
 }
 
 // disjoint reports overlaps and returns the valid places.
@@ -315,11 +344,72 @@ func (v *validator) extensions() {
 			owner[file.Path] = name
 		}
 		v.charts(e)
+		v.manifests(e)
 		for i, r := range e.Spec.Resources {
-			for _, key := range []string{"type", "apiVersion", "name"} {
-				if text, ok := r[key].(string); !ok || text == "" {
-					v.add("Extension", name, fmt.Sprintf("spec.resources[%d]", i), "%s is missing: want a text, as in an ARM template", key)
-				}
+			v.resource(name, fmt.Sprintf("spec.resources[%d]", i), r)
+		}
+	}
+}
+
+// The type and the API version of a resource in an ARM template.
+var (
+	resourceType    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.]*(/[A-Za-z][A-Za-z0-9]*)+$`)
+	resourceVersion = regexp.MustCompile(`^\d{4}-\d\d-\d\d(-[a-z]+)?$`)
+)
+
+// resource checks what every resource of an ARM template has.
+func (v *validator) resource(extension, at string, r map[string]any) {
+	text := map[string]string{}
+	for _, key := range []string{"type", "apiVersion", "name"} {
+		value, ok := r[key].(string)
+		if !ok || value == "" {
+			v.add("Extension", extension, at, "%s is missing: want a text, as in an ARM template", key)
+			return
+		}
+		text[key] = value
+	}
+	expression := func(key string) bool { return strings.ContainsAny(text[key], "[$") }
+	if !expression("type") && !resourceType.MatchString(text["type"]) {
+		v.add("Extension", extension, at+".type", "want the type of a resource such as Microsoft.Network/privateEndpoints")
+		return
+	}
+	if !expression("apiVersion") && !resourceVersion.MatchString(text["apiVersion"]) {
+		v.add("Extension", extension, at+".apiVersion", "want a date in quotes, such as \"2024-05-01\" or \"2024-05-01-preview\"")
+	}
+	if want := strings.Count(text["type"], "/"); !expression("name") && !expression("type") && strings.Count(text["name"], "/")+1 != want {
+		v.add("Extension", extension, at+".name", "a resource of the type %s has a name of %d parts: want as many, with / between them",
+			text["type"], want)
+	}
+}
+
+// manifests checks that the API server can take the objects of manifests.
+func (v *validator) manifests(e Extension) {
+	for i, text := range e.Spec.Manifests {
+		at := fmt.Sprintf("spec.manifests[%d]", i)
+		decoder := yaml.NewDecoder(strings.NewReader(text))
+		for {
+			var object struct {
+				APIVersion string `yaml:"apiVersion"`
+				Kind       string `yaml:"kind"`
+				Metadata   struct {
+					Name     string `yaml:"name"`
+					Generate string `yaml:"generateName"`
+				} `yaml:"metadata"`
+				Items []any `yaml:"items"`
+			}
+			err := decoder.Decode(&object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				v.add("Extension", e.Metadata.Name, at, "cannot be read as YAML: %v", err)
+				break
+			}
+			if reflect.ValueOf(object).IsZero() {
+				continue // an empty document
+			}
+			if object.APIVersion == "" || object.Kind == "" || object.Metadata.Name+object.Metadata.Generate == "" && object.Items == nil {
+				v.add("Extension", e.Metadata.Name, at, "an object lacks apiVersion, kind or metadata.name: want an object of Kubernetes")
 			}
 		}
 	}

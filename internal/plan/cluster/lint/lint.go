@@ -16,7 +16,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
+	"kaz/internal/azure"
+	"kaz/internal/plan/cluster/limit"
 	"kaz/internal/template"
 )
 
@@ -94,13 +97,8 @@ func (l *linter) template(where string, t object, depth int) {
 func (l *linter) resource(where string, r object) {
 	l.limit(where, "bytes", size(r), MostResource)
 	l.name(where, fmt.Sprint(r["type"]), fmt.Sprint(r["name"]))
-	if tags, ok := r["tags"].(object); ok {
-		l.limit(where, "tags", len(tags), 50)
-		for key, value := range tags {
-			l.limit(where+": tag "+key, "characters", len(key), 512)
-			l.limit(where+": tag "+key, "characters in its value", len(fmt.Sprint(value)), 256)
-		}
-	}
+	l.tags(where, r)
+	l.machine(where, r)
 	template.Expressions(r, func(path string, _ template.Expression, err error) {
 		if err != nil {
 			l.add("%s: %s: %v", where, path, err)
@@ -108,12 +106,63 @@ func (l *linter) resource(where string, r object) {
 	})
 	walk(r, "", func(path, text string) {
 		switch {
-		case strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "[["):
+		case isExpression(text):
 			l.limit(where+": "+path, "characters in an expression", len(text), MostExpression)
 		case strings.HasSuffix(path, ".customData"):
 			l.limit(where+": "+path, "characters", len(text), MostCustomData)
 		}
 	})
+}
+
+// isExpression reports whether only Azure knows a text.
+func isExpression(text string) bool {
+	return strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "[[")
+}
+
+func (l *linter) tags(where string, r object) {
+	tags, ok := r["tags"].(object)
+	if !ok {
+		return
+	}
+	fullType := fmt.Sprint(r["type"])
+	l.limit(where, "tags", len(tags), limit.MostTags(fullType))
+	seen := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		if want := limit.TagName(fullType, key); want != "" && !isExpression(key) {
+			l.add("%s: the tag %q is not valid: want %s", where, key, want)
+		}
+		if value := fmt.Sprint(tags[key]); !isExpression(value) {
+			l.limit(where+": tag "+key, "characters in its value", utf8.RuneCountInString(value), azure.LongestTagValue)
+		}
+		if other, had := seen[strings.ToLower(key)]; had {
+			l.add("%s: the tags %s and %s differ in letter case only: want one of both", where, other, key)
+		}
+		seen[strings.ToLower(key)] = key
+	}
+}
+
+// machine checks the user of a machine or of a scale set's machines, and the keys.
+func (l *linter) machine(where string, r object) {
+	properties, _ := r["properties"].(object)
+	if profile, ok := properties["virtualMachineProfile"].(object); ok {
+		properties = profile
+	}
+	profile, ok := properties["osProfile"].(object)
+	if !ok {
+		return
+	}
+	if user, _ := profile["adminUsername"].(string); limit.AdminUser(user) != "" {
+		l.add("%s: adminUsername: %q: want %s", where, user, limit.AdminUser(user))
+	}
+	linux, _ := profile["linuxConfiguration"].(object)
+	ssh, _ := linux["ssh"].(object)
+	keys, _ := ssh["publicKeys"].([]any)
+	for i, item := range keys {
+		key, _ := item.(object)
+		if text, _ := key["keyData"].(string); !isExpression(text) && limit.SSHKey(text) != "" {
+			l.add("%s: ssh.publicKeys[%d]: %.40q: want %s", where, i, text, limit.SSHKey(text))
+		}
+	}
 }
 
 func walk(v any, path string, visit func(path, text string)) {
@@ -141,8 +190,8 @@ var names = sync.OnceValue(func() map[string]name {
 	network := name{regexp.MustCompile(`^[A-Za-z0-9]([-\w.]{0,78}\w)?$`), "1 to 80 letters, digits, '-', '_' and '.'"}
 	return map[string]name{
 		"Microsoft.Storage/storageAccounts": rule(`^[a-z0-9]{3,24}$`, "3 to 24 small letters and digits"),
-		"Microsoft.KeyVault/vaults": rule(`^[A-Za-z]([-A-Za-z0-9]{1,22}[A-Za-z0-9])$`,
-			"3 to 24 letters, digits and '-'"),
+		"Microsoft.KeyVault/vaults": rule(`^[A-Za-z](-?[A-Za-z0-9]){2,23}$`,
+			"3 to 24 letters, digits and single '-'"),
 		"Microsoft.KeyVault/vaults/secrets": rule(`^[-A-Za-z0-9]{1,127}$`, "1 to 127 letters, digits and '-'"),
 		"Microsoft.ManagedIdentity/userAssignedIdentities": rule(`^[A-Za-z0-9][-\w]{2,127}$`,
 			"3 to 128 letters, digits, '-' and '_'"),

@@ -38,6 +38,18 @@ func TestLimits(t *testing.T) {
 		return object{"resources": []any{object{"type": "Microsoft.Resources/deployments", "name": name,
 			"properties": object{"template": inner}}}}
 	}
+	tagged := func(fullType, prefix string, n int) object {
+		tags := object{}
+		for i := range n {
+			tags[fmt.Sprint(prefix, i)] = "v"
+		}
+		return object{"resources": []any{object{"type": fullType, "name": "r", "tags": tags}}}
+	}
+	login := func(user, key string) object {
+		return object{"resources": []any{object{"type": "Microsoft.Compute/virtualMachines", "name": "m",
+			"properties": object{"osProfile": object{"adminUsername": user, "linuxConfiguration": object{"ssh": object{
+				"publicKeys": []any{object{"keyData": key}}}}}}}}}
+	}
 	const vm = "t: Microsoft.Compute/virtualMachines "
 	for _, test := range []struct {
 		template object
@@ -54,6 +66,14 @@ func TestLimits(t *testing.T) {
 		{machine("m", expression(24577)), []string{vm + "m: .properties.osProfile.customData: has 24577 characters in an expression, " +
 			"want at most 24576"}},
 		{machine("m_1", ""), []string{vm + `m_1: the name "m_1" is not valid: want 1 to 64 letters, digits and '-'`}},
+		{tagged("Microsoft.Network/privateDnsZones", "a", 15), nil},
+		{tagged("Microsoft.Network/privateDnsZones", "a", 16), []string{"t: Microsoft.Network/privateDnsZones r: has 16 tags, want at most 15"}},
+		{tagged("Microsoft.Network/routeTables", "azure", 1), []string{`t: Microsoft.Network/routeTables r: the tag "azure0" is not valid: ` +
+			"want a name that does not begin with microsoft, azure or windows, which Azure reserves"}},
+		{login("azureuser", "[parameters('key')]"), nil},
+		{login("admin", "ecdsa-sha2-nistp256 AAAA"), []string{
+			vm + `m: adminUsername: "admin": want a name that Azure takes for the user of a machine, such as azureuser`,
+			vm + `m: ssh.publicKeys[0]: "ecdsa-sha2-nistp256 AAAA": want an Ed25519 key or an RSA key: Azure takes no other type for a machine`}},
 		{nested("in", resources(801)), []string{"t: Microsoft.Resources/deployments in: has 801 resources, want at most 800"}},
 		{nested(strings.Repeat("n", 65), object{}),
 			[]string{"t: Microsoft.Resources/deployments " + strings.Repeat("n", 65) + ": has 65 characters in its name, want at most 64"}},

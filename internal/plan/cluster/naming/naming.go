@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/poolnode"
 )
 
 // Names are the names of a cluster.
@@ -170,16 +171,16 @@ func (n Names) SecretDeployment() string { return n.Deployment() + ".secret" }
 func (n Names) UnitDeployment(unit string) string { return n.Cluster + "-" + unit }
 
 // RevisionLabel is the label of a node with the revision that it was made from.
-const RevisionLabel = "kaz/revision"
+const RevisionLabel = poolnode.RevisionLabel
 
 // The tags of resources.
 const (
 	ClusterTag    = "kaz_cluster"
 	UnitTag       = "kaz_unit"
-	PoolTag       = "kaz_pool"
+	PoolTag       = poolnode.PoolTag
 	RoleTag       = "kaz_role"
 	VersionTag    = "kaz_version"
-	RevisionTag   = "kaz_revision"
+	RevisionTag   = poolnode.RevisionTag
 	DefinitionTag = "kaz_definition"
 	// LifecycleTag says at a resource group whether kaz made it.
 	LifecycleTag = "kaz_lifecycle"

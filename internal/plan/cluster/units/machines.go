@@ -2,11 +2,11 @@ package units
 
 import (
 	"fmt"
-	"strings"
 
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/graph"
 	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/plan/poolnode"
 )
 
 // Marker is the file that a machine writes when it has joined the cluster, and Report has the reason if it has not.
@@ -127,7 +127,7 @@ func (b *builder) addMachine(m machine) graph.Ready {
 		Body: m.zonal(object{"location": b.location(), "tags": m.tags, "identity": userAssigned(m.identity), "properties": properties}),
 	})
 	wait := m.unit.Add(graph.Resource{
-		Symbol: m.symbol + "wait", Type: "Microsoft.Compute/virtualMachines/extensions", Name: m.name + "/bootstrap",
+		Symbol: m.symbol + "wait", Type: "Microsoft.Compute/virtualMachines/extensions", Name: m.name + "/" + poolnode.BootExtension,
 		After: []graph.Ref{vm},
 		Body:  object{"location": b.location(), "properties": waitExtension()},
 	})
@@ -226,15 +226,12 @@ func (b *builder) pool(p definition.NodePool, ids identities, n network, e egres
 	}
 }
 
-// The tags of a scale set for the autoscaler: its limits, and the labels of its nodes, for a pool without nodes.
-const (
-	LeastTag, MostTag = "min", "max"
-	labelTag          = "k8s.io_cluster-autoscaler_node-template_label_"
-)
+// The tags of a scale set with its limits for the autoscaler. Further ones describe its nodes, for a pool without nodes.
+const LeastTag, MostTag = "min", "max"
 
 // ForAutoscaler reports whether a tag of a scale set is for the autoscaler.
 func ForAutoscaler(tag string) bool {
-	return tag == LeastTag || tag == MostTag || strings.HasPrefix(tag, labelTag)
+	return tag == LeastTag || tag == MostTag || poolnode.Describes(tag)
 }
 
 func (b *builder) poolTags(p definition.NodePool) object {
@@ -242,8 +239,8 @@ func (b *builder) poolTags(p definition.NodePool) object {
 		naming.RevisionTag: definition.Revision(b.d, p.Metadata.Name)}
 	if a := p.Spec.Autoscaling; a != nil {
 		tags[LeastTag], tags[MostTag] = fmt.Sprint(a.Min), fmt.Sprint(a.Max)
-		for key, value := range p.Spec.Labels {
-			tags[labelTag+strings.ReplaceAll(key, "/", "_")] = value
+		for tag, value := range definition.Node(b.d, p).Tags() {
+			tags[tag] = value
 		}
 	}
 	return tags
@@ -281,7 +278,7 @@ func (b *builder) scaleSet(m machine, p definition.NodePool) graph.Ref {
 			"dataDisks": dataDisks(s.DataDisks, false)},
 		"networkProfile":     network,
 		"diagnosticsProfile": object{"bootDiagnostics": object{"enabled": true}},
-		"extensionProfile":   object{"extensions": []any{object{"name": "bootstrap", "properties": waitExtension()}}},
+		"extensionProfile":   object{"extensions": []any{object{"name": poolnode.BootExtension, "properties": waitExtension()}}},
 	}
 	setSpot(virtualMachine, m.spot)
 	properties := object{"virtualMachineProfile": virtualMachine, "singlePlacementGroup": false}
