@@ -5,6 +5,7 @@
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   coldstart  the cold start of a controller with 5,000 nodes
+#   disks      bursts of attachments and detachments in real time, with Azure's latency
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller: SCHEDULES says how many, FIRST is the seed of the first
 set -euo pipefail
@@ -12,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-all=(clusters az planner services schedules booted coldstart)
+all=(clusters az planner services schedules booted coldstart disks)
 read -ra parts <<<"${PARTS:-${all[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -59,6 +60,10 @@ coldstart() {
     tests_in test/cluster coldstart -count=1 -timeout 45m -run TestColdStart . -fleet 5000
 }
 
+disks() {
+  step "disks: bursts in real time" tests disks -count=1 -v -run TestRealTime ./internal/csi/disk -latency 1
+}
+
 # Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.
 schedules() {
   local part=10000 from count
@@ -73,7 +78,7 @@ schedules() {
 step "programs that run and summarize tests" build_gotestsum
 for part in "${parts[@]}"; do
   # These measure times, so they run alone.
-  if [[ $part == coldstart || $part == booted ]]; then join; fi
+  if [[ $part == coldstart || $part == booted || $part == disks ]]; then join; fi
   "$part"
 done
 join
