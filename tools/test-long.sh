@@ -6,6 +6,7 @@
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   cold       the first make up in an empty home directory, and the next one; not a part by default: it compiles everything anew
 #   coldstart  the cold start of a controller with 5,000 nodes
+#   disks      bursts of attachments and detachments in real time, with Azure's latency
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller: SCHEDULES says how many, FIRST is the seed of the first
 set -euo pipefail
@@ -13,8 +14,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-all=(clusters az planner services schedules booted coldstart cold)
-read -ra parts <<<"${PARTS:-${all[*]:0:7}}"
+usual=(clusters az planner services schedules booted coldstart disks)
+all=("${usual[@]}" cold)
+read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
     echo "PARTS=$part: no such part; the parts are ${all[*]}" >&2
@@ -62,6 +64,10 @@ coldstart() {
 
 cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
 
+disks() {
+  step "disks: bursts in real time" tests disks -count=1 -v -run TestRealTime ./internal/csi/disk -latency 1
+}
+
 # Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.
 schedules() {
   local part=10000 from count
@@ -76,7 +82,7 @@ schedules() {
 step "programs that run and summarize tests" build_gotestsum
 for part in "${parts[@]}"; do
   # These measure times, so they run alone.
-  if [[ $part == coldstart || $part == booted || $part == cold ]]; then join; fi
+  if [[ $part =~ ^(coldstart|booted|disks|cold)$ ]]; then join; fi
   "$part"
 done
 join

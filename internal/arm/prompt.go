@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 )
 
-// A pod waits for the end of some operations: its disks are attached. Such operations are polled often, and a poll
-// does not wait for the answers of earlier polls. Most polls are answered within 0.2 s, but one in a hundred takes
+// A pod waits for the end of some operations: its disks are attached. Such operations are polled when they are likely to end,
+// and a poll does not wait for the answers of earlier polls. Most polls are answered within 0.2 s, but one in a hundred takes
 // longer than a second.
 
 // isPrompt reports whether a pod waits for the end of a request's operation. Such requests are not sent in turn: drivers of
@@ -19,18 +20,33 @@ func (c call) isPrompt() bool {
 	return c.method == http.MethodPost && strings.HasSuffix(c.op, " attachDetachDataDisks")
 }
 
-// promptPace is the time between two polls of an operation that a pod waits for. It depends on the time that the
-// operation has taken and on its polls so far. Azure allows 45 polls of one operation and 15 more a minute. Few
-// operations take longer than the first part (12 s). After that, the remaining polls are spread, with at least one
-// poll for each that Azure adds.
-func promptPace(took time.Duration, polls int) time.Duration {
-	const often, first, part = 350 * time.Millisecond, 12 * time.Second, 14
-	const burst, refill = 45, 4 * time.Second
-	if took < first {
-		return often
+// Half of the recorded changes of data disks took longer than these times: of a virtual machine, and of an instance of a
+// Uniform scale set. Few took less than half as long.
+const (
+	machineMedian  = 7200 * time.Millisecond
+	instanceMedian = 15 * time.Second
+)
+
+// promptPace is the time between two polls of an operation that a pod waits for. took is the time that the operation has
+// taken. The first poll comes soon: a few operations take half a second. Polls are rare while few operations are over, and close
+// when many end. Later the end is noticed within a sixteenth of the operation's time. Azure allows 45 polls of one operation and 15 more a minute; this takes less.
+func promptPace(median, took time.Duration) time.Duration {
+	const rare, closest, part, refill = time.Second, 500 * time.Millisecond, 16, 4 * time.Second
+	switch {
+	case took < closest:
+		return closest
+	case took < median/2:
+		return min(rare, max(median/2-took, closest))
 	}
-	left := burst + int(took/refill) - polls
-	return min(took/time.Duration(max(part, left)), refill)
+	return min(max(took/part, closest), refill)
+}
+
+// promptMedian returns how long half of the operations of a request take.
+func (c call) promptMedian() time.Duration {
+	if c.id.Parent().Is(compute.ScaleSets) {
+		return instanceMedian
+	}
+	return machineMedian
 }
 
 // promptRate bounds the polls a second of all operations that pods wait for.

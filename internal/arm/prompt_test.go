@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/arm"
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 )
 
 // attachments is an Azure with operations on disks that take a time. It answers one poll of each slowly.
@@ -52,14 +53,14 @@ func (a *attachments) Do(req *http.Request) (*http.Response, error) {
 	return answer(req, 200, `{"status":"`+state+`"}`, map[string]string{"Retry-After": a.retryAfter}), nil
 }
 
-func (a *attachments) attach(t *testing.T) (answer string, took time.Duration) {
+func (a *attachments) attach(t *testing.T, machine azure.ID) (answer string, took time.Duration) {
 	t.Helper()
 	client, err := arm.New(arm.Config{Endpoint: "https://management.test", Transport: a})
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	doc, err := azure.Do(t.Context(), client, azure.Request{Verb: azure.Post, ID: instance("set", 1),
+	doc, err := azure.Do(t.Context(), client, azure.Request{Verb: azure.Post, ID: machine,
 		Action: "attachDetachDataDisks", Body: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -67,26 +68,33 @@ func (a *attachments) attach(t *testing.T) (answer string, took time.Duration) {
 	return string(doc), time.Since(began)
 }
 
-// The end of an attachment is noticed within 0.35 s; after 12 s, within a fourteenth of its time and within 4 s.
-// Azure allows 45 polls of an operation and 15 more a minute. If Azure asks for a later poll, the poll comes later.
-// The result is the body of the first reply.
-func TestAttachmentsArePolledOften(t *testing.T) {
+// The end of an attachment is noticed within half a second if it takes a usual time, and later within a sixteenth of its time
+// and within 4 s. A usual one takes few polls. Azure allows 45 polls of an operation and 15 more a minute. If Azure asks for
+// a later poll, the poll comes later. The result is the body of the first reply.
+func TestAttachmentsArePolledWhenTheyEnd(t *testing.T) {
+	machine := instance("set", 1).Parent().Parent().Resource(compute.VirtualMachines, "vm")
+	const often = 500 * time.Millisecond
 	for _, c := range []struct {
 		name       string
+		machine    azure.ID
 		takes      time.Duration
 		retryAfter string
 		late       time.Duration
 		first      time.Duration
+		polls      int
 	}{
-		{"as Azure does mostly", 7 * time.Second, "", 350 * time.Millisecond, 350 * time.Millisecond},
-		{"a slow one", 45 * time.Second, "", 45 * time.Second / 14, 350 * time.Millisecond},
-		{"a very slow one", 3 * time.Minute, "", 4 * time.Second, 350 * time.Millisecond},
-		{"Azure asks for time", 7 * time.Second, "3", 3 * time.Second, 3 * time.Second},
+		{"a very fast one", machine, 600 * time.Millisecond, "", time.Second, often, 2},
+		{"of a machine", machine, 7200 * time.Millisecond, "", often, often, 12},
+		{"of a machine, 90 %", machine, 9700 * time.Millisecond, "", 10 * time.Second / 16, often, 17},
+		{"of an instance", instance("set", 1), 15 * time.Second, "", time.Second, often, 20},
+		{"of an instance, 90 %", instance("set", 1), 45 * time.Second, "", 48 * time.Second / 16, often, 38},
+		{"a very slow one", instance("set", 1), 3 * time.Minute, "", 4 * time.Second, often, 74},
+		{"Azure asks for time", machine, 7 * time.Second, "3", 3 * time.Second, 3 * time.Second, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &attachments{takes: c.takes, retryAfter: c.retryAfter}
-				answer, took := a.attach(t)
+				answer, took := a.attach(t, c.machine)
 				if answer != `{"dataDisks":[]}` {
 					t.Errorf("the answer is %s", answer)
 				}
@@ -95,6 +103,9 @@ func TestAttachmentsArePolledOften(t *testing.T) {
 				}
 				if a.polls[0] != c.first {
 					t.Errorf("the first poll came after %s, want %s", a.polls[0], c.first)
+				}
+				if len(a.polls) > c.polls {
+					t.Errorf("%d polls, want at most %d", len(a.polls), c.polls)
 				}
 				if allowed := 45 + int(took.Minutes()*15); len(a.polls) > allowed {
 					t.Errorf("%d polls in %s, Azure allows %d", len(a.polls), took, allowed)
@@ -108,7 +119,7 @@ func TestAttachmentsArePolledOften(t *testing.T) {
 func TestASlowPollIsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &attachments{takes: 5 * time.Second, slow: 20 * time.Second, slowAt: 4900 * time.Millisecond}
-		if _, took := a.attach(t); took > 5700*time.Millisecond {
+		if _, took := a.attach(t, instance("set", 1)); took > 6500*time.Millisecond {
 			t.Errorf("the end was noticed after %s", took)
 		}
 	})

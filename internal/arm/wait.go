@@ -268,7 +268,7 @@ func (d *Client) pace(op *operation) time.Duration {
 	}
 	wait := min(firstPoll<<min(op.polls, 4), longestPoll)
 	if op.call.isPrompt() {
-		wait = max(promptPace(time.Since(op.began), op.polls), time.Duration(d.prompt.Load())*time.Second/promptRate)
+		wait = max(promptPace(op.call.promptMedian(), time.Since(op.began)), time.Duration(d.prompt.Load())*time.Second/promptRate)
 	}
 	op.polls++
 	return min(wait, longestPoll)

@@ -52,6 +52,9 @@ func TestFailedIncrease(t *testing.T) {
 			}
 		}
 		want(t, "target", w.target(pool), 5)
+		w.tag(pool, map[string]string{"read": "again"})
+		pass(3 * time.Minute)
+		want(t, "states after another read", w.states(pool), "AllocationFailed 2, running 3")
 		if err := w.delete(pool, w.failed(pool)...); err != nil {
 			t.Fatal(err)
 		}
@@ -215,4 +218,128 @@ func groups(t *testing.T, w *world) (all []string) {
 		all = append(all, g.Id+" "+itoa(g.MinSize)+"-"+itoa(g.MaxSize))
 	}
 	return all
+}
+
+// TestDoubtfulCapacity checks that no capacity is written from an answer that what is known speaks against. Azure has
+// reported a capacity of 0 for a live scale set.
+func TestDoubtfulCapacity(t *testing.T) {
+	const machines = 9
+	answers := map[string]any{"0": 0, "absent": nil, "1": 1}
+	for name, capacity := range answers {
+		wrong := emulator.Fault{Method: "GET", Type: compute.ScaleSets, Fault: emulator.FaultAnswer, Path: "sku.capacity", Value: capacity}
+		start := func(t *testing.T) *world {
+			w := newWorld(t, emulator.Options{}, machines, "0:20:pool")
+			w.join(pool)
+			return w
+		}
+		known := func(t *testing.T, w *world) {
+			t.Helper()
+			want(t, "states", w.states(pool), "running 9")
+			want(t, "target", w.target(pool), machines)
+		}
+		scenario(t, "increase, once "+name, func(t *testing.T) {
+			w := start(t)
+			defer w.stop()
+			wrong.Times = 1
+			faults(t, w, wrong)
+			pass(time.Minute) // the list of scale sets shows it
+			known(t, w)
+			if err := w.increase(pool, 1); err != nil {
+				t.Fatal(err)
+			}
+			pass(2 * time.Minute)
+			want(t, "states", w.states(pool), "running 10")
+			want(t, "capacity in Azure", w.azureCapacity(pool), machines+1)
+		})
+		scenario(t, "increase, always "+name, func(t *testing.T) {
+			w := start(t)
+			defer w.stop()
+			w.Forget()
+			wrong.Times = 0
+			faults(t, w, wrong)
+			pass(3 * time.Minute)
+			known(t, w)
+			if err := w.increase(pool, 1); err != nil {
+				t.Fatal(err)
+			}
+			pass(5 * time.Minute)
+			wantWrites(t, w)
+			faults(t, w)
+			want(t, "capacity in Azure", w.azureCapacity(pool), machines)
+			want(t, "states", w.states(pool), "running 9, unavailable 1")
+			if err := w.delete(pool, w.failed(pool)...); err != nil {
+				t.Fatal(err)
+			}
+			pass(3 * time.Minute)
+			known(t, w)
+		})
+		scenario(t, "delete, "+name, func(t *testing.T) {
+			w := start(t)
+			defer w.stop()
+			wrong.Times = 0
+			faults(t, w, wrong)
+			pass(3 * time.Minute)
+			if err := w.delete(pool, w.well(pool)[0]); err != nil {
+				t.Fatal(err)
+			}
+			want(t, "target at once", w.target(pool), machines-1)
+			pass(3 * time.Minute)
+			faults(t, w)
+			want(t, "target", w.target(pool), machines-1)
+			want(t, "states", w.states(pool), "running 8")
+			want(t, "capacity in Azure", w.azureCapacity(pool), machines-1)
+		})
+		scenario(t, "a new process, "+name, func(t *testing.T) {
+			w := start(t)
+			w.stop()
+			wrong.Times = 0
+			faults(t, w, wrong)
+			w.start("0:20:pool")
+			defer w.stop()
+			known(t, w)
+			if err := w.increase(pool, 1); err != nil {
+				t.Fatal(err)
+			}
+			pass(3 * time.Minute)
+			faults(t, w)
+			want(t, "capacity in Azure", w.azureCapacity(pool), machines)
+		})
+	}
+	scenario(t, "while machines are made", func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 0, "0:20:pool")
+		defer w.stop()
+		if err := w.increase(pool, 5); err != nil {
+			t.Fatal(err)
+		}
+		pass(10 * time.Second)
+		faults(t, w, emulator.Fault{Method: "GET", Type: compute.ScaleSets, Fault: emulator.FaultAnswer, Path: "sku.capacity", Value: 0, Times: 1})
+		if err := w.increase(pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		pass(10 * time.Minute)
+		want(t, "states", w.states(pool), "running 6")
+		want(t, "capacity in Azure", w.azureCapacity(pool), 6)
+	})
+	scenario(t, "another client shrinks it", func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, machines, "0:20:pool")
+		defer w.stop()
+		w.join(pool)
+		w.patch(pool, map[string]any{"sku": map[string]any{"capacity": 2}})
+		if err := w.increase(pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		pass(10 * time.Minute)
+		want(t, "capacity in Azure", w.azureCapacity(pool), 3)
+		want(t, "target", w.target(pool), 3)
+	})
+	scenario(t, "without a sku", func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, machines, "0:20:pool")
+		defer w.stop()
+		w.join(pool)
+		faults(t, w, emulator.Fault{Method: "GET", Type: compute.ScaleSets, Fault: emulator.FaultAnswer, Path: "sku", Times: 1})
+		pass(time.Minute)
+		want(t, "groups", len(groups(t, w)), 1)
+		want(t, "states", w.states(pool), "running 9")
+		want(t, "target", w.target(pool), machines)
+	})
 }

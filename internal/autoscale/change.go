@@ -93,7 +93,7 @@ func (w *writes) commit(ctx context.Context, _ string, batch []change) ([]struct
 // grow asks Azure for n machines, as far as they are still wanted.
 func (w *writes) grow(ctx context.Context, g *group, n int) {
 	g.mu.Lock()
-	spec := g.spec
+	spec := g.status.Group
 	n = min(n, g.queued)
 	g.queued -= n
 	g.sending = n // one request of a group at a time
@@ -147,25 +147,13 @@ func (w *writes) grown(g *group, n int, err error) {
 		return
 	}
 	g.mu.Lock()
-	failed := g.explain(*f)
+	var failed int
+	g.status, failed = g.status.Failed(*f)
 	missing := max(min(n-failed, g.account().Missing()-g.waived-(len(g.refused)-g.uncounted())), 0)
 	g.refuse(missing, *f, true)
 	g.mu.Unlock()
 	w.Metrics.refused(f.Code, failed+missing)
 	w.Log.Warn("machines were not made", "scale_set", g.set, "failed", failed, "missing", missing, "code", f.Code, "message", f.Message)
-}
-
-// explain gives the machines that failed for an unknown reason the failure of the operation that made them. It returns
-// how many they are. The caller holds the lock.
-func (g *group) explain(f nodegroup.Failure) int {
-	n := 0
-	for at := range g.instances {
-		if i := &g.instances[at]; i.Failure != nil && i.Failure.Code == nodegroup.FailedState {
-			i.Failure, g.reasons[i.Key] = &f, f
-			n++
-		}
-	}
-	return n
 }
 
 // restart starts up to n deallocated machines. It returns for how many of the n machines no new machine is to be made.
@@ -187,11 +175,7 @@ func (w *writes) restart(ctx context.Context, g *group, n int) int {
 	g.mu.Lock()
 	g.sending -= len(ids)
 	g.under++
-	for _, id := range ids {
-		if at, listed := g.index[id.Key()]; listed {
-			g.instances[at].Deallocated, g.instances[at].State = false, nodegroup.Creating
-		}
-	}
+	g.status = g.status.Started(ids)
 	g.mu.Unlock()
 	w.Log.Info("deallocated machines start", "scale_set", g.set, "machines", len(ids))
 	w.follow(g, op, func(err error) {
@@ -202,7 +186,7 @@ func (w *writes) restart(ctx context.Context, g *group, n int) int {
 		defer g.mu.Unlock()
 		off := 0
 		for _, id := range ids {
-			if at, listed := g.index[id.Key()]; listed && g.instances[at].Deallocated {
+			if at, listed := g.index[id.Key()]; listed && g.status.Instances[at].Deallocated {
 				off++
 			}
 		}
@@ -247,36 +231,57 @@ func retry(ctx context.Context, do func(try int) (*azure.Operation, error)) (op 
 func (w *writes) setCapacity(ctx context.Context, g *group, to func(capacity int) int, accepted func()) (*azure.Operation, error) {
 	wanted := -1
 	op, err := retry(ctx, func(try int) (*azure.Operation, error) {
-		g.mu.Lock()
-		spec, capacity, etag := g.spec, g.capacity, g.etag
-		g.mu.Unlock()
-		if try > 0 || etag == "" {
-			fresh, err := w.inventory.read(ctx, spec)
-			if err != nil {
-				return nil, err
-			}
-			if capacity, etag = fresh.Capacity(), fresh.Etag(); capacity == wanted {
-				return azure.Done(nil), nil
-			}
+		now, err := w.status(ctx, g, try > 0)
+		if err != nil {
+			return nil, err
 		}
-		wanted = to(capacity)
-		if wanted == capacity {
+		if now.Capacity == wanted {
+			return azure.Done(nil), nil
+		}
+		if wanted = to(now.Capacity); wanted == now.Capacity {
 			return azure.Done(nil), nil
 		}
 		body, err := json.Marshal(map[string]any{"sku": map[string]any{"capacity": wanted}})
 		if err != nil {
 			return nil, err
 		}
-		return w.Azure.Begin(ctx, azure.Request{Verb: azure.Patch, ID: g.set, Body: body, IfMatch: etag, Unseen: true})
+		return w.Azure.Begin(ctx, azure.Request{Verb: azure.Patch, ID: g.set, Body: body, IfMatch: now.Etag, Unseen: true})
 	})
 	if err == nil {
 		g.mu.Lock()
-		g.capacity, g.etag = wanted, ""
+		g.status = g.status.Accepted(wanted)
 		g.under++
 		accepted()
 		g.mu.Unlock()
 	}
 	return op, err
+}
+
+// status returns the status of a scale set with a capacity that a write may be computed from. It reads the scale set if that
+// is needed, or if again says so. If the capacity is in doubt, it reads the machines too. A doubt that lasts is an error.
+func (w *writes) status(ctx context.Context, g *group, again bool) (nodegroup.Status, error) {
+	isNode := w.inventory.nodesNow()
+	current := func() (nodegroup.Status, nodegroup.Circumstances) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.status, g.circumstances(isNode)
+	}
+	now, circumstances := current()
+	if !again && now.Etag != "" {
+		return now, nil
+	}
+	fresh, err := w.inventory.read(ctx, now.Group)
+	if err != nil {
+		return now, err
+	}
+	if now = now.Shown(fresh, circumstances); now.Doubt == "" {
+		return now, nil
+	}
+	w.inventory.inspect(ctx, g)
+	if now, _ = current(); now.Doubt != "" {
+		return now, &azure.Error{Kind: azure.Unavailable, Op: "patch", ID: g.set, Message: now.Doubt}
+	}
+	return now, nil
 }
 
 // act runs an action of the scale set on machines.
@@ -296,7 +301,7 @@ func (w *writes) act(ctx context.Context, g *group, action string, ids []azure.I
 	})
 	if err == nil {
 		g.mu.Lock()
-		g.etag = ""
+		g.status = g.status.Touched()
 		g.mu.Unlock()
 	}
 	return op, err
@@ -358,10 +363,10 @@ func (w *writes) force(g *group) map[string]string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	force := w.ForceDelete
-	if g.spec.Options.ForceDelete != nil {
-		force = *g.spec.Options.ForceDelete
+	if g.status.Group.Options.ForceDelete != nil {
+		force = *g.status.Group.Options.ForceDelete
 	}
-	if !force || !g.spec.Forceable || g.unforced {
+	if !force || !g.status.Group.Forceable || g.unforced {
 		return nil
 	}
 	return map[string]string{"forceDeletion": "true"}
@@ -444,7 +449,7 @@ func (w *writes) lower(ctx context.Context, g *group) {
 	w.inventory.inspect(ctx, g)
 	g.mu.Lock()
 	existing, waived := 0, g.waived
-	for _, i := range g.instances {
+	for _, i := range g.status.Instances {
 		if _, leaves := g.leaving[i.Key]; !leaves && i.State != nodegroup.Deleting {
 			existing++
 		}

@@ -2,6 +2,7 @@ package autoscale
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -19,13 +20,9 @@ type group struct {
 	// reading is held while the instances are read, so that an older answer does not replace a newer one.
 	reading chan struct{}
 
-	mu   sync.Mutex // guards what follows; not held while waiting
-	spec nodegroup.Group
-	// capacity and etag are those of the scale set as it was last seen. An empty etag means that it changed since.
-	capacity  int
-	etag      string
-	instances []nodegroup.Instance
-	index     map[string]int // in instances, by the key of the id
+	mu     sync.Mutex // guards what follows; not held while waiting
+	status nodegroup.Status
+	index  map[string]int // in the status' instances, by the key of the id
 	// leaving are machines of which the deletion or deallocation was accepted, by the key of the id.
 	leaving map[string]departure
 	// queued counts the machines that cluster-autoscaler asked for and that no request to Azure has yet. They can be taken
@@ -34,8 +31,7 @@ type group struct {
 	waived          int // see nodegroup.Account
 	refused         []placeholder
 	wasNode         map[string]bool // machines that are or were nodes, by the key of the id
-	// reasons has the failures of machines by the key of the id, as the operations report them that made the machines.
-	reasons map[string]nodegroup.Failure
+
 	under   int          // operations that are under way
 	version string       // of the scale set when the instances were read
 	read    time.Time    // when the instances were read, zero: never
@@ -62,17 +58,26 @@ type placeholder struct {
 
 func newGroup(spec nodegroup.Group) *group {
 	return &group{
-		set: spec.Set, name: spec.Name, reading: make(chan struct{}, 1),
-		spec: spec, capacity: spec.Capacity(), etag: spec.Etag(), index: map[string]int{},
-		leaving: map[string]departure{}, wasNode: map[string]bool{}, reasons: map[string]nodegroup.Failure{}, stale: true,
+		set: spec.Set, name: spec.Name, reading: make(chan struct{}, 1), status: nodegroup.NewStatus(spec),
+		index: map[string]int{}, leaving: map[string]departure{}, wasNode: map[string]bool{}, stale: true,
 	}
 }
 
 // account returns what is known of the group's size. The caller holds the lock.
 func (g *group) account() nodegroup.Account {
 	return nodegroup.Account{
-		Capacity: g.capacity, Instances: g.instances, Queued: g.queued + g.sending, Waived: g.waived, Refused: g.uncounted(),
+		Capacity: g.status.Capacity, Instances: g.status.Instances, Queued: g.queued + g.sending, Waived: g.waived, Refused: g.uncounted(),
 		Leaving: func(i nodegroup.Instance) bool { _, leaves := g.leaving[i.Key]; return leaves },
+	}
+}
+
+// circumstances returns what is known of a group beside what Azure shows, as of now. The caller holds the lock.
+func (g *group) circumstances(isNode func(azure.ID) bool) nodegroup.Circumstances {
+	leaving, was := maps.Clone(g.leaving), maps.Clone(g.wasNode)
+	return nodegroup.Circumstances{
+		Leaving:    func(i nodegroup.Instance) bool { d, leaves := leaving[i.Key]; return leaves && !d.deallocate },
+		Registered: func(id azure.ID) bool { return was[id.Key()] || isNode(id) },
+		Busy:       g.under > 0,
 	}
 }
 
@@ -173,9 +178,9 @@ func (g *group) due(now time.Time, every time.Duration) bool {
 		return true
 	case g.read.IsZero():
 		return age >= underWay
-	case g.under > 0 || g.stale || g.version != g.spec.Version():
+	case g.under > 0 || g.stale || g.version != g.status.Group.Version():
 		return age >= underWay
-	case g.spec.EvictedStay:
+	case g.status.Group.EvictedStay:
 		return age >= evicted
 	}
 	return age >= every

@@ -2,8 +2,8 @@ package autoscale
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -78,7 +78,9 @@ func (p *Provider) list(ctx context.Context) error {
 		names[strings.ToLower(set.Name)] = true
 		spec, err := p.Selection.Read(set)
 		if err != nil {
-			ignored[set.Name] = err.Error()
+			if p.group(set.Name) == nil || !errors.Is(err, nodegroup.ErrNoModel) { // the next list decides about a known group
+				ignored[set.Name] = err.Error()
+			}
 			continue
 		}
 		found = append(found, spec)
@@ -104,7 +106,9 @@ func (p *Provider) adopt(found []nodegroup.Group, ignored map[string]string) {
 		here[key] = true
 		delete(p.absent, key)
 		if g, known := p.groups[key]; known {
-			g.adopt(spec)
+			if doubt := g.adopt(spec, p.isNode); doubt != "" {
+				p.doubt(g, doubt)
+			}
 			continue
 		}
 		p.groups[key] = newGroup(spec)
@@ -137,14 +141,23 @@ func (p *Provider) adopt(found []nodegroup.Group, ignored map[string]string) {
 	}
 }
 
-// adopt takes what a list shows of the group's scale set.
-func (g *group) adopt(spec nodegroup.Group) {
+// adopt takes what a list shows of the group's scale set. It returns what contradicts the capacity in the list, "" if
+// nothing does.
+func (g *group) adopt(spec nodegroup.Group, isNode func(azure.ID) bool) (doubt string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.spec = spec
-	if g.under == 0 { // while a change is under way, its own answers and the reads after it count
-		g.capacity, g.etag = spec.Capacity(), spec.Etag()
+	if g.under > 0 { // while a change is under way, its own answers and the reads after it count
+		g.status.Group = spec
+		return ""
 	}
+	g.status = g.status.Shown(spec, g.circumstances(isNode))
+	g.stale = g.stale || g.status.Doubt != ""
+	return g.status.Doubt
+}
+
+func (p *Provider) doubt(g *group, doubt string) {
+	p.Log.Warn("the capacity that Azure reports is not used", "doubt", doubt)
+	p.Metrics.doubt(g.name)
 }
 
 // inspect reads the instances of a group. If the scale set may have changed since it was listed, inspect reads the scale set
@@ -158,13 +171,14 @@ func (p *Provider) inspect(ctx context.Context, g *group) {
 		return
 	}
 	g.mu.Lock()
-	spec, changed := g.spec, g.under > 0 || g.stale || g.etag == "" || g.version != g.spec.Version()
+	spec := g.status.Group
+	changed := g.under > 0 || g.stale || g.status.Etag == "" || g.version != spec.Version()
 	first := g.read.IsZero() && g.under == 0
 	g.tried = time.Now()
 	g.mu.Unlock()
-	instances, err := p.instances(ctx, g, spec)
+	machines, err := p.machines(ctx, spec)
 	fresh := spec
-	if err == nil && changed && (!first || !spec.Matches(instances)) {
+	if err == nil && changed && (!first || !spec.Matches(machines)) {
 		fresh, err = p.read(ctx, spec)
 	}
 	if err != nil {
@@ -176,15 +190,19 @@ func (p *Provider) inspect(ctx context.Context, g *group) {
 		}
 		return
 	}
-	if gone := g.take(fresh, instances, p.nodeAt); gone > 0 {
+	gone, doubt := g.take(fresh, machines, p.nodesNow())
+	if gone > 0 {
 		p.Log.Warn("most nodes of a scale set are missing in the list of its instances; the next list decides",
 			"scale_set", spec.Set, "missing", gone)
 		p.Metrics.doubt(g.name)
 	}
+	if doubt != "" {
+		p.doubt(g, doubt)
+	}
 }
 
-// instances lists the machines of a group.
-func (p *Provider) instances(ctx context.Context, g *group, spec nodegroup.Group) ([]nodegroup.Instance, error) {
+// machines lists the machines of a group.
+func (p *Provider) machines(ctx context.Context, spec nodegroup.Group) ([]azure.Resource[compute.ScaledInstance], error) {
 	query := azure.Query{Scope: spec.Set, Type: compute.ScaleSetInstances, Expand: "instanceView"}
 	if spec.Flexible {
 		query = azure.Query{
@@ -196,15 +214,10 @@ func (p *Provider) instances(ctx context.Context, g *group, spec nodegroup.Group
 	if err != nil {
 		return nil, err
 	}
-	observed := g.observed(p.nodeAt)
-	all := make([]nodegroup.Instance, 0, len(docs))
-	for _, doc := range docs {
-		machine, err := azure.Decode[compute.ScaledInstance](doc)
-		if err != nil {
+	all := make([]azure.Resource[compute.ScaledInstance], len(docs))
+	for n, doc := range docs {
+		if all[n], err = azure.Decode[compute.ScaledInstance](doc); err != nil {
 			return nil, err
-		}
-		if machine.ID != "" { // one without an id is being deleted
-			all = append(all, nodegroup.ReadInstance(machine, observed))
 		}
 	}
 	return all, nil
@@ -227,72 +240,43 @@ func (p *Provider) read(ctx context.Context, spec nodegroup.Group) (nodegroup.Gr
 	return fresh, nil
 }
 
-// observed returns what is known of machines beside what Azure lists, as of now.
-func (g *group) observed(nodeAt func(azure.ID) (string, bool)) nodegroup.Observed {
+// take takes what Azure shows of a group. If a list lacks most nodes of the group, take does not use it and returns how many
+// nodes are missing. It uses the next list in any case. doubt says what contradicts the capacity, "" if nothing does.
+func (g *group) take(spec nodegroup.Group, machines []azure.Resource[compute.ScaledInstance], isNode func(azure.ID) bool) (
+	missing int, doubt string,
+) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	before := make(map[string]nodegroup.State, len(g.instances))
-	was := make(map[string]bool, len(g.wasNode))
-	for _, i := range g.instances {
-		before[i.Key] = i.State
-	}
-	for at := range g.instances {
-		if i := &g.instances[at]; i.Failure != nil && i.Failure.Code == nodegroup.FailedState {
-			if why, known := g.reasons[i.Key]; known {
-				i.Failure = &why
-			}
-		}
-	}
-	maps.DeleteFunc(g.reasons, func(key string, _ nodegroup.Failure) bool { _, listed := g.index[key]; return !listed })
-	for key := range g.wasNode {
-		was[key] = true
-	}
-	return nodegroup.Observed{
-		Before: func(id azure.ID) nodegroup.State { return before[id.Key()] },
-		Registered: func(id azure.ID) bool {
-			_, isNode := nodeAt(id)
-			return isNode || was[id.Key()]
-		},
-	}
-}
-
-// take takes what Azure shows of a group. If a list lacks most nodes of the group, take does not use it and returns how many
-// nodes are missing. It uses the next list in any case.
-func (g *group) take(spec nodegroup.Group, instances []nodegroup.Instance, nodeAt func(azure.ID) (string, bool)) (doubtful int) {
-	index := make(map[string]int, len(instances))
-	for n, i := range instances {
+	next := g.status.Listed(spec, machines, g.circumstances(isNode))
+	index := make(map[string]int, len(next.Instances))
+	for n, i := range next.Instances {
 		index[i.Key] = n
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	lost, had := 0, 0
-	for _, i := range g.instances {
+	for _, i := range g.status.Instances {
 		if _, leaves := g.leaving[i.Key]; leaves || i.State != nodegroup.Running || i.Deallocated {
 			continue
 		}
 		had++
-		if _, listed := index[i.Key]; !listed {
-			if _, isNode := nodeAt(i.ID); isNode {
-				lost++
-			}
+		if _, listed := index[i.Key]; !listed && isNode(i.ID) {
+			lost++
 		}
 	}
 	if lost*2 > had && !g.shrunk {
 		g.shrunk = true
-		return lost
+		return lost, ""
 	}
-	g.spec, g.instances, g.index = spec, instances, index
-	g.capacity, g.etag, g.version = spec.Capacity(), spec.Etag(), spec.Version()
-	g.read, g.shrunk, g.stale, g.err = time.Now(), false, false, nil
+	g.status, g.index, g.version = next, index, spec.Version()
+	g.read, g.shrunk, g.stale, g.err = time.Now(), false, next.Doubt != "", nil
 	g.settle()
-	return 0
+	return 0, next.Doubt
 }
 
 // hasLeft reports whether the last list lacks a machine that leaves, or shows it as being deleted or as deallocated. The
 // caller holds the lock.
 func (g *group) hasLeft(key string) bool {
 	n, listed := g.index[key]
-	return !listed || g.instances[n].State == nodegroup.Deleting && !g.leaving[key].deallocate || g.instances[n].Deallocated
+	return !listed || g.status.Instances[n].State == nodegroup.Deleting && !g.leaving[key].deallocate || g.status.Instances[n].Deallocated
 }
 
 // forget forgets that a machine leaves if it has left, and reports whether it has. The caller holds the lock.

@@ -223,7 +223,7 @@ func TestLoop(t *testing.T) {
 	scenario(t, "Spot machines are evicted", func(t *testing.T) {
 		w := &world{Azure: testkit.NewAzure(t, emulator.Options{Latency: 1}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
-		w.patch(pool, map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
+		w.replace(pool, map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
 			"priority": "Spot", "evictionPolicy": "Delete",
 		}}})
 		w.start("0:10:pool")

@@ -33,7 +33,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"node_group"}),
 		doubtful: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kaz_autoscaler_doubtful_lists_total",
-			Help: "Lists of instances that lacked most nodes of a node group and waited for a second one, by node group.",
+			Help: "Answers with too few instances or a contradicted capacity, which waited for another answer, by node group.",
 		}, []string{"node_group"}),
 	}
 	r.MustRegister(m.calls, m.failures, m.kept, m.doubtful)
@@ -90,7 +90,7 @@ func (p *Provider) Collect(into chan<- prometheus.Metric) {
 		}
 		gauge(cacheAge, g.age(time.Now()).Seconds())
 		g.mu.Lock()
-		target, most, off := g.account().Target(), g.capacity, g.switchedOff()
+		target, most, off := g.account().Target(), g.status.Capacity, g.switchedOff()
 		g.mu.Unlock()
 		gauge(targetSize, float64(target))
 		gauge(capacity, float64(most))

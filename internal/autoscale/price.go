@@ -118,9 +118,9 @@ func (p *Provider) machine(node *externalgrpc.ExternalGrpcNode) (size string, of
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if size == "" {
-		size = g.spec.Size()
+		size = g.status.Group.Size()
 	}
-	return size, g.spec.Offer()
+	return size, g.status.Group.Offer()
 }
 
 // noPrice returns the error that makes cluster-autoscaler go on without a price.
@@ -154,7 +154,7 @@ func (p *Provider) priced() []nodegroup.Priced {
 	var all []nodegroup.Priced
 	for _, g := range p.all() {
 		g.mu.Lock()
-		name := g.spec.Size()
+		name := g.status.Group.Size()
 		g.mu.Unlock()
 		rates := p.prices.rates(p.writes.ctx(), name)
 		size, known := p.catalogue.size(name)

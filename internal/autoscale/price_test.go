@@ -42,7 +42,7 @@ func newPriceWorld(t *testing.T, s *shop) *world {
 	w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 0), t: t}
 	w.AddScaleSet(pool, testkit.Uniform, 1)
 	w.AddScaleSet("spot", testkit.Uniform, 0)
-	w.patch("spot", map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
+	w.replace("spot", map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
 		"priority": "Spot", "evictionPolicy": "Delete",
 	}}})
 	if s != nil {

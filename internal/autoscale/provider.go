@@ -186,12 +186,20 @@ func (p *Provider) Forget(node *corev1.Node) {
 	}
 }
 
-// nodeAt returns the provider id of the node at a machine, and whether there is one.
-func (p *Provider) nodeAt(machine azure.ID) (string, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	node, ok := p.nodes[machine.Key()]
-	return node.providerID, ok
+// isNode reports whether there is a node at a machine. The caller holds the lock.
+func (p *Provider) isNode(machine azure.ID) bool {
+	_, is := p.nodes[machine.Key()]
+	return is
+}
+
+// nodesNow returns a function that reports whether there is a node at a machine, as of now. It needs no lock: the lock of a
+// provider is never taken while that of a group is held.
+func (p *Provider) nodesNow() func(azure.ID) bool {
+	nodes := p.seen()
+	return func(machine azure.ID) bool {
+		_, is := nodes[machine.Key()]
+		return is
+	}
 }
 
 // nextLoop begins a loop of cluster-autoscaler. Nodes that it did not ask for in the last loops are gone.

@@ -48,7 +48,7 @@ func (g *group) message() *externalgrpc.NodeGroup {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return &externalgrpc.NodeGroup{
-		Id: g.name, MinSize: int32(g.spec.Min), MaxSize: int32(g.spec.Max),
+		Id: g.name, MinSize: int32(g.status.Group.Min), MaxSize: int32(g.status.Group.Max),
 		Debug: string(g.set),
 	}
 }
@@ -84,7 +84,7 @@ func (g *group) off(machine azure.ID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at, listed := g.index[machine.Key()]
-	return listed && g.instances[at].Deallocated
+	return listed && g.status.Instances[at].Deallocated
 }
 
 func (g *group) isPlaceholder(id string) bool {
@@ -172,7 +172,7 @@ func (s *Server) NodeGroupIncreaseSize(_ context.Context, r *externalgrpc.NodeGr
 	}
 	delta := int(r.GetDelta())
 	g.mu.Lock()
-	if err = g.spec.Grow(g.account().Target(), delta); err == nil {
+	if err = g.status.Group.Grow(g.account().Target(), delta); err == nil {
 		g.queued += delta
 	}
 	g.mu.Unlock()
@@ -253,7 +253,7 @@ func (p *Provider) seen() map[string]seenNode {
 func (g *group) list(nodes map[string]seenNode) []*externalgrpc.Instance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := make([]*externalgrpc.Instance, 0, len(g.instances)+len(g.refused))
+	all := make([]*externalgrpc.Instance, 0, len(g.status.Instances)+len(g.refused))
 	g.each(nodes, func(s shown) {
 		if !s.Deallocated {
 			all = append(all, instance(s.providerID, s.State, s.Failure))
@@ -277,7 +277,7 @@ func (g *group) each(seen map[string]seenNode, do func(shown)) {
 	for _, i := range a.Surplus() {
 		surplus[i.Key] = true
 	}
-	for _, i := range g.instances {
+	for _, i := range g.status.Instances {
 		node, known := seen[i.Key]
 		if !known {
 			var err error
@@ -358,7 +358,7 @@ func (p *Provider) belongs(g *group, node *externalgrpc.ExternalGrpcNode) error 
 func (g *group) mayHave(machine azure.ID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.spec.Flexible && machine.Parent().Equal(g.set.Parent())
+	return g.status.Group.Flexible && machine.Parent().Equal(g.set.Parent())
 }
 
 // delete marks the machines of nodes as leaving. It returns the machines that were not leaving yet, and whether it removed
@@ -374,7 +374,7 @@ func (g *group) delete(list []*externalgrpc.ExternalGrpcNode) (leave []azure.ID,
 		if !ok || !listed {
 			continue
 		}
-		if i := g.instances[at]; i.State == nodegroup.Deleting || i.Deallocated || a.Leaving(i) {
+		if i := g.status.Instances[at]; i.State == nodegroup.Deleting || i.Deallocated || a.Leaving(i) {
 			continue
 		}
 		leave = append(leave, machine)
@@ -383,7 +383,7 @@ func (g *group) delete(list []*externalgrpc.ExternalGrpcNode) (leave []azure.ID,
 		}
 	}
 	if lost > 0 {
-		if err := g.spec.Shrink(a.Target()-len(g.refused), lost); err != nil {
+		if err := g.status.Group.Shrink(a.Target()-len(g.refused), lost); err != nil {
 			return nil, false, err
 		}
 	}
@@ -405,7 +405,7 @@ func (g *group) delete(list []*externalgrpc.ExternalGrpcNode) (leave []azure.ID,
 // switchedOff returns how many machines of the group are deallocated or to be deallocated. The caller holds the lock.
 func (g *group) switchedOff() int {
 	n := 0
-	for _, i := range g.instances {
+	for _, i := range g.status.Instances {
 		if i.Deallocated || g.leaving[i.Key].deallocate {
 			n++
 		}
@@ -417,9 +417,9 @@ func (g *group) switchedOff() int {
 // deallocated so far. A machine that never was a node, or that Azure would not start again, is deleted. The caller holds the
 // lock.
 func (g *group) keeps(machine azure.ID, off int) bool {
-	o := g.spec.Options
-	return o.Deallocate && (!g.spec.Spot || g.spec.EvictedStay) && g.wasNode[machine.Key()] &&
-		g.instances[g.index[machine.Key()]].Failure == nil && (o.MaxDeallocated == 0 || off < o.MaxDeallocated)
+	o := g.status.Group.Options
+	return o.Deallocate && (!g.status.Group.Spot || g.status.Group.EvictedStay) && g.wasNode[machine.Key()] &&
+		g.status.Instances[g.index[machine.Key()]].Failure == nil && (o.MaxDeallocated == 0 || off < o.MaxDeallocated)
 }
 
 // NodeGroupTemplateNodeInfo returns a node as the next machine of a group will be.
@@ -431,7 +431,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, r *externalgrpc.No
 		return nil, err
 	}
 	g.mu.Lock()
-	spec, seen := g.spec, g.seen
+	spec, seen := g.status.Group, g.seen
 	g.mu.Unlock()
 	size, known := s.Provider.catalogue.size(spec.Size())
 	node, _, err := spec.Template(size, known, seen)
@@ -454,7 +454,7 @@ func (s *Server) NodeGroupGetOptions(_ context.Context, r *externalgrpc.NodeGrou
 		return nil, err
 	}
 	g.mu.Lock()
-	o := g.spec.Options
+	o := g.status.Group.Options
 	g.mu.Unlock()
 	if !o.Overrides() {
 		return nil, status.Error(codes.Unimplemented, "the tags of the scale set have no options")

@@ -256,7 +256,7 @@ func TestSpot(t *testing.T) {
 		scenario(t, "S26 "+policy, func(t *testing.T) {
 			w := &world{Azure: testkit.NewAzure(t, emulator.Options{Latency: 1}, 0), t: t}
 			w.AddScaleSet(pool, testkit.Uniform, 0)
-			w.patch(pool, map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
+			w.replace(pool, map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
 				"priority": "Spot", "evictionPolicy": policy,
 			}}, "sku": map[string]any{"capacity": 4}})
 			w.start("0:10:pool")

@@ -91,7 +91,7 @@ func (p *Provider) View(ctx context.Context, name string) (View, error) {
 		return p.ignoredView(name)
 	}
 	g.mu.Lock()
-	spec, seen := g.spec, g.seen
+	spec, seen := g.status.Group, g.seen
 	g.mu.Unlock()
 	v := View{
 		Source: SourceProvider, ScaleSet: spec.Name, ID: string(spec.Set), Mode: "Uniform", Size: spec.Size(), Spot: spec.Spot,
@@ -199,6 +199,9 @@ func (g *group) view(v *View, nodes map[string]seenNode) {
 	}
 	if g.err != nil {
 		v.Problems = append(v.Problems, fmt.Sprintf("the instances cannot be read: %v", g.err))
+	}
+	if g.status.Doubt != "" {
+		v.Problems = append(v.Problems, g.status.Doubt)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/document"
 	"kaz/internal/plan/nodegroup"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
@@ -227,6 +228,26 @@ func (w *world) patch(name string, body map[string]any) {
 	}
 	_, err = azure.Do(w.t.Context(), w.OtherClient(), azure.Request{Verb: azure.Patch, ID: setID(name), Body: text})
 	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// replace writes a scale set with changes that a PATCH cannot make, such as its priority.
+func (w *world) replace(name string, changes map[string]any) {
+	w.t.Helper()
+	text, err := w.OtherClient().Get(w.t.Context(), setID(name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var body map[string]any
+	if err := json.Unmarshal(text, &body); err != nil {
+		w.t.Fatal(err)
+	}
+	document.Merge(body, changes)
+	if text, err = json.Marshal(body); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err = azure.Do(w.t.Context(), w.OtherClient(), azure.Request{Verb: azure.Put, ID: setID(name), Body: text}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -45,9 +45,16 @@ var _ framework.Routes = (*routeTable)(nil)
 // routeRequest is a set of changes that succeed or fail together. It is empty for a tidy.
 type routeRequest []routes.Change
 
+// Nodes of one burst share a write. Without a wait, the first node of a burst is written alone, and the others wait for that.
+const (
+	nodesCalm   = 20 * time.Millisecond  // how long the first route waits for a next one
+	nodesAtMost = 150 * time.Millisecond // how long it waits at most if routes keep coming
+)
+
 func newRouteTable(config routes.Config, client reconcile.Azure, machines framework.InstancesV2, measured operations) *routeTable {
 	r := &routeTable{config: config, client: client, machines: machines, measured: measured, events: &record.FakeRecorder{}}
 	r.commits = reconcile.NewCoalescer(r.commit)
+	r.commits.Gather(nodesCalm, nodesAtMost)
 	return r
 }
 

@@ -90,6 +90,7 @@ const (
 	FaultAbsent    = fault.Absent
 	FaultOverlap   = fault.Overlap
 	FaultDrop      = fault.Drop
+	FaultAnswer    = fault.Answer
 
 	FaultUnconditional = fault.Unconditional
 )

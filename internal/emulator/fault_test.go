@@ -3,6 +3,7 @@ package emulator_test
 import (
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -73,6 +74,27 @@ func TestACreationDropsAPart(t *testing.T) {
 	}
 }
 
+// A read answers with another value, or with none, in a list as for a resource. Nothing changes in Azure.
+func TestReadWithAnotherValue(t *testing.T) {
+	a := faulty(t, `{"method":"GET","type":"Microsoft.Network/routeTables","nth":1,"fault":"answer","path":"tags.v","value":2},
+		{"method":"GET","type":"Microsoft.Network/routeTables","nth":1,"fault":"answer","path":"tags.v","value":3},
+		{"method":"GET","type":"Microsoft.Network/routeTables","nth":1,"fault":"answer","path":"tags"}`)
+	a.must("PUT", table, `{"location":"eastus","tags":{"v":"1"}}`)
+	if got := a.must("GET", table, "").body["tags"]; !reflect.DeepEqual(got, map[string]any{"v": 2.0}) {
+		t.Errorf("tags %v", got)
+	}
+	all := a.must("GET", table[:strings.LastIndex(table, "/")], "").body
+	if got := behaviour.Objects(all, "value")[0]["tags"]; !reflect.DeepEqual(got, map[string]any{"v": 3.0}) {
+		t.Errorf("tags in the list %v", got)
+	}
+	if got, is := a.must("GET", table, "").body["tags"]; is {
+		t.Errorf("tags %v, want none", got)
+	}
+	if got := behaviour.Text(a.must("GET", table, "").body, "tags.v"); got != "1" {
+		t.Errorf("tag %q without the fault", got)
+	}
+}
+
 func TestLostReply(t *testing.T) {
 	a := faulty(t, `{"method":"PUT","times":1,"fault":"lost"}`)
 	client := http.Client{Transport: a.Transport()}
@@ -129,15 +151,16 @@ func TestCrashHook(t *testing.T) {
 func TestBadFaultRules(t *testing.T) {
 	for rules, want := range map[string]string{
 		`{"faults":[{"fault":"explode"}]}`: `rule 1: fault "explode": want error, operation, lost, ` +
-			`stale, crash, absent, overlap, drop or unconditional`,
+			`stale, crash, absent, overlap, drop, answer or unconditional`,
 		`{"faults":[{"fault":"drop"}]}`:                              `fault "drop" with path ""`,
+		`{"faults":[{"fault":"lost","value":1}]}`:                    `fault "lost" with value 1`,
 		`{"faults":[{"fault":"error","path":"tags.a"}]}`:             `fault "error" with path "tags.a"`,
 		`{"faults":[{"fault":"lost"},{"fault":"error","methd":""}]}`: `unknown field "methd"`,
 		`{"faults":[{"fault":"error","method":"FETCH"}]}`:            `method "FETCH": want GET`,
 		`{"faults":[{"fault":"error","probability":2}]}`:             `probability 2: want 0 to 1`,
 		`{"faults":[{"fault":"error","status":200}]}`:                `status 200: want 400 to 599`,
 		`{"faults":[{"fault":"error","name":"["}]}`:                  `name "[": syntax error in pattern`,
-		`{"faults":[]} {}`: `more after the end`,
+		`{"faults":[]} {}`:                                           `more after the end`,
 	} {
 		if _, err := emulator.ParseFaults([]byte(rules)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", rules, err, want)

@@ -182,6 +182,8 @@ func (f *front) serveTarget(r *request) error {
 	switch rule.Fault {
 	case fault.Lost:
 		r.cut = true
+	case fault.Answer:
+		return f.alter(r, rule, err)
 	case fault.Crash:
 		r.cut = true
 		if f.crash != nil {
@@ -202,6 +204,17 @@ func (f *front) deny(r *request) error {
 		return nil
 	}
 	return behaviour.NotFound(r.ID)
+}
+
+// alter changes the answer of a read as a fault rule says. Other requests are carried out.
+func (f *front) alter(r *request, rule *fault.Rule, err error) error {
+	text, is := r.reply.body.(json.RawMessage)
+	if err != nil || !r.reads() || !is {
+		return err
+	}
+	altered, err := rule.Alter(text, r.List)
+	r.reply.body = altered
+	return err
 }
 
 // carryOut carries out a request in one transaction. It finds the target again, because

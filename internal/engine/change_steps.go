@@ -435,13 +435,13 @@ func (w worker) nodesOf(pool string) int {
 	return len(w.in.Pools[i].Nodes)
 }
 
-// restore sets the capacity of a scale set to the number of its machines.
+// restore sets the capacity of a scale set to the number of its machines. A list may lack machines that were there before.
 func (w worker) restore(ctx context.Context, id azure.ID, pool string) error {
 	in, err := observer{w.Engine}.observe(ctx, w.names, false)
 	if err != nil {
 		return err
 	}
-	count := worker{in: in}.nodesOf(pool)
+	count := max(worker{in: in}.nodesOf(pool), w.nodesOf(pool))
 	w.say("  pool %s stays at %d machines", pool, count)
 	return deployer{w.Engine}.patch(ctx, id, object{"sku": object{"capacity": count}})
 }

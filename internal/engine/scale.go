@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/plan/cluster/emit"
@@ -54,19 +56,45 @@ func (e deployer) enlarge(ctx context.Context, id azure.ID, pool string, want in
 	}
 	var set struct {
 		SKU struct {
-			Capacity int `json:"capacity"`
+			Capacity *int `json:"capacity"`
 		} `json:"sku"`
 	}
 	if err := json.Unmarshal(doc, &set); err != nil {
 		return false, err
 	}
-	have := set.SKU.Capacity
+	if set.SKU.Capacity == nil {
+		return false, fmt.Errorf("scale pool %s: Azure reports no capacity of scale set %s; try again", pool, id.Name())
+	}
+	have := *set.SKU.Capacity
 	if have > want {
 		e.say("pool %s has %d machines, and the definition %d: kaz cluster scale or upgrade removes machines", pool, have, want)
 	}
 	if have >= want {
 		return false, nil
 	}
+	if err := e.agree(ctx, id, have); err != nil {
+		return false, fmt.Errorf("scale pool %s: %w", pool, err)
+	}
 	e.say("scale pool %s from %d to %d", pool, have, want)
 	return true, e.patch(ctx, id, object{"sku": object{"capacity": want}})
+}
+
+// agree returns an error if a scale set has more machines than its capacity. Azure has reported a capacity of 0 for a scale set
+// with machines, and a write that is computed from it would delete some of them.
+func (e deployer) agree(ctx context.Context, id azure.ID, capacity int) error {
+	machines, err := observer{e.Engine}.instances(ctx, id)
+	if err != nil {
+		return err
+	}
+	existing := 0
+	for _, m := range machines {
+		if !strings.EqualFold(m.Properties.ProvisioningState, "Deleting") {
+			existing++
+		}
+	}
+	if existing > capacity {
+		return fmt.Errorf("scale set %s: Azure reports a capacity of %d, and %d of its machines exist; try again when both agree",
+			id.Name(), capacity, existing)
+	}
+	return nil
 }

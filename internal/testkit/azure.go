@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -66,6 +67,23 @@ func NewAzure(t testing.TB, o emulator.Options, nodes int) *Azure {
 	a.layCluster(nodes)
 	log.reset()
 	return a
+}
+
+// Restarted returns a local Azure with the state of this one, and with other options. What takes long with the latency of
+// Azure can be made without it before.
+func (a *Azure) Restarted(o emulator.Options) *Azure {
+	a.t.Helper()
+	log := &requests{}
+	o.Providers, o.RequestLog = providers.All(), log
+	e, err := emulator.New(o)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var state bytes.Buffer
+	if err := errors.Join(a.Save(&state), e.Load(&state)); err != nil {
+		a.t.Fatal(err)
+	}
+	return &Azure{Emulator: e, Client: openClient(a.t, transport{e.Transport()}), log: log, t: a.t}
 }
 
 // transport adapts a RoundTripper to azcore.

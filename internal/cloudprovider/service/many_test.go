@@ -17,16 +17,20 @@ import (
 	"kaz/internal/testkit"
 )
 
-// createMany makes Services at the same moment.
+// createMany makes Services in a burst.
 func (w *world) createMany(count int) []string {
 	w.t.Helper()
 	names := make([]string, count)
 	for i := range names {
 		names[i] = fmt.Sprintf("web-%d", i)
 		w.create(w.newService(names[i], 80))
+		<-time.After(burst / time.Duration(count))
 	}
 	return names
 }
+
+// burst is the time over which many Services come.
+const burst = 50 * time.Millisecond
 
 func (w *world) allServed(names []string) {
 	w.t.Helper()

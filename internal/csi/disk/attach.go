@@ -31,10 +31,11 @@ type machineDisks = azure.Resource[compute.MachineDisks]
 const machinesKnown = 5000
 
 // The changes of a machine often come together: for all pods of a node, or for a pod that goes and a pod that comes. The
-// first change waits until no other change has come for the time calm, at most gatherAtMost. All of them share one request.
+// first change waits until no other change has come for the time calm, at most gatherAtMost. All of them share one request. A
+// change that comes later waits for the whole operation of the request, some 10 s.
 const (
-	calm         = 5 * time.Millisecond
-	gatherAtMost = 100 * time.Millisecond
+	calm         = 40 * time.Millisecond
+	gatherAtMost = 150 * time.Millisecond
 )
 
 func newAttacher(c Config) *attacher {

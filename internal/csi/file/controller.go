@@ -169,6 +169,9 @@ func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csispec.Cont
 	if err != nil {
 		return nil, status.Errorf(codes.OutOfRange, "volume %s: %v", r.GetVolumeId(), err)
 	}
+	if have.Share.QuotaGiB <= 0 { // a size computed from it could be smaller than the share
+		return nil, status.Errorf(codes.Unavailable, "volume %s: Azure reports no size of share %s", r.GetVolumeId(), have.ID.Name())
+	}
 	if have.Share.QuotaGiB >= size {
 		size = have.Share.QuotaGiB
 	} else if err := c.grow(ctx, have, size, r.GetSecrets()); err != nil {

@@ -135,6 +135,28 @@ func TestChangeThatIsNotMade(t *testing.T) {
 	wantCode(t, "modify", err, codes.Aborted)
 }
 
+// TestSizeThatIsNotReported checks that a share without a reported size is not written: the new size could be smaller.
+func TestSizeThatIsNotReported(t *testing.T) {
+	for name, quota := range map[string]any{"absent": nil, "0": 0} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{})
+			id := w.volume("pvc-1").GetVolumeId()
+			w.Forget()
+			if err := w.SetFaults([]emulator.Fault{{Method: "GET", Fault: emulator.FaultAnswer, Path: "properties.shareQuota", Value: quota,
+				Type: "Microsoft.Storage/storageAccounts/fileServices/shares"}}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := w.ControllerExpandVolume(t.Context(), &csispec.ControllerExpandVolumeRequest{
+				VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: 1 * gib},
+			})
+			wantCode(t, "grow", err, codes.Unavailable)
+			if writes := w.Writes(); len(writes) > 0 {
+				t.Error(writes)
+			}
+		})
+	}
+}
+
 // refusing are Secrets that may not be written.
 type refusing struct{}
 

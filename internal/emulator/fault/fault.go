@@ -29,6 +29,7 @@ const (
 	Absent    = "absent"    // a read answers that nothing is there: 404, or an empty list
 	Overlap   = "overlap"   // as error, while another such request below the same parent has no answer
 	Drop      = "drop"      // a resource is created without what the request has at Path
+	Answer    = "answer"    // a read answers with Value at Path, or with nothing there if Value is absent
 	// Unconditional carries out a request as if it had neither If-Match nor If-None-Match.
 	Unconditional = "unconditional"
 )
@@ -50,6 +51,7 @@ type Rule struct {
 
 	Fault      string `json:"fault"`
 	Path       string `json:"path,omitempty"` // in the body, with dots; it leads through lists
+	Value      any    `json:"value,omitempty"`
 	Status     int    `json:"status,omitempty"`
 	Code       string `json:"code,omitempty"`
 	Message    string `json:"message,omitempty"`
@@ -78,11 +80,14 @@ func Parse(text []byte) ([]Rule, error) {
 }
 
 func (f *Rule) check() error {
-	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Absent, Overlap, Drop, Unconditional}, f.Fault) {
-		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, absent, overlap, drop or unconditional", f.Fault)
+	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Absent, Overlap, Drop, Answer, Unconditional}, f.Fault) {
+		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, absent, overlap, drop, answer or unconditional", f.Fault)
 	}
-	if (f.Path != "") != (f.Fault == Drop) {
-		return fmt.Errorf("fault %q with path %q: the fault drop, and no other one, has a path", f.Fault, f.Path)
+	if (f.Path != "") != (f.Fault == Drop || f.Fault == Answer) {
+		return fmt.Errorf("fault %q with path %q: the faults drop and answer, and no other ones, have a path", f.Fault, f.Path)
+	}
+	if f.Value != nil && f.Fault != Answer {
+		return fmt.Errorf("fault %q with value %v: the fault answer, and no other one, has a value", f.Fault, f.Value)
 	}
 	if !slices.Contains([]string{"", "GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"}, strings.ToUpper(f.Method)) {
 		return fmt.Errorf("method %q: want GET, HEAD, PUT, PATCH, POST or DELETE", f.Method)
@@ -126,20 +131,38 @@ func (f *Rule) Refusal() *behaviour.Error {
 }
 
 // Forget takes what is at the rule's path out of the body of a request.
-func (f *Rule) Forget(body behaviour.Object) { forget(body, strings.Split(f.Path, ".")) }
+func (f *Rule) Forget(body behaviour.Object) { put(body, strings.Split(f.Path, "."), nil) }
 
-func forget(x any, path []string) {
+// Alter puts the rule's value at its path into the answer of a read: of a resource, or of each resource of a list.
+func (f *Rule) Alter(text json.RawMessage, list bool) (json.RawMessage, error) {
+	var body behaviour.Object
+	if err := json.Unmarshal(text, &body); err != nil {
+		return nil, fmt.Errorf("fault %q: read the answer: %w", f.Fault, err)
+	}
+	path := strings.Split(f.Path, ".")
+	if list {
+		path = append([]string{"value"}, path...)
+	}
+	put(body, path, f.Value)
+	return json.Marshal(body)
+}
+
+// put sets what is at a path; nil deletes it.
+func put(x any, path []string, value any) {
 	switch x := x.(type) {
 	case []any:
 		for _, element := range x {
-			forget(element, path)
+			put(element, path, value)
 		}
 	case behaviour.Object:
-		if len(path) == 1 {
+		switch {
+		case len(path) > 1:
+			put(x[path[0]], path[1:], value)
+		case value == nil:
 			delete(x, path[0])
-			return
+		default:
+			x[path[0]] = value
 		}
-		forget(x[path[0]], path[1:])
 	}
 }
 

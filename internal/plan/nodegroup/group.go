@@ -1,6 +1,7 @@
 package nodegroup
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,9 @@ type Group struct {
 	set azure.Resource[compute.ScaleSetModel]
 }
 
+// ErrNoModel says that Azure shows a scale set without the model of its machines.
+var ErrNoModel = errors.New("it has no model of machines: only machines that are put into it by hand can be in it")
+
 // Read returns the node group of a scale set. The error says why the scale set is no node group.
 func (s Selection) Read(set azure.Resource[compute.ScaleSetModel]) (Group, error) {
 	limits, err := s.Select(set.Name, set.Tags)
@@ -38,7 +42,7 @@ func (s Selection) Read(set azure.Resource[compute.ScaleSetModel]) (Group, error
 	}
 	model := set.Properties.VirtualMachineProfile
 	if model == nil || set.SKU == nil {
-		return Group{}, fmt.Errorf("it has no model of machines: only machines that are put into it by hand can be in it")
+		return Group{}, ErrNoModel
 	}
 	g.Spot = strings.EqualFold(model.Priority, "Spot") || strings.EqualFold(model.Priority, "Low")
 	g.EvictedStay = g.Spot && !strings.EqualFold(model.EvictionPolicy, "Delete")
@@ -66,25 +70,32 @@ func (g Group) Size() string { return g.set.SKU.Name }
 // Zones returns the zones of the group's machines.
 func (g Group) Zones() []string { return g.set.Zones }
 
-// Capacity returns the capacity of the scale set when it was read.
-func (g Group) Capacity() int {
+// Reported returns the capacity that Azure reported when the scale set was read, and whether it reported one. What is known
+// can contradict it: see [Status].
+func (g Group) Reported() (capacity int, reports bool) {
 	if g.set.SKU.Capacity == nil {
-		return 0
+		return 0, false
 	}
-	return int(*g.set.SKU.Capacity)
+	return int(*g.set.SKU.Capacity), true
 }
 
 // Version tells states of the scale set apart.
 func (g Group) Version() string {
-	return fmt.Sprintf("%s %d %s", g.set.Etag, g.Capacity(), g.set.Properties.ProvisioningState)
+	capacity, reports := g.Reported()
+	return fmt.Sprintf("%s %d %t %s", g.set.Etag, capacity, reports, g.set.Properties.ProvisioningState)
 }
 
 // Matches reports whether the scale set, when it was read, had exactly the given machines, and nothing was under way.
-func (g Group) Matches(machines []Instance) bool {
-	underWay := func(i Instance) bool { return i.State != Running || i.Failure != nil }
-	return strings.EqualFold(g.set.Properties.ProvisioningState, "Succeeded") && g.Capacity() == len(machines) &&
+func (g Group) Matches(machines []azure.Resource[compute.ScaledInstance]) bool {
+	underWay := func(m azure.Resource[compute.ScaledInstance]) bool {
+		return !strings.EqualFold(m.Properties.ProvisioningState, succeeded)
+	}
+	capacity, reports := g.Reported()
+	return strings.EqualFold(g.set.Properties.ProvisioningState, succeeded) && reports && capacity == len(machines) &&
 		!slices.ContainsFunc(machines, underWay)
 }
+
+const succeeded = "Succeeded"
 
 // Etag is the etag of the scale set when it was read.
 func (g Group) Etag() string { return g.set.Etag }

@@ -44,6 +44,8 @@ type Observed struct {
 	Before func(azure.ID) State
 	// Registered reports whether the machine is, or was, a node.
 	Registered func(azure.ID) bool
+	// Reason returns why an operation failed to make the machine, if that is known.
+	Reason func(azure.ID) (Failure, bool)
 }
 
 // ReadInstance returns a machine as a list with instance views shows it.
@@ -62,11 +64,12 @@ func ReadInstance(machine azure.Resource[compute.ScaledInstance], o Observed) In
 	case "failed":
 		// A machine that runs may do its work in spite of a failed change.
 		if power != "running" && power != "starting" && !o.Registered(i.ID) {
-			i.State = Creating
-			i.Failure = &Failure{
-				Code: FailedState, Class: OutOfResources,
-				Message: cmp.Or(failureMessage(p.InstanceView), "Azure failed to make the machine "+string(i.ID)),
+			f, known := o.Reason(i.ID)
+			if !known {
+				f = Failure{Code: FailedState, Class: OutOfResources,
+					Message: cmp.Or(failureMessage(p.InstanceView), "Azure failed to make the machine "+string(i.ID))}
 			}
+			i.State, i.Failure = Creating, &f
 		}
 	}
 	if i.State != Deleting && !o.Registered(i.ID) {

@@ -55,6 +55,7 @@ func TestReadInstance(t *testing.T) {
 			i := nodegroup.ReadInstance(machine, nodegroup.Observed{
 				Before:     func(azure.ID) nodegroup.State { return test.before },
 				Registered: func(azure.ID) bool { return test.isNode },
+				Reason:     func(azure.ID) (nodegroup.Failure, bool) { return nodegroup.Failure{}, false },
 			})
 			if i.State != test.want || (i.Failure == nil) != (test.code == "") {
 				t.Fatalf("%+v", i)
