@@ -171,7 +171,7 @@ func TestResumeChange(t *testing.T) {
 		{args: "resume dev --local --kubeconfig none.conf", status: 1, errs: "kubeconfig of cluster dev"},
 		// The API server of this test changes no nodes, so the change stops at its first step.
 		{args: "resume dev --local --kubeconfig API", status: int(changeFailed), errs: "cordon nodes of pool general dev-general000000:"},
-		{args: "deploy dev.yaml --local", status: 1, errs: "has begun and not ended"},
+		{args: "deploy dev.yaml --local", status: 8, errs: "has begun and not ended"},
 		{args: "abort dev --local", out: "is canceled"},
 		{args: "resume dev --local --dry-run", out: "no change of dev has begun"},
 	} {

@@ -64,7 +64,9 @@ func TestSubnetRefusals(t *testing.T) {
 func TestPutReplaces(t *testing.T) {
 	c := start(t)
 	const space = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[`
-	nodes := func(more string) string { return `{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"` + more + `}}` }
+	nodes := func(more string) string {
+		return `{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"` + more + `}}`
+	}
 	c.put(vnet, space+nodes(`,"serviceEndpoints":[{"service":"Microsoft.Storage"}]`)+
 		`,{"name":"users","properties":{"addressPrefix":"10.0.1.0/24"}}]}}`)
 	c.put(vnet, space+nodes("")+`]}}`)
