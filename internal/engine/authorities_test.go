@@ -479,7 +479,7 @@ func (l *lab) killAuthorities(s *simulation, phase change.AuthorityPhase, kill i
 	case openErr != nil || readErr != nil:
 		t.Fatal(openErr, readErr)
 	case open != nil:
-		doc, noDoc := l.client.Get(t.Context(), deploymentID(s.names.Group(), s.names.Change()))
+		doc, noDoc := l.client.Get(t.Context(), versionID(s.names, changeVersion))
 		if noDoc != nil || strings.Contains(string(doc), "BEGIN") {
 			t.Errorf("the record of the change: %v, or it has a key", noDoc)
 		}

@@ -124,14 +124,20 @@ func (w worker) deployUnit(ctx context.Context, p cluster.Plan, unit string) err
 	if err != nil {
 		return err
 	}
-	o := emit.Options{Leave: map[string]bool{}, Keep: map[string]bool{}, Definition: state.Definition}
+	leave := map[string]bool{}
 	for _, u := range p.Graph.Units {
-		o.Leave[u.Name] = u.Name != unit
+		leave[u.Name] = u.Name != unit
 	}
-	for id := range state.resources {
-		o.Keep[id] = true
+	x, err := deployer{w.Engine}.compare(ctx, p, state, leave)
+	if err != nil {
+		return err
 	}
-	return deployer{w.Engine}.run(ctx, work{plan: p, state: state, template: p.Template(o), left: len(p.Graph.Units) - 1}, nil)
+	if err := (deployer{w.Engine}).retag(ctx, x.retags); err != nil {
+		return err
+	}
+	o := emit.Options{Leave: leave, Keep: x.keep, Bodies: x.bodies, Definition: state.Definition}
+	return deployer{w.Engine}.run(ctx, work{plan: p, state: state, template: p.Template(o), left: len(p.Graph.Units) - 1}, nil,
+		func() error { return nil })
 }
 
 func (w worker) unbalance(ctx context.Context, s change.Step) error {

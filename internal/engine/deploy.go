@@ -12,7 +12,6 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/engine/failure"
-	"kaz/internal/engine/pki"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/boot"
@@ -44,9 +43,13 @@ type work struct {
 	plan     cluster.Plan
 	state    State
 	template emit.Template
-	seed     bool
+	seed     seed
 	left     int
-	// recorded says that the deployment records the definition.
+	// leave are the units that are not deployed.
+	leave map[string]bool
+	// retags are the resources of which only tags change. They are not in the template.
+	retags []retag
+	// recorded says that Azure records the definition.
 	recorded bool
 }
 
@@ -57,7 +60,32 @@ func (e deployer) prepare(ctx context.Context, p cluster.Plan, replaced bool) (w
 	if err != nil {
 		return work{}, err
 	}
-	return state.left(p, replaced)
+	w, err := state.left(p, replaced)
+	if err != nil {
+		return w, err
+	}
+	if err := e.confirm(ctx, w.plan, state); err != nil {
+		return w, err
+	}
+	if w, err = state.left(p, replaced); err != nil || w.empty() {
+		return w, err
+	}
+	if w.seed, err = e.absentSecrets(ctx, w.plan, state, w.leave["vault"]); err != nil {
+		return w, err
+	}
+	w.leave["vault"] = w.leave["vault"] && w.seed.empty()
+	return w, e.fit(ctx, &w)
+}
+
+// fit leaves out of the template what need not be written.
+func (e deployer) fit(ctx context.Context, w *work) error {
+	x, err := e.compare(ctx, w.plan, w.state, w.leave)
+	if err != nil {
+		return err
+	}
+	w.retags = x.retags
+	w.template = w.plan.Template(emit.Options{Leave: w.leave, Keep: x.keep, Bodies: x.bodies})
+	return nil
 }
 
 // Look reads what there is of a plan, and reports whether nothing is left to deploy.
@@ -82,22 +110,29 @@ func (s State) left(p cluster.Plan, replaced bool) (work, error) {
 	if err := s.allowed(p.Definition); err != nil && !replaced {
 		return w, err
 	}
-	all := p.Template(emit.Options{})
-	o := emit.Options{Leave: map[string]bool{}, Keep: map[string]bool{}}
-	for unit, hash := range all.Hashes {
+	w.leave = map[string]bool{}
+	for unit, hash := range p.Template(emit.Options{}).Hashes {
 		if s.done(p, unit, hash) {
-			o.Leave[unit] = true
+			w.leave[unit] = true
 		}
 	}
-	for id := range s.resources {
-		o.Keep[id] = true
-	}
-	w.left = len(o.Leave)
+	w.left = len(w.leave)
 	w.recorded = s.Definition != nil && same(*s.Definition, p.Definition)
-	w.template = p.Template(o)
-	vault, had := s.units["vault"]
-	w.seed = !had || vault.Properties.ProvisioningState != "Succeeded"
+	w.template = p.Template(emit.Options{Leave: w.leave, Keep: s.once(p)})
 	return w, nil
+}
+
+// once are the listed resources of a plan that are written only once, by their ids in lower case.
+func (s State) once(p cluster.Plan) map[string]bool {
+	all := map[string]bool{}
+	for _, u := range p.Graph.Units {
+		for _, r := range u.Resources {
+			if id := emit.ID(p.Names, r.Resource, u.Unit); r.Once && s.Has(id) {
+				all[id.Key()] = true
+			}
+		}
+	}
+	return all
 }
 
 // allowed refuses changes that need machines to be replaced, or a new cluster.
@@ -150,11 +185,11 @@ func (w work) body(secrets map[string]string) (azure.Document, error) {
 	for name := range declared {
 		switch name {
 		case units.SeedSecrets:
-			given[name] = map[string]any{"value": w.seed}
+			given[name] = map[string]any{"value": len(secrets) > 0}
 		case emit.DefinitionParameter:
 		default:
-			if w.seed {
-				given[name] = map[string]any{"value": secrets[name]}
+			if value, has := secrets[name]; has {
+				given[name] = map[string]any{"value": value}
 			}
 		}
 	}
@@ -191,30 +226,65 @@ func (e deployer) deploy(ctx context.Context, p cluster.Plan, save func([]byte) 
 	result := Result{Units: slices.Sorted(maps.Keys(w.template.Units))}
 	if w.empty() {
 		result.Unchanged = true
-		return result, e.scale(ctx, w, &result)
+		return result, errors.Join(e.keepDefinition(ctx, w, true), e.scale(ctx, w, &result))
 	}
-	var secrets map[string]string
-	if w.seed {
-		if secrets, result.Kubeconfig, err = e.secrets(p); err != nil {
-			return result, err
-		}
-		if err := save(result.Kubeconfig); err != nil {
-			return result, fmt.Errorf("kubeconfig: %w", err)
-		}
+	secrets, err := e.newSecrets(ctx, w, save, &result)
+	if err != nil {
+		return result, err
 	}
 	if err := clean(w, secrets); err != nil {
 		return result, err
 	}
-	if err := e.makeGroup(ctx, w); err != nil {
-		return result, err
-	}
-	if err := e.run(ctx, w, secrets); err != nil {
+	if err := e.write(ctx, w, secrets); err != nil {
 		return result, err
 	}
 	if !replaced {
 		e.sayCharts(p.Definition)
 	}
 	return result, e.scale(ctx, w, &result)
+}
+
+// write writes what is left to deploy. Azure keeps the definition from the begin of the deployment on.
+func (e deployer) write(ctx context.Context, w work, secrets map[string]string) error {
+	if err := e.makeGroup(ctx, w); err != nil {
+		return err
+	}
+	if w.state.kept.Definition == nil {
+		if err := e.makeSpec(ctx, w.plan.Names, w.plan.Definition.Cluster); err != nil {
+			return err
+		}
+	}
+	if err := e.retag(ctx, w.retags); err != nil {
+		return err
+	}
+	begun := func() error { return e.keepDefinition(ctx, w, false) }
+	if err := e.run(ctx, w, secrets, begun); err != nil {
+		return err
+	}
+	return e.keepDefinition(ctx, w, true)
+}
+
+// newSecrets makes the secrets that the key vault lacks, and passes save the kubeconfig of a new certificate authority.
+func (e deployer) newSecrets(ctx context.Context, w work, save func([]byte) error, result *Result) (map[string]string, error) {
+	if w.seed.empty() {
+		return nil, nil
+	}
+	secrets, kubeconfig, err := e.secrets(ctx, w.plan, w.seed)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.seed.kept) > 0 {
+		e.say("key vault %s has %s already: they stay", w.plan.Names.Vault(), strings.Join(w.seed.kept, ", "))
+	}
+	if kubeconfig == nil {
+		e.say("the certificate authority exists: kaz cluster kubeconfig %s makes a kubeconfig", w.plan.Names.Cluster)
+		return secrets, nil
+	}
+	result.Kubeconfig = kubeconfig
+	if err := save(kubeconfig); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return secrets, nil
 }
 
 // deployer carries out deployments.
@@ -250,18 +320,6 @@ func clean(w work, secrets map[string]string) error {
 	return nil
 }
 
-func (e deployer) secrets(p cluster.Plan) (parameters map[string]string, kubeconfig []byte, err error) {
-	made, err := pki.New(e.now())
-	if err != nil {
-		return nil, nil, err
-	}
-	if parameters, err = made.Parameters(); err != nil {
-		return nil, nil, err
-	}
-	kubeconfig, err = made.CA.Kubeconfig(p.Names.Cluster, Server(p), e.now())
-	return parameters, kubeconfig, err
-}
-
 // Server is the URL of a cluster's API server for people: the public one, if there is one.
 func Server(p cluster.Plan) string {
 	host := p.Names.PublicHost()
@@ -286,8 +344,8 @@ func (e deployer) makeGroup(ctx context.Context, w work) error {
 	return err
 }
 
-// run deploys and shows the progress of the units.
-func (e deployer) run(ctx context.Context, w work, secrets map[string]string) error {
+// run deploys and shows the progress of the units. It calls begun as soon as Azure has taken the deployment.
+func (e deployer) run(ctx context.Context, w work, secrets map[string]string, begun func() error) error {
 	body, err := w.body(secrets)
 	if err != nil {
 		return err
@@ -304,13 +362,14 @@ func (e deployer) run(ctx context.Context, w work, secrets map[string]string) er
 		defer close(ended)
 		e.watch(watching, w.plan.Names, id)
 	}()
+	kept := begun()
 	_, err = op.Wait(ctx)
 	stop()
 	<-ended
 	if err != nil {
-		return failure.Of(ctx, e.Azure, id, err)
+		return errors.Join(failure.Of(ctx, e.Azure, id, err), kept)
 	}
-	return nil
+	return kept
 }
 
 // watch says when units begin and end, until ctx is done.

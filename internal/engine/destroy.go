@@ -37,7 +37,7 @@ func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
 	for _, key := range slices.Sorted(maps.Keys(s.resources)) {
 		there := s.resources[key]
 		switch mine := there.Tags[naming.ClusterTag] == p.Names.Cluster; {
-		case listed[key]:
+		case listed[key] || there.ID.Under(specID(p.Names)): // the last to go, with what Destroy needs to go on
 		case mine && !r.Group: // of a pool, or of an extension, that the definition no longer has
 			r.Resources = append([]azure.ID{there.ID}, r.Resources...)
 		case !mine && there.ID.Under(*s.Group):
@@ -139,9 +139,12 @@ func (e *Engine) forget(ctx context.Context, p cluster.Plan) error {
 			return err
 		}
 	}
-	if s.Main == nil {
-		return nil
+	last := []azure.ID{deploymentID(p.Names.Group(), p.Names.Deployment()), deploymentID(p.Names.Group(), p.Names.Change()),
+		versionID(p.Names, changeVersion), versionID(p.Names, definitionVersion), specID(p.Names)}
+	for _, id := range last {
+		if _, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: id}); err != nil && !azure.IsNotFound(err) {
+			return err
+		}
 	}
-	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: s.Main.ID})
-	return err
+	return nil
 }

@@ -2,7 +2,8 @@
 // deploys the cluster, shows its state and removes it. The plan is internal/plan/cluster. Layer L3.
 //
 // Azure itself keeps the state. Each unit is a nested deployment that records the hash of its template. The deployment of the
-// cluster records the definition. So any machine can continue where another machine stopped.
+// cluster records the definition. So any machine can continue where another machine stopped. Azure forgets deployments, so a
+// template spec has the definition and an open change, too.
 package engine
 
 import (
@@ -146,8 +147,10 @@ type State struct {
 	Main *deployment
 	// Definition is the one that was deployed last, nil if it is not known.
 	Definition *definition.Definition
-	units      map[string]deployment
-	resources  map[string]resource
+	// kept is what the template spec of the cluster says, the zero value for none.
+	kept      definitions
+	units     map[string]deployment
+	resources map[string]resource
 }
 
 // Read reads the state of a cluster: its resource group, with the resources and deployments in it. It reads the same of the
@@ -171,6 +174,12 @@ func (e *Engine) Read(ctx context.Context, n naming.Names, others ...azure.ID) (
 		if err := e.readGroup(ctx, &s, n, g); err != nil {
 			return s, err
 		}
+	}
+	if err := e.confirmMembers(ctx, n, &s); err != nil {
+		return s, err
+	}
+	if s.kept, err = e.readDefinitions(ctx, n); err != nil {
+		return s, err
 	}
 	return s, s.readDefinition()
 }
@@ -208,8 +217,9 @@ func (e *Engine) readGroup(ctx context.Context, s *State, n naming.Names, group 
 	return nil
 }
 
-// readDefinition reads the definition that the deployment records.
+// readDefinition reads the definition that the deployment records. If Azure has forgotten the deployment, it is that of the template spec.
 func (s *State) readDefinition() error {
+	s.Definition = s.kept.Definition
 	if s.Main == nil {
 		return nil
 	}
@@ -233,22 +243,30 @@ func (s State) Has(id azure.ID) bool {
 	return there
 }
 
+// succeeded reports whether a unit was deployed with its current template.
+func (s State) succeeded(unit, hash string) bool {
+	d, has := s.units[unit]
+	return has && d.Properties.ProvisioningState == "Succeeded" && d.hash() == hash
+}
+
 // done reports whether a unit is deployed with its current template and its resources are there.
 func (s State) done(p cluster.Plan, unit, hash string) bool {
-	d, has := s.units[unit]
-	if !has || d.Properties.ProvisioningState != "Succeeded" || d.hash() != hash {
-		return false
-	}
+	return s.succeeded(unit, hash) && len(s.unlisted(p, unit)) == 0
+}
+
+// unlisted are the resources of a unit that the lists lack.
+func (s State) unlisted(p cluster.Plan, unit string) []azure.ID {
+	var all []azure.ID
 	u := p.Graph.Unit(unit)
 	for _, r := range u.Resources {
-		if strings.Count(r.Type, "/") > 1 || !r.Scope.IsZero() || strings.HasPrefix(r.Type, "Microsoft.Authorization/") {
+		if strings.Count(r.Type, "/") > 1 || !readable(r.Resource) {
 			continue // not in the list of resources
 		}
-		if !s.Has(emit.ID(p.Names, r.Resource, u.Unit)) {
-			return false
+		if id := emit.ID(p.Names, r.Resource, u.Unit); !s.Has(id) {
+			all = append(all, id)
 		}
 	}
-	return true
+	return all
 }
 
 // others are the further resource groups of a plan.

@@ -82,8 +82,9 @@ func TestDeploy(t *testing.T) {
 		p := example(t, nil, "ha.yaml", "team-a.yaml", "team-b.yaml")
 		first := l.deploy(p)
 		writes, _ := l.requests()
-		if want := []string{"PUT prod", "PUT kaz-prod"}; !slices.Equal(writes, want) {
-			t.Errorf("wrote %v, want %v: no write beside the group and the deployment", writes, want)
+		want := []string{"PUT prod", "PUT kaz-prod", "PUT kaz-prod", "PUT definition", "PUT definition"}
+		if !slices.Equal(writes, want) {
+			t.Errorf("wrote %v, want %v: the group, the template spec, the deployment, and the definition before and after it", writes, want)
 		}
 		if len(first.Units) != len(p.Graph.Units) || !slices.ContainsFunc(l.said, func(s string) bool { return strings.Contains(s, "cp-2") }) {
 			t.Errorf("deployed %v, said %q", first.Units, l.said)
@@ -151,7 +152,8 @@ func TestSharedResources(t *testing.T) {
 		t.Errorf("the rule of another program is gone: %v", err)
 	}
 	writes, _ := l.requests()
-	if want := []string{"PUT kaz-dev", "PATCH dev-general"}; !slices.Equal(writes, want) {
+	writes = slices.DeleteFunc(writes, func(w string) bool { return w == "PATCH default" }) // tags
+	if want := []string{"PUT kaz-dev", "PUT definition", "PUT definition", "PATCH dev-general"}; !slices.Equal(writes, want) {
 		t.Errorf("wrote %v, want %v", writes, want)
 	}
 	machines, err := l.client.List(t.Context(), azure.Query{

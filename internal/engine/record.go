@@ -12,8 +12,7 @@ import (
 	"kaz/internal/plan/cluster/naming"
 )
 
-// Record is a change of a cluster that has begun and not ended. Azure keeps it, as the parameter of a deployment without
-// resources, so that any machine can go on.
+// Record is a change of a cluster that has begun and not ended. Azure keeps it, in a template spec, so that any machine can go on.
 type Record struct {
 	Definition definition.Definition `json:"definition"`
 	Through    map[string]string     `json:"through,omitempty"`
@@ -57,19 +56,7 @@ func (r Record) target() change.Target {
 }
 
 func (e *Engine) writeRecord(ctx context.Context, n naming.Names, r Record) error {
-	body, err := json.Marshal(map[string]any{"properties": map[string]any{
-		"mode": "Incremental",
-		"template": map[string]any{
-			"$schema":        "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
-			"contentVersion": "1.0.0.0", "parameters": map[string]any{"change": map[string]any{"type": "object"}}, "resources": []any{},
-		},
-		"parameters": map[string]any{"change": map[string]any{"value": r}},
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Put, ID: deploymentID(n.Group(), n.Change()), Body: body, Unseen: true})
-	if err != nil {
+	if err := e.keep(ctx, n, r.Definition.Cluster, changeVersion, r); err != nil {
 		return fmt.Errorf("record of the change: %w", err)
 	}
 	return nil
@@ -77,6 +64,15 @@ func (e *Engine) writeRecord(ctx context.Context, n naming.Names, r Record) erro
 
 // Open reads the change that has begun and not ended, nil for none.
 func (e *Engine) Open(ctx context.Context, n naming.Names) (*Record, error) {
+	var r Record
+	if kept, err := e.kept(ctx, n, changeVersion, &r); kept || err != nil {
+		return &r, err
+	}
+	return e.openDeployment(ctx, n)
+}
+
+// openDeployment reads a change that an earlier version of kaz has begun: the parameter of a deployment without resources.
+func (e *Engine) openDeployment(ctx context.Context, n naming.Names) (*Record, error) {
 	doc, err := e.Azure.Get(ctx, deploymentID(n.Group(), n.Change()))
 	if azure.IsNotFound(err) {
 		return nil, nil
@@ -97,11 +93,12 @@ func (e *Engine) Open(ctx context.Context, n naming.Names) (*Record, error) {
 
 // Close forgets the change that has begun. What it did stays.
 func (e *Engine) Close(ctx context.Context, n naming.Names) error {
-	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: deploymentID(n.Group(), n.Change())})
-	if azure.IsNotFound(err) {
-		return nil
+	for _, id := range []azure.ID{versionID(n, changeVersion), deploymentID(n.Group(), n.Change())} {
+		if _, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: id}); err != nil && !azure.IsNotFound(err) {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // same reports whether two records want the same.
@@ -122,8 +119,4 @@ func (r Record) rotatesKeys() string {
 	return "rotate"
 }
 
-func same(a, b definition.Definition) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
-}
+func same(a, b definition.Definition) bool { return sameText(a, b) }

@@ -171,7 +171,7 @@ func TestTokenRotationKilled(t *testing.T) {
 				return
 			}
 			if open != nil {
-				doc, err := l.client.Get(t.Context(), deploymentID(s.names.Group(), s.names.Change()))
+				doc, err := l.client.Get(t.Context(), versionID(s.names, changeVersion))
 				if err != nil || strings.Contains(string(doc), old.Token[7:]) || strings.Contains(string(doc), s.join().Token[7:]) {
 					t.Errorf("the record of the change: %v, or it has a secret", err)
 				}
@@ -356,7 +356,7 @@ func TestKeyRotationKilled(t *testing.T) {
 			case openErr != nil:
 				t.Fatal(openErr)
 			case open != nil:
-				doc, noDoc := l.client.Get(t.Context(), deploymentID(s.names.Group(), s.names.Change()))
+				doc, noDoc := l.client.Get(t.Context(), versionID(s.names, changeVersion))
 				if noDoc != nil || strings.Contains(string(doc), "BEGIN") {
 					t.Errorf("the record of the change: %v, or it has a key", noDoc)
 				}

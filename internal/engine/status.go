@@ -20,14 +20,18 @@ type UnitStatus struct {
 	Since string `json:"since"`
 }
 
-// Absent is the state of a cluster that was not deployed.
-const Absent = "Absent"
+const (
+	// Absent is the state of a cluster that was not deployed.
+	Absent = "Absent"
+	// Forgotten is the state of a cluster whose last deployment Azure has deleted from its history.
+	Forgotten = "Forgotten"
+)
 
 // Status is the state of a cluster in Azure.
 type Status struct {
 	Cluster       string   `json:"cluster"`
 	ResourceGroup string   `json:"resourceGroup"`
-	State         string   `json:"state"` // that of the last deployment, "Absent" for none
+	State         string   `json:"state"` // that of the last deployment, "Absent" for none, "Forgotten" if Azure no longer has it
 	Since         string   `json:"since,omitempty"`
 	Version       string   `json:"version,omitempty"`
 	APIServer     string   `json:"apiServer,omitempty"`
@@ -45,7 +49,7 @@ func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
 	group := n.Group()
 	status := Status{Cluster: n.Cluster, ResourceGroup: group.Name(), State: Absent}
 	s, err := e.Read(ctx, n)
-	if err != nil || s.Group == nil || s.Main == nil {
+	if err != nil || s.Main == nil && s.Definition == nil {
 		return status, err
 	}
 	open, err := e.Open(ctx, n)
@@ -58,7 +62,10 @@ func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
 			status.Change = fmt.Sprintf("certificate authorities: %s, since %s", open.Authorities, open.Began)
 		}
 	}
-	status.State, status.Since = s.Main.Properties.ProvisioningState, s.Main.Properties.Timestamp
+	status.State = Forgotten
+	if s.Main != nil {
+		status.State, status.Since = s.Main.Properties.ProvisioningState, s.Main.Properties.Timestamp
+	}
 	if d := s.Definition; d != nil {
 		known := naming.Of(d.Cluster)
 		status.Version, status.APIServer = d.Cluster.Spec.Kubernetes.Version, known.Host()

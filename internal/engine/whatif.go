@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -73,8 +74,7 @@ func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 	if w.state.Group == nil {
 		return w.created(), nil
 	}
-	w.seed = false // the secrets are no part of the comparison
-	body, err := w.body(nil)
+	body, err := w.body(nil) // the secrets are no part of the comparison
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,12 @@ func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 	if err := json.Unmarshal(answer, &result); err != nil {
 		return nil, fmt.Errorf("the answer of what-if: %w", err)
 	}
-	return result.Properties.Changes, nil
+	changes := result.Properties.Changes
+	for _, one := range w.retags {
+		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.ID.Equal(one.id) })
+		changes = append(changes, one.change())
+	}
+	return changes, nil
 }
 
 // Validate lets Azure check the template of a plan, which also applies policies. Azure can only validate in a resource group
@@ -104,8 +109,7 @@ func (e *Engine) Validate(ctx context.Context, p cluster.Plan, s State) error {
 	if err != nil || w.empty() || w.state.Group == nil {
 		return nil // the deployment says what is wrong
 	}
-	w.seed = false // validation needs no secrets
-	body, err := w.body(nil)
+	body, err := w.body(nil) // validation needs no secrets
 	if err != nil {
 		return err
 	}

@@ -186,6 +186,19 @@ func (f *changeFlags) perform(command *cobra.Command, e *engine.Engine, r engine
 	return ended(command, e, n, e.Change(command.Context(), r))
 }
 
+// resume shows the steps that are left of an open change, or goes on with it. If another process ends it first, nothing is begun.
+func (f *changeFlags) resume(command *cobra.Command, e *engine.Engine, open engine.Record) error {
+	if f.dryRun {
+		return f.run(command, e, open)
+	}
+	if _, err := f.inside(e, open.Definition.Cluster); err != nil {
+		return err
+	}
+	n := naming.Of(open.Definition.Cluster)
+	_, err := e.Resume(command.Context(), n)
+	return ended(command, e, n, err)
+}
+
 // changeAnswer is what a change would do, or how it ended.
 type changeAnswer struct {
 	Cluster string        `json:"cluster"`

@@ -3,6 +3,7 @@ package clustercommand
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/engine"
+	"kaz/internal/plan/cluster/definition"
 )
 
 // apiServer answers for the nodes of a cluster of one member and two nodes of a pool, and returns a kubeconfig for it.
@@ -122,6 +127,57 @@ func TestClusterChanges(t *testing.T) {
 		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)
 		if status != step.status || !strings.Contains(out, step.out) || !strings.Contains(errs, step.errs) {
 			t.Fatalf("%s: status %d, output\n%s\nerrors\n%s", step.args, status, out, errs)
+		}
+	}
+}
+
+// TestResumeChange shows the steps of a change that has begun, and goes on with it from what Azure keeps.
+func TestResumeChange(t *testing.T) {
+	start(t)
+	api := apiServer(t)
+	if out, errs, status := runCluster(t, "", strings.Fields("deploy dev.yaml --local --kubeconfig admin.conf")...); status != 0 {
+		t.Fatal(out, errs)
+	}
+	target := targetFlags{local: true}
+	e, err := target.engine(t.Context(), definition.Azure{}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := engine.Place{Subscription: "00000000-0000-0000-0000-000000000001", Group: "dev", Name: "dev"}
+	p, found, err := e.Recorded(t.Context(), place.Names())
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	p.Definition.Pools[0].Spec.Replicas = 1
+	record, err := json.Marshal(engine.Record{Definition: p.Definition, Began: "2026-01-02T03:04:05Z"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]any{"location": "westeurope", "properties": map[string]any{
+		"mainTemplate": map[string]any{}, "metadata": map[string]any{"kaz": string(record)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := p.Names.Group().Resource(engine.SpecType, p.Names.Deployment()).Child("versions", "change")
+	if _, err := azure.Do(t.Context(), e.Azure, azure.Request{Verb: azure.Put, ID: open, Body: body}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		args, out, errs string
+		status          int
+	}{
+		{args: "status dev --local", out: "since 2026-01-02T03:04:05Z"},
+		{args: "resume dev --local --kubeconfig API --dry-run", out: "drain node general dev-general000000\n"},
+		{args: "resume dev --local --kubeconfig none.conf", status: 1, errs: "kubeconfig of cluster dev"},
+		// The API server of this test changes no nodes, so the change stops at its first step.
+		{args: "resume dev --local --kubeconfig API", status: int(changeFailed), errs: "cordon nodes of pool general dev-general000000:"},
+		{args: "deploy dev.yaml --local", status: 8, errs: "has begun and not ended"},
+		{args: "abort dev --local", out: "is canceled"},
+		{args: "resume dev --local --dry-run", out: "no change of dev has begun"},
+	} {
+		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)
+		if status != step.status || !strings.Contains(out, step.out) || !strings.Contains(errs, step.errs) {
+			t.Errorf("%s: status %d, output\n%s\nerrors\n%s", step.args, status, out, errs)
 		}
 	}
 }

@@ -104,7 +104,7 @@ the machine that began.`,
 			return err
 		}
 		if open != nil {
-			return f.run(command, e, *open)
+			return f.resume(command, e, *open)
 		}
 		if f.dryRun {
 			return say(command, changeAnswer{Cluster: at.Name, DryRun: true}, "no change of %s has begun", at.Name)

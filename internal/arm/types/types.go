@@ -135,6 +135,7 @@ func Table() []Type {
 		// A deployment writes anything, and a group's delete takes all with it.
 		{Name: "Microsoft.Resources", Version: resources, Stale: all},
 		{Name: "Microsoft.Resources/subscriptions", Version: "2022-12-01"},
+		{Name: "Microsoft.Resources/templateSpecs", Version: "2022-02-01"},
 		// Of any provider: what it offers, and its registration.
 		{Name: "Microsoft.Resources/subscriptions/providers", Version: resources},
 		{Name: "Microsoft.Resources/subscriptions/resourceGroups", Version: resources},

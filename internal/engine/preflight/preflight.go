@@ -170,7 +170,8 @@ func (c *checker) rights(ctx context.Context) {
 		c.unread("rights", err)
 		return
 	}
-	needed := map[string]bool{engine.DeploymentType + "/write": true, engine.DeploymentType + "/validate/action": true}
+	needed := map[string]bool{engine.DeploymentType + "/write": true, engine.DeploymentType + "/validate/action": true,
+		engine.SpecType + "/write": true, engine.SpecType + "/versions/write": true}
 	if c.state.Group == nil {
 		needed["Microsoft.Resources/subscriptions/resourceGroups/write"] = true
 	}

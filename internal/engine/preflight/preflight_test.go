@@ -411,7 +411,7 @@ func TestNothingLeft(t *testing.T) {
 		t.Errorf("%v\n%v", err, found)
 	}
 	l.deploy(p)
-	if made := l.azure.Requests(); len(made) > 10 || slices.ContainsFunc(made, func(r clustertest.Request) bool { return r.Method != http.MethodGet }) {
+	if made := l.azure.Requests(); len(made) > 12 || slices.ContainsFunc(made, func(r clustertest.Request) bool { return r.Method != http.MethodGet }) {
 		t.Errorf("%d requests: %v", len(made), made)
 	}
 }

@@ -59,6 +59,31 @@ func TestSubnetRefusals(t *testing.T) {
 		"InvalidRequestFormat/AddressSpacesOverlap")
 }
 
+// TestPutReplaces checks that a PUT of a virtual network or of a network interface replaces its lists: subnets and service endpoints, and
+// pools of load balancers.
+func TestPutReplaces(t *testing.T) {
+	c := start(t)
+	const space = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[`
+	nodes := func(more string) string {
+		return `{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"` + more + `}}`
+	}
+	c.put(vnet, space+nodes(`,"serviceEndpoints":[{"service":"Microsoft.Storage"}]`)+
+		`,{"name":"users","properties":{"addressPrefix":"10.0.1.0/24"}}]}}`)
+	c.put(vnet, space+nodes("")+`]}}`)
+	subnets := behaviour.Objects(c.get(vnet), "properties.subnets")
+	if len(subnets) != 1 || len(behaviour.Objects(subnets[0], "properties.serviceEndpoints")) > 0 {
+		t.Errorf("subnets %v, want nodes alone, without service endpoints", subnets)
+	}
+	c.put(publicIP, staticIP)
+	c.put(balancer, balancerBody(""))
+	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`))
+	c.put(nic, nicBody(""))
+	ip := behaviour.Objects(c.get(nic), "properties.ipConfigurations")[0]
+	if pools := behaviour.Objects(ip, "properties.loadBalancerBackendAddressPools"); len(pools) > 0 {
+		t.Errorf("pools %v, want none", pools)
+	}
+}
+
 func TestAddressAvailability(t *testing.T) {
 	c := start(t)
 	c.network()

@@ -36,7 +36,8 @@ func deployments() behaviour.Type {
 		Name:   deploymentType,
 		Style:  behaviour.Deployment(),
 		Where:  behaviour.Anywhere,
-		Fill:   fillDeployment,
+		Fill:   newDeployment,
+		Refuse: checkEnded,
 		Settle: deploy,
 		Show:   func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) },
 		Missing: func(c *behaviour.Call) error {
@@ -60,11 +61,20 @@ func deployments() behaviour.Type {
 
 var deploymentName = regexp.MustCompile(`^[-\w._()]{1,64}$`)
 
-// fillDeployment checks what is to be deployed and makes the deployment's document.
+// newDeployment is fillDeployment for a deployment that gets a place in the history.
+func newDeployment(c *behaviour.Call) error {
+	if err := fillDeployment(c); err != nil {
+		return err
+	}
+	return checkHistory(c)
+}
+
+// fillDeployment checks what is to be deployed and makes the deployment's document. It makes room in the history.
 func fillDeployment(c *behaviour.Call) error {
 	if err := checkDeployment(c); err != nil {
 		return err
 	}
+	prune(c)
 	s, err := sourceOf(c)
 	if err != nil {
 		return err

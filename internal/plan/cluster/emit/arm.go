@@ -42,8 +42,10 @@ type Options struct {
 	Definition any
 	// Leave are units that are not deployed, because they have not changed.
 	Leave map[string]bool
-	// Keep are ids of resources, in lower case, that exist and are not written again because other programs write them, too.
+	// Keep are ids of resources, in lower case, that exist and are not written.
 	Keep map[string]bool
+	// Bodies are bodies of resources by their ids in lower case, in place of those of the plan.
+	Bodies map[string]map[string]any
 }
 
 // ARM returns the template for Azure Resource Manager.
@@ -52,11 +54,11 @@ func ARM(l graph.Linked, n naming.Names, o Options) Template {
 	p := printer{l: l, names: n}
 	resources := []any{}
 	for _, u := range l.Units {
-		t.Hashes[u.Name] = hash(p.unit(u, nil))
+		t.Hashes[u.Name] = hash(p.unit(u, Options{}))
 		if o.Leave[u.Name] {
 			continue
 		}
-		body := p.unit(u, o.Keep)
+		body := p.unit(u, o)
 		body["outputs"].(object)[HashOutput] = object{"type": "string", "value": t.Hashes[u.Name]}
 		t.Units[u.Name] = body
 		resources = append(resources, p.nested(u, body, o))
@@ -159,14 +161,13 @@ type printer struct {
 }
 
 // unit is the template of a unit without the resources that are kept.
-func (p printer) unit(u *graph.LinkedUnit, keep map[string]bool) object {
+func (p printer) unit(u *graph.LinkedUnit, o Options) object {
 	p.here = u
 	resources := []any{}
 	for _, r := range u.Resources {
-		if r.Once && keep[p.ID(r.Resource, u.Unit).Key()] {
-			continue
+		if !o.Keep[p.ID(r.Resource, u.Unit).Key()] {
+			resources = append(resources, p.resource(r, u, o))
 		}
-		resources = append(resources, p.resource(r, u, keep))
 	}
 	declared := parameters(u.Parameters, false)
 	for name := range u.Inputs {
@@ -202,9 +203,13 @@ func ID(n naming.Names, r *graph.Resource, u *graph.Unit) azure.ID {
 	return azure.ID(strings.Join(parts, "/"))
 }
 
-func (p printer) resource(r graph.LinkedResource, u *graph.LinkedUnit, keep map[string]bool) object {
+func (p printer) resource(r graph.LinkedResource, u *graph.LinkedUnit, o Options) object {
+	planned := r.Body
+	if other, has := o.Bodies[p.ID(r.Resource, u.Unit).Key()]; has {
+		planned = other
+	}
 	body := object{}
-	for key, value := range r.Body {
+	for key, value := range planned {
 		body[key] = p.value(value)
 	}
 	body["type"], body["apiVersion"], body["name"] = r.Type, r.APIVersion(), r.Name
@@ -217,7 +222,7 @@ func (p printer) resource(r graph.LinkedResource, u *graph.LinkedUnit, keep map[
 	var after []any
 	for _, symbol := range r.DependsOn {
 		other := p.l.Resource(graph.SelfRef(u.Name, symbol))
-		if other.Once && keep[p.ID(other, u.Unit).Key()] {
+		if o.Keep[p.ID(other, u.Unit).Key()] {
 			continue
 		}
 		after = append(after, p.text(graph.SelfRef(u.Name, symbol)))

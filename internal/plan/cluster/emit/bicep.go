@@ -23,7 +23,7 @@ func Bicep(l graph.Linked, n naming.Names, definition any) map[string][]byte {
 	files := map[string][]byte{}
 	for _, u := range l.Units {
 		b := newBicep(p, u)
-		files[bicepModule(u.Name)] = []byte(b.unit(hash(p.unit(u, nil))))
+		files[bicepModule(u.Name)] = []byte(b.unit(hash(p.unit(u, Options{}))))
 	}
 	files[MainBicep] = []byte(bicepMain(p, definition))
 	return files
