@@ -11,7 +11,8 @@ import (
 	"kaz/internal/azure"
 )
 
-// codeOf has the gRPC code for each kind of Azure's errors. Provisioners try the codes Aborted, Unavailable and
+// codeOf has the gRPC code for each kind of Azure's errors. It decides for both drivers: they add no codes of their own for
+// errors of Azure, so that a lock or a throttled request has one code everywhere. Provisioners try the codes Aborted, Unavailable and
 // DeadlineExceeded again and keep the volume in mind; with ResourceExhausted they choose another zone.
 var codeOf = map[azure.Kind]codes.Code{
 	azure.NotFound: codes.NotFound, azure.Exists: codes.AlreadyExists, azure.Changed: codes.Aborted, azure.Invalid: codes.InvalidArgument,

@@ -151,13 +151,13 @@ func (s scopes) before(id azure.ID) (behaviour.Object, bool) {
 	return e.Before.Fresh(), true
 }
 
-// precondition checks If-Match and If-None-Match.
+// precondition checks If-Match and If-None-Match. Types that do not know these headers ignore them.
 func (s scopes) precondition(r *request) *behaviour.Error {
 	match, none := r.http.Header.Get("If-Match"), r.http.Header.Get("If-None-Match")
-	if match == "" && none == "" {
+	style := r.Kind.Style
+	if match == "" && none == "" || !style.HasPreconditions() {
 		return nil
 	}
-	style := r.Kind.Style
 	_, exists := s.docs.Get(r.ID)
 	have := ""
 	if e := s.docs.Holder(r.Kind, r.ID); e != nil && exists {
@@ -169,7 +169,7 @@ func (s scopes) precondition(r *request) *behaviour.Error {
 		}
 		return behaviour.Refusal(412, "PreconditionFailed", "The resource %s exists already.", r.ID)
 	}
-	if match == "" || style.Etag == behaviour.NoEtag && match != "*" || exists && (match == "*" || sameEtag(match, have)) {
+	if match == "" || exists && (match == "*" || sameEtag(match, have)) {
 		return nil
 	}
 	if style.Mismatch != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/access"
@@ -49,6 +50,11 @@ func (t *transaction) View(id azure.ID) (behaviour.Object, bool) {
 		c.Parent, _ = t.Get(id.Parent())
 	}
 	return document.View(c, k, doc), true
+}
+
+// Takes implements [behaviour.World].
+func (t *transaction) Takes(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * t.parts.latency.Factor)
 }
 
 // Known implements [behaviour.World].

@@ -72,6 +72,7 @@ func TestRealStorage(t *testing.T) {
 	if nodes := s.nodesOfKeepers(); len(nodes) != 3 {
 		t.Fatalf("the pods are on %v, want three nodes", nodes)
 	}
+	t.Run("kaz explain volume", func(t *testing.T) { s.in(t).explained() })
 	t.Run("a larger disk while the pod uses it", func(t *testing.T) {
 		needsResize(t)
 		s.in(t).grown("keeper-0")
@@ -201,6 +202,22 @@ func needsResize(t *testing.T) {
 			}
 			if effective>>resource&1 == 0 {
 				t.Skip("growing a mounted ext4 file system needs the capability CAP_SYS_RESOURCE")
+			}
+		}
+	}
+}
+
+// explained runs kaz explain volume for each claim, as the guides do. The machines are instances of a Uniform scale set.
+func (s *storage) explained() {
+	s.t.Helper()
+	for name, k := range s.pods {
+		out, errs, err := output(s.t, "", kaz(), "explain", "volume", "default/data-"+name, "--dir", s.dir)
+		if err != nil {
+			s.t.Errorf("kaz explain volume default/data-%s: %v\n%s%s", name, err, out, errs)
+		}
+		for _, want := range []string{"state Attached", "at LUN ", "node " + k.pod.node, "nothing is pending"} {
+			if !strings.Contains(out, want) {
+				s.t.Errorf("kaz explain volume default/data-%s: %q is missing in:\n%s", name, want, out)
 			}
 		}
 	}

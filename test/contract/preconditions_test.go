@@ -4,12 +4,19 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"reflect"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 
+	"kaz/internal/azure"
 	"kaz/internal/emulator"
 )
 
@@ -146,4 +153,48 @@ func TestComputePreconditions(t *testing.T) {
 			&armcompute.VirtualMachineScaleSetVMsClientBeginUpdateOptions{IfMatch: one.Etag}))
 		a.must(err)
 	})
+}
+
+// TestTypesWithPreconditions checks that a type heeds If-None-Match if the official model of its creation has that header,
+// and that other types change the resource that exists.
+func TestTypesWithPreconditions(t *testing.T) {
+	in := func(properties map[string]any) armresources.GenericResource {
+		return armresources.GenericResource{Location: new(region), Properties: properties}
+	}
+	empty := map[string]any{"creationData": map[string]any{"createOption": "Empty"}, "diskSizeGB": 4}
+	for _, c := range []struct {
+		id      azure.ID
+		options any
+		version string
+		body    armresources.GenericResource
+	}{
+		{id("Microsoft.Compute/disks", "d"), armcompute.DisksClientBeginCreateOrUpdateOptions{}, "2025-01-02", in(empty)},
+		{id("Microsoft.Compute/snapshots", "s"), armcompute.SnapshotsClientBeginCreateOrUpdateOptions{}, "2025-01-02", in(empty)},
+		{id("Microsoft.Compute/availabilitySets", "a"), armcompute.AvailabilitySetsClientCreateOrUpdateOptions{}, "2025-04-01", in(nil)},
+		{id("Microsoft.ManagedIdentity/userAssignedIdentities", "i"), armmsi.UserAssignedIdentitiesClientCreateOrUpdateOptions{},
+			"2024-11-30", in(nil)},
+		{id("Microsoft.Storage/storageAccounts", "account"), armstorage.AccountsClientBeginCreateOptions{}, "2025-06-01",
+			armresources.GenericResource{Location: new(region), Kind: new("StorageV2"), SKU: &armresources.SKU{Name: new("Standard_LRS")},
+				Properties: map[string]any{}}},
+		{id("Microsoft.Network/privateDnsZones", "one.test"), armprivatedns.PrivateZonesClientBeginCreateOrUpdateOptions{}, "2024-06-01",
+			armresources.GenericResource{Location: new("global")}},
+		{id("Microsoft.Network/dnsZones", "two.test"), armdns.ZonesClientCreateOrUpdateOptions{}, "2018-05-01",
+			armresources.GenericResource{Location: new("global")}},
+	} {
+		inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+			a.group()
+			absent := a.and(with(precondition{"If-None-Match", "*"})).resources.NewClient()
+			put := func() error {
+				_, err := ended(absent.BeginCreateOrUpdateByID(a.Context(), string(c.id), c.version, c.body, nil))
+				return err
+			}
+			a.must(put())
+			err := put()
+			if _, has := reflect.TypeOf(c.options).FieldByName("IfNoneMatch"); has {
+				a.refused(err, http.StatusPreconditionFailed, "PreconditionFailed")
+			} else {
+				a.must(err)
+			}
+		})
+	}
 }

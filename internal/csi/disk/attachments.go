@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/csi/kube"
+	"kaz/internal/plan/disk"
 	"kaz/internal/plan/nodes"
 )
 
@@ -29,13 +31,15 @@ type Use struct {
 // Uses knows which disks Kubernetes wants at which nodes.
 type Uses interface {
 	// Use returns how a node uses a disk.
-	Use(ctx context.Context, disk azure.ID, node string) (Use, error)
+	Use(ctx context.Context, id azure.ID, node string) (Use, error)
 	// LUNs returns the disks by the LUNs that Kubernetes has given to a node's kubelet, nil if that is not known. The
 	// kubelet may look for a disk there late.
 	LUNs(ctx context.Context, node string) map[int]azure.ID
 	// OutOfService reports whether an administrator or a controller has declared that a node's machine is off: the node
 	// has the taint node.kubernetes.io/out-of-service.
 	OutOfService(ctx context.Context, node string) (bool, error)
+	// Volumes returns the persistent volumes whose handle is a disk.
+	Volumes(ctx context.Context, id azure.ID) ([]disk.PersistentVolume, error)
 }
 
 // Attachments finds uses of disks in VolumeAttachments, persistent volumes and Nodes.
@@ -93,7 +97,10 @@ func onlyDisks(object any) (any, error) {
 		}
 		return &storagev1.VolumeAttachment{ObjectMeta: meta(o.ObjectMeta), Spec: spec, Status: status}, nil
 	case *corev1.PersistentVolume:
-		return &corev1.PersistentVolume{ObjectMeta: meta(o.ObjectMeta), Spec: *onlySource(&o.Spec)}, nil
+		spec := onlySource(&o.Spec)
+		spec.PersistentVolumeReclaimPolicy = o.Spec.PersistentVolumeReclaimPolicy
+		status := corev1.PersistentVolumeStatus{Phase: o.Status.Phase}
+		return &corev1.PersistentVolume{ObjectMeta: meta(o.ObjectMeta), Spec: *spec, Status: status}, nil
 	}
 	return object, nil
 }
@@ -119,6 +126,24 @@ func (a *Attachments) handle(spec *corev1.PersistentVolumeSpec) string {
 		return spec.AzureDisk.DataDiskURI
 	}
 	return ""
+}
+
+// Volumes implements [Uses].
+func (a *Attachments) Volumes(ctx context.Context, id azure.ID) ([]disk.PersistentVolume, error) {
+	if err := a.Synced(ctx); err != nil {
+		return nil, err
+	}
+	var all []disk.PersistentVolume
+	for _, object := range a.volumes.GetStore().List() {
+		v := object.(*corev1.PersistentVolume)
+		if azure.ID(a.handle(&v.Spec)).Equal(id) {
+			released := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+				(v.DeletionTimestamp != nil || v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed)
+			all = append(all, disk.PersistentVolume{Name: v.Name, Released: released})
+		}
+	}
+	slices.SortFunc(all, func(a, b disk.PersistentVolume) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
 }
 
 // Use implements [Uses]. It reads from the API server what the watch does not show. A decision to take a disk from a node

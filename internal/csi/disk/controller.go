@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -158,25 +157,15 @@ func readDisk(ctx context.Context, from azure.Reader, id azure.ID) (attachedDisk
 }
 
 func decodeDisk(doc azure.Document) (attachedDisk, error) {
-	var holders struct {
-		ManagedBy         azure.ID
-		ManagedByExtended []azure.ID // of a shared disk
-	}
 	r, err := azure.Decode[compute.Disk](doc)
-	if err == nil {
-		err = json.Unmarshal(doc, &holders)
-	}
 	if err != nil {
 		return attachedDisk{}, fmt.Errorf("read disk %s: %w", r.ID, err)
 	}
-	d := attachedDisk{r, holders.ManagedByExtended}
-	if len(d.Machines) == 0 && holders.ManagedBy != "" {
-		d.Machines = []azure.ID{holders.ManagedBy}
+	machines, err := nodes.Holders(doc)
+	if err != nil {
+		return attachedDisk{}, fmt.Errorf("read disk %s: %w", r.ID, err)
 	}
-	for i, machine := range d.Machines {
-		d.Machines[i] = nodes.Holder(machine)
-	}
-	return d, nil
+	return attachedDisk{r, machines}, nil
 }
 
 // holder is the first machine that has a disk, "" if none has it.
@@ -237,14 +226,14 @@ func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csispec.Cont
 func (c *Controller) grow(ctx context.Context, have attachedDisk, size int64) error {
 	if !c.config.OnlineResize && have.holder() != "" {
 		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %s, and --enable-disk-online-resize is false: "+
-			"delete its pods first", have.ID, have.holder().Name())
+			"delete its pods first", have.ID, nodes.MachineName(have.holder()))
 	}
 	now, err := c.patch(ctx, have.ID, azure.Resource[compute.Disk]{Properties: compute.Disk{DiskSizeGB: size}})
 	if have.holder() != "" && slices.Contains([]codes.Code{codes.InvalidArgument, codes.FailedPrecondition}, status.Code(err)) {
 		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %s, and Azure refuses to make it %d GiB large: most "+
 			"disks of 4 TiB and less grow beyond that only while they are detached; delete the pods of the volume "+
 			"and it is tried again: %s",
-			have.ID.Name(), have.holder().Name(), size, status.Convert(err).Message())
+			have.ID.Name(), nodes.MachineName(have.holder()), size, status.Convert(err).Message())
 	}
 	if err == nil && now.Properties.DiskSizeGB < size {
 		return status.Errorf(codes.Aborted, "change disk %s: Azure ended the operation, but the disk has %d GiB, not %d", have.ID.Name(),

@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -15,10 +14,11 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi"
 	"kaz/internal/plan/disk"
+	"kaz/internal/plan/nodes"
 )
 
 // CreateVolume creates a disk: empty, from a snapshot, or as a copy of a disk. A request that is repeated finds the disk
-// by its name.
+// by its name and its owner.
 func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRequest) (*csispec.CreateVolumeResponse, error) {
 	volume, err := c.requested(r)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 		return nil, status.Errorf(codes.ResourceExhausted, "CreateVolume: a copy of disk %s is in its zone %s-%s, which is not "+
 			"allowed here", volume.Source.Name(), c.region(volume.Parameters), volume.Zone)
 	}
-	made, err := c.create(ctx, c.config.Cluster.Disk(volume))
+	made, err := c.create(ctx, c.config.Cluster.Disk(volume), volume.Parameters.DiskName != "")
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *Controller) requested(r *csispec.CreateVolumeRequest) (disk.Volume, err
 func (c *Controller) useSource(ctx context.Context, v *disk.Volume, source *csispec.VolumeContentSource) error {
 	switch {
 	case source.GetSnapshot() != nil:
-		snapshot, err := c.snapshot(ctx, source.GetSnapshot().GetSnapshotId())
+		snapshot, err := c.source(ctx, source.GetSnapshot().GetSnapshotId())
 		if err != nil {
 			return err
 		}
@@ -106,9 +106,21 @@ func largeEnough(size, source int64, what string) error {
 	return nil
 }
 
-// create creates a disk, or returns the disk that an earlier request created.
-func (c *Controller) create(ctx context.Context, want azure.Resource[compute.Disk]) (azure.Resource[compute.Disk], error) {
-	have, err := ensure(ctx, c.config.Azure, want, func(d compute.Disk) string { return d.ProvisioningState })
+// create creates a disk, or returns the disk that an earlier request created. It does not touch a disk that another volume
+// owns. named says that the StorageClass names the disk, so that two volumes may ask for one name.
+func (c *Controller) create(ctx context.Context, want azure.Resource[compute.Disk], named bool) (azure.Resource[compute.Disk], error) {
+	owned := func(have azure.Resource[compute.Disk]) error {
+		if why := disk.OtherOwner(have, want, named); why != "" {
+			return status.Errorf(codes.AlreadyExists, "create disk %s: a disk of this name exists: %s", want.ID.Name(), why)
+		}
+		return nil
+	}
+	have, err := ensure(ctx, c.config.Azure, want, func(d compute.Disk) string { return d.ProvisioningState }, owned)
+	if err == nil && named { // another process may have created it at the same time
+		if have, err = read[compute.Disk](ctx, c.config.Azure, want.ID); err == nil {
+			err = owned(have)
+		}
+	}
 	if err != nil {
 		return have, csi.Status(err, "create disk %s", want.ID.Name())
 	}
@@ -119,19 +131,25 @@ func (c *Controller) create(ctx context.Context, want azure.Resource[compute.Dis
 }
 
 // ensure creates a resource, or returns the resource that an earlier request created. It waits for a creation that is under
-// way, and repeats one that failed.
-func ensure[P any](ctx context.Context, in Azure, want azure.Resource[P], stateOf func(P) string) (azure.Resource[P], error) {
-	have, err := put(ctx, in, want, true)
-	if kind := azure.KindOf(err); err == nil || kind != azure.Exists && kind != azure.Changed {
-		return have, err
-	}
+// way, and repeats one that failed. It reads before it writes, because Azure has no condition for disks and snapshots: a PUT
+// changes what exists. owned returns an error if the resource that exists belongs to another owner.
+func ensure[P any](ctx context.Context, in Azure, want azure.Resource[P], stateOf func(P) string,
+	owned func(azure.Resource[P]) error,
+) (azure.Resource[P], error) {
 	for look := firstLook; ; look = min(2*look, slowestLook) {
-		if have, err = read[P](ctx, in, want.ID); err != nil {
+		have, err := read[P](ctx, in, want.ID)
+		if azure.IsNotFound(err) {
+			return put(ctx, in, want)
+		}
+		if err == nil {
+			err = owned(have)
+		}
+		if err != nil {
 			return have, err
 		}
 		switch state := stateOf(have.Properties); {
-		case strings.EqualFold(state, "Failed"):
-			return put(ctx, in, want, false)
+		case strings.EqualFold(state, "Failed"), strings.EqualFold(state, "Canceled"):
+			return put(ctx, in, want)
 		case strings.EqualFold(state, "Succeeded"):
 			return have, nil
 		}
@@ -143,13 +161,13 @@ func ensure[P any](ctx context.Context, in Azure, want azure.Resource[P], stateO
 	}
 }
 
-// put creates a resource. create demands that it does not exist.
-func put[P any](ctx context.Context, to azure.Writer, want azure.Resource[P], create bool) (azure.Resource[P], error) {
+// put creates a resource.
+func put[P any](ctx context.Context, to azure.Writer, want azure.Resource[P]) (azure.Resource[P], error) {
 	body, _, err := azure.Overlay(nil, want)
 	if err != nil {
 		return want, err
 	}
-	answer, err := azure.Do(ctx, to, azure.Request{Verb: azure.Put, ID: want.ID, Body: body, Create: create})
+	answer, err := azure.Do(ctx, to, azure.Request{Verb: azure.Put, ID: want.ID, Body: body})
 	if err != nil {
 		return want, err
 	}
@@ -181,13 +199,28 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 	case err != nil:
 		return nil, csi.Status(err, "delete disk %s", id.Name())
 	case have.holder() != "":
-		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: it is attached to %s", id.Name(), have.holder().Name())
+		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: it is attached to %s", id.Name(), nodes.MachineName(have.holder()))
+	}
+	if err := c.deletable(ctx, have); err != nil {
+		return nil, err
 	}
 	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id})
-	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code == "ScopeLocked" {
-		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: %v", id.Name(), err)
-	}
 	return &csispec.DeleteVolumeResponse{}, csi.Status(err, "delete disk %s", id.Name())
+}
+
+// deletable returns an error if Kubernetes knows another volume of a disk, or if the disk belongs to another volume.
+func (c *Controller) deletable(ctx context.Context, have attachedDisk) error {
+	if c.config.Uses == nil {
+		return nil
+	}
+	volumes, err := c.config.Uses.Volumes(ctx, have.ID)
+	if err != nil {
+		return csi.Status(err, "delete disk %s", have.ID.Name())
+	}
+	if why := disk.Keep(have.Resource, volumes); why != "" {
+		return status.Errorf(codes.FailedPrecondition, "delete disk %s: %s", have.ID.Name(), why)
+	}
+	return nil
 }
 
 // zone returns the number of the zone in which a disk is created, "" for none. It is the first preferred or allowed zone of

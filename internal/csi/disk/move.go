@@ -13,6 +13,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi"
 	"kaz/internal/plan/disk"
+	"kaz/internal/plan/nodes"
 )
 
 // A machine releases a disk some moments after the detachment. An attachment elsewhere waits up to releaseWithin. It checks
@@ -45,7 +46,7 @@ func (c *Controller) free(ctx context.Context, have attachedDisk, machine azure.
 				return nil // the machine is gone: Azure decides
 			}
 			if err != nil {
-				return csi.Status(err, "attach %s to %s", have.ID.Name(), machine.Name())
+				return csi.Status(err, "attach %s to %s", have.ID.Name(), nodes.MachineName(machine))
 			}
 			if taken { // which can take minutes
 				wait, deadline, why = 0, time.Now().Add(releaseWithin), "it was detached there"
@@ -53,12 +54,14 @@ func (c *Controller) free(ctx context.Context, have attachedDisk, machine azure.
 		}
 		if time.Now().Add(wait).After(deadline) {
 			return status.Errorf(codes.FailedPrecondition, "attach %s to %s: the disk is attached to %s and a disk with maxShares 1 "+
-				"can have one machine: %s; it is attached when that machine releases it", have.ID.Name(), machine.Name(), other.Name(), why)
+				"can have one machine: %s; it is attached when that machine releases it", have.ID.Name(),
+				nodes.MachineName(machine), nodes.MachineName(other), why)
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return csi.Status(ctx.Err(), "attach %s to %s: waiting for %s to release it", have.ID.Name(), machine.Name(), other.Name())
+			return csi.Status(ctx.Err(), "attach %s to %s: waiting for %s to release it", have.ID.Name(),
+				nodes.MachineName(machine), nodes.MachineName(other))
 		}
 		var err error
 		if have, err = c.volumeAt(ctx, string(have.ID), azure.Attach); err != nil {
@@ -105,12 +108,12 @@ func (c *Controller) take(ctx context.Context, id, machine azure.ID) (taken bool
 		return false, "its VolumeAttachment at node " + node + " is being deleted", nil
 	case use.Attached:
 		return false, "", status.Errorf(codes.FailedPrecondition, "the disk is attached to %s: a VolumeAttachment at node %s wants it "+
-			"there; it can be attached when the pods there are gone", machine.Name(), node)
+			"there; it can be attached when the pods there are gone", nodes.MachineName(machine), node)
 	case !ours:
 		return false, "that machine is no node of this cluster", nil
 	case use.Mounted:
 		return false, "", status.Errorf(codes.FailedPrecondition, "the disk is attached to %s, and node %s reports it in use; "+
-			"if the machine is off, taint the node with node.kubernetes.io/out-of-service", machine.Name(), node)
+			"if the machine is off, taint the node with node.kubernetes.io/out-of-service", nodes.MachineName(machine), node)
 	}
 	c.config.Log.InfoContext(ctx, "detach a disk from a node where no VolumeAttachment wants it", "disk", id.Name(), "node", node)
 	err = c.detach(ctx, machine, id, node)

@@ -361,6 +361,10 @@ func (noUses) Use(context.Context, azure.ID, string) (u disk.Use, err error) {
 
 func (noUses) LUNs(context.Context, string) map[int]azure.ID { return nil }
 
+func (noUses) Volumes(context.Context, azure.ID) ([]plandisk.PersistentVolume, error) {
+	return nil, errors.New("the API server does not answer")
+}
+
 func (noUses) OutOfService(context.Context, string) (bool, error) {
 	return false, errors.New("the API server does not answer")
 }

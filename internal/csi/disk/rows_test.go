@@ -363,7 +363,7 @@ func TestAtTheSameTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if row == "67" {
-				wantCode(t, row, remove(t.Context(), "locked"), codes.FailedPrecondition)
+				wantCode(t, row, remove(t.Context(), "locked"), codes.PermissionDenied)
 				continue
 			}
 			_, err := w.CreateVolume(t.Context(), request("throttled"))

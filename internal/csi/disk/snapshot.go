@@ -53,21 +53,18 @@ func (c *Controller) takeSnapshot(ctx context.Context, want azure.Resource[compu
 	return shownSnapshot(have)
 }
 
-// ensureSnapshot creates a snapshot, or returns the one that an earlier request created of the same disk.
+// ensureSnapshot creates a snapshot, or returns the one that an earlier request created of the same disk for the same owner.
 func (c *Controller) ensureSnapshot(ctx context.Context, want azure.Resource[compute.Snapshot], source azure.ID) (
 	azure.Resource[compute.Snapshot], error,
 ) {
-	have, err := ensure(ctx, c.config.Azure, want, func(s compute.Snapshot) string { return s.ProvisioningState })
-	if err != nil {
-		return have, err
-	}
-	return have, checkSource(have, source)
+	return ensure(ctx, c.config.Azure, want, func(s compute.Snapshot) string { return s.ProvisioningState },
+		func(have azure.Resource[compute.Snapshot]) error { return checkSnapshot(have, want, source) })
 }
 
-func checkSource(have azure.Resource[compute.Snapshot], source azure.ID) error {
-	if from := disk.SourceOf(have); !from.Equal(source) {
-		return status.Errorf(codes.AlreadyExists, "create snapshot %s of disk %s: a snapshot of this name exists, of disk %s",
-			have.ID.Name(), source.Name(), from.Name())
+func checkSnapshot(have, want azure.Resource[compute.Snapshot], source azure.ID) error {
+	if why := disk.OtherSnapshot(have, want, source); why != "" {
+		return status.Errorf(codes.AlreadyExists, "create snapshot %s of disk %s: a snapshot of this name exists, %s", have.ID.Name(),
+			source.Name(), why)
 	}
 	return nil
 }
@@ -83,24 +80,38 @@ func (c *Controller) takeRemote(ctx context.Context, local azure.Resource[comput
 		if have, err = c.ensureSnapshot(ctx, local, source); err != nil {
 			return nil, err
 		}
-		var promised *csispec.Snapshot
-		if promised, err = shownSnapshot(have); err != nil || !promised.GetReadyToUse() {
+		promised, err := shownSnapshot(have)
+		if s, unknown := disk.StateOf(have); err != nil || unknown != nil || !s.Copied {
 			return notReady(promised, remote), err
 		}
 		if have, err = c.ensureSnapshot(ctx, disk.Remote(local, remote, location), source); err != nil {
 			return nil, err
 		}
 	} else if err == nil {
-		err = checkSource(have, source)
+		err = checkSnapshot(have, local, source)
 	}
 	if err != nil {
 		return nil, err
 	}
 	shown, err := shownSnapshot(have)
 	if err == nil && shown.GetReadyToUse() {
-		_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: disk.Between(remote)})
+		err = c.deleteBetween(ctx, remote)
 	}
 	return shown, err
+}
+
+// deleteBetween deletes the snapshot in the region of the disk from which the snapshot remote is copied. It keeps a snapshot of
+// that name that no driver made.
+func (c *Controller) deleteBetween(ctx context.Context, remote azure.ID) error {
+	between := disk.Between(remote)
+	have, err := read[compute.Snapshot](ctx, c.config.Azure, between)
+	if azure.IsNotFound(err) || err == nil && !disk.Ours(have.Tags) {
+		return nil
+	}
+	if err == nil {
+		_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: between})
+	}
+	return err
 }
 
 // notReady gives a snapshot the id of its future copy and marks it as not ready.
@@ -120,6 +131,23 @@ func shownSnapshot(have azure.Resource[compute.Snapshot]) (*csispec.Snapshot, er
 		SnapshotId: string(have.ID), SourceVolumeId: string(s.Source), SizeBytes: disk.Bytes(s.SizeGB),
 		CreationTime: timestamppb.New(s.Created), ReadyToUse: s.Ready,
 	}, nil
+}
+
+// source reads the snapshot of which a disk is to be made. Until Azure has copied it, the error has the code Aborted, and the
+// provisioner asks again.
+func (c *Controller) source(ctx context.Context, handle string) (azure.Resource[compute.Snapshot], error) {
+	have, err := c.snapshot(ctx, handle)
+	if err != nil {
+		return have, err
+	}
+	switch s, err := disk.StateOf(have); {
+	case err != nil:
+		return have, csi.Status(err, "snapshot %s", handle)
+	case !s.Ready:
+		return have, status.Errorf(codes.Aborted, "snapshot %s is not complete: its provisioning state is %s, and Azure has copied %.0f %%; "+
+			"it is tried again", handle, have.Properties.ProvisioningState, s.Percent)
+	}
+	return have, nil
 }
 
 // snapshot reads a snapshot. A bare name is that of a snapshot in the cluster's resource group.
@@ -172,7 +200,7 @@ func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapsh
 		}
 	}
 	if err != nil || disk.CopiesRegion(have) { // the copy may have been promised and not begun
-		_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: disk.Between(id)})
+		err = c.deleteBetween(ctx, id)
 	}
 	return &csispec.DeleteSnapshotResponse{}, csi.Status(err, "delete snapshot %s", id.Name())
 }

@@ -185,6 +185,47 @@ func TestSnapshotInAnotherRegion(t *testing.T) {
 	remove(id)
 }
 
+// TestCopyToAnotherRegion checks that nothing is made of a copy, and that its source stays, before Azure has copied it. The
+// snapshot has instant access, which the copy has not.
+func TestCopyToAnotherRegion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
+		v := w.volume("v")
+		early, began := 0, time.Now()
+		for ready := false; !ready; <-time.After(10 * time.Second) {
+			answer, err := w.CreateSnapshot(t.Context(),
+				snapshotOf(v, "s", "location", "northeurope", "instantAccessDurationMinutes", "60"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ready = answer.GetSnapshot().GetReadyToUse()
+			r := request(fmt.Sprintf("copy%d", early), "location", "northeurope")
+			r.VolumeContentSource = fromSnapshot(answer.GetSnapshot().GetSnapshotId())
+			_, source := testkit.Read[compute.Snapshot](w.Azure, testkit.Group.Resource(compute.Snapshots, "local_s"))
+			_, err = w.CreateVolume(t.Context(), r)
+			if ready {
+				wantCode(t, "a disk of the copy", err, codes.OK)
+				continue
+			}
+			wantCode(t, "a disk of an incomplete copy", err, codes.Aborted)
+			early++
+			if !source || time.Since(began) > 10*time.Minute {
+				t.Fatalf("after %s: source %t", time.Since(began), source)
+			}
+		}
+		if early < 5 {
+			t.Errorf("the copy was complete after %d requests", early)
+		}
+		id := testkit.Group.Resource(compute.Disks, "direct")
+		_, err := azure.Do(t.Context(), w.Client, azure.Request{Verb: azure.Put, ID: id, Body: azure.Document(`{"location":"northeurope",` +
+			`"properties":{"creationData":{"createOption":"Copy","sourceResourceId":"` + string(testkit.Group) +
+			`/providers/Microsoft.Compute/snapshots/s"}}}`)})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestThrottledSnapshot checks row 140: a throttled request ends when Azure's time is longer than that of the caller.
 func TestThrottledSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -109,6 +109,9 @@ type fresh struct {
 	azure.Writer
 }
 
+// At reads with a priority, as the driver's program does.
+func (f fresh) At(p azure.Priority) azure.Reader { return azure.At(f.Reader, p) }
+
 const gib = 1 << 30
 
 // writer is the capability of a volume with a file system for one node.
@@ -229,7 +232,7 @@ func summary(d azure.Resource[compute.Disk]) string {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Tags)) {
-		if key != "k8s-azure-created-by" {
+		if key != "k8s-azure-created-by" && key != "kubernetes.io-created-for-pv-name" {
 			facts = append(facts, "tag "+key+"="+d.Tags[key])
 		}
 	}

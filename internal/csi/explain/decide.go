@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/plan/nodes"
 )
 
 // decision is an explanation in the making.
@@ -52,6 +53,7 @@ func (f *Facts) Explain() (Volume, error) {
 			return Volume{}, err
 		}
 		d.scheduling()
+		d.starts()
 	default:
 		d.out.Volume = f.Volume.Name
 		if err := d.disk(); err != nil {
@@ -61,6 +63,7 @@ func (f *Facts) Explain() (Volume, error) {
 		d.unrequested()
 		d.zones()
 		d.resize()
+		d.starts()
 	}
 	d.messages()
 	return d.out, nil
@@ -143,7 +146,7 @@ func (d *decision) disk() error {
 
 // holders adds the machines that have the disk.
 func (d *decision) holders() error {
-	holders, err := holdersOf(d.Disk)
+	holders, err := nodes.Holders(d.Disk)
 	if err != nil {
 		return err
 	}
@@ -152,7 +155,7 @@ func (d *decision) holders() error {
 		if doc := d.Machines[machine.Key()]; doc != nil {
 			m, err := azure.Decode[compute.MachineDisks](doc)
 			if err != nil {
-				return fmt.Errorf("read machine %s: %w", machine.Name(), err)
+				return fmt.Errorf("read machine %s: %w", nodes.MachineName(machine), err)
 			}
 			for _, data := range m.Properties.StorageProfile.DataDisks {
 				if data.ManagedDisk.ID.Equal(azure.ID(d.handle())) {
@@ -196,6 +199,40 @@ func (d *decision) attachments() {
 	}
 }
 
+// starts says which pods wait for the mount of the volume, or for what comes after it.
+func (d *decision) starts() {
+	for _, p := range d.Pods {
+		if p.Spec.NodeName == "" || !isStarting(p) || d.Disk != nil && !d.isAttached(p.Spec.NodeName) {
+			continue
+		}
+		if d.failsToMount(p.Name) {
+			d.wait("the kubelet of node %s to mount the volume for pod %s: it tries again; the last message says why it failed",
+				p.Spec.NodeName, p.Name)
+		} else {
+			d.wait("the kubelet of node %s to mount the volume and to start pod %s", p.Spec.NodeName, p.Name)
+		}
+	}
+}
+
+// isStarting reports whether the kubelet is still creating the first containers of a pod, which it does when all volumes are
+// mounted.
+func isStarting(p corev1.Pod) bool {
+	statuses := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+	for _, c := range statuses {
+		if w := c.State.Waiting; w == nil || w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			return false
+		}
+	}
+	return len(statuses) > 0 || p.Status.Phase == corev1.PodPending
+}
+
+// failsToMount reports whether a warning says that the volumes of a pod cannot be mounted.
+func (d *decision) failsToMount(pod string) bool {
+	return slices.ContainsFunc(d.Warnings, func(e corev1.Event) bool {
+		return e.InvolvedObject.Kind == "Pod" && e.InvolvedObject.Name == pod && (e.Reason == "FailedMount" || e.Reason == "FailedMapVolume")
+	})
+}
+
 // attaching says what an attachment to a node waits for.
 func (d *decision) attaching(node string) {
 	for _, h := range d.out.Disk.Machines {
@@ -208,7 +245,7 @@ func (d *decision) attaching(node string) {
 			d.wait("node %s to release the disk: then it is attached to node %s", h.Node, node)
 			return
 		default:
-			d.wait("machine %s to release the disk: then it is attached to node %s", azure.ID(h.ID).Name(), node)
+			d.wait("machine %s to release the disk: then it is attached to node %s", nodes.MachineName(azure.ID(h.ID)), node)
 			return
 		}
 	}
@@ -219,11 +256,17 @@ func (d *decision) attachedTo(node string) bool {
 	return slices.ContainsFunc(d.Attachments, func(a storagev1.VolumeAttachment) bool { return a.Spec.NodeName == node })
 }
 
+func (d *decision) isAttached(node string) bool {
+	return slices.ContainsFunc(d.Attachments, func(a storagev1.VolumeAttachment) bool {
+		return a.Spec.NodeName == node && a.Status.Attached && a.DeletionTimestamp == nil
+	})
+}
+
 // unrequested says which machines have the disk although Kubernetes did not ask for that.
 func (d *decision) unrequested() {
 	for _, h := range d.out.Disk.Machines {
 		if h.Node == "" || !d.attachedTo(h.Node) {
-			d.problem("machine %s has the disk, and no VolumeAttachment asks for that", azure.ID(h.ID).Name())
+			d.problem("machine %s has the disk, and no VolumeAttachment asks for that", nodes.MachineName(azure.ID(h.ID)))
 		}
 	}
 }

@@ -171,7 +171,12 @@ func (w *world) node(name, zone string) *corev1.Node {
 // attach attaches the disk to a machine at LUN 3.
 func (w *world) attach(machine string) {
 	w.t.Helper()
-	_, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Post, ID: w.machine(machine), Action: "attachDetachDataDisks",
+	w.attachTo(w.machine(machine))
+}
+
+func (w *world) attachTo(machine azure.ID) {
+	w.t.Helper()
+	_, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Post, ID: machine, Action: "attachDetachDataDisks",
 		Body: azure.Document(`{"dataDisksToAttach":[{"diskId":"` + string(diskID) + `","lun":3}]}`)})
 	if err != nil {
 		w.t.Fatal(err)
@@ -189,6 +194,10 @@ func TestVolume(t *testing.T) {
 		"used": {func(w *world) { w.attach("a") }, []runtime.Object{bound(), volume(), pod("a", corev1.PodRunning), attachment("a", attached)}},
 		"in tree": {func(w *world) { w.attach("a") },
 			[]runtime.Object{bound(), inTree(), pod("a", corev1.PodRunning), attachment("a", attached)}},
+		"not mounted": {func(w *world) { w.attach("a") }, []runtime.Object{bound(), volume(), pod("a", corev1.PodPending),
+			attachment("a", attached), warning("Pod", "db-0", "FailedMount", "MountVolume.MountDevice failed: wrong fs type", 1)}},
+		"not started": {func(w *world) { w.attach("a") },
+			[]runtime.Object{bound(), volume(), pod("a", corev1.PodPending), attachment("a", attached)}},
 		"not used":           {nil, []runtime.Object{bound(), volume()}},
 		"without a pod":      {nil, []runtime.Object{claim("", "managed-csi", "10Gi", ""), class(csi, late)}},
 		"without a class":    {nil, []runtime.Object{claim("", "", "10Gi", "")}},
@@ -252,6 +261,27 @@ func TestVolume(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestVolumeOfAScaleSet checks a disk at an instance of a Uniform scale set, which the disk calls SET_0 where the address of the
+// instance has 0.
+func TestVolumeOfAScaleSet(t *testing.T) {
+	w := newWorld(t)
+	w.PutScaleSet(testkit.Nodes, testkit.ScaleSet+"-", testkit.Uniform, 1)
+	instance := testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances)[0].ID
+	w.attachTo(instance)
+	node := w.node("a", "1")
+	node.Spec.ProviderID = "azure://" + string(instance)
+	client := fake.NewClientset(bound(), volume(), pod("a", corev1.PodRunning), attachment("a", attached), node)
+	facts, err := explain.Gather(t.Context(), client, w.Client.Fresh(), home(), "shop", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := facts.Explain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "at-an-instance.txt", v.String())
 }
 
 func golden(t *testing.T, name, got string) {

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -157,7 +156,7 @@ func (f *Facts) readAzure(ctx context.Context, from azure.Reader) error {
 	if f.Disk, f.DiskError = from.Get(ctx, id); f.DiskError != nil {
 		return ctx.Err()
 	}
-	holders, err := holdersOf(f.Disk)
+	holders, err := nodes.Holders(f.Disk)
 	if err != nil {
 		return err
 	}
@@ -167,7 +166,7 @@ func (f *Facts) readAzure(ctx context.Context, from azure.Reader) error {
 		}
 		doc, err := from.Get(ctx, machine)
 		if err != nil && !azure.IsNotFound(err) {
-			return fmt.Errorf("read machine %s: %w", machine.Name(), err)
+			return fmt.Errorf("read machine %s: %w", nodes.MachineName(machine), err)
 		} else if err == nil {
 			f.Machines[machine.Key()] = doc
 		}
@@ -201,21 +200,6 @@ func (f *Facts) node(machine azure.ID) string {
 		}
 	}
 	return ""
-}
-
-// holdersOf are the machines that have a disk.
-func holdersOf(disk azure.Document) ([]azure.ID, error) {
-	var d struct {
-		ManagedBy         azure.ID
-		ManagedByExtended []azure.ID // of a shared disk
-	}
-	if err := json.Unmarshal(disk, &d); err != nil {
-		return nil, fmt.Errorf("read disk: %w", err)
-	}
-	if len(d.ManagedByExtended) == 0 && d.ManagedBy != "" {
-		return []azure.ID{d.ManagedBy}, nil
-	}
-	return d.ManagedByExtended, nil
 }
 
 func (f *Facts) className() string {

@@ -145,6 +145,9 @@ func (s *snapshots) create(ctx context.Context, of azure.ID, name string, metada
 		return taken{share: of, time: made.Properties.SnapshotTime}, nil
 	}
 	found, err := s.find(ctx, of, name)
+	if azure.KindOf(err).Retryable() {
+		return taken{}, err
+	}
 	if err != nil || found == nil {
 		return taken{}, status.Errorf(codes.Aborted, "snapshot %s: Azure does not show it yet: %v", name, err)
 	}

@@ -79,6 +79,8 @@ type Style struct {
 	NoEtagBody bool
 	// EtagHeaderForm is the header's form if it differs from the form in the body.
 	EtagHeaderForm Etag
+	// Unconditional types ignore If-Match and If-None-Match although they have an etag.
+	Unconditional bool
 
 	// Status codes; 0 means 201, 200, 200, 200, 204 in this order.
 	Created, Updated, Patched, Deleted, Absent int
@@ -139,6 +141,9 @@ type Style struct {
 	// LowerGroup shows the group's name in lower case in ids, UpperGroup in upper.
 	LowerGroup, UpperGroup bool
 }
+
+// HasPreconditions reports whether writes heed If-Match and If-None-Match. Types without an etag, such as disks, ignore both.
+func (s Style) HasPreconditions() bool { return s.Etag != NoEtag && !s.Unconditional }
 
 // Group is the style of resource groups.
 func Group() Style {

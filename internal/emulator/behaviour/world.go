@@ -65,6 +65,8 @@ type World interface {
 
 	// Now is the time of the call.
 	Now() time.Time
+	// Takes returns how long something takes here that takes d on Azure: no time without latency.
+	Takes(d time.Duration) time.Duration
 	// GUID and Intn draw from the seeded source.
 	GUID() string
 	Intn(n int) int

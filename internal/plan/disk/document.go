@@ -86,7 +86,7 @@ func (c Cluster) Disk(v Volume) azure.Resource[compute.Disk] {
 	p := v.Parameters
 	d := azure.Resource[compute.Disk]{
 		ID: c.ID(v), Location: p.location(c), ExtendedLocation: c.ExtendedLocation,
-		SKU: &azure.SKU{Name: cmp.Or(p.SKU, defaultSKU)}, Tags: azure.Tags(p.tagsOfDisk()),
+		SKU: &azure.SKU{Name: cmp.Or(p.SKU, defaultSKU)}, Tags: azure.Tags(v.tags()),
 		Properties: compute.Disk{
 			DiskSizeGB: v.SizeGB, DiskIOPSReadWrite: p.IOPS, DiskMBpsReadWrite: p.MBps, BurstingEnabled: p.Bursting,
 			NetworkAccessPolicy: cmp.Or(p.NetworkAccessPolicy, "DenyAll"), PublicNetworkAccess: cmp.Or(p.PublicNetworkAccess, "Disabled"),
@@ -146,12 +146,14 @@ func (p Parameters) ultraPerformance(size int64) (iops, mbps *int64) {
 	return iops, mbps
 }
 
-func (p Parameters) tagsOfDisk() map[string]string {
-	tags := map[string]string{tagCreatedBy: createdBy}
+// tags returns the tags of a volume's disk. They name its owner also if the provisioner does not say for what it creates the
+// volume: the name of the volume is then that of its persistent volume.
+func (v Volume) tags() map[string]string {
+	p, tags := v.Parameters, map[string]string{tagCreatedBy: createdBy}
 	for key, value := range p.Tags {
 		tags[key] = p.expand(value)
 	}
-	addTag(tags, tagPV, p.PVName)
+	addTag(tags, tagPV, cmp.Or(p.PVName, v.Name))
 	addTag(tags, tagPVC, p.PVCName)
 	addTag(tags, tagPVCNamespace, p.PVCNamespace)
 	if p.WriteAccelerator {

@@ -131,22 +131,30 @@ type State struct {
 	Source  azure.ID
 	SizeGB  int64
 	Created time.Time
-	Ready   bool
+	// Copied says that Azure has copied everything. Ready says that disks can be made of the snapshot.
+	Copied, Ready bool
+	// Percent is how much Azure has copied.
+	Percent float64
 }
 
 // StateOf returns the state of a snapshot. The snapshot is ready when Azure has copied everything, or when it can be
-// restored before that.
+// restored before that. A copy from another region that does not say how much is copied is not complete.
 func StateOf(s azure.Resource[compute.Snapshot]) (State, error) {
 	created, err := time.Parse(time.RFC3339Nano, s.Properties.TimeCreated)
 	if err != nil {
 		return State{}, fmt.Errorf("snapshot %s: timeCreated: %w", s.ID.Name(), err)
 	}
-	percent := s.Properties.CompletionPercent
-	copied := percent == nil || *percent >= 100 || s.Properties.CreationData.InstantAccessDurationMinutes != nil
-	return State{
-		Source: SourceOf(s), SizeGB: s.Properties.DiskSizeGB, Created: created,
-		Ready: strings.EqualFold(s.Properties.ProvisioningState, "Succeeded") && copied,
-	}, nil
+	const all = 100
+	state := State{Source: SourceOf(s), SizeGB: s.Properties.DiskSizeGB, Created: created, Percent: all}
+	if percent := s.Properties.CompletionPercent; percent != nil {
+		state.Percent = *percent
+	} else if CopiesRegion(s) {
+		state.Percent = 0
+	}
+	made := strings.EqualFold(s.Properties.ProvisioningState, "Succeeded")
+	state.Copied = made && state.Percent >= all
+	state.Ready = state.Copied || made && s.Properties.CreationData.InstantAccessDurationMinutes != nil
+	return state, nil
 }
 
 // SourceOf returns the disk of a snapshot. A copy from another region has the disk in a tag.

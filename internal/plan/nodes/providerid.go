@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -56,6 +57,33 @@ func Holder(id azure.ID) azure.ID {
 		}
 	}
 	return id
+}
+
+// MachineName returns the name of a machine as Azure shows it: that of instance 7 of the scale set v is v_7.
+func MachineName(id azure.ID) string {
+	if set := id.Parent(); set.Is(compute.ScaleSets) {
+		return set.Name() + "_" + Holder(id).Name()
+	}
+	return id.Name()
+}
+
+// Holders returns the machines that have a disk, by the document of the disk.
+func Holders(disk azure.Document) ([]azure.ID, error) {
+	var d struct {
+		ManagedBy         azure.ID
+		ManagedByExtended []azure.ID // of a shared disk
+	}
+	if err := json.Unmarshal(disk, &d); err != nil {
+		return nil, fmt.Errorf("machines of a disk: %w", err)
+	}
+	all := d.ManagedByExtended
+	if len(all) == 0 && d.ManagedBy != "" {
+		all = []azure.ID{d.ManagedBy}
+	}
+	for i, machine := range all {
+		all[i] = Holder(machine)
+	}
+	return all, nil
 }
 
 func cutPrefixFold(s, prefix string) (rest string, found bool) {

@@ -154,7 +154,11 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 		}
 		s.add("frontend", id, text, p)
 	}
+	var probes []network.Probe
 	for _, p := range lb.Properties.Probes {
+		if s.refers[lb.ID.Child(network.Probes, p.Name).Key()] {
+			probes = append(probes, p.Properties)
+		}
 		if id := lb.ID.Child(network.Probes, p.Name); naming.Owner(p.Name) == s.base || s.refers[id.Key()] {
 			s.add("probe", id, probeText(p.Properties), p.Properties)
 		}
@@ -162,13 +166,24 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 	for _, p := range lb.Properties.BackendAddressPools {
 		if id := lb.ID.Child(network.BackendAddressPools, p.Name); s.refers[id.Key()] {
 			members := max(len(p.Properties.BackendIPConfigurations), len(p.Properties.LoadBalancerBackendAddresses))
-			text := counted(members, "member")
-			if members == 0 {
-				text = "no members yet"
-			}
-			s.add("pool", id, text, p.Properties.LoadBalancerBackendAddresses)
+			s.add("pool", id, poolText(members, probes), p.Properties.LoadBalancerBackendAddresses)
 		}
 	}
+}
+
+// poolText says how many members a pool has, and when a new one gets requests: when the probes of the Service have succeeded.
+func poolText(members int, probes []network.Probe) string {
+	if members == 0 {
+		return "no members yet"
+	}
+	text, seconds := counted(members, "member"), 0
+	for _, p := range probes {
+		seconds = max(seconds, int(p.IntervalInSeconds*p.ProbeThreshold))
+	}
+	if seconds == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s; a new one gets requests when its probes have succeeded, up to %d s later", text, seconds)
 }
 
 func counted(n int, what string) string {

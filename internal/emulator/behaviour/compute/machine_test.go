@@ -364,6 +364,29 @@ func TestSnapshotsAndCopies(t *testing.T) {
 	w.want(w.get(snapshot), "properties.diskState", "Unattached")
 }
 
+// TestSnapshotsOfAnotherRegion checks that a copy of a snapshot takes its time, and is no source before.
+func TestSnapshotsOfAnotherRegion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		const near, far = group + "/providers/Microsoft.Compute/snapshots/near", group + "/providers/Microsoft.Compute/snapshots/far"
+		a := w.disk("a", 64, "")
+		<-time.After(time.Minute)
+		w.must("PUT", near, `{"location":"eastus","properties":{"incremental":true,"creationData":{"createOption":"Copy","sourceResourceId":"`+a+`"}}}`)
+		<-time.After(time.Minute)
+		w.must("PUT", far,
+			`{"location":"westus","properties":{"incremental":true,"creationData":{"createOption":"CopyStart","sourceResourceId":"`+near+`"}}}`)
+		<-time.After(time.Minute)
+		if percent, _ := behaviour.Int(w.get(far), "properties.completionPercent"); percent < 10 || percent > 90 {
+			t.Errorf("after a minute %d %% are copied", percent)
+		}
+		body := `{"location":"westus","properties":{"creationData":{"createOption":"Copy","sourceResourceId":"` + far + `"}}}`
+		w.refused("PUT", disk, body, 409, "OperationNotAllowed")
+		<-time.After(2 * time.Minute)
+		w.want(w.get(far), "properties.completionPercent", 100)
+		w.must("PUT", disk, body)
+	})
+}
+
 func TestGeneratedKeysAreAPair(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	key := group + "/providers/Microsoft.Compute/sshPublicKeys/k"

@@ -12,7 +12,7 @@ import (
 func containers() behaviour.Type {
 	return behaviour.Type{
 		Name:    AccountType + "/blobServices/containers",
-		Style:   child(behaviour.Ticks),
+		Style:   unconditional(child(behaviour.Ticks)),
 		NoState: true,
 		Own: []string{
 			"properties.lastModifiedTime", "properties.leaseStatus", "properties.leaseState", "properties.leaseDuration",

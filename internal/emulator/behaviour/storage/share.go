@@ -26,7 +26,7 @@ const contentField = behaviour.Private + "content"
 func shares() behaviour.Type {
 	return behaviour.Type{
 		Name:    ShareType,
-		Style:   child(behaviour.Ticks),
+		Style:   unconditional(child(behaviour.Ticks)),
 		NoState: true,
 		Own: []string{
 			snapshotsField, contentField, leaseField, "properties.lastModifiedTime", "properties.accessTierChangeTime",

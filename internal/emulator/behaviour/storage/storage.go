@@ -85,6 +85,12 @@ func child(etag behaviour.Etag) behaviour.Style {
 	return s
 }
 
+// unconditional returns the style of children whose writes ignore If-Match and If-None-Match, though they show an etag.
+func unconditional(s behaviour.Style) behaviour.Style {
+	s.Unconditional = true
+	return s
+}
+
 // notFound returns the error of the data plane for a missing resource.
 func notFound(c *behaviour.Call, code, what string) error {
 	return behaviour.Refusal(404, code, "The specified %s does not exist.\nRequestId:%s\nTime:%s", what, c.GUID(),

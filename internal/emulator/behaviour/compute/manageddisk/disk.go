@@ -76,6 +76,10 @@ func fillCreation(c *behaviour.Call, kind string) error {
 	if !ok {
 		return behaviour.Refusal(404, "ResourceNotFound", "The source resource %s of %s '%s' was not found.", source, kind, c.ID.Name())
 	}
+	if percent := copied(c.World, doc); percent < 100 {
+		return behaviour.Conflict("OperationNotAllowed", "The source snapshot %s of %s '%s' is not complete: its completionPercent is %d.",
+			source, kind, c.ID.Name(), percent)
+	}
 	if from := behaviour.Text(doc, "location"); from != c.Location() && !strings.EqualFold(option, "CopyStart") {
 		return behaviour.Invalid("InvalidParameter",
 			"The source resource %s is in location '%s' and %s '%s' in '%s'. Use createOption CopyStart to copy between regions.", source,
