@@ -87,7 +87,8 @@ func TestRolesForCopies(t *testing.T) {
 	machines := p.Definition.Cluster.Spec.Identity.ControlPlane.ID
 	for i, role := range []string{"4d97b98b-1d4f-4787-a291-c67834d212e7", "9980e02c-c2be-4d73-94e8-173b1dc7cf3c"} {
 		l.put(fmt.Sprintf("%sdev/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-00000000000%d "+
-			`{"properties":{"roleDefinitionId":"/providers/Microsoft.Authorization/roleDefinitions/%s","principalId":%q,"principalType":"ServicePrincipal"}}`,
+			`{"properties":{"roleDefinitionId":"/providers/Microsoft.Authorization/roleDefinitions/%s","principalId":%q,`+
+			`"principalType":"ServicePrincipal"}}`,
 			group, i, role, l.principal(machines)))
 	}
 	found, err := Run(t.Context(), l.Engine, p)

@@ -336,7 +336,8 @@ func poolFields() map[string]Field {
 			Of: Nodes},
 		p + "osDisk.type": {Doc: "Type of the operating system's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(),
 			Change: Fixed},
-		p + "osDisk.ephemeral": {Doc: "Whether the disk is on the host: faster, and lost with the machine.", Default: `false`,
+		p + "osDisk.ephemeral": {Doc: "Whether the disk is on the host: faster, and lost with the machine. It is in the cache, " +
+			"or on the temporary or local NVMe disk if the cache is too small.", Default: `false`,
 			Change: Fixed},
 		p + "spot.evictionPolicy": {Doc: "What becomes of a Spot machine that is taken back.", Default: `"Delete"`,
 			OneOf: []string{"Delete", "Deallocate"}, Change: Fixed},
