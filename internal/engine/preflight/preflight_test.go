@@ -83,7 +83,8 @@ func TestPreflight(t *testing.T) {
 		{name: "image without NVMe", change: func(d *definition.Definition) {
 			d.Pools[0].Spec.VMSize, d.Pools[0].Spec.Image.SKU = "Standard_D4s_v6", "server-gen1"
 		}, want: "✘ images: NodePool general: spec.image boots from disks of the type SCSI, and size Standard_D4s_v6 has NVMe disks"},
-		{name: "image of a gallery without NVMe", answers: map[string]string{gallery: `{"properties":{"osType":"Linux","hyperVGeneration":"V2"}}`},
+		{name: "image of a gallery without NVMe",
+			answers: map[string]string{gallery: `{"properties":{"osType":"Linux","hyperVGeneration":"V2"}}`},
 			change: func(d *definition.Definition) {
 				d.Pools[0].Spec.VMSize, d.Pools[0].Spec.Image.ID = "Standard_D4s_v6", gallery
 			},
