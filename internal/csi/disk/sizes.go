@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/machinesize"
 	"kaz/internal/plan/disk"
 )
 
 // Sizes knows how many data disks machines of each size can have, as Azure says for a region. It reads the list when it
-// is first asked, and again after a day or for a size that is not in it.
+// is first asked, and again after a day or for a size that is not in it. Where Azure does not say it, as to a node without
+// the right to read the list, a table of sizes does.
 type Sizes struct {
 	azure        azure.Reader
 	subscription string
@@ -58,15 +60,23 @@ func (s *Sizes) Limits(ctx context.Context, size string) (disks int, speed disk.
 	defer s.mu.Unlock()
 	size = strings.ToLower(size)
 	age := time.Since(s.read)
-	if l, known := s.sizes[size]; known && age < sizesTTL || age < againSoon {
-		return l.disks, l.speed
+	if _, listed := s.sizes[size]; listed && age < sizesTTL || age < againSoon {
+		return s.known(size)
 	}
 	if err := s.refresh(ctx); err != nil {
-		s.log.Warn("the number of data disks of machine sizes is not known; Azure refuses what is too much", "error", err)
+		s.log.Warn("the machine sizes of the region cannot be read; a table of sizes has their number of data disks", "error", err)
 	}
 	s.read = time.Now()
-	l := s.sizes[size]
-	return l.disks, l.speed
+	return s.known(size)
+}
+
+// known returns the limits of a size: those of Azure's list, or the number of disks of the table.
+func (s *Sizes) known(size string) (disks int, speed disk.Speed) {
+	if l, listed := s.sizes[size]; listed {
+		return l.disks, l.speed
+	}
+	fromTable, _ := machinesize.Find(size)
+	return fromTable.DataDisks, disk.Speed{}
 }
 
 func (s *Sizes) refresh(ctx context.Context) error {

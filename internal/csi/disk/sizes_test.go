@@ -59,11 +59,23 @@ func TestSizes(t *testing.T) {
 		from.err = errors.New("no permission")
 		check("a failed list", "Standard_New", 0, plandisk.Speed{}, 3)
 		check("what was known", "Standard_D4s_v3", 8, known, 3)
+		check("a size that is only in the table", "Standard_D8s_v5", 16, plandisk.Speed{}, 3)
 	})
 }
 
-// TestLimitOfASize checks row 99: the driver has no table of sizes. The limit of a machine is what Azure's list of SKUs says
-// of its size. A disk beyond the limit is refused without a request to the machine.
+// TestSizesWithoutRight checks that a driver that may not read the list knows how many disks a machine can have.
+func TestSizesWithoutRight(t *testing.T) {
+	from := &skus{err: &azure.Error{Kind: azure.Denied, Op: "LIST"}}
+	sizes := disk.NewSizes(from, "sub", "eastus", slog.New(slog.DiscardHandler))
+	for size, want := range map[string]int{"Standard_D4s_v5": 8, "standard_e16-4ds_v5": 32, "Standard_D2ads_v6": 4, "Standard_New": 0} {
+		if got := sizes.DataDisks(t.Context(), size); got != want {
+			t.Errorf("%s: %d disks, want %d", size, got, want)
+		}
+	}
+}
+
+// TestLimitOfASize checks row 99: the limit of a machine is what Azure's list of SKUs says of its size, and the table of sizes if Azure
+// does not say it. A disk beyond the limit is refused without a request to the machine.
 func TestLimitOfASize(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	sizes := disk.NewSizes(w.Client.Fresh(), testkit.Subscription, testkit.Location, slog.New(slog.DiscardHandler))

@@ -15,6 +15,7 @@ type Image struct {
 	Versions              []string
 	OSName, OSVersion     string // as the guest agent reports them
 	DiskGiB               int
+	NVMe                  bool // the image also boots from NVMe disks
 }
 
 //go:embed images.csv
@@ -24,11 +25,19 @@ var images = sync.OnceValue(func() []Image {
 	return load("images.csv", imagesCSV, func(f fields) (string, Image) {
 		i := Image{Publisher: f.text("publisher"), Offer: f.text("offer"), SKU: f.text("sku"), OS: f.text("os"),
 			Versions: strings.Fields(f.text("versions")), OSName: f.text("os_name"), OSVersion: f.text("os_version"),
-			DiskGiB: f.whole("disk_gib")}
+			DiskGiB: f.whole("disk_gib"), NVMe: f.text("features") == "nvme"}
 		i.Version = i.Versions[len(i.Versions)-1]
 		return i.Publisher + "/" + i.Offer + "/" + i.SKU, i
 	}).all
 })
+
+// DiskControllers returns the types of disk controllers that the image boots from.
+func (i Image) DiskControllers() []string {
+	if i.NVMe {
+		return []string{"SCSI", "NVMe"}
+	}
+	return []string{"SCSI"}
+}
 
 // Images returns the images of the catalogue that clients can list. Each has an offer and a SKU.
 func Images() []Image {
@@ -57,6 +66,11 @@ func Extensions() []Extension { return extensions() }
 // FindImage returns the image of the SKU, or one of the offer, of the publisher, or of the operating system os, in this
 // order. An unknown image without a system counts as Linux.
 func FindImage(publisher, offer, sku, os string) Image {
+	for _, i := range images() {
+		if strings.EqualFold(i.Publisher, publisher) && strings.EqualFold(i.Offer, offer) && strings.EqualFold(i.SKU, sku) {
+			return i
+		}
+	}
 	for _, i := range images() {
 		if strings.EqualFold(i.Publisher, publisher) &&
 			(i.Offer == "" || strings.EqualFold(i.Offer, offer)) &&

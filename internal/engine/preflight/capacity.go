@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/machinesize"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/graph"
@@ -215,20 +216,54 @@ func (c *checker) capabilities(m machines, s size) {
 		c.add("sizes", "choose a disk type such as StandardSSD_LRS, or a size with an s, such as Standard_D4s_v5",
 			"%s takes no premium disks", at)
 	}
-	if !m.ephemeral {
-		return
+	c.network(at, m, s)
+	if m.ephemeral {
+		c.ephemeral(at, m, s)
 	}
+}
+
+// network checks that accelerated networking is asked for where the size has it.
+func (c *checker) network(at string, m machines, s size) {
+	planned, known := machinesize.Find(m.size)
+	says := s.capability("AcceleratedNetworkingEnabled")
+	switch has := says == "True"; {
+	case planned.Accelerated && says == "False":
+		c.add("sizes", "choose another size", "%s has no accelerated networking here, and the template asks for it", at)
+	case has && !planned.Accelerated && known:
+		c.warn("sizes", "choose another size if the network must be fast", "%s has accelerated networking, and the template does not ask "+
+			"for it", at)
+	case has && !known:
+		c.warn("sizes", "choose a size of an earlier series, or use a newer version of kaz", "%s is not known to this version of kaz: "+
+			"its machines get no accelerated networking", at)
+	}
+}
+
+// ephemeral checks that an OS disk on the host fits where it is to be. If the template names no placement, Azure takes the first that the
+// size has.
+func (c *checker) ephemeral(at string, m machines, s size) {
 	if s.capability("EphemeralOSDiskSupported") != "True" {
 		c.add("sizes", "set osDisk.ephemeral to false, or choose a size with a local disk, such as Standard_D4ds_v5",
 			"%s takes no ephemeral disks", at)
 		return
 	}
-	// Azure places such a disk into the cache of the host, or onto the temporary disk.
 	const gib, mibPerGiB = 1 << 30, 1 << 10
-	room := max(s.number("CachedDiskBytes")/gib, s.number("MaxResourceVolumeMB")/mibPerGiB)
-	if room > 0 && room < float64(m.osDisk) {
-		c.add("sizes", "choose a larger size, or a smaller disk",
-			"%s has room for an ephemeral disk of %v GiB, and osDisk.sizeGiB is %d", at, room, m.osDisk)
+	placement := machinesize.Placement(m.size, m.osDisk)
+	for _, p := range []struct {
+		name string
+		room float64
+	}{
+		{"CacheDisk", s.number("CachedDiskBytes") / gib},
+		{"ResourceDisk", s.number("MaxResourceVolumeMB") / mibPerGiB},
+		{"NvmeDisk", s.number("NvmeDiskSizeInMiB") / mibPerGiB},
+	} {
+		if placement != p.name && (placement != "" || p.room == 0) {
+			continue
+		}
+		if p.room < float64(m.osDisk) {
+			c.add("sizes", "choose a larger size, or a smaller disk",
+				"%s has room for an ephemeral disk of %v GiB at the placement %s, and osDisk.sizeGiB is %d", at, p.room, p.name, m.osDisk)
+		}
+		return
 	}
 }
 

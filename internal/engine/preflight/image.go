@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/machinesize"
 	"kaz/internal/plan/cluster/definition"
 )
 
@@ -18,6 +19,38 @@ type imageChecker struct{ *checker }
 type imageFacts struct {
 	generation   string // of Hyper-V: V1 or V2
 	architecture string // x64 or Arm64
+	// controllers are the types of disk controllers from which it boots, such as "SCSI, NVMe".
+	controllers string
+}
+
+// imageProperties are the properties of an image that kaz reads.
+type imageProperties struct {
+	Generation   string `json:"hyperVGeneration"`
+	Architecture string `json:"architecture"`
+	OSType       string `json:"osType"`
+	Features     []struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	} `json:"features"`
+	Plan *struct {
+		Name string `json:"name"`
+	} `json:"plan"`
+}
+
+// facts are what an image was read for. An image that names no disk controllers boots from SCSI disks.
+func (p imageProperties) facts() imageFacts {
+	f := imageFacts{p.Generation, p.Architecture, "SCSI"}
+	for _, feature := range p.Features {
+		if strings.EqualFold(feature.Name, "DiskControllerTypes") {
+			f.controllers = feature.Value
+		}
+	}
+	return f
+}
+
+// boots reports whether the image boots from disks of a controller. It does if that is not known.
+func (f imageFacts) boots(controller string) bool {
+	return f.controllers == "" || strings.Contains(strings.ToLower(f.controllers), strings.ToLower(controller))
 }
 
 // check checks the images of machines that are to be made: that Azure has them in the location, and that they fit to the sizes.
@@ -46,7 +79,17 @@ func (c imageChecker) check(ctx context.Context) {
 			c.add("images", "choose an image for "+arch+", or another size", "%simage is for %s, and size %s is %s", m.at,
 				facts.architecture, m.size, arch)
 		}
+		if (onlyNVMe(s) || machinesize.NVMeOnly(m.size)) && !facts.boots("NVMe") {
+			c.add("images", "choose an image with the feature DiskControllerTypes NVMe, or a size with SCSI disks, such as Standard_D4s_v5",
+				"%simage boots from disks of the type %s, and size %s has NVMe disks", m.at, facts.controllers, m.size)
+		}
 	}
+}
+
+// onlyNVMe reports whether Azure says that all disks of a size are NVMe devices.
+func onlyNVMe(s size) bool {
+	controllers := strings.ToLower(s.capability("DiskControllerTypes"))
+	return strings.Contains(controllers, "nvme") && !strings.Contains(controllers, "scsi")
 }
 
 // image reads an image. It reports what keeps machines from booting it.
@@ -119,11 +162,7 @@ func (c imageChecker) galleryVersion(ctx context.Context, field string, id azure
 // galleryImage reads the definition of an image in a gallery.
 func (c imageChecker) galleryImage(ctx context.Context, field string, id azure.ID) imageFacts {
 	var d struct {
-		Properties struct {
-			Generation   string `json:"hyperVGeneration"`
-			Architecture string `json:"architecture"`
-			OSType       string `json:"osType"`
-		} `json:"properties"`
+		Properties imageProperties `json:"properties"`
 	}
 	if !c.read(ctx, field, id, &d) {
 		return imageFacts{}
@@ -131,16 +170,14 @@ func (c imageChecker) galleryImage(ctx context.Context, field string, id azure.I
 	if d.Properties.OSType != "" && d.Properties.OSType != "Linux" {
 		c.add("images", "choose an image with Linux", "%s.id: the image %s has %s", field, id.Name(), d.Properties.OSType)
 	}
-	return imageFacts{d.Properties.Generation, d.Properties.Architecture}
+	return d.Properties.facts()
 }
 
 // ownImage reads a managed image, which is in one location.
 func (c imageChecker) ownImage(ctx context.Context, field string, id azure.ID) imageFacts {
 	var i struct {
-		Location   string `json:"location"`
-		Properties struct {
-			Generation string `json:"hyperVGeneration"`
-		} `json:"properties"`
+		Location   string          `json:"location"`
+		Properties imageProperties `json:"properties"`
 	}
 	if !c.read(ctx, field, id, &i) {
 		return imageFacts{}
@@ -149,7 +186,7 @@ func (c imageChecker) ownImage(ctx context.Context, field string, id azure.ID) i
 		c.add("images", "copy the image to "+location+", or choose another location", "%s.id: the image %s is in %s, and not in %s", field,
 			id.Name(), i.Location, location)
 	}
-	return imageFacts{generation: i.Properties.Generation}
+	return i.Properties.facts()
 }
 
 // marketplaceImage reads an image of the marketplace.
@@ -164,13 +201,7 @@ func (c imageChecker) marketplaceImage(ctx context.Context, field string, image 
 	}
 	name := strings.Join([]string{image.Publisher, image.Offer, image.SKU, image.Version}, ":")
 	var i struct {
-		Properties struct {
-			Generation   string `json:"hyperVGeneration"`
-			Architecture string `json:"architecture"`
-			Plan         *struct {
-				Name string `json:"name"`
-			} `json:"plan"`
-		} `json:"properties"`
+		Properties imageProperties `json:"properties"`
 	}
 	if err == nil {
 		err = json.Unmarshal(doc, &i)
@@ -185,7 +216,10 @@ func (c imageChecker) marketplaceImage(ctx context.Context, field string, image 
 		c.add("images", "choose an image without a plan, or copy it into a gallery and give its id",
 			"%s: the image %s is sold with the plan %s, and kaz makes no machines with a plan", field, name, i.Properties.Plan.Name)
 	}
-	return imageFacts{i.Properties.Generation, i.Properties.Architecture}
+	if err != nil {
+		return imageFacts{}
+	}
+	return i.Properties.facts()
 }
 
 // versionOf is a version of an image of the marketplace: the one that is asked for, or the latest.

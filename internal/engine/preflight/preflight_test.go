@@ -28,6 +28,12 @@ const (
 	policyAssignment = group + "dev/providers/Microsoft.Authorization/policyAssignments/closed"
 )
 
+// newSize is Azure's list of SKUs with a size that kaz does not know.
+func newSize(capabilities string) string {
+	return `{"resourceType":"virtualMachines","name":"Standard_D2ds_v99","capabilities":[{"name":"vCPUs","value":"4"},
+		{"name":"MemoryGB","value":"16"},{"name":"PremiumIO","value":"True"},` + capabilities + `]}`
+}
+
 // TestPreflight checks scenarios 19, 21 and 22: each obstacle is found before anything is written, and has a remedy.
 func TestPreflight(t *testing.T) {
 	identity := group + "shared/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
@@ -63,8 +69,34 @@ func TestPreflight(t *testing.T) {
 				"✘ sizes: Cluster: spec.controlPlane.vmSize: Standard_B1ms has 2 GiB of memory, want at least 4"},
 		{name: "room for ephemeral disks", change: func(d *definition.Definition) {
 			d.Pools[0].Spec.OSDisk.Ephemeral, d.Pools[0].Spec.VMSize = true, "Standard_D2ds_v5"
-		}, want: "✘ sizes: NodePool general: spec.vmSize: Standard_D2ds_v5 has room for an ephemeral disk of 75 GiB, " +
-			"and osDisk.sizeGiB is 128"},
+		}, want: "✘ sizes: NodePool general: spec.vmSize: Standard_D2ds_v5 has room for an ephemeral disk of 50 GiB at the " +
+			"placement CacheDisk, and osDisk.sizeGiB is 128"},
+		{name: "ephemeral disk of a size without a table", change: func(d *definition.Definition) {
+			d.Pools[0].Spec.OSDisk.Ephemeral, d.Pools[0].Spec.VMSize = true, "Standard_D2ds_v99"
+		}, answers: map[string]string{"Microsoft.Compute/skus": newSize(`{"name":"EphemeralOSDiskSupported","value":"True"},
+			{"name":"CachedDiskBytes","value":"53687091200"},{"name":"MaxResourceVolumeMB","value":"307200"}`)},
+			want: "✘ sizes: NodePool general: spec.vmSize: Standard_D2ds_v99 has room for an ephemeral disk of 50 GiB at the " +
+				"placement CacheDisk"},
+		{name: "accelerated networking that Azure does not have", answers: map[string]string{"Microsoft.Compute/skus": strings.Replace(
+			newSize(`{"name":"AcceleratedNetworkingEnabled","value":"False"}`), "D2ds_v99", "D4s_v5", 1)},
+			want: "✘ sizes: Cluster: spec.controlPlane.vmSize: Standard_D4s_v5 has no accelerated networking here"},
+		{name: "image without NVMe", change: func(d *definition.Definition) {
+			d.Pools[0].Spec.VMSize, d.Pools[0].Spec.Image.SKU = "Standard_D4s_v6", "server-gen1"
+		}, want: "✘ images: NodePool general: spec.image boots from disks of the type SCSI, and size Standard_D4s_v6 has NVMe disks"},
+		{name: "image of a gallery without NVMe",
+			answers: map[string]string{gallery: `{"properties":{"osType":"Linux","hyperVGeneration":"V2"}}`},
+			change: func(d *definition.Definition) {
+				d.Pools[0].Spec.VMSize, d.Pools[0].Spec.Image.ID = "Standard_D4s_v6", gallery
+			},
+			want: "✘ images: NodePool general: spec.image boots from disks of the type SCSI, and size Standard_D4s_v6 has NVMe disks"},
+		{name: "image of a gallery with NVMe", answers: map[string]string{gallery: `{"properties":{"osType":"Linux","hyperVGeneration":"V2",
+			"features":[{"name":"DiskControllerTypes","value":"SCSI, NVMe"}]}}`},
+			change: func(d *definition.Definition) {
+				d.Pools[0].Spec.VMSize, d.Pools[0].Spec.Image.ID = "Standard_D4s_v6", gallery
+			}},
+		{name: "ephemeral disk on the temporary disk", change: func(d *definition.Definition) {
+			d.Pools[0].Spec.OSDisk, d.Pools[0].Spec.VMSize = definition.OSDisk{Ephemeral: true, SizeGiB: 64}, "Standard_D2ds_v5"
+		}},
 		{name: "data disks", change: func(d *definition.Definition) {
 			d.Pools[0].Spec.VMSize = "Standard_B2s"
 			d.Pools[0].Spec.DataDisks = slices.Repeat([]definition.Disk{{SizeGiB: 8, Type: "StandardSSD_LRS"}}, 5)

@@ -79,6 +79,32 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// TestRolesForCopies checks that the preflight names the right without which disks cannot be copied, and a built-in role that has it.
+// Virtual Machine Contributor does not have it.
+func TestRolesForCopies(t *testing.T) {
+	l, plan := ownIdentities(t)
+	p := plan("None")
+	machines := p.Definition.Cluster.Spec.Identity.ControlPlane.ID
+	for i, role := range []string{"4d97b98b-1d4f-4787-a291-c67834d212e7", "9980e02c-c2be-4d73-94e8-173b1dc7cf3c"} {
+		l.put(fmt.Sprintf("%sdev/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-00000000000%d "+
+			`{"properties":{"roleDefinitionId":"/providers/Microsoft.Authorization/roleDefinitions/%s","principalId":%q,`+
+			`"principalType":"ServicePrincipal"}}`,
+			group, i, role, l.principal(machines)))
+	}
+	found, err := Run(t.Context(), l.Engine, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "✘ roles: spec.identity.controlPlane.id: identity machines may not do this at " + group +
+		"dev: Microsoft.Compute/disks/beginGetAccess/action\n"
+	if !strings.Contains(found.Error(), want) || !strings.Contains(found.Error(), `--role "Disk Backup Reader" --scope `+group+"dev") {
+		t.Errorf("got\n%v\nwant %s", found, want)
+	}
+	if strings.Contains(found.Error(), `--role "Virtual Machine Contributor"`) {
+		t.Errorf("the role Virtual Machine Contributor is assigned: %v", found)
+	}
+}
+
 // TestRolesAssigned checks that the roles that kaz assigns itself are all that the check asks for.
 func TestRolesAssigned(t *testing.T) {
 	l, plan := ownIdentities(t)

@@ -54,7 +54,10 @@ func (p Plan) role(g units.Grant, scope azure.ID) Role {
 	case "Network Contributor":
 		r.Actions = p.actions("Microsoft.Network/", p.networkScopes(scope))
 	case "Virtual Machine Contributor":
-		r.Actions = p.actions("Microsoft.Compute/", []rights.Scope{rights.Machines, rights.Disks})
+		r.Actions = slices.DeleteFunc(p.actions("Microsoft.Compute/", []rights.Scope{rights.Machines, rights.Disks}), readsContent)
+	case "Disk Backup Reader":
+		r.Actions = slices.DeleteFunc(p.actions("Microsoft.Compute/", []rights.Scope{rights.Disks}),
+			func(action string) bool { return !readsContent(action) })
 	case "Managed Identity Operator":
 		r.Actions = []string{"Microsoft.ManagedIdentity/userAssignedIdentities/*/assign/action"}
 	case "Key Vault Secrets User":
@@ -67,6 +70,9 @@ func (p Plan) role(g units.Grant, scope azure.ID) Role {
 	}
 	return r
 }
+
+// readsContent reports whether an action reads the content of a disk, as a copy of it does.
+func readsContent(action string) bool { return strings.HasSuffix(action, "/beginGetAccess/action") }
 
 // networkScopes are the kinds of scopes of the network's actions at a scope.
 func (p Plan) networkScopes(scope azure.ID) []rights.Scope {
@@ -109,7 +115,7 @@ func (p Plan) features() []rights.Feature {
 		all = append(all, rights.Routes)
 	}
 	if s.Addons.Repository != "" && s.Addons.Disks {
-		all = append(all, rights.Volumes, rights.Attachments)
+		all = append(all, rights.Volumes, rights.Attachments, rights.Clones)
 	}
 	return all
 }

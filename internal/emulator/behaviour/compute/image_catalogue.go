@@ -198,7 +198,7 @@ func imageProperties(path []string) behaviour.Object {
 		"imageDeprecationStatus":       behaviour.Object{"imageState": "Active"},
 		"features": []any{
 			behaviour.Object{"name": "IsAcceleratedNetworkSupported", "value": "True"},
-			behaviour.Object{"name": "DiskControllerTypes", "value": "SCSI"},
+			behaviour.Object{"name": "DiskControllerTypes", "value": strings.Join(image.DiskControllers(), ", ")},
 			behaviour.Object{"name": "IsHibernateSupported", "value": "True"},
 		},
 		"osDiskImage": behaviour.Object{"operatingSystem": image.OS, "sizeInGb": image.DiskGiB,

@@ -425,7 +425,8 @@ func TestCatalogueOfSizes(t *testing.T) {
 		values[behaviour.Text(c, "name")] = c["value"]
 	}
 	for name, want := range map[string]string{"vCPUs": "2", "MemoryGB": "8", "MaxDataDiskCount": "4", "PremiumIO": "True",
-		"CpuArchitectureType": "x64"} {
+		"CpuArchitectureType": "x64", "CachedDiskBytes": "53687091200", "MaxResourceVolumeMB": "16384",
+		"SupportedEphemeralOSDiskPlacements": "CacheDisk,ResourceDisk"} {
 		if values[name] != want {
 			t.Errorf("%s is %v, want %s", name, values[name], want)
 		}

@@ -95,16 +95,21 @@ func sizeSKU(s catalog.Size, region catalog.Region) behaviour.Object {
 		"EphemeralOSDiskSupported": s.Ephemeral, "CpuArchitectureType": s.Architecture,
 		"HyperVGenerations": strings.Join(s.Generations, ","), "EncryptionAtHostSupported": s.Premium,
 		"LowPriorityCapable": true, "VMDeploymentTypes": "IaaS", "RdmaEnabled": false,
-		"HibernationSupported": false, "CapacityReservationSupported": s.Premium, "DiskControllerTypes": "SCSI",
+		"HibernationSupported": false, "CapacityReservationSupported": s.Premium,
+		"DiskControllerTypes": strings.Join(s.DiskControllers(), ","),
 	}
-	if s.Ephemeral {
-		capabilities["CachedDiskBytes"] = s.TempGiB * gib
+	if s.CacheGiB > 0 {
+		capabilities["CachedDiskBytes"] = s.CacheGiB * gib
 	}
-	if s.NVMe {
-		capabilities["DiskControllerTypes"] = "NVMe"
+	if s.NVMe && s.TempGiB > 0 {
+		capabilities["MaxResourceVolumeMB"], capabilities["NvmeDiskSizeInMiB"] = 0, s.TempGiB*1024
 	}
-	if s.TempGiB == 0 {
-		capabilities["MaxResourceVolumeMB"] = 0
+	var placements []string
+	for _, p := range s.Placements() {
+		placements = append(placements, p.Name)
+	}
+	if len(placements) > 0 {
+		capabilities["SupportedEphemeralOSDiskPlacements"] = strings.Join(placements, ",")
 	}
 	sku := resourceSKU("virtualMachines", s.Name, region, region.Zones, capabilities)
 	sku["tier"], sku["family"], sku["size"] = s.Tier(), s.Family, strings.TrimPrefix(s.Name, s.Tier()+"_")

@@ -181,12 +181,66 @@ secret() {
   return 1
 }
 
+# attribute FILE prints an attribute of the kernel, without the blanks around it.
+attribute() {
+  local value=
+  { read -r value < "$1"; } 2>/dev/null
+  echo "$value"
+}
+
+# at-data-controller DEVICE reports whether a SCSI device of the kernel is at a virtual controller of data disks.
+at-data-controller() {
+  local up=$1 id
+  while [ "$up" != "$root" ] && [ -n "$up" ]; do
+    id=$(attribute "$up/device_id")
+    case ${id,,} in
+      '{f8b3781b-1e82-4818-a1c3-63d806ec15bb}'|'{f8b3781c-1e82-4818-a1c3-63d806ec15bb}'|'{f8b3781d-1e82-4818-a1c3-63d806ec15bb}') return 0 ;;
+      ?*) return 1 ;;
+    esac
+    up=${up%/*}
+  done
+  return 1
+}
+
+# device LUN prints the data disk with a LUN, as the driver of disks finds it: a link of udev, or else the NVMe namespace LUN + 2 of
+# Azure's controller of remote disks, or the SCSI disk of the LUN. Images without azure-vm-utils have no links for NVMe disks.
+device() {
+  local link block at found=()
+  for link in "$root/dev/disk/azure/scsi1/lun$1" "$root/dev/disk/azure/data/by-lun/$1"; do
+    [ ! -e "$link" ] || { echo "$link"; return 0; }
+  done
+  for block in "$root"/sys/block/*; do
+    case $(attribute "$block/device/vendor"):$(attribute "$block/device/model") in
+      *:'MSFT NVMe Accelerator v1.0')
+        [ "$(attribute "$block/nsid")" != $(($1 + 2)) ] || found+=("$root/dev/${block##*/}") ;;
+      [Mm][Ss][Ff][Tt]:'Virtual Disk')
+        at=$(readlink -f "$block/device")
+        [ "${at##*:}" != "$1" ] || ! at-data-controller "$at" || found+=("$root/dev/${block##*/}") ;;
+    esac
+  done
+  [ ${#found[@]} -le 1 ] || { echo "${#found[@]} disks have LUN $1: ${found[*]}"; return 2; }
+  [ ${#found[@]} = 1 ] && [ -e "${found[0]}" ] && echo "${found[0]}"
+}
+
+# disks mounts the disk of etcd. A blank one gets a file system first, and one with other content is refused.
 disks() {
   [ "$KAZ_ROLE" = control-plane ] || return 0
-  local disk=$root/dev/disk/azure/scsi1/lun0 mount=$root/var/lib/etcddisk
-  [ -e "$disk" ] || disk=$root/dev/disk/azure/data/by-lun/0
-  [ -e "$disk" ] || { echo "the disk of etcd is missing: no disk with LUN 0"; return 1; }
-  [ "$(blkid -p -s LABEL -o value "$disk")" = etcd_disk ] || mkfs.ext4 -q -L etcd_disk "$disk" || return 1
+  local disk mount=$root/var/lib/etcddisk try status
+  for try in $(seq "${KAZ_TRIES:-24}"); do
+    disk=$(device 0)
+    status=$?
+    [ $status = 1 ] || break
+    sleep "${KAZ_RETRY_DELAY:-5}"
+  done
+  case $status in
+    0) ;;
+    1) echo "the disk of etcd is missing: no disk with LUN 0"; return 1 ;;
+    *) echo "$disk"; return 1 ;;
+  esac
+  if [ "$(blkid -p -s LABEL -o value "$disk")" != etcd_disk ]; then
+    [ -z "$(blkid -p "$disk")" ] || { echo "the disk with LUN 0 is not the one of etcd, and not blank: $(blkid -p "$disk")"; return 1; }
+    mkfs.ext4 -q -L etcd_disk "$disk" || return 1
+  fi
   mkdir -p "$mount"
   grep -q " /var/lib/etcddisk " "$root/etc/fstab" ||
     echo "UUID=$(blkid -p -s UUID -o value "$disk") /var/lib/etcddisk ext4 defaults,nofail 0 2" >> "$root/etc/fstab"

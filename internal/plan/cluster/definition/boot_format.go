@@ -3,23 +3,21 @@ package definition
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"kaz/internal/azure/machinesize"
 )
 
 // flatcar is the publisher of Flatcar Container Linux in the marketplace.
 const flatcar = "kinvolk"
-
-// nvme are the sizes with disks that have NVMe names only: those of the sixth generation and later ones.
-var nvme = regexp.MustCompile(`_v([6-9]|\d\d+)$`)
 
 // bootFormats checks that images, sizes and files fit the boot format of their machines.
 func (v *validator) bootFormats() {
 	c := v.d.Cluster.Spec.ControlPlane
 	cluster := v.d.Cluster.Metadata.Name
 	v.bootFormat("Cluster", cluster, "spec.controlPlane.", c.BootFormat, c.Image)
-	if c.BootFormat == Ignition && nvme.MatchString(c.VMSize) {
+	if c.BootFormat == Ignition && machinesize.NVMeOnly(c.VMSize) {
 		v.inCluster("spec.controlPlane.vmSize", "Ignition finds the disk of etcd by its SCSI name, and this size has NVMe disks only: "+
 			"want a size up to v5, or spec.controlPlane.bootFormat CloudInit")
 	}

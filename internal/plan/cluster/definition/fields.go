@@ -224,7 +224,7 @@ func clusterFields() map[string]Field {
 		"Cluster.spec.identity.nodes.id": {Doc: "Identity of the nodes. Empty: it is made.", Default: `""`, rule: idOf(identityType),
 			Change: Fixed},
 		"Cluster.spec.identity.roles": {Doc: "Roles that the control plane's identity gets at the resource group. Scoped: Network " +
-			"Contributor and Virtual Machine Contributor. Contributor: that role. None: the roles exist already.", Default: `"Scoped"`,
+			"Contributor, Virtual Machine Contributor and Disk Backup Reader, to copy disks. Contributor: that role. None: the roles exist already.", Default: `"Scoped"`,
 			OneOf: []string{"Scoped", "Contributor", "None"}, Change: Live},
 		"Cluster.spec.identity.registryIDs": {Doc: "Container registries from which nodes may pull.", Default: `[]`, Max: 20, Union: true,
 			rule: idOf("Microsoft.ContainerRegistry/registries"), Change: Live},
@@ -382,7 +382,8 @@ func poolFields() map[string]Field {
 			Of: Nodes},
 		p + "osDisk.type": {Doc: "Type of the operating system's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(),
 			Change: Fixed},
-		p + "osDisk.ephemeral": {Doc: "Whether the disk is on the host: faster, and lost with the machine.", Default: `false`,
+		p + "osDisk.ephemeral": {Doc: "Whether the disk is on the host: faster, and lost with the machine. It is in the cache, " +
+			"or on the temporary or local NVMe disk if the cache is too small.", Default: `false`,
 			Change: Fixed},
 		p + "spot.evictionPolicy": {Doc: "What becomes of a Spot machine that is taken back.", Default: `"Delete"`,
 			OneOf: []string{"Delete", "Deallocate"}, Change: Fixed},

@@ -13,6 +13,7 @@ import (
 const (
 	networkContributor     = "4d97b98b-1d4f-4787-a291-c67834d212e7"
 	machineContributor     = "9980e02c-c2be-4d73-94e8-173b1dc7cf3c"
+	diskReader             = "3e5e47e6-65f7-47ef-90b5-e5dd4d455f24"
 	contributor            = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 	identityOperator       = "f1a07417-d97a-45cb-824c-7a7467783830"
 	secretsUser            = "4633458b-17de-408a-b874-0445c86b69e6"
@@ -41,6 +42,7 @@ func (b *builder) access(ids identities, v vault, s storage, n network) access {
 	case "Scoped":
 		a.grant(cp, ids.controlPlane, networkContributor, "network", group)
 		a.grant(cp, ids.controlPlane, machineContributor, "machines", group)
+		a.grant(cp, ids.controlPlane, diskReader, "disk-copies", group) // the role above may not read the content of disks
 	case "Contributor":
 		a.grant(cp, ids.controlPlane, contributor, "contributor", group)
 	default:
@@ -134,7 +136,8 @@ func GrantOf(r *graph.Resource) (Grant, bool) {
 		return Grant{}, false
 	}
 	names := map[string]string{
-		networkContributor: "Network Contributor", machineContributor: "Virtual Machine Contributor", contributor: "Contributor",
+		networkContributor: "Network Contributor", machineContributor: "Virtual Machine Contributor", diskReader: "Disk Backup Reader",
+		contributor:      "Contributor",
 		identityOperator: "Managed Identity Operator", secretsUser: "Key Vault Secrets User",
 		blobDataContributor: "Storage Blob Data Contributor", registryPull: "AcrPull",
 	}

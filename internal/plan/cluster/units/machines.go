@@ -3,6 +3,7 @@ package units
 import (
 	"fmt"
 
+	"kaz/internal/azure/machinesize"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/graph"
 	"kaz/internal/plan/cluster/naming"
@@ -102,18 +103,14 @@ func (b *builder) addMachine(m machine) graph.Ready {
 	}
 	nic := m.unit.Add(graph.Resource{
 		Symbol: m.symbol + "nic", Type: "Microsoft.Network/networkInterfaces", Name: m.name + "-nic",
-		Body: object{"location": b.location(), "properties": object{
-			"enableIPForwarding": b.spec.Kubernetes.PodNetwork == "CloudRoutes",
-			"ipConfigurations":   []any{object{"name": "primary", "properties": ip}},
-		}},
+		Body: object{"location": b.location(), "properties": b.networkInterface(m.size, ip)},
 	})
 	profile := b.osProfile(m.customData)
 	profile["computerName"] = m.name
 	properties := object{
 		"hardwareProfile": object{"vmSize": m.size},
 		"osProfile":       profile,
-		"storageProfile": object{"imageReference": imageReference(m.image), "osDisk": osDisk(m.osDisk, true),
-			"dataDisks": orEmpty(m.disks)},
+		"storageProfile":  m.storage(orEmpty(m.disks), true),
 		"networkProfile": object{"networkInterfaces": []any{object{"id": nic, "properties": object{"primary": true,
 			"deleteOption": "Delete"}}}},
 		"diagnosticsProfile": object{"bootDiagnostics": object{"enabled": true}},
@@ -177,13 +174,39 @@ func imageReference(i definition.Image) object {
 	return object{"publisher": i.Publisher, "offer": i.Offer, "sku": i.SKU, "version": i.Version}
 }
 
-func osDisk(d definition.OSDisk, standalone bool) object {
+// storage is the storage profile of a machine, or of the machines of a scale set.
+func (m machine) storage(disks []any, standalone bool) object {
+	profile := object{"imageReference": imageReference(m.image), "osDisk": osDisk(m.osDisk, m.size, standalone), "dataDisks": disks}
+	if machinesize.NVMeOnly(m.size) {
+		profile["diskControllerType"] = "NVMe"
+	}
+	return profile
+}
+
+// networkInterface has the properties of the network interface of a machine of a size, with an IP configuration. Azure leaves
+// accelerated networking off unless it is asked for.
+func (b *builder) networkInterface(size string, ip object) object {
+	properties := object{
+		"enableIPForwarding": b.spec.Kubernetes.PodNetwork == "CloudRoutes",
+		"ipConfigurations":   []any{object{"name": "primary", "properties": ip}},
+	}
+	if s, _ := machinesize.Find(size); s.Accelerated {
+		properties["enableAcceleratedNetworking"] = true
+	}
+	return properties
+}
+
+func osDisk(d definition.OSDisk, size string, standalone bool) object {
 	disk := object{
 		"createOption": "FromImage", "caching": "ReadWrite", "diskSizeGB": d.SizeGiB, "managedDisk": object{"storageAccountType": d.Type},
 	}
 	if d.Ephemeral {
 		disk["caching"], disk["managedDisk"] = "ReadOnly", object{"storageAccountType": "Standard_LRS"}
-		disk["diffDiskSettings"] = object{"option": "Local"}
+		settings := object{"option": "Local"}
+		if placement := machinesize.Placement(size, d.SizeGiB); placement != "" {
+			settings["placement"] = placement
+		}
+		disk["diffDiskSettings"] = settings
 	}
 	if standalone {
 		disk["deleteOption"] = "Delete"
@@ -265,17 +288,15 @@ func (b *builder) scaleSet(m machine, p definition.NodePool) graph.Ref {
 	if len(m.pools) > 0 {
 		ip["loadBalancerBackendAddressPools"] = []any{id(m.pools[0])}
 	}
-	network := object{"networkInterfaceConfigurations": []any{object{"name": "primary", "properties": object{
-		"primary": true, "enableIPForwarding": b.spec.Kubernetes.PodNetwork == "CloudRoutes",
-		"ipConfigurations": []any{object{"name": "primary", "properties": ip}},
-	}}}}
+	card := b.networkInterface(m.size, ip)
+	card["primary"] = true
+	network := object{"networkInterfaceConfigurations": []any{object{"name": "primary", "properties": card}}}
 	name := b.names.With(p.Metadata.Name)
 	profile := b.osProfile(m.customData)
 	profile["computerNamePrefix"] = name
 	virtualMachine := object{
-		"osProfile": profile,
-		"storageProfile": object{"imageReference": imageReference(m.image), "osDisk": osDisk(m.osDisk, false),
-			"dataDisks": dataDisks(s.DataDisks, false)},
+		"osProfile":          profile,
+		"storageProfile":     m.storage(dataDisks(s.DataDisks, false), false),
 		"networkProfile":     network,
 		"diagnosticsProfile": object{"bootDiagnostics": object{"enabled": true}},
 		"extensionProfile":   object{"extensions": []any{object{"name": poolnode.BootExtension, "properties": waitExtension()}}},

@@ -9,6 +9,7 @@ import (
 	"kaz/internal/emulator/behaviour/compute/schema"
 	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/behaviour/network/loadbalancer"
+	"kaz/internal/emulator/catalog"
 )
 
 func scaleSets() behaviour.Type {
@@ -82,6 +83,10 @@ func fillScaleSetModel(c *behaviour.Call) error {
 	behaviour.Default(model, "timeCreated", behaviour.Stamp(c.Now()))
 	behaviour.Default(model, "storageProfile.osDisk.caching", "None") // a machine of its own has ReadWrite
 	image := vm.FillOSDisk(c, model, size)
+	old := behaviour.Sub(c.Old, schema.ProfilePath+".storageProfile")
+	if err := vm.PlaceOSDisk(c, behaviour.Sub(model, "storageProfile"), old, size, image); err != nil {
+		return err
+	}
 	for _, disk := range behaviour.Objects(model, "storageProfile.dataDisks") {
 		behaviour.Default(disk, "caching", "None")
 		behaviour.Default(disk, "managedDisk.storageAccountType", manageddisk.DefaultDiskSKU(size))
@@ -93,7 +98,22 @@ func fillScaleSetModel(c *behaviour.Call) error {
 		return err
 	}
 	fillUpgradePolicy(c.Doc)
-	return fillInterfaceModels(c, schema.NetworkPath)
+	if err := fillInterfaceModels(c, schema.NetworkPath); err != nil {
+		return err
+	}
+	return checkAccelerated(c, size)
+}
+
+// checkAccelerated refuses accelerated networking for a size without it.
+func checkAccelerated(c *behaviour.Call, size catalog.Size) error {
+	for _, config := range behaviour.Objects(c.Doc, schema.NetworkPath+".networkInterfaceConfigurations") {
+		if behaviour.Bool(config, "properties.enableAcceleratedNetworking") && !size.Accelerated {
+			return behaviour.Invalid("VMSizeIsNotPermittedToEnableAcceleratedNetworkingForVmss",
+				"Virtual machine at index 0 of VM scale set %s has size %s, which is not compatible with enabling accelerated networking in "+
+					"the network profile on the scale set.", c.ID, size.Name)
+		}
+	}
+	return nil
 }
 
 func fillPlacement(c *behaviour.Call) {

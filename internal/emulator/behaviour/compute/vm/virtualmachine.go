@@ -123,6 +123,9 @@ func fillMachineStorage(c *behaviour.Call, size catalog.Size) error {
 			return err
 		}
 	}
+	if err := PlaceOSDisk(c, storage, behaviour.Sub(c.Old, "properties.storageProfile"), size, image); err != nil {
+		return err
+	}
 	d := machineDisks(c.World, c.ID, c.Doc)
 	d.Old, d.Size = c.Old, size
 	return d.Attach()
@@ -182,6 +185,10 @@ func fillMachineNetwork(c *behaviour.Call, size catalog.Size) error {
 	}
 	primaries := 0
 	for _, ref := range refs {
+		nic, _ := c.Get(azure.ID(behaviour.Text(ref, "id")))
+		if behaviour.Bool(nic, "properties.enableAcceleratedNetworking") && !size.Accelerated {
+			return notAccelerated(c.ID, size)
+		}
 		if behaviour.Bool(ref, "properties.primary") {
 			primaries++
 		}
@@ -194,6 +201,19 @@ func fillMachineNetwork(c *behaviour.Call, size catalog.Size) error {
 			"Virtual machine %s must have one network interface set as the primary; %d are.", c.ID.Name(), primaries).At("networkProfile")
 	}
 	return nil
+}
+
+// notAccelerated refuses accelerated networking for a machine of a size without it.
+func notAccelerated(machine azure.ID, size catalog.Size) error {
+	var allowed []string
+	for _, s := range catalog.Sizes() {
+		if s.Accelerated {
+			allowed = append(allowed, s.Name)
+		}
+	}
+	return behaviour.Invalid("VMSizeIsNotPermittedToEnableAcceleratedNetworking",
+		"Virtual Machine size %s is not in the allowed list of VM sizes for accelerated networking to be enabled on Network Interface %s. "+
+			"Allowed sizes: %s.", size.Name, machine, strings.Join(allowed, ", "))
 }
 
 // attachable refuses an interface that does not exist or is attached to another machine.
