@@ -1,6 +1,7 @@
 package disk_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -162,7 +163,7 @@ func (c deletion) run(t *testing.T, what string) {
 		t.Errorf("%s: %v", what, err)
 	case c.want != "":
 		wantCode(t, what, err, codes.FailedPrecondition)
-		if !strings.Contains(err.Error(), c.want) || !there {
+		if !strings.Contains(fmt.Sprint(err), c.want) || !there {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
 	}
