@@ -277,6 +277,9 @@ func (w *writes) status(ctx context.Context, g *group, again bool) (nodegroup.St
 	if now = now.Shown(fresh, circumstances); now.Doubt == "" {
 		return now, nil
 	}
+	g.mu.Lock()
+	g.status, g.stale = g.status.Shown(fresh, circumstances), true
+	g.mu.Unlock()
 	w.inventory.inspect(ctx, g)
 	if now, _ = current(); now.Doubt != "" {
 		return now, &azure.Error{Kind: azure.Unavailable, Op: "patch", ID: g.set, Message: now.Doubt}
