@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/emit"
@@ -298,8 +299,8 @@ func (c *checker) globalNames(ctx context.Context) {
 
 // publicName checks that the public name of the API server is free or ours.
 func (c *checker) publicName(ctx context.Context) {
-	r, u := c.resource("api", "ip")
-	if r == nil || c.state.Has(emit.ID(c.p.Names, r, u)) {
+	n := c.p.Names
+	if !n.Public() || c.state.Has(n.Group().Resource(network.PublicIPAddresses, n.APIAddress())) {
 		return
 	}
 	location := c.p.Definition.Cluster.Spec.Azure.Location

@@ -323,7 +323,10 @@ func (b builder) cloudConfig(pool *definition.NodePool) object {
 		"cloud": a.Cloud, "tenantId": a.TenantID, "subscriptionId": a.SubscriptionID, "resourceGroup": a.ResourceGroup.Name,
 		"location": a.Location, "vmType": kind, "vnetName": network, "vnetResourceGroup": networkGroup, "subnetName": subnetName,
 		"loadBalancerSku": "standard", "useManagedIdentityExtension": true, "userAssignedIdentityID": b.identity(pool),
-		"useInstanceMetadata": true, "disableOutboundSNAT": b.spec.Network.Outbound.Type != "LoadBalancer",
+		"useInstanceMetadata": true, "disableOutboundSNAT": true,
+	}
+	if b.spec.Network.Outbound.Type == "LoadBalancer" {
+		config["loadBalancerName"] = b.names.OutboundBalancer()
 	}
 	if subnet == "" {
 		config["securityGroupName"] = b.names.With("node-nsg")
