@@ -40,7 +40,8 @@ func outboundWorld(t *testing.T) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.put(nic, strings.Replace(string(body), `"primary":true`, `"primary":true,"loadBalancerBackendAddressPools":[{"id":"`+string(pool)+`"}]`, 1))
+		joined := fmt.Sprintf(`"primary":true,"loadBalancerBackendAddressPools":[{"id":%q}]`, pool)
+		w.put(nic, strings.Replace(string(body), `"primary":true`, joined, 1))
 	}
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Group, compute.VirtualMachines) {
 		w.addMachineNode(vm)

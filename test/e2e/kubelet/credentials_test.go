@@ -26,8 +26,9 @@ func TestCredentialProviders(t *testing.T) {
 	// Registries accept the login of a service principal as it is, so nothing is asked.
 	write(t, config, `{"cloud":"AzurePublicCloud","tenantId":"t","aadClientId":"principal","aadClientSecret":"secret"}`)
 	var providers []string
+	paths := strings.NewReplacer("/etc/kubernetes/azure.json", config, `c:\k\azure.json`, config)
 	for _, name := range []string{"", "-windows", "-service-accounts"} {
-		providers = append(providers, register(t, dir, name, strings.NewReplacer("/etc/kubernetes/azure.json", config, `c:\k\azure.json`, config)))
+		providers = append(providers, register(t, dir, name, paths))
 	}
 	for image, isRegistry := range images() {
 		if err := os.RemoveAll(calls); err != nil {
