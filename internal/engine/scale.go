@@ -11,10 +11,15 @@ import (
 	"kaz/internal/plan/cluster/naming"
 )
 
-// scale gives existing pools more machines, and the autoscaler its limits. The template does not write a scale set that
-// exists, because other programs write into it, too. So scale changes only single fields of it. It only reports a smaller
-// number of machines: they must be drained first.
+// scale gives existing pools more machines, the autoscaler its limits, and outbound traffic its addresses. The template does not
+// write scale sets and the load balancer of outbound traffic when they exist, because other programs write into them, too. So
+// scale changes only single fields of them. It only reports a smaller number of machines: they must be drained first.
 func (e deployer) scale(ctx context.Context, w work, result *Result) error {
+	wrote, err := e.outbound(ctx, w)
+	if err != nil {
+		return err
+	}
+	result.Unchanged = result.Unchanged && !wrote
 	for _, pool := range w.plan.Definition.Pools {
 		u := w.plan.Graph.Unit(naming.PoolUnit(pool.Metadata.Name))
 		id := emit.ID(w.plan.Names, u.Resources[0].Resource, u.Unit)

@@ -3,10 +3,9 @@ package pullcredential
 import (
 	"strconv"
 	"strings"
-)
 
-// suffixes returns the domains of registries in Azure's clouds.
-func suffixes() []string { return []string{"azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"} }
+	"kaz/internal/azure/registry"
+)
 
 // hostOf returns the registry of an image: everything before the first slash.
 func hostOf(image string) string {
@@ -23,8 +22,8 @@ func isRegistry(host, suffix string) bool {
 		return false
 	}
 	name = strings.ToLower(name)
-	for _, domain := range append(suffixes(), strings.ToLower(strings.Trim(suffix, "."))) {
-		if registry, ok := strings.CutSuffix(name, "."+domain); ok && domain != "" && registry != "" {
+	for _, domain := range append(registry.Domains(), strings.ToLower(strings.Trim(suffix, "."))) {
+		if rest, ok := strings.CutSuffix(name, "."+domain); ok && domain != "" && rest != "" {
 			return true
 		}
 	}

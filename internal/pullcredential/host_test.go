@@ -3,6 +3,8 @@ package pullcredential
 import (
 	"strings"
 	"testing"
+
+	"kaz/internal/azure/registry"
 )
 
 func TestRegistryHosts(t *testing.T) {
@@ -98,7 +100,7 @@ func FuzzImage(f *testing.F) {
 		}
 		name, _, _ := strings.Cut(strings.ToLower(host), ":")
 		ours := false
-		for _, domain := range append(suffixes(), "azurecr.local.corp") {
+		for _, domain := range append(registry.Domains(), "azurecr.local.corp") {
 			ours = ours || strings.HasSuffix(name, "."+domain)
 		}
 		if !ours || strings.ContainsAny(host, "/@?#%\\ \t\r\n[]*") {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"kaz/internal/azure/registry"
 )
 
 // Scope is the scope of tokens for registries, in every cloud.
@@ -128,7 +130,7 @@ func (p *Provider) ofServiceAccount(r Request) (Identity, error) {
 // addPrincipal adds the service principal's login for all Azure registries and the given hosts. The
 // login works at each registry where the principal has a role.
 func (p *Provider) addPrincipal(logins map[string]Login, hosts []string) {
-	domains := suffixes()
+	domains := registry.Domains()
 	if strings.Contains(p.Suffix, ".azurecr.") {
 		domains = append(domains, strings.Trim(p.Suffix, "."))
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // TestBootedOutbound checks from which public addresses machines connect to the internet, for each type of outbound traffic.
-// This machine stands for the internet. Without outbound traffic there must be no connection.
+// This machine stands for the internet. Without outbound traffic there must be no connection. With it a Service answers, and the
+// machines reach the API server at its public address, though its allowed sources have this machine alone.
 func TestBootedOutbound(t *testing.T) {
 	b := startBooting(t, 1)
 	url := sourceEcho(t)
@@ -25,9 +26,10 @@ func TestBootedOutbound(t *testing.T) {
 			one := *b
 			one.t = t
 			// The image has what the mirror would have.
-			const network = "  network: {outbound: {type: %s}, apiServer: {access: %s}}\n  kubernetes: {artifactMirror: \"https://mirror.example.com\", "
+			const network = "  network: {outbound: {type: %s}, apiServer: {access: %s, allowedSources: [198.18.0.2/32]}}\n" +
+				"  kubernetes: {artifactMirror: \"https://mirror.example.com\", "
 			c := one.cluster("dev", strings.Replace(example(t, "dev.yaml"), "  kubernetes: {", fmt.Sprintf(network, test.kind, test.access), 1))
-			c.whole(2, c.version)
+			c.serves(2, c.version)
 			member := c.members()[0]
 			node := strings.TrimSpace(c.must(c.run("", "get", "nodes", "-l", "!node-role.kubernetes.io/control-plane", "-o",
 				"jsonpath={.items[0].metadata.name}")))
@@ -39,6 +41,13 @@ func TestBootedOutbound(t *testing.T) {
 				got, err := c.try(machine, "curl", "--silent", "--max-time", "5", url)
 				if got != want || (err == nil) != (want != "") {
 					t.Errorf("%s comes with %q, want %q: %v", machine, got, want, err)
+				}
+				if name == "" {
+					continue
+				}
+				readyz := fmt.Sprintf("https://%s:6443/readyz", c.publicAddress("dev-api-pip"))
+				if got, err := c.try(machine, "curl", "--silent", "--insecure", "--max-time", "5", readyz); got != "ok" || err != nil {
+					t.Errorf("%s asks %s: %q, want ok: %v", machine, readyz, got, err)
 				}
 			}
 			c.destroyed("--purge")

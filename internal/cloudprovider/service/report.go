@@ -20,6 +20,7 @@ import (
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/nodes"
 )
 
 // event is a reason that users know, and its message. The message of a failure ends with the error.
@@ -135,9 +136,18 @@ func (c *commit) reportNodes(ctx context.Context) {
 	})
 	for _, p := range c.nodeProblems.New(ofNodes) {
 		logProblem(ctx, p)
-		if i := slices.IndexFunc(c.target.Nodes, func(n *corev1.Node) bool { return n.Name == p.Object }); i >= 0 {
+		if i := slices.IndexFunc(c.target.Nodes, isAbout(p)); i >= 0 {
 			c.events.Event(c.target.Nodes[i], corev1.EventTypeWarning, p.Reason, p.Message)
 		}
+	}
+}
+
+// isAbout returns a function that reports whether a problem is one of a node: its object is the node's name, or the id of its
+// machine.
+func isAbout(p plan.Problem) func(*corev1.Node) bool {
+	return func(n *corev1.Node) bool {
+		machine, ok := nodes.MachineID(n.Spec.ProviderID)
+		return n.Name == p.Object || ok && machine.Equal(azure.ID(p.Object))
 	}
 }
 

@@ -319,8 +319,8 @@ func (e *events) Event(o runtime.Object, kind, reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	name := ""
-	if s, ok := o.(*corev1.Service); ok {
-		name = s.Name
+	if m, ok := o.(metav1.Object); ok {
+		name = m.GetName()
 	}
 	e.all = append(e.all, event{name, kind, reason, message})
 }

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/azure/registry"
 	"kaz/internal/engine"
 	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/finding"
 	"kaz/internal/plan/rights"
@@ -66,6 +70,7 @@ func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, e
 		c.quota(ctx)
 	}
 	c.outbound()
+	c.registries()
 	c.globalNames(ctx)
 	c.publicName(ctx)
 	c.existing(ctx)
@@ -299,8 +304,8 @@ func (c *checker) globalNames(ctx context.Context) {
 
 // publicName checks that the public name of the API server is free or ours.
 func (c *checker) publicName(ctx context.Context) {
-	r, u := c.resource("api", "ip")
-	if r == nil || c.state.Has(emit.ID(c.p.Names, r, u)) {
+	n := c.p.Names
+	if !n.Public() || c.state.Has(n.Group().Resource(network.PublicIPAddresses, n.APIAddress())) {
 		return
 	}
 	location := c.p.Definition.Cluster.Spec.Azure.Location
@@ -344,6 +349,26 @@ func (c *checker) outbound() {
 	if !complete && s.Kubernetes.ArtifactMirror == public { // an image of the marketplace has no programs of Kubernetes
 		c.add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
 			"spec.network.outbound.type is None, so machines do not reach %s, where spec.kubernetes.artifactMirror is", public)
+	}
+}
+
+// registries warns of pools whose nodes have the right to pull from registries, and may lack the program that uses it.
+func (c *checker) registries() {
+	d := c.p.Definition
+	if len(d.Cluster.Spec.Identity.RegistryIDs) == 0 {
+		return
+	}
+	for _, pool := range d.Pools {
+		brings := slices.ContainsFunc(d.Extensions, func(e definition.Extension) bool {
+			return e.Spec.AppliesTo.Has(pool.Metadata.Name) && slices.ContainsFunc(e.Spec.Files, func(f definition.File) bool {
+				return path.Base(f.Path) == registry.Program
+			})
+		})
+		if !brings {
+			c.warn("registries", "bring "+registry.Program+" to the nodes with the files of an Extension, if their image does not have it",
+				"spec.identity.registryIDs gives nodes the right to pull, and no Extension brings pool %s the program that pulls with it",
+				pool.Metadata.Name)
+		}
 	}
 }
 

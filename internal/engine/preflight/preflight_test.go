@@ -157,6 +157,16 @@ func TestPreflight(t *testing.T) {
 			d.Cluster.Spec.Network.Outbound.Type, d.Cluster.Spec.Kubernetes.ArtifactMirror = "None", "https://mirror.example.com"
 			d.Cluster.Spec.Network.APIServer.Access = "PublicAndInternal"
 		}, warns: "⚠ outbound: spec.network.outbound.type is None, so machines do not reach the public addresses of Azure Resource Manager"},
+		{name: "registry without the program for it", change: func(d *definition.Definition) {
+			d.Cluster.Spec.Identity.RegistryIDs = []string{group + "dev/providers/Microsoft.ContainerRegistry/registries/example"}
+			d.Pools = append(d.Pools, d.Pools[0])
+			d.Pools[1].Metadata.Name = "has"
+			d.Extensions = append(d.Extensions, definition.Extension{Metadata: definition.Metadata{Name: "x"}, Spec: definition.ExtensionSpec{
+				AppliesTo: definition.AppliesTo{Pools: []string{"has"}},
+				Files:     []definition.File{{Path: "/usr/local/bin/acr-credential-provider", URL: "https://example.com/acr", SHA256: strings.Repeat("0", 64)}},
+			}})
+		}, before: []string{ours, group + `dev/providers/Microsoft.ContainerRegistry/registries/example {"location":"westeurope","sku":{"name":"Basic"}}`},
+			warns: "⚠ registries: spec.identity.registryIDs gives nodes the right to pull, and no Extension brings pool general the program"},
 		{name: "lock", before: []string{ours,
 			group + `dev/providers/Microsoft.Authorization/locks/freeze {"properties":{"level":"ReadOnly"}}`,
 		}, want: "✘ locks: the lock freeze forbids changes in the resource group"},

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kaz/internal/azure/registry"
 	"kaz/internal/local/cidr"
 )
 
@@ -159,8 +160,8 @@ func credentialConfig(s Spec) object {
 		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig",
 		"providers": []object{{
 			"name": filepath.Base(s.Programs[NodeManager]), "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
-			"matchImages":          []string{"*.azurecr.io", "*.azurecr.cn", "*.azurecr.us"},
-			"defaultCacheDuration": "10m", "args": []string{"acr-credential-provider", azureFile},
+			"matchImages":          registry.MatchImages(),
+			"defaultCacheDuration": "10m", "args": []string{registry.Program, azureFile},
 		}},
 	}
 }

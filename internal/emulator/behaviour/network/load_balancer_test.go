@@ -318,7 +318,7 @@ func TestOnePublicAndOneInternalLoadBalancer(t *testing.T) {
 		return nicBody(`,"loadBalancerBackendAddressPools":[` + strings.Join(pools, ",") + `]`)
 	}
 	c.put(nic, in(balancer, inside))
-	c.refused("PUT", nic, in(balancer, other), 400, "NetworkInterfaceCannotUseMultipleLoadBalancersOfSameType")
+	c.refused("PUT", nic, in(balancer, other), 400, "NetworkInterfaceUsesMultipleLoadBalancersOfSameType")
 	c.refused("PUT", nic, in(net+"/loadBalancers/none"), 400, "InvalidResourceReference")
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/registry"
 	"kaz/internal/plan/cluster/addon"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
@@ -130,6 +131,13 @@ func (b builder) content(pool *definition.NodePool) (content, error) {
 	}}
 	if b.spec.Kubernetes.PodNetwork == "CloudRoutes" {
 		all.files = append(all.files, b.podNetwork()...)
+	}
+	if pool != nil { // only their identity may have the right to pull
+		text, err := documents(credentialProviders())
+		if err != nil {
+			return all, err
+		}
+		all.files = append(all.files, file{"/etc/kaz/credential-provider.yaml", "0644", string(text)})
 	}
 	configs := map[string]func(*definition.NodePool) ([]byte, error){"kubeadm-join.yaml": b.join}
 	if pool == nil {
@@ -323,7 +331,10 @@ func (b builder) cloudConfig(pool *definition.NodePool) object {
 		"cloud": a.Cloud, "tenantId": a.TenantID, "subscriptionId": a.SubscriptionID, "resourceGroup": a.ResourceGroup.Name,
 		"location": a.Location, "vmType": kind, "vnetName": network, "vnetResourceGroup": networkGroup, "subnetName": subnetName,
 		"loadBalancerSku": "standard", "useManagedIdentityExtension": true, "userAssignedIdentityID": b.identity(pool),
-		"useInstanceMetadata": true, "disableOutboundSNAT": b.spec.Network.Outbound.Type != "LoadBalancer",
+		"useInstanceMetadata": true, "disableOutboundSNAT": true,
+	}
+	if b.spec.Network.Outbound.Type == "LoadBalancer" {
+		config["loadBalancerName"] = b.names.OutboundBalancer()
 	}
 	if subnet == "" {
 		config["securityGroupName"] = b.names.With("node-nsg")
@@ -335,6 +346,18 @@ func (b builder) cloudConfig(pool *definition.NodePool) object {
 		config["routeTableName"] = b.names.With("rt")
 	}
 	return config
+}
+
+// credentialProviders is the configuration by which the kubelet pulls images from registries in Azure with the identity of the
+// machine. The kubelet takes it only on machines with the program, because it does not start without.
+func credentialProviders() object {
+	return object{
+		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig",
+		"providers": []object{{
+			"name": registry.Program, "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "defaultCacheDuration": "10m",
+			"matchImages": registry.MatchImages(), "args": []string{"/etc/kubernetes/azure.json"},
+		}},
+	}
 }
 
 // containerd configures containerd for Kubernetes.

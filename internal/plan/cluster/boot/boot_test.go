@@ -840,3 +840,16 @@ func TestRenew(t *testing.T) {
 		t.Errorf("the manifest of etcd did not come back: %v %s", err, text)
 	}
 }
+
+// TestBalancerOfServices checks that Services are at the load balancer in which nodes are from their creation, and that their rules
+// give no outbound traffic.
+func TestBalancerOfServices(t *testing.T) {
+	for kind, want := range map[string]any{"LoadBalancer": "prod-out-lb", "NATGateway": nil, "None": nil} {
+		var d definition.Definition
+		d.Cluster.Metadata.Name, d.Cluster.Spec.Network.Outbound.Type = "prod", kind
+		c := CloudConfig(d)
+		if c["loadBalancerName"] != want || c["disableOutboundSNAT"] != true {
+			t.Errorf("%s: the load balancer is %v, want %v, and disableOutboundSNAT %v", kind, c["loadBalancerName"], want, c["disableOutboundSNAT"])
+		}
+	}
+}

@@ -328,6 +328,19 @@ downloads() {
   done < "$root/etc/kaz/downloads"
 }
 
+# registries lets the kubelet pull images with the identity of the machine if the image or an extension has brought the program for that.
+registries() {
+  local program config=/etc/kaz/credential-provider.yaml
+  program=$(type -P acr-credential-provider)
+  if [ ! -e "$root$config" ] || [ -z "$program" ]; then
+    rm -f "$root/etc/kaz/kubelet.env"
+    return 0
+  fi
+  program=$(dirname "${program#"$root"}")
+  echo "KAZ_KUBELET_ARGS=--image-credential-provider-config=$config --image-credential-provider-bin-dir=$program" \
+    > "$root/etc/kaz/kubelet.env"
+}
+
 # join-field NAME [FILE] prints the field of a join token: token or caCertHash. They go into other files, so their form is checked.
 join-field() {
   local value form='^[a-z0-9]{6}\.[a-z0-9]{16}$'
@@ -708,6 +721,7 @@ fi
 phase runtime 20 runtime
 phase binaries 30 binaries
 phase downloads 31 downloads
+phase registries 32 registries
 phase keys 51 keys
 phase election 52 elect
 phase restore 53 restore

@@ -3,11 +3,16 @@ package boot
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"kaz/internal/azure/registry"
 )
 
 // function is the text of a function of the boot script.
@@ -48,11 +53,11 @@ func call(t testing.TB, awk, input, command string, names ...string) (string, er
 	}
 	c := exec.CommandContext(t.Context(), "bash", "-c", text+command)
 	c.Stdin = strings.NewReader(input)
-	var out, errors bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errors
+	var out, problems bytes.Buffer
+	c.Stdout, c.Stderr = &out, &problems
 	err := c.Run()
-	if errors.Len() > 0 {
-		t.Errorf("%s: %s", command, errors.String())
+	if problems.Len() > 0 {
+		t.Errorf("%s: %s", command, problems.String())
 	}
 	return out.String(), err
 }
@@ -217,5 +222,45 @@ func TestAddress(t *testing.T) {
 	out, err = call(t, awks(t)[0], "", "address", "address")
 	if address := net.ParseIP(strings.TrimSpace(out)); err == nil && address.To4() == nil {
 		t.Errorf("this machine has the address %q", out)
+	}
+}
+
+// TestRegistries checks that the kubelet gets the credential provider if the machine has the program, and starts without it.
+func TestRegistries(t *testing.T) {
+	const arguments = "KAZ_KUBELET_ARGS=--image-credential-provider-config=/etc/kaz/credential-provider.yaml " +
+		"--image-credential-provider-bin-dir=/opt/bin\n"
+	for name, test := range map[string]struct {
+		program, config bool
+		want            string
+	}{
+		"a node with the program":    {true, true, arguments},
+		"a node without the program": {false, true, ""},
+		"a member":                   {true, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			write := func(path string, there bool) {
+				t.Helper()
+				path = filepath.Join(root, path)
+				err := os.MkdirAll(filepath.Dir(path), 0o755)
+				if there {
+					err = errors.Join(err, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("opt/bin/"+registry.Program, test.program)
+			write("etc/kaz/credential-provider.yaml", test.config)
+			write("etc/kaz/kubelet.env", true) // of another boot
+			out, err := call(t, awks(t)[0], "", "root="+root+"; PATH=$root/opt/bin:$PATH; registries", "registries")
+			if err != nil || out != "" {
+				t.Fatalf("%v %s", err, out)
+			}
+			got, err := os.ReadFile(filepath.Join(root, "etc/kaz/kubelet.env"))
+			if string(got) != test.want || (err != nil) != (test.want == "") {
+				t.Errorf("the arguments of the kubelet are %q, want %q: %v", got, test.want, err)
+			}
+		})
 	}
 }

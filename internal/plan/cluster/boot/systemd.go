@@ -20,13 +20,15 @@ WantedBy=multi-user.target
 `
 }
 
-// kubeletArguments are the arguments of the kubelet, as kubeadm writes them.
+// kubeletArguments are the arguments of the kubelet, as kubeadm writes them. The boot script adds those of programs that a
+// machine may have or not.
 func kubeletArguments(at layout) string {
 	return `[Service]
 EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/kaz/kubelet.env
 ExecStart=
 ExecStart=` + at.programs + `/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
-  --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
+  --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS $KAZ_KUBELET_ARGS
 `
 }
 

@@ -32,6 +32,16 @@ func Of(c definition.Cluster) Names {
 // With is the cluster's name and a further part.
 func (n Names) With(part string) string { return n.Cluster + "-" + part }
 
+// OutboundBalancer is the name of the load balancer with the outbound rule of nodes, if outbound traffic is of the type
+// LoadBalancer. A network interface can be in one public load balancer, so it is that of Services, too.
+func (n Names) OutboundBalancer() string { return n.With("out-lb") }
+
+// OutboundAddress is the name of a public address of outbound traffic.
+func (n Names) OutboundAddress(i int) string { return n.With(fmt.Sprintf("out-pip-%d", i)) }
+
+// APIAddress is the name of the public address of the API server.
+func (n Names) APIAddress() string { return n.With("api-pip") }
+
 // Group is the cluster's resource group.
 func (n Names) Group() azure.ID {
 	a := n.definition.Spec.Azure

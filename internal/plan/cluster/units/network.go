@@ -18,6 +18,16 @@ type egress struct {
 	pool graph.BackendPool
 	// addresses are the public addresses of outbound traffic of nodes.
 	addresses []graph.Ref
+	// api is the public address of the API server if the control plane's outbound traffic has it, or none.
+	api graph.Ref
+}
+
+// sources are the public addresses from which the machines of the cluster come.
+func (e egress) sources() []graph.Ref {
+	if e.api.IsZero() {
+		return e.addresses
+	}
+	return append(slices.Clone(e.addresses), e.api)
 }
 
 // outbound makes what outbound traffic needs. UserDefinedRouting and None need nothing.
@@ -31,7 +41,7 @@ func (b *builder) outbound() egress {
 	var addresses []any
 	for i := range o.PublicIPs {
 		ref := u.Add(graph.Resource{
-			Symbol: fmt.Sprintf("ip-%d", i), Type: "Microsoft.Network/publicIPAddresses", Name: b.names.With(fmt.Sprintf("out-pip-%d", i)),
+			Symbol: fmt.Sprintf("ip-%d", i), Type: "Microsoft.Network/publicIPAddresses", Name: b.names.OutboundAddress(i),
 			Body: b.publicAddress(nil),
 		})
 		e.addresses = append(e.addresses, ref)
@@ -46,28 +56,31 @@ func (b *builder) outbound() egress {
 		})
 		return e
 	}
-	name := b.names.With("out-lb")
+	if b.names.Public() {
+		e.api = b.apiAddress(u, "api-ip")
+	}
 	self := graph.SelfRef(u.Name, "balancer")
 	var frontends, used []any
 	for i, address := range addresses {
-		frontend := fmt.Sprintf("out-%d", i)
-		frontends = append(frontends, object{"name": frontend, "properties": object{"publicIPAddress": address}})
-		used = append(used, id(self.Part("frontendIPConfigurations", frontend)))
+		frontends = append(frontends, object{"name": OutboundFrontend(i), "properties": object{"publicIPAddress": address}})
+		used = append(used, id(self.Part("frontendIPConfigurations", OutboundFrontend(i))))
 	}
 	lb := u.Add(graph.Resource{
-		Symbol: "balancer", Type: "Microsoft.Network/loadBalancers", Name: name,
+		Symbol: "balancer", Type: "Microsoft.Network/loadBalancers", Name: b.names.OutboundBalancer(),
 		Body: object{"location": b.location(), "sku": object{"name": "Standard"}, "properties": object{
 			"frontendIPConfigurations": frontends,
-			"backendAddressPools":      []any{object{"name": "nodes"}},
-			"outboundRules":            []any{b.outboundRule(used, self.Part("backendAddressPools", "nodes"))},
+			"backendAddressPools":      []any{object{"name": OutboundPool}},
+			"outboundRules":            []any{b.outboundRule(used, self.Part("backendAddressPools", OutboundPool))},
 		}},
+		// The cloud-controller-manager writes Services into it. Later changes of the outbound rule are made by [Outbound].
+		Once: true,
 	})
-	e.pool = graph.BackendPool{Ref: lb.Part("backendAddressPools", "nodes")}
+	e.pool = graph.BackendPool{Ref: lb.Part("backendAddressPools", OutboundPool)}
 	return e
 }
 
 func (b *builder) outboundRule(frontends []any, pool graph.Ref) object {
-	return object{"name": "outbound", "properties": object{
+	return object{"name": OutboundRule, "properties": object{
 		"frontendIPConfigurations": frontends, "backendAddressPool": id(pool), "protocol": "All", "enableTcpReset": true,
 		"idleTimeoutInMinutes": b.spec.Network.Outbound.IdleTimeoutMinutes,
 	}}
@@ -167,8 +180,8 @@ func (b *builder) newNetwork(e egress) network {
 	return n
 }
 
-// rules are the security rules of the control plane. Nodes reach the public address of the API server from the addresses of
-// their outbound traffic. So the rules allow these addresses beside the sources of the definition.
+// rules are the security rules of the control plane. Machines reach the public address of the API server from the addresses of
+// their outbound traffic, and security groups see these addresses. So the rules allow them beside the sources of the definition.
 func (b *builder) rules(e egress) []any {
 	n := b.spec.Network
 	rules := []any{}
@@ -193,7 +206,7 @@ func (b *builder) rules(e egress) []any {
 	}
 	if b.names.Public() && !slices.Contains(n.APIServer.AllowedSources, "*") && len(e.addresses) > 0 {
 		var own []any
-		for _, address := range e.addresses {
+		for _, address := range e.sources() {
 			own = append(own, graph.Runtime{Of: address, Path: "ipAddress"})
 		}
 		rule("api-server-nodes", 2202, n.APIServer.Port, own)
@@ -227,14 +240,14 @@ type api struct {
 	names []graph.Ref
 }
 
-func (b *builder) api(n network) api {
+func (b *builder) api(n network, e egress) api {
 	u := b.unit("api")
 	var a api
 	if b.names.Public() {
-		address := u.Add(graph.Resource{
-			Symbol: "ip", Type: "Microsoft.Network/publicIPAddresses", Name: b.names.With("api-pip"),
-			Body: b.publicAddress(object{"idleTimeoutInMinutes": 30, "dnsSettings": object{"domainNameLabel": b.names.DNSLabel()}}),
-		})
+		address := e.api
+		if address.IsZero() {
+			address = b.apiAddress(u, "ip")
+		}
 		a.pools = append(a.pools, b.balancer(u, "public", b.names.With("api-lb"),
 			object{"properties": object{"publicIPAddress": id(address)}}))
 	}
@@ -250,6 +263,14 @@ func (b *builder) api(n network) api {
 	}
 	b.ports["api"] = a.pools[0].Ref
 	return a
+}
+
+// apiAddress adds the public address of the API server to a unit.
+func (b *builder) apiAddress(u *graph.Unit, symbol string) graph.Ref {
+	return u.Add(graph.Resource{
+		Symbol: symbol, Type: "Microsoft.Network/publicIPAddresses", Name: b.names.APIAddress(),
+		Body: b.publicAddress(object{"idleTimeoutInMinutes": 30, "dnsSettings": object{"domainNameLabel": b.names.DNSLabel()}}),
+	})
 }
 
 // balancer adds a load balancer for the API server.

@@ -46,7 +46,7 @@ func Build(d definition.Definition, boot Boot, generations Generations) ([]*grap
 	account := b.storage()
 	egress := b.outbound()
 	net := b.network(egress)
-	api := b.api(net)
+	api := b.api(net, egress)
 	granted := b.access(ids, vault, account, net)
 	ready := b.controlPlane(ids, net, api, granted)
 	for _, pool := range d.Pools {

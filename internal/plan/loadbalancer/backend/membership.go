@@ -2,6 +2,7 @@ package backend
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -128,6 +129,9 @@ func (p *Planner) decide(machines []*Machine, pools []pool, going []azure.ID) []
 	for _, pool := range filled {
 		p.takeOut(machines, pool)
 	}
+	for _, pool := range filled {
+		p.warnEmpty(machines, pool)
+	}
 	var out []plan.Node
 	for _, one := range machines {
 		for _, pool := range pools {
@@ -230,35 +234,93 @@ func (p *Planner) hasOthers(machines []*Machine, pool azure.ID) bool {
 	})
 }
 
-// join lets a machine into a pool. An interface can be in one public and one internal load balancer at most. A machine
-// that is in another pair stays there.
+// join lets a machine into a pool, unless there is an obstacle.
 func (p *Planner) join(one *Machine, pool pool) {
 	if one.fixed || len(one.configurations) == 0 || one.Excluded[pool.family] {
 		return
 	}
-	i := slices.IndexFunc(one.configurations, func(c configuration) bool { return c.usable && c.family == pool.family })
-	if i < 0 {
-		p.found.Warn(string(one.ID), problem.NotJoined,
-			"it has no primary network interface with an %s configuration, so it stays out of the backend pool %s",
-			pool.family, pool.id.Name())
+	c, why := one.place(pool)
+	if c == nil {
+		p.found.Warn(string(one.ID), problem.NotJoined, "%s", why)
 		return
 	}
-	c, to := &one.configurations[i], pool.id.TopLevel().Name()
-	for _, has := range c.pools {
-		lb := has.ID.TopLevel().Name()
-		isPair := strings.EqualFold(lb, to) || strings.EqualFold(lb+cluster.InternalSuffix, to) ||
-			strings.EqualFold(lb, to+cluster.InternalSuffix) // or the same load balancer
-		if !isPair {
-			p.found.Warn(string(one.ID), problem.NotJoined,
-				"it is in pool %s of load balancer %s already, so it stays out of %s", has.ID.Name(), lb, to)
-			return
-		}
-	}
-	why := "node joins the backend pool"
+	why = "node joins the backend pool"
 	if one.isModel {
 		why = "new instances join the backend pool"
 	}
 	ref := azure.Reference{ID: pool.id}
 	c.pools, c.joined = append(slices.Clip(c.pools), ref), append(c.joined, ref)
 	one.decided, one.why = append(one.decided, pool.id), why
+}
+
+// place returns the IP configuration with which a machine joins a pool, or nil and the reason why there is none. An
+// interface can be in one public and one internal load balancer at most. A machine that is in another pair stays there.
+func (m *Machine) place(pool pool) (*configuration, string) {
+	i := slices.IndexFunc(m.configurations, func(c configuration) bool { return c.usable && c.family == pool.family })
+	if i < 0 {
+		return nil, fmt.Sprintf("it has no primary network interface with an %s configuration, so it stays out of the backend pool %s",
+			pool.family, pool.id.Name())
+	}
+	c, to := &m.configurations[i], pool.id.TopLevel().Name()
+	for _, has := range c.pools {
+		lb := has.ID.TopLevel().Name()
+		isPair := strings.EqualFold(lb, to) || strings.EqualFold(lb+cluster.InternalSuffix, to) ||
+			strings.EqualFold(lb, to+cluster.InternalSuffix) // or the same load balancer
+		if !isPair {
+			return nil, fmt.Sprintf("it is in pool %s of load balancer %s already, so it stays out of %s", has.ID.Name(), lb, to)
+		}
+	}
+	return c, ""
+}
+
+// warnEmpty warns the Services of a pool that no machine is in, with the reason of the first node that is known.
+func (p *Planner) warnEmpty(machines []*Machine, pool pool) {
+	isMember := func(m *Machine) bool { return !m.isModel && !m.orphan && m.In(pool.id) }
+	if slices.ContainsFunc(machines, isMember) || p.hasOthers(machines, pool.id) {
+		return
+	}
+	byID := make(map[string]*Machine, len(machines))
+	for _, one := range machines {
+		byID[one.ID.Key()] = one
+	}
+	first, why, more := "", "", 0
+	for _, n := range p.index.SortedNodes {
+		switch reason := p.whyOutside(n, byID, pool); {
+		case reason == "":
+		case why == "":
+			first, why = n.Name, reason
+		default:
+			more++
+		}
+	}
+	if why == "" {
+		return
+	}
+	if more > 0 {
+		first += fmt.Sprintf(", first of %d", more+1)
+	}
+	for at := range p.batch.Placed() {
+		if at.Pool(p.index.Config).Equal(pool.id) {
+			p.found.Warn(at.For.Key(), problem.NoNodes, "no node is in backend pool %s of load balancer %s, so no node answers: node %s: %s",
+				pool.id.Name(), pool.id.Parent().Name(), first, why)
+		}
+	}
+}
+
+// whyOutside is the reason why a node that should be in a pool is not, "" if none is known. byID are the machines by id key. The
+// instances of a scale set may not have been read, its model always is.
+func (p *Planner) whyOutside(n *index.Node, byID map[string]*Machine, pool pool) string {
+	one, model := byID[n.Machine.Key()], byID[n.Machine.Parent().Key()]
+	switch {
+	case n.Role != cluster.Receiver || n.Machine == "":
+		return ""
+	case !isServed(n.Machine, p.index.Config):
+		return fmt.Sprintf("its machine %s is not in resource group %s", n.Machine, p.index.Config.ResourceGroup)
+	case model != nil && model.Excluded[pool.family] || one != nil && one.Excluded[pool.family]:
+		return fmt.Sprintf("its system cannot be in pools of %s", pool.family)
+	case one == nil || one.fixed || !one.ready: // it may join later, or its network interface has not been read
+		return ""
+	}
+	_, why := one.place(pool)
+	return why
 }

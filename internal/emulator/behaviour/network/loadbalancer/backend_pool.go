@@ -279,7 +279,7 @@ func CheckPools(w behaviour.World, configuration azure.ID, pools []azure.ID) err
 		rules += rulesByPool(doc)[pool.Key()]
 		kind := internal(doc)
 		if other := kinds[kind]; other != "" && !other.Equal(balancerID) {
-			code := "NetworkInterfaceCannotUseMultipleLoadBalancersOfSameType"
+			code := "NetworkInterfaceUsesMultipleLoadBalancersOfSameType"
 			if schema.ScaleSetOf(configuration) != "" {
 				code = "VMScaleSetCannotUseMultipleLoadBalancersOfSameType"
 			}
