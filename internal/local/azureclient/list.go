@@ -127,15 +127,14 @@ func findType(types []string, name string) (string, error) {
 	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")) })
 	switch {
 	case len(found) == 0:
-		return "", fmt.Errorf("type %q is unknown%s want one such as loadBalancers, or Microsoft.Network/loadBalancers", name,
-			hint(name, types))
+		return "", fmt.Errorf("type %q is unknown%s", name, hint(name, types))
 	case len(found) > 1 && strings.Count(found[0], "/") == strings.Count(found[1], "/"):
 		return "", fmt.Errorf("type %q is ambiguous; choose %s", name, strings.Join(found, " or "))
 	}
 	return found[0], nil
 }
 
-// hint names types that are spelled alike, ":" if there are none.
+// hint names types that are spelled alike, or says how types are named.
 func hint(name string, types []string) string {
 	const shortest, most = 3, 3
 	segments := strings.Count(name, "/") + 1
@@ -156,7 +155,7 @@ func hint(name string, types []string) string {
 	}
 	slices.SortStableFunc(alike, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 	if len(alike) == 0 {
-		return ":"
+		return ": want one such as loadBalancers, or Microsoft.Network/loadBalancers"
 	}
 	return "; did you mean " + strings.Join(alike[:min(most, len(alike))], " or ") + "?"
 }
