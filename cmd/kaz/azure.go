@@ -30,7 +30,7 @@ It prints one line of JSON when it serves: its addresses, a bearer token and a s
 principal with all rights, and the values of IDENTITY_ENDPOINT and IDENTITY_HEADER.
 It logs to stderr.`,
 		Example: `  kaz local azure
-  kaz local azure --state azure.json --ca-file ca.pem --address 127.0.0.1:8443
+  kaz local azure --state state.json --ca-file ca.pem --address 127.0.0.1:8443
   kaz local azure --latency azure --throttle azure     # the delays and rate limits of the real Azure
   kaz local azure --latency 0.1 --faults faults.json   # a tenth of the delays, and injected faults
 
@@ -50,6 +50,9 @@ It logs to stderr.`,
   kaz local azure put /subscriptions/.../resourceGroups/other <<< '{"location":"westeurope"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if err := errors.Join(o.Check(), machines.Check()); err != nil {
+				return err
+			}
 			if machines.Dir == "" {
 				return runAzure(command.Context(), o, command.OutOrStdout(), nil)
 			}
@@ -103,6 +106,9 @@ func runBooting(command *cobra.Command, o azureserver.Options, options local.Mac
 		return err
 	}
 	options.Say = func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) }
+	if err := azureserver.CheckFree(command.Context(), o); err != nil {
+		return err // before an image is made, which takes minutes
+	}
 	machines, err := local.PrepareMachines(command.Context(), options)
 	if err != nil {
 		return err
@@ -111,28 +117,32 @@ func runBooting(command *cobra.Command, o azureserver.Options, options local.Mac
 	return runAzure(command.Context(), o, command.OutOrStdout(), machines)
 }
 
-// runAzure serves a local Azure until ctx is done. machines boots machines, nil if they are documents.
+// runAzure serves a local Azure until ctx is done. machines boots machines, nil if they are documents. They are stopped.
 func runAzure(ctx context.Context, o azureserver.Options, out io.Writer, machines *local.Machines) error {
+	stop := func() error {
+		if machines == nil {
+			return nil
+		}
+		return machines.Stop(context.WithoutCancel(ctx))
+	}
 	var err error
 	if o.AnnounceDir, err = azureclient.AnnounceDir(); err != nil {
-		return err
+		return errors.Join(err, stop())
 	}
 	azure, err := azureserver.Start(ctx, o)
 	if err != nil {
-		return err
+		return errors.Join(err, stop())
 	}
 	if machines != nil {
-		if err := machines.Start(ctx, azure); err != nil {
-			return errors.Join(err, azure.Close())
-		}
+		err = machines.Start(ctx, azure)
 	}
-	if err = json.NewEncoder(out).Encode(azure.Info()); err == nil {
+	if err == nil {
+		err = json.NewEncoder(out).Encode(azure.Info())
+	}
+	if err == nil {
 		<-ctx.Done()
 	}
-	if machines != nil {
-		err = errors.Join(err, machines.Stop(context.WithoutCancel(ctx)))
-	}
-	return errors.Join(err, azure.Close())
+	return errors.Join(err, stop(), azure.Close())
 }
 
 // azureFlags select a running local Azure.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -79,6 +80,16 @@ func TestAzure(t *testing.T) {
 			t.Errorf("put, %s: %v, want %q; printed %q", what, err, test[2], got)
 		}
 	}
+	group := "/subscriptions/" + info.Subscription + "/resourceGroups/rg/providers/"
+	for id, document := range map[string]string{ // with 202 and no document, and with 202 and one
+		group + "Microsoft.Storage/storageAccounts/kazstore": `{"location":"westeurope","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`,
+		group + "Microsoft.Compute/disks/data": `{"location":"westeurope","sku":{"name":"Premium_LRS"},
+			"properties":{"diskSizeGB":4,"creationData":{"createOption":"Empty"}}}`,
+	} {
+		if got, err := give(t, id, document); err != nil || got != "created or replaced "+id+"\n" {
+			t.Errorf("put with status 202: %v, %s", err, got)
+		}
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -135,5 +146,38 @@ func put(t *testing.T, info azureclient.Info, path, body string) {
 	defer resp.Body.Close()
 	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusCreated {
 		t.Fatalf("PUT %s: %d %s", path, resp.StatusCode, text)
+	}
+}
+
+// TestAzureArguments checks that wrong arguments and ports of other programs are named before anything is built, with what is allowed.
+func TestAzureArguments(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("PATH", "") // nothing can be built
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	machines := "--machines-dir=" + t.TempDir()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{machines, "--kubernetes=9.9.9"}, "--kubernetes 9.9.9: want some of 1."},
+		{[]string{"--kubernetes=9.9.9"}, "--kubernetes 9.9.9: only machines that boot have an image; add --machines-dir"},
+		{[]string{"--ignition"}, "--ignition: only machines that boot have an image; add --machines-dir"},
+		{[]string{machines, "--quota=foo=1"}, "--quota foo=1: want the name cores, lowPriorityCores or a family of sizes such as "},
+		{[]string{"--quota=standardDSv5Famly=1"}, "a family of sizes such as standardDSv5Family, as az vm"},
+		{[]string{"--quota=cores=many"}, "--quota cores=many: want NAME=N"},
+		{[]string{machines, "--address=" + address}, "--address " + address + ": the port is taken by another program"},
+		{[]string{machines, "--state=" + filepath.Join(t.TempDir(), "no", "such", "state.json")}, "does not exist"},
+	} {
+		command := azureCommand()
+		command.SetArgs(test.args)
+		command.SilenceErrors, command.SilenceUsage = true, true
+		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: %v, want %s", test.args, err, test.want)
+		}
 	}
 }

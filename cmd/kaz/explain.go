@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,9 +33,10 @@ func explainCommand() *cobra.Command {
 
 // explanation is what all commands of kaz explain have: flags, checks of them, and the end.
 type explanation struct {
-	cluster clusterFlags
-	output  string
-	timeout time.Duration
+	cluster   clusterFlags
+	namespace string
+	output    string
+	timeout   time.Duration
 }
 
 // define completes a command. check validates its arguments, and run explains.
@@ -58,7 +61,7 @@ func (e *explanation) define(command *cobra.Command, check func(args []string) e
 	}
 	e.cluster.define(command)
 	command.Flags().DurationVar(&e.timeout, "timeout", 2*time.Minute, "time limit of the command")
-	cli.OutputFlag(command, &e.output)
+	command.Flags().StringVarP(&e.output, "output", "o", "text", "text, wide (text with whole ids), json or yaml")
 	return command
 }
 
@@ -66,8 +69,8 @@ func (e *explanation) check() error {
 	if e.timeout <= 0 {
 		return fmt.Errorf("--timeout %v: want more than 0", e.timeout)
 	}
-	if !slices.Contains([]string{"text", "json", "yaml"}, e.output) {
-		return fmt.Errorf("--output %s: want text, json or yaml", e.output)
+	if !slices.Contains([]string{"text", wide, "json", "yaml"}, e.output) {
+		return fmt.Errorf("--output %s: want text, wide, json or yaml", e.output)
 	}
 	return nil
 }
@@ -79,11 +82,16 @@ func (e *explanation) find(ctx context.Context) (ccm.Cluster, error) {
 
 // print prints what was found, and returns the exit status.
 func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits bool) error {
-	text := func(w io.Writer) error {
-		_, err := io.WriteString(w, found.String())
-		return err
+	output, text := e.output, found.String()
+	if output == wide {
+		output = "text"
+	} else {
+		text = shortIDs(text)
 	}
-	if err := cli.PrintAs(out, e.output, found, text); err != nil {
+	if err := cli.PrintAs(out, output, found, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}); err != nil {
 		return err
 	}
 	switch {
@@ -95,13 +103,48 @@ func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits b
 	return nil
 }
 
-// checkKey checks that text is NAMESPACE/NAME. example is the NAME of the error text.
-func checkKey(text, example string) error {
+// wide is the output format of a text with whole ids.
+const wide = "wide"
+
+// resourceID matches ids of Azure in a text.
+var resourceID = regexp.MustCompile(`/subscriptions/[^\s"',;:|<>]+`)
+
+// shortIDs replaces each id of a resource in a text by its types and names: kaz local azure show takes that of a resource that is no
+// child of another one.
+func shortIDs(text string) string {
+	return resourceID.ReplaceAllStringFunc(text, func(whole string) string {
+		id := strings.TrimRight(whole, ".)")
+		rest := whole[len(id):]
+		if at := strings.LastIndex(strings.ToLower(id), "/providers/"); at >= 0 {
+			_, short, _ := strings.Cut(id[at+len("/providers/"):], "/")
+			return cmp.Or(short, id) + rest
+		}
+		if at := strings.Index(strings.ToLower(id), "/resourcegroups/"); at >= 0 {
+			return id[at+1:] + rest
+		}
+		return whole
+	})
+}
+
+// namespaceFlag defines the flag for the namespace of the object of a command.
+func (e *explanation) namespaceFlag(command *cobra.Command) {
+	command.Flags().StringVarP(&e.namespace, "namespace", "n", "", "namespace of the object, if it is given as NAME")
+}
+
+// key returns the namespace and the name of an object that is given as NAMESPACE/NAME, or as NAME with --namespace. example is the NAME
+// of the error text.
+func (e *explanation) key(text, example string) (namespace, name string, err error) {
 	namespace, name, ok := strings.Cut(text, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("%q: want NAMESPACE/NAME, such as default/%s", text, example)
+	if !ok && e.namespace != "" {
+		namespace, name, ok = e.namespace, text, true
 	}
-	return nil
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("%q: want NAMESPACE/NAME, such as default/%s", text, example)
+	}
+	if e.namespace != "" && e.namespace != namespace {
+		return "", "", fmt.Errorf("--namespace %s and %s: want one namespace", e.namespace, text)
+	}
+	return namespace, name, nil
 }
 
 // explainOptions are the flags of kaz explain service.
@@ -134,6 +177,7 @@ flags is given. Otherwise it is that of $KUBECONFIG, the one of kaz local up, or
   kaz explain service --all -o json
   kaz explain service default/web --kubeconfig admin.conf --cloud-config azure.json --cluster-name prod`,
 	}, o.checkArguments, o.run)
+	o.namespaceFlag(command)
 	f := command.Flags()
 	ccm.AddClassFlag(f, &o.classes)
 	f.StringVar(&o.nodes, "node-filter-requirements", "",
@@ -147,13 +191,16 @@ func (o *explainOptions) checkArguments(args []string) error {
 	switch {
 	case o.all && len(args) > 0:
 		return fmt.Errorf("--all and %s: want one of them", strings.Join(args, " "))
+	case o.all && o.namespace != "":
+		return fmt.Errorf("--all and --namespace %s: want one of them", o.namespace)
 	case o.all:
 	case len(args) == 0:
 		return errors.New("no Service given: want NAMESPACE/NAME, such as default/web, or --all")
 	case len(args) > 1:
 		return fmt.Errorf("%s: want one Service, or --all", strings.Join(args, " "))
 	default:
-		return checkKey(args[0], "web")
+		_, _, err := o.key(args[0], "web")
+		return err
 	}
 	return nil
 }
@@ -180,8 +227,10 @@ func (o *explainOptions) run(ctx context.Context, args []string, out, errs io.Wr
 	if o.all {
 		e, err = inspector.ExplainAll(ctx)
 	} else {
-		namespace, name, _ := strings.Cut(args[0], "/")
-		e, err = inspector.Explain(ctx, namespace, name)
+		var namespace, name string
+		if namespace, name, err = o.key(args[0], "web"); err == nil {
+			e, err = inspector.Explain(ctx, namespace, name)
+		}
 	}
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	"kaz/cmd/internal/access"
+	"kaz/cmd/internal/kubeconfig"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/local"
 	"kaz/internal/local/azureclient"
@@ -24,7 +26,7 @@ import (
 
 // clusterFlags select a cluster and its azure.json.
 type clusterFlags struct {
-	dir, kubeconfig, cloudConfig, clusterName string
+	dir, kubeconfig, context, cloudConfig, clusterName string
 
 	dirGiven, nameGiven bool
 }
@@ -33,6 +35,7 @@ func (c *clusterFlags) define(command *cobra.Command) {
 	f := command.Flags()
 	f.StringVar(&c.kubeconfig, "kubeconfig", "",
 		"kubeconfig file of the cluster (default that of the cluster in --dir if given, or $KUBECONFIG)")
+	f.StringVar(&c.context, "context", "", "context of the kubeconfig (default its current one)")
 	f.StringVar(&c.cloudConfig, "cloud-config", "", "path of azure.json (default that of the cluster in --dir)")
 	f.StringVar(&c.clusterName, "cluster-name", "",
 		`name of the cluster, as of the cloud-controller-manager (default "kubernetes", or that of the cluster in --dir)`)
@@ -71,12 +74,17 @@ func (c clusterFlags) find(ctx context.Context, environment string) (ccm.Cluster
 	if err := c.setClientEnvironment(ctx, up); err != nil {
 		return ccm.Cluster{}, err
 	}
-	kubernetes, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
+	kubernetes, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) && c.context == "" && rules.ExplicitPath == "" {
 		return ccm.Cluster{}, fmt.Errorf("no cluster given: want --kubeconfig, $KUBECONFIG, or a cluster of kaz local up in %s", c.dir)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return ccm.Cluster{}, fmt.Errorf("kubeconfig: %w", err) // it names the file
+	}
 	if err != nil {
-		return ccm.Cluster{}, fmt.Errorf("kubeconfig: %w", err)
+		file := cmp.Or(rules.ExplicitPath, environment, clientcmd.RecommendedHomeFile)
+		return ccm.Cluster{}, fmt.Errorf("kubeconfig %s: %w", file, kubeconfig.Explain(err))
 	}
 	cluster := ccm.Cluster{
 		CloudConfig: cmp.Or(c.cloudConfig, up.CloudConfig), Name: cmp.Or(c.clusterName, up.ClusterName, defaultClusterName),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,6 +21,10 @@ func TestExplainRefuses(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("KUBECONFIG", "")
 	none := filepath.Join(home, "none")
+	pods := writeJSON(t, home, "pods", []string{})
+	config := writeJSON(t, home, "config", map[string]any{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": "http://127.0.0.1:1"}}},
+		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c"}}}})
 	const wantName = "must be 1 to 71 letters, digits and . _ - with a letter or digit first, and a letter, digit or _ last: " +
 		"load balancers are named after it"
 	for _, test := range []struct {
@@ -33,8 +38,15 @@ func TestExplainRefuses(t *testing.T) {
 		{[]string{"a/b/c"}, `"a/b/c": want NAMESPACE/NAME, such as default/web`},
 		{[]string{"a/b", "c/d"}, "a/b c/d: want one Service, or --all"},
 		{[]string{"a/b", "--all"}, "--all and a/b: want one of them"},
-		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, json or yaml"},
+		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
 		{[]string{"a/b", "--kubeconfig", none}, "kubeconfig: stat " + none + ": no such file or directory"},
+		{[]string{"a/b", "--namespace", "c"}, "--namespace c and a/b: want one namespace"},
+		{[]string{"--all", "-n", "c"}, "--all and --namespace c: want one of them"},
+		{[]string{"b", "-n", "a", "--kubeconfig", none}, "kubeconfig: stat " + none + ": no such file or directory"},
+		{[]string{"a/b", "--kubeconfig", pods, "--cloud-config", none}, "kubeconfig " + pods + ": it is no kubeconfig; want a YAML or JSON " +
+			"document of apiVersion v1 and kind Config"},
+		{[]string{"a/b", "--kubeconfig", config, "--context", "d", "--cloud-config", none}, "kubeconfig " + config +
+			`: it has no context "d"; want one that kubectl config get-contexts shows`},
 		{[]string{"a/b", "--timeout", "0"}, "--timeout 0s: want more than 0"},
 		{[]string{"a/b", "--timeout", "-1s"}, "--timeout -1s: want more than 0"},
 		{[]string{"a/b", "--node-filter-requirements", "a in ("},
@@ -189,3 +201,44 @@ func writeJSON(t *testing.T, dir, name string, content any) string {
 	}
 	return path
 }
+
+// TestShortIDs checks that ids of Azure are names in texts, and that -o wide keeps them whole.
+func TestShortIDs(t *testing.T) {
+	const group = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/kaz"
+	const network = group + "/providers/Microsoft.Network/"
+	for text, want := range map[string]string{
+		"nothing": "nothing",
+		"load balancer " + network + "loadBalancers/kaz: missing": "load balancer loadBalancers/kaz: missing",
+		"(" + network + "loadBalancers/kaz/probes/a), b":          "(loadBalancers/kaz/probes/a), b",
+		"disk of " + group + ".":                                  "disk of resourceGroups/kaz.",
+		network + "a/b\n" + group + "/providers/Microsoft.Compute/virtualMachineScaleSets/nodes0/virtualMachines/2": "a/b\n" +
+			"virtualMachineScaleSets/nodes0/virtualMachines/2",
+		network + "loadBalancers/kaz/providers/Microsoft.Authorization/locks/keep": "locks/keep",
+		"/subscriptions/00000000-0000-0000-0000-000000000001":                      "/subscriptions/00000000-0000-0000-0000-000000000001",
+	} {
+		if got := shortIDs(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		for output, want := range map[string]string{"text": want, wide: text} {
+			var out bytes.Buffer
+			e := explanation{output: output}
+			if err := e.print(&out, said(text), false, false); err != nil || out.String() != want {
+				t.Errorf("-o %s: %q, %v, want %q", output, out.String(), err, want)
+			}
+		}
+		var out bytes.Buffer
+		e := explanation{output: "json"}
+		if err := e.print(&out, said(text), false, false); err != nil {
+			t.Fatal(err)
+		}
+		var whole string
+		if err := json.Unmarshal(out.Bytes(), &whole); err != nil || whole != text {
+			t.Errorf("-o json: %q, %v", whole, err)
+		}
+	}
+}
+
+// said is a text that was found.
+type said string
+
+func (s said) String() string { return string(s) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -18,7 +17,7 @@ func explainVolumeCommand() *cobra.Command {
 	run := func(ctx context.Context, args []string, out, _ io.Writer) error {
 		return explainVolume(ctx, &e, args[0], out)
 	}
-	return e.define(&cobra.Command{
+	command := e.define(&cobra.Command{
 		Use:   "volume NAMESPACE/CLAIM",
 		Short: "Show where the disk or share of a PersistentVolumeClaim is, and what it waits for",
 		Long: `Reads the claim, its volume, attachments, pods and nodes from Kubernetes. From Azure it reads
@@ -33,14 +32,17 @@ The cluster and its azure.json are selected as by kaz explain service.`,
 		Example: `  kaz explain volume default/data-db-0
   kaz explain volume default/data-db-0 -o json
   kaz explain volume default/data-db-0 --kubeconfig admin.conf --cloud-config azure.json`,
-	}, checkClaim, run)
+	}, e.checkClaim, run)
+	e.namespaceFlag(command)
+	return command
 }
 
-func checkClaim(args []string) error {
+func (e *explanation) checkClaim(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%d claims are given: want one, NAMESPACE/NAME, such as default/data", len(args))
 	}
-	return checkKey(args[0], "data")
+	_, _, err := e.key(args[0], "data")
+	return err
 }
 
 // explainVolume explains a claim.
@@ -57,7 +59,10 @@ func explainVolume(ctx context.Context, e *explanation, key string, out io.Write
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
-	namespace, name, _ := strings.Cut(key, "/")
+	namespace, name, err := e.key(key, "data")
+	if err != nil {
+		return err
+	}
 	home := share.Cluster{Subscription: config.SubscriptionID, ResourceGroup: config.ResourceGroup}
 	facts, err := explain.Gather(ctx, client, from.Fresh(), home, namespace, name)
 	if err != nil {

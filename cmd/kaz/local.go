@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/local"
+	"kaz/internal/local/azureclient"
 	"kaz/internal/local/azureserver"
 	"kaz/internal/local/realnodes"
 )
@@ -31,8 +33,8 @@ func dirFlag(command *cobra.Command, dir *string) {
 	if err != nil {
 		home = "."
 	}
-	command.Flags().StringVar(dir, "dir", filepath.Join(home, ".kaz", "local"),
-		"directory of the cluster: state, keys, logs, files for clients")
+	command.Flags().StringVar(dir, "dir", cmp.Or(os.Getenv(azureclient.DirVariable), filepath.Join(home, ".kaz", "local")),
+		"directory of the cluster: state, keys, logs, files for clients; its env.sh sets the default, $"+azureclient.DirVariable)
 }
 
 func upCommand() *cobra.Command {

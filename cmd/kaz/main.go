@@ -13,12 +13,14 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	acr "kaz/cmd/acr-credential-provider/app"
 	disk "kaz/cmd/azuredisk-csi-driver/app"
 	file "kaz/cmd/azurefile-csi-driver/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
+	"kaz/cmd/internal/flagerror"
 	"kaz/cmd/internal/release"
 	"kaz/cmd/kaz/cli"
 	"kaz/cmd/kaz/clustercommand"
@@ -61,15 +63,32 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(flagerror.Explain)
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
 	root.AddCommand(localCommand(), clustercommand.New(), explainCommand())
-	root.AddCommand(machineCommand())
+	root.AddCommand(machineCommand(), versionCommand())
 	root.AddCommand(components()...)
 	return root
 }
 
+// libraryFlags are the flags that Kubernetes' libraries define for every program. cobra adds those of [pflag.CommandLine] to every
+// command, where they would do nothing.
+var libraryFlags = pflag.CommandLine
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of kaz", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(command.OutOrStdout(), release.Line(command.Root().Name()))
+			return err
+		},
+	}
+}
+
 // components returns hidden commands for kaz's own components, so that `kaz local` needs no other program.
 func components() []*cobra.Command {
+	pflag.CommandLine = libraryFlags // the components take some of them
+	defer func() { pflag.CommandLine = pflag.NewFlagSet("", pflag.ContinueOnError) }()
 	pull := acr.Command(acr.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environment: os.LookupEnv})
 	pull.Version = "" // the other components define a version flag of another type
 	all := []*cobra.Command{

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 
 	"kaz/cmd/internal/release"
@@ -10,12 +11,58 @@ import (
 
 // TestVersion checks that --version prints the version, although the components define a version flag of another type.
 func TestVersion(t *testing.T) {
+	for args, want := range map[string]string{
+		"--version": "kaz", "version": "kaz", "cloud-controller-manager --version": "cloud-controller-manager",
+		"cloud-node-manager --version": "cloud-node-manager", "azuredisk-csi-driver --version": "azuredisk-csi-driver",
+		"azurefile-csi-driver --version=true": "azurefile-csi-driver",
+	} {
+		out, err := runRoot(t, strings.Fields(args)...)
+		if err := libraryFlags.Set("version", "false"); err != nil { // all commands share it
+			t.Fatal(err)
+		}
+		if want += " version " + release.Version() + "\n"; err != nil || out != want {
+			t.Errorf("%s: %q, %v, want %q", args, out, err, want)
+		}
+	}
+}
+
+// runRoot runs kaz and returns what it prints.
+func runRoot(t *testing.T, args ...string) (string, error) {
+	t.Helper()
 	command := rootCommand()
 	var out bytes.Buffer
 	command.SetOut(&out)
-	command.SetArgs([]string{"--version"})
-	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "kaz version "+release.Version()+"\n" {
-		t.Errorf("%v, %q", err, out.String())
+	command.SetErr(&out)
+	command.SetArgs(args)
+	err := command.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestHelpHasNoFlagsOfLibraries checks that the help of a command has only flags that the command knows.
+func TestHelpHasNoFlagsOfLibraries(t *testing.T) {
+	for _, args := range []string{"--help", "local up --help", "explain service --help", "cluster deploy --help", "version --help"} {
+		out, err := runRoot(t, strings.Fields(args)...)
+		if err != nil || strings.Contains(out, "log-flush-frequency") || strings.Contains(out, "version[=true]") {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+	if _, err := runRoot(t, "local", "status", "--version"); err == nil || !strings.Contains(err.Error(), "unknown flag: --version") {
+		t.Errorf("--version of a command: %v", err)
+	}
+}
+
+// TestWrongValues checks that a flag with a wrong value is answered with what is allowed.
+func TestWrongValues(t *testing.T) {
+	for args, want := range map[string]string{
+		"local up --nodes three":                     `--nodes "three": want a whole number`,
+		"explain service --all --timeout 5":          `--timeout "5": want a duration such as 30s, 5m or 1h`,
+		"cluster scale dev general --count many":     `--count "many": want a whole number`,
+		"cloud-node-manager --wait-routes=perhaps":   `--wait-routes "perhaps": want true or false`,
+		"azuredisk-csi-driver --kube-api-qps=plenty": `--kube-api-qps "plenty": want a number such as 0.5`,
+	} {
+		if _, err := runRoot(t, strings.Fields(args)...); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
 	}
 }
 

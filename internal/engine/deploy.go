@@ -38,6 +38,9 @@ var ErrFixed = errors.New("the definition changes what a deployment cannot chang
 // ErrRunning is in the chain of an error about a deployment that runs.
 var ErrRunning = errors.New("a deployment runs")
 
+// activeDeployment is Azure's code for a deployment that runs and therefore cannot be replaced.
+const activeDeployment = "DeploymentActive"
+
 // work is what a deployment is going to write.
 type work struct {
 	plan     cluster.Plan
@@ -353,6 +356,10 @@ func (e deployer) run(ctx context.Context, w work, secrets map[string]string, be
 	id := deploymentID(w.plan.Names.Group(), w.plan.Names.Deployment())
 	e.say("deploy %d units, %d unchanged: %s", len(w.template.Units), w.left, id.Name())
 	op, err := e.Azure.Begin(ctx, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
+	if fault, ok := errors.AsType[*azure.Error](err); ok && fault.Code == activeDeployment {
+		return fmt.Errorf("%w: another one of %s began at the same time: wait for it, or end it with kaz cluster abort", ErrRunning,
+			w.plan.Names.Cluster)
+	}
 	if err != nil {
 		return failure.Of(ctx, e.Azure, id, err)
 	}

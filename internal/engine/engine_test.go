@@ -400,6 +400,30 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
+// TestTwoDeployments checks that of two deployments at once, which both saw none, the second one says that another one runs.
+func TestTwoDeployments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, emulator.Options{Latency: 1})
+		p := example(t, nil, "dev.yaml")
+		other := &Engine{Azure: l.client}
+		first := make(chan error, 1)
+		_, err := l.Deploy(t.Context(), p, func([]byte) error {
+			go func() {
+				_, err := other.Deploy(t.Context(), p, func([]byte) error { return nil })
+				first <- err
+			}()
+			<-time.After(12 * time.Second) // it has begun, and takes minutes
+			return nil
+		})
+		if _, failed := errors.AsType[*failure.Error](err); failed || !errors.Is(err, ErrRunning) {
+			t.Errorf("%v, want that another deployment runs", err)
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, emulator.Options{Latency: 1})

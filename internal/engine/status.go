@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/azure"
 	"kaz/internal/engine/rotate"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
@@ -98,6 +99,12 @@ func (e *Engine) Recorded(ctx context.Context, n naming.Names) (cluster.Plan, bo
 
 // Place is where a cluster is of which the definition is not at hand.
 type Place struct{ Subscription, Group, Name string }
+
+// Deployment is the deployment of the cluster.
+func (p Place) Deployment() azure.ID {
+	n := p.Names()
+	return deploymentID(n.Group(), n.Deployment())
+}
 
 // Names are the names of the cluster that do not depend on its definition.
 func (p Place) Names() naming.Names {

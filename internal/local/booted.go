@@ -146,7 +146,10 @@ func (b *bootedNodes) deploy(ctx context.Context) error {
 
 // apply deploys the plan. Before that it waits for a deployment that runs: Azure goes on with that of a start that was interrupted.
 func (b *bootedNodes) apply(ctx context.Context, e *engine.Engine) error {
-	save := func(text []byte) error { return clusterengine.SaveKubeconfig(b.kubeconfig(), text) }
+	save := func(text []byte) error {
+		_, err := clusterengine.SaveKubeconfig(b.kubeconfig(), text)
+		return err
+	}
 	tick := time.NewTicker(e.Poll)
 	defer tick.Stop()
 	for waits := false; ; waits = true {

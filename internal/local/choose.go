@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"kaz/internal/local/azureclient"
+	vm "kaz/internal/local/machine"
 	"kaz/internal/local/realnodes"
 	"kaz/internal/local/site"
 )
@@ -115,6 +117,9 @@ func (c *cluster) chooseNodes(ctx context.Context) (string, error) {
 
 // checkMachines removes leftovers of killed kaz processes, and returns the reasons why this machine cannot run a number of machines.
 func (c *cluster) checkMachines(ctx context.Context, count int) (problems []error, err error) {
+	if os.Geteuid() != 0 { // only root can remove leftovers
+		return vm.Check(realnodes.DisksDir(c.group.Dir()), count), nil
+	}
 	if err := c.record.sweep(ctx); err != nil {
 		return nil, err
 	}

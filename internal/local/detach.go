@@ -69,11 +69,19 @@ func followUp(ctx context.Context, dir, logPath string, up *os.Process, ended <-
 		select {
 		case err := <-ended:
 			copyLines()
-			return errors.Join(fmt.Errorf("the cluster did not come up; the log is %s", logPath), err)
+			return errors.Join(fmt.Errorf("the cluster did not come up; the log is %s", logPath), withoutStatus(err))
 		case <-ctx.Done():
 			err := up.Signal(syscall.SIGTERM)
-			return errors.Join(ctx.Err(), err, <-ended)
+			return errors.Join(errInterrupted, err, withoutStatus(<-ended))
 		case <-tick.C:
 		}
 	}
+}
+
+// withoutStatus returns nil for the exit status of a program that has printed its error, else the error.
+func withoutStatus(err error) error {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		return nil
+	}
+	return err
 }

@@ -66,17 +66,11 @@ func (o *UpOptions) checkEngine() error {
 	if len(o.Definitions) > 0 && o.Nodes > 0 {
 		refuse("--nodes %d: the definition has the numbers of nodes; want --nodes or --definition", o.Nodes)
 	}
-	known, err := controlplane.Releases()
-	if err != nil {
-		return err
-	}
-	for _, release := range o.Releases {
-		if !slices.Contains(known, release) {
-			refuse("--kubernetes %s: want some of %s", release, strings.Join(known, ", "))
-		}
+	if err := checkReleases(o.Releases); err != nil {
+		problems = append(problems, err)
 	}
 	if len(problems) == 0 && len(o.Definitions) > 0 {
-		_, err = o.definition()
+		_, err := o.definition()
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)

@@ -31,6 +31,8 @@ func (c *cluster) writeClientFiles(cloudConfig map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		fmt.Fprintf(&b, "export %s=%s\n", name, quote(env[name]))
 	}
+	b.WriteString("# the cluster and the Azure of kaz commands without --dir\n")
+	fmt.Fprintf(&b, "export %s=%s\n", azureclient.DirVariable, quote(c.group.Dir()))
 	b.WriteString("# kubectl and kaz\n")
 	path := filepath.Dir(c.binaries[controlplane.Kubectl]) + ":" + filepath.Dir(c.Program)
 	fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", quote(path))

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,6 +48,7 @@ type Machines struct {
 	ignition boot.Image
 	// programs are the programs of the first release.
 	programs controlplane.Binaries
+	instance string // part of the names of the machines' namespaces
 	group    *process.Group
 	nodes    *realnodes.Nodes
 	tasks    *errgroup.Group
@@ -58,13 +61,67 @@ const bootedMachines = 2
 // machinesGrace is the time that machines get to end.
 const machinesGrace = 10 * time.Second
 
-// PrepareMachines checks that this machine can run machines, and makes their image, once for each user.
+// Check validates the options and reports all problems at once.
+func (o MachinesOptions) Check() error {
+	if o.Dir != "" {
+		return checkReleases(o.Releases)
+	}
+	var problems []error
+	if o.Ignition {
+		problems = append(problems, errors.New("--ignition: only machines that boot have an image; add --machines-dir"))
+	}
+	if len(o.Releases) > 0 {
+		problems = append(problems, fmt.Errorf("--kubernetes %s: only machines that boot have an image; add --machines-dir",
+			strings.Join(o.Releases, ",")))
+	}
+	return errors.Join(problems...)
+}
+
+// checkReleases refuses releases of Kubernetes that cannot be built.
+func checkReleases(given []string) error {
+	known, err := controlplane.Releases()
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, release := range given {
+		if !slices.Contains(known, release) {
+			problems = append(problems, fmt.Errorf("--kubernetes %s: want some of %s", release, strings.Join(known, ", ")))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// PrepareMachines checks that this machine can run machines, and then makes their image, once for each user. The caller stops the
+// machines, also those that have not been started.
 func PrepareMachines(ctx context.Context, o MachinesOptions) (*Machines, error) {
-	problems := append(vm.Check(realnodes.DisksDir(o.Dir), bootedMachines), checkBoot())
-	if err := errors.Join(problems...); err != nil {
+	instance := newInstance()
+	if err := checkHere(ctx, o, instance); err != nil {
 		return nil, fmt.Errorf("--machines-dir: machines cannot run here: %w", err)
 	}
-	return makeMachines(ctx, o)
+	group, err := process.Open(ctx, o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("--machines-dir: %w", err)
+	}
+	m, err := makeMachines(ctx, o)
+	if err != nil {
+		group.Close(context.WithoutCancel(ctx), machinesGrace)
+		return nil, err
+	}
+	m.instance, m.group = instance, group
+	return m, nil
+}
+
+// checkHere removes what killed kaz processes left of machines, and returns the reasons why this machine cannot run machines.
+func checkHere(ctx context.Context, o MachinesOptions, instance string) error {
+	if os.Geteuid() != 0 { // only root can remove leftovers
+		return errors.Join(append(vm.Check(realnodes.DisksDir(o.Dir), bootedMachines), checkBoot())...)
+	}
+	swept, err := realnodes.SweepAbandoned(ctx)
+	for _, name := range swept {
+		o.Say(fmt.Sprintf("removed leftovers of %s, a killed kaz process", name))
+	}
+	return errors.Join(append(realnodes.CheckMachine(ctx, instance, o.Dir, bootedMachines), err, checkBoot())...)
 }
 
 // checkBoot returns why machines cannot boot here, beside what [vm.Check] finds.
@@ -161,23 +218,11 @@ func (m *Machines) ConsoleLog(name string) string {
 	return filepath.Join(realnodes.DisksDir(m.options.Dir), name, boot.ConsoleLog)
 }
 
-// Start begins to boot machines. The caller stops them.
+// Start begins to boot machines.
 func (m *Machines) Start(ctx context.Context, azure *azureserver.Server) error {
-	err := m.start(ctx, azure)
-	if err != nil {
-		err = errors.Join(err, m.Stop(context.WithoutCancel(ctx)))
-	}
-	return err
-}
-
-func (m *Machines) start(ctx context.Context, azure *azureserver.Server) error {
-	var err error
-	if m.group, err = process.Open(ctx, m.options.Dir); err != nil {
-		return err
-	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.tasks, m.stop = &errgroup.Group{}, stop
-	return m.boot(inner, m.tasks, azure, m.group, newInstance())
+	return m.boot(inner, m.tasks, azure, m.group, m.instance)
 }
 
 // boot begins to boot machines as processes of a group, until ctx is done. instance is part of the names of their namespaces.

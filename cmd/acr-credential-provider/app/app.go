@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/internal/flagerror"
 	"kaz/cmd/internal/release"
 	"kaz/internal/pullcredential"
 )
@@ -90,6 +91,7 @@ A kubelet starts it by the name of the file, in the directory
 			return o.run(ctx, p)
 		},
 	}
+	command.SetFlagErrorFunc(flagerror.Explain)
 	command.SetOut(p.Out)
 	command.SetErr(p.Err)
 	o.flags(command)

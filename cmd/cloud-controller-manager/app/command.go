@@ -27,10 +27,11 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/term"
-	"k8s.io/component-base/version/verflag"
 	"k8s.io/controller-manager/pkg/leadermigration"
 
 	"kaz/cmd/internal/commandline"
+	"kaz/cmd/internal/flagerror"
+	kubeconfigs "kaz/cmd/internal/kubeconfig"
 	"kaz/cmd/internal/release"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
@@ -81,7 +82,9 @@ the machines of the nodes, gives Services their load balancers and pods their ro
 		SilenceUsage: true,
 		Args:         cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			verflag.PrintAndExitIfRequested()
+			if printed, err := release.Print(command); printed || err != nil {
+				return err
+			}
 			if err := logsapi.ValidateAndApply(logging, utilfeature.DefaultFeatureGate); err != nil {
 				return err
 			}
@@ -94,6 +97,7 @@ the machines of the nodes, gives Services their load balancers and pods their ro
 	}
 	sets := p.options.Flags(frameworkapp.ControllerNames(p.controllers), frameworkapp.ControllersDisabledByDefault.List(), p.aliases,
 		frameworkapp.AllWebhooks, frameworkapp.DisabledByDefaultWebhooks)
+	command.SetFlagErrorFunc(flagerror.Explain)
 	global := sets.FlagSet("global")
 	commandline.AddGlobalFlags(global, component, logging)
 	addLogFormat(global)
@@ -167,7 +171,7 @@ func (p *program) checkKubeconfig() error {
 		return nil // a pod uses its service account
 	}
 	if _, err := clientcmd.BuildConfigFromFlags(master, kubeconfig); err != nil {
-		return fmt.Errorf("--kubeconfig %q, --master %q: %w", kubeconfig, master, err)
+		return fmt.Errorf("--kubeconfig %q, --master %q: %w", kubeconfig, master, kubeconfigs.Explain(err))
 	}
 	return nil
 }

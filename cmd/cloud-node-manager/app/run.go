@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"kaz/cmd/internal/kubeconfig"
 	"kaz/cmd/internal/release"
 	"kaz/internal/imds"
 	"kaz/internal/nodemanager"
@@ -80,7 +81,7 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 func (o *options) kubernetes() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %q, --master %q: %w", o.kubeconfig, o.master, err)
+		return nil, fmt.Errorf("--kubeconfig %q, --master %q: %w", o.kubeconfig, o.master, kubeconfig.Explain(err))
 	}
 	config.QPS, config.Burst, config.ContentType = o.qps, int(o.burst), o.contentType
 	return rest.AddUserAgent(config, name), nil

@@ -111,12 +111,12 @@ func cutOwn(file []byte) (rest []byte, o own, err error) {
 	if file == nil {
 		return nil, o, nil
 	}
-	if err := yaml.Unmarshal(file, &o); err != nil {
-		return nil, o, fmt.Errorf("it is neither JSON nor YAML: %w", err)
-	}
 	var keys map[string]any
-	if err := yaml.Unmarshal(file, &keys); err != nil {
-		return nil, o, err
+	if yaml.Unmarshal(file, &keys) != nil {
+		return file, o, nil // whoever reads the rest says what is wrong
+	}
+	if yaml.Unmarshal(file, &o) != nil {
+		return nil, o, errors.New("enableForceDelete: must be true or false")
 	}
 	for _, key := range ownKeys() {
 		delete(keys, key)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"kaz/cmd/internal/access"
+	"kaz/cmd/internal/kubeconfig"
 	"kaz/cmd/internal/release"
 	"kaz/internal/autoscale"
 	"kaz/internal/autoscale/externalgrpc"
@@ -146,7 +147,7 @@ func (o *options) kubernetes() (kubernetes.Interface, error) {
 		config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
+		return nil, fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, kubeconfig.Explain(err))
 	}
 	config.QPS, config.Burst = o.qps, o.burst
 	// The lists of nodes are large.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/component-base/term"
 	"k8s.io/component-base/version/verflag"
 
+	"kaz/cmd/internal/flagerror"
 	"kaz/cmd/internal/release"
 )
 
@@ -46,7 +47,9 @@ func (p Program) Command() *cobra.Command {
 			return nil
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
-			verflag.PrintAndExitIfRequested()
+			if printed, err := release.Print(command); printed || err != nil {
+				return err
+			}
 			if err := errors.Join(p.Validate(), logsapi.ValidateAndApply(p.Logging, nil)); err != nil {
 				return err
 			}
@@ -55,6 +58,7 @@ func (p Program) Command() *cobra.Command {
 			return p.Run(ctx)
 		},
 	}
+	command.SetFlagErrorFunc(flagerror.Explain)
 	AddGlobalFlags(p.Flags.FlagSet("global"), p.Name, p.Logging)
 	for _, set := range p.Flags.FlagSets {
 		command.Flags().AddFlagSet(set)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"kaz/cmd/internal/kubeconfig"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/csi"
 	"kaz/internal/csi/kube"
@@ -170,7 +171,7 @@ func (o *Options) Kubernetes(program string) (client *kube.Client, err error) {
 		config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)
+		return nil, fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, kubeconfig.Explain(err))
 	}
 	config.QPS, config.Burst = o.QPS, o.Burst
 	return kube.New(rest.AddUserAgent(config, program))

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/cobra"
 	"k8s.io/component-base/version"
 )
 
@@ -23,6 +24,28 @@ func Version() string {
 	tell()
 	return version.Get().GitVersion
 }
+
+// Print prints the version if the flag --version asks for it, and reports whether it does. With --version=raw it prints all that
+// Kubernetes' libraries know of the program.
+func Print(command *cobra.Command) (printed bool, err error) {
+	Version()
+	flag := command.Flags().Lookup("version")
+	if flag == nil {
+		return false, nil
+	}
+	switch flag.Value.String() {
+	case "true":
+		_, err = fmt.Fprintln(command.OutOrStdout(), Line(command.Name()))
+	case "raw":
+		_, err = fmt.Fprintf(command.OutOrStdout(), "%#v\n", version.Get())
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// Line returns what a program prints as its version.
+func Line(program string) string { return program + " version " + Version() }
 
 var tell = sync.OnceFunc(func() {
 	if stamped := !strings.Contains(version.Get().GitVersion, "$"); stamped {

@@ -1,6 +1,7 @@
 package clustercommand
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ import (
 type targetFlags struct {
 	local    bool
 	endpoint string
+	chosen   *azureclient.Info // the local Azure, once it is found
 }
 
 func (t *targetFlags) define(command *cobra.Command) {
@@ -33,14 +35,29 @@ func (t *targetFlags) define(command *cobra.Command) {
 	f.StringVar(&t.endpoint, "endpoint", "", "base URL of the local Azure, with --local (default the running one)")
 }
 
-// info finds the local Azure.
-func (t *targetFlags) info(ctx context.Context) (azureclient.Info, error) {
+// find finds the local Azure. Of several it is the one in which the cluster is deployed.
+func (t *targetFlags) find(ctx context.Context, name, group string) (azureclient.Info, error) {
 	dir, err := azureclient.AnnounceDir()
 	if err != nil {
 		return azureclient.Info{}, err
 	}
-	return azureclient.Find(ctx, t.endpoint, dir)
+	info, err := azureclient.FindWith(ctx, func(ctx context.Context, info azureclient.Info) (bool, error) {
+		client, err := azureclient.New(info)
+		if err != nil {
+			return false, err
+		}
+		defer client.Close()
+		return client.Exists(ctx, engine.Place{Subscription: info.Subscription, Group: group, Name: name}.Deployment())
+	}, t.endpoint, dir)
+	if err != nil {
+		return info, fmt.Errorf("cluster %s: %w", name, err)
+	}
+	t.chosen = &info
+	return info, nil
 }
+
+// documents reports whether the machines of the selected Azure are documents.
+func (t *targetFlags) documents() bool { return t.local && t.chosen != nil && !t.chosen.Boots }
 
 // plan reads a definition for the selected Azure.
 func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan, error) {
@@ -49,7 +66,7 @@ func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan
 		return cluster.Plan{}, mistakes(command, err)
 	}
 	if t.local {
-		info, err := t.info(command.Context())
+		info, err := t.find(command.Context(), d.Cluster.Metadata.Name, d.Cluster.Spec.Azure.ResourceGroup.Name)
 		if err != nil {
 			return cluster.Plan{}, err
 		}
@@ -58,16 +75,12 @@ func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan
 	return cluster.New(d)
 }
 
-// engine opens an engine for the selected Azure.
-func (t *targetFlags) engine(ctx context.Context, a definition.Azure, out io.Writer) (*engine.Engine, error) {
+// engine opens an engine for the selected Azure, which is found before.
+func (t *targetFlags) engine(a definition.Azure, out io.Writer) (*engine.Engine, error) {
 	userAgent := "kaz/" + release.Version()
 	say := func(line string) { _, _ = fmt.Fprintln(out, line) }
 	if t.local {
-		info, err := t.info(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return clusterengine.OpenLocal(info, userAgent, say)
+		return clusterengine.OpenLocal(*t.chosen, userAgent, say)
 	}
 	environment, known := cloudconfig.EnvironmentNamed(a.Cloud)
 	if !known {
@@ -100,12 +113,12 @@ func (p *clusterPlace) open(command *cobra.Command, t *targetFlags, name string)
 	if place.Group == "" {
 		place.Group = name
 	}
-	if t.local && place.Subscription == "" {
-		info, err := t.info(command.Context())
+	if t.local {
+		info, err := t.find(command.Context(), place.Name, place.Group)
 		if err != nil {
 			return nil, place, err
 		}
-		place.Subscription = info.Subscription
+		place.Subscription = cmp.Or(place.Subscription, info.Subscription)
 	}
 	if place.Subscription == "" {
 		return nil, place, fmt.Errorf("--subscription is missing: want the id of the subscription of cluster %s", name)
@@ -113,7 +126,7 @@ func (p *clusterPlace) open(command *cobra.Command, t *targetFlags, name string)
 	if err := checkPlace(place); err != nil {
 		return nil, place, err
 	}
-	e, err := t.engine(command.Context(), definition.Azure{Cloud: cloudconfig.PublicCloud}, command.ErrOrStderr())
+	e, err := t.engine(definition.Azure{Cloud: cloudconfig.PublicCloud}, command.ErrOrStderr())
 	return e, place, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/user"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/klog/v2"
 
+	"kaz/cmd/internal/kubeconfig"
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/engine"
 	"kaz/internal/engine/dataplane"
@@ -42,6 +44,7 @@ import (
 // changeFlags are the flags of commands that drain and replace machines.
 type changeFlags struct {
 	kubeconfig   string
+	context      string
 	dryRun       bool
 	drainTimeout time.Duration
 	force        bool
@@ -49,7 +52,7 @@ type changeFlags struct {
 
 func (f *changeFlags) define(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
+	f.defineKubernetes(command)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show the steps")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long the drain of a node may take")
 	flags.BoolVar(&f.force, "force", false,
@@ -63,6 +66,12 @@ const (
 	keepAlive   = 10 * time.Second
 )
 
+// defineKubernetes defines the flags that select the API server of the cluster.
+func (f *changeFlags) defineKubernetes(command *cobra.Command) {
+	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
+	command.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig (default its current one)")
+}
+
 // inside connects an engine with the inside of a cluster. It returns how the API server is reached.
 func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Config, error) {
 	n := naming.Of(c)
@@ -70,9 +79,14 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	if file == "" {
 		file = n.Cluster + ".kubeconfig"
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", file)
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: file},
+		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %s does not exist; want --kubeconfig, or make one with kaz cluster kubeconfig %s",
+			n.Cluster, file, n.Cluster)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %s: %w", n.Cluster, file, kubeconfig.Explain(err))
 	}
 	dialer := workload.Dialer{Once: (&net.Dialer{KeepAlive: keepAlive}).DialContext, Try: dialTimeout, All: dialAll,
 		Between: 500 * time.Millisecond}
@@ -271,7 +285,7 @@ stopped the change. 8: another process makes a change, or one has begun and not 
 			if err != nil {
 				return err
 			}
-			e, err := target.engine(command.Context(), p.Definition.Cluster.Spec.Azure, command.ErrOrStderr())
+			e, err := target.engine(p.Definition.Cluster.Spec.Azure, command.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -423,7 +437,7 @@ both, and its certificate is of the next one as soon as all members accept it.`,
 		if file == "" {
 			file = p.Names.Cluster + ".kubeconfig"
 		}
-		if err := clusterengine.SaveKubeconfig(file, text); err != nil {
+		if _, err := clusterengine.SaveKubeconfig(file, text); err != nil {
 			return err
 		}
 		if local, err := command.Flags().GetBool("local"); err != nil || local {

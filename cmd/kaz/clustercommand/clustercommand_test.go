@@ -3,12 +3,14 @@ package clustercommand
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"kaz/cmd/kaz/cli"
+	"kaz/internal/local/azureclient"
 )
 
 // runCluster runs kaz cluster and returns its output, its errors and its exit status.
@@ -48,12 +50,14 @@ func TestClusterOnLocalAzure(t *testing.T) {
 		{args: "deploy ha.yaml --local --what-if", out: "+ Microsoft.Compute/virtualMachines prod-cp-2"},
 		{args: "status prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod: check --resource-group and"},
 		{args: "resume prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod"},
-		{args: "deploy ha.yaml --local --kubeconfig KUBECONFIG", out: "cluster prod is deployed: 11 units", errs: "create resource group prod"},
+		{args: "deploy ha.yaml --local --kubeconfig KUBECONFIG", out: "cluster prod is deployed as documents: 11 units; no machine boots",
+			errs: "this local Azure boots no machines: cluster prod will be documents without an API server, and gets no kubeconfig; for one " +
+				"that runs, start kaz local azure with --machines-dir\ncreate resource group prod"},
 		{args: "deploy ha.yaml --local", out: "cluster prod is up to date"},
 		{args: "resume prod --local", out: "cluster prod is up to date"},
 		{args: "deploy ha.yaml team-b.yaml --local --what-if", out: "+ Microsoft.Compute/virtualMachines prod-db-0"},
 		{args: "deploy ha.yaml team-a.yaml --local", status: 3, errs: "manifests of extensions change"},
-		{args: "deploy ha.yaml team-b.yaml --local", out: "cluster prod is deployed"},
+		{args: "deploy ha.yaml team-b.yaml --local", out: "cluster prod is deployed as documents"},
 		{args: "status prod --local -o json", out: `"version": "1.36.3"`},
 		{args: "destroy prod --local", in: "wrong\n", status: 1, errs: "not confirmed: want the name prod"},
 		{args: "destroy prod --local", in: "prod\n", out: "cluster prod is removed", errs: "- resource group prod with everything in it"},
@@ -71,8 +75,8 @@ func TestClusterOnLocalAzure(t *testing.T) {
 			t.Fatalf("%s: status %d, output\n%s\nerrors\n%s", step.args, status, out, errs)
 		}
 	}
-	if info, err := os.Stat(kubeconfig); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("kubeconfig: %v %v", err, info)
+	if _, err := os.Stat(kubeconfig); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a kubeconfig for an API server that never answers: %v", err)
 	}
 }
 
@@ -171,5 +175,42 @@ func TestClusterGenerate(t *testing.T) {
 	written, err := os.ReadFile(filepath.Join(dir, "template.json"))
 	if err != nil || printed != string(written) {
 		t.Errorf("the printed template differs from the written one: %v", err)
+	}
+}
+
+// TestClusterOnOneOfSeveral checks that a second local Azure on the machine does not keep commands from the one that has their cluster.
+func TestClusterOnOneOfSeveral(t *testing.T) {
+	example, err := filepath.Abs(exampleDir + "dev.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	startAzure(t)
+	if out, errs, status := runCluster(t, "", "deploy", example, "--local"); status != 0 {
+		t.Fatal(out, errs)
+	}
+	announced, err := azureclient.AnnounceDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := t.TempDir()
+	startAzureIn(t, second)
+	if err := os.Link(azureclient.FileInDir(second), filepath.Join(announced, "second.json")); err != nil { // of another process
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		args   string
+		status int
+		out    string
+		errs   string
+	}{
+		{args: "status dev --local", out: "resource group"},
+		{args: "deploy EXAMPLE --local", out: "cluster dev is up to date"},
+		{args: "status prod --local", status: 1, errs: "cluster prod: 2 local Azures are running; choose one with --endpoint https://"},
+	} {
+		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "EXAMPLE", example))...)
+		if status != step.status || !strings.Contains(out, step.out) || !strings.Contains(errs, step.errs) {
+			t.Errorf("%s: status %d, output\n%s\nerrors\n%s", step.args, status, out, errs)
+		}
 	}
 }

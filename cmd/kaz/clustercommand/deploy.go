@@ -55,7 +55,7 @@ AZURE_CLIENT_SECRET), as a workload identity, as a managed identity, or from az 
 			if err != nil {
 				return err
 			}
-			e, err := o.target.engine(command.Context(), p.Definition.Cluster.Spec.Azure, command.ErrOrStderr())
+			e, err := o.target.engine(p.Definition.Cluster.Spec.Azure, command.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,13 @@ type deployAnswer struct {
 	APIServer  string             `json:"apiServer,omitempty"`
 	Kubeconfig string             `json:"kubeconfig,omitempty"`
 	Failures   []failure.Resource `json:"failures,omitempty"`
+	// Documents says that the local Azure has the cluster as documents: no machine boots, and no API server answers.
+	Documents bool `json:"documentsOnly,omitempty"`
 }
+
+// noMachines is said before a cluster is deployed whose machines are documents.
+const noMachines = "this local Azure boots no machines: cluster %s will be documents without an API server, and gets no kubeconfig; " +
+	"for one that runs, start kaz local azure with --machines-dir\n"
 
 // run checks and deploys a plan, or shows what would be done.
 func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Plan) error {
@@ -104,7 +110,12 @@ func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Pla
 		return say(command, answer, "all checks passed; %d of %d units would be deployed: %s", len(units), len(p.Graph.Units),
 			strings.Join(units, ", "))
 	}
-	if err := deploy(command, e, p, o.kubeconfig, answer); err != nil || !o.target.local {
+	if answer.Documents = o.target.documents(); answer.Documents {
+		if _, err := fmt.Fprintf(command.ErrOrStderr(), noMachines, p.Names.Cluster); err != nil {
+			return err
+		}
+	}
+	if err := deploy(command, e, p, o.kubeconfig, answer); err != nil || !o.target.local || answer.Documents {
 		return err
 	}
 	return clusterengine.ReachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
@@ -152,7 +163,16 @@ func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file strin
 	if file == "" {
 		file = p.Names.Cluster + ".kubeconfig"
 	}
-	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) error { return clusterengine.SaveKubeconfig(file, kubeconfig) })
+	undo := func() error { return nil }
+	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) (err error) {
+		if !answer.Documents {
+			undo, err = clusterengine.SaveKubeconfig(file, kubeconfig)
+		}
+		return err
+	})
+	if errors.Is(err, engine.ErrRunning) { // the other deployment has another certificate authority
+		err = errors.Join(err, undo())
+	}
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		answer.Failures = failed.Failures
 		if err := show(command, answer, func(io.Writer) error { return nil }); err != nil {
@@ -167,7 +187,7 @@ func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file strin
 		return err
 	}
 	answer.Units, answer.Unchanged, answer.APIServer = result.Units, result.Unchanged, p.Names.Host()
-	if result.Kubeconfig != nil {
+	if result.Kubeconfig != nil && !answer.Documents {
 		answer.Kubeconfig = file
 	}
 	return show(command, answer, answer.write)
@@ -176,6 +196,10 @@ func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file strin
 func (a deployAnswer) write(out io.Writer) error {
 	if a.Unchanged {
 		_, err := fmt.Fprintf(out, "cluster %s is up to date\n", a.Cluster)
+		return err
+	}
+	if a.Documents {
+		_, err := fmt.Fprintf(out, "cluster %s is deployed as documents: %d units; no machine boots\n", a.Cluster, len(a.Units))
 		return err
 	}
 	_, err := fmt.Fprintf(out, "cluster %s is deployed: %d units, API server %s\n", a.Cluster, len(a.Units), a.APIServer)

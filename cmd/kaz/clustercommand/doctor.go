@@ -70,7 +70,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 		}
 		return nil
 	})
-	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
+	f.defineKubernetes(command)
 	command.Flags().BoolVar(&fix, "fix", false, "give etcd room again")
 	return command
 }

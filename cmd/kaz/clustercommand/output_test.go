@@ -27,6 +27,12 @@ func startAzure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	startAzureIn(t, dir)
+}
+
+// startAzureIn starts a local Azure that is announced in a directory.
+func startAzureIn(t *testing.T, dir string) {
+	t.Helper()
 	server, err := azureserver.Start(t.Context(), azureserver.Options{
 		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
 	})

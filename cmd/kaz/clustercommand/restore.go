@@ -29,7 +29,7 @@ do the same every hour, and each change of the control plane does.`,
 		}{p.Names.Cluster, saved}
 		return say(command, answer, "%s", saved)
 	})
-	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
+	f.defineKubernetes(command)
 	return command
 }
 

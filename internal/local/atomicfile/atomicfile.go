@@ -1,11 +1,10 @@
-// Package atomicfile writes files in one step: a reader, and the next start after a crash, sees the old content or the
-// new content. Layer L4.
+// Package atomicfile writes files in one step: a reader, and the next start after a crash or a power failure, sees the old
+// content or the new content. After a successful write it is the new one. Layer L4.
 package atomicfile
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,19 +15,7 @@ func Write(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return replace(path, data, mode)
 }
 
 // WriteJSON replaces the file at path with v as indented JSON, readable by its owner only.

@@ -9,17 +9,17 @@ import (
 
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "file.json")
-	for _, content := range []string{"first", "second"} {
-		if err := Write(path, []byte(content), 0o640); err != nil {
+	for content, mode := range map[string]os.FileMode{"first": 0o640, "second": 0o600, "third": 0o644} { // that of the last write
+		if err := Write(path, []byte(content), mode); err != nil {
 			t.Fatal(err)
 		}
-		checkFile(t, path, content, 0o640)
+		checkFile(t, path, content, mode)
 	}
 	if err := WriteJSON(path, map[string]int{"a": 1}); err != nil {
 		t.Fatal(err)
 	}
 	checkFile(t, path, "{\n  \"a\": 1\n}\n", 0o600)
-	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".file.json-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".file.json*")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files are left: %v, %v", left, err)
 	}
 	if err := Write(filepath.Dir(path), nil, 0o600); err == nil {

@@ -41,6 +41,8 @@ type Info struct {
 	// SMB and NFS are the IP:PORT at which file shares are served, "" if they are not.
 	SMB string `json:"smb,omitempty"`
 	NFS string `json:"nfs,omitempty"`
+	// Boots says that the local Azure boots machines that have custom data. Those of others are documents.
+	Boots bool `json:"boots"`
 }
 
 // HostOf returns the host:port of a URL, "" for an invalid URL.
@@ -86,21 +88,33 @@ func Announce(file string, info Info) error {
 // errNotRunning is returned when no local Azure is found.
 var errNotRunning = errors.New("no local Azure is running; start one with: kaz local azure, or kaz local up")
 
+// DirVariable is the environment variable with the directory of a cluster of kaz local up. The cluster's env.sh sets it.
+const DirVariable = "KAZ_LOCAL_DIR"
+
 // Find returns the running local Azure that serves at endpoint. With an empty endpoint it returns the only local Azure
-// that is announced in dirs, and fails if there are several.
+// that is announced in dirs, or of several the one in the directory of [DirVariable]. Otherwise it fails.
 func Find(ctx context.Context, endpoint string, dirs ...string) (Info, error) {
-	var found []Info
-	for _, dir := range dirs {
-		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	return FindWith(ctx, nil, endpoint, dirs...)
+}
+
+// FindWith is [Find], but of several local Azures it prefers one for which has returns true. A nil has is false for all.
+func FindWith(ctx context.Context, has func(context.Context, Info) (bool, error), endpoint string, dirs ...string) (Info, error) {
+	found, err := running(ctx, endpoint, dirs...)
+	if err != nil {
+		return Info{}, err
+	}
+	if len(found) > 1 && has != nil {
+		if found, err = preferred(ctx, found, has); err != nil {
+			return Info{}, err
+		}
+	}
+	if dir := os.Getenv(DirVariable); len(found) > 1 && dir != "" {
+		own, err := running(ctx, "", dir)
 		if err != nil {
 			return Info{}, err
 		}
-		for _, file := range files {
-			info, ok := readAnnouncement(ctx, file)
-			known := slices.ContainsFunc(found, func(other Info) bool { return other.ARM == info.ARM })
-			if ok && !known && info.servesAt(endpoint) {
-				found = append(found, info)
-			}
+		if i := slices.IndexFunc(found, func(info Info) bool { return len(own) == 1 && info.ARM == own[0].ARM }); i >= 0 {
+			return found[i], nil
 		}
 	}
 	switch len(found) {
@@ -120,6 +134,43 @@ func Find(ctx context.Context, endpoint string, dirs ...string) (Info, error) {
 		names = append(names, "--endpoint "+info.ARM)
 	}
 	return Info{}, fmt.Errorf("%d local Azures are running; choose one with %s", len(found), strings.Join(names, " or "))
+}
+
+// preferred returns the local Azures for which has returns true, or all if it does for none.
+func preferred(ctx context.Context, all []Info, has func(context.Context, Info) (bool, error)) ([]Info, error) {
+	var found []Info
+	for _, info := range all {
+		ok, err := has(ctx, info)
+		if err != nil {
+			return nil, fmt.Errorf("the local Azure at %s: %w", info.ARM, err)
+		}
+		if ok {
+			found = append(found, info)
+		}
+	}
+	if len(found) == 0 {
+		return all, nil
+	}
+	return found, nil
+}
+
+// running returns the local Azures that are announced in dirs and serve at endpoint, all with an empty endpoint.
+func running(ctx context.Context, endpoint string, dirs ...string) ([]Info, error) {
+	var found []Info
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			info, ok := readAnnouncement(ctx, file)
+			known := slices.ContainsFunc(found, func(other Info) bool { return other.ARM == info.ARM })
+			if ok && !known && info.servesAt(endpoint) {
+				found = append(found, info)
+			}
+		}
+	}
+	return found, nil
 }
 
 func (i Info) servesAt(endpoint string) bool {

@@ -13,6 +13,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/providers"
+	"kaz/internal/plan/cluster/definition"
 )
 
 // pages reads all pages of a list.
@@ -126,11 +127,37 @@ func findType(types []string, name string) (string, error) {
 	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")) })
 	switch {
 	case len(found) == 0:
-		return "", fmt.Errorf("type %q is unknown; the types of the local Azure are %s", name, strings.Join(types, ", "))
+		return "", fmt.Errorf("type %q is unknown%s", name, hint(name, types))
 	case len(found) > 1 && strings.Count(found[0], "/") == strings.Count(found[1], "/"):
 		return "", fmt.Errorf("type %q is ambiguous; choose %s", name, strings.Join(found, " or "))
 	}
 	return found[0], nil
+}
+
+// hint names types that are spelled alike, or says how types are named.
+func hint(name string, types []string) string {
+	const shortest, most = 3, 3
+	segments := strings.Count(name, "/") + 1
+	var known, alike []string
+	for _, t := range types {
+		parts := strings.Split(t, "/")
+		known = append(known, strings.Join(parts[max(0, len(parts)-segments):], "/"))
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if near := definition.Nearest(name, known); len(name) > shortest && near != "" {
+		return "; did you mean " + near + "?"
+	}
+	for _, t := range known {
+		if len(name) >= shortest && strings.Contains(strings.ToLower(t), strings.ToLower(name)) {
+			alike = append(alike, t)
+		}
+	}
+	slices.SortStableFunc(alike, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+	if len(alike) == 0 {
+		return ": want one such as loadBalancers, or Microsoft.Network/loadBalancers"
+	}
+	return "; did you mean " + strings.Join(alike[:min(most, len(alike))], " or ") + "?"
 }
 
 // Show returns the resource with an id, a name, or a TYPE/NAME.

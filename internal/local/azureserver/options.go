@@ -16,9 +16,12 @@ import (
 	"time"
 
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/plane/token"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/local/identities"
+	"kaz/internal/local/userfile"
+	"kaz/internal/plan/cluster/definition"
 )
 
 // Options are the flags of `kaz local azure`. The zero value serves on free ports of the loopback address and keeps no
@@ -120,16 +123,48 @@ func (o *Options) read() (settings, error) {
 
 // parseQuotas parses limits of vCPUs.
 func parseQuotas(given []string) (map[string]int, error) {
-	quotas := map[string]int{}
+	quotas, known := map[string]int{}, vm.Quotas()
+	var problems []error
 	for _, text := range given {
 		name, limit, found := strings.Cut(text, "=")
 		n, err := strconv.Atoi(limit)
 		if !found || name == "" || err != nil || n < 0 {
-			return nil, fmt.Errorf("--quota %s: want NAME=N, such as cores=100 or standardDSv5Family=20", text)
+			problems = append(problems, fmt.Errorf("--quota %s: want NAME=N, such as cores=100 or standardDSv5Family=20", text))
+			continue
+		}
+		if !slices.ContainsFunc(known, func(quota string) bool { return strings.EqualFold(quota, name) }) {
+			near := definition.Nearest(name, known)
+			problems = append(problems, fmt.Errorf("--quota %s: want the name cores, lowPriorityCores or a family of sizes such as %s, as "+
+				"az vm list-usage shows", text, cmp.Or(near, "standardDSv5Family")))
 		}
 		quotas[name] = n
 	}
-	return quotas, nil
+	return quotas, errors.Join(problems...)
+}
+
+// CheckFree returns an error for each port that another program has, and for a state that another local Azure writes. A caller
+// that has much to do before [Start] asks first.
+func CheckFree(ctx context.Context, o Options) error {
+	problems := []error{makeStateDir(o.State)}
+	if file := keysFileOf(o.State); file != "" {
+		if _, err := os.Stat(file); err == nil {
+			_, unlock, err := lockKeys(file)
+			if err == nil {
+				err = unlock()
+			}
+			problems = append(problems, err)
+		}
+	}
+	var config net.ListenConfig
+	for _, a := range append(o.addresses(), o.shareAddresses()...) {
+		listener, err := config.Listen(ctx, "tcp", a.text)
+		if err != nil {
+			problems = append(problems, listenError(a, err))
+			continue
+		}
+		_ = listener.Close() // nothing was served
+	}
+	return errors.Join(problems...)
 }
 
 // otherSubscriptions parses the further subscriptions.
@@ -199,7 +234,7 @@ func readFaults(file string) ([]emulator.Fault, error) {
 	}
 	faults, err := emulator.ParseFaults(text)
 	if err != nil {
-		return nil, fmt.Errorf("--faults %s: %w", file, err)
+		return nil, fmt.Errorf("--faults %s: %w", file, userfile.Explain(err))
 	}
 	return faults, nil
 }

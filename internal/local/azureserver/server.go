@@ -154,6 +154,7 @@ func (a *Server) describe(l *listeners, caFile string, o Options, s settings, ke
 		IdentityEndpoint: plain + identity.AppServicePath,
 		IdentityHeader:   keys.IdentityHeader,
 		ClientID:         keys.ClientID, ClientSecret: keys.ClientSecret,
+		Boots: o.Boots,
 	}
 	if l.proxy != nil {
 		a.info.Proxy = "http://" + reachable(l.proxy)

@@ -21,16 +21,31 @@ import (
 )
 
 // SaveKubeconfig writes a kubeconfig that only its owner can read. It does not replace the kubeconfig of another cluster.
-func SaveKubeconfig(file string, text []byte) error {
+// The function undo brings back what the file had before, unless another process has written it since.
+func SaveKubeconfig(file string, text []byte) (undo func() error, err error) {
 	had, err := os.ReadFile(file)
-	if err == nil && !bytes.Equal(had, text) {
+	absent := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !absent {
+		return nil, err
+	}
+	if !absent && !bytes.Equal(had, text) {
 		old, oldErr := clientcmd.Load(had)
 		now, nowErr := clientcmd.Load(text)
 		if oldErr != nil || nowErr != nil || serverOf(old.Clusters) != serverOf(now.Clusters) {
-			return fmt.Errorf("%s exists and is of another cluster: want another --kubeconfig", file)
+			return nil, fmt.Errorf("%s exists and is of another cluster: want another --kubeconfig", file)
 		}
 	}
-	return atomicfile.Write(file, text, 0o600)
+	undo = func() error {
+		has, err := os.ReadFile(file)
+		switch {
+		case err != nil || !bytes.Equal(has, text):
+			return nil
+		case absent:
+			return os.Remove(file)
+		}
+		return atomicfile.Write(file, had, 0o600)
+	}
+	return undo, atomicfile.Write(file, text, 0o600)
 }
 
 // serverOf is the URL of the API server, with the name in its certificate: [ReachHere] writes the address instead.

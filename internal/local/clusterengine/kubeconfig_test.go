@@ -31,12 +31,51 @@ func TestSaveKubeconfig(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := SaveKubeconfig(file, test.now)
+		_, err := SaveKubeconfig(file, test.now)
 		if (err != nil) != test.refused || err != nil && !strings.Contains(err.Error(), "dev.kubeconfig exists and is of another cluster") {
 			t.Errorf("%s\nreplaced by\n%s: %v", test.before, test.now, err)
 		}
 		if text, readErr := os.ReadFile(file); readErr != nil || err == nil && string(text) != string(test.now) {
 			t.Errorf("%v, or the file is not as written", readErr)
+		}
+	}
+}
+
+// TestUndoKubeconfig checks that undo brings back what the file had, and leaves what another process has written since.
+func TestUndoKubeconfig(t *testing.T) {
+	config := func(name string) string {
+		return "apiVersion: v1\nkind: Config\nclusters:\n- name: " + name + "\n  cluster: {server: https://api.dev:6443}\n"
+	}
+	for name, test := range map[string]struct{ before, since, want string }{
+		"new":     {"", "", ""},
+		"earlier": {config("first"), "", config("first")},
+		"other":   {"", config("third"), config("third")},
+	} {
+		file := filepath.Join(t.TempDir(), "dev.kubeconfig")
+		write := func(text string) {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test.before != "" {
+			write(test.before)
+		}
+		undo, err := SaveKubeconfig(file, []byte(config("second")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: others can read the file: %v %v", name, err, info)
+		}
+		if test.since != "" {
+			write(test.since)
+		}
+		if err := undo(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		text, err := os.ReadFile(file)
+		if string(text) != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s: the file has %q, %v; want %q", name, text, err, test.want)
 		}
 	}
 }

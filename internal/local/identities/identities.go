@@ -20,6 +20,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/plane/token"
+	"kaz/internal/local/userfile"
 )
 
 // File is the content of an identities file.
@@ -81,7 +82,7 @@ func Read(file string) (File, []token.Issuer, error) {
 		return ids, nil, fmt.Errorf("--identities: %w", err)
 	}
 	if err := yaml.UnmarshalStrict(text, &ids); err != nil {
-		return ids, nil, fmt.Errorf("--identities %s: %w", file, err)
+		return ids, nil, fmt.Errorf("--identities %s: %w", file, userfile.Explain(err))
 	}
 	r := reader{dir: filepath.Dir(file), seen: map[string]string{}}
 	r.tenants(ids)

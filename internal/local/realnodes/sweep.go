@@ -29,8 +29,11 @@ func waitInstance(ctx context.Context, instance string) (*process.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	l, err := process.WaitLock(ctx, lockFile(instance), func() {})
-	if err != nil {
+	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("real nodes of %s, which another kaz process holds: %w", wiring.Prefix(instance), err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("real nodes of %s: %w", wiring.Prefix(instance), err)
 	}
 	return l, nil
 }
@@ -84,11 +87,11 @@ func SweepAbandoned(ctx context.Context) ([]string, error) {
 // CheckMachine returns the reasons why this machine cannot run a number of real nodes. dir is the directory of the cluster.
 func CheckMachine(ctx context.Context, instance, dir string, nodes int) []error {
 	problems := vm.Check(DisksDir(dir), nodes)
-	if len(problems) > 0 {
-		return problems
+	if os.Geteuid() != 0 {
+		return problems // a network can only be tried as root
 	}
 	if err := netns.Check(ctx, instance, ""); err != nil {
-		return []error{err}
+		problems = append(problems, err)
 	}
-	return nil
+	return problems
 }

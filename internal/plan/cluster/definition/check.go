@@ -93,7 +93,7 @@ func alternatives(all []string) string {
 }
 
 func hint(got string, names []string) string {
-	if near := nearest(got, names); near != "" {
+	if near := Nearest(got, names); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""

@@ -85,8 +85,8 @@ func (s *shape) each(visit func(*shape)) {
 	}
 }
 
-// nearest is the name that is spelled most like another, "" if none is close.
-func nearest(to string, names []string) string {
+// Nearest is the name that is spelled most like another, "" if none is close.
+func Nearest(to string, names []string) string {
 	best, least := "", max(2, len(to)/3)+1
 	for _, candidate := range slices.Sorted(slices.Values(names)) {
 		if d := distance(strings.ToLower(to), strings.ToLower(candidate)); d < least {

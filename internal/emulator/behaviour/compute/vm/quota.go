@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -14,6 +15,16 @@ const (
 	RegionalCores = "cores"
 	SpotCores     = "lowPriorityCores"
 )
+
+// Quotas returns the names of all quotas of vCPUs: those of all sizes, and those of the families of sizes.
+func Quotas() []string {
+	var families []string
+	for _, size := range catalog.Sizes() {
+		families = append(families, size.Family)
+	}
+	slices.Sort(families)
+	return append([]string{RegionalCores, SpotCores}, slices.Compact(families)...)
+}
 
 // quotasOf returns the quotas that count the vCPUs of a machine.
 func quotasOf(family, priority string) []string {
