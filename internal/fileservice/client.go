@@ -78,13 +78,20 @@ func (f *files) CreateShare(ctx context.Context, name string, wanted storage.Sha
 	return f.known(err, "create share "+name)
 }
 
-// Quota implements [Service].
-func (f *files) Quota(ctx context.Context, name string) (int64, error) {
-	p, err := f.client.NewShareClient(name).GetProperties(ctx, nil)
-	if err != nil {
-		return 0, f.known(err, "read share "+name)
+// Read implements [Service].
+func (f *files) Read(ctx context.Context, name, snapshot string) (storage.Share, error) {
+	client := f.client.NewShareClient(name)
+	if snapshot != "" {
+		var err error
+		if client, err = client.WithSnapshot(snapshot); err != nil {
+			return storage.Share{}, fmt.Errorf("snapshot %s of share %s: %w", snapshot, name, err)
+		}
 	}
-	return int64(value(p.Quota)), nil
+	p, err := client.GetProperties(ctx, nil)
+	if err != nil {
+		return storage.Share{}, f.known(err, "read share "+name)
+	}
+	return storage.Share{QuotaGiB: int64(value(p.Quota)), Metadata: values(p.Metadata)}, nil
 }
 
 // SetQuota implements [Service].
@@ -120,33 +127,38 @@ func (f *files) Snapshot(ctx context.Context, of string, metadata map[string]str
 	return value(made.Snapshot), f.known(err, "snapshot of share "+of)
 }
 
-// FindSnapshot implements [Service].
-func (f *files) FindSnapshot(ctx context.Context, name string) (of, at string, err error) {
-	pager := f.client.NewListSharesPager(&service.ListSharesOptions{
-		Include: service.ListSharesInclude{Metadata: true, Snapshots: true},
-	})
-	for pager.More() {
+// Snapshots implements [Service].
+func (f *files) Snapshots(ctx context.Context, prefix string) ([]Snapshot, error) {
+	options := &service.ListSharesOptions{Include: service.ListSharesInclude{Metadata: true, Snapshots: true}}
+	if prefix != "" {
+		options.Prefix = &prefix
+	}
+	var all []Snapshot
+	for pager := f.client.NewListSharesPager(options); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return "", "", f.known(err, "list snapshots")
+			return nil, f.known(err, "list snapshots")
 		}
 		for _, s := range page.Shares {
-			if s.Snapshot == nil || initiator(s.Metadata) != name {
-				continue
+			if s.Snapshot != nil {
+				all = append(all, Snapshot{Share: value(s.Name), Time: *s.Snapshot, Name: initiator(s.Metadata)})
 			}
-			return value(s.Name), *s.Snapshot, nil
 		}
 	}
-	return "", "", &azure.Error{Kind: azure.NotFound, Message: "storage account " + f.account + " has no snapshot " + name}
+	return all, nil
 }
 
 // initiator returns the name of a snapshot in its metadata. Names in metadata come back in other letter case.
 func initiator(metadata map[string]*string) string {
-	values := map[string]string{}
+	return parameter.Lookup(values(metadata), planshare.Initiator)
+}
+
+func values(metadata map[string]*string) map[string]string {
+	all := map[string]string{}
 	for name, v := range metadata {
-		values[name] = value(v)
+		all[name] = value(v)
 	}
-	return parameter.Lookup(values, planshare.Initiator)
+	return all
 }
 
 // DeleteSnapshot implements [Service].

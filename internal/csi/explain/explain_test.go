@@ -327,8 +327,8 @@ func TestGatherRefuses(t *testing.T) {
 		`read persistentvolumeclaim shop/data: persistentvolumeclaims "data" not found`: nil,
 		"persistentvolumeclaim shop/data: persistentvolume pvc-1 is neither a disk of disk.csi.azure.com nor a share of file.csi.azure.com": {
 			bound(), other},
-		`persistentvolume pvc-1: volume id "rg##share" names no storage account: it is in the Secret of the volume`:  {bound(), nameless},
-		`persistentvolume pvc-1: volume id "rg#a": want RESOURCEGROUP#ACCOUNT#SHARE, and more parts after another #`: {bound(), short},
+		`persistentvolume pvc-1: volume id "rg##share" names no storage account: it is in the Secret of the volume`: {bound(), nameless},
+		`persistentvolume pvc-1: neither the volume id "rg#a" nor the attribute shareName names a share`:            {bound(), short},
 	} {
 		_, err := explain.Gather(t.Context(), fake.NewClientset(objects...), w.Client.Fresh(), home(), "shop", "data")
 		if err == nil || err.Error() != want {

@@ -42,7 +42,11 @@ type Share struct {
 // readShare reads the share of a volume and its account. What cannot be read is a fact.
 func (f *Facts) readShare(ctx context.Context, from azure.Reader, home share.Cluster) error {
 	source := f.Volume.Spec.CSI
-	v, err := share.ParseVolume(source.VolumeHandle)
+	claimed := share.Claimed{Name: f.Volume.Name, Handle: source.VolumeHandle, Attributes: source.VolumeAttributes}
+	if claim := f.Volume.Spec.ClaimRef; claim != nil {
+		claimed.ClaimNamespace, claimed.ClaimName = claim.Namespace, claim.Name
+	}
+	v, err := claimed.Volume()
 	if err != nil {
 		return fmt.Errorf("persistentvolume %s: %w", f.Volume.Name, err)
 	}

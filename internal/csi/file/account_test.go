@@ -2,8 +2,11 @@ package file_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -11,6 +14,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/azure/storage"
 	"kaz/internal/emulator"
+	"kaz/internal/plan/share"
 	"kaz/internal/testkit"
 )
 
@@ -75,6 +79,7 @@ func TestAccountIsChosen(t *testing.T) {
 func TestAccountsOfOthers(t *testing.T) {
 	type object = map[string]any
 	closed := object{"publicNetworkAccess": "Disabled"}
+	keyless := object{"allowSharedKeyAccess": false}
 	denied := object{"networkAcls": object{"defaultAction": "Deny"}}
 	made := object{"k8s-azure-created-by": "azure"}
 	for what, c := range map[string]struct {
@@ -97,8 +102,13 @@ func TestAccountsOfOthers(t *testing.T) {
 		"of a cluster":                              {nil, object{"kubernetes.io_cluster.c-1": "shared"}, false, nil, true},
 		"of the driver in a cluster that tags all": {nil, object{"kubernetes.io_cluster.c-1": "owned", "k8s-azure-created-by": "azure"},
 			false, nil, true},
-		"of Cloud Shell":  {nil, object{"ms-resource-usage": "azure-cloud-shell"}, false, nil, false},
-		"of another kind": {object{"isHnsEnabled": true}, nil, false, nil, false},
+		"of an engine cluster, for backups of etcd":      {nil, object{"kaz_cluster": "c-1", "kaz_unit": "storage"}, false, nil, false},
+		"that takes no keys":                             {keyless, nil, false, nil, false},
+		"that takes no keys, of a driver":                {keyless, made, false, []string{"mountWithManagedIdentity", "true"}, false},
+		"that takes no keys, and the class as well":      {keyless, nil, false, []string{"allowSharedKeyAccess", "false", "storeAccountKey", "false"}, true},
+		"that takes keys, and the class has none":        {nil, nil, false, []string{"allowSharedKeyAccess", "false", "storeAccountKey", "false"}, false},
+		"of Cloud Shell":                                 {nil, object{"ms-resource-usage": "azure-cloud-shell"}, false, nil, false},
+		"of another kind":                                {object{"isHnsEnabled": true}, nil, false, nil, false},
 		"with public network access that the class asks": {closed, nil, false, []string{"publicNetworkAccess", "Enabled"}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -185,6 +195,43 @@ func TestFullAccount(t *testing.T) {
 	wantCode(t, "34 named", err, codes.ResourceExhausted)
 	if w.volume("pvc-3"); len(w.accounts()) != 2 {
 		t.Errorf("%d accounts", len(w.accounts()))
+	}
+}
+
+// TestFullAccountIsTriedAgain checks that a full account is chosen again after some time: its deleted shares count for a while only.
+// The tag of a user has no time and stays.
+func TestFullAccountIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{})
+		w.account("aafull", "Standard_LRS", "StorageV2", nil, nil)
+		w.account("aaskipped", "Standard_LRS", "StorageV2", nil, map[string]any{"skip-matching": ""})
+		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: storage.Shares, Name: "pvc-1", Times: 1, Fault: emulator.FaultError,
+			Status: 409, Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}}); err != nil {
+			t.Fatal(err)
+		}
+		for i, later := range []time.Duration{0, share.FullFor - time.Minute, 2 * time.Minute} {
+			time.Sleep(later)
+			name := fmt.Sprintf("pvc-%d", i+1)
+			if got := accountOf(w.volume(name).GetVolumeId()); (got == "aafull") != (i == 2) || got == "aaskipped" {
+				t.Errorf("%s: account %s", name, got)
+			}
+		}
+	})
+}
+
+// TestAccountLosesItsKeys checks that if a policy switches off the keys of the accounts that the driver makes, it does not make one
+// after the other.
+func TestAccountLosesItsKeys(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	id := w.volume("pvc-1").GetVolumeId()
+	account := testkit.Group.Resource(storage.Accounts, accountOf(id))
+	if _, err := w.Client.Patch(t.Context(), azure.Write{ID: account, Body: []byte(`{"properties":{"allowSharedKeyAccess":false}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.again().CreateVolume(t.Context(), request("pvc-2"))
+	wantCode(t, "keys are off", err, codes.FailedPrecondition)
+	if n := len(w.accounts()); n != 1 {
+		t.Errorf("%d accounts, want 1", n)
 	}
 }
 
@@ -381,6 +428,52 @@ func TestServiceEndpoint(t *testing.T) {
 	}
 	if calls := w.calls(); calls["POST listKeys"] > 0 {
 		t.Errorf("defect 21: keys were read for NFS: %v", calls)
+	}
+}
+
+// TestAllSubnetsOfTheNetwork checks that a class which names no subnet opens its account for every subnet of the virtual network that
+// nodes can be in. A subnet that cannot be changed is left out, unless it is that of the cloud configuration.
+func TestAllSubnetsOfTheNetwork(t *testing.T) {
+	for what, c := range map[string]struct {
+		refused string
+		want    []string
+		code    codes.Code
+	}{
+		"all":                   {"", []string{"nodes", "pool-b", "pool-c"}, codes.OK},
+		"one cannot be changed": {"pool-b", []string{"nodes", "pool-c"}, codes.OK},
+		"that of the nodes":     {"nodes", nil, codes.PermissionDenied},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{})
+			var subnets []map[string]any
+			for i, name := range []string{"nodes", "pool-b", "pool-c", "GatewaySubnet"} {
+				subnets = append(subnets, map[string]any{"name": name, "properties": map[string]any{"addressPrefix": fmt.Sprintf("10.9.%d.0/24", i)}})
+			}
+			w.Put(testkit.Group.Resource(network.VirtualNetworks, "wide"), map[string]any{"location": testkit.Location, "properties": map[string]any{
+				"addressSpace": map[string]any{"addressPrefixes": []string{"10.9.0.0/16"}}, "subnets": subnets}})
+			if c.refused != "" {
+				if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.Subnets, Name: c.refused, Fault: emulator.FaultError,
+					Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			made, err := w.CreateVolume(t.Context(), request("pvc-1", "protocol", "nfs", "vnetName", "wide"))
+			wantCode(t, "create", err, c.code)
+			if err != nil {
+				return
+			}
+			var got []string
+			account := testkit.Group.Resource(storage.Accounts, accountOf(made.GetVolume().GetVolumeId()))
+			for _, rule := range testkit.Must[storage.Account](w.Azure, account).Properties.NetworkRules.Subnets {
+				got = append(got, rule.ID.Name())
+				if s := testkit.Must[network.Subnet](w.Azure, rule.ID).Properties; len(s.ServiceEndpoints) != 1 {
+					t.Errorf("service endpoints of %s: %v", rule.ID.Name(), s.ServiceEndpoints)
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, c.want) {
+				t.Errorf("rules of %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/azure/storage"
@@ -30,6 +33,7 @@ type accounts struct {
 	services *memo[storage.FileService] // by account
 	shares   *memo[*inventory]          // by account
 	made     *memo[share.Account]       // by name, also while it is being made
+	networks *memo[[]azure.ID]          // subnets with service endpoints, by virtual network
 	ready    *memo[bool]                // private endpoints, by what they consist of; subnets, by id; rules, by account and subnets
 
 	mu sync.Mutex // held while room in an account is looked for and taken
@@ -47,7 +51,8 @@ const keepFor = time.Minute
 func newAccounts(to Azure, log *slog.Logger) *accounts {
 	return &accounts{
 		azure: to, log: log, lists: newMemo[[]share.Account](keepFor), services: newMemo[storage.FileService](keepFor),
-		shares: newMemo[*inventory](keepFor), made: newMemo[share.Account](keepFor), ready: newMemo[bool](10 * keepFor),
+		shares: newMemo[*inventory](keepFor), made: newMemo[share.Account](keepFor),
+		networks: newMemo[[]azure.ID](keepFor), ready: newMemo[bool](10 * keepFor),
 	}
 }
 
@@ -71,11 +76,16 @@ type place struct {
 // named returns the place of a share in an account that the user names.
 func (a *accounts) named(ctx context.Context, w want) (place, error) {
 	id := w.request.Group().Resource(storage.Accounts, w.request.Account)
-	account, err := a.made.get(ctx, id.Key(), func(ctx context.Context) (share.Account, error) { return a.read(ctx, id) })
+	account, err := a.account(ctx, id)
 	if err != nil {
 		return place{}, err
 	}
 	return a.take(ctx, account, w, true)
+}
+
+// account returns an account as it was up to a minute ago.
+func (a *accounts) account(ctx context.Context, id azure.ID) (share.Account, error) {
+	return a.made.get(ctx, id.Key(), func(ctx context.Context) (share.Account, error) { return a.read(ctx, id) })
 }
 
 func (a *accounts) read(ctx context.Context, id azure.ID) (share.Account, error) {
@@ -88,6 +98,10 @@ func (a *accounts) read(ctx context.Context, id azure.ID) (share.Account, error)
 
 // choose returns a place for a share: the account that has it, the first account with room, or a new account.
 func (a *accounts) choose(ctx context.Context, w want) (place, error) {
+	w.request.Now = time.Now()
+	if err := a.findSubnets(ctx, &w.request); err != nil {
+		return place{}, err
+	}
 	all, err := a.list(ctx, w.request)
 	if err != nil {
 		return place{}, err
@@ -231,7 +245,12 @@ func (a *accounts) inventory(ctx context.Context, account azure.ID) (*inventory,
 func (a *accounts) create(ctx context.Context, all []share.Account, w want) (share.Account, error) {
 	for attempt := range share.MostAccounts {
 		name := w.request.NewName(w.volume, attempt)
-		if slices.ContainsFunc(all, func(x share.Account) bool { return strings.EqualFold(x.ID.Name(), name) }) {
+		i := slices.IndexFunc(all, func(x share.Account) bool { return strings.EqualFold(x.ID.Name(), name) })
+		switch {
+		case i >= 0 && w.request.Closed(all[i]):
+			return share.Account{}, status.Errorf(codes.FailedPrecondition, "storage account %s was made for this class and has "+
+				"allowSharedKeyAccess false now, while nodes mount with a key: allow it, or choose a class with an identity", name)
+		case i >= 0:
 			continue // it was made before, and does not fit or is full now
 		}
 		id := w.request.Group().Resource(storage.Accounts, name)
@@ -277,6 +296,62 @@ func (a *accounts) setFileService(ctx context.Context, account azure.ID, r share
 	}
 	_, err = azure.Do(ctx, a.azure, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
 	return err
+}
+
+// findSubnets adds the subnets of the virtual network to a request that names none, and gives them service endpoints.
+func (a *accounts) findSubnets(ctx context.Context, r *share.Request) error {
+	if !r.NeedsNetworkSubnets() {
+		return nil
+	}
+	all, err := a.networks.get(ctx, r.Network().Key(), func(ctx context.Context) ([]azure.ID, error) { return a.subnetsOf(ctx, *r) })
+	if err != nil {
+		return fmt.Errorf("subnets of virtual network %s: %w", r.Network().Name(), err)
+	}
+	r.NetworkSubnets = all
+	return nil
+}
+
+// subnetsOf returns the subnets of a virtual network that have the service endpoint of storage or get it here. A subnet that cannot
+// have one is left out, unless the cloud configuration names it.
+func (a *accounts) subnetsOf(ctx context.Context, r share.Request) ([]azure.ID, error) {
+	docs, err := a.azure.List(ctx, azure.Query{Scope: r.Network(), Type: network.Subnets})
+	if azure.KindOf(err) == azure.Denied && r.Cluster.Subnet != "" {
+		a.log.WarnContext(ctx, "the subnets of the virtual network cannot be listed: only nodes in the configured subnet reach new storage "+
+			"accounts", "network", r.Network(), "subnet", r.Cluster.Subnet, "error", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []azure.ID
+	for _, doc := range docs {
+		have, err := azure.Decode[network.Subnet](doc)
+		if err != nil {
+			return nil, err
+		}
+		if !share.TakesNodes(have.ID.Name()) {
+			continue
+		}
+		id := r.Network().Child("subnets", have.ID.Name())
+		if _, missing := r.WithEndpoint(have); missing {
+			err = a.openSubnet(ctx, r, id)
+		}
+		passing := []azure.Kind{azure.Throttled, azure.Unavailable, azure.Canceled, azure.Busy, azure.Changed}
+		switch {
+		case err == nil:
+			a.ready.keep(id.Key(), true)
+			all = append(all, id)
+		case r.Configured(id) || slices.Contains(passing, azure.KindOf(err)):
+			return nil, fmt.Errorf("service endpoint of subnet %s: %w", id.Name(), err)
+		default:
+			a.log.WarnContext(ctx, "a subnet gets no service endpoint: its nodes do not reach new storage accounts", "subnet", id, "error", err)
+		}
+	}
+	if len(all) == 0 {
+		return nil, status.Errorf(codes.FailedPrecondition, "no subnet has a service endpoint for Microsoft.Storage or can get one: name one "+
+			"in subnetName")
+	}
+	return all, nil
 }
 
 // openSubnets gives subnets the service endpoint of storage.
@@ -412,7 +487,7 @@ func (c connection) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return reconcile.Decision{Graph: graph}, err
 }
 
-// skip tags an account so that no process chooses it again.
+// skip tags an account so that no process chooses it for some time.
 func (a *accounts) skip(ctx context.Context, account share.Account, group azure.ID) error {
 	a.log.WarnContext(ctx, "storage account is full", "account", account.ID, "tag", share.TagSkip)
 	a.lists.forget(group.Key())
@@ -424,8 +499,10 @@ func (a *accounts) skip(ctx context.Context, account share.Account, group azure.
 	if err != nil {
 		return err
 	}
-	tags := azure.Tags{share.TagSkip: ""}
+	tags := azure.Tags{}
 	maps.Copy(tags, have.Tags)
+	maps.DeleteFunc(tags, func(name, _ string) bool { return strings.EqualFold(name, share.TagSkip) })
+	tags[share.TagSkip] = share.SkipUntil(time.Now())
 	body, _, err := azure.Overlay(nil, azure.Resource[storage.Account]{ID: account.ID, Tags: tags})
 	if err != nil {
 		return err

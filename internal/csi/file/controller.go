@@ -33,8 +33,9 @@ func NewController(c Config) *Controller {
 		c.Log = slog.Default()
 	}
 	keys := NewKeys(c.Azure)
+	data := dataPlane{&c, keys}
 	return &Controller{
-		config: c, accounts: newAccounts(c.Azure, c.Log), keys: keys, data: dataPlane{&c, keys}, snapshots: newSnapshots(c.Azure),
+		config: c, accounts: newAccounts(c.Azure, c.Log), keys: keys, data: data, snapshots: newSnapshots(&c, data),
 	}
 }
 
@@ -165,7 +166,15 @@ func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csispec.Cont
 	if err != nil {
 		return nil, err
 	}
-	size, err := share.SizeGiB("", required, r.GetCapacityRange().GetLimitBytes())
+	account, err := c.accounts.account(ctx, have.ID.Parent().Parent())
+	if err != nil {
+		return nil, csi.Status(err, "storage account of volume %s", r.GetVolumeId())
+	}
+	sku := ""
+	if account.SKU != nil {
+		sku = account.SKU.Name
+	}
+	size, err := share.SizeGiB(sku, required, r.GetCapacityRange().GetLimitBytes())
 	if err != nil {
 		return nil, status.Errorf(codes.OutOfRange, "volume %s: %v", r.GetVolumeId(), err)
 	}

@@ -1,10 +1,13 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -117,26 +120,64 @@ func (c *Controller) copyFiles(ctx context.Context, account azure.ID, v volume, 
 	return to.Copy(ctx, from, v.share)
 }
 
+// sourceWithSecret returns the source of a volume, nil for an empty volume. The file service is asked with the key in the request's
+// secret.
+func (c *Controller) sourceWithSecret(ctx context.Context, credentials Credentials, v volume, s *csispec.VolumeContentSource) (
+	*source, error,
+) {
+	var from share.Snapshot
+	var err error
+	switch {
+	case s.GetSnapshot() != nil:
+		from, err = share.ParseSnapshot(s.GetSnapshot().GetSnapshotId())
+	case s.GetVolume() != nil:
+		from.Volume, err = share.ParseVolume(s.GetVolume().GetVolumeId())
+	case s != nil:
+		return nil, csi.Invalid("CreateVolume: the content source is neither a snapshot nor a volume")
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, status.Errorf(codes.NotFound, "CreateVolume: %v", err)
+	}
+	account := &from.Volume.Account
+	if *account = cmp.Or(*account, credentials.Account); !strings.EqualFold(*account, credentials.Account) {
+		return nil, csi.Invalid("CreateVolume: the secret has the key of storage account %s, and the source is in storage account %s: a copy "+
+			"from another account needs a class without provisioner secrets", credentials.Account, *account)
+	}
+	files, err := c.data.open(credentials, v.parameters.EndpointSuffix)
+	if err != nil {
+		return nil, csi.Status(err, "source of volume %s", v.name)
+	}
+	have, err := files.Read(ctx, from.Volume.Share, from.Time)
+	if err != nil {
+		return nil, csi.Status(err, "source of volume %s", v.name)
+	}
+	return &source{from.Volume, from.Time, c.config.Cluster.ShareID(from.Volume), have.QuotaGiB}, nil
+}
+
 // createWithSecret creates a share with the key in the request's secret. Nothing else is needed of Azure.
-func (c *Controller) createWithSecret(ctx context.Context, r *csispec.CreateVolumeRequest, v volume) (
+func (c *Controller) createWithSecret(ctx context.Context, r *csispec.CreateVolumeRequest, v volume, credentials Credentials) (
 	*csispec.CreateVolumeResponse, error,
 ) {
-	credentials, _ := ReadSecret(v.secrets)
 	if named := v.parameters.Account; named != "" && named != credentials.Account {
 		return nil, csi.Invalid("CreateVolume: parameter storageAccount: %q is not allowed: the secret is of another account", named)
-	}
-	if v.source != nil {
-		return nil, status.Errorf(codes.Unimplemented, "CreateVolume: a copy needs a class without provisioner secrets")
 	}
 	if v.parameters.NFS() {
 		return nil, csi.Invalid("CreateVolume: protocol nfs needs a class without provisioner secrets")
 	}
 	files, err := c.data.open(credentials, v.parameters.EndpointSuffix)
 	if err == nil {
-		err = c.data.create(ctx, files, v, v.size)
+		err = c.data.create(ctx, files, credentials.Account, v, v.size)
 	}
 	if err != nil {
 		return nil, csi.Status(err, "create share %s", v.share)
+	}
+	if v.source != nil {
+		err := files.Copy(ctx, CopySource{Share: v.source.Share, Snapshot: v.source.time}, v.share)
+		if err := csi.Status(err, "copy share %s to %s", v.source.Share, v.share); err != nil {
+			return nil, unfinished(err)
+		}
 	}
 	account := c.config.Cluster.AccountID(share.Volume{Group: v.request.Group().Group(), Account: credentials.Account})
 	return c.created(r, v, account, v.size), nil
@@ -154,22 +195,26 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 	if err != nil {
 		return nil, csi.Status(err, "snapshot %s", r.GetName())
 	}
-	of, at, err := files.FindSnapshot(ctx, r.GetName())
-	switch {
-	case err != nil && !azure.IsNotFound(err):
+	all, err := files.Snapshots(ctx, "")
+	if err != nil {
 		return nil, csi.Status(err, "snapshot %s", r.GetName())
-	case err == nil && of != v.Share:
-		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), of)
-	case err != nil:
+	}
+	at := ""
+	if i := slices.IndexFunc(all, func(s fileservice.Snapshot) bool { return s.Name == r.GetName() }); i >= 0 {
+		if all[i].Share != v.Share {
+			return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), all[i].Share)
+		}
+		at = all[i].Time
+	} else {
 		metadata := map[string]string{share.Initiator: r.GetName()}
 		maps.Copy(metadata, p.Metadata)
 		if at, err = files.Snapshot(ctx, v.Share, metadata); err != nil {
 			return nil, csi.Status(err, "snapshot %s", r.GetName())
 		}
 	}
-	quota, err := files.Quota(ctx, v.Share)
+	have, err := files.Read(ctx, v.Share, "")
 	if err != nil {
 		return nil, csi.Status(err, "snapshot %s", r.GetName())
 	}
-	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), taken{time: at}, quota)}, nil
+	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), taken{time: at}, have.QuotaGiB)}, nil
 }

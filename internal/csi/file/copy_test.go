@@ -466,7 +466,7 @@ func TestEndpointSuffix(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := made.GetVolume().GetVolumeId()
-	w.volumes = []file.Claimed{{Name: "pvc-1", Handle: id, Suffix: "core.example.net"}}
+	w.volumes = []file.Claimed{{Name: "pvc-1", Handle: id, Attributes: map[string]string{"storageEndpointSuffix": "core.example.net"}}}
 	taken, err := c.CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s1", SourceVolumeId: id, Secrets: secret})
 	if err != nil {
 		t.Fatal(err)
@@ -520,4 +520,47 @@ func TestLostAnswerOfASnapshot(t *testing.T) {
 	if all, err := w.ListSnapshots(t.Context(), &csispec.ListSnapshotsRequest{SourceVolumeId: id}); err != nil || len(all.GetEntries()) != 1 {
 		t.Errorf("snapshots: %v, %v, want one", all.GetEntries(), err)
 	}
+}
+
+// TestCopiesWithSecret checks that snapshots and shares are copied with the user's own key, without a cloud configuration.
+func TestCopiesWithSecret(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.withFiles()
+	id := w.volume("pvc-source").GetVolumeId()
+	other := w.volume("pvc-other", "skuName", "Premium_LRS").GetVolumeId()
+	secret := w.secrets.values["default/azure-storage-account-"+accountOf(id)+"-secret"]
+	w.fill(id, tree())
+	c := file.NewController(file.Config{Name: file.DefaultName, Files: w.config.Files, Cluster: cluster(), Log: slog.New(slog.DiscardHandler)})
+	taken, err := c.CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s1", SourceVolumeId: id, Secrets: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := taken.GetSnapshot().GetSnapshotId()
+	w.fill(id, map[string]string{"late": "after the snapshot"})
+	copied := func(name string, size int64, source *csispec.VolumeContentSource, want codes.Code) string {
+		t.Helper()
+		r := request(name)
+		r.Secrets, r.VolumeContentSource, r.CapacityRange.RequiredBytes = secret, source, size
+		var made *csispec.CreateVolumeResponse
+		for range 2 {
+			made, err = c.CreateVolume(t.Context(), r)
+			wantCode(t, name, err, want)
+		}
+		return made.GetVolume().GetVolumeId()
+	}
+	for name, source := range map[string]*csispec.VolumeContentSource{"pvc-clone": fromVolume(id), "pvc-restored": fromSnapshot(snapshot)} {
+		made := copied(name, 10*gib, source, codes.OK)
+		for path := range tree() {
+			if _, err := os.Stat(filepath.Join(w.dirOf(made), path)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		_, err := os.Stat(filepath.Join(w.dirOf(made), "late"))
+		if late := err == nil; late != (name == "pvc-clone") {
+			t.Errorf("%s: has the file that was written after the snapshot: %t", name, late)
+		}
+	}
+	copied("pvc-small", gib, fromVolume(id), codes.OutOfRange)
+	copied("pvc-far", 200*gib, fromVolume(other), codes.InvalidArgument)
+	copied("pvc-none", 10*gib, fromVolume(strings.Replace(id, "pvc-source", "pvc-gone", 1)), codes.NotFound)
 }

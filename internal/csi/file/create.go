@@ -38,7 +38,13 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 		return nil, err
 	}
 	defer release()
-	if v.source, err = c.sourceOf(ctx, r.GetVolumeContentSource()); err != nil {
+	credentials, given := ReadSecret(v.secrets)
+	if given {
+		v.source, err = c.sourceWithSecret(ctx, credentials, v, r.GetVolumeContentSource())
+	} else {
+		v.source, err = c.sourceOf(ctx, r.GetVolumeContentSource())
+	}
+	if err != nil {
 		return nil, err
 	}
 	if v.source != nil {
@@ -47,8 +53,8 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 		}
 		v.request.Source = v.source.Account
 	}
-	if _, given := ReadSecret(v.secrets); given {
-		return c.createWithSecret(ctx, r, v)
+	if given {
+		return c.createWithSecret(ctx, r, v, credentials)
 	}
 	if err := c.needAzure(v.name); err != nil {
 		return nil, err
@@ -126,7 +132,11 @@ func (c *Controller) create(ctx context.Context, v volume) (azure.ID, int64, err
 		if err != nil {
 			return "", 0, csi.Status(err, "storage account of volume %s", v.name)
 		}
-		size, err := c.createIn(ctx, p, v)
+		err = c.checkSecret(ctx, p.account.ID, v.parameters)
+		var size int64
+		if err == nil {
+			size, err = c.createIn(ctx, p, v)
+		}
 		if err == nil {
 			return p.account.ID, size, nil
 		}
@@ -156,8 +166,9 @@ func (c *Controller) createIn(ctx context.Context, p place, v volume) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	if p.have > 0 { // as it was up to a minute ago
-		have, err := c.sizeOf(ctx, storage.ShareOf(p.account.ID, v.share), size)
+	id := storage.ShareOf(p.account.ID, v.share)
+	if p.have > 0 || v.parameters.ShareName != "" { // p.have is as it was up to a minute ago; other volumes can have the name
+		have, err := c.adopt(ctx, id, v, size)
 		if !azure.IsNotFound(err) {
 			return have, err
 		}
@@ -165,7 +176,7 @@ func (c *Controller) createIn(ctx context.Context, p place, v volume) (int64, er
 	if v.parameters.DataPlane != "" {
 		return size, c.data.createIn(ctx, p.account.ID, v, size)
 	}
-	return size, c.put(ctx, storage.ShareOf(p.account.ID, v.share), v.parameters.Share(size, c.config.Name))
+	return size, c.put(ctx, id, v, size)
 }
 
 // sizeIn returns the size of a volume's share in an account. The SKU of an account that the user names decides the least size.
@@ -180,31 +191,49 @@ func (c *Controller) sizeIn(a share.Account, v volume) (int64, error) {
 	return size, nil
 }
 
-// put creates a share.
-func (c *Controller) put(ctx context.Context, id azure.ID, properties storage.Share) error {
+// put creates the share of a volume.
+func (c *Controller) put(ctx context.Context, id azure.ID, v volume, size int64) error {
+	properties := v.parameters.Share(size, c.config.Name, v.name)
 	body, _, err := azure.Overlay(nil, azure.Resource[storage.Share]{ID: id, Properties: properties})
 	if err != nil {
 		return err
 	}
 	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
 	if azure.KindOf(err) == azure.Exists && !isFull(err) {
-		_, err = c.sizeOf(ctx, id, properties.QuotaGiB)
+		_, err = c.adopt(ctx, id, v, size)
 	}
 	return err
 }
 
-// sizeOf returns the size of a share that exists. It is an error if the share is smaller than wanted.
-func (c *Controller) sizeOf(ctx context.Context, id azure.ID, wanted int64) (int64, error) {
+// adopt returns the size of a share that exists. It is an error if it belongs to another volume, or is smaller than wanted.
+func (c *Controller) adopt(ctx context.Context, id azure.ID, v volume, wanted int64) (int64, error) {
 	doc, err := c.config.Azure.Get(ctx, id)
 	if err != nil {
 		return 0, err
 	}
 	s, err := azure.Decode[storage.Share](doc)
-	have := s.Properties.QuotaGiB
-	if err == nil && have < wanted {
-		err = status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", id.Name(), have, wanted)
+	if err != nil {
+		return 0, err
 	}
-	return have, err
+	return s.Properties.QuotaGiB, checkExisting(ctx, c.config.Volumes, id.Parent().Parent().Name(), v, s.Properties, wanted)
+}
+
+// checkExisting returns an error if a share that exists belongs to another volume, or is smaller than wanted.
+func checkExisting(ctx context.Context, volumes Volumes, account string, v volume, have storage.Share, wanted int64) error {
+	var others []Claimed
+	if volumes != nil && v.parameters.ShareName != "" {
+		var err error
+		if others, err = volumes(ctx); err != nil {
+			return csi.Status(err, "create share %s: list persistent volumes", v.share)
+		}
+	}
+	if err := v.parameters.CheckOwner(v.name, account, v.share, have.Metadata, others); err != nil {
+		return status.Errorf(codes.AlreadyExists, "create share %s: storage account %s has a share of this name: %v", v.share, account, err)
+	}
+	if have.QuotaGiB < wanted {
+		return status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", v.share, have.QuotaGiB, wanted)
+	}
+	return nil
 }
 
 // storeKey writes the key of an account to the Secret that nodes read, unless nodes mount without one.
@@ -216,9 +245,23 @@ func (c *Controller) storeKey(ctx context.Context, account azure.ID, p share.Par
 	if err != nil {
 		return csi.Status(err, "keys of storage account %s", account.Name())
 	}
-	namespace, name := secretNamespace(p), cmp.Or(p.SecretName, share.SecretName(account.Name()))
-	err = c.config.Secrets.Put(ctx, namespace, name, SecretOf(Credentials{Account: account.Name(), Key: key}))
+	namespace, name := secretNamespace(p), secretName(account, p)
+	err = c.config.Secrets.Put(ctx, namespace, name, Credentials{Account: account.Name(), Key: key})
 	return csi.Status(err, "secret %s/%s", namespace, name)
+}
+
+// checkSecret returns an error if the key of an account cannot be written to its Secret. It is called before the share is created:
+// afterwards the provisioner would repeat the request for ever.
+func (c *Controller) checkSecret(ctx context.Context, account azure.ID, p share.Parameters) error {
+	if !p.StoresKey() || c.config.Secrets == nil {
+		return nil
+	}
+	namespace, name := secretNamespace(p), secretName(account, p)
+	return csi.Status(c.config.Secrets.Check(ctx, namespace, name, account.Name()), "secret %s/%s", namespace, name)
+}
+
+func secretName(account azure.ID, p share.Parameters) string {
+	return cmp.Or(p.SecretName, share.SecretName(account.Name()))
 }
 
 func secretNamespace(p share.Parameters) string {
@@ -277,15 +320,19 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 		return nil, err
 	}
 	defer release()
-	other, err := c.otherUser(ctx, r.GetVolumeId(), v)
+	credentials, given := ReadSecret(r.GetSecrets())
+	if given && (v.Account == "" || v.Translated) {
+		v.Account = credentials.Account
+	}
+	other, err := c.checkUse(ctx, r.GetVolumeId(), v)
 	if err != nil {
-		return nil, csi.Status(err, "delete share %s", v.Share)
+		return nil, err
 	}
 	if other != "" {
 		c.config.Log.InfoContext(ctx, "the share stays: another persistent volume has it", "share", v.Share, "volume", other)
 		return done, nil
 	}
-	if credentials, given := ReadSecret(r.GetSecrets()); given {
+	if given {
 		err = c.data.deleteShare(ctx, credentials, r.GetVolumeId(), v)
 	} else if err = c.needAzure(r.GetVolumeId()); err == nil {
 		err = c.deleteShare(ctx, c.config.Cluster.ShareID(v))
@@ -319,36 +366,23 @@ func (c *Controller) deletion(err error, v share.Volume) error {
 	return csi.Status(err, "delete share %s", v.Share)
 }
 
-// otherUser returns the name of another persistent volume that has the share of a volume, "" for none. If two volumes are
-// deleted at the same time, the volume with the first name deletes the share.
-func (c *Controller) otherUser(ctx context.Context, id string, v share.Volume) (string, error) {
+// checkUse returns the name of another persistent volume that has the share of a volume, "" for none. It is an error if a persistent
+// volume may have the share and does not tell.
+func (c *Controller) checkUse(ctx context.Context, id string, v share.Volume) (string, error) {
 	if c.config.Volumes == nil {
 		return "", nil
 	}
 	all, err := c.config.Volumes(ctx)
 	if err != nil {
-		return "", err
+		return "", csi.Status(err, "delete share %s: list persistent volumes", v.Share)
 	}
-	mine := ownerOf(all, id)
-	for _, p := range all {
-		other, err := share.ParseVolume(p.Handle)
-		same := err == nil && p.Name != mine && strings.EqualFold(other.Account, v.Account) && strings.EqualFold(other.Share, v.Share)
-		if same && (!p.Released || p.Name < mine) {
-			return p.Name, nil
-		}
+	if err := share.OwnerOf(all, id).CheckDelete(v); err != nil {
+		return "", status.Errorf(codes.FailedPrecondition, "delete share %s: %v", v.Share, err)
 	}
-	return "", nil
-}
-
-// ownerOf returns the name of the persistent volume that is deleted with an id, "" for none. If several volumes have the id,
-// it is the first released volume by name.
-func ownerOf(all []Claimed, id string) (owner string) {
-	released := false
-	for _, p := range all {
-		first := owner == "" || p.Released && !released || p.Released == released && p.Name < owner
-		if p.Handle == id && first {
-			owner, released = p.Name, p.Released
-		}
+	other, use := share.OtherUser(all, id, v.Account, v.Share)
+	if use == share.MayUse {
+		return "", status.Errorf(codes.FailedPrecondition, "delete share %s: persistent volume %s may use it: its volume id %q and its "+
+			"attributes do not name a share of a storage account; the share stays while that volume exists", v.Share, other.Name, other.Handle)
 	}
-	return owner
+	return other.Name, nil
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"kaz/internal/azure"
+	"kaz/internal/csi"
 	"kaz/internal/plan/share"
 )
 
@@ -40,19 +38,19 @@ func (d dataPlane) createIn(ctx context.Context, account azure.ID, v volume, siz
 	if err != nil {
 		return err
 	}
-	return d.create(ctx, files, v, size)
+	return d.create(ctx, files, account.Name(), v, size)
 }
 
-func (d dataPlane) create(ctx context.Context, files FileService, v volume, size int64) error {
-	err := files.CreateShare(ctx, v.share, v.parameters.Share(size, d.config.Name))
+func (d dataPlane) create(ctx context.Context, files FileService, account string, v volume, size int64) error {
+	err := files.CreateShare(ctx, v.share, v.parameters.Share(size, d.config.Name, v.name))
 	if azure.KindOf(err) != azure.Exists {
 		return err
 	}
-	have, err := files.Quota(ctx, v.share)
-	if err == nil && have < size {
-		return status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", v.share, have, size)
+	have, err := files.Read(ctx, v.share, "")
+	if err != nil {
+		return err
 	}
-	return err
+	return checkExisting(ctx, d.config.Volumes, account, v, have, size)
 }
 
 // open opens the file service of an account by its key.
@@ -63,7 +61,10 @@ func (d dataPlane) open(credentials Credentials, suffix string) (FileService, er
 // openFor opens the file service of a volume's account by its key. volume is the id of the volume. Its persistent volume can
 // name the suffix of the server's name.
 func (d dataPlane) openFor(ctx context.Context, credentials Credentials, volume, account string) (FileService, error) {
-	credentials.Account = cmp.Or(account, credentials.Account)
+	if account != "" && !strings.EqualFold(account, credentials.Account) {
+		return nil, csi.Invalid("volume %s: the Secret of the request has the key of storage account %s, and the volume is in storage "+
+			"account %s", volume, credentials.Account, account)
+	}
 	suffix := ""
 	if d.config.Volumes != nil {
 		all, err := d.config.Volumes(ctx)
@@ -72,7 +73,7 @@ func (d dataPlane) openFor(ctx context.Context, credentials Credentials, volume,
 		}
 		for _, p := range all {
 			if p.Handle == volume {
-				suffix = cmp.Or(suffix, p.Suffix)
+				suffix = cmp.Or(suffix, p.Suffix())
 			}
 		}
 	}

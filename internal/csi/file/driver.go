@@ -22,18 +22,14 @@ type Azure interface {
 
 // Secrets are Kubernetes Secrets.
 type Secrets interface {
-	// Put creates a Secret or changes its values.
-	Put(ctx context.Context, namespace, name string, values map[string]string) error
+	// Check returns an error if the Secret exists and Put cannot write the credentials to it.
+	Check(ctx context.Context, namespace, name, account string) error
+	// Put creates a Secret with credentials, or changes those of a Secret. A Secret with the key of another account stays.
+	Put(ctx context.Context, namespace, name string, c Credentials) error
 }
 
 // Claimed is a persistent volume of the driver.
-type Claimed struct {
-	Name, Handle string
-	// Released says that the volume is to be deleted.
-	Released bool
-	// Suffix is the end of the name of the volume's file server, "" for that of the cloud configuration.
-	Suffix string
-}
+type Claimed = share.Claimed
 
 // Volumes lists the persistent volumes of the driver.
 type Volumes func(ctx context.Context) ([]Claimed, error)

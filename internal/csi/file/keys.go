@@ -15,7 +15,7 @@ import (
 
 // Names of the values of a Secret with the key of an account.
 const (
-	secretAccount = "azurestorageaccountname"
+	SecretAccount = "azurestorageaccountname"
 	secretKey     = "azurestorageaccountkey"
 )
 
@@ -80,11 +80,11 @@ func ReadSecret(values map[string]string) (Credentials, bool) {
 		}
 		return ""
 	}
-	c := Credentials{Account: value("accountname", secretAccount), Key: value("accountkey", secretKey)}
+	c := Credentials{Account: value(SecretAccount, "accountname"), Key: value(secretKey, "accountkey")}
 	return c, c.Account != "" && c.Key != ""
 }
 
 // SecretOf returns the values of the Secret with the credentials.
 func SecretOf(c Credentials) map[string]string {
-	return map[string]string{secretAccount: c.Account, secretKey: c.Key}
+	return map[string]string{SecretAccount: c.Account, secretKey: c.Key}
 }

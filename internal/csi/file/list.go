@@ -86,8 +86,8 @@ func (c *Controller) claimed(ctx context.Context) (names map[string]string, acco
 	}
 	all, err := c.config.Volumes(ctx)
 	for _, p := range all {
-		v, err := share.ParseVolume(p.Handle)
-		if err != nil || v.Account == "" {
+		v, err := p.Volume()
+		if err != nil || !share.NamesAccount(v.Account) {
 			continue
 		}
 		names[c.config.Cluster.ShareID(v).Key()] = p.Handle

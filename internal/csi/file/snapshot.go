@@ -2,7 +2,9 @@ package file
 
 import (
 	"context"
+	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi"
+	"kaz/internal/fileservice"
 	"kaz/internal/plan/parameter"
 	"kaz/internal/plan/share"
 )
@@ -26,13 +29,15 @@ const headerSnapshot = "x-ms-snapshot"
 // snapshots finds snapshots by their names, which are in their metadata. A name is read once: it does not change.
 type snapshots struct {
 	azure Azure
+	data  dataPlane
+	log   *slog.Logger
 	mu    sync.Mutex
 	names map[string]string   // name by share and time
 	made  map[string]azure.ID // share by name, of snapshots that this process made
 }
 
-func newSnapshots(from Azure) *snapshots {
-	return &snapshots{azure: from, names: map[string]string{}, made: map[string]azure.ID{}}
+func newSnapshots(c *Config, data dataPlane) *snapshots {
+	return &snapshots{azure: c.Azure, data: data, log: c.Log, names: map[string]string{}, made: map[string]azure.ID{}}
 }
 
 // taken is a snapshot of a share.
@@ -41,6 +46,8 @@ type taken struct {
 	time  string // as Azure writes it
 	quota int64  // GiB of the share
 }
+
+func (t taken) key() string { return t.share.Key() + "@" + share.FormatTime(t.time) }
 
 // list returns the snapshots of an account's shares, or of one share.
 func (s *snapshots) list(ctx context.Context, account azure.ID, name string) ([]taken, error) {
@@ -65,41 +72,87 @@ func (s *snapshots) list(ctx context.Context, account azure.ID, name string) ([]
 	return all, nil
 }
 
-// readsAtOnce bounds the reads of snapshots at the same time.
-const readsAtOnce = 8
+const (
+	// readsAtOnce bounds the reads of snapshots at the same time.
+	readsAtOnce = 8
+	// fewNames is the number of names that are read one by one. Azure Resource Manager lists snapshots without their metadata, and
+	// allows 800 reads in 5 minutes for all accounts of a region. The file service lists them with it.
+	fewNames = 16
+	// namesAtMost bounds the list of the file service, which the driver may not reach.
+	namesAtMost = 20 * time.Second
+)
 
 // find returns the snapshot of a share with a name, nil if there is none. If a snapshot cannot be read, the answer is not known.
+// The newest snapshots are looked at first.
 func (s *snapshots) find(ctx context.Context, of azure.ID, name string) (*taken, error) {
 	all, err := s.list(ctx, of.Parent().Parent(), of.Name())
 	if err != nil {
 		return nil, err
 	}
-	found := make([]string, len(all))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readsAtOnce)
-	for i, t := range all {
-		group.Go(func() error {
-			name, err := s.name(ctx, t)
-			found[i] = name
-			return err
-		})
+	slices.SortFunc(all, func(a, b taken) int { return strings.Compare(share.FormatTime(b.time), share.FormatTime(a.time)) })
+	if s.unknown(all) > fewNames {
+		s.learn(ctx, of)
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	for i, t := range all {
-		if found[i] == name {
-			return &t, nil
+	for some := range slices.Chunk(all, readsAtOnce) {
+		found := make([]string, len(some))
+		group, ctx := errgroup.WithContext(ctx)
+		for i, t := range some {
+			group.Go(func() error {
+				name, err := s.name(ctx, t)
+				found[i] = name
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+		if i := slices.Index(found, name); i >= 0 {
+			return &some[i], nil
 		}
 	}
 	return nil, nil
 }
 
+// unknown returns the number of snapshots whose names are not known yet.
+func (s *snapshots) unknown(all []taken) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, t := range all {
+		if _, known := s.names[t.key()]; !known {
+			n++
+		}
+	}
+	return n
+}
+
+// learn reads the names of a share's snapshots from the file service. If it cannot, the names are read one by one.
+func (s *snapshots) learn(ctx context.Context, of azure.ID) {
+	if s.data.config.Files == nil {
+		return
+	}
+	ctx, end := context.WithTimeout(ctx, namesAtMost)
+	defer end()
+	files, err := s.data.of(ctx, of.Parent().Parent(), share.Parameters{})
+	var all []fileservice.Snapshot
+	if err == nil {
+		all, err = files.Snapshots(ctx, of.Name())
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "the file service does not list snapshots: they are read one by one", "share", of, "error", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range all {
+		s.names[taken{share: of.Parent().Child("shares", one.Share), time: one.Time}.key()] = one.Name
+	}
+}
+
 // name returns the name of a snapshot, "" for one that was not made by a driver.
 func (s *snapshots) name(ctx context.Context, t taken) (string, error) {
-	key := t.share.Key() + "@" + t.time
 	s.mu.Lock()
-	name, known := s.names[key]
+	name, known := s.names[t.key()]
 	s.mu.Unlock()
 	if known {
 		return name, nil
@@ -114,7 +167,7 @@ func (s *snapshots) name(ctx context.Context, t taken) (string, error) {
 	name = parameter.Lookup(doc.Properties.Metadata, share.Initiator)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.names[key] = name
+	s.names[t.key()] = name
 	return name, nil
 }
 

@@ -2,6 +2,8 @@ package file_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +98,89 @@ func TestShareOfAnotherVolume(t *testing.T) {
 	}
 }
 
+// TestShareOfAttributes checks that a share stays while the attributes of another persistent volume name it, or may name it.
+func TestShareOfAttributes(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	id := w.volume("pvc-a").GetVolumeId()
+	account := accountOf(id)
+	mine := file.Claimed{Name: "pvc-a", Handle: id, Released: true}
+	for what, c := range map[string]struct {
+		other file.Claimed
+		want  codes.Code
+	}{
+		"its attributes name the share": {file.Claimed{Handle: "shared-ns-b-unique-id",
+			Attributes: map[string]string{"storageAccount": account, "shareName": "pvc-a"}}, codes.OK},
+		"they name no account": {file.Claimed{Handle: "shared-ns-b-unique-id",
+			Attributes: map[string]string{"shareName": "pvc-a"}}, codes.FailedPrecondition},
+		"its id has the name of the share": {file.Claimed{Handle: account + "/pvc-a"}, codes.FailedPrecondition},
+		"a Secret has the account":         {file.Claimed{Handle: "#my-key#pvc-a#web#apps"}, codes.FailedPrecondition},
+	} {
+		c.other.Name = "static-b"
+		w.volumes = []file.Claimed{mine, c.other}
+		err := w.remove(id)
+		wantCode(t, what, err, c.want)
+		if err != nil && !strings.Contains(err.Error(), "static-b") {
+			t.Errorf("%s: %v does not name the other volume", what, err)
+		}
+		if !w.exists(id) {
+			t.Fatalf("%s: the share of another volume is deleted", what)
+		}
+	}
+	w.volumes = []file.Claimed{{Name: "pvc-a", Handle: id, Attributes: map[string]string{"shareName": "other"}, Released: true}}
+	wantCode(t, "its own attributes name another share", w.remove(id), codes.FailedPrecondition)
+	w.volumes = []file.Claimed{mine, {Name: "static-b", Handle: "any", Attributes: map[string]string{"storageAccount": account, "shareName": "x"}}}
+	if err := w.remove(id); err != nil || w.exists(id) {
+		t.Errorf("%v: the share remains although no other volume has it", err)
+	}
+}
+
+// TestShareOfAnotherNamespace checks that claims of the same name in two namespaces do not get one share, also if Azure ignores
+// conditions of writes or the share was created before shares had owners in their metadata.
+func TestShareOfAnotherNamespace(t *testing.T) {
+	for what, change := range map[string]func(w *world, id string){
+		"by metadata": func(*world, string) {},
+		"by its persistent volume": func(w *world, id string) {
+			w.volumes = []file.Claimed{{Name: "pvc-a", Handle: id, ClaimNamespace: "team-a", ClaimName: "data"}}
+			v, err := share.ParseVolume(id)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if _, err := w.Client.Patch(w.t.Context(), azure.Write{ID: cluster().ShareID(v),
+				Body: []byte(`{"properties":{"metadata":{"createdBy":"file.csi.azure.com"}}}`)}); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		w := newWorld(t, emulator.Options{})
+		class := func(namespace string) []string {
+			return []string{"shareName", "${pvc.metadata.name}", "csi.storage.k8s.io/pvc/name", "data", "csi.storage.k8s.io/pvc/namespace", namespace}
+		}
+		id := w.volume("pvc-a", class("team-a")...).GetVolumeId()
+		before := w.share(id)
+		change(w, id)
+		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Fault: emulator.FaultUnconditional}}); err != nil {
+			t.Fatal(err)
+		}
+		larger := request("pvc-b", class("team-b")...)
+		larger.CapacityRange.RequiredBytes = 20 * gib
+		_, err := w.again().CreateVolume(t.Context(), larger)
+		wantCode(t, what, err, codes.AlreadyExists)
+		if err == nil || !strings.Contains(err.Error(), "team-a/data") {
+			t.Errorf("%s: %v does not name the other claim", what, err)
+		}
+		if after := w.share(id); after.QuotaGiB != before.QuotaGiB {
+			t.Errorf("%s: the share of the other claim has %d GiB now", what, after.QuotaGiB)
+		}
+		if again, err := w.again().CreateVolume(t.Context(), request("pvc-c", class("team-a")...)); err != nil {
+			t.Errorf("%s: a claim that is made again: %v, %v", what, again, err)
+		}
+	}
+	w := newWorld(t, emulator.Options{})
+	for _, namespace := range []string{"team-a", "team-b"} {
+		w.volume("pvc-"+namespace, "shareName", "common", "csi.storage.k8s.io/pvc/name", "data", "csi.storage.k8s.io/pvc/namespace", namespace)
+	}
+}
+
 // TestDeletedByAnotherProcess checks that a share which another process deleted is created again, although this one read it
 // less than a minute ago.
 func TestDeletedByAnotherProcess(t *testing.T) {
@@ -160,7 +245,9 @@ func TestSizeThatIsNotReported(t *testing.T) {
 // refusing are Secrets that may not be written.
 type refusing struct{}
 
-func (refusing) Put(context.Context, string, string, map[string]string) error {
+func (refusing) Check(context.Context, string, string, string) error { return nil }
+
+func (refusing) Put(context.Context, string, string, file.Credentials) error {
 	return status.Error(codes.PermissionDenied, "secrets is forbidden")
 }
 
@@ -173,6 +260,19 @@ func TestErrorAfterCreation(t *testing.T) {
 	wantCode(t, "a secret that cannot be written", err, codes.Aborted)
 	if err == nil || !strings.Contains(err.Error(), "PermissionDenied") {
 		t.Errorf("%v does not say why", err)
+	}
+}
+
+// TestSecretThatCannotBeUsed checks that a Secret with the key of another account stays as it is, and that the request fails before a
+// share exists.
+func TestSecretThatCannotBeUsed(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	other := file.SecretOf(file.Credentials{Account: "other", Key: "theirs"})
+	w.secrets.values["apps/mine"] = other
+	_, err := w.CreateVolume(t.Context(), request("pvc-1", "secretName", "mine", "secretNamespace", "apps"))
+	wantCode(t, "a Secret of another account", err, codes.FailedPrecondition)
+	if w.calls()["PUT shares"] > 0 || !maps.Equal(w.secrets.values["apps/mine"], other) {
+		t.Errorf("%v, the Secret: %d values", w.calls(), len(w.secrets.values["apps/mine"]))
 	}
 }
 
@@ -265,6 +365,48 @@ func TestSnapshotsAreNotDoubled(t *testing.T) {
 	}
 }
 
+// TestSnapshotNamesAreReadOnce checks that after a restart the names of many snapshots cost few reads: Azure Resource Manager allows 800
+// in 5 minutes. Where the file service does not answer, the newest snapshots are read first.
+func TestSnapshotNamesAreReadOnce(t *testing.T) {
+	const shares, each = 5, 40
+	w := newWorld(t, emulator.Options{})
+	w.withFiles()
+	ids := map[string]*csispec.Snapshot{}
+	for i := range shares {
+		v := w.volume(fmt.Sprintf("pvc-%d", i)).GetVolumeId()
+		for j := range each {
+			s, err := w.snapshot(v, fmt.Sprintf("s-%d-%d", i, j))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[fmt.Sprintf("s-%d-%d", i, j)] = s
+		}
+	}
+	repeat := func(c *file.Controller, name string) {
+		t.Helper()
+		r := &csispec.CreateSnapshotRequest{Name: name, SourceVolumeId: ids[name].GetSourceVolumeId()}
+		got, err := c.CreateSnapshot(t.Context(), r)
+		if err != nil || got.GetSnapshot().GetSnapshotId() != ids[name].GetSnapshotId() {
+			t.Errorf("%s: %v, %v, want %s", name, got, err, ids[name].GetSnapshotId())
+		}
+	}
+	w.Forget()
+	c := w.again()
+	for i := range shares {
+		repeat(c, fmt.Sprintf("s-%d-0", i)) // the oldest
+		repeat(c, fmt.Sprintf("s-%d-%d", i, each-1))
+	}
+	if reads := w.calls()["GET shares"]; reads > 4*shares {
+		t.Errorf("%d reads for 2 snapshots of each of %d shares: %v", reads, shares, w.calls())
+	}
+	w.config.Files = nil
+	w.Forget()
+	repeat(w.again(), fmt.Sprintf("s-0-%d", each-1))
+	if reads := w.calls()["GET shares"]; reads > 12 {
+		t.Errorf("%d reads to find the newest snapshot: %v", reads, w.calls())
+	}
+}
+
 // TestSnapshotsAtOnce checks defect 39: requests for one name at the same time take one snapshot.
 func TestSnapshotsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -343,6 +485,19 @@ func TestExpand(t *testing.T) {
 	}
 	_, err := expand(v, 400*gib, 0)
 	wantCode(t, "59", err, codes.ResourceExhausted)
+}
+
+// TestLargestShares checks that a share can grow to the size with which it can be created.
+func TestLargestShares(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	v := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
+	standard := w.volume("pvc-2").GetVolumeId()
+	for id, want := range map[string]codes.Code{v: codes.OK, standard: codes.OutOfRange} {
+		_, err := w.again().ControllerExpandVolume(t.Context(), &csispec.ControllerExpandVolumeRequest{
+			VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: 150000 * gib},
+		})
+		wantCode(t, id, err, want)
+	}
 }
 
 // TestModify checks row 61.

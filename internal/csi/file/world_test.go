@@ -43,10 +43,20 @@ type secrets struct {
 	values map[string]map[string]string
 }
 
-func (s *secrets) Put(_ context.Context, namespace, name string, values map[string]string) error {
+func (s *secrets) Put(_ context.Context, namespace, name string, c file.Credentials) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.values[namespace+"/"+name] = maps.Clone(values)
+	s.values[namespace+"/"+name] = file.SecretOf(c)
+	return nil
+}
+
+// Check refuses a Secret with the key of another account.
+func (s *secrets) Check(_ context.Context, namespace, name, account string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c, ok := file.ReadSecret(s.values[namespace+"/"+name]); ok && c.Account != account {
+		return status.Error(codes.FailedPrecondition, "it has the key of storage account "+c.Account)
+	}
 	return nil
 }
 

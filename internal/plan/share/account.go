@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -18,9 +19,19 @@ import (
 const (
 	tagCreatedBy = "k8s-azure-created-by"
 	creator      = "azure"
-	// TagSkip keeps an account from being chosen for new shares.
+	// TagSkip keeps an account from being chosen for new shares. Its value is the time until which it does, in RFC 3339. With any other
+	// value, such as that of the other driver, it does until the tag is removed.
 	TagSkip = "skip-matching"
+	// tagCluster is on what an engine cluster consists of, such as the account with the backups of etcd.
+	tagCluster = "kaz_cluster"
 )
+
+// FullFor is how long a full account is passed over. Deleted shares count until their retention ends, which nothing announces: after
+// this time one request tries the account again.
+const FullFor = time.Hour
+
+// SkipUntil returns the value of [TagSkip] of an account that is full now.
+func SkipUntil(now time.Time) string { return now.Add(FullFor).UTC().Format(time.RFC3339) }
 
 // Account is a storage account as its document shows it.
 type Account = azure.Resource[storage.Account]
@@ -32,6 +43,10 @@ type Request struct {
 	// Source is the account of the share that is copied, "" for none. It is preferred: shares of one account are copied
 	// without a shared access signature.
 	Source string
+	// Now is the time at which accounts are chosen.
+	Now time.Time
+	// NetworkSubnets are the subnets of the virtual network that nodes can be in, for a class that names no subnet.
+	NetworkSubnets []azure.ID
 }
 
 // Group returns the resource group of the account.
@@ -56,7 +71,9 @@ func (r Request) Key() string {
 	p.IOPS, p.Bandwidth = nil, nil
 	p.CreateFolder, p.StoreKey, p.SecretCache, p.LatestKey, p.RandomAccount, p.CreateAccount = nil, nil, nil, nil, nil, nil
 	p.Tags = nil
-	text := []string{string(r.Group()), r.region(), r.kind(), fmt.Sprint(r.Subnets())}
+	named := r
+	named.NetworkSubnets = nil // they change with the network
+	text := []string{string(r.Group()), r.region(), r.kind(), fmt.Sprint(named.Subnets())}
 	for _, name := range slices.Sorted(maps.Keys(r.Tags)) {
 		text = append(text, name+"="+r.Tags[name])
 	}
@@ -89,6 +106,7 @@ func (r Request) Matches(a Account) bool {
 		sameRegion(a.Location, r.region()),
 		r.matchesTags(a),
 		r.matchesSettings(a.Properties),
+		r.matchesKeys(a),
 		r.matchesNetwork(a),
 		r.Made(a.ID.Name()) || !ofOthers(a) && r.reachable(a),
 	} {
@@ -104,8 +122,8 @@ func sameRegion(a, b string) bool {
 }
 
 func (r Request) matchesTags(a Account) bool {
-	for name := range a.Tags {
-		if strings.EqualFold(name, TagSkip) {
+	for name, value := range a.Tags {
+		if strings.EqualFold(name, TagSkip) && !r.ended(value) {
 			return false
 		}
 	}
@@ -118,6 +136,12 @@ func (r Request) matchesTags(a Account) bool {
 		}
 	}
 	return true
+}
+
+// ended reports whether the time in the value of [TagSkip] is over.
+func (r Request) ended(until string) bool {
+	end, err := time.Parse(time.RFC3339, until)
+	return err == nil && !r.Now.Before(end)
 }
 
 // asks reports whether a setting is as asked for. A request that does not ask takes any; an account that does not show the
@@ -139,12 +163,28 @@ func (r Request) matchesSettings(a storage.Account) bool {
 	return (r.LargeShares == nil || strings.EqualFold(a.LargeFileShares, "Enabled") == *r.LargeShares) &&
 		asks(&no, a.HierarchicalNamespace, false) && asks(&no, a.NFSv3, false) &&
 		asks(&httpsOnly, a.HTTPSOnly, true) && asks(blobs, a.AllowBlobPublicAccess, true) &&
-		asks(r.InfrastructureEncryption, twice(a), false) && asks(r.SharedKeyAccess, a.AllowSharedKeyAccess, true) &&
+		asks(r.InfrastructureEncryption, twice(a), false) &&
 		asks(r.CrossTenantReplication, a.AllowCrossTenantCopies, false) &&
 		(r.AccountTier == "" || strings.EqualFold(a.AccessTier, r.AccountTier)) &&
 		(r.PublicNetworkAccess == "" || strings.EqualFold(cmp.Or(a.PublicNetworkAccess, "Enabled"), r.PublicNetworkAccess)) &&
 		(!r.Identity() || takesIdentities(a))
 }
+
+// matchesKeys reports whether an account takes keys if nodes mount with a key. An account that takes none only fits if the class says
+// so, or if it was made for the class and nodes need no key.
+func (r Request) matchesKeys(a Account) bool {
+	yes := true
+	if r.SharedKeyAccess == nil && !r.mountsWithKey() && r.Made(a.ID.Name()) {
+		return true
+	}
+	return asks(cmp.Or(r.SharedKeyAccess, &yes), a.Properties.AllowSharedKeyAccess, true)
+}
+
+func (r Request) mountsWithKey() bool { return !r.NFS() && !r.Identity() }
+
+// Closed reports whether an account was made for a request and cannot serve it, because a policy or a user has since switched off its
+// keys. More accounts would have the same fate.
+func (r Request) Closed(a Account) bool { return r.Made(a.ID.Name()) && !r.matchesKeys(a) }
 
 func twice(a storage.Account) *bool {
 	if a.Encryption == nil {
@@ -209,15 +249,17 @@ func (r Request) reachable(a Account) bool {
 	return len(a.Properties.Connections) == 0 || MadeByDriver(a) && !closed
 }
 
-// ofOthers reports whether tags of an account say that another program has it for itself. Such programs are Azure Cloud
-// Shell and the installer of OpenShift, which makes an account for the image registry in the cluster's group.
+// ofOthers reports whether tags of an account say that another program has it for itself. Such programs are Azure Cloud Shell, the
+// installer of OpenShift, which makes an account for the image registry in the cluster's group, and kaz's engine, which makes one for
+// the backups of etcd.
 func ofOthers(a Account) bool {
 	if MadeByDriver(a) {
 		return false
 	}
 	for name, value := range a.Tags {
 		name = strings.ToLower(name)
-		if strings.HasPrefix(name, "kubernetes.io_cluster.") && strings.EqualFold(value, "owned") || name == "ms-resource-usage" {
+		if strings.HasPrefix(name, "kubernetes.io_cluster.") && strings.EqualFold(value, "owned") || name == "ms-resource-usage" ||
+			name == tagCluster {
 			return true
 		}
 	}
@@ -368,11 +410,14 @@ func (r Request) Full(a Account, have []int64, size int64) bool {
 	return total > *r.AccountQuota
 }
 
-// Subnets returns the subnets with service endpoints that reach the account. NFS without a private endpoint needs them as
-// well: its traffic is not encrypted.
+// Subnets returns the subnets with service endpoints that reach the account: those that the class names, or those of the virtual
+// network. NFS without a private endpoint needs them as well: its traffic is not encrypted.
 func (r Request) Subnets() []azure.ID {
-	if r.Endpoint != EndpointService && (!r.NFS() || r.Endpoint == EndpointPrivate) {
+	if !r.NeedsSubnets() {
 		return nil
+	}
+	if r.Subnet == "" && len(r.NetworkSubnets) > 0 {
+		return slices.Clone(r.NetworkSubnets)
 	}
 	var all []azure.ID
 	for name := range strings.SplitSeq(cmp.Or(r.Subnet, r.Cluster.Subnet), ",") {
@@ -381,6 +426,21 @@ func (r Request) Subnets() []azure.ID {
 		}
 	}
 	return all
+}
+
+// NeedsNetworkSubnets reports whether the account is reached from all subnets of the virtual network.
+func (r Request) NeedsNetworkSubnets() bool { return r.NeedsSubnets() && r.Subnet == "" }
+
+// Configured reports whether the cloud configuration names a subnet.
+func (r Request) Configured(subnet azure.ID) bool {
+	return r.Cluster.Subnet != "" && subnet.Equal(r.Network().Child("subnets", r.Cluster.Subnet))
+}
+
+// TakesNodes reports whether nodes can be in a subnet. Azure reserves some names for its own services.
+func TakesNodes(subnet string) bool {
+	return !slices.ContainsFunc([]string{
+		"GatewaySubnet", "AzureBastionSubnet", "AzureFirewallSubnet", "AzureFirewallManagementSubnet", "RouteServerSubnet",
+	}, func(reserved string) bool { return strings.EqualFold(reserved, subnet) })
 }
 
 // NeedsSubnets reports whether the account is reached through service endpoints.
@@ -407,7 +467,7 @@ func (r Request) CheckNetwork() error {
 	if cmp.Or(r.VNet, r.Cluster.VNet) == "" {
 		return fmt.Errorf("vnetName is missing: neither the parameters nor the cloud configuration name the virtual network")
 	}
-	if cmp.Or(r.Subnet, r.Cluster.Subnet) == "" {
+	if r.Endpoint == EndpointPrivate && cmp.Or(r.Subnet, r.Cluster.Subnet) == "" {
 		return fmt.Errorf("subnetName is missing: neither the parameters nor the cloud configuration name a subnet")
 	}
 	return nil

@@ -40,7 +40,7 @@ func defaults(t *testing.T) map[string]string {
 		return text
 	}
 	quoted := func(text string) string { return "`" + text + "`" }
-	s := none.Share(100, "")
+	s := none.Share(100, "", "")
 	return map[string]string{
 		"skuName": when(none.Matches(account) && none.SKU == "", "any; ") + quoted(account.SKU.Name) + " for a new account, " +
 			quoted(nfs.NewAccount("a").SKU.Name) + " for NFS",
@@ -72,7 +72,7 @@ func defaults(t *testing.T) map[string]string {
 
 // suggested reports whether a share of 100 GiB has a performance.
 func suggested(r share.Request, iops, bandwidth int64) bool {
-	s := r.Share(100, "")
+	s := r.Share(100, "", "")
 	return *s.IOPS == iops && *s.BandwidthMiBs == bandwidth
 }
 

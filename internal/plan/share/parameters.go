@@ -433,15 +433,22 @@ func ReadSnapshotClass(class map[string]string) (SnapshotParameters, error) {
 	return p, nil
 }
 
-// attributeKeys are the keys of persistent and inline volumes: those of StorageClasses, and what only nodes read.
+// attributeKeys are the keys of persistent and inline volumes that nodes need. Attributes can have all keys of a StorageClass, and
+// what a node does not need does not stop its mount.
 func attributeKeys() []key {
-	return append(classKeys(), []key{
+	keys := slices.DeleteFunc(classKeys(), func(k key) bool {
+		return !slices.Contains([]string{
+			"storageAccount", "resourceGroup", "subscriptionID", "shareName", "diskName", "fsType", "protocol",
+			"csi.storage.k8s.io/pvc/name", "csi.storage.k8s.io/pvc/namespace", "csi.storage.k8s.io/pv/name",
+		}, k.Name)
+	})
+	return slices.Concat(keys, mountKeys(), []key{
 		{Name: "getAccountKeyFromSecret", Read: lenient(func(p *Parameters) **bool { return &p.KeyFromSecret })},
 		{Name: "mountOptions", Read: text(func(p *Parameters) *string { return &p.MountOptions })},
 		{Name: "csi.storage.k8s.io/ephemeral", Read: lenient(func(p *Parameters) **bool { return &p.Ephemeral })},
 		{Name: "csi.storage.k8s.io/pod.namespace", Read: text(func(p *Parameters) *string { return &p.PodNamespace })},
 		{Name: "csi.storage.k8s.io/serviceAccount.name", Read: text(func(p *Parameters) *string { return &p.PodAccount })},
-	}...)
+	})
 }
 
 // ReadAttributes reads the attributes of a persistent or inline volume. Keys that are not known are left out: other programs

@@ -13,8 +13,8 @@ const premium = "Premium_LRS"
 // sku is what a SKU of an account means for its shares.
 type sku struct {
 	name string
-	// least is the size of the smallest share in GiB.
-	least int64
+	// least and most are the sizes of the smallest and the largest share in GiB.
+	least, most int64
 	// provisioned returns the performance that a share of a size has if its class names none, nil for SKUs where size alone
 	// decides.
 	provisioned func(gib int64) (iops, bandwidth int64)
@@ -40,16 +40,16 @@ const (
 func table() []sku {
 	var all []sku
 	for _, name := range []string{"Standard_LRS", "Standard_GRS", "Standard_ZRS", "Standard_GZRS", "Standard_RAGRS", "Standard_RAGZRS"} {
-		all = append(all, sku{name: name, least: leastStandard, kind: kindGeneral})
+		all = append(all, sku{name: name, least: leastStandard, most: largestShare, kind: kindGeneral})
 	}
 	for _, name := range []string{"Premium_LRS", "Premium_ZRS"} {
-		all = append(all, sku{name: name, least: leastPremium, kind: kindFiles, shares: mostSharesPremium})
+		all = append(all, sku{name: name, least: leastPremium, most: largestShare, kind: kindFiles, shares: mostSharesPremium})
 	}
 	for _, name := range []string{"StandardV2_LRS", "StandardV2_ZRS", "StandardV2_GRS", "StandardV2_GZRS"} {
-		all = append(all, sku{name: name, least: leastV2, kind: kindFiles, shares: mostSharesV2, provisioned: standardV2})
+		all = append(all, sku{name: name, least: leastV2, most: largestShareV2, kind: kindFiles, shares: mostSharesV2, provisioned: standardV2})
 	}
 	for _, name := range []string{"PremiumV2_LRS", "PremiumV2_ZRS"} {
-		all = append(all, sku{name: name, least: leastV2, kind: kindFiles, shares: mostSharesV2, provisioned: premiumV2})
+		all = append(all, sku{name: name, least: leastV2, most: largestShareV2, kind: kindFiles, shares: mostSharesV2, provisioned: premiumV2})
 	}
 	return all
 }
@@ -95,10 +95,7 @@ func SizeGiB(sku string, required, limit int64) (int64, error) {
 	if required < 0 || limit < 0 {
 		return 0, fmt.Errorf("capacity of %d to %d bytes: must not be negative", required, limit)
 	}
-	row, most := skuOf(sku), int64(largestShare)
-	if row.provisioned != nil {
-		most = largestShareV2
-	}
+	row := skuOf(sku)
 	size := upDiv(required, gib)
 	if size == 0 {
 		size = defaultShareGiB
@@ -111,17 +108,17 @@ func SizeGiB(sku string, required, limit int64) (int64, error) {
 		return 0, fmt.Errorf("capacity limit %d bytes: the share would have %d GiB, of which %d are the least of %s", limit, size,
 			row.least, row.name)
 	}
-	if size > most {
-		return 0, fmt.Errorf("capacity %d GiB: a share has at most %d GiB", size, most)
+	if size > row.most {
+		return 0, fmt.Errorf("capacity %d GiB: a share of %s has at most %d GiB", size, row.name, row.most)
 	}
 	return size, nil
 }
 
-// Share returns the properties of a new share.
-func (p *Parameters) Share(sizeGiB int64, driver string) storage.Share {
+// Share returns the properties of a new share of a volume.
+func (p *Parameters) Share(sizeGiB int64, driver, volume string) storage.Share {
 	s := storage.Share{
 		QuotaGiB: sizeGiB, AccessTier: p.ShareTier, RootSquash: p.RootSquash, IOPS: p.IOPS, BandwidthMiBs: p.Bandwidth,
-		Metadata: map[string]string{createdBy: driver},
+		Metadata: p.owned(driver, volume),
 	}
 	if p.NFS() {
 		s.Protocols = "NFS"

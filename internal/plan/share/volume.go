@@ -21,10 +21,15 @@ type Cluster struct {
 }
 
 // Volume is the parts of a volume id: RG#ACCOUNT#SHARE#DISK#UUID#NAMESPACE#SUBSCRIPTION. DISK is a file in the share with a
-// file system. UUID is the name of a volume that differs from the name of its share. NAMESPACE is the namespace of the
+// file system, NAME.vhd. UUID is the name of a volume that differs from the name of its share. NAMESPACE is the namespace of the
 // Secret with the key.
+//
+// Kubernetes translates volumes of the in-tree driver to RG#ACCOUNT#SHARE#NAME#NAMESPACE, where RG is mostly empty and NAME is that of
+// the persistent volume or of the pod's volume. If the volume's Secret has a name of its own, ACCOUNT is the name of the Secret.
 type Volume struct {
 	Group, Account, Share, Disk, UUID, Namespace, Subscription string
+	// Translated says that it is a volume of the in-tree driver.
+	Translated bool
 }
 
 // String returns the volume id. The subscription is left out if it is empty.
@@ -49,7 +54,10 @@ const (
 	partSubscription = 6
 )
 
-// ParseVolume parses a volume id. Volumes of the in-tree driver have an empty group and their namespace at another place.
+// translatedParts is the number of parts of a volume of the in-tree driver. Early volumes of the CSI driver have as many, and no name.
+const translatedParts = 5
+
+// ParseVolume parses a volume id.
 func ParseVolume(id string) (Volume, error) {
 	parts := strings.Split(id, "#")
 	if len(parts) < fewestParts || parts[2] == "" {
@@ -61,23 +69,44 @@ func ParseVolume(id string) (Volume, error) {
 		}
 		return ""
 	}
-	v := Volume{Group: parts[0], Account: parts[1], Disk: at(partDisk)}
+	v := Volume{Group: parts[0], Account: parts[1]}
 	v.Share, _, _ = strings.Cut(parts[2], "/")
-	if v.Group == "" {
-		v.Namespace = at(partUUID)
+	name := at(partDisk)
+	isDisk := len(name) >= len(vhd) && strings.EqualFold(name[len(name)-len(vhd):], vhd)
+	v.Translated = len(parts) == translatedParts && (v.Group == "" || name != "" && !isDisk)
+	if v.Translated {
+		v.UUID, v.Namespace = name, at(partUUID)
 	} else {
 		v.UUID, v.Namespace = at(partUUID), at(partNamespace)
+		if isDisk {
+			v.Disk = name
+		}
 	}
 	if isGUID(at(partSubscription)) {
 		v.Subscription = at(partSubscription)
 	}
-	for what, text := range map[string]string{"disk": v.Disk, "namespace": v.Namespace} {
+	for what, text := range map[string]string{"disk": name, "namespace": v.Namespace} {
 		if text == ".." || strings.HasPrefix(text, "../") || strings.HasSuffix(text, "/..") || strings.Contains(text, "/../") {
 			return Volume{}, fmt.Errorf("volume id %q: %s %q: want no path with .. in it", id, what, text)
 		}
 	}
 	return v, nil
 }
+
+// vhd is the end of the name of a file with a file system.
+const vhd = ".vhd"
+
+// TranslatedID returns the id that Kubernetes gives to a persistent volume of the in-tree driver.
+func TranslatedID(group, secret, share, volume, namespace string) string {
+	account := secret
+	if found := keySecret.FindStringSubmatch(secret); found != nil {
+		account = found[1]
+	}
+	return strings.Join([]string{group, account, share, volume, namespace}, "#")
+}
+
+// keySecret is the name of a Secret as [SecretName] gives it.
+var keySecret = regexp.MustCompile(`azure-storage-account-(.+)-secret`)
 
 var guid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
@@ -136,9 +165,6 @@ func ParseSnapshot(id string) (Snapshot, error) {
 		v.Subscription = last
 		if v.UUID == last {
 			v.UUID = ""
-		}
-		if v.Disk == last {
-			v.Disk = ""
 		}
 	}
 	v.Subscription = cmp.Or(subscription, v.Subscription)

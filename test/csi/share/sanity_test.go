@@ -39,10 +39,12 @@ type kept struct {
 	values map[string]map[string]string
 }
 
-func (k *kept) Put(_ context.Context, namespace, name string, values map[string]string) error {
+func (k *kept) Check(context.Context, string, string, string) error { return nil }
+
+func (k *kept) Put(_ context.Context, namespace, name string, c file.Credentials) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.values[namespace+"/"+name] = values
+	k.values[namespace+"/"+name] = file.SecretOf(c)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -17,7 +18,7 @@ import (
 
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/kube"
-	"kaz/internal/plan/parameter"
+	"kaz/internal/plan/share"
 )
 
 // Cluster is a cluster.
@@ -31,11 +32,43 @@ var _ file.Secrets = Cluster{}
 // managedBy is the label of Secrets that the driver has created. Its value is the name of the driver.
 const managedBy = "app.kubernetes.io/managed-by"
 
-// Put implements [file.Secrets]. A Secret that exists keeps its labels: it can be one of the user, or of the other driver.
-func (c Cluster) Put(ctx context.Context, namespace, name string, values map[string]string) error {
+// Check implements [file.Secrets].
+func (c Cluster) Check(ctx context.Context, namespace, name, account string) error {
+	have, err := c.Client.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil || have == nil {
+		return nil // Put creates it, or says why not
+	}
+	return checkSecret(have, account)
+}
+
+// checkSecret returns an error if a Secret cannot get the key of an account, or already has that of another account.
+func checkSecret(have *corev1.Secret, account string) error {
+	other := credentialsOf(have).Account
+	switch {
+	case other != "" && !strings.EqualFold(other, account):
+		return status.Errorf(codes.FailedPrecondition, "it has the key of storage account %s, and the volume is in storage account %s: name "+
+			"another Secret in secretName, or leave secretName out", other, account)
+	case other == "" && have.Immutable != nil && *have.Immutable:
+		return status.Errorf(codes.FailedPrecondition, "it is immutable and has no %s: name another Secret in secretName", file.SecretAccount)
+	}
+	return nil
+}
+
+func credentialsOf(secret *corev1.Secret) file.Credentials {
+	values := map[string]string{}
+	for key, value := range secret.Data {
+		values[key] = string(value)
+	}
+	credentials, _ := file.ReadSecret(values)
+	return credentials
+}
+
+// Put implements [file.Secrets]. A Secret that exists keeps its labels and its other values: it can be one of the user, or of the other
+// driver. An immutable Secret keeps the key that it has.
+func (c Cluster) Put(ctx context.Context, namespace, name string, credentials file.Credentials) error {
 	secrets := c.Client.Secrets(namespace)
 	data := map[string][]byte{}
-	for key, value := range values {
+	for key, value := range file.SecretOf(credentials) {
 		data[key] = []byte(value)
 	}
 	_, err := secrets.Create(ctx, &corev1.Secret{
@@ -49,10 +82,17 @@ func (c Cluster) Put(ctx context.Context, namespace, name string, values map[str
 	if err != nil {
 		return known(err)
 	}
-	if maps.EqualFunc(data, have.Data, func(a, b []byte) bool { return string(a) == string(b) }) {
+	if err := checkSecret(have, credentials.Account); err != nil || credentialsOf(have) == credentials {
+		return err
+	}
+	if have.Immutable != nil && *have.Immutable {
+		slog.WarnContext(ctx, "the key in an immutable secret is old", "secret", namespace+"/"+name)
 		return nil
 	}
-	have.Data = data
+	if have.Data == nil {
+		have.Data = map[string][]byte{}
+	}
+	maps.Copy(have.Data, data)
 	_, err = secrets.Update(ctx, have, metav1.UpdateOptions{})
 	if apierrors.IsForbidden(err) { // roles of the other driver
 		slog.WarnContext(ctx, "the key in a secret is old and may not be changed", "secret", namespace+"/"+name, "error", err)
@@ -100,17 +140,40 @@ func (c Cluster) Volumes(ctx context.Context) ([]file.Claimed, error) {
 	}
 	var all []file.Claimed
 	for _, v := range list.Items {
-		if v.Spec.CSI == nil || v.Spec.CSI.Driver != c.Driver {
-			continue
+		if claimed, ours := c.claimed(&v); ours {
+			all = append(all, claimed)
 		}
-		released := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
-			(v.DeletionTimestamp != nil || v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed)
-		all = append(all, file.Claimed{
-			Name: v.Name, Handle: v.Spec.CSI.VolumeHandle, Released: released,
-			Suffix: parameter.Lookup(v.Spec.CSI.VolumeAttributes, "storageEndpointSuffix"),
-		})
 	}
 	return all, nil
+}
+
+// groupAnnotation names the resource group of a volume of the in-tree driver.
+const groupAnnotation = "kubernetes.io/azure-file-resource-group"
+
+// claimed returns a persistent volume, and whether it is of the driver or of the in-tree driver that it replaces. A volume is released
+// if no claim has it: pods can use a volume that is being deleted while a claim has it.
+func (c Cluster) claimed(v *corev1.PersistentVolume) (file.Claimed, bool) {
+	one := file.Claimed{
+		Name: v.Name, Released: v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+			(v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed),
+	}
+	if claim := v.Spec.ClaimRef; claim != nil {
+		one.ClaimNamespace, one.ClaimName = claim.Namespace, claim.Name
+	}
+	switch csi, old := v.Spec.CSI, v.Spec.AzureFile; {
+	case csi != nil && csi.Driver == c.Driver:
+		one.Handle, one.Attributes = csi.VolumeHandle, csi.VolumeAttributes
+	case old != nil && c.Driver == file.DefaultName:
+		namespace := one.ClaimNamespace
+		if old.SecretNamespace != nil {
+			namespace = *old.SecretNamespace
+		}
+		one.Handle = share.TranslatedID(v.Annotations[groupAnnotation], old.SecretName, old.ShareName, v.Name, namespace)
+		one.Attributes = map[string]string{"sharename": old.ShareName}
+	default:
+		return one, false
+	}
+	return one, true
 }
 
 // Authorize returns what checks whether a service account may read a Secret. Unless enforce is true, it only warns.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -56,10 +57,11 @@ func (n *Node) resolve(request, id string, values, secrets map[string]string) (v
 		return none, csi.Invalid("%s: volume %s: file systems in a VHD file are not supported", request, id)
 	}
 	parts.Group, parts.Subscription = cmp.Or(p.ResourceGroup, parts.Group), cmp.Or(p.Subscription, parts.Subscription)
-	parts.Account = cmp.Or(p.Account, parts.Account)
-	if credentials, given := file.ReadSecret(secrets); given && parts.Account == "" {
+	parts.Account = cmp.Or(parts.Account, share.AccountOf(p.Server))
+	if credentials, given := file.ReadSecret(secrets); given && (parts.Account == "" || parts.Translated) {
 		parts.Account = credentials.Account
 	}
+	parts.Account = cmp.Or(p.Account, parts.Account)
 	if name := p.Expand(p.ShareName); name != "" {
 		parts.Share = name
 	}
@@ -85,6 +87,9 @@ func is(b *bool) bool { return b != nil && *b }
 // credentials returns the name and key of a volume's account: from the request, from the Secret, or from Azure.
 func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, error) {
 	if c, given := file.ReadSecret(v.secrets); given {
+		if err := v.checkAccount(c); err != nil {
+			return file.Credentials{}, status.Errorf(codes.InvalidArgument, "volume %s: the Secret of the request: %v", v.id, err)
+		}
 		return c, nil
 	}
 	p := v.parameters
@@ -95,10 +100,13 @@ func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, er
 	var why error
 	if n.config.Secret != nil && name != "" {
 		values, err := n.config.Secret(ctx, p.SecretNamespace, name)
-		if c, ok := file.ReadSecret(values); err == nil && ok {
-			return c, nil
-		}
-		if err == nil {
+		c, ok := file.ReadSecret(values)
+		switch {
+		case err == nil && ok:
+			if err = v.checkAccount(c); err == nil {
+				return c, nil
+			}
+		case err == nil:
 			err = errors.New("it has no azurestorageaccountname or azurestorageaccountkey")
 		}
 		why = fmt.Errorf("secret %s/%s: %w", p.SecretNamespace, name, err)
@@ -133,6 +141,17 @@ func (n *Node) host(v *volume) string {
 	return host
 }
 
+// checkAccount returns an error if credentials are those of another account than the volume's.
+func (v *volume) checkAccount(c file.Credentials) error {
+	if name := v.account.Name(); name != "" && !strings.EqualFold(name, c.Account) {
+		return fmt.Errorf("it has the key of storage account %s, and the volume is in storage account %s", c.Account, name)
+	}
+	return nil
+}
+
+// folderAtMost bounds the creation of a volume's folder, so that time is left for the mount.
+const folderAtMost = 20 * time.Second
+
 // createFolder creates the folder of a volume, if its attributes say so.
 func (n *Node) createFolder(ctx context.Context, v *volume, c file.Credentials) error {
 	p := v.parameters
@@ -140,11 +159,19 @@ func (n *Node) createFolder(ctx context.Context, v *volume, c file.Credentials) 
 		return nil
 	}
 	if n.config.Files == nil {
-		return csi.Invalid("volume %s: parameter createFolderIfNotExist: true is not allowed here", v.id)
+		return errors.New("this node cannot create folders")
+	}
+	ctx, end := context.WithTimeout(ctx, folderAtMost)
+	defer end()
+	if p.NFS() {
+		var err error
+		if c, err = n.credentials(ctx, v); err != nil {
+			return err
+		}
 	}
 	files, err := n.config.Files(n.config.Cluster.Host(v.account.Name(), p.EndpointSuffix), c)
 	if err != nil {
-		return csi.Status(err, "volume %s", v.id)
+		return err
 	}
-	return csi.Status(files.CreateFolder(ctx, v.name, p.Expand(p.Folder)), "folder %s of volume %s", p.Folder, v.id)
+	return files.CreateFolder(ctx, v.name, p.Expand(p.Folder))
 }

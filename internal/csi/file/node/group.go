@@ -19,8 +19,12 @@ func (n *Node) prepare(ctx context.Context, v *volume, path string) error {
 		return nil
 	}
 	if mode := p.Permissions(n.config.Permissions); mode != 0 && p.GroupChange != share.GroupAlways {
-		if err := setMode(path, mode); err != nil {
+		err := setMode(path, mode)
+		if p.MountPermissions != "" && err != nil {
 			return csi.Status(err, "mode of volume %s", v.id)
+		}
+		if err != nil { // such as with root squash
+			n.config.Log.WarnContext(ctx, "the root of a volume keeps its mode", "volume", v.id, "wanted", fileMode(mode), "error", err)
 		}
 	}
 	return n.setGroupOf(ctx, v, path, n.groupChange(p) == share.GroupAlways)

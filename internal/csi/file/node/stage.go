@@ -82,8 +82,6 @@ func (n *Node) mountNow(ctx context.Context, v *volume, path string) error {
 		err = n.ticket(ctx, v)
 	case !p.NFS():
 		credentials, err = n.credentials(ctx, v)
-	case is(p.CreateFolder) && p.Folder != "":
-		credentials, err = n.credentials(ctx, v)
 	}
 	if err != nil {
 		return err
@@ -91,14 +89,18 @@ func (n *Node) mountNow(ctx context.Context, v *volume, path string) error {
 	if v.account.Name() == "" && credentials.Account != "" {
 		v.account = n.config.Cluster.AccountID(share.Volume{Account: credentials.Account})
 	}
-	if err := n.createFolder(ctx, v, credentials); err != nil {
-		return err
-	}
-	if p.NFS() {
-		credentials = file.Credentials{}
+	// The folder may exist: the mount shows whether it does.
+	noFolder := n.createFolder(ctx, v, credentials)
+	if noFolder != nil {
+		n.config.Log.WarnContext(ctx, "the folder of a volume cannot be created", "volume", v.id, "folder", p.Folder, "error", noFolder)
 	}
 	m := n.wanted(v)
-	return mountError(n.mountWith(ctx, v, m, path, credentials), v.id, m)
+	err = mountError(n.mountWith(ctx, v, m, path, credentials), v.id, m)
+	if err != nil && noFolder != nil {
+		failed := status.Convert(err)
+		return status.Errorf(failed.Code(), "%s; folder %s cannot be created: %v", failed.Message(), p.Folder, noFolder)
+	}
+	return err
 }
 
 // wanted returns how a volume is to be mounted.
