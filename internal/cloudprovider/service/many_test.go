@@ -17,20 +17,16 @@ import (
 	"kaz/internal/testkit"
 )
 
-// createMany makes Services in a burst.
+// createMany makes Services at the same moment.
 func (w *world) createMany(count int) []string {
 	w.t.Helper()
 	names := make([]string, count)
 	for i := range names {
 		names[i] = fmt.Sprintf("web-%d", i)
 		w.create(w.newService(names[i], 80))
-		<-time.After(burst / time.Duration(count))
 	}
 	return names
 }
-
-// burst is the time over which many Services come.
-const burst = 50 * time.Millisecond
 
 func (w *world) allServed(names []string) {
 	w.t.Helper()
