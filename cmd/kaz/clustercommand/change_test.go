@@ -142,7 +142,10 @@ func TestResumeChange(t *testing.T) {
 		t.Fatal(out, errs)
 	}
 	target := targetFlags{local: true}
-	e, err := target.engine(t.Context(), definition.Azure{}, io.Discard)
+	if _, err := target.find(t.Context(), "dev", "dev"); err != nil {
+		t.Fatal(err)
+	}
+	e, err := target.engine(definition.Azure{}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
