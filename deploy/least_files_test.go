@@ -99,7 +99,9 @@ func layFiles(t *testing.T) string {
 // noSecrets takes Secrets.
 type noSecrets struct{}
 
-func (noSecrets) Put(context.Context, string, string, map[string]string) error { return nil }
+func (noSecrets) Check(context.Context, string, string, string) error { return nil }
+
+func (noSecrets) Put(context.Context, string, string, file.Credentials) error { return nil }
 
 // noFiles is a file service in which each copy succeeds.
 type noFiles struct{ file.FileService }

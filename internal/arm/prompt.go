@@ -29,7 +29,8 @@ const (
 
 // promptPace is the time between two polls of an operation that a pod waits for. took is the time that the operation has
 // taken. The first poll comes soon: a few operations take half a second. Polls are rare while few operations are over, and close
-// when many end. Later the end is noticed within a sixteenth of the operation's time. Azure allows 45 polls of one operation and 15 more a minute; this takes less.
+// when many end. Later the end is noticed within a sixteenth of the operation's time. Azure allows 45 polls of one operation and
+// 15 more a minute; this takes less.
 func promptPace(median, took time.Duration) time.Duration {
 	const rare, closest, part, refill = time.Second, 500 * time.Millisecond, 16, 4 * time.Second
 	switch {

@@ -57,7 +57,7 @@ func TestBadFlags(t *testing.T) {
 		"check --nodes=1:3:a --cloud-config=/nowhere":       {"--cloud-config: open /nowhere", "such as ARM_SUBSCRIPTION_ID"},
 		"--nodes=1:3:a --nodes=1:4:A":                       {`--nodes "1:4:A": another one gives a the limits 1 to 3`},
 		"--nodes=1:3:a --prices=/nowhere":                   {"--prices: open /nowhere", "want an http(s) URL"},
-		"check --nodes=1:3:a --cloud-config=" + broken:      {"--cloud-config " + broken + ": it is neither JSON nor YAML"},
+		"check --nodes=1:3:a --cloud-config=" + broken:      {"cloud configuration " + broken, "not JSON: line 1, column 9"},
 		"check":                      {"neither --nodes nor"},
 		"check --nodes=1:2:a -o xml": {`--output "xml": must be text, json or yaml`},
 		"--nodes=1:3:a more":         {"no arguments are allowed"},

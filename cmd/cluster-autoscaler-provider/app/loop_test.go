@@ -59,7 +59,7 @@ func drive(t *testing.T) *driven {
 	ca := newAuthority(t, "ca")
 	ca.issue("server", ca)
 	d := &driven{t: t, local: local, azure: client, ca: ca, address: freeAddress(t)}
-	d.patch("nodes2", `{"properties":{"virtualMachineProfile":{"priority":"Spot","evictionPolicy":"Delete"}}}`)
+	d.makeSpot("nodes2")
 	d.args = []string{
 		"--cloud-config=" + config, "--address=" + d.address, "--metrics-address=", "--refresh=1s",
 		"--nodes=0:5:nodes0", "--nodes=0:5:nodes1", "--nodes=0:5:nodes2", "--prices=" + local.Info().ARM + retail.Path,
@@ -106,6 +106,20 @@ func (d *driven) stop(signal syscall.Signal) {
 
 func (d *driven) set(name string) azure.ID {
 	return azure.GroupID(d.local.Info().Subscription, "kaz").Resource(compute.ScaleSets, name)
+}
+
+// makeSpot writes a scale set with the priority Spot, which a PATCH cannot change.
+func (d *driven) makeSpot(name string) {
+	d.t.Helper()
+	text, err := d.azure.Get(d.t.Context(), d.set(name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	body := bytes.Replace(text, []byte(`"virtualMachineProfile":{`),
+		[]byte(`"virtualMachineProfile":{"priority":"Spot","evictionPolicy":"Delete",`), 1)
+	if _, err = azure.Do(d.t.Context(), d.azure, azure.Request{Verb: azure.Put, ID: d.set(name), Body: body}); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // patch changes a scale set as a person would.

@@ -244,7 +244,7 @@ issuers:
 		t.Log(err)
 	}
 	if _, err := Start(t.Context(), Options{Identities: write(t, "typo.yaml", "application: []")}); err == nil ||
-		!strings.Contains(err.Error(), "typo.yaml") || !strings.Contains(err.Error(), `"application"`) {
+		!strings.Contains(err.Error(), "typo.yaml") || !strings.Contains(err.Error(), "field application is unknown") {
 		t.Errorf("unknown field: %v", err)
 	}
 }
