@@ -16,11 +16,8 @@ import (
 	"kaz/internal/emulator/model"
 )
 
-// ownByView are members of views that the official model of the type does not have, with the reason. A view shares parts with
-// other types, and leaves those members empty.
-var ownByView = map[string][]string{}
-
-// TestViewsAreWritable checks that all that a view writes exists in the official model and is not read-only there.
+// TestViewsAreWritable checks that all properties that a view writes exist in the official model and are not read-only there. The
+// frame around the properties is the same in all views, so it has members that a type lacks; views leave those empty.
 func TestViewsAreWritable(t *testing.T) {
 	for _, c := range []struct {
 		of, verb string
@@ -53,6 +50,11 @@ func TestViewsAreWritable(t *testing.T) {
 			var body map[string]any
 			if err := json.Unmarshal(made, &body); err != nil {
 				t.Fatal(err)
+			}
+			for name := range body {
+				if name != "properties" {
+					delete(body, name)
+				}
 			}
 			judgeBody(t, c.verb, c.of, "", body)
 		})
@@ -127,6 +129,10 @@ func judgeBody(t *testing.T, verb, of, version string, body map[string]any) {
 		switch {
 		case f.Problem == model.UnknownValue && (strings.HasPrefix(text, "[") || strings.HasPrefix(text, "a ")):
 		case f.Problem == model.Missing && version == "":
+		// Parts of all types share one frame.
+		case f.Member() == "zones" && len(f.Path) > 2 && version == "":
+		// kaz states it of a failed resource, so that the resource is written once more. Azure ignores it.
+		case f.Where() == "properties.provisioningState":
 		default:
 			t.Errorf("%s %s: %s", verb, of, f)
 		}

@@ -167,6 +167,8 @@ func full(t reflect.Type, name string) reflect.Value {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(7)
+	case reflect.Float64:
+		v.SetFloat(7)
 	default:
 		panic("a view with a field of type " + t.String() + ": " + name)
 	}

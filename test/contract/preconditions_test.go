@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
@@ -171,8 +170,6 @@ func TestTypesWithPreconditions(t *testing.T) {
 		{id("Microsoft.Compute/disks", "d"), armcompute.DisksClientBeginCreateOrUpdateOptions{}, "2025-01-02", in(empty)},
 		{id("Microsoft.Compute/snapshots", "s"), armcompute.SnapshotsClientBeginCreateOrUpdateOptions{}, "2025-01-02", in(empty)},
 		{id("Microsoft.Compute/availabilitySets", "a"), armcompute.AvailabilitySetsClientCreateOrUpdateOptions{}, "2025-04-01", in(nil)},
-		{id("Microsoft.ManagedIdentity/userAssignedIdentities", "i"), armmsi.UserAssignedIdentitiesClientCreateOrUpdateOptions{},
-			"2024-11-30", in(nil)},
 		{id("Microsoft.Storage/storageAccounts", "account"), armstorage.AccountsClientBeginCreateOptions{}, "2025-06-01",
 			armresources.GenericResource{Location: new(region), Kind: new("StorageV2"), SKU: &armresources.SKU{Name: new("Standard_LRS")},
 				Properties: map[string]any{}}},

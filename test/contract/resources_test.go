@@ -81,15 +81,19 @@ func TestDocumentsOfOtherProviders(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := a.resources.NewClient()
-		for _, test := range []struct{ kind, version string }{
-			{"Microsoft.OperationalInsights/workspaces", "2022-10-01"},
-			{"Microsoft.Cache/redis", "2024-11-01"},
-			{"Microsoft.Web/serverfarms", "2023-01-01"},
-			{"Microsoft.Network/networkManagers", "2024-05-01"},
+		for _, test := range []struct {
+			kind, version string
+			properties    map[string]any
+		}{
+			{"Microsoft.OperationalInsights/workspaces", "2022-10-01", map[string]any{}},
+			{"Microsoft.Cache/redis", "2024-11-01", map[string]any{}},
+			{"Microsoft.Web/serverfarms", "2023-01-01", map[string]any{}},
+			{"Microsoft.Network/networkManagers", "2024-05-01", map[string]any{
+				"networkManagerScopes": map[string]any{"subscriptions": []any{"/subscriptions/" + subscription}}}},
 		} {
 			id := "/subscriptions/" + subscription + "/resourceGroups/" + group + "/providers/" + test.kind + "/thing"
 			made, err := ended(c.BeginCreateOrUpdateByID(a.Context(), id, test.version, armresources.GenericResource{
-				Location: new(region), Properties: map[string]any{}, Tags: tags("judge")}, nil))
+				Location: new(region), Properties: test.properties, Tags: tags("judge")}, nil))
 			a.must(err)
 			has(a, "type", made.Type, test.kind)
 			got, err := c.GetByID(a.Context(), id, test.version, nil)

@@ -4,7 +4,7 @@ import "kaz/internal/azure"
 
 // Interface is the properties of a network interface.
 type Interface struct {
-	Primary          *bool                          `json:"primary,omitempty"`
+	Primary          *bool                          `json:"primary,omitempty" azure:"read"`
 	IPConfigurations []azure.Child[IPConfiguration] `json:"ipConfigurations,omitempty"`
 
 	ProvisioningState string           `json:"provisioningState,omitempty" azure:"read"`
