@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 
@@ -173,8 +172,6 @@ func TestTypesWithPreconditions(t *testing.T) {
 		{id("Microsoft.Storage/storageAccounts", "account"), armstorage.AccountsClientBeginCreateOptions{}, "2025-06-01",
 			armresources.GenericResource{Location: new(region), Kind: new("StorageV2"), SKU: &armresources.SKU{Name: new("Standard_LRS")},
 				Properties: map[string]any{}}},
-		{id("Microsoft.Network/privateDnsZones", "one.test"), armprivatedns.PrivateZonesClientBeginCreateOrUpdateOptions{}, "2024-06-01",
-			armresources.GenericResource{Location: new("global")}},
 		{id("Microsoft.Network/dnsZones", "two.test"), armdns.ZonesClientCreateOrUpdateOptions{}, "2018-05-01",
 			armresources.GenericResource{Location: new("global")}},
 	} {
