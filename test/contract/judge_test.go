@@ -21,6 +21,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armdeploymentstacks"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armlocks"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 )
@@ -478,6 +479,7 @@ var models = map[string]reflect.Type{
 	"microsoft.authorization/roledefinitions":                                                                        reflect.TypeFor[armauthorization.RoleDefinition](),
 	"microsoft.authorization/roleassignments":                                                                        reflect.TypeFor[armauthorization.RoleAssignment](),
 	"microsoft.authorization/permissions":                                                                            reflect.TypeFor[armauthorization.Permission](),
+	"microsoft.authorization/locks":                                                                                  reflect.TypeFor[armlocks.ManagementLockObject](),
 	"microsoft.containerregistry/registries":                                                                         reflect.TypeFor[armcontainerregistry.Registry](),
 	"microsoft.keyvault/vaults":                                                                                      reflect.TypeFor[armkeyvault.Vault](),
 	"microsoft.keyvault/vaults/secrets":                                                                              reflect.TypeFor[armkeyvault.Secret](),
