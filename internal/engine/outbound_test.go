@@ -70,7 +70,7 @@ func TestOutboundLoadBalancer(t *testing.T) {
 		d.Cluster.Spec.Network.Outbound.PublicIPs, d.Cluster.Spec.Network.Outbound.IdleTimeoutMinutes = 2, 30
 	}))
 	writes, _ := l.requests()
-	if want := []string{"PUT kaz-dev", "PUT dev-out-lb"}; !slices.Equal(writes, want) {
+	if want := []string{"PUT kaz-dev", "PUT definition", "PUT definition", "PUT dev-out-lb"}; !slices.Equal(writes, want) {
 		t.Errorf("wrote %v, want %v", writes, want)
 	}
 	doc, err := l.client.Get(t.Context(), id)
