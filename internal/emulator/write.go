@@ -98,9 +98,6 @@ func (t writer) write(r *request, c *behaviour.Call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if err := t.checkValues(r, c); err != nil {
-		return reply{}, err
-	}
 	if err := t.checkAround(r, c, whole); err != nil {
 		return reply{}, err
 	}
@@ -168,9 +165,12 @@ func (t writer) prepare(r *request, c *behaviour.Call) (*behaviour.Call, *kind.K
 	return &whole, stored, err
 }
 
-// checkAround checks a document against what is around it. whole is the call of the document
+// checkAround checks a document against its model and what is around it. whole is the call of the document
 // that holds it.
 func (t writer) checkAround(r *request, c, whole *behaviour.Call) error {
+	if err := t.checkValues(r, c); err != nil {
+		return err
+	}
 	w := access.Write{Kind: r.Kind, ID: r.ID, Body: r.body, Action: access.ActionOf(r.method, r.Kind, r.Action),
 		Principal: r.principal, Auxiliary: r.auxiliary}
 	if err := t.access.AuthorizeLinks(w, c.Doc); err != nil {

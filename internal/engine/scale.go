@@ -87,7 +87,7 @@ func (e deployer) enlarge(ctx context.Context, id azure.ID, pool string, want in
 // agree returns an error if a scale set has more machines than its capacity. Azure has reported a capacity of 0 for a scale set
 // with machines, and a write that is computed from it would delete some of them.
 func (e deployer) agree(ctx context.Context, id azure.ID, capacity int) error {
-	machines, err := observer{e.Engine}.instances(ctx, id)
+	machines, err := observer(e).instances(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -163,8 +163,9 @@ func (e deployer) secrets(ctx context.Context, p cluster.Plan, absent seed) (par
 // authority reads the certificate authority of a cluster.
 func (e deployer) authority(ctx context.Context, n naming.Names) (pki.Authority, error) {
 	if e.Planes.Token == nil {
-		return pki.Authority{}, errors.New("the join token needs the certificate authority that exists: want the right to read secrets of " +
-			"the key vault")
+		return pki.Authority{}, errors.New(
+			"the join token needs the certificate authority that exists: want the right to read secrets of " +
+				"the key vault")
 	}
 	text, err := e.Planes.Secret(ctx, n.VaultURL(), n.VaultAudience()+"/.default", n.Secret("pki-ca"))
 	if err != nil {

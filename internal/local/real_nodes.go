@@ -49,7 +49,9 @@ func (n *realNodes) unused() []string {
 
 // unusedByStorage returns the programs that are not beside a driver.
 func unusedByStorage() []string {
-	return slices.DeleteFunc(controlplane.Programs(), func(name string) bool { return slices.Contains(controlplane.StoragePrograms(), name) })
+	return slices.DeleteFunc(controlplane.Programs(), func(name string) bool {
+		return slices.Contains(controlplane.StoragePrograms(), name)
+	})
 }
 
 // build builds what the first answer of a Service needs. It takes the programs beside the drivers if they are in the cache.

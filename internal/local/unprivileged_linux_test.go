@@ -20,7 +20,7 @@ func TestEngineWithoutRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { group.Close(context.Background(), stopGrace) })
+	t.Cleanup(func() { group.Close(context.WithoutCancel(t.Context()), stopGrace) })
 	loseRoot(t)
 	for name, had := range map[string]record{"new": {}, "existing": {NodesKind: NodesBooted, Instance: "a1b2c3"}} {
 		c := &cluster{UpOptions: UpOptions{Engine: true}, group: group, progress: newProgress(io.Discard), record: had}

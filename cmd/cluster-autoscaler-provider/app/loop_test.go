@@ -122,15 +122,6 @@ func (d *driven) makeSpot(name string) {
 	}
 }
 
-// patch changes a scale set as a person would.
-func (d *driven) patch(name, body string) {
-	d.t.Helper()
-	_, err := azure.Do(d.t.Context(), d.azure, azure.Request{Verb: azure.Patch, ID: d.set(name), Body: []byte(body)})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-}
-
 // capacity returns the capacity of a scale set in Azure.
 func (d *driven) capacity(name string) int {
 	d.t.Helper()

@@ -199,7 +199,8 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 	case err != nil:
 		return nil, csi.Status(err, "delete disk %s", id.Name())
 	case have.holder() != "":
-		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: it is attached to %s", id.Name(), nodes.MachineName(have.holder()))
+		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: it is attached to %s",
+			id.Name(), nodes.MachineName(have.holder()))
 	}
 	if err := c.deletable(ctx, have); err != nil {
 		return nil, err

@@ -144,8 +144,9 @@ func (c *Controller) source(ctx context.Context, handle string) (azure.Resource[
 	case err != nil:
 		return have, csi.Status(err, "snapshot %s", handle)
 	case !s.Ready:
-		return have, status.Errorf(codes.Aborted, "snapshot %s is not complete: its provisioning state is %s, and Azure has copied %.0f %%; "+
-			"it is tried again", handle, have.Properties.ProvisioningState, s.Percent)
+		return have, status.Errorf(codes.Aborted,
+			"snapshot %s is not complete: its provisioning state is %s, and Azure has copied %.0f %%; "+
+				"it is tried again", handle, have.Properties.ProvisioningState, s.Percent)
 	}
 	return have, nil
 }

@@ -229,7 +229,8 @@ func isStarting(p corev1.Pod) bool {
 // failsToMount reports whether a warning says that the volumes of a pod cannot be mounted.
 func (d *decision) failsToMount(pod string) bool {
 	return slices.ContainsFunc(d.Warnings, func(e corev1.Event) bool {
-		return e.InvolvedObject.Kind == "Pod" && e.InvolvedObject.Name == pod && (e.Reason == "FailedMount" || e.Reason == "FailedMapVolume")
+		return e.InvolvedObject.Kind == "Pod" && e.InvolvedObject.Name == pod &&
+			(e.Reason == "FailedMount" || e.Reason == "FailedMapVolume")
 	})
 }
 

@@ -210,7 +210,7 @@ func TestFullAccountIsTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, later := range []time.Duration{0, share.FullFor - time.Minute, 2 * time.Minute} {
-			time.Sleep(later)
+			<-time.After(later)
 			name := fmt.Sprintf("pvc-%d", i+1)
 			if got := accountOf(w.volume(name).GetVolumeId()); (got == "aafull") != (i == 2) || got == "aaskipped" {
 				t.Errorf("%s: account %s", name, got)

@@ -316,8 +316,9 @@ func (a *accounts) findSubnets(ctx context.Context, r *share.Request) error {
 func (a *accounts) subnetsOf(ctx context.Context, r share.Request) ([]azure.ID, error) {
 	docs, err := a.azure.List(ctx, azure.Query{Scope: r.Network(), Type: network.Subnets})
 	if azure.KindOf(err) == azure.Denied && r.Cluster.Subnet != "" {
-		a.log.WarnContext(ctx, "the subnets of the virtual network cannot be listed: only nodes in the configured subnet reach new storage "+
-			"accounts", "network", r.Network(), "subnet", r.Cluster.Subnet, "error", err)
+		a.log.WarnContext(ctx,
+			"the subnets of the virtual network cannot be listed: only nodes in the configured subnet reach new storage "+
+				"accounts", "network", r.Network(), "subnet", r.Cluster.Subnet, "error", err)
 		return nil, nil
 	}
 	if err != nil {
@@ -344,12 +345,14 @@ func (a *accounts) subnetsOf(ctx context.Context, r share.Request) ([]azure.ID, 
 		case r.Configured(id) || slices.Contains(passing, azure.KindOf(err)):
 			return nil, fmt.Errorf("service endpoint of subnet %s: %w", id.Name(), err)
 		default:
-			a.log.WarnContext(ctx, "a subnet gets no service endpoint: its nodes do not reach new storage accounts", "subnet", id, "error", err)
+			a.log.WarnContext(ctx, "a subnet gets no service endpoint: its nodes do not reach new storage accounts",
+				"subnet", id, "error", err)
 		}
 	}
 	if len(all) == 0 {
-		return nil, status.Errorf(codes.FailedPrecondition, "no subnet has a service endpoint for Microsoft.Storage or can get one: name one "+
-			"in subnetName")
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"no subnet has a service endpoint for Microsoft.Storage or can get one: name one "+
+				"in subnetName")
 	}
 	return all, nil
 }

@@ -142,8 +142,9 @@ func (c *Controller) sourceWithSecret(ctx context.Context, credentials Credentia
 	}
 	account := &from.Volume.Account
 	if *account = cmp.Or(*account, credentials.Account); !strings.EqualFold(*account, credentials.Account) {
-		return nil, csi.Invalid("CreateVolume: the secret has the key of storage account %s, and the source is in storage account %s: a copy "+
-			"from another account needs a class without provisioner secrets", credentials.Account, *account)
+		return nil, csi.Invalid(
+			"CreateVolume: the secret has the key of storage account %s, and the source is in storage account %s: a copy "+
+				"from another account needs a class without provisioner secrets", credentials.Account, *account)
 	}
 	files, err := c.data.open(credentials, v.parameters.EndpointSuffix)
 	if err != nil {
@@ -202,7 +203,8 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 	at := ""
 	if i := slices.IndexFunc(all, func(s fileservice.Snapshot) bool { return s.Name == r.GetName() }); i >= 0 {
 		if all[i].Share != v.Share {
-			return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), all[i].Share)
+			return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s",
+				r.GetName(), all[i].Share)
 		}
 		at = all[i].Time
 	} else {

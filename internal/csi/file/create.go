@@ -231,7 +231,8 @@ func checkExisting(ctx context.Context, volumes Volumes, account string, v volum
 		return status.Errorf(codes.AlreadyExists, "create share %s: storage account %s has a share of this name: %v", v.share, account, err)
 	}
 	if have.QuotaGiB < wanted {
-		return status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", v.share, have.QuotaGiB, wanted)
+		return status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted",
+			v.share, have.QuotaGiB, wanted)
 	}
 	return nil
 }
@@ -382,7 +383,8 @@ func (c *Controller) checkUse(ctx context.Context, id string, v share.Volume) (s
 	other, use := share.OtherUser(all, id, v.Account, v.Share)
 	if use == share.MayUse {
 		return "", status.Errorf(codes.FailedPrecondition, "delete share %s: persistent volume %s may use it: its volume id %q and its "+
-			"attributes do not name a share of a storage account; the share stays while that volume exists", v.Share, other.Name, other.Handle)
+			"attributes do not name a share of a storage account; the share stays while that volume exists",
+			v.Share, other.Name, other.Handle)
 	}
 	return other.Name, nil
 }

@@ -83,11 +83,8 @@ func (f *Rule) check() error {
 	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Absent, Overlap, Drop, Answer, Unconditional}, f.Fault) {
 		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, absent, overlap, drop, answer or unconditional", f.Fault)
 	}
-	if (f.Path != "") != (f.Fault == Drop || f.Fault == Answer) {
-		return fmt.Errorf("fault %q with path %q: the faults drop and answer, and no other ones, have a path", f.Fault, f.Path)
-	}
-	if f.Value != nil && f.Fault != Answer {
-		return fmt.Errorf("fault %q with value %v: the fault answer, and no other one, has a value", f.Fault, f.Value)
+	if err := f.checkPath(); err != nil {
+		return err
 	}
 	if !slices.Contains([]string{"", "GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"}, strings.ToUpper(f.Method)) {
 		return fmt.Errorf("method %q: want GET, HEAD, PUT, PATCH, POST or DELETE", f.Method)
@@ -104,6 +101,17 @@ func (f *Rule) check() error {
 	const least, most = 400, 599
 	if f.Status != 0 && (f.Status < least || f.Status > most) {
 		return fmt.Errorf("status %d: want %d to %d", f.Status, least, most)
+	}
+	return nil
+}
+
+// checkPath checks the members of faults that change a document.
+func (f *Rule) checkPath() error {
+	if (f.Path != "") != (f.Fault == Drop || f.Fault == Answer) {
+		return fmt.Errorf("fault %q with path %q: the faults drop and answer, and no other ones, have a path", f.Fault, f.Path)
+	}
+	if f.Value != nil && f.Fault != Answer {
+		return fmt.Errorf("fault %q with value %v: the fault answer, and no other one, has a value", f.Fault, f.Value)
 	}
 	return nil
 }

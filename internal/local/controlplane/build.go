@@ -59,8 +59,8 @@ type BuildOptions struct {
 type Binaries map[string]string
 
 // Build builds the programs and returns their paths. It compiles the packages of all programs of a module at once, so that no
-// core waits, and links the programs one after the other. It reuses programs that the same toolchain built from the same modules. Concurrent builds wait for each other. A failed or cancelled build leaves only finished programs
-// in the cache.
+// core waits, and links the programs one after the other. It reuses programs that the same toolchain built from the same modules.
+// Concurrent builds wait for each other. A failed or cancelled build leaves only finished programs in the cache.
 func Build(ctx context.Context, o BuildOptions) (Binaries, error) {
 	builds, err := newBuilds(ctx, o)
 	if err != nil {
@@ -254,7 +254,8 @@ func (b *build) compile(ctx context.Context, work string, names []string) error 
 	step := Step{Program: names[0], Version: b.versions[names[0]], State: Compiling, Programs: len(names)}
 	step.Total = b.stale(ctx, work, names)
 	began := time.Now()
-	cmd := b.command(ctx, work, append([]string{"build", "-v", "-buildvcs=false", "-ldflags", b.linkerFlags(b.version)}, b.packages(names)...))
+	args := []string{"build", "-v", "-buildvcs=false", "-ldflags", b.linkerFlags(b.version)}
+	cmd := b.command(ctx, work, append(args, b.packages(names)...))
 	output := &counter{each: func(n int) {
 		step.Done, step.Took = n, time.Since(began)
 		b.progress(step)

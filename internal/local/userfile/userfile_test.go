@@ -17,7 +17,7 @@ func TestExplain(t *testing.T) {
 		"list: one":        "field list is a text: want a list",
 		"enabled: 1":       "field enabled is a number: want true or false",
 		"inner: {at: [1]}": "field inner.at is a list: want a text",
-		"nmae: x":          "field nmae is unknown",
+		"nam: x":           "field nam is unknown",
 		"a: b: c":          "mapping values are not allowed in this context",
 	} {
 		var file struct {

@@ -83,7 +83,8 @@ func (c Claimed) Uses(account, name string) Use {
 		return NotUsed
 	}
 	server := c.attribute("server")
-	named := slices.DeleteFunc([]string{v.Account, c.attribute("storageAccount"), AccountOf(server)}, func(a string) bool { return a == "" })
+	accounts := []string{v.Account, c.attribute("storageAccount"), AccountOf(server)}
+	named := slices.DeleteFunc(accounts, func(a string) bool { return a == "" })
 	matches := slices.ContainsFunc(named, func(a string) bool { return strings.EqualFold(a, account) })
 	// The account can be in a Secret, and a server can have a name of its own.
 	unknown := account == "" || len(named) == 0 || v.Translated || server != "" && AccountOf(server) == ""

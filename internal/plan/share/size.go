@@ -40,16 +40,24 @@ const (
 func table() []sku {
 	var all []sku
 	for _, name := range []string{"Standard_LRS", "Standard_GRS", "Standard_ZRS", "Standard_GZRS", "Standard_RAGRS", "Standard_RAGZRS"} {
-		all = append(all, sku{name: name, least: leastStandard, most: largestShare, kind: kindGeneral})
+		all = append(all, sku{
+			name: name, least: leastStandard, most: largestShare, kind: kindGeneral})
 	}
 	for _, name := range []string{"Premium_LRS", "Premium_ZRS"} {
-		all = append(all, sku{name: name, least: leastPremium, most: largestShare, kind: kindFiles, shares: mostSharesPremium})
+		all = append(all, sku{
+			name: name, least: leastPremium, most: largestShare, kind: kindFiles, shares: mostSharesPremium})
 	}
 	for _, name := range []string{"StandardV2_LRS", "StandardV2_ZRS", "StandardV2_GRS", "StandardV2_GZRS"} {
-		all = append(all, sku{name: name, least: leastV2, most: largestShareV2, kind: kindFiles, shares: mostSharesV2, provisioned: standardV2})
+		all = append(all, sku{
+			name: name, least: leastV2, most: largestShareV2, kind: kindFiles,
+			shares: mostSharesV2, provisioned: standardV2,
+		})
 	}
 	for _, name := range []string{"PremiumV2_LRS", "PremiumV2_ZRS"} {
-		all = append(all, sku{name: name, least: leastV2, most: largestShareV2, kind: kindFiles, shares: mostSharesV2, provisioned: premiumV2})
+		all = append(all, sku{
+			name: name, least: leastV2, most: largestShareV2, kind: kindFiles,
+			shares: mostSharesV2, provisioned: premiumV2,
+		})
 	}
 	return all
 }

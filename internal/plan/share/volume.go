@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,7 @@ func ParseVolume(id string) (Volume, error) {
 		v.Subscription = at(partSubscription)
 	}
 	for what, text := range map[string]string{"disk": name, "namespace": v.Namespace} {
-		if text == ".." || strings.HasPrefix(text, "../") || strings.HasSuffix(text, "/..") || strings.Contains(text, "/../") {
+		if slices.Contains(strings.Split(text, "/"), "..") {
 			return Volume{}, fmt.Errorf("volume id %q: %s %q: want no path with .. in it", id, what, text)
 		}
 	}

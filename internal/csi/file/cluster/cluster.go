@@ -46,10 +46,12 @@ func checkSecret(have *corev1.Secret, account string) error {
 	other := credentialsOf(have).Account
 	switch {
 	case other != "" && !strings.EqualFold(other, account):
-		return status.Errorf(codes.FailedPrecondition, "it has the key of storage account %s, and the volume is in storage account %s: name "+
-			"another Secret in secretName, or leave secretName out", other, account)
+		return status.Errorf(codes.FailedPrecondition,
+			"it has the key of storage account %s, and the volume is in storage account %s: name "+
+				"another Secret in secretName, or leave secretName out", other, account)
 	case other == "" && have.Immutable != nil && *have.Immutable:
-		return status.Errorf(codes.FailedPrecondition, "it is immutable and has no %s: name another Secret in secretName", file.SecretAccount)
+		return status.Errorf(codes.FailedPrecondition,
+			"it is immutable and has no %s: name another Secret in secretName", file.SecretAccount)
 	}
 	return nil
 }

@@ -224,7 +224,8 @@ func clusterFields() map[string]Field {
 		"Cluster.spec.identity.nodes.id": {Doc: "Identity of the nodes. Empty: it is made.", Default: `""`, rule: idOf(identityType),
 			Change: Fixed},
 		"Cluster.spec.identity.roles": {Doc: "Roles that the control plane's identity gets at the resource group. Scoped: Network " +
-			"Contributor, Virtual Machine Contributor and Disk Backup Reader, to copy disks. Contributor: that role. None: the roles exist already.", Default: `"Scoped"`,
+			"Contributor, Virtual Machine Contributor and Disk Backup Reader, to copy disks. Contributor: that role. None: the roles " +
+			"exist already.", Default: `"Scoped"`,
 			OneOf: []string{"Scoped", "Contributor", "None"}, Change: Live},
 		"Cluster.spec.identity.registryIDs": {Doc: "Container registries from which nodes may pull.", Default: `[]`, Max: 20, Union: true,
 			rule: idOf("Microsoft.ContainerRegistry/registries"), Change: Live},

@@ -100,25 +100,28 @@ func SSHKey(key string) string {
 	if err != nil {
 		return want + ": the text after " + parts[0] + " is no base64"
 	}
-	var fields [][]byte
-	for len(blob) >= 4 {
-		n := uint64(binary.BigEndian.Uint32(blob))
-		if n > uint64(len(blob)-4) {
-			return want + ": the key is cut off"
-		}
-		fields, blob = append(fields, blob[4:4+n]), blob[4+n:]
-	}
+	fields, complete := sshFields(blob)
 	switch {
-	case len(blob) != 0 || len(fields) == 0 || string(fields[0]) != parts[0]:
+	case len(fields) == 0 || string(fields[0]) != parts[0]:
 		return want + ": the key is not of the type that its line begins with"
-	case parts[0] == "ssh-ed25519" && (len(fields) != 2 || len(fields[1]) != 32):
-		return want + ": the key is cut off"
-	case parts[0] == "ssh-rsa" && len(fields) != 3:
+	case !complete, parts[0] == "ssh-ed25519" && (len(fields) != 2 || len(fields[1]) != 32), parts[0] == "ssh-rsa" && len(fields) != 3:
 		return want + ": the key is cut off"
 	case parts[0] == "ssh-rsa" && 8*len(strings.TrimLeft(string(fields[2]), "\x00")) < shortestRSA:
 		return fmt.Sprintf("an RSA key of at least %d bits, or an Ed25519 key", shortestRSA)
 	}
 	return ""
+}
+
+// sshFields returns the fields of a public key, each with its length before it, and whether the key ends after a field.
+func sshFields(blob []byte) (fields [][]byte, complete bool) {
+	for len(blob) >= 4 {
+		n := uint64(binary.BigEndian.Uint32(blob))
+		if n > uint64(len(blob)-4) {
+			break
+		}
+		fields, blob = append(fields, blob[4:4+n]), blob[4+n:]
+	}
+	return fields, len(blob) == 0
 }
 
 // PublicName checks a name that becomes a part of a public address: Azure reserves trademarks.

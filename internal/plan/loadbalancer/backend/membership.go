@@ -301,7 +301,8 @@ func (p *Planner) warnEmpty(machines []*Machine, pool pool) {
 	}
 	for at := range p.batch.Placed() {
 		if at.Pool(p.index.Config).Equal(pool.id) {
-			p.found.Warn(at.For.Key(), problem.NoNodes, "no node is in backend pool %s of load balancer %s, so no node answers: node %s: %s",
+			p.found.Warn(at.For.Key(), problem.NoNodes,
+				"no node is in backend pool %s of load balancer %s, so no node answers: node %s: %s",
 				pool.id.Name(), pool.id.Parent().Name(), first, why)
 		}
 	}

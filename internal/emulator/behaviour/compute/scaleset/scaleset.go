@@ -109,8 +109,8 @@ func checkAccelerated(c *behaviour.Call, size catalog.Size) error {
 	for _, config := range behaviour.Objects(c.Doc, schema.NetworkPath+".networkInterfaceConfigurations") {
 		if behaviour.Bool(config, "properties.enableAcceleratedNetworking") && !size.Accelerated {
 			return behaviour.Invalid("VMSizeIsNotPermittedToEnableAcceleratedNetworkingForVmss",
-				"Virtual machine at index 0 of VM scale set %s has size %s, which is not compatible with enabling accelerated networking in "+
-					"the network profile on the scale set.", c.ID, size.Name)
+				"Virtual machine at index 0 of VM scale set %s has size %s, which is not compatible with enabling accelerated networking "+
+					"in the network profile on the scale set.", c.ID, size.Name)
 		}
 	}
 	return nil

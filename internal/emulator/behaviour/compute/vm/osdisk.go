@@ -36,8 +36,9 @@ func placeEphemeral(storage behaviour.Object, size catalog.Size) error {
 	i := slices.IndexFunc(placements, func(p catalog.Placement) bool { return strings.EqualFold(p.Name, name) })
 	switch {
 	case i < 0:
-		return behaviour.Invalid("NotSupported", "The Diff Disk Placement of type '%s' is not supported for VM size %s. Please request with "+
-			"different DiffDiskPlacement or use a different VM Sku which supports the current DiffDiskPlacement in the request.", name,
+		return behaviour.Invalid("NotSupported",
+			"The Diff Disk Placement of type '%s' is not supported for VM size %s. Please request with "+
+				"different DiffDiskPlacement or use a different VM Sku which supports the current DiffDiskPlacement in the request.", name,
 			size.Name)
 	case schema.Number(storage, "osDisk.diskSizeGB") > placements[i].GiB:
 		return behaviour.Invalid("NotSupported", "OS disk of Ephemeral VM with size greater than %d GB is not allowed for VM size %s when "+
@@ -54,8 +55,9 @@ func chooseController(w behaviour.World, storage, old behaviour.Object, size cat
 	const path = "diskControllerType"
 	asked := behaviour.Text(storage, path)
 	if asked != "" && !schema.ContainsFold(size.DiskControllers(), asked) {
-		return behaviour.Invalid("InvalidParameter", "The VM size '%s' cannot boot with DiskControllerType '%s'. Please check that the disk "+
-			"controller type provided is one of the supported disk controller types for the VM size '%s'. "+see, size.Name, asked,
+		return behaviour.Invalid("InvalidParameter",
+			"The VM size '%s' cannot boot with DiskControllerType '%s'. Please check that the disk "+
+				"controller type provided is one of the supported disk controller types for the VM size '%s'. "+see, size.Name, asked,
 			size.Name).At("storageProfile.diskControllerType")
 	}
 	boots := bootsFrom(w, storage, image)
@@ -63,8 +65,9 @@ func chooseController(w behaviour.World, storage, old behaviour.Object, size cat
 		return !slices.Contains(boots, c) || asked != "" && !strings.EqualFold(asked, c)
 	})
 	if len(common) == 0 {
-		return behaviour.Invalid("InvalidParameter", "The VM size '%s' cannot boot with OS image or disk. Please check that disk controller "+
-			"types supported by the OS image or disk is one of the supported disk controller types for the VM size '%s'. "+see, size.Name,
+		return behaviour.Invalid("InvalidParameter",
+			"The VM size '%s' cannot boot with OS image or disk. Please check that disk controller "+
+				"types supported by the OS image or disk is one of the supported disk controller types for the VM size '%s'. "+see, size.Name,
 			size.Name).At("vmSize")
 	}
 	if old == nil && size.NVMe {
