@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -209,28 +210,41 @@ func (s *source) addOperation(f *ast.FuncDecl) {
 		switch v := n.(type) {
 		case *ast.BasicLit:
 			text, _ := literal(v)
-			if pathForm.MatchString(text) || strings.HasPrefix(text, "/subscriptions/{subscriptionId}/") {
-				o.path = text
-			} else if versionForm.MatchString(text) {
-				o.version = text
-			}
+			o.note(text)
 		case *ast.SelectorExpr:
-			switch v.Sel.Name {
-			case "MethodPut":
-				o.verb = http.MethodPut
-			case "MethodPatch":
-				o.verb = http.MethodPatch
-			}
+			o.verb = cmp.Or(verbs[v.Sel.Name], o.verb)
 		case *ast.CallExpr:
-			if called, ok := v.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "MarshalAsJSON" && len(v.Args) == 2 {
-				if given, ok := v.Args[1].(*ast.Ident); ok {
-					o.body = parameters[given.Name]
-				}
-			}
+			o.body = cmp.Or(parameters[encoded(v)], o.body)
 		}
 		return true
 	})
 	if o.verb != "" && o.path != "" && o.body != "" {
 		s.operations = append(s.operations, o)
 	}
+}
+
+// verbs are the verbs of writes, by their constants in net/http.
+var verbs = map[string]string{"MethodPut": http.MethodPut, "MethodPatch": http.MethodPatch}
+
+// note takes a text of the function that is a path or an API version.
+func (o *operation) note(text string) {
+	switch {
+	case pathForm.MatchString(text) || strings.HasPrefix(text, "/subscriptions/{subscriptionId}/"):
+		o.path = text
+	case versionForm.MatchString(text):
+		o.version = text
+	}
+}
+
+// encoded returns the name of the variable that a call encodes as the body of a request, none for another call.
+func encoded(call *ast.CallExpr) string {
+	called, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || called.Sel.Name != "MarshalAsJSON" || len(call.Args) != 2 {
+		return ""
+	}
+	given, ok := call.Args[1].(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return given.Name
 }

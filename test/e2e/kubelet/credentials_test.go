@@ -45,7 +45,7 @@ func TestCredentialProviders(t *testing.T) {
 		if !slices.Equal(asked, want) {
 			t.Errorf("%s: asked were %v, want %v", image, asked, want)
 		}
-		if found != isRegistry || found && logins[0].AuthConfig.Username != "principal" {
+		if found != isRegistry || found && logins[0].Username != "principal" {
 			t.Errorf("%s: there is a login %v, want %v", image, found, isRegistry)
 		}
 	}
