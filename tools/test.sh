@@ -24,6 +24,12 @@ clusters_step() (
   steps_done "Clusters"
 )
 
+# Without cgo the kubelet's packages are those that were compiled for the control plane.
+kubelet_step() (
+  export CGO_ENABLED=0
+  tests_in test/e2e kubelet ./kubelet
+)
+
 step "programs that run and summarize tests" build_gotestsum
 step "planners and values: golden files, properties, fuzz seeds" tests pure -short $(pure_packages)
 step "kaz cluster" tests engine -short ./internal/engine
@@ -35,7 +41,7 @@ step "kaz cluster: tests with several goroutines" tests concurrent "${race[@]}" 
 step "contract: the official Azure SDKs against the local Azure" tests_in test/contract contract ./...
 step "csi: csi-sanity with loop devices and file systems" tests_in test/csi csi -count=1 ./...
 step "chart: rendered, linted and refused as Helm does it" tests_in test/chart chart ./...
-step "kubelet: it asks the shipped credential provider for images of Azure" tests_in test/e2e kubelet ./kubelet
+step "kubelet: it asks the shipped credential provider for images of Azure" kubelet_step
 step "images: as OCI layouts, the same twice" tests_in deploy/images images -count=1 ./...
 join
 slowest
