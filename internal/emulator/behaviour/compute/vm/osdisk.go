@@ -67,8 +67,8 @@ func chooseController(w behaviour.World, storage, old behaviour.Object, size cat
 	if len(common) == 0 {
 		return behaviour.Invalid("InvalidParameter",
 			"The VM size '%s' cannot boot with OS image or disk. Please check that disk controller "+
-				"types supported by the OS image or disk is one of the supported disk controller types for the VM size '%s'. "+see, size.Name,
-			size.Name).At("vmSize")
+				"types supported by the OS image or disk is one of the supported disk controller types for the VM size '%s'. "+see,
+			size.Name, size.Name).At("vmSize")
 	}
 	if old == nil && size.NVMe {
 		behaviour.Default(storage, path, common[0])
