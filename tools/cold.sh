@@ -33,7 +33,7 @@ start() {
       echo "make up ended before the cluster was usable" >&2
       return 1
     fi
-    read -rt 1 <> <(:) || true
+    sleep 1
   done
   local took=$((SECONDS - begin))
   echo "$what with $nodes nodes: $took s (limit $limit s)"

@@ -25,7 +25,7 @@ func claim(volume, namespace, name string, parameters ...string) *csispec.Create
 		"csi.storage.k8s.io/pvc/namespace", namespace)...)
 }
 
-// TestDiskOfAnotherOwner checks that a name of a StorageClass gives nobody the disk of another owner, and that the disk stays
+// TestDiskOfAnotherOwner checks that a name of a StorageClass gives no volume the disk of another owner, and that the disk stays
 // as it is.
 func TestDiskOfAnotherOwner(t *testing.T) {
 	const name = "${pvc.metadata.name}"

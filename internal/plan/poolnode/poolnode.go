@@ -82,7 +82,7 @@ func Describes(tag string) bool {
 }
 
 // Own are the labels that kaz sets, from the tags of a scale set. It is nil for a scale set that kaz cluster did not make: its nodes are
-// not known to have these labels, and may have others that nobody wrote into tags.
+// not known to have these labels, and may have others that are not in tags.
 func Own(tags azure.Tags) map[string]string {
 	pool, made := tags.Get(PoolTag)
 	if !made {
