@@ -109,6 +109,20 @@ func TestAResourceHasFiftyTagsAtMost(t *testing.T) {
 	}
 }
 
+func TestReservedTags(t *testing.T) {
+	a := start(t, emulator.Options{})
+	a.group()
+	a.must("PUT", table, `{"location":"eastus","tags":{"k8s-azure-service":"x","my-windows":"x"}}`)
+	for _, name := range []string{"microsoft", "Azure-team", "WINDOWS"} {
+		for _, method := range []string{"PUT", "PATCH"} {
+			got := a.do(method, table, fmt.Sprintf(`{"location":"eastus","tags":{%q:"x"}}`, name))
+			if got.status != 400 || got.code() != "InvalidTagName" {
+				t.Errorf("%s of the tag %s: %d %v", method, name, got.status, got.body)
+			}
+		}
+	}
+}
+
 func TestLengthsOfTags(t *testing.T) {
 	a := start(t, emulator.Options{})
 	a.group()

@@ -3,6 +3,7 @@ package document
 import (
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"kaz/internal/emulator/behaviour"
@@ -32,12 +33,15 @@ func CheckFrame(body behaviour.Object) error {
 
 // The limits of tags, as Azure documents them. The code for too many tags is not recorded. The error for a value is the
 // error that users of kubernetes-sigs/cloud-provider-azure#510 and Azure/AKS#2160 got. The error for a name is the error in
-// Azure's own PowerShell.
+// Azure's own PowerShell. Of a reserved name only the prefixes are documented, not the error.
 const (
 	mostTags        = 50
 	longestTagName  = 512
 	longestTagValue = 256
 )
+
+// reservedPrefixes begin the names of tags that Azure keeps for itself.
+var reservedPrefixes = []string{"microsoft", "azure", "windows"}
 
 func checkTags(tags behaviour.Object) error {
 	if len(tags) > mostTags {
@@ -49,6 +53,11 @@ func checkTags(tags behaviour.Object) error {
 			return behaviour.Gateway(400, "InvalidTagName",
 				"Tag key too large.  Following tag name '%s' exceeded the maximum length. Maximum allowed length for tag name - "+
 					"'%d' characters.", name, longestTagName)
+		}
+		for _, prefix := range reservedPrefixes {
+			if strings.HasPrefix(strings.ToLower(name), prefix) {
+				return behaviour.Gateway(400, "InvalidTagName", "The tag name '%s' begins with '%s', which is reserved for Azure.", name, prefix)
+			}
 		}
 		if value, _ := tags[name].(string); utf8.RuneCountInString(value) > longestTagValue {
 			return behaviour.Gateway(400, "InvalidTagValueLength",

@@ -229,3 +229,29 @@ func TestDataDisksOfAModel(t *testing.T) {
 		exchange{Do: "GET " + here + "virtualMachineScaleSets/s/osUpgradeHistory", Has: has{"value.#": 0}},
 	)
 }
+
+// Azure makes no users with some names, and takes no ECDSA keys.
+func TestRefusedUsers(t *testing.T) {
+	a := startAll(t)
+	keys := func(data string) string {
+		return `"linuxConfiguration":{"ssh":{"publicKeys":[{"path":"/home/u/.ssh/authorized_keys","keyData":"` + data + `"}]},`
+	}
+	with := func(old, now string) string {
+		return strings.Replace(strings.Replace(plainVM, old, now, 1), "networkInterfaces/n", "networkInterfaces/n2", 1)
+	}
+	profile := strings.Replace(`{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":0},"properties":{
+		"virtualMachineProfile":{"storageProfile":{"imageReference":{"publisher":"Canonical","offer":"0001-com-ubuntu-server-jammy",
+		"sku":"22_04-lts","version":"latest"}},"osProfile":{"computerNamePrefix":"p","adminUsername":"Admin",
+		"adminPassword":"Secret-12345"},"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"primary":true,
+		"ipConfigurations":[{"name":"c","properties":{"subnet":{"id":"SUBNET"}}}]}}]}}}}`, "SUBNET", behaviourtest.Group+
+		"/providers/Microsoft.Network/virtualNetworks/v/subnets/s", 1)
+	a.Run(
+		exchange{Do: "PUT ~/providers/Microsoft.Network/networkInterfaces/n2", Body: plainNIC, Status: 201},
+		exchange{Do: "PUT " + here + "virtualMachines/m2", Body: with(`"adminUsername":"u"`, `"adminUsername":"Admin"`), Status: 400,
+			Code: "InvalidParameter"},
+		exchange{Do: "PUT " + here + "virtualMachineScaleSets/s", Body: profile, Status: 400, Code: "InvalidParameter"},
+		exchange{Do: "PUT " + here + "virtualMachines/m2", Body: with(`"linuxConfiguration":{`, keys("ecdsa-sha2-nistp256 AAAA")),
+			Status: 400, Code: "InvalidParameter"},
+		exchange{Do: "PUT " + here + "virtualMachines/m2", Body: with(`"linuxConfiguration":{`, keys("ssh-ed25519 AAAA")), Status: 201},
+	)
+}

@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,6 +43,26 @@ func TestPrivateZone(t *testing.T) {
 	c.delete(inside)
 	c.refused("PUT", net+"/privateDnsZones/single", `{"location":"global"}`, 400, "BadRequest")
 	c.refused("PUT", inside, `{"location":"eastus"}`, 400, "LocationNotAvailableForResourceType")
+}
+
+// A zone has fewer tags than other resources.
+func TestTagsOfZones(t *testing.T) {
+	c := start(t)
+	body := func(count int) string {
+		tags := map[string]string{}
+		for i := range count {
+			tags[fmt.Sprint("t", i)] = "x"
+		}
+		text, err := json.Marshal(map[string]any{"location": "global", "tags": tags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, id := range []string{inside, zone} {
+		c.put(id, body(15))
+		c.refused("PUT", id, body(16), 400, "BadRequest")
+	}
 }
 
 func TestPrivateLinkZonesHaveAResolutionPolicy(t *testing.T) {

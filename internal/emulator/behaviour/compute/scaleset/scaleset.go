@@ -92,6 +92,9 @@ func fillScaleSetModel(c *behaviour.Call) error {
 		behaviour.Default(disk, "managedDisk.storageAccountType", manageddisk.DefaultDiskSKU(size))
 	}
 	behaviour.Default(model, "osProfile.computerNamePrefix", c.ID.Name())
+	if err := vm.CheckOSProfile(model); err != nil {
+		return err
+	}
 	vm.KeepCustomData(c.Doc, model)
 	vm.FillOSProfile(model, image.OS == "Windows", false)
 	if err := checkPrefix(model, image.OS); err != nil {

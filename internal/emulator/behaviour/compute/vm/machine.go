@@ -2,6 +2,7 @@ package vm
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -46,6 +47,26 @@ func KeepCustomData(doc, model behaviour.Object) {
 // CustomData returns the custom data of a stored machine or scale set, in base64.
 func CustomData(doc behaviour.Object) string {
 	return behaviour.Text(doc, schema.Runtime+".customData")
+}
+
+// refusedUsers are the names that the model of osProfile.adminUsername documents as disallowed.
+var refusedUsers = strings.Fields("administrator admin user user1 test user2 test1 user3 admin1 1 123 a actuser adm admin2 aspnet " +
+	"backup console david guest john owner root server sql support support_388945a0 sys test2 test3 user4 user5")
+
+// CheckOSProfile refuses a user that Azure does not make, and keys of types that Azure does not know.
+func CheckOSProfile(model behaviour.Object) error {
+	user := behaviour.Text(model, "osProfile.adminUsername")
+	if slices.Contains(refusedUsers, strings.ToLower(user)) {
+		return behaviour.Invalid("InvalidParameter", "The Admin Username specified is not allowed.").At("adminUsername")
+	}
+	for _, key := range behaviour.Objects(model, "osProfile.linuxConfiguration.ssh.publicKeys") {
+		data := behaviour.Text(key, "keyData")
+		if !strings.HasPrefix(data, "ssh-rsa ") && !strings.HasPrefix(data, "ssh-ed25519 ") {
+			const field = "linuxConfiguration.ssh.publicKeys.keyData"
+			return behaviour.Invalid("InvalidParameter", "The value of parameter %s is invalid.", field).At(field)
+		}
+	}
+	return nil
 }
 
 // FillOSProfile completes the OS profile of a machine or of a scale set's model, and removes its secrets.

@@ -115,6 +115,9 @@ func fillMachineStorage(c *behaviour.Call, size catalog.Size) error {
 			return err
 		}
 		behaviour.Default(model, "osProfile.computerName", c.ID.Name())
+		if err := CheckOSProfile(model); err != nil {
+			return err
+		}
 		KeepCustomData(c.Doc, model)
 		FillOSProfile(model, image.OS == "Windows", true)
 	}

@@ -23,7 +23,7 @@ func privateZones() behaviour.Type {
 			"properties.maxNumberOfVirtualNetworkLinksWithRegistration", "properties.numberOfRecordSets",
 			"properties.numberOfVirtualNetworkLinks", "properties.numberOfVirtualNetworkLinksWithRegistration"},
 		Fill: func(c *behaviour.Call) error {
-			if err := checkZoneName(c); err != nil {
+			if err := checkZone(c); err != nil {
 				return err
 			}
 			if behaviour.At(c.Doc, "properties.internalId") == nil {

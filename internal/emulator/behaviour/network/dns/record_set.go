@@ -430,7 +430,11 @@ func (z zoneKind) soa(host, email string) behaviour.Object {
 }
 
 // checkZoneName checks that a zone's name has at least two labels.
-func checkZoneName(c *behaviour.Call) error {
+func checkZone(c *behaviour.Call) error {
+	const mostTags = 15 // documented; other resources have 50
+	if tags := behaviour.Sub(c.Doc, "tags"); len(tags) > mostTags {
+		return behaviour.Invalid("BadRequest", "The zone '%s' has %d tags. A zone can have at most %d.", c.ID.Name(), len(tags), mostTags)
+	}
 	labels := strings.Split(c.ID.Name(), ".")
 	ok := len(labels) > 1
 	for _, label := range labels {

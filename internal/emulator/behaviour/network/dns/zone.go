@@ -20,7 +20,7 @@ func publicZones() behaviour.Type {
 		Name: publicZone.fullType, Style: style, Where: behaviour.Global, NoState: true,
 		Own: []string{"properties.maxNumberOfRecordSets", "properties.nameServers", "properties.numberOfRecordSets"},
 		Fill: func(c *behaviour.Call) error {
-			if err := checkZoneName(c); err != nil {
+			if err := checkZone(c); err != nil {
 				return err
 			}
 			behaviour.Set(c.Doc, "properties.maxNumberOfRecordSets", publicZone.most)
