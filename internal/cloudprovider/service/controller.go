@@ -83,8 +83,8 @@ type Deps struct {
 
 // Services of one burst, such as the end of a namespace, become known within moments.
 const (
-	burstCalm   = 5 * time.Millisecond   // how long the first Service of a commit waits for a next one
-	burstAtMost = 100 * time.Millisecond // how long it waits at most if Services keep coming
+	burstCalm   = 20 * time.Millisecond   // how long the first Service of a commit waits for a next one
+	burstAtMost = 150 * time.Millisecond // how long it waits at most if Services keep coming
 )
 
 // Controller keeps Azure as the cluster's Services say.

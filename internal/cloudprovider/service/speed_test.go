@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,30 @@ func (w *world) measure(do func()) cost {
 	return c
 }
 
+// burst is how long the calls of one burst take to come.
+const burst = 50 * time.Millisecond
+
+// arrive creates Services as an apply of one file does: within a burst, not in one moment.
+func (w *world) arrive(count int) []string {
+	w.t.Helper()
+	names := make([]string, count)
+	w.spread(count, func(i int) {
+		names[i] = fmt.Sprintf("web-%d", i)
+		w.create(w.newService(names[i], 80))
+	})
+	return names
+}
+
+// spread does something count times within a burst, with random time in between.
+func (w *world) spread(count int, do func(int)) {
+	w.t.Helper()
+	chance := rand.New(rand.NewPCG(*speedSeed, uint64(count)))
+	for i := range count {
+		do(i)
+		<-time.After(time.Duration(chance.Int64N(2 * int64(burst) / int64(count))))
+	}
+}
+
 // quiet waits until no request is sent for a minute. It returns how long it took until the last request was answered.
 func (w *world) quiet() time.Duration {
 	began := time.Now()
@@ -163,7 +188,7 @@ var speeds = map[string]struct {
 	"100 Services, pool of addresses": {long: true, test: func(t *testing.T, azure emulator.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
-		got := w.measure(func() { w.allServed(w.createMany(100)) })
+		got := w.measure(func() { w.allServed(w.arrive(100)) })
 		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100, asked: askedPerAddress * 100})
 	}},
 	"100 Services, filled pool of interfaces": {long: true, test: func(t *testing.T, azure emulator.Options) {
@@ -171,7 +196,7 @@ var speeds = map[string]struct {
 		w.start(config())
 		w.create(w.newService("first", 80))
 		w.served("first")
-		got := w.measure(func() { w.allServed(w.createMany(100)) })
+		got := w.measure(func() { w.allServed(w.arrive(100)) })
 		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100, asked: askedPerAddress * 100})
 	}},
 	"100 Services, empty pool of interfaces": {long: true, test: func(t *testing.T, azure emulator.Options) {
@@ -179,7 +204,7 @@ var speeds = map[string]struct {
 		w.start(config())
 		var late time.Duration
 		got := w.measure(func() {
-			names := w.createMany(100)
+			names := w.arrive(100)
 			<-time.After(30 * time.Second)
 			began := time.Now()
 			w.create(w.newService("late", 80))
@@ -201,14 +226,12 @@ var speeds = map[string]struct {
 		w.start(c)
 		var names []string
 		got := w.measure(func() {
-			names = w.createMany(500)
+			names = w.arrive(500)
 			w.allServed(names)
 		})
 		got.holds(t, limits{took: aimOf500, publicIPs: 500, asked: askedPerAddress * 500})
 		got = w.measure(func() {
-			for _, name := range names {
-				w.remove(name)
-			}
+			w.spread(len(names), func(i int) { w.remove(names[i]) })
 			w.allGone(names)
 		})
 		got.holds(t, limits{took: aimOfDeleting, asked: askedPerAddress * 500})
@@ -216,7 +239,7 @@ var speeds = map[string]struct {
 	"a new Service while 250 are made": {long: true, test: func(t *testing.T, azure emulator.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
-		names := w.createMany(250)
+		names := w.arrive(250)
 		<-time.After(3 * time.Second)
 		w.Forget()
 		w.create(w.newService("late", 80))
@@ -227,7 +250,7 @@ var speeds = map[string]struct {
 	"restart": {test: func(t *testing.T, azure emulator.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		stop := w.start(c)
-		w.allServed(w.createMany(shorter(250, 20)))
+		w.allServed(w.arrive(shorter(250, 20)))
 		w.settle()
 		stop()
 		w.Reopen()
@@ -242,7 +265,7 @@ var speeds = map[string]struct {
 	"a node comes and goes": {test: func(t *testing.T, azure emulator.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
-		w.allServed(w.createMany(shorter(250, 20)))
+		w.allServed(w.arrive(shorter(250, 20)))
 		w.settle()
 		for _, change := range []func(){
 			func() { w.addAddress(hundred, testkit.ScaleSet) },
@@ -262,12 +285,10 @@ var speeds = map[string]struct {
 	"50 nodes at once": {long: true, test: func(t *testing.T, azure emulator.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
-		w.allServed(w.createMany(shorter(250, 20)))
+		w.allServed(w.arrive(shorter(250, 20)))
 		w.settle()
 		got := w.measure(func() {
-			for i := range 50 {
-				w.addAddress(hundred+i, testkit.ScaleSet)
-			}
+			w.spread(50, func(i int) { w.addAddress(hundred+i, testkit.ScaleSet) })
 			w.quiet()
 		})
 		got.took = 0
@@ -276,7 +297,7 @@ var speeds = map[string]struct {
 	"a port changes": {test: func(t *testing.T, azure emulator.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
-		w.allServed(w.createMany(shorter(250, 20)))
+		w.allServed(w.arrive(shorter(250, 20)))
 		w.settle()
 		var settled time.Duration
 		got := w.measure(func() {
@@ -361,7 +382,7 @@ func TestMeanSpeed(t *testing.T) {
 				var addresses time.Duration
 				got := w.measure(func() {
 					last := w.lastAddress()
-					w.allServed(w.createMany(250))
+					w.allServed(w.arrive(250))
 					addresses = last()
 				})
 				got.holds(t, limits{balancers: 20, publicIPs: 250, asked: askedPerAddress * 250})
