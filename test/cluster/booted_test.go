@@ -70,6 +70,7 @@ func TestBootedUp(t *testing.T) {
 	}
 	t.Cleanup(down) // the test's context is done then
 	c := up("--engine", "--nodes", "1")
+	c.nodeAsExpected("general")
 	c.must(bootedPods, "apply", "-f", "-")
 	url := "http://" + c.address("web", time.Minute) + "/"
 	c.must("", "rollout", "status", "statefulset/keeper", "--timeout=3m")
@@ -99,6 +100,58 @@ func TestBootedUp(t *testing.T) {
 	refuses(t, exec.Command(kaz(), "local", "up", "--dir", dir, "--scale-sets", "2"), "--scale-sets 2", "--engine")
 	up()
 	works()
+}
+
+// nodeAsExpected empties a pool, asks what node cluster-autoscaler expects of it, and compares that with the node that boots.
+func (c *cluster) nodeAsExpected(pool string) {
+	c.t.Helper()
+	set := "kaz-" + pool
+	scale := func(count string) {
+		runKaz(c.t, "cluster", "scale", "kaz", pool, "--count", count, "--local", "--endpoint", c.status.ARM, "--kubeconfig", c.status.Kubeconfig)
+	}
+	scale("0")
+	var view struct {
+		Next struct {
+			From                string
+			Labels, Allocatable map[string]string
+			Taints              []string
+		}
+	}
+	said := runKaz(c.t, "explain", "nodegroup", set, "--nodes", "0:3:"+set, "--dir", c.dir, "-o", "json")
+	if err := json.Unmarshal([]byte(said), &view); err != nil {
+		c.t.Fatalf("%v: %s", err, said)
+	}
+	want := view.Next
+	if want.From != "size" || want.Labels["kaz/pool"] != pool {
+		c.t.Fatalf("the node that is expected: %+v, want one that follows from the size, in the pool %s", want, pool)
+	}
+	scale("1")
+	var node corev1.Node
+	wait(c.t, 2*time.Minute, "the node of the pool", func() string {
+		for _, n := range c.nodes() {
+			if n.Labels["kaz/pool"] == pool && condition(n, corev1.NodeReady) == corev1.ConditionTrue && !uninitialized(n) {
+				node = n
+				return ""
+			}
+		}
+		return "it is not ready"
+	})
+	for key, value := range want.Labels {
+		if got, there := node.Labels[key]; key != corev1.LabelHostname && (!there || got != value) {
+			c.t.Errorf("%s has the label %s=%q, expected is %q", node.Name, key, got, value)
+		}
+	}
+	for key := range node.Labels {
+		if _, there := want.Labels[key]; !there {
+			c.t.Errorf("%s has the label %s, which is not expected", node.Name, key)
+		}
+	}
+	if got := node.Status.Allocatable.Pods().String(); got != want.Allocatable["pods"] {
+		c.t.Errorf("%s takes %s pods, expected are %s", node.Name, got, want.Allocatable["pods"])
+	}
+	if len(node.Spec.Taints) != len(want.Taints) {
+		c.t.Errorf("%s has the taints %v, expected are %v", node.Name, node.Spec.Taints, want.Taints)
+	}
 }
 
 // booting is a local Azure that boots machines.

@@ -136,6 +136,7 @@ func alonePlayed() []scenario {
 		{"a webhook in a pod", webhook},
 		{"an aggregated API in a pod", aggregated},
 		{"labels that a kubelet may not change", restrictedKubelet},
+		{"the commands that README and the guides print", documentedCommands},
 	}
 }
 
