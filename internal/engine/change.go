@@ -124,12 +124,9 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	return in, err
 }
 
-// recovery is how long the other members of etcd may give no answer after a member has died.
-const recovery = time.Minute
-
 // lookAtEtcd observes a cluster with its etcd. If no member answers, or too few do, it looks again for a while.
 func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (inside, error) {
-	for deadline := e.now().Add(recovery); ; {
+	for deadline := e.now().Add(cmp.Or(e.Patience.Etcd, time.Minute)); ; {
 		in, err := observer(e).observeFor(ctx, n, r, true)
 		fault := err
 		if err == nil {

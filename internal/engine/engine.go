@@ -62,6 +62,8 @@ type Patience struct {
 	Join time.Duration
 	// Voter is how long etcd may take to count a new member after its node is ready, by default 2 minutes.
 	Voter time.Duration
+	// Etcd is how long the other members of etcd may give no answer after a member has died, by default a minute.
+	Etcd time.Duration
 	// Drain bounds the drain of a node, by default 30 minutes.
 	Drain workload.DrainOptions
 	// Settle is the time in which connections to a member may end after its load balancer stops sending new ones, by default a

@@ -47,6 +47,7 @@ type changeFlags struct {
 	context      string
 	dryRun       bool
 	drainTimeout time.Duration
+	etcdTimeout  time.Duration
 	force        bool
 }
 
@@ -55,6 +56,7 @@ func (f *changeFlags) define(command *cobra.Command) {
 	f.defineKubernetes(command)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show the steps")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long the drain of a node may take")
+	flags.DurationVar(&f.etcdTimeout, "etcd-timeout", time.Minute, "how long etcd may give no answer after a member has died")
 	flags.BoolVar(&f.force, "force", false,
 		"after --drain-timeout delete pods against their disruption budgets, and evict pods that have no controller")
 }
@@ -113,6 +115,7 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 		}}
 	// Libraries log what they return as errors, too, and the end of each connection.
 	klog.SetLogger(logr.Discard())
+	e.Patience.Etcd = f.etcdTimeout
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
 	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL()}
 	e.Backups = container

@@ -44,7 +44,11 @@ func apiServer(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, has := answers[r.URL.Path]
 		w.Header().Set("Content-Type", "application/json")
-		if !has {
+		switch {
+		case r.Method != http.MethodGet: // as for a user who may only read
+			w.WriteHeader(http.StatusForbidden)
+			answer = metav1.Status{Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: r.URL.Path}
+		case !has:
 			w.WriteHeader(http.StatusNotFound)
 			answer = metav1.Status{Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: r.URL.Path}
 		}
@@ -103,7 +107,7 @@ func TestClusterChanges(t *testing.T) {
 		{args: "scale dev general --count 1 --local --kubeconfig dev.yaml", status: 1, errs: "dev.yaml: it is no kubeconfig; want"},
 		{args: "upgrade dev.yaml --local --kubeconfig API --dry-run", out: "apply the manifests of add-ons and extensions\n1 steps"},
 		{args: "upgrade dev.yaml --local --kubeconfig API --through 1.37", status: 1, errs: "want a version such as 1.37.4"},
-		{args: "upgrade upgraded.yaml --local --kubeconfig API", status: 1, errs: "members of etcd: no member of etcd runs"},
+		{args: "upgrade upgraded.yaml --local --kubeconfig API --etcd-timeout 1ms", status: 1, errs: "members of etcd: no member of etcd runs"},
 		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.zones: [] -> [1] (fixed)"},
 		{args: "repair dev cp-x --local --kubeconfig API", status: 1, errs: `"cp-x" is no member`},
 		{args: "deploy upgraded.yaml --local --dry-run", status: 3, errs: "kaz cluster upgrade can"},
@@ -175,7 +179,7 @@ func TestResumeChange(t *testing.T) {
 		{args: "status dev --local", out: "since 2026-01-02T03:04:05Z"},
 		{args: "resume dev --local --kubeconfig API --dry-run", out: "drain node general dev-general000000\n"},
 		{args: "resume dev --local --kubeconfig none.conf", status: 1, errs: "kubeconfig of cluster dev"},
-		// The API server of this test changes no nodes, so the change stops at its first step.
+		// The API server of this test changes nothing, so the change stops at its first step.
 		{args: "resume dev --local --kubeconfig API", status: int(changeFailed), errs: "cordon nodes of pool general dev-general000000:"},
 		{args: "deploy dev.yaml --local", status: 8, errs: "has begun and not ended"},
 		{args: "abort dev --local", out: "is canceled"},

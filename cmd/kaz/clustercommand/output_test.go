@@ -106,10 +106,10 @@ func TestOutput(t *testing.T) {
 		{"scale dev other --count 1 --local --kubeconfig API", 1, ""},
 		{"upgrade dev.yaml --local --kubeconfig API --dry-run", 0, `"dryRun":true,"steps":[{"action":"apply the manifests of add-ons and ` +
 			`extensions"}]`},
-		{"upgrade new.yaml --local --kubeconfig API", 1, ""}, // etcd is not there
+		{"upgrade new.yaml --local --kubeconfig API --etcd-timeout 1ms", 1, ""}, // etcd is not there
 		{"upgrade bad.yaml --local --kubeconfig API", 3, `"problems":`},
 		{"repair dev --local --kubeconfig API --dry-run", 0, `"done":true`},
-		{"rotate dev --local --kubeconfig API --dry-run", 1, ""},
+		{"rotate dev --local --kubeconfig API --dry-run --etcd-timeout 1ms", 1, ""},
 		{"rotate dev --token --local --kubeconfig API --dry-run", 1, ""},
 		{"backup dev --local --kubeconfig API", 1, ""},
 		{"restore dev --local --kubeconfig API --dry-run", 1, ""},
