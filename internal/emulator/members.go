@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
@@ -16,6 +17,9 @@ func (t writer) checkMembers(r *request, c *behaviour.Call) error {
 	var shown behaviour.Object
 	for _, f := range findings {
 		if f.Problem != model.UnknownMember || strings.HasPrefix(f.Member(), "$") { // the local Azure's own notes
+			continue
+		}
+		if isTaken(r.Kind.Name, f) {
 			continue
 		}
 		if shown == nil && c.Old != nil {
@@ -41,6 +45,21 @@ func (t writer) checkValues(r *request, c *behaviour.Call) error {
 		}
 	}
 	return nil
+}
+
+// takenMember is a member of a structure in bodies of types whose names begin with of in lower case. An empty member stands for all.
+type takenMember struct{ of, structure, member string }
+
+// taken are members that the models lack, and that Azure's own command line sends.
+var taken = []takenMember{
+	{"microsoft.network/", "SubResource", ""},                                         // a whole resource instead of its id: az network lb address-pool create --vnet
+	{"microsoft.network/loadbalancers/inboundnatrules", "InboundNatRule", "location"}, // az vmss create, in its template
+}
+
+func isTaken(of string, f model.Finding) bool {
+	return slices.ContainsFunc(taken, func(t takenMember) bool {
+		return strings.HasPrefix(strings.ToLower(of), t.of) && f.Structure == t.structure && (t.member == "" || t.member == f.Member())
+	})
 }
 
 func unknownMember(of string, f model.Finding) error {
