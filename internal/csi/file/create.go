@@ -38,7 +38,10 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 		return nil, err
 	}
 	defer release()
-	credentials, given := ReadSecret(v.secrets)
+	credentials, given, err := requestSecret("CreateVolume", v.secrets)
+	if err != nil {
+		return nil, err
+	}
 	if given {
 		v.source, err = c.sourceWithSecret(ctx, credentials, v, r.GetVolumeContentSource())
 	} else {
@@ -321,7 +324,10 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 		return nil, err
 	}
 	defer release()
-	credentials, given := ReadSecret(r.GetSecrets())
+	credentials, given, err := requestSecret("DeleteVolume", r.GetSecrets())
+	if err != nil {
+		return nil, err
+	}
 	if given && (v.Account == "" || v.Translated) {
 		v.Account = credentials.Account
 	}

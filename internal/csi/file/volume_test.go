@@ -531,7 +531,7 @@ func TestSecrets(t *testing.T) {
 	v := w.volume("pvc-1", "csi.storage.k8s.io/pvc/namespace", "apps")
 	name := "apps/azure-storage-account-" + accountOf(v.GetVolumeId()) + "-secret"
 	first := w.secrets.values[name]
-	if c, ok := file.ReadSecret(first); !ok || c.Account != accountOf(v.GetVolumeId()) {
+	if c, ok, _ := file.ReadSecret(first); !ok || c.Account != accountOf(v.GetVolumeId()) {
 		t.Fatalf("%s: %d values", name, len(first))
 	}
 	id := testkit.Group.Resource("Microsoft.Storage/storageAccounts", accountOf(v.GetVolumeId()))
@@ -563,7 +563,7 @@ func TestSecrets(t *testing.T) {
 	for _, values := range []map[string]string{ // row 81
 		{"accountname": "a", "accountkey": "k\n"}, {"AccountName": "a", "AccountKey": "k"}, {"azurestorageaccountname": " a", "azurestorageaccountkey": "k"},
 	} {
-		if c, ok := file.ReadSecret(values); !ok || c != (file.Credentials{Account: "a", Key: "k"}) {
+		if c, ok, _ := file.ReadSecret(values); !ok || c != (file.Credentials{Account: "a", Key: "k"}) {
 			t.Errorf("81: %v", ok)
 		}
 	}

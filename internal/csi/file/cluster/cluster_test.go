@@ -32,7 +32,7 @@ func TestSecretsOfTheDriver(t *testing.T) {
 				t.Fatal(err)
 			}
 			values, err := c.Secret(t.Context(), "apps", name)
-			if got, ok := file.ReadSecret(values); err != nil || !ok || got.Key != key {
+			if got, ok, _ := file.ReadSecret(values); err != nil || !ok || got.Key != key {
 				t.Errorf("%s: no %s key, %v", name, key, err)
 			}
 		}

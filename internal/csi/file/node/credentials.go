@@ -58,10 +58,15 @@ func (n *Node) resolve(request, id string, values, secrets map[string]string) (v
 	}
 	parts.Group, parts.Subscription = cmp.Or(p.ResourceGroup, parts.Group), cmp.Or(p.Subscription, parts.Subscription)
 	parts.Account = cmp.Or(parts.Account, share.AccountOf(p.Server))
-	if credentials, given := file.ReadSecret(secrets); given && (parts.Account == "" || parts.Translated) {
+	credentials, given, err := file.ReadSecret(secrets)
+	if err != nil {
+		return none, csi.Invalid("%s: volume %.256s: the Secret of the request: %v", request, id, err)
+	}
+	if given && (parts.Account == "" || parts.Translated) {
 		parts.Account = credentials.Account
 	}
 	parts.Account = cmp.Or(p.Account, parts.Account)
+	p.ResourceGroup, p.Subscription = parts.Group, parts.Subscription
 	if name := p.Expand(p.ShareName); name != "" {
 		parts.Share = name
 	}
@@ -86,8 +91,8 @@ func is(b *bool) bool { return b != nil && *b }
 
 // credentials returns the name and key of a volume's account: from the request, from the Secret, or from Azure.
 func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, error) {
-	if c, given := file.ReadSecret(v.secrets); given {
-		if err := v.checkAccount(c); err != nil {
+	if c, given, err := file.ReadSecret(v.secrets); given {
+		if err = errors.Join(err, v.checkAccount(c)); err != nil {
 			return file.Credentials{}, status.Errorf(codes.InvalidArgument, "volume %s: the Secret of the request: %v", v.id, err)
 		}
 		return c, nil
@@ -100,10 +105,10 @@ func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, er
 	var why error
 	if n.config.Secret != nil && name != "" {
 		values, err := n.config.Secret(ctx, p.SecretNamespace, name)
-		c, ok := file.ReadSecret(values)
+		c, ok, bad := file.ReadSecret(values)
 		switch {
 		case err == nil && ok:
-			if err = v.checkAccount(c); err == nil {
+			if err = errors.Join(bad, v.checkAccount(c)); err == nil {
 				return c, nil
 			}
 		case err == nil:

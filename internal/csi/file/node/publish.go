@@ -147,12 +147,16 @@ func (n *Node) publishInline(ctx context.Context, request string, v *volume, r *
 	if mounted, err := n.whole(r.GetTargetPath()); err != nil || mounted && !v.needsToken() {
 		return err
 	}
-	if p.MountOptions != "" {
-		v.options = append(v.options, p.MountOptions)
+	if err := n.mounting(v).CheckInlineNames(); err != nil {
+		return csi.Invalid("%s: volume attributes: %v", request, err)
 	}
+	// Files of the share get no rights on the node.
+	v.options = append(v.options, p.MountOptions, "nosuid", "nodev")
 	p.SecretNamespace = p.PodNamespace
 	yes := true
-	if !n.config.InlineKeys && !is(p.WorkloadIdentity) {
+	// A server that the pod names never gets a key that Azure gave to the node.
+	foreign := p.Server != "" || p.EndpointSuffix != ""
+	if (!n.config.InlineKeys || foreign) && !is(p.WorkloadIdentity) {
 		p.KeyFromSecret = &yes
 		if p.SecretName == "" {
 			return csi.Invalid("%s: volume attributes: secretName is missing: an inline volume gets its key from a Secret of the pod's "+

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -46,12 +47,24 @@ type Helper struct {
 // storageResource is the resource of tokens for storage.
 const storageResource = "https://storage.azure.com/"
 
-// plain is what a part of the name of a token's file can have.
-var plain = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+// The shapes of what becomes arguments of the program and the name of a token's file.
+var (
+	plain  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+	tenant = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9.-]*)?$`)
+)
+
+// ticketAtMost bounds the program, and outputAtMost how long its output stays open after its end.
+const (
+	ticketAtMost = 60 * time.Second
+	outputAtMost = 5 * time.Second
+)
 
 // Get implements [Tickets]. A token goes into a file that the program reads.
 func (h Helper) Get(ctx context.Context, t Ticket) error {
 	args := []string{"set", "https://" + t.Host}
+	if t.ClientID != "" && !plain.MatchString(t.ClientID) || !tenant.MatchString(t.TenantID) {
+		return csi.Invalid("clientID %.64q, tenantID %.64q: want letters, digits, - and, in a tenant, dots", t.ClientID, t.TenantID)
+	}
 	if t.Token == "" {
 		args = append(args, "--imds-client-id", t.ClientID)
 	} else {
@@ -69,7 +82,11 @@ func (h Helper) Get(ctx context.Context, t Ticket) error {
 		args = append(args, "--workload-identity", "--tenant-id", t.TenantID, "--client-id", t.ClientID, "--token-file", path,
 			"--authority-host", h.Authority, "--resource", storageResource)
 	}
-	output, err := exec.CommandContext(ctx, cmp.Or(h.Program, "azfilesauthmanager"), args...).CombinedOutput()
+	ctx, end := context.WithTimeout(ctx, ticketAtMost)
+	defer end()
+	cmd := exec.CommandContext(ctx, cmp.Or(h.Program, "azfilesauthmanager"), args...)
+	cmd.WaitDelay = outputAtMost // a child of the program can keep it open
+	output, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
 		return status.Errorf(codes.FailedPrecondition, "azfilesauthmanager is not installed: mounts with an identity need the package "+
 			"azfilesauth in the driver's image")
