@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi"
 	"kaz/internal/plan/parameter"
@@ -86,7 +87,7 @@ func ReadSecret(values map[string]string) (c Credentials, given bool, err error)
 	}
 	accountName, account := value(SecretAccount, "accountname")
 	keyName, key := value(secretKey, "accountkey")
-	c = Credentials{Account: account, Key: key}
+	c = Credentials{Account: account, Key: secret.New(key)}
 	if account == "" || key == "" {
 		return c, false, nil
 	}
@@ -110,5 +111,5 @@ func requestSecret(request string, secrets map[string]string) (Credentials, bool
 
 // SecretOf returns the values of the Secret with the credentials.
 func SecretOf(c Credentials) map[string]string {
-	return map[string]string{SecretAccount: c.Account, secretKey: c.Key}
+	return map[string]string{SecretAccount: c.Account, secretKey: c.Key.Reveal()}
 }

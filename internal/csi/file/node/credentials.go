@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
 	"kaz/internal/plan/share"
@@ -23,19 +24,19 @@ const tokenKey = "csi.storage.k8s.io/serviceAccount.tokens"
 // tokenAudience is the audience of tokens that Azure takes for its own.
 const tokenAudience = "api://AzureADTokenExchange"
 
-// readToken returns the token of the pod's service account, "" if there is none.
-func readToken(secrets, values map[string]string) (string, error) {
+// readToken returns the token of the pod's service account, the zero text if there is none.
+func readToken(secrets, values map[string]string) (secret.Text, error) {
 	text := cmp.Or(secrets[tokenKey], values[tokenKey])
 	if text == "" {
-		return "", nil
+		return secret.Text{}, nil
 	}
 	var tokens map[string]struct {
 		Token string `json:"token"`
 	}
 	if err := json.Unmarshal([]byte(text), &tokens); err != nil {
-		return "", errors.New("the tokens of the service account are not JSON") // the cause has the text
+		return secret.Text{}, errors.New("the tokens of the service account are not JSON") // the cause has the text
 	}
-	return tokens[tokenAudience].Token, nil
+	return secret.New(tokens[tokenAudience].Token), nil
 }
 
 // resolve returns the volume that a request is about. Attributes come before the parts of the volume id.
@@ -132,7 +133,7 @@ func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, er
 		return file.Credentials{}, csi.Status(err, "volume %s: key of storage account %s (its Secret: %v)", v.id, v.account.Name(), why)
 	}
 	v.azureKey = true
-	return file.Credentials{Account: v.account.Name(), Key: key}, nil
+	return file.Credentials{Account: v.account.Name(), Key: secret.New(key)}, nil
 }
 
 // host returns the file server of a volume. Tickets are for the public name of a server, which leads to its private endpoint in

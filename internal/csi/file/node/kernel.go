@@ -34,7 +34,7 @@ type Kernel struct{}
 // table of mounts. If ctx ends, the program is killed.
 func (Kernel) Mount(ctx context.Context, m share.Mount, target string, c file.Credentials) error {
 	options := m.Options
-	if c.Key != "" {
+	if !c.Key.IsZero() {
 		options = append([]string{"username=" + c.Account}, options...)
 	}
 	cmd := exec.CommandContext(ctx, "mount."+m.Type, m.Source, target, "-o", strings.Join(options, ","))
@@ -42,8 +42,8 @@ func (Kernel) Mount(ctx context.Context, m share.Mount, target string, c file.Cr
 	cmd.WaitDelay = patience
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	if c.Key != "" {
-		reader, err := secretPipe(ctx, c.Key)
+	if !c.Key.IsZero() {
+		reader, err := secretPipe(ctx, c.Key.Reveal())
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 	switch {
 	case is(v.parameters.Ephemeral):
 		return done, n.publishInline(ctx, request, &v, r)
-	case v.needsToken() && v.token != "":
+	case v.needsToken() && !v.token.IsZero():
 		return done, n.publishWithToken(ctx, &v, r.GetTargetPath())
 	}
 	return done, n.bind(ctx, request, &v, r)

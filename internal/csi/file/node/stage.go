@@ -132,10 +132,10 @@ func (n *Node) mounting(v *volume) share.Mounting {
 func (n *Node) mountWith(ctx context.Context, v *volume, m share.Mount, path string, c file.Credentials) error {
 	err := n.config.Mounter.Mount(ctx, m, path, c)
 	failed, ok := errors.AsType[*MountError](err)
-	if !ok || !strings.Contains(failed.Error(), wrongKey) || !v.azureKey || c.Key == "" || n.config.Refused == nil {
+	if !ok || !strings.Contains(failed.Error(), wrongKey) || !v.azureKey || c.Key.IsZero() || n.config.Refused == nil {
 		return err
 	}
-	n.config.Refused(v.account, c.Key)
+	n.config.Refused(v.account, c.Key.Reveal())
 	now, unread := n.credentials(ctx, v)
 	if unread != nil || now == c {
 		return errors.Join(err, unread)

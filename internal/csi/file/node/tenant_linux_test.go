@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/node"
 	"kaz/internal/csi/mount"
@@ -123,7 +124,7 @@ func TestServersOfTenants(t *testing.T) {
 	}
 	r := &recorder{}
 	_ = inline(t, tenantNode(r, nil, true), map[string]string{"secretName": "", "storageAccount": "acct"})
-	if len(r.given) != 1 || r.given[0].Key != "key-of-azure" {
+	if len(r.given) != 1 || r.given[0].Key != secret.New("key-of-azure") {
 		t.Errorf("the server of Azure: %d mounts", len(r.given))
 	}
 }
@@ -170,7 +171,7 @@ func TestLongKeyEndsInTime(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer end()
 	m := share.Mount{Source: "//acct.file.core.windows.net/share1", Type: "cifs"}
-	err := node.Kernel{}.Mount(ctx, m, t.TempDir(), file.Credentials{Account: "acct", Key: strings.Repeat("k", 70_000)})
+	err := node.Kernel{}.Mount(ctx, m, t.TempDir(), file.Credentials{Account: "acct", Key: secret.New(strings.Repeat("k", 70_000))})
 	if err == nil || !strings.Contains(err.Error(), "70000 bytes") || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%.300v", err)
 	}
@@ -253,8 +254,8 @@ func checkMounts(t *testing.T, r *recorder) {
 				t.Errorf("options %v", m.Options)
 			}
 		}
-		if c := r.given[i]; strings.Contains(c.Account, ",") || len(c.Key) > 512 {
-			t.Errorf("account %q, a key of %d bytes", c.Account, len(c.Key))
+		if c := r.given[i]; strings.Contains(c.Account, ",") || len(c.Key.Reveal()) > 512 {
+			t.Errorf("account %q, a key of %d bytes", c.Account, len(c.Key.Reveal()))
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi"
 )
 
@@ -31,7 +32,7 @@ type Tickets interface {
 type Ticket struct {
 	Volume, Account, Host string
 	ClientID, TenantID    string
-	Token                 string // of the pod's service account; a secret
+	Token                 secret.Text // of the pod's service account
 }
 
 // Helper gets tickets with the program azfilesauthmanager, which renews them too.
@@ -65,7 +66,7 @@ func (h Helper) Get(ctx context.Context, t Ticket) error {
 	if t.ClientID != "" && !plain.MatchString(t.ClientID) || !tenant.MatchString(t.TenantID) {
 		return csi.Invalid("clientID %.64q, tenantID %.64q: want letters, digits, - and, in a tenant, dots", t.ClientID, t.TenantID)
 	}
-	if t.Token == "" {
+	if t.Token.IsZero() {
 		args = append(args, "--imds-client-id", t.ClientID)
 	} else {
 		if !plain.MatchString(t.ClientID) || !plain.MatchString(t.Account) {
@@ -76,7 +77,7 @@ func (h Helper) Get(ctx context.Context, t Ticket) error {
 			return err
 		}
 		const ownerOnly = 0o600
-		if err := os.WriteFile(path, []byte(t.Token), ownerOnly); err != nil {
+		if err := os.WriteFile(path, []byte(t.Token.Reveal()), ownerOnly); err != nil {
 			return err
 		}
 		args = append(args, "--workload-identity", "--tenant-id", t.TenantID, "--client-id", t.ClientID, "--token-file", path,
@@ -122,7 +123,7 @@ func (n *Node) ticket(ctx context.Context, v *volume) error {
 			"arguments, which every process can read; use mountWithWorkloadIdentityToken", v.id)
 	case n.config.Tickets == nil:
 		return status.Errorf(codes.FailedPrecondition, "volume %s: mounts with an identity are not set up on this node", v.id)
-	case v.needsToken() && v.token == "":
+	case v.needsToken() && v.token.IsZero():
 		return status.Errorf(codes.FailedPrecondition, "volume %s: the request has no token of the service account: the CSIDriver object "+
 			"needs tokenRequests with audience %s", v.id, tokenAudience)
 	}
