@@ -26,7 +26,8 @@ func CheckFileSystem(fsType string, options []string) error {
 	}
 	text := strings.Join(options, ",")
 	if len(text) > mostOptions {
-		return &parameter.Error{Key: "mountOptions", Value: short(text), Allowed: fmt.Sprintf("%d bytes: want at most %d", len(text), mostOptions)}
+		return &parameter.Error{Key: "mountOptions", Value: short(text),
+			Allowed: fmt.Sprintf("%d bytes: want at most %d", len(text), mostOptions)}
 	}
 	for option := range strings.SplitSeq(text, ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(option), "=")

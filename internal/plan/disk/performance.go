@@ -31,7 +31,8 @@ func readProfile(p *Parameters, value string) error {
 // The settings of a device that a user can choose: those of its queue, and those of its SCSI device that do not remove it. Other files
 // there lead to other devices, or delete the disk.
 var (
-	settingFile  = regexp.MustCompile(`^(queue/(iosched/)?[a-z0-9_]+|device/(queue_depth|queue_type|queue_ramp_up_period|timeout|eh_timeout))$`)
+	settingFile = regexp.MustCompile(`^(queue/(iosched/)?[a-z0-9_]+|` +
+		`device/(queue_depth|queue_type|queue_ramp_up_period|timeout|eh_timeout))$`)
 	settingValue = regexp.MustCompile(`^[A-Za-z0-9 _.:+-]{1,64}$`)
 )
 
@@ -39,8 +40,9 @@ var (
 func (p *Parameters) addSetting(key, value string) error {
 	file := strings.TrimPrefix(key, DeviceSetting)
 	if !settingFile.MatchString(file) {
-		return &parameter.Error{Key: key, Value: value, Allowed: "want " + DeviceSetting + "PATH, with a file of the device's queue such as " +
-			DeviceSetting + "queue/read_ahead_kb, or device/queue_depth, queue_type, queue_ramp_up_period, timeout or eh_timeout"}
+		return &parameter.Error{Key: key, Value: value, Allowed: "want " + DeviceSetting +
+			"PATH, with a file of the device's queue such as " + DeviceSetting +
+			"queue/read_ahead_kb, or device/queue_depth, queue_type, queue_ramp_up_period, timeout or eh_timeout"}
 	}
 	if !settingValue.MatchString(value) {
 		return &parameter.Error{Key: key, Value: value, Allowed: "want 1 to 64 letters, digits, blanks and _ . : + -"}

@@ -137,7 +137,8 @@ func (m Mounting) Check() error {
 		checks = append(checks, check{"mountOptions", option, checkOption(option)})
 	}
 	if size := len(strings.Join(options, ",")); size > mostOptions {
-		return &parameter.Error{Key: "mountOptions", Value: fmt.Sprintf("%d bytes", size), Allowed: fmt.Sprintf("want at most %d", mostOptions)}
+		return &parameter.Error{Key: "mountOptions", Value: fmt.Sprintf("%d bytes", size),
+			Allowed: fmt.Sprintf("want at most %d", mostOptions)}
 	}
 	for _, c := range checks {
 		if c.err != nil {
@@ -183,7 +184,8 @@ func inlineOptions() map[string]*regexp.Regexp {
 		"max_channels": oneToTen, "cache": cacheKind, "vers": version,
 	}
 	for _, name := range []string{
-		"ro", "rw", "nosuid", "nodev", "noexec", "exec", "noatime", "atime", "relatime", "norelatime", "strictatime", "nodiratime", "diratime",
+		"ro", "rw", "nosuid", "nodev", "noexec", "exec", "noatime", "atime", "relatime", "norelatime", "strictatime",
+		"nodiratime", "diratime",
 		"sync", "async", "dirsync", "forceuid", "noforceuid", "forcegid", "noforcegid", "mfsymlinks", "nosharesock", "nobrl", "brl",
 		"nostrictsync", "strictsync", "serverino", "noserverino", "nocase", "mapposix", "mapchars", "nomapchars", "nomapposix",
 		"hard", "soft", "seal", "nohandlecache", "handlecache", "persistenthandles", "nopersistenthandles", "resilienthandles",
