@@ -173,7 +173,9 @@ func TestKinds(t *testing.T) {
 		{without(workload, managed, password), Certificate, tokenURL,
 			map[string]string{"client_id": client, "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}},
 		{without(workload, managed, password,
-			func(c *Config) { c.CertificatePath, c.CertificatePassword = "testdata/locked.pfx", secret.New("opensesame") }), Certificate,
+			func(c *Config) {
+				c.CertificatePath, c.CertificatePassword = "testdata/locked.pfx", secret.New("opensesame")
+			}), Certificate,
 			tokenURL, nil},
 	} {
 		i := &issuer{}
