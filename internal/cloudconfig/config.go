@@ -3,6 +3,8 @@ package cloudconfig
 import (
 	"strings"
 	"time"
+
+	"kaz/internal/azure/secret"
 )
 
 // Config is the content of azure.json. A Config from [Default], [Parse], [Merge], [Load] or [Read] is
@@ -39,9 +41,9 @@ type ARM struct {
 // Auth has the keys of the identity.
 type Auth struct {
 	AADClientID                           string
-	AADClientSecret                       Secret
+	AADClientSecret                       secret.Text
 	AADClientCertPath                     string
-	AADClientCertPassword                 Secret
+	AADClientCertPassword                 secret.Text
 	UseManagedIdentityExtension           bool
 	UserAssignedIdentityID                string
 	UseFederatedWorkloadIdentityExtension bool

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kaz/internal/azure/secret"
 )
 
 // reading is a configuration while it is read, with problems and warnings.
@@ -99,10 +101,10 @@ func (r *reading) decode(path string, value, ref any) {
 	switch ref := ref.(type) {
 	case *string:
 		*ref, fits = asText(value, *ref)
-	case *Secret:
+	case *secret.Text:
 		var text string
 		if text, fits = asText(value, ""); fits {
-			*ref = NewSecret(text)
+			*ref = secret.New(text)
 		}
 	case *bool:
 		var b bool
@@ -123,8 +125,8 @@ func (r *reading) decode(path string, value, ref any) {
 	}
 	if !fits {
 		shown := describe(value)
-		if _, secret := ref.(*Secret); secret {
-			shown = redacted
+		if _, hides := ref.(*secret.Text); hides {
+			shown = secret.Redacted
 		}
 		r.problems = append(r.problems, Problem{Key: path, Value: shown, Message: "wanted " + kindOf(ref), Source: r.source})
 	}

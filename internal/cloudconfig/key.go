@@ -3,6 +3,8 @@ package cloudconfig
 import (
 	"math"
 	"time"
+
+	"kaz/internal/azure/secret"
 )
 
 // key is one row of the table: everything about a key of azure.json.
@@ -32,7 +34,7 @@ func text(name string, field func(*Config) *string, doc string) key {
 	return key{name: name, doc: doc, ref: func(c *Config) any { return field(c) }}
 }
 
-func hidden(name string, field func(*Config) *Secret, doc string) key {
+func hidden(name string, field func(*Config) *secret.Text, doc string) key {
 	return key{name: name, doc: doc, ref: func(c *Config) any { return field(c) }}
 }
 
@@ -90,7 +92,7 @@ func (k key) kind() string {
 
 func kindOf(ref any) string {
 	switch ref.(type) {
-	case *string, *Secret:
+	case *string, *secret.Text:
 		return "text"
 	case *bool:
 		return "true or false"
@@ -115,7 +117,7 @@ func (k key) secret() bool {
 	if k.ref == nil {
 		return false
 	}
-	_, is := k.ref(&Config{}).(*Secret)
+	_, is := k.ref(&Config{}).(*secret.Text)
 	return is
 }
 

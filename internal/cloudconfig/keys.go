@@ -1,6 +1,10 @@
 package cloudconfig
 
-import "time"
+import (
+	"time"
+
+	"kaz/internal/azure/secret"
+)
 
 // sections is the table of all keys. Facts about defaults and meanings are
 // those of the components that users run today.
@@ -47,11 +51,11 @@ func authKeys() []key {
 	return []key{
 		text("aadClientId", func(c *Config) *string { return &c.AADClientID },
 			"Client id of a service principal or of a workload identity."),
-		hidden("aadClientSecret", func(c *Config) *Secret { return &c.AADClientSecret },
+		hidden("aadClientSecret", func(c *Config) *secret.Text { return &c.AADClientSecret },
 			"Secret of the service principal."),
 		text("aadClientCertPath", func(c *Config) *string { return &c.AADClientCertPath },
 			"PKCS#12 or PEM file with the certificate and key of the service principal."),
-		hidden("aadClientCertPassword", func(c *Config) *Secret { return &c.AADClientCertPassword },
+		hidden("aadClientCertPassword", func(c *Config) *secret.Text { return &c.AADClientCertPassword },
 			"Password of the certificate file."),
 		boolean("useManagedIdentityExtension", func(c *Config) *bool { return &c.UseManagedIdentityExtension },
 			"Use the managed identity of the machine."),

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"kaz/internal/azure/secret"
 )
 
 // The Secret with the configuration, unless flags say otherwise.
@@ -126,7 +128,7 @@ func (c *Config) ApplyEnvironment(lookup func(string) (string, bool)) {
 	}
 	set("AZURE_TENANT_ID", func(v string) { c.TenantID = v })
 	set("AZURE_CLIENT_ID", func(v string) { c.AADClientID = v })
-	set("AZURE_CLIENT_SECRET", func(v string) { c.AADClientSecret = NewSecret(v) })
+	set("AZURE_CLIENT_SECRET", func(v string) { c.AADClientSecret = secret.New(v) })
 	set("AZURE_FEDERATED_TOKEN_FILE", func(v string) {
 		c.AADFederatedTokenFile = v
 		c.UseFederatedWorkloadIdentityExtension = true

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"kaz/internal/azure/secret"
 )
 
 func load(t *testing.T, name string) (Config, []string) {
@@ -42,7 +44,7 @@ func TestExampleFile(t *testing.T) {
 	want.SubscriptionID = "00000000-0000-0000-0000-000000000001"
 	want.NetworkResourceSubscriptionID = want.SubscriptionID
 	want.AADClientID = "22222222-2222-2222-2222-222222222222"
-	want.AADClientSecret = NewSecret("s3cr3t-in-the-file")
+	want.AADClientSecret = secret.New("s3cr3t-in-the-file")
 	want.ResourceGroup = "paper-mill-rg"
 	want.VnetResourceGroup = "paper-mill-rg"
 	want.SecurityGroupResourceGroup = "paper-mill-rg"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"kaz/internal/azure/secret"
 )
 
 // Kind is a way to authenticate.
@@ -31,16 +32,6 @@ const (
 // adfs is the tenant name for Active Directory Federation Services.
 const adfs = "adfs"
 
-// Secret is a text that is never printed.
-type Secret string
-
-const hidden = "(secret)"
-
-func (Secret) String() string               { return hidden }
-func (Secret) GoString() string             { return hidden }
-func (Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
-func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
-
 // Config describes the identity. The zero value has none.
 type Config struct {
 	TenantID string // "adfs" for Active Directory Federation Services
@@ -49,7 +40,7 @@ type Config struct {
 	// WorkloadIdentity uses FederatedToken or, if that is not set, the token in the file
 	// FederatedTokenFile.
 	WorkloadIdentity   bool
-	FederatedToken     Secret
+	FederatedToken     secret.Text
 	FederatedTokenFile string
 	// ManagedIdentity uses the identity of the host. This is the user-assigned identity with the client id or
 	// resource id ManagedIdentityID. If ManagedIdentityID is empty, it is the system-assigned identity.
@@ -57,9 +48,9 @@ type Config struct {
 	ManagedIdentityID string
 	// ClientSecret and CertificatePath, a PEM or PKCS#12 file, authenticate the service principal
 	// ClientID.
-	ClientSecret        Secret
+	ClientSecret        secret.Text
 	CertificatePath     string
-	CertificatePassword Secret
+	CertificatePassword secret.Text
 	// DataPlaneIdentityPath is the credential file of a hosted control plane's managed identity. The
 	// file names client, tenant and authority itself.
 	DataPlaneIdentityPath string
@@ -121,7 +112,7 @@ func (c Config) kind() Kind {
 		return WorkloadIdentity
 	case c.ManagedIdentity:
 		return ManagedIdentity
-	case c.ClientSecret != "":
+	case !c.ClientSecret.IsZero():
 		return ClientSecret
 	case c.CertificatePath != "":
 		return Certificate
@@ -150,7 +141,7 @@ func (c Config) of(kind Kind, tenant string) (azcore.TokenCredential, error) {
 	case kind == DataPlane:
 		identity = c.DataPlaneIdentityPath
 	}
-	return &named{credential, kind, identity, []Secret{c.ClientSecret, c.CertificatePassword, c.FederatedToken}}, nil
+	return &named{credential, kind, identity, []secret.Text{c.ClientSecret, c.CertificatePassword, c.FederatedToken}}, nil
 }
 
 func (c Config) bare(kind Kind, tenant string) (azcore.TokenCredential, error) {
@@ -167,7 +158,7 @@ func (c Config) bare(kind Kind, tenant string) (azcore.TokenCredential, error) {
 	}
 	switch kind {
 	case WorkloadIdentity:
-		if c.FederatedToken != "" {
+		if !c.FederatedToken.IsZero() {
 			return c.federated(tenant, options, discovery)
 		}
 		if err := required("tenant", tenant, "client id", c.ClientID, "federated token file", c.FederatedTokenFile); err != nil {
@@ -185,7 +176,7 @@ func (c Config) bare(kind Kind, tenant string) (azcore.TokenCredential, error) {
 		if err := required("tenant", tenant, "client id", c.ClientID); err != nil {
 			return nil, err
 		}
-		return azidentity.NewClientSecretCredential(tenant, c.ClientID, string(c.ClientSecret), &azidentity.ClientSecretCredentialOptions{
+		return azidentity.NewClientSecretCredential(tenant, c.ClientID, c.ClientSecret.Reveal(), &azidentity.ClientSecretCredentialOptions{
 			ClientOptions: options, DisableInstanceDiscovery: !discovery,
 		})
 	case Certificate:
@@ -202,7 +193,7 @@ func (c Config) federated(tenant string, options azcore.ClientOptions, discovery
 	if err := required("tenant", tenant, "client id", c.ClientID); err != nil {
 		return nil, err
 	}
-	token := func(context.Context) (string, error) { return string(c.FederatedToken), nil }
+	token := func(context.Context) (string, error) { return c.FederatedToken.Reveal(), nil }
 	return azidentity.NewClientAssertionCredential(tenant, c.ClientID, token, &azidentity.ClientAssertionCredentialOptions{
 		ClientOptions: options, DisableInstanceDiscovery: !discovery,
 	})
@@ -215,7 +206,7 @@ func (c Config) certificate(tenant string, options azcore.ClientOptions, discove
 	if err != nil {
 		return nil, err
 	}
-	chain, key, err := azidentity.ParseCertificates(data, []byte(c.CertificatePassword))
+	chain, key, err := azidentity.ParseCertificates(data, []byte(c.CertificatePassword.Reveal()))
 	if err != nil {
 		return nil, fmt.Errorf("the file %s, expected PEM or PKCS#12 (encrypted with 3DES, as openssl pkcs12 -export -legacy does) "+
 			"with a certificate and its key: %w", c.CertificatePath, err)

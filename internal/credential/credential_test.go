@@ -28,6 +28,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
 )
 
 const (
@@ -137,7 +138,7 @@ func TestKinds(t *testing.T) {
 	federated := file(t, "federated-assertion")
 	everything := Config{
 		TenantID: tenant, ClientID: client, Authority: authority,
-		WorkloadIdentity: true, FederatedTokenFile: federated, ManagedIdentity: true, ClientSecret: "s3cret",
+		WorkloadIdentity: true, FederatedTokenFile: federated, ManagedIdentity: true, ClientSecret: secret.New("s3cret"),
 		CertificatePath: pemFile(t), DataPlaneIdentityPath: "/x",
 	}
 	without := func(f ...func(*Config)) Config {
@@ -149,7 +150,7 @@ func TestKinds(t *testing.T) {
 	}
 	workload := func(c *Config) { c.WorkloadIdentity = false }
 	managed := func(c *Config) { c.ManagedIdentity = false }
-	secret := func(c *Config) { c.ClientSecret = "" }
+	password := func(c *Config) { c.ClientSecret = secret.Text{} }
 	tokenURL := authority + tenant + "/v2.0/token"
 
 	for _, c := range []struct {
@@ -160,7 +161,7 @@ func TestKinds(t *testing.T) {
 	}{
 		{everything, WorkloadIdentity, tokenURL,
 			map[string]string{"client_id": client, "client_assertion": "federated-assertion", "grant_type": "client_credentials"}},
-		{without(func(c *Config) { c.FederatedToken = "handed-over" }), WorkloadIdentity, tokenURL,
+		{without(func(c *Config) { c.FederatedToken = secret.New("handed-over") }), WorkloadIdentity, tokenURL,
 			map[string]string{"client_id": client, "client_assertion": "handed-over", "grant_type": "client_credentials"}},
 		{without(workload), ManagedIdentity, "169.254.169.254/metadata/identity/oauth2/token",
 			map[string]string{"resource": "https://" + t.Name() + "/"}},
@@ -169,10 +170,12 @@ func TestKinds(t *testing.T) {
 		{without(workload, func(c *Config) { c.ManagedIdentityID = "/Subscriptions/s/x" }), ManagedIdentity, "oauth2/token",
 			map[string]string{"msi_res_id": "/Subscriptions/s/x"}},
 		{without(workload, managed), ClientSecret, tokenURL, map[string]string{"client_id": client, "client_secret": "s3cret"}},
-		{without(workload, managed, secret), Certificate, tokenURL,
+		{without(workload, managed, password), Certificate, tokenURL,
 			map[string]string{"client_id": client, "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}},
-		{without(workload, managed, secret,
-			func(c *Config) { c.CertificatePath, c.CertificatePassword = "testdata/locked.pfx", "opensesame" }), Certificate,
+		{without(workload, managed, password,
+			func(c *Config) {
+				c.CertificatePath, c.CertificatePassword = "testdata/locked.pfx", secret.New("opensesame")
+			}), Certificate,
 			tokenURL, nil},
 	} {
 		i := &issuer{}
@@ -293,7 +296,7 @@ func TestAuthorities(t *testing.T) {
 		{"https://adfs.private.test/adfs", "ADFS", "https://adfs.private.test/adfs/token", false},
 	} {
 		i := &issuer{}
-		got, err := New(Config{TenantID: c.tenant, ClientID: client, ClientSecret: "s", Authority: c.authority, Transport: i})
+		got, err := New(Config{TenantID: c.tenant, ClientID: client, ClientSecret: secret.New("s"), Authority: c.authority, Transport: i})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,16 +314,16 @@ func TestRefusals(t *testing.T) {
 		config Config
 		want   []string
 	}{
-		"token without a client": {Config{WorkloadIdentity: true, FederatedToken: "s3cret"},
+		"token without a client": {Config{WorkloadIdentity: true, FederatedToken: secret.New("s3cret")},
 			[]string{"workload identity", "tenant, client id"}},
 		"all that is missing": {Config{WorkloadIdentity: true},
 			[]string{"workload identity", "tenant, client id, federated token file"}},
-		"no client": {Config{ClientSecret: "s", TenantID: tenant}, []string{"secret", "client id"}},
+		"no client": {Config{ClientSecret: secret.New("s"), TenantID: tenant}, []string{"secret", "client id"}},
 		"no such file": {Config{CertificatePath: "testdata/none.pem", TenantID: tenant, ClientID: client},
 			[]string{"certificate", "testdata/none.pem"}},
 		"no certificate": {Config{CertificatePath: "credential.go", TenantID: tenant, ClientID: client},
 			[]string{"credential.go", "PEM or PKCS#12"}},
-		"wrong password": {Config{CertificatePath: "testdata/locked.pfx", CertificatePassword: "guess-it", TenantID: tenant,
+		"wrong password": {Config{CertificatePath: "testdata/locked.pfx", CertificatePassword: secret.New("guess-it"), TenantID: tenant,
 			ClientID: client}, []string{"locked.pfx"}},
 		"no data plane file": {Config{DataPlaneIdentityPath: "/run/identity.json"}, []string{"data plane", "/run/identity.json"}},
 		"data plane, no JSON": {Config{DataPlaneIdentityPath: "testdata/locked.pfx"},
@@ -333,9 +336,9 @@ func TestRefusals(t *testing.T) {
 			[]string{"client_secret is no certificate"}},
 		"data plane, no authority": {Config{DataPlaneIdentityPath: file(t, identityJSON("aaaa", "login.test"))},
 			[]string{"authority"}},
-		"authority": {Config{ClientSecret: "s", TenantID: tenant, ClientID: client, Authority: "login.test"},
+		"authority": {Config{ClientSecret: secret.New("s"), TenantID: tenant, ClientID: client, Authority: "login.test"},
 			[]string{"authority"}},
-		"tenant": {Config{ClientSecret: "s", TenantID: "a b", ClientID: client}, []string{"tenant"}},
+		"tenant": {Config{ClientSecret: secret.New("s"), TenantID: "a b", ClientID: client}, []string{"tenant"}},
 		"two tenants, no vault": {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other},
 			[]string{"auxiliaryTokenProvider is not set", other}},
 		"two tenants, half a vault": {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other,
@@ -359,7 +362,7 @@ func TestRefusals(t *testing.T) {
 // the secret, even if Azure repeats it.
 func TestErrorsNameTheIdentity(t *testing.T) {
 	i := &issuer{refuse: `{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret provided: s3cret&x s3cret%26x.\r\nTrace ID: 1"}`}
-	c, err := New(Config{TenantID: tenant, ClientID: client, ClientSecret: "s3cret&x", Authority: "https://login.private.test",
+	c, err := New(Config{TenantID: tenant, ClientID: client, ClientSecret: secret.New("s3cret&x"), Authority: "https://login.private.test",
 		Transport: i})
 	if err != nil {
 		t.Fatal(err)
@@ -369,7 +372,7 @@ func TestErrorsNameTheIdentity(t *testing.T) {
 		t.Fatal("no error")
 	}
 	const want = "service principal with a secret (client " + client + " in tenant " + tenant + ") got no token: " +
-		"HTTP 401: invalid_client: AADSTS7000215: Invalid client secret provided: (secret) (secret). Trace ID: 1"
+		"HTTP 401: invalid_client: AADSTS7000215: Invalid client secret provided: [redacted] [redacted]. Trace ID: 1"
 	if err.Error() != want {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}
@@ -397,7 +400,7 @@ func TestErrorsNameTheIdentity(t *testing.T) {
 }
 
 func TestSecretsAreNotPrinted(t *testing.T) {
-	c := Config{ClientSecret: "s3cret", CertificatePassword: "s3cret", FederatedToken: "s3cret"}
+	c := Config{ClientSecret: secret.New("s3cret"), CertificatePassword: secret.New("s3cret"), FederatedToken: secret.New("s3cret")}
 	text, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -416,7 +419,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 // client carries a token of the other one.
 func TestTwoTenants(t *testing.T) {
 	i := &issuer{}
-	c, err := New(Config{TenantID: tenant, ClientID: client, ClientSecret: "s", NetworkTenantID: other,
+	c, err := New(Config{TenantID: tenant, ClientID: client, ClientSecret: secret.New("s"), NetworkTenantID: other,
 		Authority: "https://login.private.test", Transport: i})
 	if err != nil {
 		t.Fatal(err)
@@ -430,7 +433,7 @@ func TestTwoTenants(t *testing.T) {
 		}
 	}
 	// Tenants are compared without case.
-	if c, err = New(Config{TenantID: "contoso.test", NetworkTenantID: "Contoso.Test", ClientID: client, ClientSecret: "s"}); err != nil ||
+	if c, err = New(Config{TenantID: "contoso.test", NetworkTenantID: "Contoso.Test", ClientID: client, ClientSecret: secret.New("s")}); err != nil ||
 		c.Auxiliary != nil {
 		t.Errorf("%+v %v", c, err)
 	}

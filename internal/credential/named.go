@@ -13,6 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"kaz/internal/azure/secret"
 )
 
 // named adds its name to the errors of a credential.
@@ -20,7 +22,7 @@ type named struct {
 	azcore.TokenCredential
 	kind     Kind
 	identity string
-	secrets  []Secret
+	secrets  []secret.Text
 }
 
 func (n *named) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -35,8 +37,8 @@ func (n *named) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azc
 func (n *named) hide(text string) string {
 	const shortest = 4 // replacing shorter secrets would make the text unreadable
 	for _, s := range n.secrets {
-		if len(s) >= shortest {
-			text = strings.NewReplacer(string(s), hidden, url.QueryEscape(string(s)), hidden).Replace(text)
+		if plain := s.Reveal(); len(plain) >= shortest {
+			text = strings.NewReplacer(plain, secret.Redacted, url.QueryEscape(plain), secret.Redacted).Replace(text)
 		}
 	}
 	return text

@@ -43,8 +43,8 @@ func (o Options) Open(host string, c Credentials) (Service, error) {
 		FileRequestIntent: to.Ptr(share.TokenIntentBackup),
 	}
 	switch {
-	case c.Key != "":
-		key, err := service.NewSharedKeyCredential(c.Account, c.Key)
+	case !c.Key.IsZero():
+		key, err := service.NewSharedKeyCredential(c.Account, c.Key.Reveal())
 		if err != nil {
 			return nil, &azure.Error{Kind: azure.Denied, Message: "the key of storage account " + c.Account + " is not base64"}
 		}

@@ -5,11 +5,15 @@ package fileservice
 import (
 	"context"
 
+	"kaz/internal/azure/secret"
 	"kaz/internal/azure/storage"
 )
 
 // Credentials are the name and key of an account. Without a key the driver's identity is used.
-type Credentials struct{ Account, Key string }
+type Credentials struct {
+	Account string
+	Key     secret.Text
+}
 
 // Open opens the file service of an account at a host.
 type Open func(host string, c Credentials) (Service, error)

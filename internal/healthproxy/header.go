@@ -41,6 +41,14 @@ func (h *headers) Accept() (net.Conn, error) {
 	return &conn{Conn: opened, proxy: h.proxy}, nil
 }
 
+// raw returns the connection below the PROXY header.
+func raw(c net.Conn) net.Conn {
+	if opened, ok := c.(*conn); ok {
+		return opened.Raw()
+	}
+	return c
+}
+
 // conn logs invalid headers, which net/http would not report.
 type conn struct {
 	*proxyproto.Conn

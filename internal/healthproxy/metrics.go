@@ -12,7 +12,7 @@ const (
 	unhealthy   = "unhealthy"
 	unreachable = "unreachable" // the health server did not answer
 	abandoned   = "abandoned"   // the client did not wait for the response
-	refused     = "refused"     // a method that probes do not use
+	refused     = "refused"     // a method or a body, which probes do not have
 )
 
 // Metrics counts probes. A nil Metrics counts nothing.

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -149,7 +151,7 @@ func TestSlowHealthServer(t *testing.T) {
 	})
 }
 
-// TestManyConnections checks that many idle connections delay a probe but do not prevent it.
+// TestManyConnections checks that many idle connections of one source do not delay a probe of that source.
 func TestManyConnections(t *testing.T) {
 	inTime(t, ok, func(t *testing.T, listener *pipes) {
 		for range maxConnections {
@@ -168,10 +170,86 @@ func TestManyConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		if took := time.Since(begin); answer.StatusCode != 200 || took != 2*Patience {
-			t.Errorf("%s after %s, want when the others were given up", answer.Status, took)
+		if took := time.Since(begin); answer.StatusCode != 200 || took != 0 {
+			t.Errorf("%s after %s, want at once", answer.Status, took)
 		}
 	})
+}
+
+// TestIdleConnectionsOfOthers checks that a probe is answered at once while others hold, and keep opening, connections of real sockets:
+// without a word, in the middle of a header or of a request, with a body that does not come, or after a request.
+func TestIdleConnectionsOfOthers(t *testing.T) {
+	health := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer health.Close()
+	target, err := url.Parse(health.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]string{
+		"silent": "", "half a header": "PROXY TCP4 ", "half a request": "GET /healthz HTTP/1.1\r\nHost:",
+		"a body": "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n", "kept": "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+	} {
+		for _, sources := range []int{1, 200} {
+			t.Run(fmt.Sprintf("%s of %d", name, sources), func(t *testing.T) { probeAmong(t, target, says, sources) })
+		}
+	}
+}
+
+// probeAmong probes while a number of sources hold 1,000 connections.
+func probeAmong(t *testing.T, target *url.URL, says string, sources int) {
+	p, err := New(Config{Target: target, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Serve(ctx, listener) }()
+	open := func(source int) net.Conn {
+		from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(source))}
+		c, err := (&net.Dialer{LocalAddr: from, Timeout: Patience}).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, says) // the connection may be closed
+		return c
+	}
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			_ = c.Close()
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for i := range 1000 {
+		held = append(held, open(1+i%sources))
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: Patience}
+	for i := range 5 {
+		began := time.Now()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		const soon = 3 * time.Second
+		if took := time.Since(began); answer.StatusCode != http.StatusOK || took > soon {
+			t.Errorf("probe %d: %s after %s", i, answer.Status, took)
+		}
+		for range 20 {
+			held = append(held, open(1+i%sources))
+		}
+	}
 }
 
 // TestProberLeaves checks that a canceled probe cancels the request to the health server.

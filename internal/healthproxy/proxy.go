@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
+	"kaz/internal/observe"
 )
 
 // Patience is the default timeout of each part of a probe. Azure probes at most every five seconds
@@ -24,7 +24,8 @@ const Patience = 5 * time.Second
 const (
 	idleTimeout    = time.Minute // between two probes of one connection
 	maxHeaderBytes = 8 << 10
-	maxConnections = 512 // further connections wait
+	maxConnections = 512 // further connections replace silent ones
+	maxOfSource    = 128 // Azure's probes have one source
 )
 
 // Config is the configuration of a [Proxy].
@@ -87,6 +88,7 @@ func newProxy(c Config, to http.RoundTripper) *Proxy {
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           p,
+		ConnState:         func(c net.Conn, state http.ConnState) { observe.Track(raw(c), state) },
 		ReadHeaderTimeout: p.patience, ReadTimeout: p.patience, WriteTimeout: 3 * p.patience, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
 		ConnContext:    func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, probeConn{}, c) },
@@ -102,7 +104,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 			_ = server.Close()
 		}
 	})
-	err := server.Serve(p.open(netutil.LimitListener(listener, maxConnections)))
+	err := server.Serve(p.open(observe.Admit(listener, maxConnections, maxOfSource)))
 	if stop() {
 		close(stopped)
 	}
@@ -122,6 +124,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.metrics.probe(headerOf(r.Context()), refused)
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "health probes are GET or HEAD", http.StatusMethodNotAllowed)
+		return
+	}
+	if r.ContentLength != 0 { // a body that does not come would keep the connection
+		p.metrics.probe(headerOf(r.Context()), refused)
+		w.Header().Set("Connection", "close")
+		http.Error(w, "health probes have no body", http.StatusBadRequest)
+		if c, ok := r.Context().Value(probeConn{}).(net.Conn); ok {
+			observe.Track(raw(c), http.StateIdle) // net/http keeps it for a moment
+		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), p.patience)

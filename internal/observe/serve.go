@@ -26,10 +26,19 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
+// Limits of the connections to health and metrics.
+const (
+	mostConnections = 256
+	mostOfSource    = 64
+	idleAtMost      = 2 * time.Minute
+)
+
 // Serve serves requests until ctx ends, then waits up to five seconds for those in flight. It closes
 // the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleAtMost, ConnState: Track,
+	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -40,7 +49,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		}
 		stopped <- err
 	})
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(Admit(listener, mostConnections, mostOfSource)); !errors.Is(err, http.ErrServerClosed) {
 		stop()
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
 	}

@@ -38,13 +38,14 @@ func TestAutoscalerObjects(t *testing.T) {
 		values map[string]any
 		want   map[string]int
 	}{
-		"defaults":     {nil, with(map[string]int{"ConfigMap": 1, "Deployment": 1})},
-		"two replicas": {set("replicas", 2), with(map[string]int{"ConfigMap": 1, "Deployment": 1, "PodDisruptionBudget": 1})},
+		"defaults":     {nil, with(map[string]int{"ConfigMap": 1, "Deployment": 1, "NetworkPolicy": 1})},
+		"two replicas": {set("replicas", 2), with(map[string]int{"ConfigMap": 1, "Deployment": 1, "NetworkPolicy": 1, "PodDisruptionBudget": 1})},
 		"the provider alone": {alone(),
-			map[string]int{"ServiceAccount": 1, "ClusterRole": 1, "ClusterRoleBinding": 1, "Service": 1, "Deployment": 1}},
+			map[string]int{"ServiceAccount": 1, "ClusterRole": 1, "ClusterRoleBinding": 1, "Service": 1, "Deployment": 1,
+				"NetworkPolicy": 1}},
 		"accounts and roles of the user": {
 			map[string]any{"serviceAccount": map[string]any{"create": false}, "rbac": map[string]any{"create": false}},
-			map[string]int{"ConfigMap": 1, "Deployment": 1},
+			map[string]int{"ConfigMap": 1, "Deployment": 1, "NetworkPolicy": 1},
 		},
 	} {
 		got := map[string]int{}

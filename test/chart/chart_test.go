@@ -162,7 +162,8 @@ func TestObjects(t *testing.T) {
 		"RoleBinding system:cloud-controller-manager:leader-election", "ServiceAccount cloud-controller-manager",
 	}
 	cnm := []string{"ClusterRole cloud-node-manager", "ClusterRoleBinding cloud-node-manager", "DaemonSet cloud-node-manager",
-		"ServiceAccount cloud-node-manager"}
+		"ServiceAccount cloud-node-manager", "ValidatingAdmissionPolicy cloud-node-manager-own-node",
+		"ValidatingAdmissionPolicyBinding cloud-node-manager-own-node"}
 	for _, c := range []struct {
 		name   string
 		values map[string]any

@@ -192,10 +192,11 @@ func checkCounts(t *testing.T, folder string, cases map[string]counted) {
 func TestDiskObjects(t *testing.T) {
 	checkCounts(t, diskFolder, map[string]counted{
 		"defaults": {nil, map[string]int{"Deployment": 1, "DaemonSet": 1, "PodDisruptionBudget": 1, "CSIDriver": 1, "ServiceAccount": 2,
-			"ClusterRole": 6, "ClusterRoleBinding": 6, "Role": 2, "RoleBinding": 2}},
+			"ClusterRole": 6, "ClusterRoleBinding": 6, "Role": 2, "RoleBinding": 2, "ValidatingAdmissionPolicy": 1,
+			"ValidatingAdmissionPolicyBinding": 1}},
 		"everything": {everyDisk(), map[string]int{"Deployment": 2, "DaemonSet": 1, "PodDisruptionBudget": 2, "CSIDriver": 1,
 			"StorageClass": 2, "VolumeSnapshotClass": 1, "ServiceAccount": 3, "ClusterRole": 7, "ClusterRoleBinding": 7, "Role": 3,
-			"RoleBinding": 3}},
+			"RoleBinding": 3, "NetworkPolicy": 1, "ValidatingAdmissionPolicy": 1, "ValidatingAdmissionPolicyBinding": 1}},
 		"one replica, no Secret, accounts and roles of the user": {
 			map[string]any{"controller": map[string]any{"replicas": 1, "cloudConfigSecretName": ""},
 				"serviceAccount": map[string]any{"create": false}, "rbac": map[string]any{"create": false}},

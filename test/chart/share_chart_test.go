@@ -40,7 +40,7 @@ func TestShareObjects(t *testing.T) {
 			"ClusterRole": 5, "ClusterRoleBinding": 5, "Role": 1, "RoleBinding": 1}},
 		"everything": {everyShare(), map[string]int{"Deployment": 2, "DaemonSet": 1, "PodDisruptionBudget": 2, "CSIDriver": 1,
 			"StorageClass": 3, "VolumeSnapshotClass": 1, "ServiceAccount": 3, "ClusterRole": 6, "ClusterRoleBinding": 6, "Role": 2,
-			"RoleBinding": 2}},
+			"RoleBinding": 2, "NetworkPolicy": 1}},
 		"accounts and roles of the user": {
 			map[string]any{"serviceAccount": map[string]any{"create": false}, "rbac": map[string]any{"create": false}},
 			map[string]int{"Deployment": 1, "DaemonSet": 1, "PodDisruptionBudget": 1, "CSIDriver": 1},

@@ -193,11 +193,35 @@ func (c *cluster) narrow(program string, o *observer) {
 func (c *cluster) account(name string, o *observer) string {
 	c.t.Helper()
 	token := strings.TrimSpace(c.must("", "create", "token", name, "-n", "kube-system", "--duration", "1h"))
+	return c.kubeconfig(name, o, map[string]any{"token": token})
+}
+
+// accountOn is a kubeconfig of a service account in a pod on a node, which need not exist. The API server has the name of the node from
+// the token of a pod. Here there is no pod: an administrator acts as its service account.
+func (c *cluster) accountOn(name, node string, o *observer) string {
+	c.t.Helper()
+	const administrator = "administrator-of-tests"
+	if c.must("", "get", "serviceaccount", administrator, "-n", "kube-system", "--ignore-not-found", "-o", "name") == "" {
+		c.must("", "create", "serviceaccount", administrator, "-n", "kube-system")
+		c.must("", "create", "clusterrolebinding", administrator, "--clusterrole=cluster-admin",
+			"--serviceaccount=kube-system:"+administrator)
+	}
+	token := strings.TrimSpace(c.must("", "create", "token", administrator, "-n", "kube-system", "--duration", "1h"))
+	return c.kubeconfig(name, o, map[string]any{
+		"token": token, "as": "system:serviceaccount:kube-system:" + name,
+		"as-groups":     []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"},
+		"as-user-extra": map[string][]string{"authentication.kubernetes.io/node-name": {node}},
+	})
+}
+
+// kubeconfig writes a kubeconfig of a user who is observed.
+func (c *cluster) kubeconfig(name string, o *observer, user map[string]any) string {
+	c.t.Helper()
 	file := filepath.Join(c.t.TempDir(), name+".json")
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "c",
 		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": o.url, "certificate-authority-data": o.ca}}},
-		"users":    []any{map[string]any{"name": "u", "user": map[string]any{"token": token}}},
+		"users":    []any{map[string]any{"name": "u", "user": user}},
 		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "u"}}},
 	})
 	if err := cmp.Or(err, os.WriteFile(file, text, 0o600)); err != nil {

@@ -256,15 +256,15 @@ func (d *installation) run() {
 	c := d.c
 	c.t.Helper()
 	ccm := get[appsv1.Deployment](c, "deployment", "cloud-controller-manager", "-n", "kube-system").Spec.Template.Spec
-	kubeconfig := d.account(ccm)
+	kubeconfig := c.account(ccm.ServiceAccountName, d.observer(ccm))
 	d.start(ccm, nil, map[string]string{"/etc/kubernetes/azure.json": c.status.CloudConfig},
 		"--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
 
 	cnm := get[appsv1.DaemonSet](c, "daemonset", "cloud-node-manager", "-n", "kube-system").Spec.Template.Spec
-	nodes := d.account(cnm)
 	d.nodeManager = func(node string, vm azure.ID) *program {
 		// The metadata service of a machine is only reachable from the machine.
-		return d.start(cnm, map[string]string{"spec.nodeName": node}, nil, "--kubeconfig="+nodes, "--metadata-endpoint="+c.metadata(vm))
+		return d.start(cnm, map[string]string{"spec.nodeName": node}, nil, "--metadata-endpoint="+c.metadata(vm),
+			"--kubeconfig="+c.accountOn(cnm.ServiceAccountName, node, d.observer(cnm)))
 	}
 	for _, vm := range c.instances() {
 		d.nodeManager(nodeOf(vm), vm.ID)
@@ -353,14 +353,14 @@ func (c *cluster) metadata(vm azure.ID) string {
 	return info.ARMHTTP + "/vm" + string(vm)
 }
 
-// account is a kubeconfig of a pod's service account.
-func (d *installation) account(p corev1.PodSpec) string {
+// observer observes the requests of a pod's service account.
+func (d *installation) observer(p corev1.PodSpec) *observer {
 	d.c.t.Helper()
 	name := p.ServiceAccountName
 	if d.observers[name] == nil {
 		d.observers[name] = d.c.observe()
 	}
-	return d.c.account(name, d.observers[name])
+	return d.observers[name]
 }
 
 // variable matches a reference to an environment variable in arguments, as Kubernetes writes it.

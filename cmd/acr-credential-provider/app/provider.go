@@ -14,6 +14,7 @@ import (
 
 	"kaz/cmd/internal/access"
 	"kaz/internal/arm"
+	"kaz/internal/azure/secret"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/credential"
 	"kaz/internal/pullcredential"
@@ -110,7 +111,7 @@ func identity(c cloudconfig.Config, e cloudconfig.Environment, client *http.Clie
 func federation(e cloudconfig.Environment, client *http.Client) pullcredential.Federation {
 	return func(token, clientID, tenantID string) (pullcredential.Identity, error) {
 		identity, err := credential.New(credential.Config{
-			TenantID: tenantID, ClientID: clientID, WorkloadIdentity: true, FederatedToken: credential.Secret(token),
+			TenantID: tenantID, ClientID: clientID, WorkloadIdentity: true, FederatedToken: secret.New(token),
 			Authority: e.Authority, Transport: client,
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi"
 	"kaz/internal/plan/share"
@@ -38,7 +39,10 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 		return nil, err
 	}
 	defer release()
-	credentials, given := ReadSecret(v.secrets)
+	credentials, given, err := requestSecret("CreateVolume", v.secrets)
+	if err != nil {
+		return nil, err
+	}
 	if given {
 		v.source, err = c.sourceWithSecret(ctx, credentials, v, r.GetVolumeContentSource())
 	} else {
@@ -247,7 +251,7 @@ func (c *Controller) storeKey(ctx context.Context, account azure.ID, p share.Par
 		return csi.Status(err, "keys of storage account %s", account.Name())
 	}
 	namespace, name := secretNamespace(p), secretName(account, p)
-	err = c.config.Secrets.Put(ctx, namespace, name, Credentials{Account: account.Name(), Key: key})
+	err = c.config.Secrets.Put(ctx, namespace, name, Credentials{Account: account.Name(), Key: secret.New(key)})
 	return csi.Status(err, "secret %s/%s", namespace, name)
 }
 
@@ -321,7 +325,10 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 		return nil, err
 	}
 	defer release()
-	credentials, given := ReadSecret(r.GetSecrets())
+	credentials, given, err := requestSecret("DeleteVolume", r.GetSecrets())
+	if err != nil {
+		return nil, err
+	}
 	if given && (v.Account == "" || v.Translated) {
 		v.Account = credentials.Account
 	}

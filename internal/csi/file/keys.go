@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
 	"kaz/internal/azure/storage"
+	"kaz/internal/csi"
 	"kaz/internal/plan/parameter"
+	"kaz/internal/plan/share"
 )
 
 // Names of the values of a Secret with the key of an account.
@@ -70,21 +74,42 @@ func madeAt(k storage.Key) time.Time {
 	return at
 }
 
-// ReadSecret returns the credentials in the values of a Secret, and whether it has any.
-func ReadSecret(values map[string]string) (Credentials, bool) {
-	value := func(names ...string) string {
+// ReadSecret returns the credentials in the values of a Secret, and whether it has any. A user may have written them: the error names
+// the value that is no name or key of an account.
+func ReadSecret(values map[string]string) (c Credentials, given bool, err error) {
+	value := func(names ...string) (name, value string) {
 		for _, name := range names {
 			if v := strings.TrimSpace(parameter.Lookup(values, name)); v != "" {
-				return v
+				return name, v
 			}
 		}
-		return ""
+		return "", ""
 	}
-	c := Credentials{Account: value(SecretAccount, "accountname"), Key: value(secretKey, "accountkey")}
-	return c, c.Account != "" && c.Key != ""
+	accountName, account := value(SecretAccount, "accountname")
+	keyName, key := value(secretKey, "accountkey")
+	c = Credentials{Account: account, Key: secret.New(key)}
+	if account == "" || key == "" {
+		return c, false, nil
+	}
+	if err := share.CheckAccount(account); err != nil {
+		return c, true, fmt.Errorf("%s: %w", accountName, err)
+	}
+	if err := share.CheckKey(key); err != nil {
+		return c, true, fmt.Errorf("%s: %w", keyName, err)
+	}
+	return c, true, nil
+}
+
+// requestSecret returns the credentials in the Secret of a request, and whether it has any.
+func requestSecret(request string, secrets map[string]string) (Credentials, bool, error) {
+	c, given, err := ReadSecret(secrets)
+	if err != nil {
+		return Credentials{}, false, csi.Invalid("%s: the Secret of the request: %v", request, err)
+	}
+	return c, given, nil
 }
 
 // SecretOf returns the values of the Secret with the credentials.
 func SecretOf(c Credentials) map[string]string {
-	return map[string]string{SecretAccount: c.Account, secretKey: c.Key}
+	return map[string]string{SecretAccount: c.Account, secretKey: c.Key.Reveal()}
 }

@@ -242,7 +242,9 @@ func (c *Controller) CreateSnapshot(ctx context.Context, r *csispec.CreateSnapsh
 		return nil, err
 	}
 	defer release()
-	if credentials, given := ReadSecret(r.GetSecrets()); given {
+	if credentials, given, err := requestSecret("CreateSnapshot", r.GetSecrets()); err != nil {
+		return nil, err
+	} else if given {
 		return c.snapshotByDataPlane(ctx, r, p, credentials)
 	}
 	v, err := c.find(ctx, r.GetSourceVolumeId())
@@ -296,7 +298,11 @@ func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapsh
 		return nil, err
 	}
 	defer release()
-	if credentials, given := ReadSecret(r.GetSecrets()); given {
+	credentials, given, err := requestSecret("DeleteSnapshot", r.GetSecrets())
+	if err != nil {
+		return nil, err
+	}
+	if given {
 		volume, _, _ := strings.Cut(r.GetSnapshotId(), "#"+s.Time)
 		err = c.data.deleteSnapshot(ctx, credentials, volume, s)
 	} else if err = c.needAzure(r.GetSnapshotId()); err == nil {

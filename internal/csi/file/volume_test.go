@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi/file"
 	"kaz/internal/emulator"
 	"kaz/internal/plan/share"
@@ -267,7 +268,7 @@ func TestErrorAfterCreation(t *testing.T) {
 // share exists.
 func TestSecretThatCannotBeUsed(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
-	other := file.SecretOf(file.Credentials{Account: "other", Key: "theirs"})
+	other := file.SecretOf(file.Credentials{Account: "other", Key: secret.New("theirs")})
 	w.secrets.values["apps/mine"] = other
 	_, err := w.CreateVolume(t.Context(), request("pvc-1", "secretName", "mine", "secretNamespace", "apps"))
 	wantCode(t, "a Secret of another account", err, codes.FailedPrecondition)
@@ -531,7 +532,7 @@ func TestSecrets(t *testing.T) {
 	v := w.volume("pvc-1", "csi.storage.k8s.io/pvc/namespace", "apps")
 	name := "apps/azure-storage-account-" + accountOf(v.GetVolumeId()) + "-secret"
 	first := w.secrets.values[name]
-	if c, ok := file.ReadSecret(first); !ok || c.Account != accountOf(v.GetVolumeId()) {
+	if c, ok, _ := file.ReadSecret(first); !ok || c.Account != accountOf(v.GetVolumeId()) {
 		t.Fatalf("%s: %d values", name, len(first))
 	}
 	id := testkit.Group.Resource("Microsoft.Storage/storageAccounts", accountOf(v.GetVolumeId()))
@@ -563,7 +564,7 @@ func TestSecrets(t *testing.T) {
 	for _, values := range []map[string]string{ // row 81
 		{"accountname": "a", "accountkey": "k\n"}, {"AccountName": "a", "AccountKey": "k"}, {"azurestorageaccountname": " a", "azurestorageaccountkey": "k"},
 	} {
-		if c, ok := file.ReadSecret(values); !ok || c != (file.Credentials{Account: "a", Key: "k"}) {
+		if c, ok, _ := file.ReadSecret(values); !ok || c != (file.Credentials{Account: "a", Key: secret.New("k")}) {
 			t.Errorf("81: %v", ok)
 		}
 	}

@@ -54,7 +54,7 @@ func (s *secrets) Put(_ context.Context, namespace, name string, c file.Credenti
 func (s *secrets) Check(_ context.Context, namespace, name, account string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c, ok := file.ReadSecret(s.values[namespace+"/"+name]); ok && c.Account != account {
+	if c, ok, _ := file.ReadSecret(s.values[namespace+"/"+name]); ok && c.Account != account {
 		return status.Error(codes.FailedPrecondition, "it has the key of storage account "+c.Account)
 	}
 	return nil

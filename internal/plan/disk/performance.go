@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,12 +28,24 @@ func readProfile(p *Parameters, value string) error {
 	return parameter.OneOfFold(func(p *Parameters) *string { return &p.Profile }, ProfileNone, ProfileBasic, ProfileAdvanced)(p, value)
 }
 
+// The settings of a device that a user can choose: those of its queue, and those of its SCSI device that do not remove it. Other files
+// there lead to other devices, or delete the disk.
+var (
+	settingFile = regexp.MustCompile(`^(queue/(iosched/)?[a-z0-9_]+|` +
+		`device/(queue_depth|queue_type|queue_ramp_up_period|timeout|eh_timeout))$`)
+	settingValue = regexp.MustCompile(`^[A-Za-z0-9 _.:+-]{1,64}$`)
+)
+
 // addSetting adds a setting of the device.
 func (p *Parameters) addSetting(key, value string) error {
 	file := strings.TrimPrefix(key, DeviceSetting)
-	if file == "" || path.IsAbs(file) || path.Clean(file) != file || file == ".." || strings.HasPrefix(file, "../") {
+	if !settingFile.MatchString(file) {
 		return &parameter.Error{Key: key, Value: value, Allowed: "want " + DeviceSetting +
-			"PATH, with a path below the device's directory in /sys/block, such as " + DeviceSetting + "queue/read_ahead_kb"}
+			"PATH, with a file of the device's queue such as " + DeviceSetting +
+			"queue/read_ahead_kb, or device/queue_depth, queue_type, queue_ramp_up_period, timeout or eh_timeout"}
+	}
+	if !settingValue.MatchString(value) {
+		return &parameter.Error{Key: key, Value: value, Allowed: "want 1 to 64 letters, digits, blanks and _ . : + -"}
 	}
 	if p.DeviceSettings == nil {
 		p.DeviceSettings = map[string]string{}

@@ -352,17 +352,12 @@ func readAccount(p *Parameters, value string) error {
 	return nil
 }
 
-// readFolder reads a path in a share.
+// readFolder reads a path in a share. References in it are replaced later, and then it is checked again.
 func readFolder(p *Parameters, value string) error {
 	folder := strings.Trim(value, "/")
-	for segment := range strings.SplitSeq(folder, "/") {
-		if folder == "" {
-			break
-		}
-		plain := strings.NewReplacer("${", "", "}", "").Replace(segment)
-		if segment == "" || strings.Trim(segment, ". ") == "" || strings.HasSuffix(segment, ".") || strings.HasSuffix(segment, " ") ||
-			strings.ContainsAny(plain, `\:*?"<>|`) || strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return fmt.Errorf(`want folders separated by /, without . and .. and \ : * ? " < > |, and no dot or blank at an end`)
+	if folder != "" {
+		if err := checkFolder(folder); err != nil {
+			return err
 		}
 	}
 	p.Folder = folder
@@ -452,9 +447,12 @@ func attributeKeys() []key {
 }
 
 // ReadAttributes reads the attributes of a persistent or inline volume. Keys that are not known are left out: other programs
-// have theirs. The error is a [parameter.Error].
+// have theirs.
 func ReadAttributes(attributes map[string]string) (Parameters, error) {
 	var p Parameters
+	if err := CheckSizes(attributes); err != nil {
+		return p, err
+	}
 	table := attributeKeys()
 	if err := parameter.Read(&p, table, parameter.Known(table, attributes)); err != nil {
 		return p, err
@@ -473,6 +471,9 @@ func (p *Parameters) CheckInline() error {
 	bad := func(text string) bool {
 		return strings.ContainsAny(text, `/\`) || text == "." || text == ".."
 	}
+	if err := checkInlineOptions(p.MountOptions); err != nil {
+		return &parameter.Error{Key: "mountOptions", Value: p.MountOptions, Allowed: err.Error()}
+	}
 	for _, r := range []rule{
 		{p.ShareName == "", "shareName", "", "it is missing"},
 		{p.NFS(), "protocol", "nfs", "inline volumes have the protocol smb"},
@@ -481,16 +482,14 @@ func (p *Parameters) CheckInline() error {
 		{bad(p.ShareName), "shareName", p.ShareName, `want the name of a share, without / and \`},
 		{is(p.ManagedIdentity), "mountWithManagedIdentity", "true", "not for inline volumes: the node's identity is not the pod's"},
 		{is(p.OAuthToken), "mountWithOAuthToken", "true", "not for inline volumes"},
-		{hasBind(p.MountOptions), "mountOptions", p.MountOptions, "without bind and rbind"},
+		{is(p.CreateFolder) && p.Identity(), "createFolderIfNotExist", "true",
+			"only with a key: the node's identity would create the folder at a server that the pod names"},
+		{p.FileMode != "" && !mode.MatchString(p.FileMode), "fileMode", p.FileMode, "inline volumes have modes up to 0777"},
+		{p.DirMode != "" && !mode.MatchString(p.DirMode), "dirMode", p.DirMode, "inline volumes have modes up to 0777"},
 	} {
 		if r.wrong {
 			return &parameter.Error{Key: r.key, Value: r.value, Allowed: r.allowed}
 		}
 	}
 	return nil
-}
-
-func hasBind(options string) bool {
-	all := split([]string{options})
-	return has(all, "bind") || has(all, "rbind")
 }

@@ -10,7 +10,9 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 
+	"kaz/internal/csi/disk"
 	"kaz/internal/csi/mount"
+	plandisk "kaz/internal/plan/disk"
 )
 
 // Linux is a machine with Linux.
@@ -22,8 +24,13 @@ type Linux struct {
 
 var _ System = Linux{}
 
-// Check returns nil: Linux mounts file systems of many types, and has block volumes.
-func (l Linux) Check(map[string]string, *csispec.VolumeCapability) error { return nil }
+// Check returns why Linux cannot mount a volume with its file system and mount options, nil if it can.
+func (l Linux) Check(volumeContext map[string]string, c *csispec.VolumeCapability) error {
+	if c.GetBlock() != nil {
+		return nil
+	}
+	return plandisk.CheckFileSystem(cmp.Or(disk.Value(volumeContext, "fsType"), c.GetMount().GetFsType()), c.GetMount().GetMountFlags())
+}
 
 // Size returns the size of a device in bytes.
 func (l Linux) Size(_ context.Context, device string) (int64, error) { return mount.Size(device) }

@@ -410,3 +410,17 @@ func TestAnotherDeviceAtThePath(t *testing.T) {
 		t.Errorf("%s is mounted, want %s", source, second)
 	}
 }
+
+// TestFileSystemOfPods checks that a file system that a pod names is no path of a program, and reaches no device.
+func TestFileSystemOfPods(t *testing.T) {
+	for _, fsType := range []string{"../../tmp/x", "ext4 -F", "ext4\n"} {
+		c := capability("ext4")
+		c.GetMount().FsType = fsType
+		if err := (node.Linux{}).Check(nil, c); err == nil || !strings.Contains(err.Error(), "want ext2") {
+			t.Errorf("fsType %q of the capability: %v", fsType, err)
+		}
+		if err := (node.Linux{}).Check(map[string]string{"FSType": fsType}, capability("ext4")); err == nil {
+			t.Errorf("fsType %q of the volume context is allowed", fsType)
+		}
+	}
+}

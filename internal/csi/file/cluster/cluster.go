@@ -61,7 +61,7 @@ func credentialsOf(secret *corev1.Secret) file.Credentials {
 	for key, value := range secret.Data {
 		values[key] = string(value)
 	}
-	credentials, _ := file.ReadSecret(values)
+	credentials, _, _ := file.ReadSecret(values) // the caller compares them only
 	return credentials
 }
 

@@ -13,6 +13,7 @@ import (
 	translation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/cluster"
 	"kaz/internal/testkit/kubeclient"
@@ -28,11 +29,11 @@ func TestSecretsOfTheDriver(t *testing.T) {
 	c := cluster.Cluster{Client: kubeclient.Of(client), Driver: file.DefaultName}
 	for _, key := range []string{"first", "second"} {
 		for _, name := range []string{"ours", "theirs"} {
-			if err := c.Put(t.Context(), "apps", name, file.Credentials{Account: "acct", Key: key}); err != nil {
+			if err := c.Put(t.Context(), "apps", name, file.Credentials{Account: "acct", Key: secret.New(key)}); err != nil {
 				t.Fatal(err)
 			}
 			values, err := c.Secret(t.Context(), "apps", name)
-			if got, ok := file.ReadSecret(values); err != nil || !ok || got.Key != key {
+			if got, ok, _ := file.ReadSecret(values); err != nil || !ok || got.Key.Reveal() != key {
 				t.Errorf("%s: no %s key, %v", name, key, err)
 			}
 		}
@@ -107,7 +108,7 @@ func TestVolumes(t *testing.T) {
 // TestSecretsOfOthers checks that a Secret keeps what the driver does not write, that an immutable Secret stays, and that the key of
 // another account is not replaced.
 func TestSecretsOfOthers(t *testing.T) {
-	secret := func(name string, immutable bool, values map[string]string) *corev1.Secret {
+	object := func(name string, immutable bool, values map[string]string) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name}, Immutable: &immutable, Data: map[string][]byte{}}
 		for key, value := range values {
 			s.Data[key] = []byte(value)
@@ -116,10 +117,10 @@ func TestSecretsOfOthers(t *testing.T) {
 	}
 	type values = map[string]string
 	client := fake.NewClientset(
-		secret("theirs", false, values{"password": "p"}),
-		secret("frozen", true, values{"azurestorageaccountname": "acct", "azurestorageaccountkey": "old"}),
-		secret("frozen-empty", true, values{"password": "p"}),
-		secret("other", false, values{"accountname": "acct2", "accountkey": "k2"}),
+		object("theirs", false, values{"password": "p"}),
+		object("frozen", true, values{"azurestorageaccountname": "acct", "azurestorageaccountkey": "old"}),
+		object("frozen-empty", true, values{"password": "p"}),
+		object("other", false, values{"accountname": "acct2", "accountkey": "k2"}),
 	)
 	c := cluster.Cluster{Client: kubeclient.Of(client), Driver: file.DefaultName}
 	for name, want := range map[string]struct {
@@ -133,7 +134,7 @@ func TestSecretsOfOthers(t *testing.T) {
 		"none":         {codes.OK, values{"azurestorageaccountname": "acct", "azurestorageaccountkey": "new"}},
 	} {
 		checked := c.Check(t.Context(), "apps", name, "acct")
-		put := c.Put(t.Context(), "apps", name, file.Credentials{Account: "acct", Key: "new"})
+		put := c.Put(t.Context(), "apps", name, file.Credentials{Account: "acct", Key: secret.New("new")})
 		if status.Code(checked) != want.code || status.Code(put) != want.code {
 			t.Errorf("%s: %v and %v, want %s", name, checked, put, want.code)
 		}

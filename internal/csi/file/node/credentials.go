@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
 	"kaz/internal/plan/share"
@@ -23,19 +24,19 @@ const tokenKey = "csi.storage.k8s.io/serviceAccount.tokens"
 // tokenAudience is the audience of tokens that Azure takes for its own.
 const tokenAudience = "api://AzureADTokenExchange"
 
-// readToken returns the token of the pod's service account, "" if there is none.
-func readToken(secrets, values map[string]string) (string, error) {
+// readToken returns the token of the pod's service account, the zero text if there is none.
+func readToken(secrets, values map[string]string) (secret.Text, error) {
 	text := cmp.Or(secrets[tokenKey], values[tokenKey])
 	if text == "" {
-		return "", nil
+		return secret.Text{}, nil
 	}
 	var tokens map[string]struct {
 		Token string `json:"token"`
 	}
 	if err := json.Unmarshal([]byte(text), &tokens); err != nil {
-		return "", errors.New("the tokens of the service account are not JSON") // the cause has the text
+		return secret.Text{}, errors.New("the tokens of the service account are not JSON") // the cause has the text
 	}
-	return tokens[tokenAudience].Token, nil
+	return secret.New(tokens[tokenAudience].Token), nil
 }
 
 // resolve returns the volume that a request is about. Attributes come before the parts of the volume id.
@@ -58,10 +59,15 @@ func (n *Node) resolve(request, id string, values, secrets map[string]string) (v
 	}
 	parts.Group, parts.Subscription = cmp.Or(p.ResourceGroup, parts.Group), cmp.Or(p.Subscription, parts.Subscription)
 	parts.Account = cmp.Or(parts.Account, share.AccountOf(p.Server))
-	if credentials, given := file.ReadSecret(secrets); given && (parts.Account == "" || parts.Translated) {
+	credentials, given, err := file.ReadSecret(secrets)
+	if err != nil {
+		return none, csi.Invalid("%s: volume %.256s: the Secret of the request: %v", request, id, err)
+	}
+	if given && (parts.Account == "" || parts.Translated) {
 		parts.Account = credentials.Account
 	}
 	parts.Account = cmp.Or(p.Account, parts.Account)
+	p.ResourceGroup, p.Subscription = parts.Group, parts.Subscription
 	if name := p.Expand(p.ShareName); name != "" {
 		parts.Share = name
 	}
@@ -86,8 +92,8 @@ func is(b *bool) bool { return b != nil && *b }
 
 // credentials returns the name and key of a volume's account: from the request, from the Secret, or from Azure.
 func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, error) {
-	if c, given := file.ReadSecret(v.secrets); given {
-		if err := v.checkAccount(c); err != nil {
+	if c, given, err := file.ReadSecret(v.secrets); given {
+		if err = errors.Join(err, v.checkAccount(c)); err != nil {
 			return file.Credentials{}, status.Errorf(codes.InvalidArgument, "volume %s: the Secret of the request: %v", v.id, err)
 		}
 		return c, nil
@@ -100,10 +106,10 @@ func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, er
 	var why error
 	if n.config.Secret != nil && name != "" {
 		values, err := n.config.Secret(ctx, p.SecretNamespace, name)
-		c, ok := file.ReadSecret(values)
+		c, ok, bad := file.ReadSecret(values)
 		switch {
 		case err == nil && ok:
-			if err = v.checkAccount(c); err == nil {
+			if err = errors.Join(bad, v.checkAccount(c)); err == nil {
 				return c, nil
 			}
 		case err == nil:
@@ -127,7 +133,7 @@ func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, er
 		return file.Credentials{}, csi.Status(err, "volume %s: key of storage account %s (its Secret: %v)", v.id, v.account.Name(), why)
 	}
 	v.azureKey = true
-	return file.Credentials{Account: v.account.Name(), Key: key}, nil
+	return file.Credentials{Account: v.account.Name(), Key: secret.New(key)}, nil
 }
 
 // host returns the file server of a volume. Tickets are for the public name of a server, which leads to its private endpoint in

@@ -34,7 +34,7 @@ type Kernel struct{}
 // table of mounts. If ctx ends, the program is killed.
 func (Kernel) Mount(ctx context.Context, m share.Mount, target string, c file.Credentials) error {
 	options := m.Options
-	if c.Key != "" {
+	if !c.Key.IsZero() {
 		options = append([]string{"username=" + c.Account}, options...)
 	}
 	cmd := exec.CommandContext(ctx, "mount."+m.Type, m.Source, target, "-o", strings.Join(options, ","))
@@ -42,8 +42,8 @@ func (Kernel) Mount(ctx context.Context, m share.Mount, target string, c file.Cr
 	cmd.WaitDelay = patience
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	if c.Key != "" {
-		reader, err := secretPipe(c.Key)
+	if !c.Key.IsZero() {
+		reader, err := secretPipe(ctx, c.Key.Reveal())
 		if err != nil {
 			return err
 		}
@@ -61,17 +61,22 @@ func (Kernel) Mount(ctx context.Context, m share.Mount, target string, c file.Cr
 	return nil
 }
 
-// secretPipe returns a pipe from which a text can be read once.
-func secretPipe(text string) (*os.File, error) {
+// secretPipe returns a pipe from which a text can be read once. Nothing reads yet: a text that does not fit into the pipe is an error.
+func secretPipe(ctx context.Context, text string) (*os.File, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := writer.WriteString(text); err != nil { // it fits into the pipe
-		return nil, errors.Join(err, writer.Close(), reader.Close())
+	const atMost = 5 * time.Second
+	ctx, end := context.WithTimeout(ctx, atMost)
+	defer end()
+	deadline, _ := ctx.Deadline()
+	err = writer.SetWriteDeadline(deadline)
+	if err == nil {
+		_, err = writer.WriteString(text)
 	}
-	if err := writer.Close(); err != nil {
-		return nil, errors.Join(err, reader.Close())
+	if err = errors.Join(err, writer.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("%d bytes for the mount program: %w", len(text), err), reader.Close())
 	}
 	return reader, nil
 }

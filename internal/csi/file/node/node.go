@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/mount"
@@ -109,8 +110,8 @@ type volume struct {
 	group      string // file system group
 	readOnly   bool
 	secrets    map[string]string
-	token      string // of the pod's service account
-	azureKey   bool   // the key was read from Azure
+	token      secret.Text // of the pod's service account
+	azureKey   bool        // the key was read from Azure
 }
 
 // mountAtMost bounds a mount.

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/node"
@@ -203,7 +204,7 @@ func TestStage(t *testing.T) {
 			t.Errorf("%s: %d mounts, %s %v\nwant %s", c.row, len(w.shares.mounts), m.Source, strings.Join(m.Options, ","), c.options)
 		}
 		given := w.shares.given[i]
-		if nfs := m.Type == "nfs"; nfs != (given == file.Credentials{}) || !nfs && given.Key != "k1" {
+		if nfs := m.Type == "nfs"; nfs != (given == file.Credentials{}) || !nfs && given.Key != secret.New("k1") {
 			t.Errorf("%s: credentials of %s", c.row, given.Account)
 		}
 	}
@@ -249,7 +250,7 @@ func TestBadStage(t *testing.T) {
 // TestKeyFromAzure checks that the key is read from Azure if there is no Secret.
 func TestKeyFromAzure(t *testing.T) {
 	w := newWorld(t, nil)
-	if err := w.stage(id, w.path("stage"), capability()); err != nil || w.keys != 1 || w.shares.given[0].Key != "key-of-azure" {
+	if err := w.stage(id, w.path("stage"), capability()); err != nil || w.keys != 1 || w.shares.given[0].Key != secret.New("key-of-azure") {
 		t.Errorf("%v, %d keys", err, w.keys)
 	}
 }
@@ -282,8 +283,8 @@ func TestManyMountsOfAnAccount(t *testing.T) {
 		t.Fatalf("%d mounts, want %d", len(w.shares.given), mounts)
 	}
 	for _, c := range w.shares.given {
-		if c.Account != "acct" || c.Key == "" || c.Key != w.shares.given[0].Key {
-			t.Errorf("a mount with credentials of %q, key given: %t", c.Account, c.Key != "")
+		if c.Account != "acct" || c.Key.IsZero() || c.Key != w.shares.given[0].Key {
+			t.Errorf("a mount with credentials of %q, key given: %t", c.Account, !c.Key.IsZero())
 		}
 	}
 }
@@ -481,7 +482,7 @@ func TestKernel(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	m := share.Mount{Source: "//acct.file.core.windows.net/share1", Type: "cifs", Options: []string{"ro"}}
-	key := file.Credentials{Account: "acct", Key: "secret-key"}
+	key := file.Credentials{Account: "acct", Key: secret.New("secret-key")}
 	if err := (node.Kernel{}).Mount(t.Context(), m, "quick", key); err != nil {
 		t.Fatal(err)
 	}
@@ -529,7 +530,7 @@ func TestKeysOfSecrets(t *testing.T) {
 		if err := w.stage(id, w.path(fmt.Sprintf("stage-%d", i)), capability()); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.shares.given[i].Key; got != want {
+		if got := w.shares.given[i].Key.Reveal(); got != want {
 			t.Errorf("the key %s, want %s", got, want)
 		}
 	}
@@ -550,7 +551,7 @@ func TestKeyThatChanges(t *testing.T) {
 	})
 	valid, tried := "", 0
 	w.shares.accept = func(c file.Credentials) error {
-		if tried++; c.Key == valid {
+		if tried++; c.Key.Reveal() == valid {
 			return nil
 		}
 		return &node.MountError{Program: "mount.cifs", Output: "mount error(13): Permission denied", Cause: errors.New("exit status 32")}

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -37,7 +39,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 	switch {
 	case is(v.parameters.Ephemeral):
 		return done, n.publishInline(ctx, request, &v, r)
-	case v.needsToken() && v.token != "":
+	case v.needsToken() && !v.token.IsZero():
 		return done, n.publishWithToken(ctx, &v, r.GetTargetPath())
 	}
 	return done, n.bind(ctx, request, &v, r)
@@ -134,25 +136,22 @@ func (n *Node) publishWithToken(ctx context.Context, v *volume, path string) err
 // publishInline mounts a share that a pod names itself.
 func (n *Node) publishInline(ctx context.Context, request string, v *volume, r *csispec.NodePublishVolumeRequest) error {
 	p := &v.parameters
-	seen := map[string]string{}
-	for key := range r.GetVolumeContext() {
-		if other, twice := seen[strings.ToLower(key)]; twice {
-			return csi.Invalid("%s: volume attributes: %s and %s are one key: give one of them", request, other, key)
-		}
-		seen[strings.ToLower(key)] = key
-	}
-	if err := p.CheckInline(); err != nil {
+	if err := errors.Join(checkTwice(r.GetVolumeContext()), p.CheckInline()); err != nil {
 		return csi.Invalid("%s: volume attributes: %v", request, err)
 	}
 	if mounted, err := n.whole(r.GetTargetPath()); err != nil || mounted && !v.needsToken() {
 		return err
 	}
-	if p.MountOptions != "" {
-		v.options = append(v.options, p.MountOptions)
+	if err := n.mounting(v).CheckInlineNames(); err != nil {
+		return csi.Invalid("%s: volume attributes: %v", request, err)
 	}
+	// Files of the share get no rights on the node.
+	v.options = append(v.options, p.MountOptions, "nosuid", "nodev")
 	p.SecretNamespace = p.PodNamespace
 	yes := true
-	if !n.config.InlineKeys && !is(p.WorkloadIdentity) {
+	// A server that the pod names never gets a key that Azure gave to the node.
+	foreign := p.Server != "" || p.EndpointSuffix != ""
+	if (!n.config.InlineKeys || foreign) && !is(p.WorkloadIdentity) {
 		p.KeyFromSecret = &yes
 		if p.SecretName == "" {
 			return csi.Invalid("%s: volume attributes: secretName is missing: an inline volume gets its key from a Secret of the pod's "+
@@ -165,6 +164,18 @@ func (n *Node) publishInline(ctx context.Context, request string, v *volume, r *
 		}
 	}
 	return n.mount(ctx, v, r.GetTargetPath())
+}
+
+// checkTwice returns an error if attributes have a key twice, in different letter case.
+func checkTwice(attributes map[string]string) error {
+	seen := map[string]string{}
+	for key := range attributes {
+		if other, twice := seen[strings.ToLower(key)]; twice {
+			return fmt.Errorf("%s and %s are one key: give one of them", other, key)
+		}
+		seen[strings.ToLower(key)] = key
+	}
+	return nil
 }
 
 // NodeUnpublishVolume removes a volume from the path of a pod.

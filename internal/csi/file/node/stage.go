@@ -75,6 +75,9 @@ const directoryMode = 0o750
 
 func (n *Node) mountNow(ctx context.Context, v *volume, path string) error {
 	p := v.parameters
+	if err := n.check(v); err != nil { // before anything is sent to the server or to Azure
+		return err
+	}
 	var credentials file.Credentials
 	var err error
 	switch {
@@ -88,6 +91,9 @@ func (n *Node) mountNow(ctx context.Context, v *volume, path string) error {
 	}
 	if v.account.Name() == "" && credentials.Account != "" {
 		v.account = n.config.Cluster.AccountID(share.Volume{Account: credentials.Account})
+		if err := n.check(v); err != nil {
+			return err
+		}
 	}
 	// The folder may exist: the mount shows whether it does.
 	noFolder := n.createFolder(ctx, v, credentials)
@@ -103,12 +109,22 @@ func (n *Node) mountNow(ctx context.Context, v *volume, path string) error {
 	return err
 }
 
+// check refuses a volume whose names or mount options mean more than one name or option to a mount program.
+func (n *Node) check(v *volume) error {
+	if err := n.mounting(v).Check(); err != nil {
+		return csi.Invalid("volume %.256q: %v", v.id, err)
+	}
+	return nil
+}
+
 // wanted returns how a volume is to be mounted.
-func (n *Node) wanted(v *volume) share.Mount {
+func (n *Node) wanted(v *volume) share.Mount { return n.mounting(v).Mount() }
+
+func (n *Node) mounting(v *volume) share.Mounting {
 	return share.Mounting{
 		Parameters: v.parameters, Account: v.account.Name(), Share: v.name, Host: n.host(v), Options: v.options, Group: v.group,
 		ReadOnly: v.readOnly, Defaults: n.config.Defaults,
-	}.Mount()
+	}
 }
 
 // mountWith mounts a share. A key that was read from Azure can be up to a minute old. If the file server refuses it,
@@ -116,10 +132,10 @@ func (n *Node) wanted(v *volume) share.Mount {
 func (n *Node) mountWith(ctx context.Context, v *volume, m share.Mount, path string, c file.Credentials) error {
 	err := n.config.Mounter.Mount(ctx, m, path, c)
 	failed, ok := errors.AsType[*MountError](err)
-	if !ok || !strings.Contains(failed.Error(), wrongKey) || !v.azureKey || c.Key == "" || n.config.Refused == nil {
+	if !ok || !strings.Contains(failed.Error(), wrongKey) || !v.azureKey || c.Key.IsZero() || n.config.Refused == nil {
 		return err
 	}
-	n.config.Refused(v.account, c.Key)
+	n.config.Refused(v.account, c.Key.Reveal())
 	now, unread := n.credentials(ctx, v)
 	if unread != nil || now == c {
 		return errors.Join(err, unread)

@@ -11,10 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi"
 )
 
@@ -30,7 +32,7 @@ type Tickets interface {
 type Ticket struct {
 	Volume, Account, Host string
 	ClientID, TenantID    string
-	Token                 string // of the pod's service account; a secret
+	Token                 secret.Text // of the pod's service account
 }
 
 // Helper gets tickets with the program azfilesauthmanager, which renews them too.
@@ -46,13 +48,25 @@ type Helper struct {
 // storageResource is the resource of tokens for storage.
 const storageResource = "https://storage.azure.com/"
 
-// plain is what a part of the name of a token's file can have.
-var plain = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+// The shapes of what becomes arguments of the program and the name of a token's file.
+var (
+	plain  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+	tenant = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9.-]*)?$`)
+)
+
+// ticketAtMost bounds the program, and outputAtMost how long its output stays open after its end.
+const (
+	ticketAtMost = 60 * time.Second
+	outputAtMost = 5 * time.Second
+)
 
 // Get implements [Tickets]. A token goes into a file that the program reads.
 func (h Helper) Get(ctx context.Context, t Ticket) error {
 	args := []string{"set", "https://" + t.Host}
-	if t.Token == "" {
+	if t.ClientID != "" && !plain.MatchString(t.ClientID) || !tenant.MatchString(t.TenantID) {
+		return csi.Invalid("clientID %.64q, tenantID %.64q: want letters, digits, - and, in a tenant, dots", t.ClientID, t.TenantID)
+	}
+	if t.Token.IsZero() {
 		args = append(args, "--imds-client-id", t.ClientID)
 	} else {
 		if !plain.MatchString(t.ClientID) || !plain.MatchString(t.Account) {
@@ -63,13 +77,17 @@ func (h Helper) Get(ctx context.Context, t Ticket) error {
 			return err
 		}
 		const ownerOnly = 0o600
-		if err := os.WriteFile(path, []byte(t.Token), ownerOnly); err != nil {
+		if err := os.WriteFile(path, []byte(t.Token.Reveal()), ownerOnly); err != nil {
 			return err
 		}
 		args = append(args, "--workload-identity", "--tenant-id", t.TenantID, "--client-id", t.ClientID, "--token-file", path,
 			"--authority-host", h.Authority, "--resource", storageResource)
 	}
-	output, err := exec.CommandContext(ctx, cmp.Or(h.Program, "azfilesauthmanager"), args...).CombinedOutput()
+	ctx, end := context.WithTimeout(ctx, ticketAtMost)
+	defer end()
+	cmd := exec.CommandContext(ctx, cmp.Or(h.Program, "azfilesauthmanager"), args...)
+	cmd.WaitDelay = outputAtMost // a child of the program can keep it open
+	output, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
 		return status.Errorf(codes.FailedPrecondition, "azfilesauthmanager is not installed: mounts with an identity need the package "+
 			"azfilesauth in the driver's image")
@@ -105,7 +123,7 @@ func (n *Node) ticket(ctx context.Context, v *volume) error {
 			"arguments, which every process can read; use mountWithWorkloadIdentityToken", v.id)
 	case n.config.Tickets == nil:
 		return status.Errorf(codes.FailedPrecondition, "volume %s: mounts with an identity are not set up on this node", v.id)
-	case v.needsToken() && v.token == "":
+	case v.needsToken() && v.token.IsZero():
 		return status.Errorf(codes.FailedPrecondition, "volume %s: the request has no token of the service account: the CSIDriver object "+
 			"needs tokenRequests with audience %s", v.id, tokenAudience)
 	}

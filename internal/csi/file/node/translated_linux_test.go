@@ -12,6 +12,7 @@ import (
 	translation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
+	"kaz/internal/azure/secret"
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/node"
 )
@@ -113,7 +114,7 @@ func TestSecretOfAnotherAccount(t *testing.T) {
 	w := newWorld(t, nil)
 	other := map[string]string{"azurestorageaccountname": "acct2", "azurestorageaccountkey": "k"}
 	w.secrets["apps/mine"] = other
-	if err := w.stage(id, w.path("stage"), capability(), "secretName", "mine"); err != nil || w.shares.given[0].Key != "key-of-azure" {
+	if err := w.stage(id, w.path("stage"), capability(), "secretName", "mine"); err != nil || w.shares.given[0].Key != secret.New("key-of-azure") {
 		t.Errorf("%v, a key of %s", err, w.shares.given[0].Account)
 	}
 	err := w.stage(id, w.path("only"), capability(), "secretName", "mine", "getAccountKeyFromSecret", "true")

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// admission is a ValidatingAdmissionPolicy.
+type admission struct {
+	Kind     string
+	Metadata struct{ Name, Namespace string }
+	Spec     struct {
+		FailurePolicy    string
+		MatchConstraints struct {
+			ResourceRules []struct{ Operations, Resources []string }
+		}
+		MatchConditions []struct{ Expression string }
+		Validations     []struct{ Expression string }
+	}
+}
+
+// TestOwnNodeOnly checks that programs of nodes which may write nodes are held to their own node.
+func TestOwnNodeOnly(t *testing.T) {
+	for chart, c := range map[string]struct{ policy, user, off string }{
+		folder:     {"cloud-node-manager-own-node", "system:serviceaccount:kube-system:cloud-node-manager", "cloudNodeManager.ownNodeOnly"},
+		diskFolder: {"azuredisk-csi-azuredisk-node-own-node", "system:serviceaccount:kube-system:csi-azuredisk-node-sa", "rbac.ownNodeOnly"},
+	} {
+		name := func(a admission) string { return a.Kind + " " + a.Metadata.Name }
+		all := objectsOf[admission](t, chart, nil, name)
+		spec := all["ValidatingAdmissionPolicy "+c.policy].Spec
+		if _, bound := all["ValidatingAdmissionPolicyBinding "+c.policy]; !bound || spec.FailurePolicy != "Fail" {
+			t.Fatalf("%s: no policy %s that is bound", chart, c.policy)
+		}
+		rule := spec.MatchConstraints.ResourceRules[0]
+		if !slices.Equal(rule.Resources, []string{"nodes", "nodes/status"}) || !slices.Contains(rule.Operations, "UPDATE") ||
+			!strings.Contains(spec.MatchConditions[0].Expression, c.user) ||
+			!strings.Contains(spec.Validations[0].Expression, "authentication.kubernetes.io/node-name") {
+			t.Errorf("%s: %+v", chart, spec)
+		}
+		if _, there := objectsOf[admission](t, chart, set(c.off, false), name)["ValidatingAdmissionPolicy "+c.policy]; there {
+			t.Errorf("%s: %s has no effect", chart, c.off)
+		}
+	}
+}
+
+// TestNodeSecretNamespaces checks that with a list of namespaces the driver of a node reads no other Secrets.
+func TestNodeSecretNamespaces(t *testing.T) {
+	all := objectsOf[admission](t, shareFolder, set("rbac.nodeSecretNamespaces", []any{"apps", "shop"}),
+		func(a admission) string { return a.Kind + " " + a.Metadata.Namespace + "/" + a.Metadata.Name })
+	if _, there := all["ClusterRole /azurefile-csi-azurefile-node-role"]; there {
+		t.Error("the driver of a node may read the Secrets of all namespaces")
+	}
+	for _, namespace := range []string{"apps", "shop"} {
+		for _, kind := range []string{"Role ", "RoleBinding "} {
+			if _, there := all[kind+namespace+"/azurefile-csi-azurefile-node-secrets"]; !there {
+				t.Errorf("there is no %s in namespace %s", kind, namespace)
+			}
+		}
+	}
+}
+
+// TestNetworkPolicies checks that each Deployment on the pod network has a NetworkPolicy, and that it can be left out.
+func TestNetworkPolicies(t *testing.T) {
+	pods := func(values map[string]any) map[string]any {
+		values["controller"] = map[string]any{"hostNetwork": false}
+		return values
+	}
+	for chart, c := range map[string]struct {
+		values map[string]any
+		want   []string
+	}{
+		diskFolder:       {pods(everyDisk()), []string{"csi-azuredisk-controller", "csi-snapshot-controller"}},
+		shareFolder:      {pods(everyShare()), []string{"csi-azurefile-controller", "csi-snapshot-controller"}},
+		autoscalerFolder: {map[string]any{}, []string{"cluster-autoscaler-provider"}},
+	} {
+		for _, enabled := range []bool{true, false} {
+			c.values["networkPolicy"] = map[string]any{"enabled": enabled}
+			all := objectsOf[object](t, chart, c.values, func(o object) string { return o.Kind + " " + o.Metadata.Name })
+			for _, name := range c.want {
+				if _, there := all["NetworkPolicy "+name]; there != enabled {
+					t.Errorf("%s, enabled %t: NetworkPolicy %s is there: %t", chart, enabled, name, there)
+				}
+			}
+		}
+	}
+}
