@@ -115,7 +115,7 @@ func (t reader) listStored(r *request, c *behaviour.Call, keep func(behaviour.Ob
 		if r.stale {
 			e = e.Before
 		}
-		if e == nil || e.Hidden || r.onlyAllowed && !t.world.Allowed(r.principal, r.Kind.Name+"/read", e.ID) {
+		if e == nil || e.Hidden || r.onlyAllowed && !t.world.Allowed(r.caller.Principal, behaviour.TypeInActions(r.Kind.Name)+"/read", e.ID) {
 			continue
 		}
 		if r.query.Get("$filter") == "" || keep(t.docs.Doc(e)) {
