@@ -528,8 +528,9 @@ func TestSignaturesOfAzureResourceManager(t *testing.T) {
 	a.upload(a.share("one"), "file", []byte("data"))
 	var query string
 	a.must(a.emulator.Do(func(w behaviour.World) error {
-		got, err := w.Act(behaviour.Itself(), a.id, "ListAccountSas", behaviour.Object{"signedServices": "f", "signedResourceTypes": "o", "signedPermission": "r",
-			"signedExpiry": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
+		got, err := w.Act(behaviour.Itself(), a.id, "ListAccountSas",
+			behaviour.Object{"signedServices": "f", "signedResourceTypes": "o", "signedPermission": "r",
+				"signedExpiry": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
 		body, _ := got.(behaviour.Object)
 		query = behaviour.Text(body, "accountSasToken")
 		return err

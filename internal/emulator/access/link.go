@@ -170,7 +170,9 @@ func linkAction(from, post, path, to string) string {
 		rows, from = actionLinks, from+"/"+post
 	}
 	for _, row := range rows {
-		if !wildcard(row.from, strings.ToLower(from)) || !wildcard(row.path, strings.ToLower(path)) || !wildcard(row.to, strings.ToLower(to)) {
+		fits := wildcard(row.from, strings.ToLower(from)) && wildcard(row.path, strings.ToLower(path)) &&
+			wildcard(row.to, strings.ToLower(to))
+		if !fits {
 			continue
 		}
 		if row.action == "" {

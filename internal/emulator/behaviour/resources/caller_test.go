@@ -80,8 +80,8 @@ func TestATemplateReadsWithTheRightsOfItsCaller(t *testing.T) {
 	a.Run(
 		exchange{Do: "PUT " + foreignAccount, Status: 202, Body: `{"location":"eastus","sku":{"name":"Standard_LRS"},"kind":"StorageV2"}`},
 		exchange{Do: "PUT " + foreignVault,
-			Body: `{"location":"eastus","properties":{"enableRbacAuthorization":true,"tenantId":"` + emulator.DefaultTenant + `","sku":{"family":"A","name":"standard"},
-				"enabledForTemplateDeployment":true}}`},
+			Body: `{"location":"eastus","properties":{"enableRbacAuthorization":true,"tenantId":"` + emulator.DefaultTenant + `",
+				"sku":{"family":"A","name":"standard"},				"enabledForTemplateDeployment":true}}`},
 		exchange{Do: "PUT " + foreignVault + "/secrets/s", Body: `{"properties":{"value":"hidden"}}`},
 	)
 	outputs := func(expression string) string {
@@ -140,7 +140,8 @@ func TestADeploymentLinksWithTheRightsOfItsCaller(t *testing.T) {
 			"properties":{` + subnetOf + `}}`, "Microsoft.Network/virtualNetworks/subnets/join/action"},
 		"interface of a machine": {`{` + machine + `,"properties":{"networkProfile":{"networkApiVersion":"2022-11-01",
 			"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,` + subnetOf + `}}]},
-			"hardwareProfile":{"vmSize":"Standard_D2s_v3"},"osProfile":{"computerName":"vm","adminUsername":"u","adminPassword":"Passw0rd!234"},
+			"hardwareProfile":{"vmSize":"Standard_D2s_v3"},
+			"osProfile":{"computerName":"vm","adminUsername":"u","adminPassword":"Passw0rd!234"},
 			"storageProfile":{"osDisk":{"createOption":"FromImage"},"imageReference":{"publisher":"Canonical",
 				"offer":"ubuntu-24_04-lts","sku":"server","version":"latest"}}}}`, "Microsoft.Network/virtualNetworks/subnets/join/action"},
 		"identity": {`{"type":"Microsoft.Storage/storageAccounts","apiVersion":"2024-01-01","name":"mineaccount","location":"eastus",
@@ -170,6 +171,8 @@ func TestARequestLinksWithTheRightsOfItsCaller(t *testing.T) {
 		machine      = "~/providers/Microsoft.Compute/virtualMachines/vm"
 		attach       = machine + "/attachDetachDataDisks"
 	)
+	copyOf := full(`{"location":"eastus","properties":{"creationData":{"createOption":"Copy",
+		"sourceResourceId":"` + foreignDisk + `"}}}`)
 	body := func(identity, disks string) string {
 		return full(`{"location":"eastus"` + identity + `,"properties":{"hardwareProfile":{"vmSize":"Standard_D2s_v3"},
 			"networkProfile":{"networkInterfaces":[{"id":"` + nic + `"}]},
@@ -197,9 +200,9 @@ func TestARequestLinksWithTheRightsOfItsCaller(t *testing.T) {
 		exchange{Do: "POST " + attach, Status: 403, Code: "LinkedAuthorizationFailed",
 			Body: full(`{"dataDisksToAttach":[{"diskId":"` + foreignDisk + `","lun":0}]}`)},
 		exchange{Do: "PUT ~/providers/Microsoft.Compute/snapshots/s", Status: 403, Code: "LinkedAuthorizationFailed",
-			Body: full(`{"location":"eastus","properties":{"creationData":{"createOption":"Copy","sourceResourceId":"` + foreignDisk + `"}}}`)},
+			Body: copyOf},
 		exchange{Do: "PUT ~/providers/Microsoft.Compute/disks/copy", Status: 403, Code: "LinkedAuthorizationFailed",
-			Body: full(`{"location":"eastus","properties":{"creationData":{"createOption":"Copy","sourceResourceId":"` + foreignDisk + `"}}}`)},
+			Body: copyOf},
 	)
 	a.Token = "owner"
 	a.Run(exchange{Do: "POST " + attach, Body: full(`{"dataDisksToAttach":[{"diskId":"` + foreignDisk + `","lun":0}]}`)})

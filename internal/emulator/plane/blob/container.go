@@ -33,7 +33,8 @@ func (c *call) createContainer() error {
 		if _, there := w.Get(c.container); there {
 			return refuse(http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
 		}
-		return w.Apply(behaviour.Itself(), c.container, behaviour.Object{"properties": behaviour.Object{"publicAccess": access, "metadata": metadata}})
+		return w.Apply(behaviour.Itself(), c.container,
+			behaviour.Object{"properties": behaviour.Object{"publicAccess": access, "metadata": metadata}})
 	})
 	if err != nil {
 		return err

@@ -76,7 +76,8 @@ func TestContainerMadeAgain(t *testing.T) {
 	}
 	made := func(w behaviour.World) error {
 		return errors.Join(w.Apply(behaviour.Itself(), groupID(), behaviour.Object{"location": "westeurope"}),
-			w.Apply(behaviour.Itself(), account, behaviour.Object{"location": "westeurope", "kind": "StorageV2", "sku": behaviour.Object{"name": "Standard_LRS"}}),
+			w.Apply(behaviour.Itself(), account,
+				behaviour.Object{"location": "westeurope", "kind": "StorageV2", "sku": behaviour.Object{"name": "Standard_LRS"}}),
 			w.Apply(behaviour.Itself(), container, behaviour.Object{}))
 	}
 	status := func(ask asking, method string) int {

@@ -50,7 +50,8 @@ func (s *Service) Handler(path string) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.Host(r) {
-			fail(w, http.StatusMisdirectedRequest, "invalid_request", fmt.Sprintf("The host %q is not this server. Use its address.", r.Host))
+			fail(w, http.StatusMisdirectedRequest, "invalid_request",
+				fmt.Sprintf("The host %q is not this server. Use its address.", r.Host))
 			return
 		}
 		h.ServeHTTP(w, r)
