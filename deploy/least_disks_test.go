@@ -24,6 +24,7 @@ func diskStories() []story {
 		{name: "volumes", tell: (*cluster).volumes, needs: []string{disks + "read", disks + "write", disks + "delete"}},
 		{name: "attachments", tell: (*cluster).attachments, needs: []string{
 			machines + "read", machines + "attachDetachDataDisks/action", instanceOf + "read", instanceOf + "attachDetachDataDisks/action",
+			disks + "write",
 		}},
 		{name: "limits of machines", tell: (*cluster).attachments, without: []string{computeActions + "skus/read"}},
 		{name: "snapshots", tell: (*cluster).snapshots, needs: []string{

@@ -28,7 +28,10 @@ the login, managed identities, instance metadata, container registries and file 
 
 It prints one line of JSON when it serves: its addresses, a bearer token and a service
 principal with all rights, and the values of IDENTITY_ENDPOINT and IDENTITY_HEADER.
-It logs to stderr.`,
+It logs to stderr. Whoever has these secrets is the owner of this Azure.
+
+With --machines-dir the machines run what their custom data and run commands say, as
+root of this machine. So whoever may write machines in this Azure is root here.`,
 		Example: `  kaz local azure
   kaz local azure --state state.json --ca-file ca.pem --address 127.0.0.1:8443
   kaz local azure --latency azure --throttle azure     # the delays and rate limits of the real Azure

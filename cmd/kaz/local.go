@@ -51,7 +51,10 @@ until kaz local down. --dir keeps the state, and the next up continues with it.
 
 With --engine the cluster is made as kaz cluster deploy makes it: its machines boot from
 an image with systemd and cloud-init, also those of the control plane. That needs root on
-Linux, and the first start makes the image. --definition has the files of its definition.`,
+Linux, and the first start makes the image. --definition has the files of its definition.
+
+Machines of this Azure run what their custom data and run commands say, as root of this
+machine. So whoever may write machines in this Azure, as its owner may, is root here.`,
 		Example: `  kaz local up
   kaz local up --nodes 5 --scale-sets 2 --detach
   kaz local up --ip-families IPv4,IPv6               # dual stack

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 
+	"kaz/internal/emulator/access"
 	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/store"
@@ -13,6 +14,7 @@ import (
 type actions struct {
 	scopes
 	starter starter
+	access  *access.Control
 }
 
 func (t actions) post(r *request) (reply, error) {
@@ -25,6 +27,9 @@ func (t actions) post(r *request) (reply, error) {
 		old, err = nil, t.check(r)
 	}
 	if err != nil {
+		return reply{}, err
+	}
+	if err := t.access.AuthorizeLinks(r.links(), r.body); err != nil {
 		return reply{}, err
 	}
 	c := t.call(r, behaviour.Verb(name))

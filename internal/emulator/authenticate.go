@@ -23,7 +23,7 @@ type authentication struct {
 // authenticate finds the principal of a request by its bearer token.
 func (a authentication) authenticate(r *request) error {
 	if a.by == nil {
-		r.principal = &behaviour.Principal{Owner: true, Tenant: a.tenancy.tenant}
+		r.caller.Principal = &behaviour.Principal{Owner: true, Tenant: a.tenancy.tenant}
 		return nil
 	}
 	challenge := r.challengeFor(a.tenancy.tenant)
@@ -38,7 +38,7 @@ func (a authentication) authenticate(r *request) error {
 		r.challenge = challenge
 		return err
 	}
-	r.principal = p
+	r.caller.Principal = p
 	if err := a.checkTenant(r); err != nil {
 		return err
 	}
@@ -49,7 +49,8 @@ func (a authentication) authenticate(r *request) error {
 // trust.
 func (a authentication) checkTenant(r *request) error {
 	tenant := a.tenancy.TenantOf(address.Subscription(address.Segments(r.http.URL.Path)))
-	if tenant == "" || r.principal.Tenant == "" || strings.EqualFold(tenant, r.principal.Tenant) {
+	own := r.caller.Principal.Tenant
+	if tenant == "" || own == "" || strings.EqualFold(tenant, own) {
 		return nil // a subscription that is not there is found out later
 	}
 	r.challenge = r.challengeFor(tenant)
@@ -59,7 +60,7 @@ func (a authentication) checkTenant(r *request) error {
 			"'https://login.windows.net/%s' to get the token. Note, if the subscription is transferred to another tenant there is "+
 			"no impact to the services, but information about new tenant could take time to propagate (up to an hour). If you just "+
 			"transferred your subscription and see this error message, please try back later.",
-		r.principal.Tenant, tenant, tenant)
+		own, tenant, tenant)
 }
 
 // challengeFor tells clients where to get a token of a tenant.
@@ -96,7 +97,7 @@ func (a authentication) authenticateAuxiliary(r *request) error {
 			return behaviour.Gateway(http.StatusUnauthorized, "InvalidAuxiliaryTokens",
 				"Authentication failed for auxiliary token: %v", err)
 		}
-		r.auxiliary = append(r.auxiliary, p)
+		r.caller.Auxiliary = append(r.caller.Auxiliary, p)
 	}
 	return nil
 }

@@ -125,9 +125,9 @@ func (f *front) findTarget(r *request) (err error) {
 		}
 		if err = r.resolve(t.resolver(), r.http.URL.Path); err == nil {
 			action := access.ActionOf(r.method, r.Kind, r.Action)
-			err = t.access.Authorize(r.principal, action, r.ID)
+			err = t.access.Authorize(r.caller.Principal, action, r.ID)
 			filtered := r.reads() && r.List && r.Kind.Parent == nil && r.Kind.Where != behaviour.Nowhere
-			if err != nil && filtered && t.access.AllowedBelow(r.principal, action, r.ID) {
+			if err != nil && filtered && t.access.AllowedBelow(r.caller.Principal, action, r.ID) {
 				r.onlyAllowed, err = true, nil
 			}
 		}
@@ -139,8 +139,8 @@ func (f *front) findTarget(r *request) (err error) {
 func (f *front) admit(r *request) error {
 	q := throttle.Request{Method: r.method, Subscription: f.tenancy.subscription, ID: r.ID, List: r.List, Action: r.Action,
 		Polled: r.polled}
-	if r.principal != nil {
-		q.Actor = r.principal.ObjectID
+	if p := r.caller.Principal; p != nil {
+		q.Actor = p.ObjectID
 	}
 	if r.Kind != nil {
 		q.Type = r.Kind.Name
@@ -268,7 +268,7 @@ func (t *transaction) change(r *request) (reply, error) {
 			return reply{}, err
 		}
 	}
-	if err := t.scopes().checkLocks(r); err != nil {
+	if err := t.scopes().checkRequestLocks(r); err != nil {
 		return reply{}, err
 	}
 	switch {

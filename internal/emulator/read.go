@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/emulator/access"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/document"
 	"kaz/internal/emulator/store"
@@ -115,7 +116,7 @@ func (t reader) listStored(r *request, c *behaviour.Call, keep func(behaviour.Ob
 		if r.stale {
 			e = e.Before
 		}
-		if e == nil || e.Hidden || r.onlyAllowed && !t.world.Allowed(r.principal, r.Kind.Name+"/read", e.ID) {
+		if e == nil || e.Hidden || r.onlyAllowed && !t.world.Allowed(r.caller.Principal, access.ActionOf(r.method, r.Kind, ""), e.ID) {
 			continue
 		}
 		if r.query.Get("$filter") == "" || keep(t.docs.Doc(e)) {

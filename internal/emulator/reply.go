@@ -133,8 +133,8 @@ func (f *front) providerHeaders(h http.Header, r *request) {
 		return
 	}
 	object := ""
-	if r.principal != nil {
-		object = r.principal.ObjectID
+	if r.caller.Principal != nil {
+		object = r.caller.Principal.ObjectID
 	}
 	h.Set("x-ms-operation-identifier", "tenantId="+f.tenancy.tenant+",objectId="+object+"/local/"+f.draws.GUID())
 	if strings.HasPrefix(strings.ToLower(r.Kind.Name), "microsoft.network/") {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"kaz/internal/emulator/access"
 	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/template"
@@ -27,9 +28,8 @@ type request struct {
 	host      string // scheme and host for absolute URLs
 	body      behaviour.Object
 	bytesIn   int
-	principal *behaviour.Principal
-	auxiliary []*behaviour.Principal // the caller's principals in other tenants
-	challenge string                 // WWW-Authenticate of a refusal
+	caller    behaviour.Caller
+	challenge string // WWW-Authenticate of a refusal
 
 	// A request is to a route, or to the URL of an operation, or to a target.
 	route  *route
@@ -138,8 +138,17 @@ func (r *request) resolve(by address.Resolver, path string) (err error) {
 
 // call is the behaviour's view of the request.
 func (r *request) call(w behaviour.World, v behaviour.Verb) *behaviour.Call {
-	return &behaviour.Call{World: w, Verb: v, ID: r.ID, Type: r.Kind.Type, Body: r.body, Query: r.query, Principal: r.principal,
+	return &behaviour.Call{World: w, Verb: v, ID: r.ID, Type: r.Kind.Type, Body: r.body, Query: r.query, Caller: r.caller,
 		Header: r.http.Header, Host: r.host, Action: r.Action, Notes: behaviour.Object{}, Download: r.download}
+}
+
+// links is the request as access control checks what it names.
+func (r *request) links() access.Request {
+	l := access.Request{Kind: r.Kind, ID: r.ID, Body: r.body, Action: access.ActionOf(r.method, r.Kind, r.Action), Caller: r.caller}
+	if r.method == http.MethodPost {
+		l.Post = r.Action
+	}
+	return l
 }
 
 // next is the URL of the list's next page.

@@ -55,12 +55,21 @@ func (f *front) serveRoute(r *request) (err error) {
 		if err := t.resolver().CheckSubscription(subscription); err != nil {
 			return err
 		}
+		scope := azure.SubscriptionID(subscription)
+		if group := r.param["group"]; group != "" {
+			scope = azure.GroupID(subscription, group)
+		}
 		if r.route.Permission != "" {
-			if err := t.access.Authorize(r.principal, r.route.Permission, azure.SubscriptionID(subscription)); err != nil {
+			if err := t.access.Authorize(r.caller.Principal, r.route.Permission, scope); err != nil {
 				return err
 			}
 		}
-		c := &behaviour.Call{World: t, Body: r.body, Query: r.query, Param: r.param, Principal: r.principal, Host: r.host}
+		if r.route.Writes {
+			if err := t.Unlocked(scope, "write"); err != nil {
+				return err
+			}
+		}
+		c := &behaviour.Call{World: t, Body: r.body, Query: r.query, Param: r.param, Caller: r.caller, Host: r.host}
 		answer, err := r.route.Do(c)
 		if err != nil {
 			return err

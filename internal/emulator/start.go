@@ -31,7 +31,7 @@ func (s starter) operation(r *request, v behaviour.Verb) *operation.Operation {
 	due := s.docs.At.Add(r.wait + s.latency.Operation(r.Kind, v))
 	o := operation.New(behaviour.Operation{ID: s.random.GUID(), Verb: v, Resource: r.ID, Start: s.docs.At, Location: s.region(r)},
 		r.Kind, due)
-	o.Fault = r.operationFault
+	o.Fault, o.Caller = r.operationFault, r.caller
 	return o
 }
 

@@ -56,6 +56,8 @@ type savedOp struct {
 	Body     behaviour.Object `json:"body,omitempty"`
 	Notes    behaviour.Object `json:"notes,omitempty"`
 	Old      behaviour.Object `json:"old,omitempty"`
+	// Caller is for whom the operation began. An operation without a caller, of an older file, has no rights.
+	Caller behaviour.Caller `json:"caller,omitzero"`
 }
 
 // Save writes everything this Azure knows, running operations too, as JSON text.
@@ -111,7 +113,7 @@ func saveResource(e *store.Entry) savedResource {
 
 func saveOperation(o *operation.Operation) savedOp {
 	saved := savedOp{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Due: o.Due,
-		Error: o.Error, Fault: o.Fault, Canceled: o.Canceled, Body: o.Body, Notes: o.Notes, Old: o.Old}
+		Error: o.Error, Fault: o.Fault, Canceled: o.Canceled, Body: o.Body, Notes: o.Notes, Old: o.Old, Caller: o.Caller}
 	if !o.End.IsZero() {
 		saved.End = &o.End
 	}
@@ -198,7 +200,7 @@ func (t *transaction) load(file stateFile) error {
 func (o savedOp) operation(k *kind.Kind) *operation.Operation {
 	made := operation.New(behaviour.Operation{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start,
 		Error: o.Error, Canceled: o.Canceled}, k, o.Due)
-	made.Body, made.Notes, made.Old, made.Fault = o.Body, o.Notes, o.Old, o.Fault
+	made.Body, made.Notes, made.Old, made.Fault, made.Caller = o.Body, o.Notes, o.Old, o.Fault, o.Caller
 	if o.Output != nil {
 		made.Output = o.Output
 	}

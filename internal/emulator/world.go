@@ -60,18 +60,34 @@ func (t *transaction) Takes(d time.Duration) time.Duration {
 // Known implements [behaviour.World].
 func (t *transaction) Known(fullType string) bool { return t.parts.kinds.Of(fullType) != nil }
 
+// Permit implements [behaviour.World].
+func (t *transaction) Permit(by behaviour.Caller, action string, scope azure.ID) error {
+	if by.Principal != nil && by.Principal.Azure {
+		return nil
+	}
+	if err := t.access.Authorize(by.Principal, action, scope); err != nil {
+		return err
+	}
+	return t.Unlocked(scope, changeOf(action))
+}
+
+// Unlocked implements [behaviour.World].
+func (t *transaction) Unlocked(id azure.ID, change string) error {
+	return t.scopes().checkLocks(id, change)
+}
+
 // Apply implements [behaviour.World]. An error takes back what it did, unless the error says to keep it.
-func (t *transaction) Apply(id azure.ID, body behaviour.Object) error {
+func (t *transaction) Apply(by behaviour.Caller, id azure.ID, body behaviour.Object) error {
 	mark := t.Mark()
-	err := t.apply(id, body)
+	err := t.apply(by, id, body)
 	if kept, ok := errors.AsType[*behaviour.Error](err); err != nil && (!ok || !kept.Keep) {
 		t.UndoTo(mark)
 	}
 	return err
 }
 
-func (t *transaction) apply(id azure.ID, body behaviour.Object) error {
-	r, err := t.inner(http.MethodPut, string(id), body)
+func (t *transaction) apply(by behaviour.Caller, id azure.ID, body behaviour.Object) error {
+	r, err := t.inner(by, http.MethodPut, string(id), body)
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", id, err)
 	}
@@ -110,9 +126,9 @@ func (t *transaction) faulty(r *request) error {
 func (t *transaction) Outcome(id azure.ID) error { return t.runner.Outcome(id) }
 
 // Remove implements [behaviour.World]. An error takes back what it did.
-func (t *transaction) Remove(id azure.ID) error {
+func (t *transaction) Remove(by behaviour.Caller, id azure.ID) error {
 	mark := t.Mark()
-	r, err := t.inner(http.MethodDelete, string(id), nil)
+	r, err := t.inner(by, http.MethodDelete, string(id), nil)
 	if err == nil {
 		_, err = t.remover().remove(r)
 	}
@@ -137,8 +153,8 @@ func (t *transaction) Try(f func()) {
 }
 
 // Act implements [behaviour.World].
-func (t *transaction) Act(id azure.ID, action string, body behaviour.Object) (any, error) {
-	r, err := t.inner(http.MethodPost, string(id)+"/"+action, body)
+func (t *transaction) Act(by behaviour.Caller, id azure.ID, action string, body behaviour.Object) (any, error) {
+	r, err := t.inner(by, http.MethodPost, string(id)+"/"+action, body)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", action, id, err)
 	}
@@ -149,10 +165,13 @@ func (t *transaction) Act(id azure.ID, action string, body behaviour.Object) (an
 	return answer.body, err
 }
 
-// inner is a request that is made inside of the local Azure.
-func (t *transaction) inner(method, path string, body behaviour.Object) (*request, error) {
-	r := &request{method: method, query: url.Values{}, http: &http.Request{Header: http.Header{}}, body: behaviour.Clone(body)}
-	return r, r.resolve(t.resolver(), path)
+// inner is a request that is made inside of the local Azure for a caller.
+func (t *transaction) inner(by behaviour.Caller, method, path string, body behaviour.Object) (*request, error) {
+	r := &request{method: method, query: url.Values{}, http: &http.Request{Header: http.Header{}}, body: behaviour.Clone(body), caller: by}
+	if err := r.resolve(t.resolver(), path); err != nil {
+		return r, err
+	}
+	return r, t.Permit(by, access.ActionOf(method, r.Kind, r.Action), r.ID)
 }
 
 // Cancel implements [behaviour.World].
@@ -197,7 +216,9 @@ func (t *transaction) writer() writer {
 
 func (t *transaction) remover() remover { return remover{scopes: t.scopes(), starter: t.starter()} }
 
-func (t *transaction) actions() actions { return actions{scopes: t.scopes(), starter: t.starter()} }
+func (t *transaction) actions() actions {
+	return actions{scopes: t.scopes(), starter: t.starter(), access: &t.access}
+}
 
 // permissionsType lists what the caller may do at a scope.
 func permissionsType() behaviour.Type {
@@ -205,11 +226,11 @@ func permissionsType() behaviour.Type {
 		Name: "Microsoft.Authorization/permissions", Style: behaviour.Plain("Microsoft.Authorization"), ReadOnly: true,
 		All: func(c *behaviour.Call) ([]behaviour.Object, error) {
 			t, ok := c.World.(*transaction)
-			if !ok || c.Principal == nil {
+			if !ok || c.Caller.Principal == nil {
 				return nil, nil
 			}
 			items := []behaviour.Object{}
-			for _, p := range t.access.Permissions(c.Principal, c.ID) {
+			for _, p := range t.access.Permissions(c.Caller.Principal, c.ID) {
 				items = append(items,
 					behaviour.Object{"actions": list(p.Actions), "notActions": list(p.NotActions), "dataActions": []any{},
 						"notDataActions": []any{}})

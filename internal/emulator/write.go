@@ -82,6 +82,9 @@ func (t writer) patch(r *request) (reply, error) {
 
 // write checks and stores c.Doc, and begins the operation that settles it.
 func (t writer) write(r *request, c *behaviour.Call) (reply, error) {
+	if err := t.access.AuthorizeLinks(r.links(), c.Doc); err != nil {
+		return reply{}, err
+	}
 	if err := t.checkPolicies(r, c); err != nil {
 		return reply{}, err
 	}
@@ -169,11 +172,6 @@ func (t writer) prepare(r *request, c *behaviour.Call) (*behaviour.Call, *kind.K
 // that holds it.
 func (t writer) checkAround(r *request, c, whole *behaviour.Call) error {
 	if err := t.checkValues(r, c); err != nil {
-		return err
-	}
-	w := access.Write{Kind: r.Kind, ID: r.ID, Body: r.body, Action: access.ActionOf(r.method, r.Kind, r.Action),
-		Principal: r.principal, Auxiliary: r.auxiliary}
-	if err := t.access.AuthorizeLinks(w, c.Doc); err != nil {
 		return err
 	}
 	if err := t.references.check(r.Kind, r.ID, c.Doc); err != nil {

@@ -118,7 +118,7 @@ func (s *SignIn) Put(t testing.TB, id azure.ID, body any) {
 	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Emulator.Do(func(w behaviour.World) error { return w.Apply(id, doc) }); err != nil {
+	if err := s.Emulator.Do(func(w behaviour.World) error { return w.Apply(behaviour.Itself(), id, doc) }); err != nil {
 		t.Fatalf("put %s: %v", id, err)
 	}
 }

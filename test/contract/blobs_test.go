@@ -64,11 +64,11 @@ func withBlobs(t *testing.T, f func(a *blobs)) {
 		e := build(t, emulator.Options{})
 		a := &blobs{T: t}
 		a.must(e.Do(func(w behaviour.World) error {
-			if err := w.Apply(azure.GroupID(subscription, group), behaviour.Object{"location": region}); err != nil {
+			if err := w.Apply(behaviour.Itself(), azure.GroupID(subscription, group), behaviour.Object{"location": region}); err != nil {
 				return err
 			}
 			account := id("Microsoft.Storage/storageAccounts", "account1")
-			if err := w.Apply(account, behaviour.Object{"location": region, "kind": "StorageV2",
+			if err := w.Apply(behaviour.Itself(), account, behaviour.Object{"location": region, "kind": "StorageV2",
 				"sku": behaviour.Object{"name": "Standard_LRS"}}); err != nil {
 				return err
 			}

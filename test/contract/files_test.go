@@ -102,7 +102,7 @@ func (a *files) must(err error) {
 
 func (a *files) apply(id azure.ID, body behaviour.Object) {
 	a.Helper()
-	a.must(a.emulator.Do(func(w behaviour.World) error { return w.Apply(id, body) }))
+	a.must(a.emulator.Do(func(w behaviour.World) error { return w.Apply(behaviour.Itself(), id, body) }))
 }
 
 func (a *files) keys() (keys [2]string) {
@@ -528,8 +528,9 @@ func TestSignaturesOfAzureResourceManager(t *testing.T) {
 	a.upload(a.share("one"), "file", []byte("data"))
 	var query string
 	a.must(a.emulator.Do(func(w behaviour.World) error {
-		got, err := w.Act(a.id, "ListAccountSas", behaviour.Object{"signedServices": "f", "signedResourceTypes": "o", "signedPermission": "r",
-			"signedExpiry": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
+		got, err := w.Act(behaviour.Itself(), a.id, "ListAccountSas",
+			behaviour.Object{"signedServices": "f", "signedResourceTypes": "o", "signedPermission": "r",
+				"signedExpiry": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
 		body, _ := got.(behaviour.Object)
 		query = behaviour.Text(body, "accountSasToken")
 		return err
@@ -551,7 +552,7 @@ func TestKeysOfTheAccount(t *testing.T) {
 	a.must(check(before[0]))
 	a.must(check(before[1]))
 	a.must(a.emulator.Do(func(w behaviour.World) error {
-		_, err := w.Act(a.id, "regenerateKey", behaviour.Object{"keyName": "key1"})
+		_, err := w.Act(behaviour.Itself(), a.id, "regenerateKey", behaviour.Object{"keyName": "key1"})
 		return err
 	}))
 	a.refused(check(before[0]), http.StatusForbidden, "AuthenticationFailed")
@@ -628,7 +629,7 @@ func TestContentOutlivesTheProcess(t *testing.T) {
 		t.Errorf("content after a restart %q", got)
 	}
 	_ = f
-	a.must(a.emulator.Do(func(w behaviour.World) error { return w.Remove(a.id) }))
+	a.must(a.emulator.Do(func(w behaviour.World) error { return w.Remove(behaviour.Itself(), a.id) }))
 	a.start()
 	left, err := filepath.Glob(filepath.Join(a.dir, "*"))
 	a.must(err)

@@ -452,7 +452,7 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 		w.served("web")
 		link, endpoint := w.linkOf("web"), testkit.Group.Resource(privateEndpoints, "theirs")
 		err := w.Do(func(azure behaviour.World) error {
-			return azure.Apply(endpoint, object{"location": testkit.Location, "properties": object{
+			return azure.Apply(behaviour.Itself(), endpoint, object{"location": testkit.Location, "properties": object{
 				"subnet": ref(testkit.VNet.Child("subnets", "nodes")),
 				"privateLinkServiceConnections": []any{object{"name": "link",
 					"properties": object{"privateLinkServiceId": string(link.ID)}}},

@@ -134,7 +134,7 @@ func (a *Control) lookup(id azure.ID) behaviour.Object {
 
 // denies finds a deny assignment that keeps a principal from an action. It counts for owners, too.
 func (a *Control) denies(p *behaviour.Principal, action string, scope azure.ID) (at *store.Entry, denied bool) {
-	if p == nil {
+	if p == nil || p.Azure {
 		return nil, false
 	}
 	for _, e := range a.everywhere(denyAssignments) {
@@ -157,24 +157,30 @@ func (a *Control) denies(p *behaviour.Principal, action string, scope azure.ID) 
 	return nil, false
 }
 
+// unlimited reports whether a principal needs no role assignment. A request without a principal has no rights.
+func (a *Control) unlimited(p *behaviour.Principal) bool { return !a.Enforced || p != nil && p.Owner }
+
 // Allowed implements [behaviour.World].
 func (a *Control) Allowed(p *behaviour.Principal, action string, scope azure.ID) bool {
 	if _, denied := a.denies(p, action, scope); denied {
 		return false
 	}
-	return !a.Enforced || p == nil || p.Owner ||
-		slices.ContainsFunc(a.Permissions(p, scope), func(granted Permission) bool { return granted.allows(action) })
+	return a.unlimited(p) ||
+		p != nil && slices.ContainsFunc(a.Permissions(p, scope), func(granted Permission) bool { return granted.allows(action) })
 }
 
 // AllowedData implements [behaviour.World].
 func (a *Control) AllowedData(p *behaviour.Principal, action string, scope azure.ID) bool {
-	return !a.Enforced || p == nil || p.Owner ||
-		slices.ContainsFunc(a.Permissions(p, scope), func(granted Permission) bool { return granted.allowsData(action) })
+	return a.unlimited(p) ||
+		p != nil && slices.ContainsFunc(a.Permissions(p, scope), func(granted Permission) bool { return granted.allowsData(action) })
 }
 
 // AllowedBelow reports whether a role assignment below a scope lets a principal do an action there. A list of the
 // scope then has what the principal may read.
 func (a *Control) AllowedBelow(p *behaviour.Principal, action string, scope azure.ID) bool {
+	if p == nil {
+		return false
+	}
 	below := a.granted(p, func(at azure.ID) bool { return at != "" && at.Under(scope) })
 	return slices.ContainsFunc(below, func(granted Permission) bool { return granted.allows(action) })
 }
@@ -190,6 +196,9 @@ func (a *Control) Authorize(p *behaviour.Principal, action string, scope azure.I
 	if a.Allowed(p, action, scope) {
 		return nil
 	}
+	if p == nil {
+		p = &behaviour.Principal{}
+	}
 	return behaviour.Gateway(http.StatusForbidden, "AuthorizationFailed",
 		"The client '%s' with object id '%s' does not have authorization to perform action '%s' over scope '%s' or the scope is "+
 			"invalid. If access was recently granted, please refresh your credentials.",
@@ -202,16 +211,16 @@ func ActionOf(method string, k *kind.Kind, name string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead:
 		if name != "" {
-			return k.Name + "/" + name + "/read"
+			return behaviour.TypeInActions(k.Name) + "/" + name + "/read"
 		}
-		return k.Name + "/read"
+		return behaviour.TypeInActions(k.Name) + "/read"
 	case http.MethodDelete:
-		return k.Name + "/delete"
+		return behaviour.TypeInActions(k.Name) + "/delete"
 	case http.MethodPost:
 		if a, _, ok := k.Action(name); ok && a.Permission != "" {
 			return a.Permission
 		}
-		return k.Name + "/" + name + "/action"
+		return behaviour.TypeInActions(k.Name) + "/" + name + "/action"
 	}
-	return k.Name + "/write"
+	return behaviour.TypeInActions(k.Name) + "/write"
 }

@@ -2,9 +2,6 @@ package access
 
 import (
 	"testing"
-
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/kind"
 )
 
 func TestPermissionsMatchActions(t *testing.T) {
@@ -49,11 +46,22 @@ func TestRightsOfLinks(t *testing.T) {
 			""},
 		{"Microsoft.Network/privateEndpoints/privateDnsZoneGroups", "properties.privateDnsZoneConfigs.properties.privateDnsZoneId",
 			"Microsoft.Network/privateDnsZones", "Microsoft.Network/privateDnsZones/join/action"},
+		{"Microsoft.Network/virtualNetworks/virtualNetworkPeerings", "properties.remoteVirtualNetwork", "Microsoft.Network/virtualNetworks",
+			"Microsoft.Network/virtualNetworks/peer/action"},
+		{"Microsoft.Compute/virtualMachines", "properties.storageProfile.dataDisks.managedDisk", "Microsoft.Compute/disks",
+			"Microsoft.Compute/disks/write"},
+		{"Microsoft.Compute/snapshots", "properties.creationData.sourceResourceId", "Microsoft.Compute/disks",
+			"Microsoft.Compute/disks/beginGetAccess/action"},
+		{"Microsoft.Storage/storageAccounts", "identity.userAssignedIdentities", "Microsoft.ManagedIdentity/userAssignedIdentities",
+			"Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"},
+		{"Microsoft.Authorization/policyAssignments", "properties.policyDefinitionId", "Microsoft.Authorization/policyDefinitions", ""},
+		{"Microsoft.Compute/virtualMachines", "tags.owner", "Microsoft.Compute/availabilitySets", ""},
+		{"Microsoft.Compute/virtualMachines", "properties.availabilitySet", "Microsoft.Compute/availabilitySets",
+			"Microsoft.Compute/availabilitySets/write"},
 		{"Microsoft.Network/privateDnsZones/virtualNetworkLinks", "properties.virtualNetwork", "Microsoft.Network/virtualNetworks",
 			"Microsoft.Network/virtualNetworks/join/action"},
 	} {
-		of := func(name string) *kind.Kind { return &kind.Kind{Type: &behaviour.Type{Name: name}} }
-		if got := joinAction(of(c.from), of(c.to), c.path); got != c.want {
+		if got := linkAction(c.from, "", c.path, c.to); got != c.want {
 			t.Errorf("%s of %s to %s: %q, want %q", c.path, c.from, c.to, got, c.want)
 		}
 	}

@@ -1,7 +1,9 @@
 package access
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -10,118 +12,173 @@ import (
 	"kaz/internal/emulator/kind"
 )
 
-// Write is a request that writes a resource.
-type Write struct {
+// Request is a request that may name other resources.
+type Request struct {
 	Kind *kind.Kind
 	ID   azure.ID
 	Body behaviour.Object
-	// Action is what the request needs the right to.
+	// Post is the name of the POST action, "" for a write.
+	Post string
+	// Action is what the request itself needs the right to.
 	Action string
-	// Principal makes the request. Auxiliary are the principals that its caller has in
-	// other tenants.
-	Principal *behaviour.Principal
-	Auxiliary []*behaviour.Principal
+	Caller behaviour.Caller
 }
 
 // principalIn is the principal of the request in a tenant, nil for none.
-func (w *Write) principalIn(tenant string) *behaviour.Principal {
-	for _, p := range append([]*behaviour.Principal{w.Principal}, w.Auxiliary...) {
-		if p.Tenant == "" || strings.EqualFold(p.Tenant, tenant) {
+func (r *Request) principalIn(tenant string) *behaviour.Principal {
+	for _, p := range append([]*behaviour.Principal{r.Caller.Principal}, r.Caller.Auxiliary...) {
+		if p != nil && (p.Tenant == "" || strings.EqualFold(p.Tenant, tenant)) {
 			return p
 		}
 	}
 	return nil
 }
 
-// AuthorizeLinks checks the right to join every resource that the body of a write
-// names, except in fields that are Azure's own. A resource in another
-// tenant is joined with the principal that the caller has there.
-func (a *Control) AuthorizeLinks(w Write, doc behaviour.Object) error {
-	if w.Principal == nil || !a.SeveralTenants && (!a.Enforced || w.Principal.Owner) {
+// AuthorizeLinks checks the right to every resource that the body of a request names, except in fields that are Azure's own. doc is
+// the document that the body asks for, before Azure completes it, or the body of an action. A resource in another tenant is used with
+// the principal that the caller has there.
+func (a *Control) AuthorizeLinks(r Request, doc behaviour.Object) error {
+	if p := r.Caller.Principal; p != nil && p.Azure || !a.SeveralTenants && a.unlimited(p) {
 		return nil
 	}
 	sent := map[string]bool{}
-	for _, ref := range document.References(w.Kind, w.ID, w.Body) {
+	for _, ref := range document.References(r.Kind, r.ID, r.Body) {
 		sent[ref.Target] = true
 	}
-	for _, ref := range document.References(w.Kind, w.ID, doc) {
+	for _, ref := range document.References(r.Kind, r.ID, doc) {
 		if !sent[ref.Target] {
 			continue
 		}
-		to := azure.ID(ref.Target)
-		k := a.Kinds.Of(to.Type())
-		if k == nil || to.Subscription() == "" || k.Name == roleDefinitions {
+		if err := a.authorizeLink(r, ref.Place.Path, document.Spelling(azure.ID(ref.Target), r.Body)); err != nil {
+			return err
+		}
+	}
+	return a.authorizeIdentities(r, doc)
+}
+
+// authorizeIdentities checks the right to assign the identities that a request gives a resource: the keys of an object. The value null
+// takes one away, which needs no right.
+func (a *Control) authorizeIdentities(r Request, doc behaviour.Object) error {
+	const path = "identity.userAssignedIdentities"
+	kept := behaviour.Sub(doc, path)
+	sent := behaviour.Sub(r.Body, path)
+	for _, id := range slices.Sorted(maps.Keys(sent)) {
+		if _, is := kept[id]; !is || sent[id] == nil {
 			continue
 		}
-		join := joinAction(w.Kind, k, ref.Place.Path)
-		if join == "" {
-			continue
-		}
-		if err := a.authorizeLink(w, document.Spelling(to, w.Body), join); err != nil {
+		if err := a.authorizeLink(r, path, azure.ID(id)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *Control) authorizeLink(w Write, to azure.ID, join string) error {
-	tenant := a.World.TenantOf(to.Subscription())
-	p := w.Principal
-	if tenant != "" {
-		p = w.principalIn(tenant)
+func (a *Control) authorizeLink(r Request, path string, to azure.ID) error {
+	k := a.Kinds.Of(to.Type())
+	if k == nil || to.Subscription() == "" {
+		return nil
 	}
+	action := linkAction(r.Kind.Name, r.Post, path, k.Name)
+	if action == "" {
+		return nil
+	}
+	p := r.Caller.Principal
 	if p == nil {
+		p = &behaviour.Principal{}
+	}
+	on := p
+	if tenant := a.World.TenantOf(to.Subscription()); tenant != "" {
+		on = r.principalIn(tenant)
+	}
+	if on == nil {
 		return behaviour.Gateway(http.StatusForbidden, "LinkedAuthorizationFailed",
 			"The client '%s' with object id '%s' has permission to perform action '%s' on scope '%s'; however, the current tenant "+
 				"'%s' is not authorized to access linked subscription '%s'.",
-			w.Principal.ApplicationID, w.Principal.ObjectID, w.Action, w.ID, w.Principal.Tenant, to.Subscription())
+			p.ApplicationID, p.ObjectID, r.Action, r.ID, p.Tenant, to.Subscription())
 	}
-	if a.Allowed(p, join, to) {
+	if a.Allowed(on, action, to) {
 		return nil
 	}
 	return behaviour.Gateway(http.StatusForbidden, "LinkedAuthorizationFailed",
 		"The client '%s' with object id '%s' has permission to perform action '%s' on scope '%s'; however, it does not have "+
 			"permission to perform action(s) '%s' on the linked scope(s) '%s' (respectively) or the linked scope(s) are invalid.",
-		p.ApplicationID, p.ObjectID, w.Action, w.ID, join, to)
+		on.ApplicationID, on.ObjectID, r.Action, r.ID, action, to)
 }
 
-// joinAction returns the right that a link from a resource of one type to a resource of another type needs. The link is at
-// path, such as properties.networkAcls.virtualNetworkRules. The result is "" if the link needs no right.
-func joinAction(from, to *kind.Kind, path string) string {
-	holder := strings.ToLower(from.Name)
-	if holder == "microsoft.network/privateendpoints" {
-		// The approval workflow in https://learn.microsoft.com/azure/private-link/private-endpoint-overview.
-		switch {
-		case strings.HasPrefix(path, "properties.privateLinkServiceConnections."):
-			return to.Name + "/PrivateEndpointConnectionsApproval/action"
-		case strings.HasPrefix(path, "properties.manualPrivateLinkServiceConnections."):
-			return "" // the owner of the target approves the connection later
-		}
+// link says which action a request needs on a resource that it names. from, path and to are patterns of small letters in which *
+// stands for anything: the type of the resource that is written, where the other is named, and the type of the other. The action
+// begins with the type of the other resource if it begins with a slash, and is "" for none.
+type link struct{ from, path, to, action string }
+
+const (
+	networkTypes  = "microsoft.network/"
+	computeTypes  = "microsoft.compute/"
+	beginAccess   = "/beginGetAccess/action"
+	read          = "/read"
+	write         = "/write"
+	deploy        = "/deploy/action"
+	anyPath       = "*"
+	anyType       = "*"
+	securityGroup = networkTypes + "applicationsecuritygroups"
+)
+
+// writeLinks are the links of writes. The first row that fits counts.
+var writeLinks = []link{
+	{anyType, "tags*", anyType, ""},
+	// The approval workflow in https://learn.microsoft.com/azure/private-link/private-endpoint-overview. The owner of the target
+	// approves a manual connection later.
+	{networkTypes + "privateendpoints", "properties.privatelinkserviceconnections.*", anyType,
+		"/PrivateEndpointConnectionsApproval/action"},
+	{networkTypes + "privateendpoints", "properties.manualprivatelinkserviceconnections.*", anyType, ""},
+	{anyType, anyPath, "microsoft.managedidentity/userassignedidentities", "/assign/action"},
+	{networkTypes + "loadbalancers*", anyPath, networkTypes + "virtualnetworks", "/joinLoadBalancer/action"},
+	// Firewalls of storage accounts, vaults and registries:
+	// https://learn.microsoft.com/azure/storage/common/storage-network-security#required-permissions
+	{anyType, "*.virtualnetworkrules", networkTypes + "virtualnetworks/subnets", "/joinViaServiceEndpoint/action"},
+	// https://learn.microsoft.com/azure/virtual-network/virtual-network-manage-peering#permissions
+	{networkTypes + "virtualnetworks*", "*remotevirtualnetwork", networkTypes + "virtualnetworks", "/peer/action"},
+	{networkTypes + "networksecuritygroups*", anyPath, securityGroup, "/joinNetworkSecurityRule/action"},
+	{anyType, anyPath, securityGroup, "/joinIpConfiguration/action"},
+	{anyType, anyPath, networkTypes + "*", "/join/action"},
+	// A machine needs the right to write its disks. To copy the content of a disk needs the right to export it.
+	{computeTypes + "virtualmachine*", anyPath, computeTypes + "disks", write},
+	{anyType, anyPath, computeTypes + "disks", beginAccess},
+	{anyType, anyPath, computeTypes + "snapshots", beginAccess},
+	{computeTypes + "*", anyPath, "microsoft.storage/storageaccounts", "/listKeys/action"},
+	{anyType, anyPath, computeTypes + "diskencryptionsets", read},
+	{anyType, anyPath, computeTypes + "diskaccesses", read},
+	{anyType, anyPath, computeTypes + "images", read},
+	{anyType, anyPath, computeTypes + "galleries*", read},
+	{anyType, anyPath, computeTypes + "capacityreservationgroups", deploy},
+	{anyType, anyPath, "microsoft.keyvault/vaults", deploy},
+	{anyType, anyPath, "microsoft.authorization/*", ""},
+	{anyType, anyPath, "microsoft.resources/*", ""},
+	{anyType, anyPath, anyType, write},
+}
+
+// actionLinks are the links in the bodies of POST actions. Others need no right.
+var actionLinks = []link{
+	{computeTypes + "virtualmachine*/attachdetachdatadisks", "datadiskstoattach.*", computeTypes + "disks", write},
+	{"microsoft.containerregistry/registries/importimage", "source.resourceid", "microsoft.containerregistry/registries", "/pull/read"},
+	{"microsoft.resources/resourcegroups/*moveresources", "targetresourcegroup", "microsoft.resources/resourcegroups", write},
+}
+
+// linkAction returns the action that a link at a path needs on its target, "" for none. post is the name of a POST action.
+func linkAction(from, post, path, to string) string {
+	rows := writeLinks
+	if post != "" {
+		rows, from = actionLinks, from+"/"+post
 	}
-	switch strings.ToLower(to.Name) {
-	case "microsoft.managedidentity/userassignedidentities":
-		return to.Name + "/assign/action"
-	case "microsoft.network/virtualnetworks":
-		if strings.HasPrefix(holder, "microsoft.network/loadbalancers") {
-			return to.Name + "/joinLoadBalancer/action"
+	for _, row := range rows {
+		fits := wildcard(row.from, strings.ToLower(from)) && wildcard(row.path, strings.ToLower(path)) &&
+			wildcard(row.to, strings.ToLower(to))
+		if !fits {
+			continue
 		}
-	case "microsoft.network/virtualnetworks/subnets":
-		// Firewalls of storage accounts, vaults and registries:
-		// https://learn.microsoft.com/azure/storage/common/storage-network-security#required-permissions
-		if strings.HasSuffix(path, ".virtualNetworkRules") {
-			return to.Name + "/joinViaServiceEndpoint/action"
+		if row.action == "" {
+			return ""
 		}
-	case "microsoft.network/applicationsecuritygroups":
-		if strings.HasPrefix(holder, "microsoft.network/networksecuritygroups") {
-			return to.Name + "/joinNetworkSecurityRule/action"
-		}
-		return to.Name + "/joinIpConfiguration/action"
-	case "microsoft.compute/disks", "microsoft.compute/snapshots":
-		if holder == "microsoft.compute/disks" || holder == "microsoft.compute/snapshots" {
-			return to.Name + "/beginGetAccess/action" // to copy the content
-		}
-	case "microsoft.compute/diskencryptionsets", "microsoft.compute/diskaccesses":
-		return to.Name + "/read"
+		return behaviour.TypeInActions(to) + row.action
 	}
-	return to.Name + "/join/action"
+	return ""
 }

@@ -228,23 +228,13 @@ type Call struct {
 	Param map[string]string
 	// Notes is kept with an operation from its start to its end; JSON values only.
 	Notes Object
-	// Principal makes the request. It is nil inside the core.
-	Principal *Principal
+	// Caller is for whom the request is made. An operation has the caller of the request that began it.
+	Caller Caller
 	// Download returns the content at a URI that the request names, nil when there is no request. It may return a
 	// [NotDownloaded], which the behaviour returns: then the core gets the content, and calls the behaviour again.
 	Download func(uri string) ([]byte, error)
 	// Host is scheme and host under which the client knows this server.
 	Host string
-}
-
-// Principal is an identity that has a token.
-type Principal struct {
-	ObjectID      string   `json:"objectId"`
-	ApplicationID string   `json:"applicationId"`
-	Tenant        string   `json:"tenant,omitempty"`
-	Groups        []string `json:"groups,omitempty"`
-	// Owner principals may do everything.
-	Owner bool `json:"owner,omitempty"`
 }
 
 // Expands reports whether the request's $expand names what.

@@ -20,7 +20,7 @@ func WriteSystemData(c *Call) {
 
 // Author is the id of the principal of the call, and its kind: "User" or "Application".
 func (c *Call) Author() (id, kind string) {
-	switch p := c.Principal; {
+	switch p := c.Caller.Principal; {
 	case p == nil, p.ApplicationID == "" && p.ObjectID == "":
 		return "owner@kaz.local", "User"
 	case p.ApplicationID != "":

@@ -34,17 +34,22 @@ type World interface {
 	// Put creates or replaces a document: a resource that the call makes besides its
 	// own. Fields like id, name, type and etag are set by the core; Fill does not run.
 	Put(id azure.ID, doc Object)
+	// Permit refuses what access control or a management lock keeps a caller from. The action is as in role definitions. Apply, Remove
+	// and Act do that themselves. The other methods know no caller: a behaviour that passes on what they return asks Permit first.
+	Permit(by Caller, action string, scope azure.ID) error
+	// Unlocked refuses a change of a resource, "write" or "delete", because of a management lock.
+	Unlocked(id azure.ID, change string) error
 	// Apply does what a client's PUT of the body does, and its operation ends at once.
-	Apply(id azure.ID, body Object) error
+	Apply(by Caller, id azure.ID, body Object) error
 	// Outcome is the error with which the last operation on a resource ended, the error of [Later] while it runs, or nil.
 	Outcome(id azure.ID) error
 	// Remove does what a client's DELETE does, and its operation ends at once.
-	Remove(id azure.ID) error
+	Remove(by Caller, id azure.ID) error
 	// Try calls f, and takes back all that it did.
 	Try(f func())
 	// Act does what a client's POST of an action does, and returns the body of its reply.
 	// Actions that are operations are refused.
-	Act(id azure.ID, action string, body Object) (any, error)
+	Act(by Caller, id azure.ID, action string, body Object) (any, error)
 	// Edit changes a stored document. It reports whether it is stored.
 	Edit(id azure.ID, change func(doc Object)) bool
 	// Delete removes a document with all that lies below it, each with its Removed.

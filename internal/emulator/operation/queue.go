@@ -21,12 +21,13 @@ import (
 // touches the store ends what is due.
 type Operation struct {
 	behaviour.Operation
-	Kind  *kind.Kind
-	Due   time.Time        // when it ends
-	Body  behaviour.Object // of the request
-	Notes behaviour.Object // of the behaviour, from its start to its end
-	Old   behaviour.Object // the document before it
-	Fault *behaviour.Error // with which it is to fail, nil for none
+	Kind   *kind.Kind
+	Caller behaviour.Caller // for whom it began
+	Due    time.Time        // when it ends
+	Body   behaviour.Object // of the request
+	Notes  behaviour.Object // of the behaviour, from its start to its end
+	Old    behaviour.Object // the document before it
+	Fault  *behaviour.Error // with which it is to fail, nil for none
 
 	seq   uint64
 	index int      // in the heap, -1 when it does not run
@@ -233,7 +234,7 @@ func (q *Queue) drop(o *Operation) {
 func (q *Queue) retire(o *Operation) {
 	q.touched[o] = true
 	q.ended = append(q.ended, o)
-	o.Old, o.Body, o.Notes = nil, nil, nil
+	o.Old, o.Body, o.Notes, o.Caller = nil, nil, nil, behaviour.Caller{}
 	if len(q.ended) > keepEnded {
 		q.forget(q.ended[0])
 		q.ended = q.ended[1:]

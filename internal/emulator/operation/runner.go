@@ -134,7 +134,7 @@ func (r *Runner) fail(o *Operation) {
 	e = r.Docs.Entry(o.Held())
 	mark := r.Docs.Mark()
 	c := &behaviour.Call{World: r.World, Verb: o.Verb, ID: e.ID, Type: o.Kind.Type, Old: r.Docs.Doc(e), Doc: e.Fresh(), Body: o.Body,
-		Notes: o.Notes}
+		Notes: o.Notes, Caller: o.Caller}
 	if err := r.Guard(func() error { o.Kind.Failed(c); return nil }); err != nil {
 		r.Docs.UndoTo(mark)
 		return

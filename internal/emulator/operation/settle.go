@@ -43,7 +43,7 @@ func (r *Runner) release(o *Operation) error {
 		return nil
 	}
 	return o.Kind.Release(&behaviour.Call{World: r.World, Verb: o.Verb, ID: o.Resource, Type: o.Kind.Type, Old: r.Docs.Doc(e),
-		Notes: o.Notes})
+		Notes: o.Notes, Caller: o.Caller})
 }
 
 func (r *Runner) settleDelete(o *Operation) {
@@ -68,7 +68,7 @@ func (r *Runner) settleDocument(o *Operation, e *store.Entry, doc behaviour.Obje
 		if c.Type.Settle == nil {
 			return nil
 		}
-		c.Verb, c.Body, c.Notes = o.Verb, o.Body, o.Notes
+		c.Verb, c.Body, c.Notes, c.Caller = o.Verb, o.Body, o.Notes, o.Caller
 		if c.Type == e.Kind.Type {
 			c.Old = o.Old
 		}
@@ -95,7 +95,7 @@ func (r *Runner) settleAction(o *Operation, e *store.Entry, doc behaviour.Object
 	action, _, _ := o.Kind.Action(string(o.Verb))
 	if action.Settle != nil {
 		c := &behaviour.Call{World: r.World, Verb: o.Verb, Action: string(o.Verb), ID: e.ID, Type: o.Kind.Type,
-			Old: r.Docs.Doc(e), Doc: doc, Body: o.Body, Notes: o.Notes}
+			Old: r.Docs.Doc(e), Doc: doc, Body: o.Body, Notes: o.Notes, Caller: o.Caller}
 		output, err := action.Settle(c)
 		if err != nil {
 			return err

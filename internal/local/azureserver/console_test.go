@@ -21,7 +21,7 @@ func TestConsole(t *testing.T) {
 		w.Put(machine, behaviour.Object{"location": "westeurope", "properties": behaviour.Object{
 			"vmId": "12345678-1234-1234-1234-123456789abc", "osProfile": behaviour.Object{"computerName": "Web"},
 			"diagnosticsProfile": behaviour.Object{"bootDiagnostics": behaviour.Object{"enabled": true}}}})
-		answer, err = w.Act(machine, "retrieveBootDiagnosticsData", nil)
+		answer, err = w.Act(behaviour.Itself(), machine, "retrieveBootDiagnosticsData", nil)
 		return err
 	}); err != nil {
 		t.Fatal(err)

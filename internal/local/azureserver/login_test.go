@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -306,9 +307,6 @@ func TestManagedIdentity(t *testing.T) {
 			worksFor(t, a, client(t, a, false), credential(t, id, false), info.ARM)
 		})
 	}
-	t.Run("as on a machine, by the proxy", func(t *testing.T) {
-		worksFor(t, a, client(t, a, false), credential(t, nil, true), info.ARMHTTP)
-	})
 	get := info.IdentityEndpoint + "?api-version=2019-08-01&resource=x"
 	for name, c := range map[string]struct {
 		url    string
@@ -324,11 +322,70 @@ func TestManagedIdentity(t *testing.T) {
 		"no resource":        {info.IdentityEndpoint + "?api-version=2019-08-01", []string{"X-IDENTITY-HEADER", info.IdentityHeader}, 400},
 		"machine, no header": {info.ARMHTTP + "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=x", nil, 400},
 		"machine": {info.ARMHTTP + "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=x",
-			[]string{"Metadata", "true"}, 200},
+			[]string{"Metadata", "true", "X-IDENTITY-HEADER", info.IdentityHeader}, 200},
 	} {
 		if status, body := metadataOf(t, "", c.url, c.header...); status != c.status {
 			t.Errorf("%s: %d %v, want %d", name, status, body, c.status)
 		}
+	}
+}
+
+// TestTokensNeedASecretAtTheSharedAddress asks for tokens as any program of this machine can.
+func TestTokensNeedASecretAtTheSharedAddress(t *testing.T) {
+	a := startServer(t, Options{ProxyAddress: "127.0.0.1:0"})
+	cluster := createSite(t, a, 1)
+	info := a.Info()
+	const token = "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https://management.azure.com/"
+	machine := "/vm" + string(cluster.ScaleSet("nodes0").Child("virtualMachines", "0"))
+	const instance = "/metadata/instance?api-version=2021-02-01"
+	for name, c := range map[string]struct {
+		base, path, host, secret string
+		through                  bool
+		status                   int
+	}{
+		"no machine":              {base: info.ARMHTTP, path: token, status: 403},
+		"no machine, TLS":         {base: info.ARM, path: token, status: 403},
+		"a machine":               {base: info.ARMHTTP, path: machine + token, status: 403},
+		"a guess":                 {base: info.ARMHTTP, path: token, secret: "guess", status: 403},
+		"another case":            {base: info.ARMHTTP, path: strings.Replace(token, "identity", "Identity", 1), status: 403},
+		"a slash":                 {base: info.ARMHTTP, path: strings.Replace(token, "?", "/?", 1), status: 403},
+		"the address of metadata": {base: info.ARMHTTP, path: token, host: "169.254.169.254", status: 403},
+		"a foreign host": {base: info.ARMHTTP, path: token, host: "rebound.example.com",
+			secret: info.IdentityHeader, status: 421},
+		"a foreign host, a machine": {base: info.ARMHTTP, path: machine + instance, host: "rebound.example.com", status: 421},
+		"a foreign address":         {base: info.ARMHTTP, path: machine + instance, host: "198.51.100.7", status: 421},
+		"a host of Azure": {base: info.ARMHTTP, path: token, host: "management.azure.com",
+			secret: info.IdentityHeader, status: 421},
+		"localhost":             {base: info.ARMHTTP, path: machine + instance, host: "localhost:8080", status: 200},
+		"its own address":       {base: info.ARMHTTP, path: machine + instance, status: 200},
+		"the secret":            {base: info.ARMHTTP, path: token, secret: info.IdentityHeader, status: 200},
+		"by the proxy":          {base: "http://169.254.169.254", path: token, through: true, status: 403},
+		"by the proxy, to this": {base: info.ARMHTTP, path: token, through: true, status: 403},
+		"by the proxy, with a secret": {base: "http://169.254.169.254", path: token,
+			secret: info.IdentityHeader, through: true, status: 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+c.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = c.host
+			r.Header.Set("Metadata", "true")
+			if c.secret != "" {
+				r.Header.Set("X-IDENTITY-HEADER", c.secret)
+			}
+			answer, err := client(t, a, c.through).Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			if err := errors.Join(err, answer.Body.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if answer.StatusCode != c.status || c.status != 200 && strings.Contains(string(text), "access_token") {
+				t.Errorf("%s %s, want %d", answer.Status, text, c.status)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,7 +126,8 @@ func TestInstanceMetadata(t *testing.T) {
 		{"/metadata/instance", []string{"Metadata", "true"}, 400},
 		{"/metadata/instance?api-version=2021-10-01", []string{"Metadata", "true", "X-Forwarded-For", "1.2.3.4"}, 400},
 		{"/metadata/nothing?api-version=2021-10-01", []string{"Metadata", "true"}, 404},
-		{"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=x", []string{"Metadata", "true"}, 400}, // it has no identity
+		{"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=x",
+			[]string{"Metadata", "true", "X-IDENTITY-HEADER", a.Info().IdentityHeader}, 400}, // it has no identity
 	} {
 		if status, body := metadataOf(t, base, c.path, c.header...); status != c.status {
 			t.Errorf("%s %v: %d %v, want %d", c.path, c.header, status, body, c.status)
@@ -155,11 +158,11 @@ func TestMachineIdentity(t *testing.T) {
 	if _, err := arm.Patch(t.Context(), azure.Write{ID: cluster.ScaleSet("nodes0"), Body: azure.Document(identity)}); err != nil {
 		t.Fatal(err)
 	}
-	path := "/vm" + string(cluster.ScaleSet("nodes0").Child("virtualMachines", "0")) +
-		"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https://management.azure.com/"
+	service := a.Metadata(cluster.ScaleSet("nodes0").Child("virtualMachines", "0").Child("networkInterfaces", "nic"))
+	const path = "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https://management.azure.com/"
 	for query, want := range map[string]int{"": 200, "&msi_res_id=" + string(named): 200, "&mi_res_id=" + string(other): 400,
 		"&client_id=" + a.Info().ClientID: 400} {
-		status, body := metadataOf(t, a.Info().ARMHTTP, path+query, "Metadata", "true")
+		status, body := asMachine(t, service, path+query)
 		if status != want {
 			t.Errorf("%q: %d %v, want %d", query, status, body, want)
 		}
@@ -171,6 +174,22 @@ func TestMachineIdentity(t *testing.T) {
 			t.Errorf("%q: with the token: %d %v", query, status, body)
 		}
 	}
+	if status, body := asMachine(t, service, strings.Replace(path, "169.254.169.254", "rebound.example.com", 1)); status != 421 {
+		t.Errorf("another host: %d %v", status, body)
+	}
+}
+
+// asMachine sends a request to the metadata service of a machine.
+func asMachine(t *testing.T, service http.Handler, url string) (status int, body map[string]any) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	r.Header.Set("Metadata", "true")
+	w := httptest.NewRecorder()
+	service.ServeHTTP(w, r)
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	return w.Code, body
 }
 
 func TestEndpointMetadata(t *testing.T) {

@@ -60,7 +60,7 @@ func (a roleAssigner) assign(e identities.Entry, r identities.RoleAssignment) er
 		if _, exists := w.Get(id); exists {
 			return nil
 		}
-		return w.Apply(id, body)
+		return w.Apply(behaviour.Itself(), id, body)
 	})
 	if refused, ok := errors.AsType[*behaviour.Error](err); !ok || refused.Status != http.StatusNotFound {
 		return err

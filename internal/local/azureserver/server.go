@@ -9,9 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +45,7 @@ type Server struct {
 	tokens     *token.Service
 	owner      token.Application // has all rights
 	system     token.Application // the managed identity of programs on this machine
-	metadata   planes            // the instance metadata service
+	managed    *identity.Service // the instance metadata service
 	registries *registry.Service
 	files      *file.Service
 	vaults     *vault.Service
@@ -231,13 +234,12 @@ func (a *Server) login() string {
 
 // serve begins to answer requests.
 func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
-	managed := &identity.Service{Tokens: a.tokens, Header: keys.IdentityHeader, System: a.system.ClientID, World: a.Look}
-	a.metadata = planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler(), log: a.requestLog}
+	a.managed = &identity.Service{Tokens: a.tokens, Header: keys.IdentityHeader, Host: isHost, System: a.system.ClientID, World: a.Look}
 	handler := planes{
 		handlers: []plane{
 			a.tokens,
 			&metadata.Service{Authority: a.info.ARM, Registry: a.registries.Suffix},
-			managed,
+			a.managed,
 			&retail.Service{},
 		},
 		otherwise: a.emulator,
@@ -250,7 +252,6 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 	if l.proxy != nil {
 		a.http.proxy = &proxy.Proxy{
 			Target: reachable(l.tls), Plain: reachable(l.plain), Registry: a.answersHost, Log: a.log,
-			Metadata: a.metadata,
 		}
 		a.http.serve(l.proxy, a.http.proxy, nil)
 	}
@@ -319,10 +320,26 @@ func (a *Server) Metadata(nic azure.ID) http.Handler {
 	if owner == "" {
 		return http.NotFoundHandler()
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.URL.Path, r.URL.RawPath = "/vm"+string(owner)+r.URL.Path, ""
-		a.metadata.ServeHTTP(w, r)
-	})
+	h := a.managed.Machine(owner)
+	if a.requestLog != nil {
+		h = logged(h, a.requestLog)
+	}
+	return h
+}
+
+// isHost reports whether the host of a request is an address of this server: the loopback, the address at which the request arrived,
+// or that of the instance metadata service. Another name may be one of a web page.
+func isHost(r *http.Request) bool {
+	host := (&url.URL{Host: r.Host}).Hostname()
+	if strings.EqualFold(host, "localhost") || host == identity.Address {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || local != nil && local.AddrPort().Addr().Unmap() == ip.Unmap()
 }
 
 // WireServer returns the wire server, as 168.63.129.16 answers it to the machine with a network interface.

@@ -90,7 +90,9 @@ func TestSaver(t *testing.T) {
 		s := startSaver(first, file, slog.New(slog.DiscardHandler))
 		<-time.After(saveDelay) // the save at the start
 		group := azure.GroupID(emulator.DefaultSubscription, "kept")
-		err := first.Do(func(w behaviour.World) error { return w.Apply(group, behaviour.Object{"location": "westeurope"}) })
+		err := first.Do(func(w behaviour.World) error {
+			return w.Apply(behaviour.Itself(), group, behaviour.Object{"location": "westeurope"})
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

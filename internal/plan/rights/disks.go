@@ -38,6 +38,7 @@ func disks() []Need {
 		{disk + "write", Disks, Volumes, "create, grow and change disks", false},
 		{disk + "delete", Disks, Volumes, "delete the disk of a deleted volume", false},
 		{disk + "read", Disks, Attachments, "read which machine has a disk", false},
+		{disk + "write", Disks, Attachments, "attach a disk to a machine", false},
 		{snapshot + "read", Disks, Snapshots, "read snapshots", false},
 		{snapshot + "write", Disks, Snapshots, "create snapshots", false},
 		{snapshot + "delete", Disks, Snapshots, "delete snapshots", false},

@@ -57,10 +57,10 @@ type stored struct {
 
 // authorID returns the object id of the caller, nil for the owner of this local Azure.
 func authorID(c *behaviour.Call) any {
-	if c.Principal == nil || c.Principal.ObjectID == "" {
+	if c.Caller.Principal == nil || c.Caller.Principal.ObjectID == "" {
 		return nil
 	}
-	return c.Principal.ObjectID
+	return c.Caller.Principal.ObjectID
 }
 
 // stampAuthor writes the authors and the times of the creation and of the last change.

@@ -66,9 +66,14 @@ func StartWith(t T, o emulator.Options) *Azure {
 	if err != nil {
 		t.Fatalf("start of the local Azure: %v", err)
 	}
-	a := &Azure{T: t, Emulator: e, Token: "owner", client: http.Client{Transport: e.Transport()}}
+	a := Connect(t, e)
 	a.Run(Exchange{Do: "PUT ~", Body: `{"location":"eastus"}`, Status: 201})
 	return a
+}
+
+// Connect returns an Azure that is there already.
+func Connect(t T, e *emulator.Emulator) *Azure {
+	return &Azure{T: t, Emulator: e, Token: "owner", client: http.Client{Transport: e.Transport()}}
 }
 
 // Run sends the requests in turn and checks the replies. It returns the body of the last reply.
@@ -217,4 +222,13 @@ func At(value any, path string) any {
 		}
 	}
 	return value
+}
+
+// Text returns a reply's body as JSON text.
+func Text(body behaviour.Object) string {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }

@@ -71,7 +71,7 @@ func writeEndpoints(c *behaviour.Call) error {
 			return behaviour.Invalid("BadRequest", "The endpoint '%s' of profile '%s' has no valid name and type.", name, c.ID.Name())
 		}
 		id := c.ID.Child(endpointKinds[i], name)
-		if err := c.Apply(id, endpoint); err != nil {
+		if err := c.Apply(behaviour.Itself(), id, endpoint); err != nil {
 			return err
 		}
 		kept = append(kept, id)

@@ -197,14 +197,14 @@ func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) 
 // authorize refuses a deployment of resources that the caller may not write itself.
 func authorize(c *behaviour.Call, t *template.Template) error {
 	for _, r := range t.Resources {
-		action := r.ID.Type() + "/write"
-		if c.Allowed(c.Principal, action, r.ID) {
+		action := behaviour.TypeInActions(r.ID.Type()) + "/write"
+		if c.Allowed(c.Caller.Principal, action, r.ID) {
 			continue
 		}
 		return behaviour.Gateway(403, "InvalidTemplateDeployment",
 			"Deployment failed with multiple errors: 'Authorization failed for template resource '%s' of type '%s'. The client '%s' "+
 				"with object id '%s' does not have permission to perform action '%s' at scope '%s'.'",
-			r.ID.Name(), r.ID.Type(), c.Principal.ApplicationID, c.Principal.ObjectID, action, r.ID)
+			r.ID.Name(), r.ID.Type(), c.Caller.Principal.ApplicationID, c.Caller.Principal.ObjectID, action, r.ID)
 	}
 	return nil
 }
@@ -439,7 +439,7 @@ func removeAll(c *behaviour.Call, left []azure.ID) (removed, refused []azure.ID,
 	for progress := true; progress && len(left) > 0; left = refused {
 		progress, refused, faults = false, nil, nil
 		for _, id := range left {
-			if fault := c.Remove(id); fault != nil {
+			if fault := c.Remove(c.Caller, id); fault != nil {
 				refused, faults = append(refused, id), append(faults, fault)
 				continue
 			}
@@ -482,9 +482,9 @@ func makeResource(c *behaviour.Call, s *source, t *template.Template, r *templat
 		return invalidTemplate(err)
 	}
 	if !r.Nested() {
-		return c.Apply(r.ID, body)
+		return c.Apply(c.Caller, r.ID, body)
 	}
-	err = c.Apply(r.ID, s.nestedBody(body))
+	err = c.Apply(c.Caller, r.ID, s.nestedBody(body))
 	if failed, ok := errors.AsType[*behaviour.Error](err); ok && failed.Keep && !failed.Later {
 		return &behaviour.Error{Status: 409, Code: "ResourceDeploymentFailure", Target: string(r.ID), Details: []*behaviour.Error{failed},
 			Message: "The resource write operation failed to complete successfully, because it reached terminal provisioning state " +

@@ -31,7 +31,7 @@ func exportGroup(c *behaviour.Call) (behaviour.Reply, error) {
 	var ids []azure.ID
 	for id := range c.In(group) {
 		named := slices.ContainsFunc(wanted, func(w string) bool { return id.Equal(azure.ID(w)) })
-		if (all || named) && !strings.HasPrefix(id.Type(), "Microsoft.Resources/") {
+		if (all || named) && !strings.HasPrefix(id.Type(), "Microsoft.Resources/") && c.Allowed(c.Caller.Principal, id.Type()+"/read", id) {
 			ids = append(ids, id)
 			e.names[id.Key()] = e.name(id)
 		}

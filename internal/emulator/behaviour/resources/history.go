@@ -37,7 +37,7 @@ func prune(c *behaviour.Call) {
 	}
 	slices.SortStableFunc(all, func(a, b ended) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	for _, one := range all[:min(len(all), count-pruneTo)] {
-		if !c.Allowed(c.Principal, deploymentType+"/delete", one.id) || c.Remove(one.id) != nil {
+		if c.Remove(c.Caller, one.id) != nil {
 			return // the next deployment tries again
 		}
 	}

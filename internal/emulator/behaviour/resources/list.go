@@ -41,11 +41,12 @@ func listInGroup(c *behaviour.Call) (behaviour.Reply, error) {
 	return resourcePage(c, string(group)+"/resources", tracked(c, group))
 }
 
-// tracked are the resources of a group that have a location.
+// tracked are the resources of a group that have a location and that the caller may read.
 func tracked(c *behaviour.Call, group azure.ID) []behaviour.Object {
 	var items []behaviour.Object
 	for id, doc := range c.Heads(group) {
-		if behaviour.Text(doc, "location") == "" || strings.HasPrefix(id.Type(), "Microsoft.Resources/") {
+		if behaviour.Text(doc, "location") == "" || strings.HasPrefix(id.Type(), "Microsoft.Resources/") ||
+			!c.Allowed(c.Caller.Principal, id.Type()+"/read", id) {
 			continue
 		}
 		items = append(items, summary(c, doc))

@@ -69,6 +69,13 @@ func (s *source) readSecrets(c *behaviour.Call) error {
 		if _, there := c.Get(id); !there || !id.Is("Microsoft.KeyVault/vaults") {
 			return behaviour.Gateway(400, "KeyVaultParameterReferenceNotFound", "The specified KeyVault '%s' could not be found.", id)
 		}
+		const deploy = "Microsoft.KeyVault/vaults/deploy/action"
+		if p := c.Caller.Principal; !c.Allowed(p, deploy, id) {
+			return behaviour.Gateway(403, "KeyVaultParameterReferenceAuthorizationFailed",
+				"The client '%s' with object id '%s' does not have permission to perform action '%s' on the specified KeyVault "+
+					"resource '%s'. Please see https://aka.ms/arm-keyvault for usage details.",
+				p.ApplicationID, p.ObjectID, strings.ToUpper(deploy), id)
+		}
 		text, there := vault.Secret(c, id, secret)
 		if !there {
 			return behaviour.Gateway(400, "KeyVaultParameterReferenceSecretRetrieveFailed",

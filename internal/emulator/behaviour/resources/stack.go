@@ -73,6 +73,9 @@ func fillStack(c *behaviour.Call) error {
 	if err := checkStack(c); err != nil {
 		return err
 	}
+	if err := permitDeny(c); err != nil {
+		return err
+	}
 	allow(c, c.Old) // the stack itself may write what it denies to others
 	inner, t, err := stackDeployment(c)
 	if err != nil {
@@ -96,6 +99,16 @@ func fillStack(c *behaviour.Call) error {
 	delete(p, "error")
 	c.Doc[deploymentField] = behaviour.Object{"id": string(inner.ID), "request": inner.Body,
 		"template": behaviour.Clone(stored(inner.Doc).document), "begun": behaviour.Timestamp(c.Now())}
+	return nil
+}
+
+// permitDeny refuses a caller who may not manage the deny settings that a stack has or gets.
+func permitDeny(c *behaviour.Call) error {
+	for _, doc := range []behaviour.Object{c.Old, c.Doc} {
+		if mode := behaviour.Text(doc, "properties.denySettings.mode"); mode != "" && mode != "none" {
+			return c.Permit(c.Caller, stackType+"/manageDenySetting/action", c.ID)
+		}
+	}
 	return nil
 }
 
@@ -164,6 +177,9 @@ func stackDeployment(c *behaviour.Call) (*behaviour.Call, *template.Template, er
 	}
 	inner := *c
 	inner.ID, inner.Old = scope.Resource(deploymentType, name), nil
+	if err := c.Permit(c.Caller, deploymentType+"/write", inner.ID); err != nil {
+		return nil, nil, err
+	}
 	inner.Body = behaviour.Object{"properties": properties}
 	if scope.Group() == "" {
 		inner.Body["location"] = c.Doc["location"]
@@ -183,7 +199,7 @@ func settleStack(c *behaviour.Call) error {
 	var err error
 	if request := behaviour.Sub(d, "request"); request != nil {
 		delete(d, "request")
-		err = c.Apply(id, behaviour.Clone(request))
+		err = c.Apply(c.Caller, id, behaviour.Clone(request))
 	} else {
 		err = c.Outcome(id)
 	}

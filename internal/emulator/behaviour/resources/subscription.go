@@ -43,10 +43,10 @@ func getSubscription(c *behaviour.Call) (behaviour.Reply, error) {
 
 // tenantOf is the tenant that the caller has signed in to.
 func tenantOf(c *behaviour.Call) string {
-	if c.Principal == nil || c.Principal.Tenant == "" {
+	if c.Caller.Principal == nil || c.Caller.Principal.Tenant == "" {
 		return c.Tenant()
 	}
-	return c.Principal.Tenant
+	return c.Caller.Principal.Tenant
 }
 
 func listTenants(c *behaviour.Call) (behaviour.Reply, error) {

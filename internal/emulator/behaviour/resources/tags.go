@@ -118,8 +118,24 @@ func checkMove(c *behaviour.Call) (any, error) {
 				id.Name())
 		}
 	}
+	if err := checkMoveLocks(c, target, resources); err != nil {
+		return nil, err
+	}
 	c.Notes["target"], c.Notes["resources"] = string(target), behaviour.Clone(c.Body["resources"])
 	return nil, nil
+}
+
+// checkMoveLocks refuses a move of or into what is read-only. A lock of the source group has refused the request already.
+func checkMoveLocks(c *behaviour.Call, target azure.ID, resources []string) error {
+	if err := c.Unlocked(target, "write"); err != nil {
+		return err
+	}
+	for _, id := range resources {
+		if err := c.Unlocked(azure.ID(id), "write"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func move(c *behaviour.Call) (any, error) {

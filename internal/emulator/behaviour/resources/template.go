@@ -22,8 +22,8 @@ func bind(c *behaviour.Call, s *source) (*template.Template, error) {
 			"displayName": "kaz"},
 		Tenant: behaviour.Object{"id": "/tenants/" + tenant, "tenantId": tenant, "countryCode": "US", "displayName": "kaz"},
 	}
-	if c.Principal != nil {
-		d.Deployer = behaviour.Object{"objectId": c.Principal.ObjectID, "tenantId": tenant, "userPrincipalName": ""}
+	if c.Caller.Principal != nil {
+		d.Deployer = behaviour.Object{"objectId": c.Caller.Principal.ObjectID, "tenantId": tenant, "userPrincipalName": ""}
 	}
 	if name := c.ID.Group(); name != "" {
 		d.Group = behaviour.Object{
@@ -78,6 +78,9 @@ var bygone = []struct{ fullType, until, property string }{
 
 // Reference implements [template.Azure].
 func (e existing) Reference(r template.Reference) (template.Object, error) {
+	if err := e.c.Permit(e.c.Caller, behaviour.TypeInActions(r.ID.Type())+"/read", r.ID); err != nil {
+		return nil, err
+	}
 	doc, ok := e.c.View(r.ID)
 	if !ok {
 		return nil, behaviour.NotFound(r.ID)
@@ -94,7 +97,7 @@ func (e existing) Reference(r template.Reference) (template.Object, error) {
 // List implements [template.Azure].
 func (e existing) List(function string, r template.Reference, body any) (any, error) {
 	object, _ := body.(behaviour.Object)
-	answer, err := e.c.Act(r.ID, function, object)
+	answer, err := e.c.Act(e.c.Caller, r.ID, function, object)
 	if err != nil {
 		return nil, err
 	}

@@ -51,11 +51,19 @@ func existingIn(c *behaviour.Call) map[azure.ID]behaviour.Object {
 		return all
 	}
 	for id := range c.In(c.ID.Parent()) {
-		if view, ok := c.View(id); ok && id.Namespace() != "Microsoft.Resources" {
+		if view, ok := seen(c, id); ok && id.Namespace() != "Microsoft.Resources" {
 			all[id] = behaviour.Clone(view)
 		}
 	}
 	return all
+}
+
+// seen is what the caller sees of a resource, nothing of one that it may not read.
+func seen(c *behaviour.Call, id azure.ID) (behaviour.Object, bool) {
+	if !c.Allowed(c.Caller.Principal, behaviour.TypeInActions(id.Type())+"/read", id) {
+		return nil, false
+	}
+	return c.View(id)
 }
 
 // deploy makes the resources of a template and notes what changes. It returns the ids of the resources.
@@ -67,15 +75,15 @@ func (p *prediction) deploy(c *behaviour.Call, s *source, t *template.Template) 
 			continue
 		}
 		made = append(made, r.ID)
-		before, there := c.View(r.ID)
+		before, there := seen(c, r.ID)
 		before = behaviour.Clone(before)
 		body, err := t.Body(r)
 		sent := behaviour.Clone(body)
 		if err == nil {
-			err = c.Apply(r.ID, body)
+			err = c.Apply(c.Caller, r.ID, body)
 		}
 		p.noteDenied(err)
-		switch after, _ := c.View(r.ID); {
+		switch after, _ := seen(c, r.ID); {
 		case err != nil && body == nil:
 			p.note(r.ID, "Unsupported", before, nil)["unsupportedReason"] = "The resource cannot be evaluated before it is deployed: " +
 				err.Error()

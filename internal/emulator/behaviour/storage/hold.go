@@ -42,8 +42,8 @@ func changeLegalHold(c *behaviour.Call, change func(held []string, tag string) [
 		entry := behaviour.Object{"tag": name, "timestamp": behaviour.Timestamp(c.Now()), "tenantId": c.Tenant()}
 		if i := slices.IndexFunc(was, func(o behaviour.Object) bool { return o["tag"] == name }); i >= 0 {
 			entry = was[i]
-		} else if c.Principal != nil {
-			entry["objectIdentifier"] = c.Principal.ObjectID
+		} else if c.Caller.Principal != nil {
+			entry["objectIdentifier"] = c.Caller.Principal.ObjectID
 		}
 		tags = append(tags, entry)
 	}

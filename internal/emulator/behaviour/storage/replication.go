@@ -13,7 +13,7 @@ func newReplication(c *behaviour.Call) (behaviour.Reply, error) {
 		return behaviour.Reply{}, behaviour.ParentNotFound("write", account.Child("objectReplicationPolicies", "default"))
 	}
 	id := account.Child("objectReplicationPolicies", c.GUID())
-	if err := c.Apply(id, c.Body); err != nil {
+	if err := c.Apply(c.Caller, id, c.Body); err != nil {
 		return behaviour.Reply{}, err
 	}
 	view, _ := c.View(id)

@@ -33,7 +33,8 @@ func (c *call) createContainer() error {
 		if _, there := w.Get(c.container); there {
 			return refuse(http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
 		}
-		return w.Apply(c.container, behaviour.Object{"properties": behaviour.Object{"publicAccess": access, "metadata": metadata}})
+		return w.Apply(behaviour.Itself(), c.container,
+			behaviour.Object{"properties": behaviour.Object{"publicAccess": access, "metadata": metadata}})
 	})
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (c *call) deleteContainer() error {
 			return err
 		}
 		w.Edit(c.container, func(doc behaviour.Object) { storage.SetLease(doc, lease.Lease{}) })
-		return w.Remove(c.container)
+		return w.Remove(behaviour.Itself(), c.container)
 	})
 	if err != nil {
 		return err

@@ -40,16 +40,16 @@ func startSigning(t *testing.T) *signing {
 	group := azure.GroupID(emulator.DefaultSubscription, "rg")
 	account := group.Resource("Microsoft.Storage/storageAccounts", "account1")
 	if err := e.Do(func(w behaviour.World) error {
-		if err := w.Apply(group, behaviour.Object{"location": "westeurope"}); err != nil {
+		if err := w.Apply(behaviour.Itself(), group, behaviour.Object{"location": "westeurope"}); err != nil {
 			return err
 		}
-		if err := w.Apply(account, behaviour.Object{"location": "westeurope", "kind": "StorageV2",
+		if err := w.Apply(behaviour.Itself(), account, behaviour.Object{"location": "westeurope", "kind": "StorageV2",
 			"sku": behaviour.Object{"name": "Standard_LRS"}}); err != nil {
 			return err
 		}
 		doc, _ := w.Get(account)
 		s.key = storage.Keys(doc)[0]
-		return w.Apply(account.Child("blobServices", "default").Child("containers", "docs"), behaviour.Object{})
+		return w.Apply(behaviour.Itself(), account.Child("blobServices", "default").Child("containers", "docs"), behaviour.Object{})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestConsoles(t *testing.T) {
 				if err := s.emulator.Do(func(w behaviour.World) (err error) {
 					w.Put(machine, behaviour.Object{"location": "westeurope", "properties": behaviour.Object{"vmId": id,
 						"diagnosticsProfile": behaviour.Object{"bootDiagnostics": diagnostics}}})
-					answer, err = w.Act(machine, "retrieveBootDiagnosticsData", nil)
+					answer, err = w.Act(behaviour.Itself(), machine, "retrieveBootDiagnosticsData", nil)
 					return err
 				}); err != nil {
 					t.Fatal(err)

@@ -75,9 +75,10 @@ func TestContainerMadeAgain(t *testing.T) {
 		}
 	}
 	made := func(w behaviour.World) error {
-		return errors.Join(w.Apply(groupID(), behaviour.Object{"location": "westeurope"}),
-			w.Apply(account, behaviour.Object{"location": "westeurope", "kind": "StorageV2", "sku": behaviour.Object{"name": "Standard_LRS"}}),
-			w.Apply(container, behaviour.Object{}))
+		return errors.Join(w.Apply(behaviour.Itself(), groupID(), behaviour.Object{"location": "westeurope"}),
+			w.Apply(behaviour.Itself(), account,
+				behaviour.Object{"location": "westeurope", "kind": "StorageV2", "sku": behaviour.Object{"name": "Standard_LRS"}}),
+			w.Apply(behaviour.Itself(), container, behaviour.Object{}))
 	}
 	status := func(ask asking, method string) int {
 		got := ask(method, "/con/blob", "good", "x")
@@ -100,7 +101,7 @@ func TestContainerMadeAgain(t *testing.T) {
 		if got := status(serve(t, e, dir), "GET"); got != 200 {
 			t.Errorf("after a restart the blob is gone: %d", got)
 		}
-		do(func(w behaviour.World) error { return w.Remove(deleted) })
+		do(func(w behaviour.World) error { return w.Remove(behaviour.Itself(), deleted) })
 		do(made)
 		for name, ask := range map[string]asking{"at once": ask, "after a restart": serve(t, e, dir)} {
 			if got := status(ask, "GET"); got != 404 {

@@ -75,7 +75,7 @@ func (w *world) share(name string) azure.ID {
 
 func (w *world) apply(id azure.ID, body behaviour.Object) {
 	w.Helper()
-	if err := w.azure.Do(func(a behaviour.World) error { return a.Apply(id, body) }); err != nil {
+	if err := w.azure.Do(func(a behaviour.World) error { return a.Apply(behaviour.Itself(), id, body) }); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -69,7 +69,7 @@ func (c shareCall) create() error {
 		if _, there := w.Get(id); there {
 			return refuse(http.StatusConflict, "ShareAlreadyExists", "The specified share already exists.")
 		}
-		return w.Apply(id, behaviour.Object{"properties": properties})
+		return w.Apply(behaviour.Itself(), id, behaviour.Object{"properties": properties})
 	})
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (c shareCall) delete() error {
 		if c.target.snapshot != "" {
 			return storage.DeleteSnapshot(w, id, c.target.snapshot)
 		}
-		return w.Remove(id)
+		return w.Remove(behaviour.Itself(), id)
 	})
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (c shareCall) update(change func(properties behaviour.Object)) error {
 			properties["metadata"] = behaviour.Clone(metadata)
 		}
 		change(properties)
-		return w.Apply(id, behaviour.Object{"properties": properties})
+		return w.Apply(behaviour.Itself(), id, behaviour.Object{"properties": properties})
 	})
 	if err != nil {
 		return err
@@ -259,7 +259,7 @@ func (c shareCall) stats() error {
 
 func (c shareCall) undelete() error {
 	err := c.service.Azure.Do(func(w behaviour.World) error {
-		_, err := w.Act(c.account.share(c.target.share), "restore", behaviour.Object{
+		_, err := w.Act(behaviour.Itself(), c.account.share(c.target.share), "restore", behaviour.Object{
 			"deletedShareName":    c.r.Header.Get("x-ms-deleted-share-name"),
 			"deletedShareVersion": c.r.Header.Get("x-ms-deleted-share-version"),
 		})

@@ -1,8 +1,12 @@
 // Package identity has the platform services for software on a machine or in an app service: tokens of managed
 // identities, and instance metadata. Layer L2.
+//
+// A machine is known by the network interface that a request comes from. Its service is [Service.Machine]. Every program of this
+// machine reaches the address that all share, so a token needs a secret there.
 package identity
 
 import (
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,16 +31,50 @@ const machinePrefix = "/vm"
 type Service struct {
 	// Tokens issues the tokens.
 	Tokens *token.Service
-	// Header is the secret of IDENTITY_ENDPOINT.
+	// Header is the secret of IDENTITY_ENDPOINT, and of tokens at the shared address.
 	Header string
+	// Host reports whether a request names this server as its host. A name that leads here by chance, such as one of a web page that
+	// a browser shows, is refused.
+	Host func(r *http.Request) bool
 	// System is the client id of the identity for requests that name none and do not come from a machine.
 	System string
 	// World gives access to the machines.
 	World func(func(w behaviour.World))
 }
 
-// Handler returns the handler of requests to a path of this service, nil for other paths.
+// Handler returns the handler of requests to a path of this service at the shared address, nil for other paths.
 func (s *Service) Handler(path string) http.Handler {
+	h := s.shared(path)
+	if h == nil || strings.EqualFold(strings.TrimSuffix(path, "/"), AppServicePath) {
+		return h // IDENTITY_ENDPOINT needs the secret, under any name of this server
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.Host(r) {
+			fail(w, http.StatusMisdirectedRequest, "invalid_request",
+				fmt.Sprintf("The host %q is not this server. Use its address.", r.Host))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Machine returns the handler of requests that a machine sends to 169.254.169.254.
+func (s *Service) Machine(machine azure.ID) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if host := (&url.URL{Host: r.Host}).Hostname(); host != Address {
+			fail(w, http.StatusMisdirectedRequest, "invalid_request", fmt.Sprintf("The host %q is not %s.", r.Host, Address))
+			return
+		}
+		path := strings.ToLower(strings.TrimSuffix(r.URL.Path, "/"))
+		if path == tokenPath {
+			needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instanceToken(w, r, machine) }).ServeHTTP(w, r)
+			return
+		}
+		s.metadata(path, machine).ServeHTTP(w, r)
+	})
+}
+
+func (s *Service) shared(path string) http.Handler {
 	lower := strings.ToLower(strings.TrimSuffix(path, "/"))
 	switch {
 	case lower == AppServicePath:
@@ -54,11 +92,35 @@ func (s *Service) Handler(path string) http.Handler {
 	return nil
 }
 
-// metadata answers requests to 169.254.169.254 from a machine, or from no machine.
+// Address is the address of the instance metadata service.
+const Address = "169.254.169.254"
+
+const tokenPath = "/metadata/identity/oauth2/token"
+
+// sharedToken answers requests for a token at the shared address.
+func (s *Service) sharedToken(machine azure.ID) http.Handler {
+	return needsMetadata(func(w http.ResponseWriter, r *http.Request) {
+		if !s.knows(r.Header.Get(identityHeader)) {
+			fail(w, http.StatusForbidden, "forbidden", "At this address a token needs the header "+identityHeader+" with the value of "+
+				"IDENTITY_HEADER. Software that runs on no machine uses IDENTITY_ENDPOINT and IDENTITY_HEADER.")
+			return
+		}
+		s.instanceToken(w, r, machine)
+	})
+}
+
+const identityHeader = "X-IDENTITY-HEADER"
+
+// knows reports whether a caller knows the secret of this service.
+func (s *Service) knows(secret string) bool {
+	return s.Header != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(s.Header)) == 1
+}
+
+// metadata answers requests about a machine, or about no machine. It gives tokens to those who know the secret only.
 func (s *Service) metadata(path string, machine azure.ID) http.Handler {
 	switch path {
-	case "/metadata/identity/oauth2/token":
-		return needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instanceToken(w, r, machine) })
+	case tokenPath:
+		return s.sharedToken(machine)
 	case "/metadata/instance", "/metadata/loadbalancer", "/metadata/instance/compute", "/metadata/instance/network":
 		if machine == "" {
 			return failed(http.StatusNotFound, "not_found", "The request comes from no virtual machine: use "+machinePrefix+
@@ -110,7 +172,7 @@ func (s *Service) appService(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, message string) {
 		send(w, status, map[string]any{"statusCode": status, "message": message})
 	}
-	header := r.Header.Get("X-IDENTITY-HEADER")
+	header := r.Header.Get(identityHeader)
 	if header == "" {
 		header = r.Header.Get("Secret") // name in the protocol's first version
 	}
@@ -119,7 +181,7 @@ func (s *Service) appService(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet:
 		refuse(http.StatusMethodNotAllowed, "Only GET is allowed.")
 		return
-	case header != s.Header:
+	case !s.knows(header):
 		refuse(http.StatusUnauthorized, "The X-IDENTITY-HEADER header is missing or is not the value of IDENTITY_HEADER.")
 		return
 	case query.Get("api-version") == "":

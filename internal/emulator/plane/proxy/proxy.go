@@ -9,23 +9,20 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"kaz/internal/emulator/plane/cloud"
 )
 
-// Proxy is an http.Handler for CONNECT requests, and for plain requests to the
-// address of instance metadata.
+// Proxy is an http.Handler for CONNECT requests. It does not lead to the instance metadata service, which knows a caller by the
+// interface that a request comes from.
 type Proxy struct {
 	// Target is the address of the local Azure over TLS. Clients that send loopback addresses to their proxy may ask
 	// for Target or Plain themselves.
 	Target, Plain string
 	// Registry reports whether another host is served here: a registry outside of Azure's clouds, or a file service. Nil is for none.
 	Registry func(host string) bool
-	// Metadata answers requests to 169.254.169.254, nil for none.
-	Metadata http.Handler
 	// Log receives refused requests. Nil is slog.Default.
 	Log *slog.Logger
 
@@ -35,16 +32,9 @@ type Proxy struct {
 	closed  bool
 }
 
-// metadataHost is the address of the instance metadata service.
-const metadataHost = "169.254.169.254"
-
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
-		if p.Metadata != nil && strings.EqualFold(r.URL.Hostname(), metadataHost) && r.URL.Scheme == "http" {
-			p.Metadata.ServeHTTP(w, r)
-			return
-		}
 		p.refuse(w, r.URL.Host)
 		return
 	}

@@ -107,7 +107,7 @@ func registryDocument(location string) behaviour.Object {
 
 func (c *world) apply(id azure.ID, doc behaviour.Object) {
 	c.Helper()
-	if err := c.azure.Do(func(w behaviour.World) error { return w.Apply(id, doc) }); err != nil {
+	if err := c.azure.Do(func(w behaviour.World) error { return w.Apply(behaviour.Itself(), id, doc) }); err != nil {
 		c.Fatal(err)
 	}
 }

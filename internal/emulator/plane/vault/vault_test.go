@@ -40,10 +40,10 @@ func start(t *testing.T, o emulator.Options, properties behaviour.Object) *clien
 	maps.Copy(body, properties)
 	group := azure.GroupID(emulator.DefaultSubscription, "rg")
 	if err := e.Do(func(w behaviour.World) error {
-		if err := w.Apply(group, behaviour.Object{"location": "westeurope"}); err != nil {
+		if err := w.Apply(behaviour.Itself(), group, behaviour.Object{"location": "westeurope"}); err != nil {
 			return err
 		}
-		return w.Apply(group.Resource("Microsoft.KeyVault/vaults", "keys-1"),
+		return w.Apply(behaviour.Itself(), group.Resource("Microsoft.KeyVault/vaults", "keys-1"),
 			behaviour.Object{"location": "westeurope", "properties": body})
 	}); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestSecretsInResourceManager(t *testing.T) {
 		if !there || behaviour.Text(view, "properties.contentType") != "text" || view["$value"] != nil || view["$versions"] != nil {
 			t.Errorf("the secret in resource manager: %v", view)
 		}
-		return w.Apply(id, behaviour.Object{"properties": behaviour.Object{"value": "two"}})
+		return w.Apply(behaviour.Itself(), id, behaviour.Object{"properties": behaviour.Object{"value": "two"}})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestSecretsInResourceManager(t *testing.T) {
 	c.must("GET", "/secrets/s/versions", "", 200, has{"value.#": 2})
 	c.must("DELETE", "/secrets/s", "", 200, nil)
 	err := c.emulator.Do(func(w behaviour.World) error {
-		return w.Apply(id, behaviour.Object{"properties": behaviour.Object{"value": "three"}})
+		return w.Apply(behaviour.Itself(), id, behaviour.Object{"properties": behaviour.Object{"value": "three"}})
 	})
 	if refusal, ok := errors.AsType[*behaviour.Error](err); !ok || refusal.Code != "Conflict" {
 		t.Errorf("a secret with the name of a deleted one: %v", err)

@@ -41,7 +41,7 @@ func MakeInterface(c *behaviour.Call, config behaviour.Object, suffix string) (a
 			behaviour.Set(body, "properties."+field, behaviour.Clone(v))
 		}
 	}
-	return id, c.Apply(id, body)
+	return id, c.Apply(behaviour.Itself(), id, body)
 }
 
 func makePublicIP(c *behaviour.Call, config behaviour.Object, suffix string) (azure.ID, error) {
@@ -50,7 +50,7 @@ func makePublicIP(c *behaviour.Call, config behaviour.Object, suffix string) (az
 		"publicIPAllocationMethod": "Static",
 		"publicIPAddressVersion":   cmp.Or(behaviour.Text(config, "properties.publicIPAddressVersion"), ipam.IPv4),
 	}}
-	return id, c.Apply(id, body)
+	return id, c.Apply(behaviour.Itself(), id, body)
 }
 
 // makeInterfaces creates the interfaces that a virtual machine describes instead of referring to them.

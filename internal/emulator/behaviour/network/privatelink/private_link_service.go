@@ -189,7 +189,7 @@ func putInterface(c *behaviour.Call, id azure.ID, owner string, configurations [
 	if old, ok := c.Get(id); ok && behaviour.Equal(shape(old), shape(body)) {
 		return nil
 	}
-	if err := c.Apply(id, body); err != nil {
+	if err := c.Apply(behaviour.Itself(), id, body); err != nil {
 		return err
 	}
 	c.Edit(id, func(doc behaviour.Object) { behaviour.Set(doc, owner, behaviour.Ref(c.ID)) })

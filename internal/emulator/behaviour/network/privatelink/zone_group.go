@@ -63,7 +63,7 @@ func writeZoneRecords(c *behaviour.Call) error {
 			if !strings.EqualFold(zone.Name(), "privatelink."+name.public) {
 				continue
 			}
-			if err := c.Apply(zone.Child("A", name.host), endpointRecord(addresses)); err != nil {
+			if err := c.Apply(behaviour.Itself(), zone.Child("A", name.host), endpointRecord(addresses)); err != nil {
 				return err
 			}
 			records = append(records, behaviour.Object{

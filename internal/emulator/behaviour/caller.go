@@ -1,0 +1,34 @@
+package behaviour
+
+import "strings"
+
+// Caller is for whom a request is made. The zero value has no rights.
+type Caller struct {
+	Principal *Principal `json:"principal,omitempty"`
+	// Auxiliary are the principals of the same caller in other tenants.
+	Auxiliary []*Principal `json:"auxiliary,omitempty"`
+}
+
+// Itself is the local Azure as a caller. It may do everything, and management locks do not hold for it. A provider is the caller of
+// requests that belong to the inside of a resource, such as the network interface of a private endpoint.
+func Itself() Caller { return Caller{Principal: &Principal{Owner: true, Azure: true}} }
+
+// Principal is an identity that has a token.
+type Principal struct {
+	ObjectID      string   `json:"objectId"`
+	ApplicationID string   `json:"applicationId"`
+	Tenant        string   `json:"tenant,omitempty"`
+	Groups        []string `json:"groups,omitempty"`
+	// Owner principals may do everything.
+	Owner bool `json:"owner,omitempty"`
+	// Azure is the local Azure itself.
+	Azure bool `json:"azure,omitempty"`
+}
+
+// TypeInActions is a type as the actions of role definitions name it. The type of resource groups has another name there.
+func TypeInActions(fullType string) string {
+	if strings.EqualFold(fullType, "Microsoft.Resources/resourceGroups") {
+		return "Microsoft.Resources/subscriptions/resourceGroups"
+	}
+	return fullType
+}
