@@ -50,6 +50,8 @@ type Engine struct {
 	// the others.
 	Lock   lock.Lease
 	Holder string
+	// Unlocked lets a process without the right to the lock change the cluster without it.
+	Unlocked bool
 	// Patience bounds how long the steps of a change may take.
 	Patience Patience
 	// Planes are the data planes of Azure.
@@ -77,7 +79,7 @@ func (e *Engine) say(format string, args ...any) {
 
 // guard keeps others from changing the cluster.
 func (e *Engine) guard() lock.Guard {
-	return lock.Guard{Lease: e.Lock, Holder: e.Holder, Say: e.say, Every: e.every()}
+	return lock.Guard{Lease: e.Lock, Holder: e.Holder, Say: e.say, Every: e.every(), WithoutRight: e.Unlocked}
 }
 
 // every is the time between two looks at a deployment.

@@ -48,6 +48,7 @@ type changeFlags struct {
 	dryRun       bool
 	drainTimeout time.Duration
 	force        bool
+	unlocked     bool
 }
 
 func (f *changeFlags) define(command *cobra.Command) {
@@ -57,6 +58,8 @@ func (f *changeFlags) define(command *cobra.Command) {
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long the drain of a node may take")
 	flags.BoolVar(&f.force, "force", false,
 		"after --drain-timeout delete pods against their disruption budgets, and evict pods that have no controller")
+	flags.BoolVar(&f.unlocked, "allow-unlocked", false,
+		"go on without the right to lock the cluster, although another process may then change it at the same time")
 }
 
 const (
@@ -116,7 +119,7 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
 	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL()}
 	e.Backups = container
-	e.Lock, e.Holder = &dataplane.Lock{Container: container}, holder()
+	e.Lock, e.Holder, e.Unlocked = &dataplane.Lock{Container: container}, holder(), f.unlocked
 	pods := etcd.Pods{Client: client, Config: config}
 	e.Etcd = &etcd.Client{Names: pods.Names, Dial: pods.Dial,
 		TLS: func(ctx context.Context) (*tls.Config, error) {
@@ -243,7 +246,7 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 		return say(command, answer, "cluster %s is as its definition says", n.Cluster)
 	}
 	open, err := e.Open(context.WithoutCancel(command.Context()), n)
-	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) || errors.Is(failed, lock.ErrHeld) {
+	if err != nil || open == nil || begunNothing(failed) {
 		return failed
 	}
 	answer.Error = failed.Error()
@@ -255,6 +258,11 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 		return err
 	}
 	return cmp.Or(statusOf(failed), changeFailed)
+}
+
+// begunNothing reports whether a change failed before it began.
+func begunNothing(failed error) bool {
+	return errors.Is(failed, engine.ErrOpen) || errors.Is(failed, lock.ErrHeld) || errors.Is(failed, lock.ErrUnlocked)
 }
 
 func upgradeCommand() *cobra.Command {

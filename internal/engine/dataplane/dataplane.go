@@ -44,7 +44,7 @@ func (c Client) do(ctx context.Context, scope string, r *http.Request) ([]byte, 
 		return nil, err
 	}
 	if answer.StatusCode >= http.StatusBadRequest {
-		return nil, &StatusError{answer.StatusCode, fmt.Sprintf("%s %s: %s: %.500s", r.Method, r.URL.Path, answer.Status, body)}
+		return nil, &StatusError{answer.StatusCode, answer.Header.Get("X-Ms-Error-Code"), fmt.Sprintf("%s %s: %s: %.500s", r.Method, r.URL.Path, answer.Status, body)}
 	}
 	return body, nil
 }
@@ -52,7 +52,9 @@ func (c Client) do(ctx context.Context, scope string, r *http.Request) ([]byte, 
 // StatusError is an answer that refuses a request.
 type StatusError struct {
 	Status int
-	text   string
+	// Code is that of storage, "" for none.
+	Code string
+	text string
 }
 
 func (s *StatusError) Error() string { return s.text }
