@@ -781,7 +781,7 @@ func TestDownloads(t *testing.T) {
 func TestUpgradeScript(t *testing.T) {
 	h := newHost(t, newCloud(t), "vm-a", "control-plane")
 	h.write("usr/local/lib/kaz/bootstrap.sh", "exit 1 # of an earlier kaz\n", 0o755)
-	h.write("upgrade.sh", UpgradeScript("1.37.1"), 0o755)
+	h.write("upgrade.sh", UpgradeScript(definition.Definition{}, "1.37.1"), 0o755)
 	for _, program := range []string{"kubelet", "kubectl", "kubeadm"} {
 		h.write("bin/"+program, fmt.Sprintf(`#!/bin/sh
 case "$*" in

@@ -271,9 +271,11 @@ runtime() {
     apt-get -q -o DPkg::Lock::Timeout=300 update &&
       apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables nftables || return 1
   fi
-  if [ -e "$root/etc/systemd/system/kaz-masquerade.service" ]; then
-    systemctl enable -q kaz-masquerade && systemctl restart kaz-masquerade || return 1
-  fi
+  local rules
+  for rules in kaz-masquerade kaz-metadata; do
+    [ -e "$root/etc/systemd/system/$rules.service" ] || continue
+    systemctl enable -q "$rules" && systemctl restart "$rules" || return 1
+  done
   systemctl enable -q containerd && systemctl restart containerd
 }
 
@@ -297,9 +299,31 @@ architecture() {
   esac
 }
 
-# binaries brings the programs of Kubernetes, with the checksums of the mirror. Those of the image are used if they fit.
+# checksum PATH prints the checksum of a program by its path below the mirror: that of the definition, or else the one that the project
+# publishes. What a mirror says of its own files proves nothing, unless the image brings the mirror.
+checksum() {
+  local sum path from=${KAZ_OFFICIAL:-https://dl.k8s.io}
+  if [ -e "$root/etc/kaz/checksums" ]; then
+    while read -r sum path; do
+      [ "$path" != "$1" ] || { echo "$sum"; return 0; }
+    done < "$root/etc/kaz/checksums"
+  fi
+  case $KAZ_MIRROR in
+    file://*) from=$KAZ_MIRROR ;;
+    https://*) ;;
+    *)
+      echo "$KAZ_MIRROR does not protect programs on their way: give the checksum of $1 in spec.kubernetes.artifactChecksums" >&2
+      return 1 ;;
+  esac
+  sum=$(curl -sSfL --proto '=https,file' --proto-redir '=https' --retry "${KAZ_RETRIES:-5}" --retry-all-errors "$from/$1.sha256") &&
+    [[ $sum =~ ^[0-9a-f]{64}$ ]] ||
+    { echo "$from has no checksum of $1: give it in spec.kubernetes.artifactChecksums" >&2; return 1; }
+  echo "$sum"
+}
+
+# binaries brings the programs of Kubernetes. Those of the image are used if they fit.
 binaries() {
-  local arch program url
+  local arch program path sum
   arch=$(architecture)
   mkdir -p "$root$KAZ_PROGRAMS"
   for program in kubeadm kubelet kubectl; do
@@ -307,9 +331,11 @@ binaries() {
       [ -e "$root$KAZ_PROGRAMS/$program" ] || ln -s "$(type -P "$program")" "$root$KAZ_PROGRAMS/$program" || return 1
       continue
     fi
-    url=$KAZ_MIRROR/v$KAZ_VERSION/bin/linux/$arch/$program
-    curl -sSfL --retry 5 --retry-all-errors -o "$state/$program" "$url" || return 1
-    echo "$(curl -sSfL --retry 5 --retry-all-errors "$url.sha256")  $state/$program" | sha256sum -c --quiet || return 1
+    path=v$KAZ_VERSION/bin/linux/$arch/$program
+    sum=$(checksum "$path") || return 1
+    curl -sSfL --retry 5 --retry-all-errors -o "$state/$program" "$KAZ_MIRROR/$path" || return 1
+    echo "$sum  $state/$program" | sha256sum -c --quiet - ||
+      { echo "$KAZ_MIRROR/$path has another checksum than $sum"; rm -f "$state/$program"; return 1; }
     install -m 0755 "$state/$program" "$root$KAZ_PROGRAMS/$program" && rm "$state/$program" || return 1
   done
   systemctl daemon-reload && systemctl enable -q kubelet
