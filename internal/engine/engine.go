@@ -46,6 +46,8 @@ type Engine struct {
 	Etcd Etcd
 	// Backups are the backups of etcd. Without them the cluster cannot be restored.
 	Backups Backups
+	// Unsigned lets a restore take a backup of which nothing proves that the cluster made it.
+	Unsigned bool
 	// Lock keeps other processes from changing the cluster. Without it nothing does. Holder is the name of this process for
 	// the others.
 	Lock   lock.Lease

@@ -117,7 +117,10 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	// Libraries log what they return as errors, too, and the end of each connection.
 	klog.SetLogger(logr.Discard())
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
-	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL()}
+	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL(), Cluster: n.Cluster,
+		Seal: func(ctx context.Context) (dataplane.Seal, error) {
+			return secretAuthority(ctx, e.Planes, n, "pki-etcd-ca")
+		}}
 	e.Backups = container
 	e.Lock, e.Holder, e.Unlocked = &dataplane.Lock{Container: container}, holder(), f.unlocked
 	pods := etcd.Pods{Client: client, Config: config}
