@@ -84,6 +84,11 @@ func (e *Engine) guard() lock.Guard {
 	return lock.Guard{Lease: e.Lock, Holder: e.Holder, Say: e.say, Every: e.every(), WithoutRight: e.Unlocked}
 }
 
+// Alone does something to the cluster while no other process changes it.
+func (e *Engine) Alone(ctx context.Context, do func(context.Context) error) error {
+	return e.guard().Do(ctx, do)
+}
+
 // every is the time between two looks at a deployment.
 func (e *Engine) every() time.Duration { return cmp.Or(e.Poll, 5*time.Second) }
 

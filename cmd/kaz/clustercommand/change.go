@@ -58,7 +58,12 @@ func (f *changeFlags) define(command *cobra.Command) {
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long the drain of a node may take")
 	flags.BoolVar(&f.force, "force", false,
 		"after --drain-timeout delete pods against their disruption budgets, and evict pods that have no controller")
-	flags.BoolVar(&f.unlocked, "allow-unlocked", false,
+	f.defineUnlocked(command)
+}
+
+// defineUnlocked defines the flag of commands that lock the cluster.
+func (f *changeFlags) defineUnlocked(command *cobra.Command) {
+	command.Flags().BoolVar(&f.unlocked, "allow-unlocked", false,
 		"go on without the right to lock the cluster, although another process may then change it at the same time")
 }
 

@@ -111,7 +111,7 @@ func TestClusterChanges(t *testing.T) {
 			out: "dev-cp-0  running  ready  ready       -     -         -\nnodes of pools: 2 of 2 ready\n"},
 		{args: "doctor dev --local --kubeconfig API", status: 7, out: "✘ etcd: its members cannot be read: no member of etcd runs\n  remedy: "},
 		{args: "doctor dev --local --kubeconfig API -o json", status: 7, out: `"healthy": false`},
-		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
+		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "the cluster could not be locked"},
 		{args: "rotate dev --token --local --kubeconfig API", status: 1, errs: "secret dev-bootstrap-token of the key vault"},
 		{args: "rotate dev --service-account --local --kubeconfig API", status: 1, errs: "secret dev-pki-sa of the key vault"},
 		{args: "rotate dev --finish --local --kubeconfig API", status: 1, errs: "--finish is for --service-account or --authorities: want one"},
@@ -163,6 +163,7 @@ func TestRefusedUpgrades(t *testing.T) {
 	}{
 		{args: "deploy dev.yaml --local --kubeconfig admin.conf"},
 		{args: "upgrade new.yaml --local --kubeconfig API", status: 1, errs: "members of etcd: no member of etcd runs"},
+		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
 		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.zones: [] -> [1] (fixed)"},
 	} {
 		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)

@@ -34,7 +34,8 @@ func startAzure(t *testing.T) {
 func startAzureIn(t *testing.T, dir, proxy string) {
 	t.Helper()
 	server, err := azureserver.Start(t.Context(), azureserver.Options{
-		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", ProxyAddress: proxy, CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
+		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", ProxyAddress: proxy, AnnounceDir: dir,
+		CAFile: filepath.Join(t.TempDir(), "ca.pem"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -86,7 +86,8 @@ func (g Guard) Do(ctx context.Context, change func(context.Context) error) error
 func unlocked(err error) error {
 	next := "run the command again as soon as the storage account of the cluster answers"
 	if errors.Is(err, dataplane.ErrNoRight) {
-		next = "get the role Storage Blob Data Contributor for the container, or take --allow-unlocked while no other process changes the cluster"
+		next = "get the role Storage Blob Data Contributor for the container, or take --allow-unlocked while no other process changes " +
+			"the cluster"
 	}
 	return fmt.Errorf("%w: %w: %s", ErrUnlocked, err, next)
 }

@@ -471,6 +471,12 @@ func TestElection(t *testing.T) {
 	if err != nil || !strings.Contains(string(hosts), "127.0.0.1 api.prod.kaz.internal") {
 		t.Errorf("the member does not reach its own API server: %v\n%s", err, hosts)
 	}
+	for _, name := range []string{"ca", "etcd/ca", "front-proxy-ca", "sa"} { // only root reads the keys of the cluster
+		info, err := os.Stat(filepath.Join(first.root, "etc/kubernetes/pki", name+".key"))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("key %s: %v %v", name, info, err)
+		}
+	}
 	for file, want := range map[string]string{ // scenario 43: tokens of both keys are accepted, and the first key signs
 		"sa.pub": "-----BEGIN PUBLIC KEY-----\np1\n-----END PUBLIC KEY-----\n-----BEGIN PUBLIC KEY-----\np2\n-----END PUBLIC KEY-----\n",
 		"sa.key": "-----BEGIN PRIVATE KEY-----\nk1\n-----END PRIVATE KEY-----\n",
@@ -657,7 +663,8 @@ func TestPlantedBackup(t *testing.T) {
 	h := newHost(t, c, "vm-a", "control-plane")
 	h.write("bin/etcdutl", etcdUtility, 0o755)
 	calls, report, err := h.boot()
-	if err == nil || !strings.Contains(report, "nothing proves that this cluster made the backup etcd/1.db") || strings.Contains(calls, "etcdutl") {
+	want := "nothing proves that this cluster made the backup etcd/1.db"
+	if err == nil || !strings.Contains(report, want) || strings.Contains(calls, "etcdutl") {
 		t.Errorf("%v %s\n%s", err, report, calls)
 	}
 }

@@ -36,13 +36,13 @@ func (v *validator) artifacts() {
 			continue
 		}
 		if len(absent) > 0 {
-			v.inCluster("spec.kubernetes.artifactChecksums", "some programs of version %s have a checksum: want those of %s, too", k.Version,
-				strings.Join(absent, ", "))
+			v.inCluster("spec.kubernetes.artifactChecksums", "some programs of version %s have a checksum: want those of %s, too",
+				k.Version, strings.Join(absent, ", "))
 		}
 	}
 	if strings.HasPrefix(k.ArtifactMirror, "http://") && !k.Pinned() {
-		v.inCluster("spec.kubernetes.artifactMirror", "http does not protect programs on their way: want a URL with https, or the checksums of "+
-			"version %s in spec.kubernetes.artifactChecksums", k.Version)
+		v.inCluster("spec.kubernetes.artifactMirror", "http does not protect programs on their way: want a URL with https, or the checksums "+
+			"of version %s in spec.kubernetes.artifactChecksums", k.Version)
 	}
 }
 
