@@ -171,7 +171,8 @@ func (w worker) drainMember(ctx context.Context, s change.Step) error {
 func (w worker) upgradeMember(ctx context.Context, s change.Step) error {
 	name := w.names.With(s.Member)
 	id := w.names.Group().Resource(machineType, name)
-	body, err := json.Marshal(object{"commandId": "RunShellScript", "script": strings.Split(boot.UpgradeScript(s.Version), "\n")})
+	script := boot.UpgradeScript(w.record.Definition, s.Version)
+	body, err := json.Marshal(object{"commandId": "RunShellScript", "script": strings.Split(script, "\n")})
 	if err != nil {
 		return err
 	}

@@ -46,10 +46,14 @@ type Engine struct {
 	Etcd Etcd
 	// Backups are the backups of etcd. Without them the cluster cannot be restored.
 	Backups Backups
+	// Unsigned lets a restore take a backup of which nothing proves that the cluster made it.
+	Unsigned bool
 	// Lock keeps other processes from changing the cluster. Without it nothing does. Holder is the name of this process for
 	// the others.
 	Lock   lock.Lease
 	Holder string
+	// Unlocked lets a process without the right to the lock change the cluster without it.
+	Unlocked bool
 	// Patience bounds how long the steps of a change may take.
 	Patience Patience
 	// Planes are the data planes of Azure.
@@ -79,7 +83,12 @@ func (e *Engine) say(format string, args ...any) {
 
 // guard keeps others from changing the cluster.
 func (e *Engine) guard() lock.Guard {
-	return lock.Guard{Lease: e.Lock, Holder: e.Holder, Say: e.say, Every: e.every()}
+	return lock.Guard{Lease: e.Lock, Holder: e.Holder, Say: e.say, Every: e.every(), WithoutRight: e.Unlocked}
+}
+
+// Alone does something to the cluster while no other process changes it.
+func (e *Engine) Alone(ctx context.Context, do func(context.Context) error) error {
+	return e.guard().Do(ctx, do)
 }
 
 // every is the time between two looks at a deployment.

@@ -16,10 +16,12 @@ import (
 	"kaz/internal/plan/cluster/definition"
 )
 
-// way leads to blobs, unless broken refuses.
+// way leads to blobs, unless broken refuses. With a status and a code storage refuses.
 type way struct {
 	dataplane.Client
 	broken func() error
+	status int
+	code   string
 }
 
 // Do implements the transport of [dataplane.Client].
@@ -28,6 +30,9 @@ func (w *way) Do(r *http.Request) (*http.Response, error) {
 		if err := w.broken(); err != nil {
 			return nil, err
 		}
+	}
+	if w.status != 0 {
+		return &http.Response{StatusCode: w.status, Header: http.Header{"X-Ms-Error-Code": {w.code}}, Body: http.NoBody}, nil
 	}
 	return w.HTTP.Do(r)
 }
@@ -101,7 +106,7 @@ func TestTwoOperators(t *testing.T) {
 }
 
 // TestLostLock checks that a process stops when it cannot renew its lock, or when another process has the lock. A process
-// without the right to blobs goes on without a lock.
+// without the right to blobs goes on without a lock if it was asked to.
 func TestLostLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d, operator := lockable(t)
@@ -121,7 +126,12 @@ func TestLostLock(t *testing.T) {
 		}
 		s.absent = func(string) bool { return false }
 		other, way := operator("bob@b")
-		way.broken = func() error { return errors.New("403") }
+		way.status, way.code = http.StatusServiceUnavailable, "ServerBusy"
+		other.Unlocked = true
+		if _, err := other.Resume(t.Context(), s.names); !errors.Is(err, lock.ErrUnlocked) {
+			t.Errorf("a busy account: %v", err)
+		}
+		way.status, way.code = http.StatusForbidden, "AuthorizationPermissionMismatch"
 		if found, err := other.Resume(t.Context(), s.names); !found || err != nil {
 			t.Errorf("without blobs: %v %v", found, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"kaz/internal/engine/dataplane"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/change"
@@ -19,6 +20,10 @@ type Backups interface {
 	Latest(ctx context.Context) (string, error)
 	// Has reports whether there is a backup of this name.
 	Has(ctx context.Context, name string) (bool, error)
+	// Verify checks that the cluster made a backup. Without a valid signature its error is [dataplane.ErrUnsigned].
+	Verify(ctx context.Context, name string) error
+	// Adopt signs a backup as it is, although the cluster may not have made it.
+	Adopt(ctx context.Context, name string) error
 	// Marked is the name of the backup with which the next first member begins, "" for none.
 	Marked(ctx context.Context) (string, error)
 	// Mark marks a backup, after the election of the first member is open again.
@@ -57,11 +62,29 @@ func (e *Engine) restoreFrom(ctx context.Context, n naming.Names, from string) e
 	if err != nil {
 		return err
 	}
+	if e.Unsigned { // machines take a signed one only
+		if err := e.Backups.Adopt(ctx, r.Restore.From); err != nil {
+			return err
+		}
+	}
 	r.Began = e.now().UTC().Format(time.RFC3339)
 	if err := e.writeRecord(ctx, n, r); err != nil {
 		return err
 	}
 	return changer{e}.carryOn(ctx, naming.Of(r.Definition.Cluster), r)
+}
+
+// verify refuses a backup that who can write blobs may have planted, unless an unsigned one is asked for.
+func (e restorer) verify(ctx context.Context, from string) error {
+	err := e.Backups.Verify(ctx, from)
+	if !errors.Is(err, dataplane.ErrUnsigned) {
+		return err
+	}
+	if !e.Unsigned {
+		return fmt.Errorf("%w: take another one, or --allow-unsigned if you know where it comes from, as from an earlier kaz", err)
+	}
+	e.say("%v: it is taken nevertheless", err)
+	return nil
 }
 
 // RestoreSteps are the steps that a restore would take until the other members join.
@@ -115,6 +138,9 @@ func (e restorer) newRestore(ctx context.Context, n naming.Names, from string) (
 	if !has {
 		return Record{}, fmt.Errorf("--from %q: there is no such backup in the container of cluster %s: want a name such as "+
 			"etcd/20260102T030405Z-1234.db", from, n.Cluster)
+	}
+	if err := e.verify(ctx, from); err != nil {
+		return Record{}, err
 	}
 	restore := change.NewRestore(from, state.members(n))
 	return Record{Definition: *state.Definition, Restore: &restore}, nil

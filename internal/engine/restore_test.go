@@ -13,11 +13,13 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"kaz/internal/azure"
+	"kaz/internal/engine/dataplane"
 )
 
 // archive is the container with the backups of a cluster.
 type archive struct {
 	names          []string
+	unsigned       []string
 	marked         string
 	marks, release int
 }
@@ -31,6 +33,18 @@ func (a *archive) Latest(context.Context) (string, error) {
 
 func (a *archive) Has(_ context.Context, name string) (bool, error) {
 	return slices.Contains(a.names, name), nil
+}
+
+func (a *archive) Verify(_ context.Context, name string) error {
+	if slices.Contains(a.unsigned, name) {
+		return dataplane.ErrUnsigned
+	}
+	return nil
+}
+
+func (a *archive) Adopt(_ context.Context, name string) error {
+	a.unsigned = slices.DeleteFunc(a.unsigned, func(other string) bool { return other == name })
+	return nil
 }
 
 func (a *archive) Marked(context.Context) (string, error) { return a.marked, nil }
@@ -118,6 +132,8 @@ func TestRestoreRefused(t *testing.T) {
 		}{
 			{func() {}, "", "the API server answers, so the control plane is not lost"},
 			{s.lose, "etcd/9.db", `--from "etcd/9.db": there is no such backup`},
+			{func() { a.unsigned = []string{"etcd/1.db"} }, "",
+				"nothing proves that this cluster made the backup: take another one, or --allow-unsigned"},
 			{func() { a.names = nil }, "", "has no backup of etcd: want --from"},
 			{func() { l.Backups = nil }, "", "needs the backups in the cluster's storage account"},
 		} {

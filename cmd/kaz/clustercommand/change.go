@@ -49,6 +49,7 @@ type changeFlags struct {
 	drainTimeout time.Duration
 	etcdTimeout  time.Duration
 	force        bool
+	unlocked     bool
 }
 
 func (f *changeFlags) define(command *cobra.Command) {
@@ -59,6 +60,13 @@ func (f *changeFlags) define(command *cobra.Command) {
 	flags.DurationVar(&f.etcdTimeout, "etcd-timeout", time.Minute, "how long etcd may give no answer after a member has died")
 	flags.BoolVar(&f.force, "force", false,
 		"after --drain-timeout delete pods against their disruption budgets, and evict pods that have no controller")
+	f.defineUnlocked(command)
+}
+
+// defineUnlocked defines the flag of commands that lock the cluster.
+func (f *changeFlags) defineUnlocked(command *cobra.Command) {
+	command.Flags().BoolVar(&f.unlocked, "allow-unlocked", false,
+		"go on without the right to lock the cluster, although another process may then change it at the same time")
 }
 
 const (
@@ -117,9 +125,12 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	klog.SetLogger(logr.Discard())
 	e.Patience.Etcd = f.etcdTimeout
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
-	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL()}
+	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL(), Cluster: n.Cluster,
+		Seal: func(ctx context.Context) (dataplane.Seal, error) {
+			return secretAuthority(ctx, e.Planes, n, "pki-etcd-ca")
+		}}
 	e.Backups = container
-	e.Lock, e.Holder = &dataplane.Lock{Container: container}, holder()
+	e.Lock, e.Holder, e.Unlocked = &dataplane.Lock{Container: container}, holder(), f.unlocked
 	pods := etcd.Pods{Client: client, Config: config}
 	e.Etcd = &etcd.Client{Names: pods.Names, Dial: pods.Dial,
 		TLS: func(ctx context.Context) (*tls.Config, error) {
@@ -246,7 +257,7 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 		return say(command, answer, "cluster %s is as its definition says", n.Cluster)
 	}
 	open, err := e.Open(context.WithoutCancel(command.Context()), n)
-	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) || errors.Is(failed, lock.ErrHeld) {
+	if err != nil || open == nil || begunNothing(failed) {
 		return failed
 	}
 	answer.Error = failed.Error()
@@ -258,6 +269,11 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 		return err
 	}
 	return cmp.Or(statusOf(failed), changeFailed)
+}
+
+// begunNothing reports whether a change failed before it began.
+func begunNothing(failed error) bool {
+	return errors.Is(failed, engine.ErrOpen) || errors.Is(failed, lock.ErrHeld) || errors.Is(failed, lock.ErrUnlocked)
 }
 
 func upgradeCommand() *cobra.Command {

@@ -17,6 +17,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/engine"
+	"kaz/internal/local/azureclient"
 	"kaz/internal/plan/cluster/definition"
 )
 
@@ -87,7 +88,6 @@ func TestClusterChanges(t *testing.T) {
 	write("dev.yaml")
 	write("upgraded.yaml", "1.36.3", "1.37.1")
 	write("scaled.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [], autoscaling: {min: 1, max: 4}}")
-	write("moved.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [1]}")
 	api := apiServer(t)
 	for _, step := range []struct {
 		args   string
@@ -107,8 +107,7 @@ func TestClusterChanges(t *testing.T) {
 		{args: "scale dev general --count 1 --local --kubeconfig dev.yaml", status: 1, errs: "dev.yaml: it is no kubeconfig; want"},
 		{args: "upgrade dev.yaml --local --kubeconfig API --dry-run", out: "apply the manifests of add-ons and extensions\n1 steps"},
 		{args: "upgrade dev.yaml --local --kubeconfig API --through 1.37", status: 1, errs: "want a version such as 1.37.4"},
-		{args: "upgrade upgraded.yaml --local --kubeconfig API --etcd-timeout 1ms", status: 1, errs: "members of etcd: no member of etcd runs"},
-		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.zones: [] -> [1] (fixed)"},
+		{args: "upgrade upgraded.yaml --local --kubeconfig API", status: 1, errs: "the cluster could not be locked, so nothing was begun"},
 		{args: "repair dev cp-x --local --kubeconfig API", status: 1, errs: `"cp-x" is no member`},
 		{args: "deploy upgraded.yaml --local --dry-run", status: 3, errs: "kaz cluster upgrade can"},
 		{args: "resume dev --local --dry-run", out: "no change of dev has begun"},
@@ -116,7 +115,7 @@ func TestClusterChanges(t *testing.T) {
 			out: "dev-cp-0  running  ready  ready       -     -         -\nnodes of pools: 2 of 2 ready\n"},
 		{args: "doctor dev --local --kubeconfig API", status: 7, out: "✘ etcd: its members cannot be read: no member of etcd runs\n  remedy: "},
 		{args: "doctor dev --local --kubeconfig API -o json", status: 7, out: `"healthy": false`},
-		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
+		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "the cluster could not be locked"},
 		{args: "rotate dev --token --local --kubeconfig API", status: 1, errs: "secret dev-bootstrap-token of the key vault"},
 		{args: "rotate dev --service-account --local --kubeconfig API", status: 1, errs: "secret dev-pki-sa of the key vault"},
 		{args: "rotate dev --finish --local --kubeconfig API", status: 1, errs: "--finish is for --service-account or --authorities: want one"},
@@ -138,9 +137,49 @@ func TestClusterChanges(t *testing.T) {
 	}
 }
 
+// startWithBlobs starts a local Azure whose blobs are reached, for a test in a directory of its own with the example dev.yaml.
+func startWithBlobs(t *testing.T) {
+	t.Helper()
+	writeExamples(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir, err := azureclient.AnnounceDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	startAzureIn(t, dir, "127.0.0.1:0")
+}
+
+// TestRefusedUpgrades checks upgrades that are refused after the cluster is locked.
+func TestRefusedUpgrades(t *testing.T) {
+	startWithBlobs(t)
+	text, err := os.ReadFile("dev.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := strings.Replace(string(text), "spec: {replicas: 2, zones: []}", "spec: {replicas: 2, zones: [1]}", 1)
+	if err := os.WriteFile("moved.yaml", []byte(moved), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	api := apiServer(t)
+	for _, step := range []struct {
+		args, errs string
+		status     int
+	}{
+		{args: "deploy dev.yaml --local --kubeconfig admin.conf"},
+		{args: "upgrade new.yaml --local --kubeconfig API --etcd-timeout 1ms", status: 1, errs: "members of etcd: no member of etcd runs"},
+		{args: "doctor dev --local --kubeconfig API --fix", status: 1, errs: "no member of etcd runs"},
+		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.zones: [] -> [1] (fixed)"},
+	} {
+		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)
+		if status != step.status || !strings.Contains(errs, step.errs) {
+			t.Errorf("%s: status %d, output\n%s\nerrors\n%s", step.args, status, out, errs)
+		}
+	}
+}
+
 // TestResumeChange shows the steps of a change that has begun, and goes on with it from what Azure keeps.
 func TestResumeChange(t *testing.T) {
-	start(t)
+	startWithBlobs(t)
 	api := apiServer(t)
 	if out, errs, status := runCluster(t, "", strings.Fields("deploy dev.yaml --local --kubeconfig admin.conf")...); status != 0 {
 		t.Fatal(out, errs)

@@ -194,7 +194,7 @@ func TestClusterOnOneOfSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := t.TempDir()
-	startAzureIn(t, second)
+	startAzureIn(t, second, "")
 	if err := os.Link(azureclient.FileInDir(second), filepath.Join(announced, "second.json")); err != nil { // of another process
 		t.Fatal(err)
 	}

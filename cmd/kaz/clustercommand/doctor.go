@@ -71,6 +71,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 		return nil
 	})
 	f.defineKubernetes(command)
+	f.defineUnlocked(command)
 	command.Flags().BoolVar(&fix, "fix", false, "give etcd room again")
 	return command
 }

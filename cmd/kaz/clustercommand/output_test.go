@@ -27,14 +27,15 @@ func startAzure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	startAzureIn(t, dir)
+	startAzureIn(t, dir, "")
 }
 
-// startAzureIn starts a local Azure that is announced in a directory.
-func startAzureIn(t *testing.T, dir string) {
+// startAzureIn starts a local Azure that is announced in a directory. With the address of a proxy its vaults and blobs are reached.
+func startAzureIn(t *testing.T, dir, proxy string) {
 	t.Helper()
 	server, err := azureserver.Start(t.Context(), azureserver.Options{
-		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
+		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", ProxyAddress: proxy, AnnounceDir: dir,
+		CAFile: filepath.Join(t.TempDir(), "ca.pem"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +49,13 @@ func startAzureIn(t *testing.T, dir string) {
 
 // start starts a local Azure for a test in a directory of its own, with the example dev.yaml and broken variants of it.
 func start(t *testing.T) {
+	t.Helper()
+	writeExamples(t)
+	startAzure(t)
+}
+
+// writeExamples changes to a directory with the example dev.yaml and broken variants of it.
+func writeExamples(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(exampleDir + "dev.yaml")
 	if err != nil {
@@ -70,7 +78,6 @@ func start(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	startAzure(t)
 }
 
 // TestOutput checks scenario 54: with -o json and -o yaml every command prints one document of data and nothing else. The

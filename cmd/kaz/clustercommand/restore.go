@@ -36,12 +36,16 @@ do the same every hour, and each change of the control plane does.`,
 func restoreCommand() *cobra.Command {
 	var f changeFlags
 	var from string
+	var unsigned bool
 	command := placeCommand(&cobra.Command{
 		Use:   "restore NAME",
 		Short: "Bring the control plane back from a backup after the loss of every member",
 		Long: `Deletes what is left of the members, makes a new first member whose etcd begins with the
 backup, and then the other members. What was written to the API server after the backup is
 lost. The nodes of pools stay and find the new members by the same address.
+
+A backup must have a signature by the certificate authority of the cluster's etcd, which is in
+the key vault. So who can write blobs cannot plant one.
 
 It refuses to begin while the API server answers: kaz cluster repair replaces single members.
 A restore that stops goes on with kaz cluster resume.`,
@@ -52,6 +56,7 @@ A restore that stops goes on with kaz cluster resume.`,
 		if err != nil {
 			return err
 		}
+		e.Unsigned = unsigned
 		if f.dryRun {
 			steps, err := e.RestoreSteps(command.Context(), p.Names, from)
 			if err != nil {
@@ -63,5 +68,7 @@ A restore that stops goes on with kaz cluster resume.`,
 	})
 	f.define(command)
 	command.Flags().StringVar(&from, "from", "", "name of the backup below the container (default the newest)")
+	command.Flags().BoolVar(&unsigned, "allow-unsigned", false,
+		"restore a backup although it has no valid signature of the cluster, as one of an earlier kaz")
 	return command
 }

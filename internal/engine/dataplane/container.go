@@ -29,13 +29,23 @@ type Container struct {
 	Client
 	// URL is the address of the container.
 	URL string
+	// Cluster is the name of the cluster, and Seal returns what signs its backups. Only backups need them.
+	Cluster string
+	Seal    func(ctx context.Context) (Seal, error)
 }
 
-// Save stores a backup under a name, and then names it as the newest one.
+// Save stores a backup under a name with its signature, and then names it as the newest one.
 func (c Container) Save(ctx context.Context, name string, backup *os.File) (string, error) {
 	name = "etcd/" + name
+	sum, err := sumOf(backup)
+	if err != nil {
+		return "", err
+	}
 	at, err := c.PutBlob(ctx, c.URL, name, backup)
 	if err != nil {
+		return "", err
+	}
+	if err := c.sign(ctx, name, sum); err != nil {
 		return "", err
 	}
 	return at, c.put(ctx, latestBlob, name)
@@ -61,8 +71,10 @@ func (c Container) Prune(ctx context.Context, keep int) ([]string, error) {
 	slices.Sort(names)
 	old := names[:max(0, len(names)-keep)]
 	for i, name := range old {
-		if err := c.remove(ctx, name); err != nil {
-			return old[:i], err
+		for _, blob := range []string{signatureOf(name), name} { // the list has backups only
+			if err := c.remove(ctx, blob); err != nil {
+				return old[:i], err
+			}
 		}
 	}
 	return old, nil

@@ -1,7 +1,10 @@
 package dataplane
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -75,7 +78,8 @@ func opened(t *testing.T, a *account) Container {
 		}
 		return "t", nil
 	}
-	return Container{Client: Client{Token: token, HTTP: server.Client()}, URL: server.URL + "/kaz-dev"}
+	return Container{Client: Client{Token: token, HTTP: server.Client()}, URL: server.URL + "/kaz-dev", Cluster: "dev",
+		Seal: func(context.Context) (Seal, error) { return seal("key"), nil }}
 }
 
 func TestContainer(t *testing.T) {
@@ -129,16 +133,77 @@ func TestContainer(t *testing.T) {
 	}
 }
 
+// seal signs with a hash of itself and the text.
+type seal string
+
+func (s seal) Sign(text []byte) ([]byte, error) {
+	sum := sha256.Sum256(append([]byte(s), text...))
+	return sum[:], nil
+}
+
+func (s seal) Signed(text, signature []byte) bool {
+	own, _ := s.Sign(text)
+	return bytes.Equal(own, signature)
+}
+
+// TestSignatures checks that a backup is taken only if the cluster made it under that name, or if it was adopted.
+func TestSignatures(t *testing.T) {
+	a := &account{blobs: map[string]string{}}
+	c := opened(t, a)
+	path := filepath.Join(t.TempDir(), "backup")
+	if err := os.WriteFile(path, []byte("etcd"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Save(t.Context(), "1.db", file); err != nil {
+		t.Fatal(err)
+	}
+	if a.blobs["etcd/1.db"] != "etcd" {
+		t.Errorf("the backup is %q", a.blobs["etcd/1.db"])
+	}
+	if err := c.Verify(t.Context(), "etcd/1.db"); err != nil {
+		t.Error(err)
+	}
+	a.blobs["etcd/2.db"] = "etcd" // without a signature
+	a.blobs["etcd/3.db"], a.blobs["etcd/3.db.sig"] = "etcd", a.blobs["etcd/1.db.sig"]
+	a.blobs["etcd/4.db"], a.blobs["etcd/4.db.sig"] = "etcd", "?"
+	for _, name := range []string{"etcd/2.db", "etcd/3.db", "etcd/4.db"} {
+		if err := c.Verify(t.Context(), name); !errors.Is(err, ErrUnsigned) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	a.blobs["etcd/1.db"] = "planted"
+	if err := c.Verify(t.Context(), "etcd/1.db"); !errors.Is(err, ErrUnsigned) {
+		t.Errorf("other content: %v", err)
+	}
+	other := c
+	other.Cluster = "other"
+	a.blobs["etcd/1.db"] = "etcd"
+	if err := other.Verify(t.Context(), "etcd/1.db"); !errors.Is(err, ErrUnsigned) {
+		t.Errorf("of another cluster: %v", err)
+	}
+	if err := c.Adopt(t.Context(), "etcd/2.db"); err != nil || c.Verify(t.Context(), "etcd/2.db") != nil {
+		t.Errorf("adopted: %v", err)
+	}
+	c.Token = func(context.Context, string) (string, error) { return "", io.ErrUnexpectedEOF }
+	if err := c.Verify(t.Context(), "etcd/2.db"); err == nil || errors.Is(err, ErrUnsigned) {
+		t.Errorf("without an answer: %v", err)
+	}
+}
+
 // TestPrune checks that the newest backups stay, that other blobs stay, and that nothing is deleted while a backup is marked.
 func TestPrune(t *testing.T) {
 	a := &account{blobs: map[string]string{"etcd/latest": "etcd/20260102T050405Z-20.db", "etcd/mine.db": "x", "initialized": "vm-a"}}
 	for _, name := range []string{"20260102T030405Z-5", "20260102T040405Z-100", "20260102T050405Z-20", "20260101T050405Z-900"} {
-		a.blobs["etcd/"+name+".db"] = "x"
+		a.blobs["etcd/"+name+".db"], a.blobs["etcd/"+name+".db.sig"] = "x", "s"
 	}
 	c := opened(t, a)
 	a.blobs["restore"] = "etcd/20260102T030405Z-5.db"
 	for _, keep := range []int{1, 0} { // during a restore, and if all are kept
-		if deleted, err := c.Prune(t.Context(), keep); err != nil || len(deleted) > 0 || len(a.blobs) < 7 {
+		if deleted, err := c.Prune(t.Context(), keep); err != nil || len(deleted) > 0 || len(a.blobs) < 11 {
 			t.Errorf("keep %d: %v %v", keep, deleted, err)
 		}
 		delete(a.blobs, "restore")
@@ -147,7 +212,8 @@ func TestPrune(t *testing.T) {
 	if want := []string{"etcd/20260101T050405Z-900.db", "etcd/20260102T030405Z-5.db"}; err != nil || !slices.Equal(deleted, want) {
 		t.Errorf("%v %v", deleted, err)
 	}
-	want := []string{"etcd/20260102T040405Z-100.db", "etcd/20260102T050405Z-20.db", "etcd/latest", "etcd/mine.db", "initialized"}
+	want := []string{"etcd/20260102T040405Z-100.db", "etcd/20260102T040405Z-100.db.sig", "etcd/20260102T050405Z-20.db",
+		"etcd/20260102T050405Z-20.db.sig", "etcd/latest", "etcd/mine.db", "initialized"}
 	if got := slices.Sorted(maps.Keys(a.blobs)); !slices.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}

@@ -2,6 +2,7 @@
 package dataplane
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,30 +30,51 @@ const (
 
 // do sends a request with a token of a scope. Its error has Azure's answer, but never a body that was sent or a secret.
 func (c Client) do(ctx context.Context, scope string, r *http.Request) ([]byte, error) {
+	var body bytes.Buffer
+	err := c.answer(ctx, scope, r, func(answer io.Reader) error {
+		_, err := io.Copy(&body, io.LimitReader(answer, mostAnswer))
+		return err
+	})
+	return body.Bytes(), err
+}
+
+// stream is [Client.do] for an answer of any size.
+func (c Client) stream(ctx context.Context, scope string, r *http.Request, into io.Writer) error {
+	return c.answer(ctx, scope, r, func(answer io.Reader) error {
+		_, err := io.Copy(into, answer)
+		return err
+	})
+}
+
+// answer sends a request with a token of a scope, and reads the answer unless Azure refuses.
+func (c Client) answer(ctx context.Context, scope string, r *http.Request, read func(io.Reader) error) error {
 	token, err := c.Token(ctx, scope)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	answer, err := c.HTTP.Do(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode < http.StatusBadRequest {
+		return read(answer.Body)
+	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if answer.StatusCode >= http.StatusBadRequest {
-		return nil, &StatusError{answer.StatusCode, fmt.Sprintf("%s %s: %s: %.500s", r.Method, r.URL.Path, answer.Status, body)}
-	}
-	return body, nil
+	return &StatusError{answer.StatusCode, answer.Header.Get("X-Ms-Error-Code"),
+		fmt.Sprintf("%s %s: %s: %.500s", r.Method, r.URL.Path, answer.Status, body)}
 }
 
 // StatusError is an answer that refuses a request.
 type StatusError struct {
 	Status int
-	text   string
+	// Code is that of storage, "" for none.
+	Code string
+	text string
 }
 
 func (s *StatusError) Error() string { return s.text }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +20,9 @@ const LockTime = time.Minute
 
 // ErrLost is in the chain of an error about a lock that another process has.
 var ErrLost = errors.New("the lock of the cluster is another process's")
+
+// ErrNoRight is in the chain of an error about a lock that the caller has no right to.
+var ErrNoRight = errors.New("the caller has no right to lock the cluster")
 
 // Lock is the lock of a cluster's changes: the lease of a blob in its container.
 type Lock struct {
@@ -41,18 +45,32 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (other string, err er
 	}
 	if errors.Is(err, ErrLost) {
 		other, err = l.text(ctx, lockBlob)
-		if err == nil && other == "" {
+		if err != nil || other == "" { // whoever it is, the lock is taken
 			other = "another process"
 		}
-		return other, err
+		return other, nil
 	}
 	if err != nil {
-		return "", err
+		return "", judged(err)
 	}
 	l.id = id
-	_, err = l.send(ctx, http.MethodPut, l.URL+"/"+lockBlob, holder, "x-ms-lease-id", id)
-	return "", err
+	if _, err = l.send(ctx, http.MethodPut, l.URL+"/"+lockBlob, holder, "x-ms-lease-id", id); err != nil {
+		return "", errors.Join(judged(err), l.Release(ctx))
+	}
+	return "", nil
 }
+
+// judged adds [ErrNoRight] to the error of a caller without the right. Storage answers with the same status if it does not know the caller.
+func judged(err error) error {
+	status, ok := errors.AsType[*StatusError](err)
+	if ok && status.Status == http.StatusForbidden && slices.Contains(noRight, status.Code) {
+		return fmt.Errorf("%w: %w", ErrNoRight, err)
+	}
+	return err
+}
+
+// noRight are storage's codes for a caller whose roles or address do not allow a request.
+var noRight = []string{"AuthorizationPermissionMismatch", "AuthorizationFailure"}
 
 // create makes the blob of the lock, unless another process does at the same time.
 func (l *Lock) create(ctx context.Context) error {

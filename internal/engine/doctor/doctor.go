@@ -205,8 +205,17 @@ func (c *found) sorted() (members []health.Member, pools []health.Machine) {
 }
 
 // Fix frees room in etcd. It makes a backup, and defragments each member, the leader last. If the database has reached its
-// quota, Fix also removes old revisions before, and ends the alarm after. It returns false if there is nothing to do.
-func (d Doctor) Fix(ctx context.Context, n naming.Names) (bool, error) {
+// quota, Fix also removes old revisions before, and ends the alarm after. It returns false if there is nothing to do. No other process
+// changes the cluster meanwhile: a member that is defragmented does not answer.
+func (d Doctor) Fix(ctx context.Context, n naming.Names) (did bool, err error) {
+	err = d.Alone(ctx, func(ctx context.Context) error {
+		did, err = d.fix(ctx, n)
+		return err
+	})
+	return did, err
+}
+
+func (d Doctor) fix(ctx context.Context, n naming.Names) (bool, error) {
 	members, err := d.Etcd.Survey(ctx)
 	if err != nil {
 		return false, err

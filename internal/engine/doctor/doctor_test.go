@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/engine"
+	"kaz/internal/engine/lock"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/health"
@@ -229,4 +231,20 @@ func TestFix(t *testing.T) {
 	if _, err := w.Fix(t.Context(), w.plan.Names); err == nil || len(w.etcd.done) > 0 {
 		t.Errorf("with a member that does not answer: %v %v", err, w.etcd.done)
 	}
+}
+
+// taken is a lock that another process has.
+type taken struct{ lock.Lease }
+
+func (taken) Acquire(context.Context, string) (string, error) { return "alice@a", nil }
+
+// TestFixAlone checks that etcd is not changed while another process changes the cluster.
+func TestFixAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		w.Lock = taken{}
+		if _, err := w.Fix(t.Context(), w.plan.Names); !errors.Is(err, lock.ErrHeld) || len(w.etcd.done) > 0 {
+			t.Errorf("did %v: %v", w.etcd.done, err)
+		}
+	})
 }

@@ -22,6 +22,9 @@ type Lease interface {
 // ErrHeld is in the chain of an error about another process that changes the cluster.
 var ErrHeld = errors.New("another process changes the cluster: wait until it has ended")
 
+// ErrUnlocked is in the chain of an error about a lock that could not be taken.
+var ErrUnlocked = errors.New("the cluster could not be locked, so nothing was begun")
+
 // renewal is the time between two renewals.
 const renewal = dataplane.LockTime / 3
 
@@ -35,17 +38,23 @@ type Guard struct {
 	Say func(format string, args ...any)
 	// Every is the time between two looks at a lease of another process.
 	Every time.Duration
+	// WithoutRight lets a process change the cluster without a lease if it has no right to one.
+	WithoutRight bool
 }
 
-// Do changes a cluster while no other process does. Without the right to read and write blobs it warns, and changes the
-// cluster without a lease.
+// Do changes a cluster while no other process does. If the lease cannot be acquired, it changes nothing. Only a process without the right
+// to a lease may change the cluster, if WithoutRight says so.
 func (g Guard) Do(ctx context.Context, change func(context.Context) error) error {
 	if g.Lease == nil {
 		return change(ctx)
 	}
-	if err := g.acquire(ctx); err != nil {
+	since, err := g.acquire(ctx)
+	if err != nil {
 		if errors.Is(err, ErrHeld) || ctx.Err() != nil {
 			return err
+		}
+		if !g.WithoutRight || !errors.Is(err, dataplane.ErrNoRight) {
+			return unlocked(err)
 		}
 		g.Say("others are not kept from changing the cluster at the same time: %v", err)
 		return change(ctx)
@@ -54,9 +63,9 @@ func (g Guard) Do(ctx context.Context, change func(context.Context) error) error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		g.renew(ctx, cancel)
+		g.renew(ctx, since, cancel)
 	}()
-	err := change(ctx)
+	err = change(ctx)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrHeld) {
 		err = cause
 	}
@@ -73,39 +82,50 @@ func (g Guard) Do(ctx context.Context, change func(context.Context) error) error
 	return err
 }
 
-// acquire takes the lease. A holder that has died keeps it for a minute at most.
-func (g Guard) acquire(ctx context.Context) error {
+// unlocked is the error about a lock that could not be taken, with what to do next.
+func unlocked(err error) error {
+	next := "run the command again as soon as the storage account of the cluster answers"
+	if errors.Is(err, dataplane.ErrNoRight) {
+		next = "get the role Storage Blob Data Contributor for the container, or take --allow-unlocked while no other process changes " +
+			"the cluster"
+	}
+	return fmt.Errorf("%w: %w: %s", ErrUnlocked, err, next)
+}
+
+// acquire takes the lease, and returns since when the process has it. A holder that has died keeps it for a minute at most.
+func (g Guard) acquire(ctx context.Context) (since time.Time, err error) {
 	said := false
 	for deadline := time.Now().Add(dataplane.LockTime + renewal); ; {
+		since = time.Now()
 		other, err := g.Lease.Acquire(ctx, g.Holder)
 		if err != nil || other == "" {
-			return err
+			return since, err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: %s", ErrHeld, other)
+			return since, fmt.Errorf("%w: %s", ErrHeld, other)
 		}
 		if !said {
 			g.Say("%s changes the cluster: waiting for a minute, in case it has died", other)
 			said = true
 		}
 		if err := workload.Pause(ctx, g.Every); err != nil {
-			return err
+			return since, err
 		}
 	}
 }
 
-// renew keeps the lease until ctx ends. It cancels the change if the lease is lost.
-func (g Guard) renew(ctx context.Context, cancel context.CancelCauseFunc) {
+// renew keeps a lease, which began at a time, until ctx ends. It cancels the change if the lease is lost.
+func (g Guard) renew(ctx context.Context, since time.Time, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(renewal)
 	defer tick.Stop()
-	for until := time.Now().Add(dataplane.LockTime); ; {
+	for until := since.Add(dataplane.LockTime); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 		began := time.Now()
-		err := g.Lease.Renew(ctx)
+		err := g.renewOnce(ctx)
 		switch {
 		case err == nil:
 			until = began.Add(dataplane.LockTime)
@@ -114,4 +134,11 @@ func (g Guard) renew(ctx context.Context, cancel context.CancelCauseFunc) {
 			return
 		}
 	}
+}
+
+// renewOnce renews the lease. A request without an answer must not outlive the lease.
+func (g Guard) renewOnce(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, renewal/2)
+	defer stop()
+	return g.Lease.Renew(ctx)
 }

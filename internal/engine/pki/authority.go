@@ -2,6 +2,8 @@ package pki
 
 import (
 	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -58,6 +60,21 @@ func Parse(bundle []byte) (Authority, error) {
 	a := all[0]
 	a.others = all[1:]
 	return a, nil
+}
+
+// Sign returns a signature of a text with the key of the authority, as openssl takes it.
+func (a Authority) Sign(text []byte) ([]byte, error) {
+	sum := sha256.Sum256(text)
+	return ecdsa.SignASN1(rand.Reader, a.key, sum[:])
+}
+
+// Signed reports whether the authority, or one that is trusted beside it, has signed a text.
+func (a Authority) Signed(text, signature []byte) bool {
+	sum := sha256.Sum256(text)
+	return slices.ContainsFunc(append([]Authority{a}, a.others...), func(one Authority) bool {
+		key, ok := one.certificate.PublicKey.(*ecdsa.PublicKey)
+		return ok && ecdsa.VerifyASN1(key, sum[:], signature)
+	})
 }
 
 // Phase is how far the rotation of the authority has come.

@@ -329,7 +329,7 @@ func (c *checker) publicName(ctx context.Context) {
 // outbound checks that machines find the programs of Kubernetes without the internet, and what they need of Azure.
 func (c *checker) outbound() {
 	s := c.p.Definition.Cluster.Spec
-	const public = "https://dl.k8s.io"
+	const public = definition.OfficialArtifacts
 	if s.Network.Outbound.Type != "None" {
 		return
 	}
@@ -349,6 +349,10 @@ func (c *checker) outbound() {
 	if !complete && s.Kubernetes.ArtifactMirror == public { // an image of the marketplace has no programs of Kubernetes
 		c.add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
 			"spec.network.outbound.type is None, so machines do not reach %s, where spec.kubernetes.artifactMirror is", public)
+	}
+	if !complete && s.Kubernetes.ArtifactMirror != public && !s.Kubernetes.Pinned() {
+		c.warn("outbound", "give the checksums of version "+s.Kubernetes.Version+" in spec.kubernetes.artifactChecksums",
+			"spec.network.outbound.type is None, so machines do not reach %s for the checksums of programs", public)
 	}
 }
 

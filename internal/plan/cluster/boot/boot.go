@@ -73,6 +73,9 @@ func compressed(text []byte) ([]byte, error) {
 	return zipped.Bytes(), err
 }
 
+// checksumFile has the checksums of programs that the definition has.
+const checksumFile = "/etc/kaz/checksums"
+
 type object = map[string]any
 
 type builder struct {
@@ -132,6 +135,7 @@ func (b builder) content(pool *definition.NodePool) (content, error) {
 	if b.spec.Kubernetes.PodNetwork == "CloudRoutes" {
 		all.files = append(all.files, b.podNetwork()...)
 	}
+	all.files = append(all.files, b.metadata()...)
 	if pool != nil { // only their identity may have the right to pull
 		text, err := documents(credentialProviders())
 		if err != nil {
@@ -154,6 +158,9 @@ func (b builder) content(pool *definition.NodePool) (content, error) {
 			return all, err
 		}
 		all.files = append(all.files, file{"/etc/kaz/" + name, "0600", string(text)})
+	}
+	if text := b.spec.Kubernetes.ChecksumLines(); text != "" {
+		all.files = append(all.files, file{checksumFile, "0644", text})
 	}
 	all.files = append(all.files, b.extensions(pool)...)
 	return all, nil

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kaz/internal/engine/dataplane"
+	"kaz/internal/engine/pki"
 	"kaz/internal/plan/cluster/definition"
 )
 
@@ -298,6 +301,8 @@ func (c *cloud) blob(w http.ResponseWriter, r *http.Request, name string) {
 	switch {
 	case r.URL.Query().Get("comp") == "list":
 		c.list(w, r.URL.Query().Get("marker"))
+	case r.Method == http.MethodDelete && !has:
+		w.WriteHeader(http.StatusNotFound)
 	case r.Method == http.MethodDelete:
 		delete(c.blobs, name)
 		w.WriteHeader(http.StatusAccepted)
@@ -466,6 +471,12 @@ func TestElection(t *testing.T) {
 	if err != nil || !strings.Contains(string(hosts), "127.0.0.1 api.prod.kaz.internal") {
 		t.Errorf("the member does not reach its own API server: %v\n%s", err, hosts)
 	}
+	for _, name := range []string{"ca", "etcd/ca", "front-proxy-ca", "sa"} { // only root reads the keys of the cluster
+		info, err := os.Stat(filepath.Join(first.root, "etc/kubernetes/pki", name+".key"))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("key %s: %v %v", name, info, err)
+		}
+	}
 	for file, want := range map[string]string{ // scenario 43: tokens of both keys are accepted, and the first key signs
 		"sa.pub": "-----BEGIN PUBLIC KEY-----\np1\n-----END PUBLIC KEY-----\n-----BEGIN PUBLIC KEY-----\np2\n-----END PUBLIC KEY-----\n",
 		"sa.key": "-----BEGIN PRIVATE KEY-----\nk1\n-----END PRIVATE KEY-----\n",
@@ -618,6 +629,94 @@ func saved() string {
 	return data + string(sum[:])
 }
 
+// signing lets the etcd of a cloud's cluster have a certificate authority, and returns it.
+func signing(t *testing.T, c *cloud) pki.Authority {
+	t.Helper()
+	s, err := pki.New(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := s.EtcdCA.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.authority = string(text)
+	return s.EtcdCA
+}
+
+// signed is the blob with the signature of a backup.
+func signed(t *testing.T, a pki.Authority, cluster, name, content string) string {
+	t.Helper()
+	sum := sha256.Sum256([]byte(content))
+	signature, err := a.Sign(dataplane.Statement(cluster, name, sum[:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(signature)
+}
+
+// TestPlantedBackup checks that the first member does not begin with a backup that somebody without the keys of etcd has written.
+func TestPlantedBackup(t *testing.T) {
+	c := newCloud(t)
+	signing(t, c)
+	c.blobs["restore"], c.blobs["etcd/1.db"] = "etcd/1.db", saved()
+	h := newHost(t, c, "vm-a", "control-plane")
+	h.write("bin/etcdutl", etcdUtility, 0o755)
+	calls, report, err := h.boot()
+	want := "nothing proves that this cluster made the backup etcd/1.db"
+	if err == nil || !strings.Contains(report, want) || strings.Contains(calls, "etcdutl") {
+		t.Errorf("%v %s\n%s", err, report, calls)
+	}
+}
+
+// TestGenuine checks signatures of a backup as a machine does. An authority that is trusted beside the other one counts.
+func TestGenuine(t *testing.T) {
+	dir := t.TempDir()
+	own, other := signing(t, newCloud(t)), signing(t, newCloud(t))
+	both, err := own.Trust(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "pki/etcd"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("backup", saved())
+	next, err := both.Issue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		trusted   pki.Authority
+		signature string
+		want      bool
+	}{
+		"own":                {own, signed(t, own, "prod", "etcd/1.db", saved()), true},
+		"of the former key":  {next, signed(t, own, "prod", "etcd/1.db", saved()), true},
+		"of the next key":    {both, signed(t, next, "prod", "etcd/1.db", saved()), true},
+		"no signature":       {own, "x", false},
+		"empty":              {own, "", false},
+		"of another key":     {own, signed(t, other, "prod", "etcd/1.db", saved()), false},
+		"of another name":    {own, signed(t, own, "prod", "etcd/0.db", saved()), false},
+		"of other content":   {own, signed(t, own, "prod", "etcd/1.db", "other"), false},
+		"of another cluster": {own, signed(t, own, "test", "etcd/1.db", saved()), false},
+	} {
+		for _, awk := range awks(t) {
+			write("pki/etcd/ca.crt", string(test.trusted.Trusted()))
+			write("blob", test.signature)
+			const command = "state=%[1]s kubernetes=%[1]s KAZ_CLUSTER=prod\ngenuine etcd/1.db %[1]s/backup && echo genuine"
+			out, _ := call(t, awk, "", fmt.Sprintf(command, dir), "statement", "genuine")
+			if got := out == "genuine\n"; got != test.want {
+				t.Errorf("%s, %s: genuine is %v, want %v", name, awk, got, test.want)
+			}
+		}
+	}
+}
+
 // etcdUtility notes its call and makes the directory of a member.
 const etcdUtility = "#!/bin/sh\necho \"etcdutl $*\" >> \"$KAZ_ROOT/calls\"\nmkdir -p \"$5/member\"\n"
 
@@ -626,6 +725,7 @@ const etcdUtility = "#!/bin/sh\necho \"etcdutl $*\" >> \"$KAZ_ROOT/calls\"\nmkdi
 func TestRestore(t *testing.T) {
 	c := newCloud(t)
 	c.blobs["restore"], c.blobs["etcd/1.db"] = "etcd/1.db", saved()
+	c.blobs["etcd/1.db.sig"] = signed(t, signing(t, c), "prod", "etcd/1.db", saved())
 	h := newHost(t, c, "vm-a", "control-plane")
 	h.write("bin/etcdutl", etcdUtility, 0o755)
 	calls, report, err := h.boot()
@@ -667,6 +767,7 @@ func TestRestoreWithImage(t *testing.T) {
 	} {
 		c := newCloud(t)
 		c.blobs["restore"], c.blobs["etcd/1.db"] = "etcd/1.db", saved()
+		c.blobs["etcd/1.db.sig"] = signed(t, signing(t, c), "prod", "etcd/1.db", saved())
 		h := newHost(t, c, "vm-a", "control-plane")
 		h.write("bin/kubeadm", `#!/bin/sh
 case "$*" in
@@ -695,6 +796,8 @@ func TestBackup(t *testing.T) {
 	c := newCloud(t)
 	h := newHost(t, c, "vm-a", "control-plane")
 	h.write("sent.db", saved(), 0o600)
+	authority := signing(t, c)
+	h.write("etc/kubernetes/pki/etcd/ca.key", c.authority, 0o600)
 	kubectl := func(leader string) {
 		h.write("bin/kubectl", `#!/bin/sh
 case "$*" in
@@ -712,6 +815,11 @@ esac
 	name := c.blobs["etcd/latest"]
 	if err != nil || !strings.HasSuffix(name, "Z-42.db") || c.blobs[name] != saved() {
 		t.Errorf("%v %s %q", err, out, name)
+	}
+	sum := sha256.Sum256([]byte(saved()))
+	signature, err := base64.StdEncoding.DecodeString(c.blobs[name+".sig"])
+	if err != nil || !authority.Signed(dataplane.Statement("prod", name, sum[:]), signature) {
+		t.Errorf("the signature is %q: %v", c.blobs[name+".sig"], err)
 	}
 	h.write("sent.db", saved()+"x", 0o600)
 	if _, out, err := h.run("backup"); err == nil || !strings.Contains(out, "the backup is damaged") || c.blobs["etcd/latest"] != name {
@@ -731,22 +839,23 @@ func TestPrune(t *testing.T) {
 	fill := func() {
 		clear(c.blobs)
 		for _, name := range []string{"20260102T030405Z-5", "20260102T040405Z-100", "20260102T050405Z-20", "20260101T050405Z-900"} {
-			c.blobs["etcd/"+name+".db"] = "x"
+			c.blobs["etcd/"+name+".db"], c.blobs["etcd/"+name+".db.sig"] = "x", "s"
 		}
 		c.blobs["etcd/latest"], c.blobs["etcd/mine.db"] = "etcd/20260102T050405Z-20.db", "x"
 	}
 	fill()
-	if out := prune("0"); out != "" || len(c.blobs) != 6 {
+	if out := prune("0"); out != "" || len(c.blobs) != 10 {
 		t.Errorf("keep all: %s %v", out, c.blobs)
 	}
 	out := prune("2")
-	want := []string{"etcd/20260102T040405Z-100.db", "etcd/20260102T050405Z-20.db", "etcd/latest", "etcd/mine.db"}
+	want := []string{"etcd/20260102T040405Z-100.db", "etcd/20260102T040405Z-100.db.sig", "etcd/20260102T050405Z-20.db",
+		"etcd/20260102T050405Z-20.db.sig", "etcd/latest", "etcd/mine.db"}
 	if got := slices.Sorted(maps.Keys(c.blobs)); !slices.Equal(got, want) {
 		t.Errorf("%s\n%v", out, got)
 	}
 	fill()
 	c.blobs["restore"] = "etcd/20260102T030405Z-5.db"
-	if out := prune("1"); !strings.Contains(out, "a restore has begun") || len(c.blobs) != 7 {
+	if out := prune("1"); !strings.Contains(out, "a restore has begun") || len(c.blobs) != 11 {
 		t.Errorf("during a restore: %s %v", out, c.blobs)
 	}
 }
@@ -781,7 +890,7 @@ func TestDownloads(t *testing.T) {
 func TestUpgradeScript(t *testing.T) {
 	h := newHost(t, newCloud(t), "vm-a", "control-plane")
 	h.write("usr/local/lib/kaz/bootstrap.sh", "exit 1 # of an earlier kaz\n", 0o755)
-	h.write("upgrade.sh", UpgradeScript("1.37.1"), 0o755)
+	h.write("upgrade.sh", UpgradeScript(definition.Definition{}, "1.37.1"), 0o755)
 	for _, program := range []string{"kubelet", "kubectl", "kubeadm"} {
 		h.write("bin/"+program, fmt.Sprintf(`#!/bin/sh
 case "$*" in

@@ -271,9 +271,11 @@ runtime() {
     apt-get -q -o DPkg::Lock::Timeout=300 update &&
       apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables nftables || return 1
   fi
-  if [ -e "$root/etc/systemd/system/kaz-masquerade.service" ]; then
-    systemctl enable -q kaz-masquerade && systemctl restart kaz-masquerade || return 1
-  fi
+  local rules
+  for rules in kaz-masquerade kaz-metadata; do
+    [ -e "$root/etc/systemd/system/$rules.service" ] || continue
+    systemctl enable -q "$rules" && systemctl restart "$rules" || return 1
+  done
   systemctl enable -q containerd && systemctl restart containerd
 }
 
@@ -297,9 +299,31 @@ architecture() {
   esac
 }
 
-# binaries brings the programs of Kubernetes, with the checksums of the mirror. Those of the image are used if they fit.
+# checksum PATH prints the checksum of a program by its path below the mirror: that of the definition, or else the one that the project
+# publishes. What a mirror says of its own files proves nothing, unless the image brings the mirror.
+checksum() {
+  local sum path from=${KAZ_OFFICIAL:-https://dl.k8s.io}
+  if [ -e "$root/etc/kaz/checksums" ]; then
+    while read -r sum path; do
+      [ "$path" != "$1" ] || { echo "$sum"; return 0; }
+    done < "$root/etc/kaz/checksums"
+  fi
+  case $KAZ_MIRROR in
+    file://*) from=$KAZ_MIRROR ;;
+    https://*) ;;
+    *)
+      echo "$KAZ_MIRROR does not protect programs on their way: give the checksum of $1 in spec.kubernetes.artifactChecksums" >&2
+      return 1 ;;
+  esac
+  sum=$(curl -sSfL --proto '=https,file' --proto-redir '=https' --retry "${KAZ_RETRIES:-5}" --retry-all-errors "$from/$1.sha256") &&
+    [[ $sum =~ ^[0-9a-f]{64}$ ]] ||
+    { echo "$from has no checksum of $1: give it in spec.kubernetes.artifactChecksums" >&2; return 1; }
+  echo "$sum"
+}
+
+# binaries brings the programs of Kubernetes. Those of the image are used if they fit.
 binaries() {
-  local arch program url
+  local arch program path sum
   arch=$(architecture)
   mkdir -p "$root$KAZ_PROGRAMS"
   for program in kubeadm kubelet kubectl; do
@@ -307,9 +331,11 @@ binaries() {
       [ -e "$root$KAZ_PROGRAMS/$program" ] || ln -s "$(type -P "$program")" "$root$KAZ_PROGRAMS/$program" || return 1
       continue
     fi
-    url=$KAZ_MIRROR/v$KAZ_VERSION/bin/linux/$arch/$program
-    curl -sSfL --retry 5 --retry-all-errors -o "$state/$program" "$url" || return 1
-    echo "$(curl -sSfL --retry 5 --retry-all-errors "$url.sha256")  $state/$program" | sha256sum -c --quiet || return 1
+    path=v$KAZ_VERSION/bin/linux/$arch/$program
+    sum=$(checksum "$path") || return 1
+    curl -sSfL --retry 5 --retry-all-errors -o "$state/$program" "$KAZ_MIRROR/$path" || return 1
+    echo "$sum  $state/$program" | sha256sum -c --quiet - ||
+      { echo "$KAZ_MIRROR/$path has another checksum than $sum"; rm -f "$state/$program"; return 1; }
     install -m 0755 "$state/$program" "$root$KAZ_PROGRAMS/$program" && rm "$state/$program" || return 1
   done
   systemctl daemon-reload && systemctl enable -q kubelet
@@ -467,6 +493,27 @@ whole() {
   [ "${sum%% *}" = "$(tail -c 32 "$1" | od -An -v -tx1 | tr -d ' \n')" ]
 }
 
+# statement NAME FILE prints the text that the signature of a backup signs.
+statement() {
+  local sum
+  sum=$(sha256sum < "$2") || return 1
+  printf 'kaz backup of etcd\ncluster: %s\nname: %s\nsha256: %s\n' "$KAZ_CLUSTER" "$1" "${sum%% *}"
+}
+
+# genuine NAME FILE tells whether a certificate authority of this cluster's etcd has signed a backup, with the signature in the blob that
+# was read last. During a rotation there are two authorities.
+genuine() {
+  local number text signed=1
+  text=$(statement "$1" "$2") && base64 -d < "$state/blob" > "$state/signature" 2>/dev/null || return 1
+  for number in 1 2; do
+    awk -v number=$number '/BEGIN CERTIFICATE/ { n++ } n == number' "$kubernetes/pki/etcd/ca.crt" |
+      openssl x509 -noout -pubkey > "$state/public" 2>/dev/null || continue
+    openssl dgst -sha256 -verify "$state/public" -signature "$state/signature" <<< "$text" >/dev/null 2>&1 && signed=0
+  done
+  rm -f "$state/signature" "$state/public" "$state/blob"
+  return $signed
+}
+
 # etcdutl runs the program of that name: that of the machine, or else that of etcd's image.
 etcdutl() {
   local image program
@@ -497,6 +544,9 @@ restore() {
   chmod 0700 "$disk/etcd"
   mv "$state/blob" "$disk/restore.db"
   whole "$disk/restore.db" || { echo "the backup $name is damaged: its hash does not fit"; return 1; }
+  status=$(blob "$bearer" GET "$name.sig")
+  case $status in 200|404) ;; *) echo "the storage account answered $status for the signature of the backup $name"; return 1 ;; esac
+  [ "$status" = 200 ] && genuine "$name" "$disk/restore.db" || { echo "nothing proves that this cluster made the backup $name"; return 1; }
   self=$(hostname | tr '[:upper:]' '[:lower:]')
   own=$(address) || return 1
   rm -rf "$disk/restored"
@@ -515,7 +565,7 @@ etcdctl() {
 
 # backup stores a backup of etcd in the container. Of all members the leader of etcd does.
 backup() {
-  local file=/var/lib/etcddisk/etcd/kaz-backup.db bearer answer leader self revision name status
+  local file=/var/lib/etcddisk/etcd/kaz-backup.db bearer answer leader self revision name status signature
   answer=$(etcdctl endpoint status -w json) && leader=$(json .0.Status.leader <<< "$answer") &&
     self=$(json .0.Status.header.member_id <<< "$answer") && revision=$(json .0.Status.header.revision <<< "$answer") ||
     { echo "etcd does not answer"; return 1; }
@@ -523,10 +573,14 @@ backup() {
   etcdctl snapshot save "$file" || return 1
   whole "$root$file" || { echo "the backup is damaged: its hash does not fit"; return 1; }
   name=etcd/$(date -u +%Y%m%dT%H%M%SZ)-$revision.db
+  signature=$(statement "$name" "$root$file" | openssl dgst -sha256 -sign "$kubernetes/pki/etcd/ca.key" | base64 -w0) ||
+    { echo "the backup cannot be signed"; return 1; }
   bearer=$(token https://storage.azure.com/) || { echo "no token for the storage account"; return 1; }
   status=$(blob "$bearer" PUT "$name" -H 'x-ms-blob-type: BlockBlob' -H 'If-None-Match: *' --data-binary @"$root$file")
   rm -f "$root$file"
   [ "$status" = 201 ] || { echo "the storage account answered $status for the backup $name"; return 1; }
+  status=$(blob "$bearer" PUT "$name.sig" -H 'x-ms-blob-type: BlockBlob' --data-binary "$signature")
+  [ "$status" = 201 ] || { echo "the storage account answered $status for the signature of the backup $name"; return 1; }
   status=$(blob "$bearer" PUT etcd/latest -H 'x-ms-blob-type: BlockBlob' --data-binary "$name")
   [ "$status" = 201 ] || { echo "the storage account answered $status for the name of the newest backup"; return 1; }
   echo "saved as $name"
@@ -550,6 +604,8 @@ prune() {
   done
   # Their names begin with their time, so their order is that of their age.
   for name in $(sort <<< "$names" | sed '/^$/d' | head -n "-$1"); do
+    status=$(blob "$bearer" DELETE "$name.sig") # the list has backups only
+    case $status in 202|404) ;; *) echo "the storage account answered $status for the signature of the old backup $name"; return 1 ;; esac
     status=$(blob "$bearer" DELETE "$name")
     [ "$status" = 202 ] || { echo "the storage account answered $status for the old backup $name"; return 1; }
     echo "deleted $name"

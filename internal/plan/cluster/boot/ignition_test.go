@@ -229,7 +229,7 @@ func TestIgnitionBoot(t *testing.T) {
 		if calls, _, err := h.script("opt/kaz/bootstrap.sh"); err != nil || calls != "" {
 			t.Errorf("%s: the second run: %v %s", role, err, calls)
 		}
-		h.write("upgrade.sh", UpgradeScript("1.36.3"), 0o755)
+		h.write("upgrade.sh", UpgradeScript(definition.Definition{}, "1.36.3"), 0o755)
 		h.write("opt/kaz/bootstrap.sh", "exit 1 # of an earlier kaz\n", 0o755)
 		if calls, _, err := h.script("upgrade.sh"); err != nil || !strings.Contains(calls, "kubeadm upgrade node") {
 			t.Errorf("%s: the upgrade: %v\n%s", role, err, calls)

@@ -67,7 +67,7 @@ func compare(kind, name string, old, now any) []Difference {
 // written is a value of the field as JSON. A definition that was recorded before the field was there has its default.
 func (s *shape) written(v any) string {
 	text := compact(v)
-	if s.Later && text == `""` {
+	if s.Later && (text == `""` || text == "null") {
 		return s.Default
 	}
 	return text

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strings"
 
 	"kaz/internal/plan/cluster/limit"
 )
@@ -74,8 +75,10 @@ var (
 		"a DNS name such as api.example.com or *.example.com in small letters, or an IP address, without scheme and port", certSAN)
 	url      = matching(`https?://[^\s?#]+`, "a URL such as https://mirror.example.com/kubernetes")
 	checksum = matching(`[0-9a-f]{64}`, "64 small hexadecimal digits, as sha256sum prints them")
-	cidr     = matching(`[0-9a-fA-F.:]+/\d{1,3}`, "a range of addresses such as 10.244.0.0/16")
-	source   = matching(`\*|[0-9a-fA-F.:]+(/\d{1,3})?|[A-Z][A-Za-z]+(\.[A-Za-z0-9]+)?`,
+	artifact = matching(`v\d+\.\d+\.\d+/bin/linux/(`+strings.Join(architectures(), "|")+`)/(`+strings.Join(programs(), "|")+`)`,
+		"the path of a program below the mirror such as v1.36.3/bin/linux/amd64/kubelet")
+	cidr   = matching(`[0-9a-fA-F.:]+/\d{1,3}`, "a range of addresses such as 10.244.0.0/16")
+	source = matching(`\*|[0-9a-fA-F.:]+(/\d{1,3})?|[A-Z][A-Za-z]+(\.[A-Za-z0-9]+)?`,
 		"a range such as 198.51.100.0/24, a service tag such as Internet, or *", sourceRange)
 	ipv4     = matching(`\d{1,3}(\.\d{1,3}){3}`, "an IPv4 address such as 10.224.0.100")
 	dnsLabel = matching(`[a-z][a-z0-9-]{1,61}[a-z0-9]`, "3 to 63 small letters, digits and '-', first a letter, last not '-'",
@@ -267,8 +270,11 @@ func kubernetesFields() map[string]Field {
 		"Cluster.spec.kubernetes.scheduler.extraArgs": {Doc: "Flags of the scheduler.", Default: `{}`, key: flagName,
 			Change: Replaces, Of: Members},
 		"Cluster.spec.kubernetes.artifactMirror": {Doc: "URL below which machines find the programs of Kubernetes, laid out as at " +
-			"dl.k8s.io.",
-			Default: `"https://dl.k8s.io"`, rule: url, Change: Replaces, Of: Members | Nodes},
+			"dl.k8s.io. With http it needs artifactChecksums.",
+			Default: `"` + OfficialArtifacts + `"`, rule: url, Change: Replaces, Of: Members | Nodes},
+		"Cluster.spec.kubernetes.artifactChecksums": {Doc: "SHA-256 of programs, by their path below the mirror such as " +
+			"v1.36.3/bin/linux/amd64/kubelet. Machines take others from https://dl.k8s.io, whatever the mirror is.",
+			Default: `{}`, key: artifact, value: checksum, Change: Replaces, Of: Members | Nodes, Later: true},
 	}
 }
 
@@ -296,6 +302,9 @@ func networkFields() map[string]Field {
 			Change: Live},
 		n + "outbound.idleTimeoutMinutes": {Doc: "Minutes after which an idle outbound connection ends.", Default: `4`, Min: 4,
 			Max: 120, Change: Live},
+		n + "podMetadata": {Doc: "Whether pods reach what Azure tells their machine, with the tokens of its identity. Allowed: for " +
+			"programs in pods that need the identity of the machine and cannot be in its network (hostNetwork).",
+			Default: `"Denied"`, OneOf: []string{"Denied", "Allowed"}, Change: Replaces, Of: Members | Nodes, Later: true},
 		n + "apiServer.access": {Doc: "From where the API server can be reached. Internal: only in the virtual network.",
 			Default: `"Public"`,
 			OneOf:   []string{"Public", "Internal", "PublicAndInternal"}, Change: Fixed},

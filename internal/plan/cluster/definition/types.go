@@ -77,6 +77,8 @@ type Kubernetes struct {
 	ControllerManager Program   `json:"controllerManager"`
 	Scheduler         Program   `json:"scheduler"`
 	ArtifactMirror    string    `json:"artifactMirror"`
+	// ArtifactChecksums are the SHA-256 of programs by their path below the mirror.
+	ArtifactChecksums map[string]string `json:"artifactChecksums"`
 }
 
 // Program has the arguments of a program.
@@ -98,6 +100,7 @@ type Network struct {
 	Outbound     Outbound  `json:"outbound"`
 	APIServer    Endpoints `json:"apiServer"`
 	SSHSources   []string  `json:"sshSources"`
+	PodMetadata  string    `json:"podMetadata"`
 }
 
 // Subnets are the subnets of a network.

@@ -25,6 +25,7 @@ func (v *validator) validate() {
 	d := v.d
 	v.cluster()
 	v.removed()
+	v.artifacts()
 	v.network()
 	for _, pool := range d.Pools {
 		v.pool(pool)
