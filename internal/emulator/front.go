@@ -234,7 +234,10 @@ func (f *front) carryOut(r *request) (err error) {
 			if err := r.resolve(t.resolver(), r.http.URL.Path); err != nil {
 				return err
 			}
-			return r.finish(t, t.change)
+			if err := r.finish(t, t.change); err != nil {
+				return err
+			}
+			return t.checkSizes()
 		})
 	})
 }

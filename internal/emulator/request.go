@@ -120,7 +120,11 @@ func (r *request) readBody() error {
 	if len(text) == 0 || r.method == http.MethodGet || r.method == http.MethodHead || r.method == http.MethodDelete {
 		return nil
 	}
-	err = json.Unmarshal(text, &r.body)
+	if template.Depth(text) > template.MostDepth {
+		err = template.ErrTooDeep
+	} else {
+		err = json.Unmarshal(text, &r.body)
+	}
 	if err != nil && strings.Contains(strings.ToLower(r.http.URL.Path), "/microsoft.resources/deployments/") {
 		r.body, err = template.Decode(text) // ARM itself reads deployments, and is lenient
 	}

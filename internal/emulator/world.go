@@ -27,13 +27,22 @@ type transaction struct {
 	access access.Control
 	runner operation.Runner
 	trials int // of Try that have not ended
+	// sizeBefore is the size of all documents at the start.
+	sizeBefore int
 }
 
 func newTransaction(tx *store.Transaction, p *parts) *transaction {
-	t := &transaction{Transaction: tx, tenancy: &p.tenancy, parts: p}
+	t := &transaction{Transaction: tx, tenancy: &p.tenancy, parts: p, sizeBefore: tx.Size()}
 	t.access = access.Control{Enforced: p.accessControl, SeveralTenants: p.tenancy.several(), Kinds: p.kinds, Docs: tx, World: t}
 	t.runner = operation.Runner{Queue: p.queue, Docs: tx, World: t,
-		Guard: func(f func() error) *behaviour.Error { return guarded(p.log, f) }}
+		Guard: func(f func() error) *behaviour.Error {
+			return guarded(p.log, func() error {
+				if err := f(); err != nil {
+					return err
+				}
+				return t.checkSizes()
+			})
+		}}
 	tx.World, tx.Gone = t, t.runner.Drop
 	return t
 }
