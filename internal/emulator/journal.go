@@ -44,7 +44,9 @@ func journalOf(path string) string {
 //
 // A record that cannot be read is named in the log and appended to a file beside the state, and all others are loaded.
 func (e *Emulator) Open(path string) error {
-	removeTemporary(path)
+	if err := removeTemporary(path); err != nil {
+		return fmt.Errorf("state of the local Azure: %w", err)
+	}
 	var lost []lostRecord
 	size, err := e.load(path, &lost, func(all []lostRecord) error { return setAside(path, all) })
 	if err != nil {

@@ -211,3 +211,12 @@ func TestMostStored(t *testing.T) {
 	a.must("DELETE", last, "")
 	a.must("PUT", last, `{"location":"eastus"}`)
 }
+
+// An id that is not UTF-8 could not be kept by a state.
+func TestPathOutsideUTF8(t *testing.T) {
+	a := start(t, emulator.Options{})
+	a.group()
+	if got := a.do("PUT", tables+"/%ff", `{"location":"eastus"}`); got.status != 400 || got.code() != "InvalidRequestUri" {
+		t.Errorf("%d %v", got.status, got.body)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
@@ -79,6 +80,9 @@ func (r *request) readQuery() error {
 	}
 	if err != nil {
 		return behaviour.Gateway(400, "InvalidRequestUri", "The query of the request is invalid: %v.", err)
+	}
+	if !utf8.ValidString(r.http.URL.Path) { // the state could not keep the id
+		return behaviour.Gateway(400, "InvalidRequestUri", "The path of the request is invalid: %q is not UTF-8.", r.http.URL.Path)
 	}
 	r.query = url.Values{}
 	for key, v := range values {

@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/journal"
+	"kaz/internal/emulator/keep"
 	"kaz/internal/emulator/kind"
 	"kaz/internal/emulator/operation"
 	"kaz/internal/emulator/store"
@@ -289,10 +292,8 @@ func (e *Emulator) LoadFile(path string) error {
 	return err
 }
 
-// removeTemporary removes what a killed process left of [Emulator.SaveFile] to a path.
-func removeTemporary(path string) {
-	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".*")) // only a bad pattern is an error
-	for _, file := range left {
-		_ = os.Remove(file) // it does no harm there
-	}
+// removeTemporary removes what a killed process left of [Emulator.SaveFile] to a path, and of the journal beside it.
+func removeTemporary(path string) error {
+	name := regexp.QuoteMeta("."+filepath.Base(path)+".") + "[0-9]+|" + regexp.QuoteMeta(filepath.Base(journalOf(path))+journal.NewSuffix)
+	return keep.RemoveTemporary(filepath.Dir(path), regexp.MustCompile(name))
 }

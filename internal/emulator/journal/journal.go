@@ -131,11 +131,14 @@ func (j *Journal) Size() int64 {
 	return j.size
 }
 
+// NewSuffix ends the name of the file that replaces a journal.
+const NewSuffix = ".new"
+
 // Drop removes the records at the beginning, up to a size that Size returned. The file is replaced as a whole.
 func (j *Journal) Drop(size int64) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	rest, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	rest, err := os.OpenFile(j.path+NewSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}

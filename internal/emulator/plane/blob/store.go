@@ -8,14 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour/storage/lease"
+	"kaz/internal/emulator/keep"
 )
 
 // header is the first line of the file of a blob. The content follows.
@@ -32,9 +35,15 @@ type header struct {
 // fileSuffix ends the names of the files of blobs.
 const fileSuffix = ".blob"
 
-// Load reads the blobs in Dir. It creates the directory, but no parent.
+// temporaryFile is the form of the names of files that are not blobs yet.
+var temporaryFile = regexp.MustCompile(`\.new-[0-9]+`)
+
+// Load reads the blobs in Dir. It creates the directory, but no parent. A file that cannot be read is renamed and named in the log.
 func (s *Service) Load() error {
 	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := keep.RemoveTemporary(s.Dir, temporaryFile); err != nil {
 		return err
 	}
 	files, err := filepath.Glob(filepath.Join(s.Dir, "*"+fileSuffix))
@@ -47,11 +56,23 @@ func (s *Service) Load() error {
 	for _, file := range files {
 		key, b, err := read(file)
 		if err != nil {
-			return fmt.Errorf("blob %s: %w", file, err)
+			aside, asideErr := keep.SetAside(file)
+			if asideErr != nil {
+				return fmt.Errorf("blob %s: %w", file, errors.Join(err, asideErr))
+			}
+			s.log().Warn("a blob is unreadable and was set aside", "error", err, "file", aside)
+			continue
 		}
 		s.blobs[key] = b
 	}
 	return nil
+}
+
+func (s *Service) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.Default()
+	}
+	return s.Log
 }
 
 // read reads the file of a blob.

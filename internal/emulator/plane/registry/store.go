@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -27,6 +28,7 @@ type store struct {
 	created string // distinguishes a registry from an earlier one of its name
 	images  http.Handler
 	dir     string // of manifests, "" for none
+	log     *slog.Logger
 
 	writing sync.Mutex // keeps the files and the served manifests the same
 }
@@ -39,7 +41,7 @@ func (s *Service) store(a account) (*store, error) {
 	if known := s.stores[id]; known != nil && known.created == a.created {
 		return known, nil
 	}
-	made, err := openStore(s.Dir, a)
+	made, err := openStore(s.Dir, a, s.Log)
 	if err != nil {
 		return nil, fmt.Errorf("images of %s: %w", a.server, err)
 	}
@@ -47,11 +49,11 @@ func (s *Service) store(a account) (*store, error) {
 	return made, nil
 }
 
-func openStore(root string, a account) (*store, error) {
+func openStore(root string, a account, warnings *slog.Logger) (*store, error) {
 	quiet := distribution.Logger(log.New(io.Discard, "", 0))
 	referrers := distribution.WithReferrersSupport(true)
 	if root == "" {
-		return &store{created: a.created, images: distribution.New(quiet, referrers)}, nil
+		return &store{created: a.created, images: distribution.New(quiet, referrers), log: warnings}, nil
 	}
 	// Names of registries have letters and digits only, and are unique.
 	name := strings.ToLower(a.id.Name()) + "-"
@@ -60,7 +62,7 @@ func openStore(root string, a account) (*store, error) {
 		return nil, err
 	}
 	blobs := filepath.Join(place, "blobs")
-	store := &store{created: a.created, dir: filepath.Join(place, "manifests")}
+	store := &store{created: a.created, log: warnings, dir: filepath.Join(place, "manifests")}
 	for _, dir := range []string{blobs, store.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
