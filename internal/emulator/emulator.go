@@ -62,7 +62,7 @@ type Options struct {
 	Faults []Fault
 	// Crash is called by faults of that kind, in tests that run in the process.
 	Crash func(Fault)
-	// Download gets what requests link to, such as templates. Nil uses HTTP.
+	// Download gets what requests link to, such as templates. Nil is [Download].
 	Download Downloader
 	// RequestLog gets a JSON line for every request.
 	RequestLog io.Writer
@@ -162,7 +162,7 @@ func New(o Options) (*Emulator, error) {
 		download: o.Download,
 	}
 	if o.Download == nil {
-		e.front.download = download
+		e.front.download = Download
 	}
 	if o.RequestLog != nil {
 		e.front.requests = &requestLog{to: o.RequestLog}
