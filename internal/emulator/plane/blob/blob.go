@@ -46,6 +46,7 @@ type Service struct {
 
 	mu      sync.Mutex
 	blobs   map[string]stored // by the key of the container and the name
+	size    int64             // of the content of all blobs, in bytes
 	made    map[string]string // when the containers with known blobs were made, by their keys
 	written uint64
 }

@@ -18,6 +18,7 @@ func FuzzBlobs(f *testing.F) {
 	f.Add("GET", "/c", "restype=container&comp=list&marker=x&maxresults=-1&prefix=%ff", "Range", "bytes=0-", []byte{})
 	f.Add("PUT", "/d", "restype=container", "x-ms-blob-public-access", "blob", []byte{})
 	f.Add("DELETE", "/c/a/../b", "sig=x&se=2030&sp=rw", "If-Match", "*", []byte{})
+	azure := withContainer(f)
 	f.Fuzz(func(t *testing.T, method, path, query, header, value string, body []byte) {
 		r, err := http.NewRequest(method, "https://acc.blob.core.windows.net/", bytes.NewReader(body))
 		if err != nil {
@@ -29,14 +30,14 @@ func FuzzBlobs(f *testing.F) {
 		r.Header.Set("Authorization", "Bearer good")
 		dir := filepath.Join(t.TempDir(), "blobs")
 		w := httptest.NewRecorder()
-		service(t, withContainer(t), dir).ServeHTTP(w, r)
+		service(t, azure, dir).ServeHTTP(w, r)
 		if w.Code >= 500 && w.Code != http.StatusNotImplemented || w.Code < 200 {
 			t.Fatalf("%s %q?%s %s %q: %d %s", method, path, query, header, value, w.Code, w.Body)
 		}
 		if w.Code != http.StatusCreated || r.URL.Query().Get("restype") != "" || r.URL.Query().Get("comp") != "" {
 			return
 		}
-		again := startIn(t, dir)("GET", (&url.URL{Path: path}).EscapedPath(), "good", "")
+		again := serve(t, azure, dir)("GET", (&url.URL{Path: path}).EscapedPath(), "good", "")
 		defer again.Body.Close()
 		if text, err := io.ReadAll(again.Body); err != nil || again.StatusCode != 200 || !bytes.Equal(text, body) {
 			t.Errorf("%q was acknowledged: %d %q, %v", path, again.StatusCode, text, err)

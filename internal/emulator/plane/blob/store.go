@@ -52,7 +52,7 @@ func (s *Service) Load() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.blobs = map[string]stored{}
+	s.blobs, s.size = map[string]stored{}, 0
 	for _, file := range files {
 		key, b, err := read(file)
 		if err != nil {
@@ -64,6 +64,7 @@ func (s *Service) Load() error {
 			continue
 		}
 		s.blobs[key] = b
+		s.size += int64(len(b.content))
 	}
 	return nil
 }
@@ -96,8 +97,16 @@ func read(file string) (key string, b stored, err error) {
 	return h.Key, b, err
 }
 
+// mostContent is how many bytes all blobs may have together: they are in memory.
+const mostContent int64 = 4 << 30
+
 // keep stores a blob. The caller holds the lock.
 func (s *Service) keep(key string, b stored) error {
+	size := s.size - int64(len(s.blobs[key].content)) + int64(len(b.content))
+	if size > mostContent && size > s.size {
+		return refuse(http.StatusConflict, "QuotaExceeded", "The blobs of the local Azure have %d bytes. At most %d are allowed.", s.size,
+			mostContent)
+	}
 	if s.Dir != "" {
 		if err := s.write(key, b); err != nil {
 			return refuse(http.StatusInternalServerError, "InternalError", "The blob cannot be written: %v", err)
@@ -106,7 +115,7 @@ func (s *Service) keep(key string, b stored) error {
 	if s.blobs == nil {
 		s.blobs = map[string]stored{}
 	}
-	s.blobs[key] = b
+	s.blobs[key], s.size = b, size
 	return nil
 }
 
@@ -117,6 +126,7 @@ func (s *Service) forget(key string) error {
 			return refuse(http.StatusInternalServerError, "InternalError", "The blob cannot be deleted: %v", err)
 		}
 	}
+	s.size -= int64(len(s.blobs[key].content))
 	delete(s.blobs, key)
 	return nil
 }
