@@ -17,6 +17,7 @@
 package emulator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,10 +62,12 @@ type Options struct {
 	Faults []Fault
 	// Crash is called by faults of that kind, in tests that run in the process.
 	Crash func(Fault)
-	// Download gets what requests link to, such as templates. Nil uses HTTP.
+	// Download gets what requests link to, such as templates. Nil is [Download].
 	Download Downloader
 	// RequestLog gets a JSON line for every request.
 	RequestLog io.Writer
+	// MostStored is how many bytes all documents may have; 0 is 1 GiB.
+	MostStored int
 	// Seed of everything random; 0 is a seed like any other.
 	Seed uint64
 	// Log receives internal errors. Nil is slog.Default.
@@ -125,6 +128,7 @@ type parts struct {
 	faults        *fault.Rules
 	latency       latency.Model
 	log           *slog.Logger
+	mostStored    int
 }
 
 // New makes an empty Azure.
@@ -150,6 +154,7 @@ func New(o Options) (*Emulator, error) {
 		tenancy:       tenancy{o.Subscription, o.Tenant, o.Subscriptions, o.Quotas, o.Boots},
 		accessControl: o.AccessControl, queue: operation.NewQueue(), random: random.New(o.Seed), faults: fault.NewRules(draws),
 		latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, log: o.Log,
+		mostStored: cmp.Or(o.MostStored, mostStored),
 	}
 	e.front = front{
 		transactions: &e.transactions, identity: authentication{o.Authenticator, &e.tenancy}, throttle: throttle.New(o.Throttle),
@@ -157,7 +162,7 @@ func New(o Options) (*Emulator, error) {
 		download: o.Download,
 	}
 	if o.Download == nil {
-		e.front.download = download
+		e.front.download = Download
 	}
 	if o.RequestLog != nil {
 		e.front.requests = &requestLog{to: o.RequestLog}
@@ -200,7 +205,12 @@ func (e *Emulator) SetFaults(rules []Fault) error { return e.front.faults.Set(ru
 // behaviour does. An error takes the changes back.
 func (e *Emulator) Do(f func(w behaviour.World) error) error {
 	e.endDue()
-	return e.write(func(t *transaction) error { return f(t) })
+	return e.write(func(t *transaction) error {
+		if err := f(t); err != nil {
+			return err
+		}
+		return t.checkSizes()
+	})
 }
 
 // Look lets in-process callers read the world.

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/emulator/fault"
 	"kaz/internal/emulator/random"
 	"kaz/internal/emulator/throttle"
+	"kaz/internal/template"
 )
 
 // front answers requests: it reads them, applies throttling and fault rules, carries
@@ -229,12 +230,17 @@ func (f *front) carryOut(r *request) (err error) {
 		})
 		return err
 	}
+	budget := template.NewBudget() // of all tries
 	return f.withDownloads(r, func() error {
 		return f.write(func(t *transaction) error {
+			t.budget = budget
 			if err := r.resolve(t.resolver(), r.http.URL.Path); err != nil {
 				return err
 			}
-			return r.finish(t, t.change)
+			if err := r.finish(t, t.change); err != nil {
+				return err
+			}
+			return t.checkSizes()
 		})
 	})
 }

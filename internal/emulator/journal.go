@@ -41,19 +41,32 @@ func journalOf(path string) string {
 
 // Open loads the state from a file and the journal beside it, as LoadFile does. From now on it writes every change to the
 // journal before the change is acknowledged. SaveFile to the same path shortens the journal.
+//
+// A record that cannot be read is named in the log and appended to a file beside the state, and all others are loaded.
 func (e *Emulator) Open(path string) error {
-	size, err := e.load(path)
+	if err := removeTemporary(path); err != nil {
+		return fmt.Errorf("state of the local Azure: %w", err)
+	}
+	var lost []lostRecord
+	size, err := e.load(path, &lost, func(all []lostRecord) error { return setAside(path, all) })
 	if err != nil {
 		return err
+	}
+	for _, u := range lost {
+		e.log.Warn("a record of the state is unreadable and was set aside", "record", u.What, "error", u.Error, "file", asideOf(path))
 	}
 	j, err := journal.Open(journalOf(path), size)
 	if err != nil {
 		return fmt.Errorf("state of the local Azure: %w", err)
 	}
-	return e.write(func(*transaction) error {
+	err = e.write(func(*transaction) error {
 		e.persistence.path, e.persistence.journal = path, j
 		return nil
 	})
+	if err == nil && len(lost) > 0 {
+		err = e.SaveFile(path) // without the records that are set aside
+	}
+	return err
 }
 
 // Close ends the journal. Later changes are not written.
@@ -101,39 +114,46 @@ func (e *Emulator) record(tx *store.Transaction) error {
 	return nil
 }
 
-// load reads a state file and its journal into an empty Azure. It returns the size of the journal's records.
-func (e *Emulator) load(path string) (size int64, err error) {
-	file, err := readState(path)
+// load reads a state file and its journal into an empty Azure. It returns the size of the journal's records. It adds the
+// records that cannot be read to lost, and asks accept whether the others are loaded.
+func (e *Emulator) load(path string, lost *[]lostRecord, accept func([]lostRecord) error) (size int64, err error) {
+	file, err := readState(path, lost)
 	if err != nil {
 		return 0, err
 	}
 	m := newMerge(file)
-	if size, err = journal.Read(journalOf(path), m.add); err != nil {
+	size, err = journal.Read(journalOf(path), m.add, m.lose)
+	if err != nil {
 		return 0, fmt.Errorf("state of the local Azure: %w", err)
 	}
+	*lost = append(*lost, m.lost...)
 	merged := m.state()
 	if merged.Format == "" {
+		if err := accept(*lost); err != nil {
+			return 0, fmt.Errorf("%s: state of the local Azure: %w", path, err)
+		}
 		return size, nil // neither file is there
 	}
-	if err := e.restore(merged); err != nil {
+	if err := e.restore(merged, lost, accept); err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	return size, nil
 }
 
 // readState reads a state file. A missing file is an empty state.
-func readState(path string) (file stateFile, err error) {
-	f, err := os.Open(path)
+func readState(path string, lost *[]lostRecord) (file stateFile, err error) {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return file, nil
 	}
 	if err != nil {
 		return file, fmt.Errorf("state of the local Azure: %w", err)
 	}
-	defer f.Close()
-	if file, err = decodeState(f); err != nil {
+	file, unread, err := decodeState(text)
+	if err != nil {
 		return file, fmt.Errorf("%s: %w", path, err)
 	}
+	*lost = append(*lost, unread...)
 	return file, nil
 }
 
@@ -143,6 +163,8 @@ type merge struct {
 	resources  map[string]savedResource // by the keys of their ids
 	operations map[string]savedOp       // by their ids
 	order      []string                 // of the operations, by their last change
+	lost       []lostRecord             // lines of the journal
+	gap        uint64                   // how many changes the lost lines may have had
 }
 
 func newMerge(file stateFile) *merge {
@@ -161,18 +183,32 @@ func (m *merge) put(o savedOp) {
 	m.order = append(m.order, o.ID)
 }
 
+// lose notes a line of the journal that is damaged.
+func (m *merge) lose(line int, text []byte) {
+	m.loseLine(line, text, errors.New("its checksum is wrong, and later changes follow it"))
+}
+
+func (m *merge) loseLine(line int, text []byte, why error) {
+	where := fmt.Sprintf("line %d of the journal", line)
+	m.lost = append(m.lost, lostRecord{What: where, Error: where + ": " + why.Error(), Record: text})
+	m.gap++
+}
+
 // add applies a record of the journal. Records that the state file includes are left out.
-func (m *merge) add(record []byte) error {
+func (m *merge) add(line int, record []byte) error {
 	var c commit
 	if err := json.Unmarshal(record, &c); err != nil {
-		return err
+		m.loseLine(line, record, err)
+		return nil
 	}
 	if c.Number <= m.file.Commit {
 		return nil
 	}
-	if c.Number != m.file.Commit+1 {
+	missing := c.Number - m.file.Commit - 1
+	if missing > m.gap {
 		return fmt.Errorf("it has change %d, and change %d is missing", c.Number, m.file.Commit+1)
 	}
+	m.gap -= missing
 	m.file.Commit, m.file.Random = c.Number, c.Random
 	m.file.Format = stateFormat
 	for _, r := range c.Resources {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"kaz/internal/emulator/access"
 	"kaz/internal/emulator/address"
@@ -80,6 +81,9 @@ func (r *request) readQuery() error {
 	if err != nil {
 		return behaviour.Gateway(400, "InvalidRequestUri", "The query of the request is invalid: %v.", err)
 	}
+	if !utf8.ValidString(r.http.URL.Path) { // the state could not keep the id
+		return behaviour.Gateway(400, "InvalidRequestUri", "The path of the request is invalid: %q is not UTF-8.", r.http.URL.Path)
+	}
 	r.query = url.Values{}
 	for key, v := range values {
 		r.query[strings.ToLower(key)] = v
@@ -120,7 +124,11 @@ func (r *request) readBody() error {
 	if len(text) == 0 || r.method == http.MethodGet || r.method == http.MethodHead || r.method == http.MethodDelete {
 		return nil
 	}
-	err = json.Unmarshal(text, &r.body)
+	if template.Depth(text) > template.MostDepth {
+		err = template.ErrTooDeep
+	} else {
+		err = json.Unmarshal(text, &r.body)
+	}
 	if err != nil && strings.Contains(strings.ToLower(r.http.URL.Path), "/microsoft.resources/deployments/") {
 		r.body, err = template.Decode(text) // ARM itself reads deployments, and is lenient
 	}

@@ -1,18 +1,20 @@
 package emulator
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/journal"
+	"kaz/internal/emulator/keep"
 	"kaz/internal/emulator/kind"
 	"kaz/internal/emulator/operation"
 	"kaz/internal/emulator/store"
@@ -82,10 +84,7 @@ func (e *Emulator) save(w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("state of the local Azure: %w", err)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", " ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(file); err != nil {
+	if err := encodeState(w, file); err != nil {
 		return 0, fmt.Errorf("state of the local Azure: %w", err)
 	}
 	return size, nil
@@ -124,29 +123,20 @@ func saveOperation(o *operation.Operation) savedOp {
 // Load reads a saved state into an empty Azure. A state with a fault in it changes
 // nothing.
 func (e *Emulator) Load(r io.Reader) error {
-	file, err := decodeState(r)
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("state of the local Azure: %w", err)
+	}
+	file, lost, err := decodeState(text)
 	if err != nil {
 		return err
 	}
-	return e.restore(file)
+	return e.restore(file, &lost, firstLost)
 }
 
-func decodeState(r io.Reader) (file stateFile, err error) {
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return file, fmt.Errorf("state of the local Azure: %w", err)
-	}
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&file); err != nil {
-		return file, fmt.Errorf("state of the local Azure: not a state file: %w", err)
-	}
-	if file.Format != stateFormat {
-		return file, fmt.Errorf("state of the local Azure: format %q: want %q", file.Format, stateFormat)
-	}
-	return file, nil
-}
-
-// restore puts a state into an empty Azure.
-func (e *Emulator) restore(file stateFile) error {
+// restore puts a state into an empty Azure. Records that do not fit are added to the unreadable ones. Before anything changes,
+// accept decides whether the rest is loaded.
+func (e *Emulator) restore(file stateFile, lost *[]lostRecord, accept func([]lostRecord) error) error {
 	if file.Subscription != "" && !strings.EqualFold(file.Subscription, e.tenancy.subscription) {
 		return fmt.Errorf("state of the local Azure: it is of subscription %s, this one has %s", file.Subscription, e.tenancy.subscription)
 	}
@@ -154,7 +144,12 @@ func (e *Emulator) restore(file stateFile) error {
 		if len(t.All()) > 0 {
 			return errors.New("there are resources already")
 		}
-		return t.load(file)
+		restored := t.parts.fitting(file)
+		*lost = append(*lost, restored.lost...)
+		if err := accept(*lost); err != nil {
+			return err
+		}
+		return t.load(restored, file.Random)
 	})
 	if err != nil {
 		return fmt.Errorf("state of the local Azure: %w", err)
@@ -163,35 +158,73 @@ func (e *Emulator) restore(file stateFile) error {
 	return nil
 }
 
-func (t *transaction) load(file stateFile) error {
-	docs := make([]behaviour.Object, len(file.Resources))
-	entries := make([]*store.Entry, len(file.Resources))
-	seen := map[uint64]bool{}
-	for i, r := range file.Resources {
-		var err error
-		if entries[i], docs[i], err = r.entry(t.parts.kinds); err != nil {
-			return err
+// fitting are the records of a state that can be restored together, and those that cannot.
+type fitting struct {
+	entries    []*store.Entry
+	docs       []behaviour.Object // of the entries
+	operations []*operation.Operation
+	lost       []lostRecord
+}
+
+func (p *parts) fitting(file stateFile) fitting {
+	var f fitting
+	seen, gone := map[uint64]bool{}, map[string]bool{}
+	for _, r := range file.Resources {
+		entry, doc, err := r.entry(p.kinds)
+		switch {
+		case err != nil:
+		case seen[r.Seq] || r.Seq == 0:
+			err = fmt.Errorf("resource %s: its place %d is taken", r.ID, r.Seq)
+		case hasLostParent(r.ID, gone):
+			err = fmt.Errorf("resource %s: the resource that it is in is unreadable", r.ID)
 		}
-		if seen[r.Seq] || r.Seq == 0 {
-			return fmt.Errorf("resource %s: its place %d is taken", r.ID, r.Seq)
+		if err != nil {
+			gone[r.ID.Key()] = true
+			f.lost = append(f.lost, newLostRecord("resource", r, err))
+			continue
 		}
 		seen[r.Seq] = true
+		f.entries, f.docs = append(f.entries, entry), append(f.docs, doc)
 	}
-	operations := make([]*operation.Operation, len(file.Operations))
-	for i, o := range file.Operations {
-		k := t.parts.kinds.Of(o.Resource.Type())
-		if k == nil {
-			return fmt.Errorf("operation %s on %s: its type is not known", o.ID, o.Resource)
+	for _, o := range file.Operations {
+		k := p.kinds.Of(o.Resource.Type())
+		var err error
+		switch {
+		case k == nil:
+			err = fmt.Errorf("operation %s on %s: its type is not known", o.ID, o.Resource)
+		case o.End == nil && (gone[o.Resource.Key()] || hasLostParent(o.Resource, gone)):
+			err = fmt.Errorf("operation %s on %s: the resource is unreadable", o.ID, o.Resource)
 		}
-		operations[i] = o.operation(k)
+		if err != nil {
+			f.lost = append(f.lost, newLostRecord("operation", o, err))
+			continue
+		}
+		f.operations = append(f.operations, o.operation(k))
 	}
-	if err := t.parts.random.Load(file.Random); err != nil {
+	return f
+}
+
+// hasLostParent reports whether a resource is inside of a lost one. A resource is saved after its parents.
+func hasLostParent(id azure.ID, lost map[string]bool) bool {
+	if len(lost) == 0 {
+		return false
+	}
+	for up := id.Parent(); up != "" && up != id; id, up = up, up.Parent() {
+		if lost[up.Key()] {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *transaction) load(f fitting, random []byte) error {
+	if err := t.parts.random.Load(random); err != nil {
 		return fmt.Errorf("random: %w", err)
 	}
-	for i, e := range entries {
-		t.Restore(e, docs[i])
+	for i, e := range f.entries {
+		t.Restore(e, f.docs[i])
 	}
-	for _, o := range operations {
+	for _, o := range f.operations {
 		t.parts.queue.Restore(o)
 	}
 	return nil
@@ -257,6 +290,12 @@ func (e *Emulator) SaveFile(path string) (err error) {
 // LoadFile loads from a file and the journal beside it. Missing files are an empty state. The files
 // are only read.
 func (e *Emulator) LoadFile(path string) error {
-	_, err := e.load(path)
+	_, err := e.load(path, new([]lostRecord), firstLost)
 	return err
+}
+
+// removeTemporary removes what a killed process left of [Emulator.SaveFile] to a path, and of the journal beside it.
+func removeTemporary(path string) error {
+	name := regexp.QuoteMeta("."+filepath.Base(path)+".") + "[0-9]+|" + regexp.QuoteMeta(filepath.Base(journalOf(path))+journal.NewSuffix)
+	return keep.RemoveTemporary(filepath.Dir(path), regexp.MustCompile(name))
 }

@@ -73,7 +73,7 @@ func TestBadStatesAreRefusedAndKept(t *testing.T) {
 			`format "kaz local azure state 9": want "kaz local azure state 1"`},
 		"other type": {strings.ReplaceAll(saved.String(), "routeTables", "rootTables"),
 			"its type Microsoft.Network/rootTables is not known"},
-		"no id": {strings.Replace(saved.String(), `"id": "/subscriptions`, `"id": "subscriptions`, 1),
+		"no id": {strings.Replace(saved.String(), `"id":"/subscriptions`, `"id":"subscriptions`, 1),
 			"is not an Azure resource id"},
 	} {
 		path := filepath.Join(t.TempDir(), "state.json")

@@ -15,6 +15,7 @@ import (
 	"kaz/internal/emulator/fault"
 	"kaz/internal/emulator/operation"
 	"kaz/internal/emulator/store"
+	"kaz/internal/template"
 )
 
 // transaction is the [behaviour.World] of one call: the documents, the subscriptions,
@@ -27,13 +28,23 @@ type transaction struct {
 	access access.Control
 	runner operation.Runner
 	trials int // of Try that have not ended
+	budget *template.Budget
+	// sizeBefore is the size of all documents at the start.
+	sizeBefore int
 }
 
 func newTransaction(tx *store.Transaction, p *parts) *transaction {
-	t := &transaction{Transaction: tx, tenancy: &p.tenancy, parts: p}
+	t := &transaction{Transaction: tx, tenancy: &p.tenancy, parts: p, sizeBefore: tx.Size(), budget: template.NewBudget()}
 	t.access = access.Control{Enforced: p.accessControl, SeveralTenants: p.tenancy.several(), Kinds: p.kinds, Docs: tx, World: t}
 	t.runner = operation.Runner{Queue: p.queue, Docs: tx, World: t,
-		Guard: func(f func() error) *behaviour.Error { return guarded(p.log, f) }}
+		Guard: func(f func() error) *behaviour.Error {
+			return guarded(p.log, func() error {
+				if err := f(); err != nil {
+					return err
+				}
+				return t.checkSizes()
+			})
+		}}
 	tx.World, tx.Gone = t, t.runner.Drop
 	return t
 }
@@ -56,6 +67,9 @@ func (t *transaction) View(id azure.ID) (behaviour.Object, bool) {
 func (t *transaction) Takes(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * t.parts.latency.Factor)
 }
+
+// Budget implements [behaviour.World].
+func (t *transaction) Budget() *template.Budget { return t.budget }
 
 // Known implements [behaviour.World].
 func (t *transaction) Known(fullType string) bool { return t.parts.kinds.Of(fullType) != nil }

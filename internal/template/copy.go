@@ -37,8 +37,8 @@ func (s *evaluator) rounds(count any) (int, error) {
 
 // round calls f in one round of a loop.
 func (s *evaluator) round(l loop, f func() error) error {
-	if s.steps++; s.steps > language.MostSteps {
-		return language.ErrTooMuch
+	if err := s.work(1); err != nil {
+		return err
 	}
 	s.loops = append(s.loops, l)
 	defer func() { s.loops = s.loops[:len(s.loops)-1] }()

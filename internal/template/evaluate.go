@@ -66,7 +66,15 @@ func (s *evaluator) grow(size int) error {
 	if s.size += size; s.size > language.MostSize {
 		return language.ErrTooMuch
 	}
-	return nil
+	return s.deployment.Budget.spend(0, size)
+}
+
+// work counts steps.
+func (s *evaluator) work(steps int) error {
+	if s.steps += steps; s.steps > language.MostSteps {
+		return language.ErrTooMuch
+	}
+	return s.deployment.Budget.spend(steps, 0)
 }
 
 // shallow is the size of a value without what is inside of it.
@@ -75,6 +83,8 @@ func shallow(value any) int {
 	case string:
 		return len(v)
 	case []any:
+		return len(v)
+	case Object:
 		return len(v)
 	}
 	return 1
@@ -152,6 +162,9 @@ func (s *evaluator) propertyName(key string) (string, error) {
 }
 
 func (s *evaluator) text(text string) (any, error) {
+	if err := s.grow(len(text)); err != nil { // it is parsed each time
+		return nil, err
+	}
 	e, err := Parse(text)
 	if err != nil {
 		return nil, err
@@ -160,6 +173,9 @@ func (s *evaluator) text(text string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if nestedDeeper(value, MostDepth) {
+		return nil, ErrTooDeep
+	}
 	return value, s.grow(language.SizeOf(value))
 }
 
@@ -167,8 +183,8 @@ func (s *evaluator) compute(e Expression) (any, error) {
 	if e.call == "" {
 		return e.literal, nil
 	}
-	if s.steps++; s.steps > language.MostSteps {
-		return nil, language.ErrTooMuch
+	if err := s.work(1); err != nil {
+		return nil, err
 	}
 	f, err := s.check(e)
 	if err != nil {

@@ -51,6 +51,9 @@ func (s *evaluator) lambdaOf(e Expression, least, most int) (lambda, error) {
 
 // call computes the body with the arguments. Arguments without a name are dropped.
 func (s *evaluator) call(l lambda, args ...any) (any, error) {
+	if err := s.work(1); err != nil { // the body may be a literal, which is no step
+		return nil, err
+	}
 	arguments := Object{}
 	for i, name := range l.names {
 		arguments[name] = args[i]
@@ -93,7 +96,7 @@ func lambdaVariable(s *evaluator, args []any) (any, error) {
 	}
 	for _, arguments := range slices.Backward(s.lambdas) {
 		if value, ok := arguments[name]; ok {
-			return value, nil
+			return value, s.grow(language.SizeOf(value))
 		}
 	}
 	return nil, fmt.Errorf("the lambda variable '%s' is not defined at this location", name)

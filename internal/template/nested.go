@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	language "kaz/internal/template/function"
 )
 
 // Nested reports whether the resource is a deployment.
@@ -170,6 +171,9 @@ func (t *Template) expandResource(resource Object) ([]Object, error) {
 	made := []Object{}
 	for i := range n {
 		err := t.scope.round(loop{name, i, true}, func() error {
+			if err := t.scope.grow(language.SizeOf(single)); err != nil {
+				return err
+			}
 			value, err := t.expandOne(single)
 			made = append(made, value)
 			return err

@@ -22,8 +22,14 @@ func (t *Template) dependencies(r *Resource) error {
 		made, isSymbol := t.scope.symbols[s]
 		switch {
 		case isLoop:
+			if err := t.scope.work(len(copies)); err != nil {
+				return at(path, err)
+			}
 			r.DependsOn = append(r.DependsOn, copies...)
 		case isSymbol:
+			if err := t.scope.work(len(made)); err != nil {
+				return at(path, err)
+			}
 			t.after(r, made)
 		case t.has(id):
 			r.DependsOn = append(r.DependsOn, t.scope.byID[id.Key()].ID)

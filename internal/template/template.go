@@ -38,6 +38,8 @@ type Deployment struct {
 	// Azure answers what only Azure knows. It is nil while Azure cannot be asked: a template that asks is then
 	// refused.
 	Azure Azure
+	// Budget is that of the request. Nil is a budget of its own.
+	Budget *Budget
 }
 
 // Template is a template with its expressions, checked and bound to a deployment. It is
@@ -79,6 +81,12 @@ const (
 
 // Bind checks a template and the parameters given to it. Errors are an [*Error].
 func Bind(document Object, d Deployment) (*Template, error) {
+	if d.Budget == nil {
+		d.Budget = NewBudget()
+	}
+	if err := checkLimits(document); err != nil {
+		return nil, err
+	}
 	t := &Template{
 		Parameters: Object{},
 		dropped:    map[string]bool{},
@@ -216,6 +224,9 @@ func (t *Template) addResource(in *outer, symbol, path string, document Object) 
 }
 
 func (t *Template) addOne(in *outer, symbol, path string, document Object) error {
+	if err := t.scope.work(resourceSteps); err != nil {
+		return at(path, err)
+	}
 	name, err := t.text(path, document, "name")
 	if err != nil {
 		return err
@@ -253,6 +264,9 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 		if err := t.separate(r); err != nil {
 			return err
 		}
+	}
+	if len(t.Resources) == mostResources {
+		return tooMany("resources", mostResources, mostResources+1)
 	}
 	t.scope.byID[r.ID.Key()] = r
 	r.after, _ = document["dependsOn"].([]any)

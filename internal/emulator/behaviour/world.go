@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/template"
 )
 
 // World is the state of the local Azure during a call. Documents it returns are
@@ -72,6 +73,8 @@ type World interface {
 	Now() time.Time
 	// Takes returns how long something takes here that takes d on Azure: no time without latency.
 	Takes(d time.Duration) time.Duration
+	// Budget bounds what the templates of the request compute together.
+	Budget() *template.Budget
 	// GUID and Intn draw from the seeded source.
 	GUID() string
 	Intn(n int) int

@@ -30,9 +30,9 @@ var table = crc32.MakeTable(crc32.Castagnoli)
 
 const sumDigits = 8
 
-// Read calls f with the JSON of every record in a journal. A record at the end that was cut off is left out; it returns
-// the size of the others. A damaged record before other records is an error.
-func Read(path string, f func(record []byte) error) (size int64, err error) {
+// Read calls f with the JSON of every record in a journal, and damaged with every line before a record that is none. What
+// follows the last record was cut off and is left out. Read returns the size of all before it.
+func Read(path string, f func(line int, record []byte) error, damaged func(line int, text []byte)) (size int64, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -40,10 +40,10 @@ func Read(path string, f func(record []byte) error) (size int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("journal: %w", err)
 	}
-	return scan(path, text, f)
+	return scan(path, text, f, damaged)
 }
 
-func scan(path string, text []byte, f func(record []byte) error) (size int64, err error) {
+func scan(path string, text []byte, f func(int, []byte) error, damaged func(int, []byte)) (size int64, err error) {
 	for line := 1; len(text) > 0; line++ {
 		record, rest, whole := bytes.Cut(text, []byte("\n"))
 		body, ok := check(record)
@@ -51,9 +51,8 @@ func scan(path string, text []byte, f func(record []byte) error) (size int64, er
 			return size, nil // the process ended while it wrote this
 		}
 		if !ok {
-			return 0, fmt.Errorf("journal %s: line %d is damaged, and later changes follow it", path, line)
-		}
-		if err := f(body); err != nil {
+			damaged(line, record)
+		} else if err := f(line, body); err != nil {
 			return 0, fmt.Errorf("journal %s: line %d: %w", path, line, err)
 		}
 		size += int64(len(record)) + 1
@@ -104,9 +103,13 @@ func (j *Journal) cut() error {
 	return err
 }
 
-// Append writes a record, which is encoded as JSON. After an error the journal is as it was before.
+// Append writes a record, which is encoded as JSON. After an error the journal is as it was before. A record that cannot be
+// decoded again, such as one that is nested too deep, is an error.
 func (j *Journal) Append(record any) error {
 	body, err := json.Marshal(record)
+	if err == nil && !json.Valid(body) {
+		err = errors.New("the record is nested too deep to be read again")
+	}
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
@@ -128,11 +131,14 @@ func (j *Journal) Size() int64 {
 	return j.size
 }
 
+// NewSuffix ends the name of the file that replaces a journal.
+const NewSuffix = ".new"
+
 // Drop removes the records at the beginning, up to a size that Size returned. The file is replaced as a whole.
 func (j *Journal) Drop(size int64) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	rest, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	rest, err := os.OpenFile(j.path+NewSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}

@@ -6,6 +6,7 @@ package operation
 import (
 	"cmp"
 	"container/heap"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -80,6 +81,7 @@ type Queue struct {
 	byPath  map[string]*Operation   // lower-cased path of a poll URL
 	results map[string]bool         // the paths that are Location URLs
 	ended   []*Operation            // oldest first
+	output  int                     // size of the outputs of ended, in bytes
 	touched map[*Operation]bool     // changed since TakeTouched
 	lastSeq uint64
 	due     atomic.Int64
@@ -106,8 +108,11 @@ func (q *Queue) Has(o *Operation) bool { return o.index >= 0 || slices.Contains(
 // Latest are the last of some ended operations, as many as are kept.
 func Latest[O any](ended []O) []O { return ended[max(0, len(ended)-keepEnded):] }
 
-// keepEnded is how many ended operations can still be polled.
-const keepEnded = 10000
+// keepEnded is how many ended operations can still be polled, and keepOutput is how many bytes of outputs they have together.
+const (
+	keepEnded  = 10000
+	keepOutput = 32 << 20
+)
 
 // NextDue is when the next operation ends, in Unix nanoseconds, 0 for none. It needs no
 // transaction.
@@ -226,19 +231,35 @@ func (q *Queue) drop(o *Operation) {
 	if o.index >= 0 {
 		q.unqueue(o)
 	}
-	q.ended = slices.DeleteFunc(q.ended, func(x *Operation) bool { return x == o })
+	if i := slices.Index(q.ended, o); i >= 0 {
+		q.ended = slices.Delete(q.ended, i, i+1)
+		q.output -= o.outputSize()
+	}
 	q.forget(o)
 }
 
 // retire keeps an operation that has ended as long as it can be polled.
 func (q *Queue) retire(o *Operation) {
 	q.touched[o] = true
-	q.ended = append(q.ended, o)
 	o.Old, o.Body, o.Notes, o.Caller = nil, nil, nil, behaviour.Caller{}
-	if len(q.ended) > keepEnded {
+	q.keep(o)
+}
+
+// keep adds an ended operation, and forgets the oldest ones beyond the bounds.
+func (q *Queue) keep(o *Operation) {
+	q.ended = append(q.ended, o)
+	q.output += o.outputSize()
+	for len(q.ended) > 1 && (len(q.ended) > keepEnded || q.output > keepOutput) {
+		q.output -= q.ended[0].outputSize()
 		q.forget(q.ended[0])
 		q.ended = q.ended[1:]
 	}
+}
+
+// outputSize is the size of what the polls of an ended operation return.
+func (o *Operation) outputSize() int {
+	text, _ := o.Output.(json.RawMessage)
+	return len(text)
 }
 
 // Restore takes an operation of a saved state into the queue.
@@ -248,7 +269,7 @@ func (q *Queue) Restore(o *Operation) {
 		return
 	}
 	q.register(o)
-	q.ended = append(q.ended, o)
+	q.keep(o)
 }
 
 // pollKey is the path of a poll URL as the index has it.

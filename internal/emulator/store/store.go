@@ -74,6 +74,7 @@ type index struct {
 	// document that the place is in.
 	refs    map[string]map[string][]behaviour.Referrer
 	lastSeq uint64
+	size    int // of the texts of all entries, in bytes
 	recent  recent
 }
 
@@ -145,6 +146,9 @@ func (e *Entry) Head() behaviour.Object {
 	return head
 }
 
+// Size is the size of all documents in bytes.
+func (s *index) Size() int { return s.size }
+
 // All returns all entries, oldest first.
 func (s *index) All() []*Entry {
 	return slices.SortedFunc(maps.Values(s.entries), func(a, b *Entry) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -156,12 +160,14 @@ func (s *index) put(e *Entry) {
 	old := s.entries[key]
 	if old != nil {
 		e.Seq = old.Seq
+		s.size -= len(old.Text)
 		s.unrefer(key, old)
 	} else if e.Seq == 0 {
 		s.lastSeq++
 		e.Seq = s.lastSeq
 	}
 	s.entries[key] = e
+	s.size += len(e.Text)
 	for _, scope := range scopes(e.ID) {
 		byType := s.lists[scope]
 		if byType == nil {
@@ -200,6 +206,7 @@ func scopes(id azure.ID) []string {
 func (s *index) remove(e *Entry) {
 	key := e.ID.Key()
 	delete(s.entries, key)
+	s.size -= len(e.Text)
 	s.unrefer(key, e)
 	for _, scope := range scopes(e.ID) {
 		byType := s.lists[scope]

@@ -29,7 +29,8 @@ func (a *Server) openFiles(o Options) error {
 
 // openBlobs opens the blobs. Their content is beside the state, or in memory without one.
 func (a *Server) openBlobs(o Options) error {
-	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login(), Console: a.openConsole}
+	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login(), Console: a.openConsole,
+		Log: a.log}
 	if o.State == "" {
 		return nil
 	}

@@ -60,7 +60,7 @@ const shutdownTimeout = 10 * time.Second
 // serve answers requests at a listener until shutdown, over TLS if there is a config.
 func (h *httpServers) serve(l net.Listener, handler http.Handler, config *tls.Config) {
 	s := &http.Server{
-		Handler: handler, TLSConfig: config,
+		Handler: withBodyTimeout(handler, bodyTimeout), TLSConfig: config,
 		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       5 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),

@@ -175,7 +175,7 @@ func (a *Server) startEmulator(o Options, s settings, keys *keys) error {
 	a.emulator, err = emulator.New(emulator.Options{
 		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Subscriptions: s.others, Providers: providers.All(),
 		Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, Quotas: s.quotas, AccessControl: s.accessControl,
-		Boots: o.Boots, Seed: o.Seed, Log: a.log, RequestLog: a.requestLog,
+		Boots: o.Boots, Seed: o.Seed, Log: a.log, RequestLog: a.requestLog, Download: a.download,
 	})
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (a *Server) startTokens(o Options, s settings, keys *keys) error {
 	return err
 }
 
-// openRequestLog opens the request log, nil for an empty name.
+// openRequestLog opens the request log, nil for an empty name. Only its owner may read it: the paths of requests can have secrets.
 func (a *Server) openRequestLog(file string) (io.Writer, error) {
 	if file == "" {
 		return nil, nil
@@ -219,12 +219,24 @@ func (a *Server) openRequestLog(file string) (io.Writer, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	if err := restrict(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	a.closers.add(f.Close)
 	return f, nil
+}
+
+// restrict takes the rights of others from a file that an earlier version made. What is no file, such as a terminal, stays.
+func restrict(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return f.Chmod(0o600)
 }
 
 // login is the address of the login, as data planes name it.

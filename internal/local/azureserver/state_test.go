@@ -2,6 +2,7 @@ package azureserver
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -331,7 +332,13 @@ func TestUnauthorized(t *testing.T) {
 // The log has every request, including those to the login and to metadata services.
 func TestRequestLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "logs", "requests.jsonl")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o644)); err != nil { // of an earlier version
+		t.Fatal(err)
+	}
 	a := startServer(t, Options{RequestLog: file})
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("others may read the log: %v, %v", info.Mode(), err)
+	}
 	info := a.Info()
 	groups(t, client(t, a, false), info.ARM, info.Subscription, info.Token)
 	resp, err := client(t, a, false).PostForm(info.TokenEndpoint,

@@ -137,19 +137,36 @@ func split(args []any) (any, error) {
 	if !ok || !texts {
 		return nil, Expects("a string, and a string or an array of strings")
 	}
-	parts := []any{}
+	if len(by)*len(s) > MostSize {
+		return nil, ErrTooMuch
+	}
+	return splitText(s, by), nil
+}
+
+// splitText splits a text at delimiters. It searches each of them through the text once: next is where each is found next.
+func splitText(s string, by []string) []any {
+	parts, begin := []any{}, 0
+	next := make([]int, len(by))
+	for i := range next {
+		next[i] = -1
+	}
 	for {
-		at, width := -1, 0
-		for _, d := range by {
-			if i := strings.Index(s, d); d != "" && i >= 0 && (at < 0 || i < at) {
-				at, width = i, len(d)
+		at, width := len(s), 0
+		for i, d := range by {
+			if d != "" && next[i] < begin {
+				next[i] = len(s)
+				if found := strings.Index(s[begin:], d); found >= 0 {
+					next[i] = begin + found
+				}
+			}
+			if d != "" && next[i] < at {
+				at, width = next[i], len(d)
 			}
 		}
-		if at < 0 {
-			return append(parts, s), nil
+		if at == len(s) {
+			return append(parts, s[begin:])
 		}
-		parts = append(parts, s[:at])
-		s = s[at+width:]
+		parts, begin = append(parts, s[begin:at]), at+width
 	}
 }
 

@@ -17,7 +17,7 @@ func bind(c *behaviour.Call, s *source) (*template.Template, error) {
 	tenant := c.TenantOf(id)
 	d := template.Deployment{
 		ID: c.ID, Location: behaviour.Text(c.Doc, "location"), Parameters: s.given, Azure: existing{c},
-		TemplateLink: s.link, Environment: environment(c.Host), Now: c.Now(), GUID: c.GUID,
+		TemplateLink: s.link, Environment: environment(c.Host), Now: c.Now(), GUID: c.GUID, Budget: c.Budget(),
 		Subscription: behaviour.Object{"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": tenant,
 			"displayName": "kaz"},
 		Tenant: behaviour.Object{"id": "/tenants/" + tenant, "tenantId": tenant, "countryCode": "US", "displayName": "kaz"},

@@ -8,15 +8,18 @@ package blob
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/compute/vm"
+	"kaz/internal/emulator/behaviour/storage"
 	"kaz/internal/emulator/plane/cloud"
 )
 
@@ -36,11 +39,14 @@ type Service struct {
 	Authority string
 	// Dir has a file for each blob, which [Service.Load] reads. Without it blobs are in memory only.
 	Dir string
+	// Log receives what Load sets aside. Nil is slog.Default.
+	Log *slog.Logger
 	// Console opens what the console of a machine has shown, fs.ErrNotExist for nothing. It is nil if no machine runs.
 	Console func(machine azure.ID) (io.ReadCloser, error)
 
 	mu      sync.Mutex
 	blobs   map[string]stored // by the key of the container and the name
+	size    int64             // of the content of all blobs, in bytes
 	made    map[string]string // when the containers with known blobs were made, by their keys
 	written uint64
 }
@@ -123,6 +129,13 @@ func (c *call) serve() error {
 		if err := c.authenticate(); err != nil {
 			return err
 		}
+	}
+	if !utf8.ValidString(c.r.URL.Path) {
+		return refuse(http.StatusBadRequest, "InvalidUri",
+			"The requested URI does not represent any resource on the server: the path %q is not UTF-8.", c.r.URL.Path)
+	}
+	if err := storage.CheckMetadata(c.r.Header); err != nil {
+		return err
 	}
 	container, name, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, "/"), "/")
 	c.blob = name

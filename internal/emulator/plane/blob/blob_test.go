@@ -20,13 +20,19 @@ import (
 type asking func(method, path, token, body string, headers ...string) *http.Response
 
 // start returns a client of an account "acc" with a container "c".
-func start(t *testing.T) asking {
+func start(t testing.TB) asking {
 	t.Helper()
 	return startIn(t, "")
 }
 
 // startIn is start with a directory for blobs, "" for none.
-func startIn(t *testing.T, dir string) asking {
+func startIn(t testing.TB, dir string) asking {
+	t.Helper()
+	return serve(t, withContainer(t), dir)
+}
+
+// withContainer is a local Azure with the account and the container.
+func withContainer(t testing.TB) *emulator.Emulator {
 	t.Helper()
 	e, err := emulator.New(emulator.Options{Providers: providers.All()})
 	if err != nil {
@@ -42,13 +48,30 @@ func startIn(t *testing.T, dir string) asking {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, e, dir)
+	return e
 }
 
 func groupID() azure.ID { return azure.GroupID(emulator.DefaultSubscription, "rg") }
 
 // serve returns a client of an account "acc" of a local Azure.
-func serve(t *testing.T, e *emulator.Emulator, dir string) asking {
+func serve(t testing.TB, e *emulator.Emulator, dir string) asking {
+	t.Helper()
+	s := service(t, e, dir)
+	return func(method, path, token, body string, headers ...string) *http.Response {
+		r := httptest.NewRequest(method, "https://acc.blob.core.windows.net"+path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("x-ms-blob-type", "BlockBlob")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Result()
+	}
+}
+
+// service is the data plane of a local Azure.
+func service(t testing.TB, e *emulator.Emulator, dir string) *blob.Service {
 	t.Helper()
 	s := &blob.Service{Azure: e, Dir: dir, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
 		if token != "good" {
@@ -64,17 +87,7 @@ func serve(t *testing.T, e *emulator.Emulator, dir string) asking {
 	if !s.Answers("acc.blob.core.windows.net:443") || s.Answers("acc.file.core.windows.net") {
 		t.Error("the service answers for the wrong hosts")
 	}
-	return func(method, path, token, body string, headers ...string) *http.Response {
-		r := httptest.NewRequest(method, "https://acc.blob.core.windows.net"+path, strings.NewReader(body))
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("x-ms-blob-type", "BlockBlob")
-		for i := 0; i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
-		return w.Result()
-	}
+	return s
 }
 
 // Of several clients that create a blob on the condition that it does not exist, one succeeds. The others read its content.

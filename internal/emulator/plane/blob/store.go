@@ -8,14 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour/storage/lease"
+	"kaz/internal/emulator/keep"
 )
 
 // header is the first line of the file of a blob. The content follows.
@@ -32,9 +35,15 @@ type header struct {
 // fileSuffix ends the names of the files of blobs.
 const fileSuffix = ".blob"
 
-// Load reads the blobs in Dir. It creates the directory, but no parent.
+// temporaryFile is the form of the names of files that are not blobs yet.
+var temporaryFile = regexp.MustCompile(`\.new-[0-9]+`)
+
+// Load reads the blobs in Dir. It creates the directory, but no parent. A file that cannot be read is renamed and named in the log.
 func (s *Service) Load() error {
 	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := keep.RemoveTemporary(s.Dir, temporaryFile); err != nil {
 		return err
 	}
 	files, err := filepath.Glob(filepath.Join(s.Dir, "*"+fileSuffix))
@@ -43,15 +52,28 @@ func (s *Service) Load() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.blobs = map[string]stored{}
+	s.blobs, s.size = map[string]stored{}, 0
 	for _, file := range files {
 		key, b, err := read(file)
 		if err != nil {
-			return fmt.Errorf("blob %s: %w", file, err)
+			aside, asideErr := keep.SetAside(file)
+			if asideErr != nil {
+				return fmt.Errorf("blob %s: %w", file, errors.Join(err, asideErr))
+			}
+			s.log().Warn("a blob is unreadable and was set aside", "error", err, "file", aside)
+			continue
 		}
 		s.blobs[key] = b
+		s.size += int64(len(b.content))
 	}
 	return nil
+}
+
+func (s *Service) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.Default()
+	}
+	return s.Log
 }
 
 // read reads the file of a blob.
@@ -75,8 +97,16 @@ func read(file string) (key string, b stored, err error) {
 	return h.Key, b, err
 }
 
+// mostContent is how many bytes all blobs may have together: they are in memory.
+const mostContent int64 = 4 << 30
+
 // keep stores a blob. The caller holds the lock.
 func (s *Service) keep(key string, b stored) error {
+	size := s.size - int64(len(s.blobs[key].content)) + int64(len(b.content))
+	if size > mostContent && size > s.size {
+		return refuse(http.StatusConflict, "QuotaExceeded", "The blobs of the local Azure have %d bytes. At most %d are allowed.", s.size,
+			mostContent)
+	}
 	if s.Dir != "" {
 		if err := s.write(key, b); err != nil {
 			return refuse(http.StatusInternalServerError, "InternalError", "The blob cannot be written: %v", err)
@@ -85,7 +115,7 @@ func (s *Service) keep(key string, b stored) error {
 	if s.blobs == nil {
 		s.blobs = map[string]stored{}
 	}
-	s.blobs[key] = b
+	s.blobs[key], s.size = b, size
 	return nil
 }
 
@@ -96,6 +126,7 @@ func (s *Service) forget(key string) error {
 			return refuse(http.StatusInternalServerError, "InternalError", "The blob cannot be deleted: %v", err)
 		}
 	}
+	s.size -= int64(len(s.blobs[key].content))
 	delete(s.blobs, key)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/storage"
 )
 
 // call is one request to a file service, with what all operations need: its target, and its answer. The operations of a subject are
@@ -104,6 +105,9 @@ func (c *call) serve() error {
 	}
 	var err error
 	if c.target, err = parseTarget(c.r.URL); err != nil {
+		return err
+	}
+	if err := storage.CheckMetadata(c.r.Header); err != nil {
 		return err
 	}
 	o, err := c.operation()

@@ -26,7 +26,7 @@ import (
 
 // world is a local Azure with an account. test/contract judges the API with Azure's SDK. The tests here see what the SDK cannot.
 type world struct {
-	*testing.T
+	testing.TB
 	azure   *emulator.Emulator
 	service *Service
 	id      azure.ID
@@ -37,7 +37,7 @@ const host = "account1.file.core.windows.net"
 
 var testKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-func start(t *testing.T) *world {
+func start(t testing.TB) *world {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	e, err := emulator.New(emulator.Options{Providers: providers.All(), Log: quiet})
@@ -45,7 +45,7 @@ func start(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	group := azure.GroupID(emulator.DefaultSubscription, "rg")
-	w := &world{T: t, azure: e, id: group.Resource(storage.AccountType, "account1"), dir: t.TempDir()}
+	w := &world{TB: t, azure: e, id: group.Resource(storage.AccountType, "account1"), dir: t.TempDir()}
 	w.start()
 	w.apply(group, behaviour.Object{"location": "eastus"})
 	w.apply(w.id, behaviour.Object{"location": "eastus", "kind": "FileStorage", "sku": behaviour.Object{"name": "Premium_LRS"}})

@@ -2,12 +2,16 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"kaz/internal/emulator/keep"
 )
 
 // manifest is a manifest as the client sent it, in the form of its file.
@@ -66,8 +70,14 @@ func (s *store) remove(repository, reference string) error {
 	return nil
 }
 
-// load reads the stored manifests.
+// temporaryFile is the form of the names of files that are not manifests yet.
+var temporaryFile = regexp.MustCompile(`[0-9a-f]{64}\.json\.new`)
+
+// load reads the stored manifests. A file that cannot be read is renamed and named in the log.
 func (s *store) load() error {
+	if err := keep.RemoveTemporary(s.dir, temporaryFile); err != nil {
+		return err
+	}
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
 	if err != nil {
 		return err
@@ -80,7 +90,12 @@ func (s *store) load() error {
 		}
 		var m manifest
 		if err := json.Unmarshal(text, &m); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			aside, asideErr := keep.SetAside(file)
+			if asideErr != nil {
+				return fmt.Errorf("%s: %w", file, errors.Join(err, asideErr))
+			}
+			s.log.Warn("a manifest is unreadable and was set aside", "error", err, "file", aside)
+			continue
 		}
 		if m.isIndex() {
 			waiting = append(waiting, m)

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -20,6 +22,7 @@ import (
 	distribution "github.com/google/go-containerregistry/pkg/registry"
 
 	"kaz/internal/azure"
+	"kaz/internal/emulator/keep"
 )
 
 // store has the images of one registry.
@@ -27,6 +30,8 @@ type store struct {
 	created string // distinguishes a registry from an earlier one of its name
 	images  http.Handler
 	dir     string // of manifests, "" for none
+	uploads *uploads
+	log     *slog.Logger
 
 	writing sync.Mutex // keeps the files and the served manifests the same
 }
@@ -39,7 +44,7 @@ func (s *Service) store(a account) (*store, error) {
 	if known := s.stores[id]; known != nil && known.created == a.created {
 		return known, nil
 	}
-	made, err := openStore(s.Dir, a)
+	made, err := openStore(s.Dir, a, s.Log)
 	if err != nil {
 		return nil, fmt.Errorf("images of %s: %w", a.server, err)
 	}
@@ -47,11 +52,11 @@ func (s *Service) store(a account) (*store, error) {
 	return made, nil
 }
 
-func openStore(root string, a account) (*store, error) {
+func openStore(root string, a account, warnings *slog.Logger) (*store, error) {
 	quiet := distribution.Logger(log.New(io.Discard, "", 0))
 	referrers := distribution.WithReferrersSupport(true)
 	if root == "" {
-		return &store{created: a.created, images: distribution.New(quiet, referrers)}, nil
+		return &store{created: a.created, images: distribution.New(quiet, referrers), uploads: newUploads(""), log: warnings}, nil
 	}
 	// Names of registries have letters and digits only, and are unique.
 	name := strings.ToLower(a.id.Name()) + "-"
@@ -60,12 +65,15 @@ func openStore(root string, a account) (*store, error) {
 		return nil, err
 	}
 	blobs := filepath.Join(place, "blobs")
-	store := &store{created: a.created, dir: filepath.Join(place, "manifests")}
-	for _, dir := range []string{blobs, store.dir} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+	store := &store{created: a.created, log: warnings, dir: filepath.Join(place, "manifests")}
+	sending := filepath.Join(place, "uploads")
+	for _, dir := range []string{blobs, store.dir, sending} {
+		// No upload outlives the server. The library names its temporary files in the same way.
+		if err := errors.Join(os.MkdirAll(dir, 0o700), keep.RemoveTemporary(dir, uploadFile)); err != nil {
 			return nil, err
 		}
 	}
+	store.uploads = newUploads(sending)
 	store.images = distribution.New(quiet, referrers, distribution.WithBlobHandler(distribution.NewDiskBlobHandler(blobs)))
 	return store, store.load()
 }
@@ -96,6 +104,8 @@ func sum(texts ...string) string {
 // serve answers an authorized request.
 func (s *store) serve(w http.ResponseWriter, r *http.Request, n needs) error {
 	switch {
+	case n.part == "uploads":
+		return s.upload(w, r, n)
 	case n.part == "manifests" && r.Method == http.MethodPut:
 		return s.put(w, r, n)
 	case n.part == "manifests" && r.Method == http.MethodDelete:
