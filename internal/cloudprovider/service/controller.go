@@ -83,7 +83,7 @@ type Deps struct {
 
 // Services of one burst, such as the end of a namespace, become known within moments.
 const (
-	burstCalm   = 20 * time.Millisecond   // how long the first Service of a commit waits for a next one
+	burstCalm   = 20 * time.Millisecond  // how long the first Service of a commit waits for a next one
 	burstAtMost = 150 * time.Millisecond // how long it waits at most if Services keep coming
 )
 
