@@ -52,7 +52,7 @@ type world struct {
 func newWorld(t *testing.T, count int) *world {
 	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, count), client: fake.NewClientset(), events: record.NewFakeRecorder(100)}
-	w.services = &services{plane: &identity.Service{World: func(f func(behaviour.World)) { w.Look(f) }}}
+	w.services = &services{plane: &identity.Service{Host: func(*http.Request) bool { return true }, World: func(f func(behaviour.World)) { w.Look(f) }}}
 	w.machines = testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances)
 	w.config = nodemanager.Config{Client: w.client, Period: period, Events: w.events}
 	return w

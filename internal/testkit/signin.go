@@ -65,9 +65,12 @@ func NewSignIn(t testing.TB, o emulator.Options, c token.Config, system string) 
 	}
 	s.next = s.Transport()
 	s.planes = append(s.planes, s.Tokens, &metadata.Service{Authority: c.Authority},
-		&identity.Service{Tokens: s.Tokens, System: system, World: c.World})
+		&identity.Service{Tokens: s.Tokens, Header: identitySecret, Host: func(*http.Request) bool { return true }, System: system, World: c.World})
 	return s
 }
+
+// identitySecret is what a client knows that may have tokens of the managed identity. It comes with each request.
+const identitySecret = "secret-of-the-identity"
 
 // Do sends a request. It implements the transport of azidentity and of the ARM client.
 func (s *SignIn) Do(r *http.Request) (*http.Response, error) {
@@ -82,6 +85,7 @@ func (s *SignIn) Do(r *http.Request) (*http.Response, error) {
 				own.Body = http.NoBody
 			}
 			own.Host, own.RequestURI = r.URL.Host, r.URL.RequestURI()
+			own.Header.Set(identity.SecretHeader, identitySecret)
 			if r.URL.Scheme == "https" {
 				own.TLS = &tls.ConnectionState{}
 			}

@@ -160,8 +160,8 @@ func TestPreflight(t *testing.T) {
 		{name: "no way out, and a mirror without checksums", change: func(d *definition.Definition) {
 			d.Cluster.Spec.Network.Outbound.Type, d.Cluster.Spec.Kubernetes.ArtifactMirror = "None", "https://mirror.example.com"
 			d.Cluster.Spec.Network.APIServer.Access = "PublicAndInternal"
-		}, warns: "⚠ outbound: spec.network.outbound.type is None, so machines do not reach https://dl.k8s.io for the checksums of " +
-			"programs"},
+		}, warns: "⚠ outbound: spec.network.outbound.type is None, so machines do not reach https://dl.k8s.io for checksums, " +
+			"and the mirror vouches for its own programs"},
 		{name: "registry without the program for it", change: func(d *definition.Definition) {
 			d.Cluster.Spec.Identity.RegistryIDs = []string{group + "dev/providers/Microsoft.ContainerRegistry/registries/example"}
 			d.Pools = append(d.Pools, d.Pools[0])

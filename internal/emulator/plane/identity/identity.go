@@ -100,8 +100,8 @@ const tokenPath = "/metadata/identity/oauth2/token"
 // sharedToken answers requests for a token at the shared address.
 func (s *Service) sharedToken(machine azure.ID) http.Handler {
 	return needsMetadata(func(w http.ResponseWriter, r *http.Request) {
-		if !s.knows(r.Header.Get(identityHeader)) {
-			fail(w, http.StatusForbidden, "forbidden", "At this address a token needs the header "+identityHeader+" with the value of "+
+		if !s.knows(r.Header.Get(SecretHeader)) {
+			fail(w, http.StatusForbidden, "forbidden", "At this address a token needs the header "+SecretHeader+" with the value of "+
 				"IDENTITY_HEADER. Software that runs on no machine uses IDENTITY_ENDPOINT and IDENTITY_HEADER.")
 			return
 		}
@@ -109,7 +109,8 @@ func (s *Service) sharedToken(machine azure.ID) http.Handler {
 	})
 }
 
-const identityHeader = "X-IDENTITY-HEADER"
+// SecretHeader is the header with the secret of IDENTITY_ENDPOINT.
+const SecretHeader = "X-IDENTITY-HEADER"
 
 // knows reports whether a caller knows the secret of this service.
 func (s *Service) knows(secret string) bool {
@@ -172,7 +173,7 @@ func (s *Service) appService(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, message string) {
 		send(w, status, map[string]any{"statusCode": status, "message": message})
 	}
-	header := r.Header.Get(identityHeader)
+	header := r.Header.Get(SecretHeader)
 	if header == "" {
 		header = r.Header.Get("Secret") // name in the protocol's first version
 	}

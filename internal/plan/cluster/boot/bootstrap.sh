@@ -299,8 +299,15 @@ architecture() {
   esac
 }
 
+# published URL [CURL-OPTION...] prints the checksum beside a program.
+published() {
+  local url=$1 sum
+  shift
+  sum=$(curl -sSfL --proto '=https,file' --proto-redir '=https' "$@" "$url.sha256") && [[ $sum =~ ^[0-9a-f]{64}$ ]] && echo "$sum"
+}
+
 # checksum PATH prints the checksum of a program by its path below the mirror: that of the definition, or else the one that the project
-# publishes. What a mirror says of its own files proves nothing, unless the image brings the mirror.
+# publishes. A mirror vouches for its own files only if the image brings it, or with https where the project's is not to be had.
 checksum() {
   local sum path from=${KAZ_OFFICIAL:-https://dl.k8s.io}
   if [ -e "$root/etc/kaz/checksums" ]; then
@@ -315,10 +322,10 @@ checksum() {
       echo "$KAZ_MIRROR does not protect programs on their way: give the checksum of $1 in spec.kubernetes.artifactChecksums" >&2
       return 1 ;;
   esac
-  sum=$(curl -sSfL --proto '=https,file' --proto-redir '=https' --retry "${KAZ_RETRIES:-5}" --retry-all-errors "$from/$1.sha256") &&
-    [[ $sum =~ ^[0-9a-f]{64}$ ]] ||
-    { echo "$from has no checksum of $1: give it in spec.kubernetes.artifactChecksums" >&2; return 1; }
-  echo "$sum"
+  local retry=(--retry "${KAZ_RETRIES:-5}" --retry-all-errors)
+  if [ "$from" != "$KAZ_MIRROR" ] && published "$from/$1" --connect-timeout 10 --retry 1; then return 0; fi
+  published "$KAZ_MIRROR/$1" "${retry[@]}" ||
+    { echo "neither $from nor $KAZ_MIRROR has a checksum of $1: give it in spec.kubernetes.artifactChecksums" >&2; return 1; }
 }
 
 # binaries brings the programs of Kubernetes. Those of the image are used if they fit.

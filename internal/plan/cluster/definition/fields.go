@@ -273,7 +273,7 @@ func kubernetesFields() map[string]Field {
 			"dl.k8s.io. With http it needs artifactChecksums.",
 			Default: `"` + OfficialArtifacts + `"`, rule: url, Change: Replaces, Of: Members | Nodes},
 		"Cluster.spec.kubernetes.artifactChecksums": {Doc: "SHA-256 of programs, by their path below the mirror such as " +
-			"v1.36.3/bin/linux/amd64/kubelet. Machines take others from https://dl.k8s.io, whatever the mirror is.",
+			"v1.36.3/bin/linux/amd64/kubelet. Machines take others from https://dl.k8s.io, or else from a mirror with https.",
 			Default: `{}`, key: artifact, value: checksum, Change: Replaces, Of: Members | Nodes, Later: true},
 	}
 }
