@@ -80,12 +80,17 @@ func (t writer) patch(r *request) (reply, error) {
 	return t.write(r, c)
 }
 
+// mayWrite checks the rights to the resources that c.Doc names, and policies.
+func (t writer) mayWrite(r *request, c *behaviour.Call) error {
+	if err := t.access.AuthorizeLinks(r.links(), c.Doc); err != nil {
+		return err
+	}
+	return t.checkPolicies(r, c)
+}
+
 // write checks and stores c.Doc, and begins the operation that settles it.
 func (t writer) write(r *request, c *behaviour.Call) (reply, error) {
-	if err := t.access.AuthorizeLinks(r.links(), c.Doc); err != nil {
-		return reply{}, err
-	}
-	if err := t.checkPolicies(r, c); err != nil {
+	if err := t.mayWrite(r, c); err != nil {
 		return reply{}, err
 	}
 	if fault := t.precondition(r); fault != nil {

@@ -251,13 +251,21 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 	if r.Location, err = t.text(path, document, "location"); err != nil {
 		return err
 	}
+	if err := t.take(r, document); err != nil {
+		return err
+	}
+	return t.add(&outer{fullType, name}, path+".resources", document)
+}
+
+// take adds a resource with the sections of its document that are sent.
+func (t *Template) take(r *Resource, document Object) error {
 	for key, value := range document {
 		if !slices.Contains(notSent, key) {
 			r.body[key] = value
 		}
 	}
 	if t.has(r.ID) {
-		return invalid(path, "The resource '%s' is defined multiple times in a template. Please see "+
+		return invalid(r.path, "The resource '%s' is defined multiple times in a template. Please see "+
 			"https://aka.ms/arm-syntax-resources for usage details", r.ID)
 	}
 	if r.Nested() {
@@ -271,7 +279,7 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 	t.scope.byID[r.ID.Key()] = r
 	r.after, _ = document["dependsOn"].([]any)
 	t.Resources = append(t.Resources, r)
-	return t.add(&outer{fullType, name}, path+".resources", document)
+	return nil
 }
 
 // notSent are the sections of a resource that are not in the request for it.

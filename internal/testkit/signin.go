@@ -65,7 +65,8 @@ func NewSignIn(t testing.TB, o emulator.Options, c token.Config, system string) 
 	}
 	s.next = s.Transport()
 	s.planes = append(s.planes, s.Tokens, &metadata.Service{Authority: c.Authority},
-		&identity.Service{Tokens: s.Tokens, Header: identitySecret, Host: func(*http.Request) bool { return true }, System: system, World: c.World})
+		&identity.Service{Tokens: s.Tokens, Header: identitySecret, System: system, World: c.World,
+			Host: func(*http.Request) bool { return true }})
 	return s
 }
 

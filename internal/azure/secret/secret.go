@@ -4,14 +4,13 @@ package secret
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"unique"
 )
 
 // Redacted stands for a text that is not printed.
 const Redacted = "[redacted]"
 
-// Text is a text that is never printed: fmt, slog and encoders write [redacted], or nothing for the empty text. A pointer holds the text,
+// Text is a text that is never printed: fmt, encoders and loggers that use them write [redacted], or nothing for the empty text. A pointer holds the text,
 // so it stays hidden where no method is called, as in an unexported field. Equal texts are equal with ==.
 type Text struct{ text unique.Handle[string] }
 
@@ -47,9 +46,6 @@ func (t Text) String() string {
 
 // Format handles all verbs, including %d and %#v, which bypass String.
 func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
-
-// LogValue returns String for slog.
-func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // MarshalText returns String, for JSON, YAML, XML and keys of maps in them.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

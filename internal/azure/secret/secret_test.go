@@ -125,12 +125,12 @@ func TestEncoders(t *testing.T) {
 	}
 }
 
-// logged logs a value with a handler, as attribute, in a group and in the message.
+// logged logs a value with a handler, as attribute, in a group and as text.
 func logged(handler func(*bytes.Buffer) slog.Handler) func(any) (string, error) {
 	return func(v any) (string, error) {
 		var b bytes.Buffer
 		log := slog.New(handler(&b)).With("with", v)
-		log.Info(fmt.Sprint(v), "value", v, slog.Group("group", "inside", v, "pointer", &v), "list", []any{v})
+		log.Info("logged", "message", fmt.Sprint(v), "value", v, slog.Group("group", "inside", v, "pointer", &v), "list", []any{v})
 		return b.String(), nil
 	}
 }

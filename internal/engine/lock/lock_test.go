@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,10 +15,17 @@ import (
 	"kaz/internal/engine/lock"
 )
 
-// storage answers requests of a lock. It returns the answer or the error that it has for the action of a lease, or for "write" and "read".
+// storage answers requests of a lock, each with the answer that it has for the action of a lease, or for "write" and "read".
 type storage struct {
-	answers map[string]func(r *http.Request) (*http.Response, error)
+	answers map[string]answer
 	asked   []string
+}
+
+// answer is an answer of storage: a status with a code, no answer at all until the request ends, or a network that fails.
+type answer struct {
+	status        int
+	code          string
+	hangs, broken bool
 }
 
 func (s *storage) Do(r *http.Request) (*http.Response, error) {
@@ -26,18 +34,17 @@ func (s *storage) Do(r *http.Request) (*http.Response, error) {
 		action = map[string]string{http.MethodPut: "write", http.MethodGet: "read"}[r.Method]
 	}
 	s.asked = append(s.asked, action)
-	if answer := s.answers[action]; answer != nil {
-		return answer(r)
+	a := s.answers[action]
+	switch {
+	case a.broken:
+		return nil, io.ErrUnexpectedEOF
+	case a.hangs:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
 	}
-	return answered(http.StatusOK, "")(r)
-}
-
-// answered is an answer with a status and a code of storage.
-func answered(status int, code string) func(*http.Request) (*http.Response, error) {
-	return func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{"X-Ms-Error-Code": {code}},
-			Body: io.NopCloser(strings.NewReader(""))}, nil
-	}
+	status := cmp.Or(a.status, http.StatusOK)
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{"X-Ms-Error-Code": {a.code}},
+		Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
 func guardOf(s *storage, said *[]string) lock.Guard {
@@ -51,28 +58,28 @@ func guardOf(s *storage, said *[]string) lock.Guard {
 // TestGuardRefuses checks that a change does not begin without the lock. Only a process without the right to lock goes on, and only
 // if it was asked to.
 func TestGuardRefuses(t *testing.T) {
-	broken := func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
-	noRight := answered(http.StatusForbidden, "AuthorizationPermissionMismatch")
+	broken := answer{broken: true}
+	noRight := answer{status: http.StatusForbidden, code: "AuthorizationPermissionMismatch"}
 	for name, test := range map[string]struct {
 		at     string
-		answer func(*http.Request) (*http.Response, error)
+		answer answer
 		asked  bool // to go on without the right
 		goesOn bool
 	}{
-		"the account is busy":         {"acquire", answered(http.StatusServiceUnavailable, "ServerBusy"), true, false},
-		"the account fails":           {"acquire", answered(http.StatusInternalServerError, "InternalError"), true, false},
+		"the account is busy":         {"acquire", answer{status: http.StatusServiceUnavailable, code: "ServerBusy"}, true, false},
+		"the account fails":           {"acquire", answer{status: http.StatusInternalServerError, code: "InternalError"}, true, false},
 		"the network fails":           {"acquire", broken, true, false},
 		"no right":                    {"acquire", noRight, false, false},
 		"no right, asked":             {"acquire", noRight, true, true},
-		"a firewall":                  {"acquire", answered(http.StatusForbidden, "AuthorizationFailure"), true, true},
-		"not signed in":               {"acquire", answered(http.StatusForbidden, "AuthenticationFailed"), true, false},
-		"a token of another audience": {"acquire", answered(http.StatusUnauthorized, "InvalidAuthenticationInfo"), true, false},
-		"an odd 403":                  {"acquire", answered(http.StatusForbidden, ""), true, false},
-		"no name of the holder":       {"write", answered(http.StatusServiceUnavailable, "ServerBusy"), true, false},
-		"no container":                {"acquire", answered(http.StatusNotFound, "ContainerNotFound"), true, false},
+		"a firewall":                  {"acquire", answer{status: http.StatusForbidden, code: "AuthorizationFailure"}, true, true},
+		"not signed in":               {"acquire", answer{status: http.StatusForbidden, code: "AuthenticationFailed"}, true, false},
+		"a token of another audience": {"acquire", answer{status: http.StatusUnauthorized, code: "InvalidAuthenticationInfo"}, true, false},
+		"an odd 403":                  {"acquire", answer{status: http.StatusForbidden, code: ""}, true, false},
+		"no name of the holder":       {"write", answer{status: http.StatusServiceUnavailable, code: "ServerBusy"}, true, false},
+		"no container":                {"acquire", answer{status: http.StatusNotFound, code: "ContainerNotFound"}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &storage{answers: map[string]func(*http.Request) (*http.Response, error){test.at: test.answer}}
+			s := &storage{answers: map[string]answer{test.at: test.answer}}
 			if name == "no container" {
 				s.answers["write"] = test.answer
 			}
@@ -100,8 +107,8 @@ func TestGuardRefuses(t *testing.T) {
 // TestUnnamedHolder checks that a lock counts although the name of its holder cannot be read.
 func TestUnnamedHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &storage{answers: map[string]func(*http.Request) (*http.Response, error){
-			"acquire": answered(http.StatusConflict, "LeaseAlreadyPresent"), "read": answered(http.StatusServiceUnavailable, "ServerBusy"),
+		s := &storage{answers: map[string]answer{
+			"acquire": {status: http.StatusConflict, code: "LeaseAlreadyPresent"}, "read": {status: http.StatusServiceUnavailable, code: "ServerBusy"},
 		}}
 		var said []string
 		err := guardOf(s, &said).Do(t.Context(), func(context.Context) error {
@@ -117,12 +124,7 @@ func TestUnnamedHolder(t *testing.T) {
 // TestHangingRenewal checks that a change ends before its lock does, although a renewal gets no answer.
 func TestHangingRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &storage{answers: map[string]func(*http.Request) (*http.Response, error){
-			"renew": func(r *http.Request) (*http.Response, error) {
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			},
-		}}
+		s := &storage{answers: map[string]answer{"renew": {hangs: true}}}
 		var said []string
 		began := time.Now()
 		err := guardOf(s, &said).Do(t.Context(), func(ctx context.Context) error {

@@ -352,7 +352,8 @@ func (c *checker) outbound() {
 	}
 	if !complete && s.Kubernetes.ArtifactMirror != public && !s.Kubernetes.Pinned() {
 		c.warn("outbound", "give the checksums of version "+s.Kubernetes.Version+" in spec.kubernetes.artifactChecksums",
-			"spec.network.outbound.type is None, so machines do not reach %s for checksums, and the mirror vouches for its own programs", public)
+			"spec.network.outbound.type is None, so machines do not reach %s for checksums, and the mirror vouches for its own programs",
+			public)
 	}
 }
 

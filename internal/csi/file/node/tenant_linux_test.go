@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,9 +58,7 @@ func inline(t *testing.T, n *node.Node, attributes map[string]string) error {
 	t.Helper()
 	values := map[string]string{"csi.storage.k8s.io/ephemeral": "true", "csi.storage.k8s.io/pod.namespace": "apps",
 		"csi.storage.k8s.io/serviceAccount.name": "web", "shareName": "share1", "secretName": "s"}
-	for key, value := range attributes {
-		values[key] = value
-	}
+	maps.Copy(values, attributes)
 	_, err := n.NodePublishVolume(t.Context(), &csispec.NodePublishVolumeRequest{
 		VolumeId: "csi-inline", TargetPath: filepath.Join(t.TempDir(), "target"), VolumeCapability: capability(), VolumeContext: values,
 	})

@@ -41,8 +41,8 @@ func (v *validator) artifacts() {
 		}
 	}
 	if strings.HasPrefix(k.ArtifactMirror, "http://") && !k.Pinned() {
-		v.inCluster("spec.kubernetes.artifactMirror", "http does not protect programs on their way: want a URL with https, or the checksums "+
-			"of version %s in spec.kubernetes.artifactChecksums", k.Version)
+		v.inCluster("spec.kubernetes.artifactMirror", "http does not protect programs on their way: want a URL with https, or the "+
+			"checksums of version %s in spec.kubernetes.artifactChecksums", k.Version)
 	}
 }
 
