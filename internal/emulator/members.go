@@ -52,8 +52,10 @@ type takenMember struct{ of, structure, member string }
 
 // taken are members that the models lack, and that Azure's own command line sends.
 var taken = []takenMember{
-	{"microsoft.network/", "SubResource", ""},                                         // a whole resource instead of its id: az network lb address-pool create --vnet
-	{"microsoft.network/loadbalancers/inboundnatrules", "InboundNatRule", "location"}, // az vmss create, in its template
+	// A whole resource instead of its id: az network lb address-pool create --vnet.
+	{"microsoft.network/", "SubResource", ""},
+	// In the template of az vmss create.
+	{"microsoft.network/loadbalancers/inboundnatrules", "InboundNatRule", "location"},
 }
 
 func isTaken(of string, f model.Finding) bool {

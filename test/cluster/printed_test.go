@@ -44,7 +44,7 @@ func documentedCommands(c *cluster) {
 			strings.Join(lines, "\n")
 		cmd := exec.CommandContext(c.t.Context(), "bash", "-c", script)
 		cmd.Dir = filepath.Join("..", "..")
-		cmd.Env = append(os.Environ(), "HOME="+home)
+		cmd.Env = append(cmd.Environ(), "HOME="+home)
 		began := time.Now()
 		said, _ := cmd.CombinedOutput() // the exit status says how it ended
 		if got := cmd.ProcessState.ExitCode(); got != p.status {

@@ -56,7 +56,8 @@ func checkTags(tags behaviour.Object) error {
 		}
 		for _, prefix := range reservedPrefixes {
 			if strings.HasPrefix(strings.ToLower(name), prefix) {
-				return behaviour.Gateway(400, "InvalidTagName", "The tag name '%s' begins with '%s', which is reserved for Azure.", name, prefix)
+				return behaviour.Gateway(400, "InvalidTagName", "The tag name '%s' begins with '%s', which is reserved for Azure.", name,
+					prefix)
 			}
 		}
 		if value, _ := tags[name].(string); utf8.RuneCountInString(value) > longestTagValue {
