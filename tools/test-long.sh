@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests that take too long for every change. PARTS names the parts to run, all of them by default:
-#   planner    the properties of the load balancer planner, with ten times the cases of make test
+#   planner    the properties of the load balancer planner: CHECKS says with how many cases each, 500 by default
 #   services   the Service controller: every write of twenty kinds of Services fails in every way; speed; kaz cluster: it dies at every write
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
@@ -25,7 +25,8 @@ for part in "${parts[@]}"; do
 done
 schedules=${SCHEDULES:-100000}
 first=${FIRST:-1}
-for given in "SCHEDULES=$schedules" "FIRST=$first"; do
+checks=${CHECKS:-500}
+for given in "SCHEDULES=$schedules" "FIRST=$first" "CHECKS=$checks"; do
   if [[ ! ${given#*=} =~ ^(0|[1-9][0-9]{0,8})$ ]]; then
     echo "$given: want a whole number below 1000000000" >&2
     exit 2
@@ -33,8 +34,8 @@ for given in "SCHEDULES=$schedules" "FIRST=$first"; do
 done
 
 planner() {
-  step "planner: properties with 500 cases each, every state that another controller leaves" \
-    tests planner -count=1 ./internal/plan/loadbalancer -rapid.checks=500
+  step "planner: properties with $checks cases each, every state that another controller leaves" \
+    tests planner -count=1 ./internal/plan/loadbalancer -rapid.checks="$checks"
 }
 
 services() {
