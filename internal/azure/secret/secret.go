@@ -10,8 +10,8 @@ import (
 // Redacted stands for a text that is not printed.
 const Redacted = "[redacted]"
 
-// Text is a text that is never printed: fmt, encoders and loggers that use them write [redacted], or nothing for the empty text. A pointer holds the text,
-// so it stays hidden where no method is called, as in an unexported field. Equal texts are equal with ==.
+// Text is a text that is never printed: fmt, encoders and loggers that use them write [redacted], or nothing for the empty text. A
+// pointer holds the text, so it stays hidden where no method is called, as in an unexported field. Equal texts are equal with ==.
 type Text struct{ text unique.Handle[string] }
 
 // New returns a Text. The empty text gives the zero Text.
