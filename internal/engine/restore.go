@@ -74,7 +74,7 @@ func (e *Engine) restoreFrom(ctx context.Context, n naming.Names, from string) e
 	return changer{e}.carryOn(ctx, naming.Of(r.Definition.Cluster), r)
 }
 
-// verify refuses a backup that who can write blobs may have planted, unless an unsigned one is asked for.
+// verify refuses a backup that may have been planted in the container, unless an unsigned one is asked for.
 func (e restorer) verify(ctx context.Context, from string) error {
 	err := e.Backups.Verify(ctx, from)
 	if !errors.Is(err, dataplane.ErrUnsigned) {

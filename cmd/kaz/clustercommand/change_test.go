@@ -46,7 +46,7 @@ func apiServer(t *testing.T) string {
 		answer, has := answers[r.URL.Path]
 		w.Header().Set("Content-Type", "application/json")
 		switch {
-		case r.Method != http.MethodGet: // as for a user who may only read
+		case r.Method != http.MethodGet: // as for an identity with the right to read only
 			w.WriteHeader(http.StatusForbidden)
 			answer = metav1.Status{Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: r.URL.Path}
 		case !has:

@@ -45,7 +45,7 @@ backup, and then the other members. What was written to the API server after the
 lost. The nodes of pools stay and find the new members by the same address.
 
 A backup must have a signature by the certificate authority of the cluster's etcd, which is in
-the key vault. So who can write blobs cannot plant one.
+the key vault. So the right to write blobs is not enough to plant one.
 
 It refuses to begin while the API server answers: kaz cluster repair replaces single members.
 A restore that stops goes on with kaz cluster resume.`,

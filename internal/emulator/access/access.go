@@ -196,13 +196,11 @@ func (a *Control) Authorize(p *behaviour.Principal, action string, scope azure.I
 	if a.Allowed(p, action, scope) {
 		return nil
 	}
-	if p == nil {
-		p = &behaviour.Principal{}
-	}
+	application, object := p.IDs()
 	return behaviour.Gateway(http.StatusForbidden, "AuthorizationFailed",
 		"The client '%s' with object id '%s' does not have authorization to perform action '%s' over scope '%s' or the scope is "+
 			"invalid. If access was recently granted, please refresh your credentials.",
-		p.ApplicationID, p.ObjectID, action, scope)
+		application, object, action, scope)
 }
 
 // ActionOf is the action that a request needs the right to. Name is the name of the POST

@@ -25,6 +25,14 @@ type Principal struct {
 	Azure bool `json:"azure,omitempty"`
 }
 
+// IDs are the ids of the application and the object of a principal, both empty for none.
+func (p *Principal) IDs() (application, object string) {
+	if p == nil {
+		return "", ""
+	}
+	return p.ApplicationID, p.ObjectID
+}
+
 // TypeInActions is a type as the actions of role definitions name it. The type of resource groups has another name there.
 func TypeInActions(fullType string) string {
 	if strings.EqualFold(fullType, "Microsoft.Resources/resourceGroups") {

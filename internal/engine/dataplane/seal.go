@@ -15,7 +15,7 @@ import (
 // ErrUnsigned is in the chain of an error about a backup without a valid signature of its cluster.
 var ErrUnsigned = errors.New("nothing proves that this cluster made the backup")
 
-// Seal signs backups with a key that is not in the container. So who can write blobs cannot make a backup.
+// Seal signs backups with a key that is not in the container. The right to write blobs is not enough to make one.
 type Seal interface {
 	// Sign returns a signature of a text.
 	Sign(text []byte) ([]byte, error)

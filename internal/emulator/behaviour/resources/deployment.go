@@ -201,10 +201,11 @@ func authorize(c *behaviour.Call, t *template.Template) error {
 		if c.Allowed(c.Caller.Principal, action, r.ID) {
 			continue
 		}
+		application, object := c.Caller.Principal.IDs()
 		return behaviour.Gateway(403, "InvalidTemplateDeployment",
 			"Deployment failed with multiple errors: 'Authorization failed for template resource '%s' of type '%s'. The client '%s' "+
 				"with object id '%s' does not have permission to perform action '%s' at scope '%s'.'",
-			r.ID.Name(), r.ID.Type(), c.Caller.Principal.ApplicationID, c.Caller.Principal.ObjectID, action, r.ID)
+			r.ID.Name(), r.ID.Type(), application, object, action, r.ID)
 	}
 	return nil
 }

@@ -71,10 +71,11 @@ func (s *source) readSecrets(c *behaviour.Call) error {
 		}
 		const deploy = "Microsoft.KeyVault/vaults/deploy/action"
 		if p := c.Caller.Principal; !c.Allowed(p, deploy, id) {
+			application, object := p.IDs()
 			return behaviour.Gateway(403, "KeyVaultParameterReferenceAuthorizationFailed",
 				"The client '%s' with object id '%s' does not have permission to perform action '%s' on the specified KeyVault "+
 					"resource '%s'. Please see https://aka.ms/arm-keyvault for usage details.",
-				p.ApplicationID, p.ObjectID, strings.ToUpper(deploy), id)
+				application, object, strings.ToUpper(deploy), id)
 		}
 		text, there := vault.Secret(c, id, secret)
 		if !there {

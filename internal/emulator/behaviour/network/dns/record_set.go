@@ -429,7 +429,7 @@ func (z zoneKind) soa(host, email string) behaviour.Object {
 	return record
 }
 
-// checkZoneName checks that a zone's name has at least two labels.
+// checkZone checks that the name of a zone has at least two labels, and that it has not too many tags.
 func checkZone(c *behaviour.Call) error {
 	const mostTags = 15 // documented; other resources have 50
 	if tags := behaviour.Sub(c.Doc, "tags"); len(tags) > mostTags {
