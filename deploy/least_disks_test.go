@@ -12,7 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi/disk"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	plandisk "kaz/internal/plan/disk"
 	"kaz/internal/testkit"
 )
@@ -61,7 +61,7 @@ const (
 // layDisks creates a cluster with machines, a disk and a snapshot and returns its state file.
 func layDisks(t *testing.T) string {
 	t.Helper()
-	a := testkit.NewAzure(t, emulator.Options{}, 1)
+	a := testkit.NewAzure(t, core.Options{}, 1)
 	a.AddMachine(testkit.VirtualMachine{Name: "single"})
 	a.Put(madeDisk, object{"location": testkit.Location, "sku": object{"name": "Premium_LRS"}, "properties": object{
 		"diskSizeGB": 10, "creationData": object{"createOption": "Empty"},

@@ -13,7 +13,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi/file"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/share"
 	"kaz/internal/testkit"
 )
@@ -74,7 +74,7 @@ const (
 // layFiles creates a cluster with a storage account, two subnets and what subnets are connected with, and returns its state file.
 func layFiles(t *testing.T) string {
 	t.Helper()
-	a := testkit.NewAzure(t, emulator.Options{}, 0)
+	a := testkit.NewAzure(t, core.Options{}, 0)
 	a.Put(madeAccount, object{"location": testkit.Location, "kind": "StorageV2", "sku": object{"name": "Standard_LRS"},
 		"properties": object{"allowBlobPublicAccess": false}})
 	table := testkit.Group.Resource(network.RouteTables, "table")
@@ -180,7 +180,7 @@ func (c *cluster) newAccount() error {
 
 // fullAccount creates a volume while the account that fits is full.
 func (c *cluster) fullAccount() error {
-	if err := c.azur.SetFaults([]emulator.Fault{{Method: "PUT", Type: storage.Shares, Times: 1, Fault: emulator.FaultError, Status: 409,
+	if err := c.azur.SetFaults([]core.Fault{{Method: "PUT", Type: storage.Shares, Times: 1, Fault: core.FaultError, Status: 409,
 		Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}}); err != nil {
 		return err
 	}

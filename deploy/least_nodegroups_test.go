@@ -13,7 +13,7 @@ import (
 	"kaz/internal/autoscale"
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/nodegroup"
 	"kaz/internal/testkit"
 )
@@ -47,7 +47,7 @@ func TestLeastPrivilegeOfNodeGroups(t *testing.T) {
 // layNodeGroups creates a cluster with scale sets and returns its state file.
 func layNodeGroups(t *testing.T) string {
 	t.Helper()
-	a := testkit.NewAzure(t, emulator.Options{}, 2)
+	a := testkit.NewAzure(t, core.Options{}, 2)
 	a.AddScaleSet("flexible", testkit.Flexible, 2)
 	off := a.AddScaleSet("off", testkit.Uniform, 2)
 	tags := azure.Document(`{"tags":{"k8s.io_cluster-autoscaler_node-template_autoscaling-options_scaledownmode":"deallocate"}}`)

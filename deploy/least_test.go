@@ -35,9 +35,9 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/providers"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/providers"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/plan/rights"
@@ -234,7 +234,7 @@ func layPublic(a *testkit.Azure) {
 // layCluster creates a cluster with machines of every kind and returns its state file.
 func layCluster(t *testing.T) string {
 	t.Helper()
-	a := testkit.NewAzure(t, emulator.Options{}, 1)
+	a := testkit.NewAzure(t, core.Options{}, 1)
 	layPublic(a)
 	set := a.AddAvailabilitySet("as")
 	single := a.AddMachine(testkit.VirtualMachine{Name: "single", AvailabilitySet: set})
@@ -276,7 +276,7 @@ func save(t *testing.T, a *testkit.Azure) string {
 // cluster is a local Azure with the rights of a cluster's identity.
 type cluster struct {
 	t      *testing.T
-	azur   *emulator.Emulator
+	azur   *core.Emulator
 	client *cache.Cache
 	way    *bearer
 }
@@ -299,7 +299,7 @@ func roleActions(role string) []string {
 
 func grantedCluster(t *testing.T, state string, group, subscription []string) *cluster {
 	t.Helper()
-	e, err := emulator.New(emulator.Options{Providers: providers.All(), Authenticator: anyToken{}, AccessControl: true})
+	e, err := core.New(core.Options{Providers: providers.All(), Authenticator: anyToken{}, AccessControl: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ else
 fi
 
 # Pure packages start no goroutines, so the race detector has nothing to find there and their tests run without it.
-pure='^kaz/internal/(azure|plan|key|template|cloudconfig)(/|$)'
+pure='^kaz/internal/((azure|plan|key|template|cloudconfig)(/|$)|cluster(/(addon|apimodel|boot|change|definition|delta|emit|finding|graph|health|limit|lint|naming|units))?$)'
 
 # The tests of kaz cluster in which several goroutines work. The race detector makes tests of that package take eight times as long, and in
 # its other tests one goroutine works at a time.
@@ -38,7 +38,7 @@ pure_packages() { go list ./... | grep -E "$pure"; }
 # The Service controller has the longest tests, so it comes first.
 component_packages() {
   echo ./internal/cloudprovider/service
-  go list ./... | grep -vE "$pure" | grep -vE '^kaz/internal/(cloudprovider/service|engine)$'
+  go list ./... | grep -vE "$pure" | grep -vE '^kaz/internal/(cloudprovider/service|cluster/engine)$'
 }
 
 build_gotestsum() { CGO_ENABLED=0 go -C tools build -o ../bin/ gotest.tools/gotestsum; }

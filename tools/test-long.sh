@@ -40,7 +40,7 @@ planner() {
 
 services() {
   step "services and clusters: each write fails in each way; speed" \
-    tests services -count=1 -timeout 60m ./internal/cloudprovider/service/... ./internal/engine
+    tests services -count=1 -timeout 60m ./internal/cloudprovider/service/... ./internal/cluster/engine
 }
 
 booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace|Ignition)$'

@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/local"
-	"kaz/internal/local/azureclient"
-	"kaz/internal/local/azureserver"
+	"kaz/internal/localazure/client"
+	"kaz/internal/localazure/server"
+	"kaz/internal/localcluster"
 )
 
 func azureCommand() *cobra.Command {
-	var o azureserver.Options
-	var machines local.MachinesOptions
+	var o server.Options
+	var machines localcluster.MachinesOptions
 	command := &cobra.Command{
 		Use:   "azure",
 		Short: "Run a local Azure without a cluster, for any client of Azure",
@@ -75,7 +75,7 @@ root of this machine. So whoever may write machines in this Azure is root here.`
 }
 
 // serverFlags defines the flags for the addresses and the files of a local Azure.
-func serverFlags(command *cobra.Command, o *azureserver.Options) {
+func serverFlags(command *cobra.Command, o *server.Options) {
 	f := command.Flags()
 	f.StringVar(&o.Address, "address", "127.0.0.1:0", "IP:PORT to serve HTTPS at; port 0 is any free port")
 	f.StringVar(&o.HTTPAddress, "http-address", "127.0.0.1:0", "IP:PORT to serve plain HTTP at")
@@ -103,16 +103,16 @@ func serverFlags(command *cobra.Command, o *azureserver.Options) {
 }
 
 // runBooting serves a local Azure that boots machines, until the command's context is done.
-func runBooting(command *cobra.Command, o azureserver.Options, options local.MachinesOptions) error {
+func runBooting(command *cobra.Command, o server.Options, options localcluster.MachinesOptions) error {
 	var err error
 	if options.Program, err = os.Executable(); err != nil {
 		return err
 	}
 	options.Say = func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) }
-	if err := azureserver.CheckFree(command.Context(), o); err != nil {
+	if err := server.CheckFree(command.Context(), o); err != nil {
 		return err // before an image is made, which takes minutes
 	}
-	machines, err := local.PrepareMachines(command.Context(), options)
+	machines, err := localcluster.PrepareMachines(command.Context(), options)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func runBooting(command *cobra.Command, o azureserver.Options, options local.Mac
 }
 
 // runAzure serves a local Azure until ctx is done. machines boots machines, nil if they are documents. They are stopped.
-func runAzure(ctx context.Context, o azureserver.Options, out io.Writer, machines *local.Machines) error {
+func runAzure(ctx context.Context, o server.Options, out io.Writer, machines *localcluster.Machines) error {
 	stop := func() error {
 		if machines == nil {
 			return nil
@@ -129,10 +129,10 @@ func runAzure(ctx context.Context, o azureserver.Options, out io.Writer, machine
 		return machines.Stop(context.WithoutCancel(ctx))
 	}
 	var err error
-	if o.AnnounceDir, err = azureclient.AnnounceDir(); err != nil {
+	if o.AnnounceDir, err = client.AnnounceDir(); err != nil {
 		return errors.Join(err, stop())
 	}
-	azure, err := azureserver.Start(ctx, o)
+	azure, err := server.Start(ctx, o)
 	if err != nil {
 		return errors.Join(err, stop())
 	}
@@ -162,28 +162,28 @@ func (a *azureFlags) define(command *cobra.Command) {
 	dirFlag(command, &a.dir)
 }
 
-func (a *azureFlags) open(command *cobra.Command) (*azureclient.Client, error) {
+func (a *azureFlags) open(command *cobra.Command) (*client.Client, error) {
 	if a.endpoint != "" && a.token != "" {
-		return azureclient.New(azureclient.Info{ARM: a.endpoint, Token: a.token, CAFile: a.caFile, Subscription: a.subscription})
+		return client.New(client.Info{ARM: a.endpoint, Token: a.token, CAFile: a.caFile, Subscription: a.subscription})
 	}
 	dirs := []string{a.dir}
 	if !command.Flags().Changed("dir") {
-		announced, err := azureclient.AnnounceDir()
+		announced, err := client.AnnounceDir()
 		if err != nil {
 			return nil, err
 		}
 		dirs = append(dirs, announced)
 	}
-	info, err := azureclient.Find(command.Context(), a.endpoint, dirs...)
+	info, err := client.Find(command.Context(), a.endpoint, dirs...)
 	if err != nil {
 		return nil, err
 	}
-	return azureclient.New(info)
+	return client.New(info)
 }
 
 // with returns a command function that runs with a client of the selected local Azure.
 func (a *azureFlags) with(
-	run func(command *cobra.Command, client *azureclient.Client, args []string) error,
+	run func(command *cobra.Command, client *client.Client, args []string) error,
 ) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
 		client, err := a.open(command)
@@ -205,7 +205,7 @@ func azureListCommand() *cobra.Command {
   kaz local azure list loadBalancers
   kaz local azure list Microsoft.Compute/virtualMachineScaleSets/virtualMachines -o yaml`,
 		Args: cli.Wants(0, 1, "one type, such as loadBalancers, or none for all"),
-		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
+		RunE: selected.with(func(command *cobra.Command, client *client.Client, args []string) error {
 			resources, err := client.List(command.Context(), strings.Join(args, ""))
 			if err != nil {
 				return err
@@ -226,7 +226,7 @@ func azurePutCommand() *cobra.Command {
 		Example: `  kaz local azure put /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/other \
     <<< '{"location":"westeurope"}'`,
 		Args: cli.Wants(1, 1, "one resource, by its id"),
-		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
+		RunE: selected.with(func(command *cobra.Command, client *client.Client, args []string) error {
 			document, err := io.ReadAll(command.InOrStdin())
 			if err != nil {
 				return err
@@ -252,7 +252,7 @@ func azureShowCommand() *cobra.Command {
   kaz local azure show kaz-vnet
   kaz local azure show loadBalancers/kaz -o json`,
 		Args: cli.Wants(1, 1, "one resource, by its name, TYPE/NAME or id"),
-		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
+		RunE: selected.with(func(command *cobra.Command, client *client.Client, args []string) error {
 			document, err := client.Show(command.Context(), args[0])
 			if err != nil {
 				return err

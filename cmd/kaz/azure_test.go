@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"kaz/internal/local/azureclient"
+	"kaz/internal/localazure/client"
 )
 
 // TestAzure runs a local Azure as a user does, and reads what is in it.
@@ -38,7 +38,7 @@ func TestAzure(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%q: %v; %v", line, err, <-ended)
 	}
-	var info azureclient.Info
+	var info client.Info
 	if err := json.Unmarshal(line, &info); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func run(t *testing.T, args ...string) string {
 	return strings.ReplaceAll(regexp.MustCompile(" {2,}").ReplaceAllString(out.String(), " | "), "\n | ", "\n")
 }
 
-func put(t *testing.T, info azureclient.Info, path, body string) {
+func put(t *testing.T, info client.Info, path, body string) {
 	t.Helper()
 	url := info.ARMHTTP + "/subscriptions/" + info.Subscription + path + "?api-version=2025-05-01"
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, strings.NewReader(body))

@@ -20,8 +20,8 @@ import (
 	"kaz/cmd/internal/access"
 	"kaz/cmd/internal/kubeconfig"
 	"kaz/internal/cloudconfig"
-	"kaz/internal/local"
-	"kaz/internal/local/azureclient"
+	"kaz/internal/localazure/client"
+	"kaz/internal/localcluster"
 )
 
 // clusterFlags select a cluster and its azure.json.
@@ -64,7 +64,7 @@ func (c clusterFlags) find(ctx context.Context, environment string) (ccm.Cluster
 		return ccm.Cluster{}, fmt.Errorf("--dir: %w", err)
 	}
 	if err != nil {
-		up = local.Status{} // the directory may have another cluster
+		up = localcluster.Status{} // the directory may have another cluster
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
@@ -98,13 +98,13 @@ func (c clusterFlags) find(ctx context.Context, environment string) (ccm.Cluster
 
 // localCluster returns the selected cluster of kaz local up: the one with the kubeconfig, or without a kubeconfig the one
 // in --dir.
-func (c clusterFlags) localCluster(environment string) (local.Status, error) {
+func (c clusterFlags) localCluster(environment string) (localcluster.Status, error) {
 	kubeconfig := cmp.Or(c.kubeconfig, environment)
 	dir := c.dir
 	if kubeconfig != "" {
 		dir = filepath.Dir(kubeconfig)
 	}
-	status, err := local.ReadStatus(dir)
+	status, err := localcluster.ReadStatus(dir)
 	if err == nil && kubeconfig != "" && !sameFile(kubeconfig, status.Kubeconfig) {
 		err = fmt.Errorf("%s is not the kubeconfig of the cluster in %s", kubeconfig, dir)
 	}
@@ -122,7 +122,7 @@ func sameFile(a, b string) bool {
 
 // setClientEnvironment sets the environment variables of a client of a local Azure in this process. The libraries for
 // identities and TLS read them.
-func (c clusterFlags) setClientEnvironment(ctx context.Context, up local.Status) error {
+func (c clusterFlags) setClientEnvironment(ctx context.Context, up localcluster.Status) error {
 	azure, found, err := c.localAzure(ctx, up)
 	if err != nil || !found {
 		return err
@@ -136,12 +136,12 @@ func (c clusterFlags) setClientEnvironment(ctx context.Context, up local.Status)
 
 // localAzure returns the local Azure of --cloud-config, or without that flag the one of a cluster. It finds none for an
 // azure.json that is invalid or refers to another Azure.
-func (c clusterFlags) localAzure(ctx context.Context, up local.Status) (info azureclient.Info, found bool, err error) {
+func (c clusterFlags) localAzure(ctx context.Context, up localcluster.Status) (info client.Info, found bool, err error) {
 	if c.cloudConfig == "" {
 		if up.Dir == "" {
 			return info, false, nil
 		}
-		if info, err = azureclient.Find(ctx, "", up.Dir); err != nil {
+		if info, err = client.Find(ctx, "", up.Dir); err != nil {
 			err = fmt.Errorf("the local Azure of %s: %w", up.Dir, err)
 		}
 		return info, err == nil, err
@@ -154,10 +154,10 @@ func (c clusterFlags) localAzure(ctx context.Context, up local.Status) (info azu
 	if up.Dir != "" {
 		dirs = append(dirs, up.Dir)
 	}
-	if announced, err := azureclient.AnnounceDir(); err == nil {
+	if announced, err := client.AnnounceDir(); err == nil {
 		dirs = append(dirs, announced)
 	}
-	info, err = azureclient.Find(ctx, config.ResourceManagerEndpoint, dirs...)
+	info, err = client.Find(ctx, config.ResourceManagerEndpoint, dirs...)
 	return info, err == nil, nil
 }
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"kaz/internal/local"
-	"kaz/internal/local/atomicfile"
-	"kaz/internal/local/azureclient"
-	"kaz/internal/local/process"
+	"kaz/internal/host/atomicfile"
+	"kaz/internal/host/process"
+	"kaz/internal/localazure/client"
+	"kaz/internal/localcluster"
 )
 
 // TestExplainRefuses checks that a wrong command line or a missing cluster is reported in one line, before any request.
@@ -76,10 +76,10 @@ func TestExplainRefuses(t *testing.T) {
 
 // TestExplainClusterOfFlags checks that the flags take precedence over the environment.
 func TestExplainClusterOfFlags(t *testing.T) {
-	up := func() local.Status {
+	up := func() localcluster.Status {
 		dir := t.TempDir()
 		holdDir(t, dir)
-		status := local.Status{Dir: dir, Kubeconfig: writeJSON(t, dir, "kubeconfig", nil)}
+		status := localcluster.Status{Dir: dir, Kubeconfig: writeJSON(t, dir, "kubeconfig", nil)}
 		writeJSON(t, dir, "status.json", status)
 		return status
 	}
@@ -108,8 +108,8 @@ func TestExplainClusterOfFlags(t *testing.T) {
 func TestExplainTimeout(t *testing.T) {
 	dir := t.TempDir()
 	holdDir(t, dir)
-	writeJSON(t, dir, "status.json", local.Status{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig")})
-	writeJSON(t, dir, "azure-state-running.json", azureclient.Info{ARM: "http://" + silentServer(t), Token: "x"})
+	writeJSON(t, dir, "status.json", localcluster.Status{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig")})
+	writeJSON(t, dir, "azure-state-running.json", client.Info{ARM: "http://" + silentServer(t), Token: "x"})
 	command := explainServiceCommand()
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs([]string{"--all", "--dir", dir, "--timeout", "1ns"})
@@ -135,10 +135,10 @@ func TestExplainTrustsAzureOfCloudConfig(t *testing.T) {
 		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "c"}}},
 		"users":    []any{map[string]any{"name": "c", "user": map[string]any{}}},
 	}
-	status := local.Status{Dir: home, Kubeconfig: file(home, "kubeconfig", kubeconfig),
+	status := localcluster.Status{Dir: home, Kubeconfig: file(home, "kubeconfig", kubeconfig),
 		CloudConfig: file(home, "azure.json", map[string]any{"resourceManagerEndpoint": arm})}
 	file(home, "status.json", status)
-	file(home, "azure-state-running.json", azureclient.Info{ARM: arm, Token: "x", CAFile: "home.pem"})
+	file(home, "azure-state-running.json", client.Info{ARM: arm, Token: "x", CAFile: "home.pem"})
 	far := file(elsewhere, "kubeconfig", kubeconfig)
 	edited := file(elsewhere, "edited.json", map[string]any{"resourceManagerEndpoint": arm, "loadBalancerName": "other"})
 	private := file(elsewhere, "private.json", map[string]any{"resourceManagerEndpoint": "https://management.example"})

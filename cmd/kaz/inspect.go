@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/local"
+	"kaz/internal/localcluster"
 )
 
 func shellCommand() *cobra.Command {
@@ -24,7 +24,7 @@ func shellCommand() *cobra.Command {
   kaz local ssh nodes0-000000 -- ip route`,
 		Args: cli.Wants(1, math.MaxInt, "a real node, such as nodes0-000000"),
 		RunE: func(command *cobra.Command, args []string) error {
-			shell, err := local.Shell(command.Context(), dir, args[0], args[1:]...)
+			shell, err := localcluster.Shell(command.Context(), dir, args[0], args[1:]...)
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func logsCommand() *cobra.Command {
   kaz local logs nodes0-000000 --program kubelet`,
 		Args: cli.Wants(1, 1, "one component or real node, such as cloud-controller-manager or nodes0-000000"),
 		RunE: func(command *cobra.Command, args []string) error {
-			files, err := local.Logs(dir, args[0])
+			files, err := localcluster.Logs(dir, args[0])
 			if err != nil {
 				return err
 			}

@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/local"
-	"kaz/internal/local/azureclient"
-	"kaz/internal/local/azureserver"
-	"kaz/internal/local/realnodes"
+	"kaz/internal/localazure/client"
+	"kaz/internal/localazure/server"
+	"kaz/internal/localcluster"
+	"kaz/internal/localcluster/realnodes"
 )
 
 func localCommand() *cobra.Command {
@@ -33,12 +33,12 @@ func dirFlag(command *cobra.Command, dir *string) {
 	if err != nil {
 		home = "."
 	}
-	command.Flags().StringVar(dir, "dir", cmp.Or(os.Getenv(azureclient.DirVariable), filepath.Join(home, ".kaz", "local")),
-		"directory of the cluster: state, keys, logs, files for clients; its env.sh sets the default, $"+azureclient.DirVariable)
+	command.Flags().StringVar(dir, "dir", cmp.Or(os.Getenv(client.DirVariable), filepath.Join(home, ".kaz", "local")),
+		"directory of the cluster: state, keys, logs, files for clients; its env.sh sets the default, $"+client.DirVariable)
 }
 
 func upCommand() *cobra.Command {
-	var o local.UpOptions
+	var o localcluster.UpOptions
 	var detach bool
 	command := &cobra.Command{
 		Use:   "up",
@@ -74,7 +74,7 @@ machine. So whoever may write machines in this Azure, as its owner may, is root 
 }
 
 // upFlags defines the flags of up except --dir and --detach.
-func upFlags(command *cobra.Command, o *local.UpOptions) {
+func upFlags(command *cobra.Command, o *localcluster.UpOptions) {
 	f := command.Flags()
 	f.IntVar(&o.Nodes, "nodes", 0, "number of nodes, 1 to 1000 (default 3, or the number of the existing cluster)")
 	f.IntVar(&o.ScaleSets, "scale-sets", 0, "number of scale sets for the nodes (default 1, or the number of the existing cluster)")
@@ -88,7 +88,7 @@ func upFlags(command *cobra.Command, o *local.UpOptions) {
 			"cluster (default the newest, that of the definition, or those of the existing cluster)")
 	f.StringSliceVar(&o.IPFamilies, "ip-families", nil,
 		"address families of nodes, pods and Services: IPv4, or IPv4,IPv6 (default IPv4, or those of the existing cluster)")
-	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(local.Components(), ", "))
+	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(localcluster.Components(), ", "))
 	f.StringVar(&o.Azure.Identities, "identities", "", "file with the identities that can log in to Azure, and their roles")
 	f.StringSliceVar(&o.Images, "image", nil,
 		"archive with images (tar, OCI or docker) that real nodes import at boot, can be repeated")
@@ -97,7 +97,7 @@ func upFlags(command *cobra.Command, o *local.UpOptions) {
 }
 
 // behaviourFlags defines the flags for the behaviour of a local Azure.
-func behaviourFlags(command *cobra.Command, o *azureserver.Options) {
+func behaviourFlags(command *cobra.Command, o *server.Options) {
 	f := command.Flags()
 	f.StringVar(&o.Latency, "latency", "off", "delays of Azure: off, azure (those of the real one), or a factor of those such as 0.1")
 	f.StringVar(&o.Throttle, "throttle", "off", "rate limits of Azure: off, or azure (those of the real one)")
@@ -105,7 +105,7 @@ func behaviourFlags(command *cobra.Command, o *azureserver.Options) {
 }
 
 // runUp runs a cluster in this process, or in another one if detach is true.
-func runUp(command *cobra.Command, o local.UpOptions, detach bool) error {
+func runUp(command *cobra.Command, o localcluster.UpOptions, detach bool) error {
 	var err error
 	if o.Program, err = os.Executable(); err != nil {
 		return err
@@ -120,9 +120,9 @@ func runUp(command *cobra.Command, o local.UpOptions, detach bool) error {
 	// everything. The signal is caught, because child processes inherit an ignored one.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if detach {
-		return local.Detach(command.Context(), o, upArguments(command))
+		return localcluster.Detach(command.Context(), o, upArguments(command))
 	}
-	return local.Up(command.Context(), o, func(s local.Status) {
+	return localcluster.Up(command.Context(), o, func(s localcluster.Status) {
 		printWelcome(command.OutOrStdout(), s, s.Dir != command.Flags().Lookup("dir").DefValue)
 	})
 }
@@ -141,7 +141,7 @@ func upArguments(command *cobra.Command) []string {
 }
 
 // printWelcome prints commands to try. They have --dir if namesDir is true.
-func printWelcome(w io.Writer, s local.Status, namesDir bool) {
+func printWelcome(w io.Writer, s localcluster.Status, namesDir bool) {
 	dir := ""
 	if namesDir {
 		dir = " --dir " + shellWord(s.Dir)
@@ -151,7 +151,7 @@ func printWelcome(w io.Writer, s local.Status, namesDir bool) {
 	}
 	fmt.Fprintf(w, "\nThe cluster is up. In another terminal:\n\n  . %s\n  kubectl get nodes\n", shellWord(s.Environment))
 	image, target := "nginx", ""
-	if s.NodesKind != local.NodesHollow {
+	if s.NodesKind != localcluster.NodesHollow {
 		image, target = "kaz.local/web:1", " --target-port=8080"
 	}
 	fmt.Fprintf(w, `  kubectl create deployment web --image=%[1]s --replicas=3
@@ -162,7 +162,7 @@ func printWelcome(w io.Writer, s local.Status, namesDir bool) {
   kaz local azure list%[3]s
   kaz local status%[3]s
 `, image, target, dir)
-	if s.NodesKind != local.NodesHollow && len(s.Machines) > 0 {
+	if s.NodesKind != localcluster.NodesHollow && len(s.Machines) > 0 {
 		fmt.Fprintf(w, "  kaz local ssh%s %s\n", dir, s.Machines[0].Name)
 	}
 	fmt.Fprintf(w, "\nThe kubectl that was built for it is %s\n", s.Kubectl)
@@ -191,7 +191,7 @@ clusters: network namespaces, routes and control groups.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), 2*time.Minute)
 			defer cancel()
-			stopped, err := local.Down(ctx, dir)
+			stopped, err := localcluster.Down(ctx, dir)
 			for _, name := range stopped {
 				fmt.Fprintln(command.OutOrStdout(), "stopped", name)
 			}
@@ -218,8 +218,8 @@ func statusCommand() *cobra.Command {
   kaz local status -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			s, err := local.ReadStatus(dir)
-			if errors.Is(err, local.ErrDown) {
+			s, err := localcluster.ReadStatus(dir)
+			if errors.Is(err, localcluster.ErrDown) {
 				fmt.Fprintln(command.ErrOrStderr(), err)
 				return cli.ExitCode(3)
 			}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kaz/internal/local/boot"
-	"kaz/internal/local/machine"
+	"kaz/internal/localcluster/boot"
+	"kaz/internal/localcluster/machine"
 )
 
 // machineCommand returns the hidden command by which `kaz local` runs machines: "run" outside, "boot" inside; "start" and

@@ -6,7 +6,7 @@ import (
 
 	"kaz/internal/arm"
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // A replica of Azure answers once, or twice in a row, that a resource seen by the client is not there. The client
@@ -14,7 +14,7 @@ import (
 func TestOneAnswerIsNotBelieved(t *testing.T) {
 	for times, believed := range map[int]bool{1: false, 2: true} {
 		for _, first := range []string{"read", "written"} {
-			l := newLocal(t, emulator.Options{})
+			l := newLocal(t, core.Options{})
 			l.put(pip("p"), address())
 			addresses := azure.Query{Scope: group, Type: "Microsoft.Network/publicIPAddresses"}
 			if first == "read" {
@@ -23,7 +23,7 @@ func TestOneAnswerIsNotBelieved(t *testing.T) {
 				list(t, l, addresses, 1)
 			}
 			lie := func() {
-				if err := l.azure.SetFaults([]emulator.Fault{{Method: "GET", Fault: emulator.FaultAbsent, Times: times}}); err != nil {
+				if err := l.azure.SetFaults([]core.Fault{{Method: "GET", Fault: core.FaultAbsent, Times: times}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -39,7 +39,7 @@ func TestOneAnswerIsNotBelieved(t *testing.T) {
 
 // The client reads only once what it deleted itself, or never saw.
 func TestAbsenceIsReadOnce(t *testing.T) {
-	l := newLocal(t, emulator.Options{})
+	l := newLocal(t, core.Options{})
 	addresses := azure.Query{Scope: group, Type: "Microsoft.Network/publicIPAddresses"}
 	l.put(pip("p"), address())
 	get(t, l, pip("p"), true)

@@ -14,11 +14,11 @@ import (
 	"kaz/internal/arm"
 	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/providers"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/providers"
 )
 
-const group = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/g")
+const group = azure.ID("/subscriptions/" + core.DefaultSubscription + "/resourceGroups/g")
 
 func pip(name string) azure.ID { return group.Resource("Microsoft.Network/publicIPAddresses", name) }
 func lb(name string) azure.ID  { return group.Resource("Microsoft.Network/loadBalancers", name) }
@@ -26,17 +26,17 @@ func lb(name string) azure.ID  { return group.Resource("Microsoft.Network/loadBa
 // local is a local Azure in the test's process, with a client and a cache.
 type local struct {
 	*cache.Cache
-	azure    *emulator.Emulator
+	azure    *core.Emulator
 	t        *testing.T
 	requests atomic.Int64
 	refused  atomic.Int64 // with 429
 	carry    http.RoundTripper
 }
 
-func newLocal(t *testing.T, o emulator.Options) *local {
+func newLocal(t *testing.T, o core.Options) *local {
 	t.Helper()
 	o.Providers = providers.All()
-	e, err := emulator.New(o)
+	e, err := core.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func balancer(address azure.ID) map[string]any {
 // A load balancer and its address, from nothing to nothing, at Azure's pace.
 func TestAgainstLocalAzure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLocal(t, emulator.Options{Latency: 1, Throttle: true, Seed: 7})
+		l := newLocal(t, core.Options{Latency: 1, Throttle: true, Seed: 7})
 		ctx := t.Context()
 		if doc := l.put(pip("p"), address()); !contains(doc, "ipAddress") {
 			t.Errorf("the address is not there when the write returns: %s", doc)
@@ -147,7 +147,7 @@ func contains(doc azure.Document, property string) bool {
 // hardly any request is refused, because the budget knows Azure's limits.
 func TestManyCallersUnderThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLocal(t, emulator.Options{Latency: 1, Throttle: true, Seed: 7})
+		l := newLocal(t, core.Options{Latency: 1, Throttle: true, Seed: 7})
 		const callers = 400
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -167,24 +167,24 @@ func TestManyCallersUnderThrottling(t *testing.T) {
 // Whatever fails, a caller gets a document, or an error with the kind that says what to do.
 func TestFaultsOfLocalAzure(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault emulator.Fault
+		fault core.Fault
 		kind  azure.Kind // Canceled: none
 	}{
-		"an answer is lost": {emulator.Fault{Method: "PUT", Fault: emulator.FaultLost, Times: 1}, azure.Changed},
-		"a gateway is busy": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 503, Times: 2}, azure.Canceled},
-		"too many requests": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 429, Code: "TooManyRequests",
+		"an answer is lost": {core.Fault{Method: "PUT", Fault: core.FaultLost, Times: 1}, azure.Changed},
+		"a gateway is busy": {core.Fault{Method: "PUT", Fault: core.FaultError, Status: 503, Times: 2}, azure.Canceled},
+		"too many requests": {core.Fault{Method: "PUT", Fault: core.FaultError, Status: 429, Code: "TooManyRequests",
 			RetryAfter: 7, Times: 2}, azure.Canceled},
-		"the operation fails": {emulator.Fault{Method: "PUT", Fault: emulator.FaultOperation,
+		"the operation fails": {core.Fault{Method: "PUT", Fault: core.FaultOperation,
 			Code: "CanceledAndSupersededDueToAnotherOperation", Times: 1}, azure.Changed},
-		"another write was first": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 412, Code: "PreconditionFailed",
+		"another write was first": {core.Fault{Method: "PUT", Fault: core.FaultError, Status: 412, Code: "PreconditionFailed",
 			Times: 1}, azure.Changed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.fault.Type = "Microsoft.Network/publicIPAddresses"
-				l := newLocal(t, emulator.Options{Latency: 1})
+				l := newLocal(t, core.Options{Latency: 1})
 				first := l.put(pip("p"), address())
-				if err := l.azure.SetFaults([]emulator.Fault{c.fault}); err != nil {
+				if err := l.azure.SetFaults([]core.Fault{c.fault}); err != nil {
 					t.Fatal(err)
 				}
 				_, err := l.Put(t.Context(), azure.Write{ID: pip("p"), Body: marshal(t, address()), IfMatch: first.Etag()})
@@ -202,13 +202,13 @@ func TestFaultsOfLocalAzure(t *testing.T) {
 // The pages of every list of compute are followed: their links have the default port and an
 // unencoded query.
 func TestListsOfComputeHavePages(t *testing.T) {
-	o := emulator.Options{Providers: providers.All()}
+	o := core.Options{Providers: providers.All()}
 	for _, p := range o.Providers {
 		for i := range p.Types {
 			p.Types[i].Page = 1
 		}
 	}
-	e, err := emulator.New(o)
+	e, err := core.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,14 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // A cloud that ignores If-None-Match replaces what exists. The client notices this for documents that many write, and
 // its caller reads again.
 func TestAReplacedDocumentIsNoticed(t *testing.T) {
 	for _, fullType := range []string{network.LoadBalancers, network.SecurityGroups, network.RouteTables} {
-		l := newLocal(t, emulator.Options{})
+		l := newLocal(t, core.Options{})
 		id := group.Resource(fullType, "shared")
 		create := func() error {
 			_, err := l.Put(t.Context(), azure.Write{ID: id, Body: []byte(`{"location":"eastus"}`), Create: true})
@@ -24,7 +24,7 @@ func TestAReplacedDocumentIsNoticed(t *testing.T) {
 		if err := create(); azure.KindOf(err) != azure.Changed {
 			t.Errorf("%s: a header that Azure heeds: %v", fullType, err)
 		}
-		if err := l.azure.SetFaults([]emulator.Fault{{Method: "PUT", Fault: emulator.FaultUnconditional}}); err != nil {
+		if err := l.azure.SetFaults([]core.Fault{{Method: "PUT", Fault: core.FaultUnconditional}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := create(); azure.KindOf(err) != azure.Changed {

@@ -12,18 +12,18 @@ import (
 	"time"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // One provider is throttled and asks for half a minute. Its writes wait for just that long and then succeed, in one
 // more request than there are callers. Meanwhile its reads, and reads and writes of another provider, go on as usual.
 func TestThrottledProviderBlocksNoOtherProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLocal(t, emulator.Options{})
+		l := newLocal(t, core.Options{})
 		l.put(pip("p"), address())
 		set := group.Resource("Microsoft.Compute/availabilitySets", "set")
-		if err := l.azure.SetFaults([]emulator.Fault{{
-			Method: "PUT", Type: "Microsoft.Network/publicIPAddresses", Fault: emulator.FaultError,
+		if err := l.azure.SetFaults([]core.Fault{{
+			Method: "PUT", Type: "Microsoft.Network/publicIPAddresses", Fault: core.FaultError,
 			Status: http.StatusTooManyRequests, Code: "TooManyRequests", RetryAfter: 30, Times: 1,
 		}}); err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestThrottledProviderBlocksNoOtherProvider(t *testing.T) {
 // that long gets an error with the time to wait.
 func TestThrottledUntilAnInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLocal(t, emulator.Options{})
+		l := newLocal(t, core.Options{})
 		l.carry = refuseOnce(l.carry, time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))
 		start := time.Now()
 		l.put(pip("p"), address())
@@ -99,14 +99,14 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 // A gateway is busy twice. The caller does not notice.
 func TestBusyTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLocal(t, emulator.Options{})
+		l := newLocal(t, core.Options{})
 		var seen []string
 		carry := l.carry
 		l.carry = roundTripper(func(req *http.Request) (*http.Response, error) {
 			seen = append(seen, req.Method)
 			return carry.RoundTrip(req)
 		})
-		if err := l.azure.SetFaults([]emulator.Fault{{Method: "GET", Fault: emulator.FaultError, Status: http.StatusServiceUnavailable,
+		if err := l.azure.SetFaults([]core.Fault{{Method: "GET", Fault: core.FaultError, Status: http.StatusServiceUnavailable,
 			Times: 2}}); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"kaz/internal/arm"
 	"kaz/internal/arm/budget"
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 const (
@@ -149,9 +149,9 @@ func instance(set string, i int) azure.ID {
 // The local Azure refuses overlapping requests when it is told to.
 func TestOverlappingRequestsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLocal(t, emulator.Options{Latency: 1})
-		if err := l.azure.SetFaults([]emulator.Fault{{Method: "PUT", Type: "Microsoft.Network/publicIPAddresses",
-			Fault: emulator.FaultOverlap}}); err != nil {
+		l := newLocal(t, core.Options{Latency: 1})
+		if err := l.azure.SetFaults([]core.Fault{{Method: "PUT", Type: "Microsoft.Network/publicIPAddresses",
+			Fault: core.FaultOverlap}}); err != nil {
 			t.Fatal(err)
 		}
 		var made, busy atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -36,10 +36,10 @@ func (h hidden) List(ctx context.Context, q azure.Query) ([]azure.Document, erro
 
 // TestFailedIncrease has the scenarios of increases that fail in Azure.
 func TestFailedIncrease(t *testing.T) {
-	failing := emulator.Fault{Method: "PATCH", Type: compute.ScaleSets, Fault: "operation", Times: 1,
+	failing := core.Fault{Method: "PATCH", Type: compute.ScaleSets, Fault: "operation", Times: 1,
 		Code: "AllocationFailed", Message: "Allocation failed. We do not have sufficient capacity for the requested VM size in this region."}
 	scenario(t, "S29 failed machines are listed", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 3, "0:10:pool")
+		w := newWorld(t, core.Options{Latency: 1}, 3, "0:10:pool")
 		defer w.stop()
 		faults(t, w, failing)
 		begin := time.Now()
@@ -64,7 +64,7 @@ func TestFailedIncrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 3)
 	})
 	scenario(t, "S11 failed machines are missing", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 3, "0:10:pool")
+		w := newWorld(t, core.Options{Latency: 1}, 3, "0:10:pool")
 		w.stop()
 		w.hide(func(_ azure.Query, doc azure.Document) bool {
 			return strings.Contains(string(doc), `"provisioningState":"Failed"`) &&
@@ -87,7 +87,7 @@ func TestFailedIncrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 3)
 	})
 	scenario(t, "S12 a part fits into the quota", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Quotas: map[string]int{"standardDSv5Family": 6}}, 2, "0:20:pool")
+		w := newWorld(t, core.Options{Quotas: map[string]int{"standardDSv5Family": 6}}, 2, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 10); err != nil {
 			t.Fatal(err)
@@ -113,9 +113,9 @@ func (w *world) hide(hide func(azure.Query, azure.Document) bool, flags ...strin
 // TestReads has the scenarios of reads that fail or lie.
 func TestReads(t *testing.T) {
 	scenario(t, "S13 throttled", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 3, "0:10:pool")
+		w := newWorld(t, core.Options{}, 3, "0:10:pool")
 		defer w.stop()
-		faults(t, w, emulator.Fault{Method: "GET", Fault: "error", Status: 429, RetryAfter: 60})
+		faults(t, w, core.Fault{Method: "GET", Fault: "error", Status: 429, RetryAfter: 60})
 		pass(10 * time.Minute)
 		want(t, "states", w.states(pool), "running 3")
 		groups, err := w.NodeGroups(t.Context(), &externalgrpc.NodeGroupsRequest{})
@@ -127,20 +127,20 @@ func TestReads(t *testing.T) {
 		}
 	})
 	scenario(t, "S14 an empty list", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 5, "0:10:pool")
+		w := newWorld(t, core.Options{}, 5, "0:10:pool")
 		defer w.stop()
 		w.join(pool)
-		faults(t, w, emulator.Fault{Method: "GET", Type: compute.ScaleSets, Fault: "absent", Times: 1})
+		faults(t, w, core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: "absent", Times: 1})
 		pass(65 * time.Second)
 		want(t, "groups after an empty list of scale sets", len(groups(t, w)), 1)
-		faults(t, w, emulator.Fault{Method: "GET", Type: compute.ScaleSetInstances, Fault: "absent", Times: 1})
+		faults(t, w, core.Fault{Method: "GET", Type: compute.ScaleSetInstances, Fault: "absent", Times: 1})
 		w.tag(pool, map[string]string{"changed": "yes"})
 		pass(70 * time.Second)
 		want(t, "states after an empty list of instances", w.states(pool), "running 5")
 		want(t, "target", w.target(pool), 5)
 	})
 	scenario(t, "S15 one scale set may not be read", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 0), t: t}
+		w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 		w.AddScaleSet("a", testkit.Uniform, 1)
 		w.AddScaleSet("b", testkit.Uniform, 2)
 		w.reader = hidden{w.Client.Fresh(), w.Client, func(azure.Query, azure.Document) bool { return false }}
@@ -158,7 +158,7 @@ func TestReads(t *testing.T) {
 		}
 	})
 	scenario(t, "S32 and S33 the scale set changes and goes", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1, "label:cluster=c")
+		w := newWorld(t, core.Options{}, 1, "label:cluster=c")
 		defer w.stop()
 		want(t, "groups without tags", len(groups(t, w)), 0)
 		w.tag(pool, map[string]string{"cluster": "c", "min": "1", "max": "10"})
@@ -180,8 +180,8 @@ func TestReads(t *testing.T) {
 		}
 	})
 	scenario(t, "S39 nothing is read yet", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 0), t: t}
-		faults(t, w, emulator.Fault{Method: "GET", Type: compute.ScaleSets, Fault: "error", Status: 403, Code: "AuthorizationFailed"})
+		w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
+		faults(t, w, core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: "error", Status: 403, Code: "AuthorizationFailed"})
 		w.start("0:10:pool")
 		defer w.stop()
 		_, err := w.Refresh(t.Context(), &externalgrpc.RefreshRequest{})
@@ -226,9 +226,9 @@ func TestDoubtfulCapacity(t *testing.T) {
 	const machines = 9
 	answers := map[string]any{"0": 0, "absent": nil, "1": 1}
 	for name, capacity := range answers {
-		wrong := emulator.Fault{Method: "GET", Type: compute.ScaleSets, Fault: emulator.FaultAnswer, Path: "sku.capacity", Value: capacity}
+		wrong := core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: core.FaultAnswer, Path: "sku.capacity", Value: capacity}
 		start := func(t *testing.T) *world {
-			w := newWorld(t, emulator.Options{}, machines, "0:20:pool")
+			w := newWorld(t, core.Options{}, machines, "0:20:pool")
 			w.join(pool)
 			return w
 		}
@@ -306,13 +306,13 @@ func TestDoubtfulCapacity(t *testing.T) {
 		})
 	}
 	scenario(t, "while machines are made", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 0, "0:20:pool")
+		w := newWorld(t, core.Options{Latency: 1}, 0, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 5); err != nil {
 			t.Fatal(err)
 		}
 		pass(10 * time.Second)
-		faults(t, w, emulator.Fault{Method: "GET", Type: compute.ScaleSets, Fault: emulator.FaultAnswer, Path: "sku.capacity", Value: 0, Times: 1})
+		faults(t, w, core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: core.FaultAnswer, Path: "sku.capacity", Value: 0, Times: 1})
 		if err := w.increase(pool, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +321,7 @@ func TestDoubtfulCapacity(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 6)
 	})
 	scenario(t, "another client shrinks it", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, machines, "0:20:pool")
+		w := newWorld(t, core.Options{Latency: 1}, machines, "0:20:pool")
 		defer w.stop()
 		w.join(pool)
 		w.patch(pool, map[string]any{"sku": map[string]any{"capacity": 2}})
@@ -333,10 +333,10 @@ func TestDoubtfulCapacity(t *testing.T) {
 		want(t, "target", w.target(pool), 3)
 	})
 	scenario(t, "without a sku", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, machines, "0:20:pool")
+		w := newWorld(t, core.Options{}, machines, "0:20:pool")
 		defer w.stop()
 		w.join(pool)
-		faults(t, w, emulator.Fault{Method: "GET", Type: compute.ScaleSets, Fault: emulator.FaultAnswer, Path: "sku", Times: 1})
+		faults(t, w, core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: core.FaultAnswer, Path: "sku", Times: 1})
 		pass(time.Minute)
 		want(t, "groups", len(groups(t, w)), 1)
 		want(t, "states", w.states(pool), "running 9")

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 // TestFaults checks that every change reaches its end through each fault that passes, once and no more: Azure, the target
 // and the instances agree afterwards.
 func TestFaults(t *testing.T) {
-	passing := map[string]emulator.Fault{
+	passing := map[string]core.Fault{
 		"lost": {Fault: "lost"}, "409": {Fault: "error", Status: 409}, "412": {Fault: "error", Status: 412},
 		"429": {Fault: "error", Status: 429, RetryAfter: 5}, "500": {Fault: "error", Status: 500},
 		"preempted": {Fault: "operation", Code: "OperationPreempted"},
@@ -34,7 +34,7 @@ func TestFaults(t *testing.T) {
 				continue // the machines exist, in the state Failed: TestFailedIncrease
 			}
 			scenario(t, c.name+" "+name, func(t *testing.T) {
-				w := &world{Azure: testkit.NewAzure(t, emulator.Options{Latency: 1}, 0), t: t}
+				w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 				w.AddScaleSet(pool, testkit.Uniform, c.before)
 				if c.name == "deallocate" {
 					w.tag(pool, map[string]string{optionTag + "scaledownmode": "deallocate"})
@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 func TestCrash(t *testing.T) {
 	for _, after := range []time.Duration{0, 300 * time.Millisecond, time.Second, 5 * time.Second, 30 * time.Second, 3 * time.Minute} {
 		scenario(t, fmt.Sprintf("grow, after %v", after), func(t *testing.T) {
-			w := newWorld(t, emulator.Options{Latency: 1}, 2, "0:10:pool")
+			w := newWorld(t, core.Options{Latency: 1}, 2, "0:10:pool")
 			if err := w.increase(pool, 2); err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -155,7 +155,7 @@ func (a *autoscaler) scaleDown(unneeded int, nodes map[string][]string) {
 // TestLoop has cluster-autoscaler's loop scale groups through what goes wrong in them.
 func TestLoop(t *testing.T) {
 	const second = "second"
-	start := func(t *testing.T, o emulator.Options) (*world, *autoscaler) {
+	start := func(t *testing.T, o core.Options) (*world, *autoscaler) {
 		t.Helper()
 		o.Latency = 1
 		w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
@@ -165,7 +165,7 @@ func TestLoop(t *testing.T) {
 		return w, w.autoscaler(pool, second)
 	}
 	scenario(t, "from zero, up and down", func(t *testing.T) {
-		w, a := start(t, emulator.Options{})
+		w, a := start(t, core.Options{})
 		defer w.stop()
 		a.pods = 3
 		a.run(5 * time.Minute)
@@ -179,9 +179,9 @@ func TestLoop(t *testing.T) {
 		wantWrites(t, w, "PATCH pool", "POST delete", "POST delete")
 	})
 	scenario(t, "a failed group, then the second one", func(t *testing.T) {
-		w, a := start(t, emulator.Options{})
+		w, a := start(t, core.Options{})
 		defer w.stop()
-		faults(t, w, emulator.Fault{Method: "PATCH", Type: compute.ScaleSets, Times: 1, Fault: "operation",
+		faults(t, w, core.Fault{Method: "PATCH", Type: compute.ScaleSets, Times: 1, Fault: "operation",
 			Code: "AllocationFailed", Message: "Allocation failed."})
 		a.pods = 2
 		begin := time.Now()
@@ -195,7 +195,7 @@ func TestLoop(t *testing.T) {
 		want(t, "its capacity", w.azureCapacity(pool), 0)
 	})
 	scenario(t, "the provider restarts while machines are made", func(t *testing.T) {
-		w, a := start(t, emulator.Options{})
+		w, a := start(t, core.Options{})
 		a.pods = 3
 		a.run(2 * scanInterval)
 		w.stop()
@@ -206,7 +206,7 @@ func TestLoop(t *testing.T) {
 		want(t, "second group", w.target(second), 0)
 	})
 	scenario(t, "the autoscaler restarts while machines are made", func(t *testing.T) {
-		w, a := start(t, emulator.Options{})
+		w, a := start(t, core.Options{})
 		defer w.stop()
 		a.pods = 3
 		a.run(2 * scanInterval)
@@ -221,7 +221,7 @@ func TestLoop(t *testing.T) {
 		wantWrites(t, w, "PATCH pool")
 	})
 	scenario(t, "Spot machines are evicted", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, emulator.Options{Latency: 1}, 0), t: t}
+		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.replace(pool, map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
 			"priority": "Spot", "evictionPolicy": "Delete",

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kaz/internal/autoscale/externalgrpc"
-	"kaz/internal/emulator"
-	retailplane "kaz/internal/emulator/plane/retail"
+	"kaz/internal/localazure/core"
+	retailplane "kaz/internal/localazure/plane/retail"
 	"kaz/internal/retail"
 	"kaz/internal/testkit"
 )
@@ -39,7 +39,7 @@ func (s *shop) RoundTrip(r *http.Request) (*http.Response, error) {
 // newPriceWorld returns a world with prices, in which the machines of the scale set "spot" are Spot machines.
 func newPriceWorld(t *testing.T, s *shop) *world {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 0), t: t}
+	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 	w.AddScaleSet(pool, testkit.Uniform, 1)
 	w.AddScaleSet("spot", testkit.Uniform, 0)
 	w.replace("spot", map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{

@@ -18,14 +18,14 @@ import (
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 // TestNodes has the scenario S6: instances have the spelling of their nodes.
 func TestNodes(t *testing.T) {
 	scenario(t, "S6 spelling", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2, "0:10:pool")
+		w := newWorld(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		ids := w.well(pool)
 		spelled := strings.Replace(ids[0], "/resourceGroups/rg/", "/resourceGroups/RG/", 1)
@@ -46,7 +46,7 @@ func TestNodes(t *testing.T) {
 		}
 	})
 	scenario(t, "a node that no list has yet", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2, "0:10:pool")
+		w := newWorld(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		w.patch(pool, map[string]any{"sku": map[string]any{"capacity": 3}})
 		ids := w.well(pool)
@@ -62,7 +62,7 @@ func TestNodes(t *testing.T) {
 // TestTemplateNodeInfo has the scenario S34: both generations of clients read the same answer.
 func TestTemplateNodeInfo(t *testing.T) {
 	scenario(t, "S34", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 0, "0:10:pool")
+		w := newWorld(t, core.Options{}, 0, "0:10:pool")
 		defer w.stop()
 		r, err := w.NodeGroupTemplateNodeInfo(t.Context(), &externalgrpc.NodeGroupTemplateNodeInfoRequest{Id: pool})
 		if err != nil {
@@ -88,7 +88,7 @@ func TestTemplateNodeInfo(t *testing.T) {
 		}
 	})
 	scenario(t, "S35", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 0), t: t}
+		w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.hide(func(q azure.Query, _ azure.Document) bool { return q.Type == "Microsoft.Compute/skus" }, "0:10:pool")
 		defer w.stop()
@@ -108,7 +108,7 @@ func (w *world) providerID(n int) string {
 // TestOptions has the scenario S36.
 func TestOptions(t *testing.T) {
 	scenario(t, "S36", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 0), t: t}
+		w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.AddScaleSet("plain", testkit.Uniform, 0)
 		w.tag(pool, map[string]string{optionTag + "scaledownunneededtime": "10m0s"})
@@ -139,7 +139,7 @@ func TestOptions(t *testing.T) {
 // TestRestart has the scenarios S38, S40 and S46.
 func TestRestart(t *testing.T) {
 	scenario(t, "S38 the provider restarts while machines are made", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2, "0:10:pool")
+		w := newWorld(t, core.Options{Latency: 1}, 2, "0:10:pool")
 		if err := w.increase(pool, 3); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestRestart(t *testing.T) {
 		wantWrites(t, w)
 	})
 	scenario(t, "S40 the autoscaler restarts", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2, "0:10:pool")
+		w := newWorld(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		if _, err := w.Cleanup(t.Context(), &externalgrpc.CleanupRequest{}); err != nil {
 			t.Fatal(err)
@@ -165,9 +165,9 @@ func TestRestart(t *testing.T) {
 		}
 	})
 	scenario(t, "S46 the operation is gone", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2, "0:10:pool")
+		w := newWorld(t, core.Options{Latency: 1}, 2, "0:10:pool")
 		defer w.stop()
-		faults(t, w, emulator.Fault{Method: "GET", Type: "Microsoft.Compute/locations/operations", Fault: "error", Status: 404, Code: "NotFound"})
+		faults(t, w, core.Fault{Method: "GET", Type: "Microsoft.Compute/locations/operations", Fault: "error", Status: 404, Code: "NotFound"})
 		if err := w.increase(pool, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestRestart(t *testing.T) {
 // TestFailover has the first aim of docs/performance.md: the time until another group is asked.
 func TestFailover(t *testing.T) {
 	scenario(t, "failure in group A", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, emulator.Options{Latency: 1, Quotas: map[string]int{"standardDSv5Family": 0}}, 0), t: t}
+		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1, Quotas: map[string]int{"standardDSv5Family": 0}}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.start("0:10:pool")
 		defer w.stop()
@@ -201,7 +201,7 @@ func TestFailover(t *testing.T) {
 
 // TestCalls has the aims of docs/performance.md that count requests.
 func TestCalls(t *testing.T) {
-	large := func(t *testing.T, groups, machines int, o emulator.Options) *world {
+	large := func(t *testing.T, groups, machines int, o core.Options) *world {
 		t.Helper()
 		w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
 		var flags []string
@@ -214,7 +214,7 @@ func TestCalls(t *testing.T) {
 		return w
 	}
 	scenario(t, "100 machines come and go", func(t *testing.T) {
-		w := large(t, 5, 1, emulator.Options{Latency: 1})
+		w := large(t, 5, 1, core.Options{Latency: 1})
 		defer w.stop()
 		for n := range 100 {
 			if err := w.increase(fmt.Sprintf("pool%d", n%5), 1); err != nil {
@@ -247,7 +247,7 @@ func TestCalls(t *testing.T) {
 		if testing.Short() {
 			machines = 10 // as many reads: a list of 100 is one page
 		}
-		w := large(t, 50, machines, emulator.Options{})
+		w := large(t, 50, machines, core.Options{})
 		defer w.stop()
 		for n := range 50 {
 			w.join(fmt.Sprintf("pool%d", n))
@@ -296,7 +296,7 @@ func TestSpeed(t *testing.T) {
 // largeGroup returns a world, in real time, with a group of 1,000 machines that are nodes.
 func largeGroup(t testing.TB) *world {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 0)}
+	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0)}
 	w.t = t
 	w.AddScaleSet(pool, testkit.Uniform, 0)
 	w.patch(pool, map[string]any{"properties": map[string]any{"singlePlacementGroup": false}, "sku": map[string]any{"capacity": 1000}})

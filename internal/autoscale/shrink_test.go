@@ -10,7 +10,7 @@ import (
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -18,10 +18,10 @@ const deleteAction = "delete"
 
 // TestDeletion has the scenarios of deletions that Azure refuses or does in another way.
 func TestDeletion(t *testing.T) {
-	refused := emulator.Fault{Method: "POST", Type: compute.ScaleSets, Action: deleteAction, Times: 1, Fault: "error", Status: 409,
+	refused := core.Fault{Method: "POST", Type: compute.ScaleSets, Action: deleteAction, Times: 1, Fault: "error", Status: 409,
 		Code: "OperationNotAllowed", Message: "Force deletion is not supported for this size."}
 	scenario(t, "S19 not by force", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 4, "0:10:pool")
+		w := newWorld(t, core.Options{}, 4, "0:10:pool")
 		w.stop()
 		w.config.ForceDelete = true
 		w.start("0:10:pool")
@@ -43,10 +43,10 @@ func TestDeletion(t *testing.T) {
 		wantWrites(t, w, "POST delete")
 	})
 	scenario(t, "S20 preempted", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2, "0:10:pool")
+		w := newWorld(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		w.join(pool)
-		preempted := emulator.Fault{Method: "POST", Type: compute.ScaleSets, Action: deleteAction, Fault: "operation", Times: 1,
+		preempted := core.Fault{Method: "POST", Type: compute.ScaleSets, Action: deleteAction, Fault: "operation", Times: 1,
 			Code: "OperationPreempted", Message: "Operation execution has been preempted by a more recent operation."}
 		faults(t, w, preempted)
 		if err := w.delete(pool, w.well(pool)[0]); err != nil {
@@ -64,10 +64,10 @@ func TestDeletion(t *testing.T) {
 		want(t, "target after two preemptions", w.target(pool), 1)
 	})
 	scenario(t, "S48 locked", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2, "0:10:pool")
+		w := newWorld(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		w.join(pool)
-		faults(t, w, emulator.Fault{Method: "POST", Action: deleteAction, Fault: "error", Status: 409, Code: "ScopeLocked", Message: "locked"})
+		faults(t, w, core.Fault{Method: "POST", Action: deleteAction, Fault: "error", Status: 409, Code: "ScopeLocked", Message: "locked"})
 		if err := w.delete(pool, w.well(pool)[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestDeletion(t *testing.T) {
 		want(t, "writes", len(w.Writes()), 1)
 	})
 	scenario(t, "S31 flexible", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, emulator.Options{Latency: 1}, 0), t: t}
+		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 		w.AddScaleSet("flex", testkit.Flexible, 3)
 		w.start("0:10:flex")
 		defer w.stop()
@@ -105,7 +105,7 @@ func TestDeletion(t *testing.T) {
 // TestDecrease has the scenarios S21 and S22.
 func TestDecrease(t *testing.T) {
 	scenario(t, "S21", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 8, "0:20:pool")
+		w := newWorld(t, core.Options{Latency: 1}, 8, "0:20:pool")
 		w.stop()
 		missing := true
 		w.hide(func(_ azure.Query, doc azure.Document) bool {
@@ -129,7 +129,7 @@ func TestDecrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 8)
 	})
 	scenario(t, "S22 while machines are made", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2, "0:20:pool")
+		w := newWorld(t, core.Options{Latency: 1}, 2, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 3); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestDecrease(t *testing.T) {
 		wantWrites(t, w, "PATCH pool")
 	})
 	scenario(t, "while the request is made", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2, "0:20:pool")
+		w := newWorld(t, core.Options{Latency: 1}, 2, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 3); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestDecrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 6)
 	})
 	scenario(t, "before it is asked for", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2, "0:20:pool")
+		w := newWorld(t, core.Options{}, 2, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 3); err != nil {
 			t.Fatal(err)
@@ -182,7 +182,7 @@ const optionTag = "k8s.io_cluster-autoscaler_node-template_autoscaling-options_"
 // TestDeallocate has the scenarios S23, S24 and S25.
 func TestDeallocate(t *testing.T) {
 	deallocating := func(t *testing.T, n int, tags map[string]string) *world {
-		w := &world{Azure: testkit.NewAzure(t, emulator.Options{Latency: 1}, 0), t: t}
+		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, n)
 		tags[optionTag+"scaledownmode"] = "deallocate"
 		w.tag(pool, tags)
@@ -236,7 +236,7 @@ func TestDeallocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(5 * time.Minute)
-		faults(t, w, emulator.Fault{Method: "POST", Action: "start", Fault: "error", Status: 409, Code: "AllocationFailed", Message: "no room"})
+		faults(t, w, core.Fault{Method: "POST", Action: "start", Fault: "error", Status: 409, Code: "AllocationFailed", Message: "no room"})
 		if err := w.increase(pool, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +254,7 @@ func TestDeallocate(t *testing.T) {
 func TestSpot(t *testing.T) {
 	for _, policy := range []string{"Delete", "Deallocate"} {
 		scenario(t, "S26 "+policy, func(t *testing.T) {
-			w := &world{Azure: testkit.NewAzure(t, emulator.Options{Latency: 1}, 0), t: t}
+			w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 			w.AddScaleSet(pool, testkit.Uniform, 0)
 			w.replace(pool, map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
 				"priority": "Spot", "evictionPolicy": policy,

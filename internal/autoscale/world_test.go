@@ -19,8 +19,8 @@ import (
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/document"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/core/document"
 	"kaz/internal/plan/nodegroup"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
@@ -44,7 +44,7 @@ const pool = "pool"
 
 // newWorld returns a world with a Uniform scale set of n machines. Values of flags begin with "label" for
 // --node-group-auto-discovery; others are for --nodes.
-func newWorld(t *testing.T, o emulator.Options, n int, flags ...string) *world {
+func newWorld(t *testing.T, o core.Options, n int, flags ...string) *world {
 	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
 	w.AddScaleSet(pool, testkit.Uniform, n)

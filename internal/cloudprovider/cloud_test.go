@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"kaz/internal/cloudprovider"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
 )
@@ -38,7 +38,7 @@ type world struct {
 	cloud *cloudprovider.Cloud
 }
 
-func newWorld(t *testing.T, o emulator.Options, count int) *world {
+func newWorld(t *testing.T, o core.Options, count int) *world {
 	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, o, count)}
 	w.cloud = cloudprovider.New(cloudprovider.Config{
@@ -50,7 +50,7 @@ func newWorld(t *testing.T, o emulator.Options, count int) *world {
 
 func TestMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		machines, _ := w.cloud.InstancesV2()
 		// A kubelet registers a node without a provider id.
 		got, err := machines.InstanceMetadata(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodes0-000001"}})
@@ -78,7 +78,7 @@ func TestMetadata(t *testing.T) {
 
 func TestMachinesThatGoAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 3)
+		w := newWorld(t, core.Options{}, 3)
 		machines, _ := w.cloud.InstancesV2()
 		node := func(instance string) *corev1.Node {
 			id, err := nodes.ProviderID(testkit.Nodes.Child("virtualMachines", instance))

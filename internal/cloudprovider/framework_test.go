@@ -23,7 +23,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/cloudprovider"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
 )
@@ -169,7 +169,7 @@ func TestManyInstancesAppear(t *testing.T) {
 		each = 100
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, each)
+		w := newWorld(t, core.Options{Latency: 1}, each)
 		w.AddScaleSet("second", testkit.Uniform, each, "1", "2", "3")
 		r := newRun(t, w)
 		synctest.Wait() // the first round finds no nodes
@@ -202,7 +202,7 @@ func TestManyMachinesAppear(t *testing.T) {
 		members, others = 50, 20
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 0)
+		w := newWorld(t, core.Options{Latency: 1}, 0)
 		w.AddScaleSet("flex", testkit.Flexible, members, "1", "2", "3")
 		var names []string
 		for i := range others {
@@ -242,7 +242,7 @@ func TestColdStart(t *testing.T) {
 		sets, each = 50, 100
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 0)
+		w := newWorld(t, core.Options{Latency: 1}, 0)
 		var known []*corev1.Node
 		for s := range sets {
 			name := fmt.Sprintf("np%d", s)
@@ -274,7 +274,7 @@ func TestReadyNodesCostNothing(t *testing.T) {
 		count, hour = 5000, time.Hour
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 0)
+		w := newWorld(t, core.Options{}, 0)
 		var known []*corev1.Node
 		for i := range count {
 			known = append(known, atWork(instanceName(testkit.ScaleSet, i), testkit.Nodes.Child("virtualMachines", strconv.Itoa(i))))
@@ -295,7 +295,7 @@ func TestReadyNodesCostNothing(t *testing.T) {
 func TestDeletedInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const instances = 20
-		w := newWorld(t, emulator.Options{Latency: 1}, instances)
+		w := newWorld(t, core.Options{Latency: 1}, instances)
 		w.AddMachine(testkit.VirtualMachine{Name: "alone", Zone: "1"})
 		known := []*corev1.Node{atWork("alone", testkit.Group.Resource(compute.VirtualMachines, "alone"))}
 		for i := range instances {
@@ -345,7 +345,7 @@ func TestDeletedInstances(t *testing.T) {
 func TestManyDeletedInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const instances = 40
-		w := newWorld(t, emulator.Options{Latency: 1}, instances)
+		w := newWorld(t, core.Options{Latency: 1}, instances)
 		var known []*corev1.Node
 		for i := range instances {
 			known = append(known, atWork(instanceName(testkit.ScaleSet, i), testkit.Nodes.Child("virtualMachines", strconv.Itoa(i))))
@@ -385,7 +385,7 @@ func TestManyDeletedInstances(t *testing.T) {
 // and loses them after the start.
 func TestMachineIsStoppedAndStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		w := newWorld(t, core.Options{Latency: 1}, 1)
 		alone := w.AddMachine(testkit.VirtualMachine{Name: "alone", Zone: "1"})
 		machines := map[string]azure.ID{"alone": alone, instanceName(testkit.ScaleSet, 0): testkit.Nodes.Child("virtualMachines", "0")}
 		var known []*corev1.Node

@@ -19,7 +19,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/cloudprovider"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
 )
@@ -119,7 +119,7 @@ func mixed(w *world) map[string]azure.ID {
 // id.
 func TestEveryKindOfMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		all := mixed(w)
 		machines := w.asked(t, nil)
 		var wait sync.WaitGroup
@@ -176,7 +176,7 @@ func countOf(reads []string) map[string]int {
 // first.
 func TestDualStackMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 0)
+		w := newWorld(t, core.Options{}, 0)
 		w.DualStack()
 		w.AddMachine(testkit.VirtualMachine{Name: "dual", Zone: "1", Dual: true, Public: true})
 		m := describe(t, w.asked(t, nil), node("dual", ""))
@@ -199,7 +199,7 @@ func TestDualStackMachine(t *testing.T) {
 // TestMachinesOfEveryKindGoAndStop (33, 42, 43, 46) stops and deletes machines of every kind.
 func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 3)
+		w := newWorld(t, core.Options{}, 3)
 		all := mixed(w)
 		machines := w.asked(t, nil)
 		off := []string{"nodes0-000001", "member1"}
@@ -247,7 +247,7 @@ func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 // TestUnmanagedNodes (29, 30, 117) checks that unmanaged nodes cost no reads and are never deleted.
 func TestUnmanagedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		machines := w.asked(t, nil)
 		unmanaged := node("cellar", "")
 		unmanaged.Labels = map[string]string{"kubernetes.azure.com/managed": "FALSE"}
@@ -275,7 +275,7 @@ func TestUnmanagedNodes(t *testing.T) {
 // TestGrace (31, 32) checks that a new node without a machine is kept for the configured time.
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		after := func(d time.Duration) *corev1.Node {
 			n := silent(node("unknown", ""))
 			n.CreationTimestamp = metav1.NewTime(time.Now().Add(-d))
@@ -294,7 +294,7 @@ func TestGrace(t *testing.T) {
 // TestScaleSetsOfOneName (53) has scale sets of the same name in two resource groups.
 func TestScaleSetsOfOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		const group = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/other")
 		far := group.Resource(compute.ScaleSets, testkit.ScaleSet)
 		w.PutScaleSet(far, "far-", testkit.Uniform, 2, "3")
@@ -321,7 +321,7 @@ func TestScaleSetsOfOneName(t *testing.T) {
 // machine.
 func TestMachinesInOtherGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		const other = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/Other")
 		far := w.AddMachine(testkit.VirtualMachine{Name: "far", Group: other, Zone: "1", Public: true})
 		machines := w.asked(t, nil)
@@ -346,8 +346,8 @@ func TestMachinesInOtherGroups(t *testing.T) {
 // TestAzureInTrouble (45) checks that no node is deleted while Azure fails.
 func TestAzureInTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Faults: []emulator.Fault{
-			{Method: "GET", Type: compute.ScaleSetInstances, Fault: emulator.FaultError, Status: 500},
+		w := newWorld(t, core.Options{Faults: []core.Fault{
+			{Method: "GET", Type: compute.ScaleSetInstances, Fault: core.FaultError, Status: 500},
 		}}, 2)
 		machines := w.asked(t, nil)
 		n := silent(node("nodes0-000007", testkit.Nodes.Child("virtualMachines", "7")))
@@ -364,7 +364,7 @@ func TestAzureInTrouble(t *testing.T) {
 // other nodes.
 func TestOneNameForTwoMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.AddScaleSet("twin", testkit.Uniform, 1, "1")
 		w.PutScaleSet(testkit.Group.Resource(compute.ScaleSets, "twin2"), "twin-", testkit.Uniform, 1, "1")
 		machines := w.asked(t, nil)

@@ -28,7 +28,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/routes"
 	"kaz/internal/testkit"
 )
@@ -45,7 +45,7 @@ type routeWorld struct {
 	factory informers.SharedInformerFactory
 }
 
-func newRouteWorld(t *testing.T, o emulator.Options, edit ...func(*cloudprovider.Config)) *routeWorld {
+func newRouteWorld(t *testing.T, o core.Options, edit ...func(*cloudprovider.Config)) *routeWorld {
 	t.Helper()
 	w := &routeWorld{Azure: testkit.NewAzure(t, o, 1), t: t, client: fake.NewClientset()}
 	c := cloudprovider.Config{
@@ -146,7 +146,7 @@ func (w *routeWorld) list() []string {
 func TestRoutesOfManyNodesShareAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 400
-		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		w := newRouteWorld(t, core.Options{Latency: 1})
 		for i := range nodes {
 			w.node(i)
 		}
@@ -182,7 +182,7 @@ func TestRoutesOfManyNodesShareAWrite(t *testing.T) {
 
 func TestRouteInPlaceCostsNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{})
+		w := newRouteWorld(t, core.Options{})
 		n := w.node(1)
 		w.watch()
 		if err := w.create(n); err != nil {
@@ -200,7 +200,7 @@ func TestRouteInPlaceCostsNoWrite(t *testing.T) {
 
 func TestRoutesThatAzureHasNoRoomForAreRefusedBeforeItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		w := newRouteWorld(t, core.Options{Latency: 1})
 		for i := range 405 {
 			w.node(i)
 		}
@@ -231,24 +231,24 @@ func TestRoutesThatAzureHasNoRoomForAreRefusedBeforeItIsAsked(t *testing.T) {
 }
 
 func TestRouteWritesThatGoWrong(t *testing.T) {
-	put := func(f emulator.Fault) emulator.Options {
+	put := func(f core.Fault) core.Options {
 		f.Method, f.Type = "PUT", network.RouteTables
 		if f.Fault == "" {
-			f.Fault = emulator.FaultError
+			f.Fault = core.FaultError
 		}
-		return emulator.Options{Faults: []emulator.Fault{f}}
+		return core.Options{Faults: []core.Fault{f}}
 	}
 	for name, test := range map[string]struct {
-		o    emulator.Options
+		o    core.Options
 		kind azure.Kind // of the error, Internal for success
 	}{
-		"changed underneath, once":    {put(emulator.Fault{Status: 412, Code: "PreconditionFailed", Times: 1}), 0},
-		"changed underneath, forever": {put(emulator.Fault{Status: 412, Code: "PreconditionFailed"}), azure.Changed},
-		"Azure is broken":             {put(emulator.Fault{Status: 500, Code: "InternalServerError"}), azure.Unavailable},
-		"no rights":                   {put(emulator.Fault{Status: 403, Code: "AuthorizationFailed"}), azure.Denied},
-		"throttled, once":             {put(emulator.Fault{Status: 429, Code: "TooManyRequests", RetryAfter: 7, Times: 1}), 0},
-		"the reply gets lost":         {put(emulator.Fault{Fault: emulator.FaultLost, Times: 1}), 0},
-		"the operation fails": {put(emulator.Fault{Fault: emulator.FaultOperation, Code: "InternalServerError"}),
+		"changed underneath, once":    {put(core.Fault{Status: 412, Code: "PreconditionFailed", Times: 1}), 0},
+		"changed underneath, forever": {put(core.Fault{Status: 412, Code: "PreconditionFailed"}), azure.Changed},
+		"Azure is broken":             {put(core.Fault{Status: 500, Code: "InternalServerError"}), azure.Unavailable},
+		"no rights":                   {put(core.Fault{Status: 403, Code: "AuthorizationFailed"}), azure.Denied},
+		"throttled, once":             {put(core.Fault{Status: 429, Code: "TooManyRequests", RetryAfter: 7, Times: 1}), 0},
+		"the reply gets lost":         {put(core.Fault{Fault: core.FaultLost, Times: 1}), 0},
+		"the operation fails": {put(core.Fault{Fault: core.FaultOperation, Code: "InternalServerError"}),
 			azure.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestRouteWritesThatGoWrong(t *testing.T) {
 
 func TestOneBadRouteLeavesItsNeighboursAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		w := newRouteWorld(t, core.Options{Latency: 1})
 		var all []*corev1.Node
 		for i := range 10 {
 			all = append(all, w.node(i, func(n *corev1.Node) {
@@ -306,7 +306,7 @@ func TestOneBadRouteLeavesItsNeighboursAlone(t *testing.T) {
 
 func TestRouteCallersThatGiveUpAreLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		w := newRouteWorld(t, core.Options{Latency: 1})
 		n := w.node(1)
 		w.watch()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -323,7 +323,7 @@ func TestRouteCallersThatGiveUpAreLetGo(t *testing.T) {
 
 func TestRoutesWaitForTheNodesToBeKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{})
+		w := newRouteWorld(t, core.Options{})
 		n := w.node(1)
 		if _, err := w.routes.ListRoutes(t.Context(), testkit.ClusterName); err == nil {
 			t.Error("routes were listed without knowing the nodes")
@@ -336,7 +336,7 @@ func TestRoutesWaitForTheNodesToBeKnown(t *testing.T) {
 
 func TestUnmanagedNodesHaveNoRouteInAzure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{})
+		w := newRouteWorld(t, core.Options{})
 		n := w.node(1, func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.azure.com/managed": "False"} })
 		w.watch()
 		if err := w.create(n); err != nil {
@@ -353,7 +353,7 @@ func TestUnmanagedNodesHaveNoRouteInAzure(t *testing.T) {
 
 func TestNextHops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{})
+		w := newRouteWorld(t, core.Options{})
 		both := w.node(1, func(n *corev1.Node) {
 			n.Spec.PodCIDRs = []string{"10.100.1.0/24", "fd00:0:0:1::/64"}
 			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "fd01::4"},
@@ -387,7 +387,7 @@ func TestNextHops(t *testing.T) {
 func TestRouteOperationsAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		w := newRouteWorld(t, emulator.Options{Latency: 1}, func(c *cloudprovider.Config) { c.Registerer = registry })
+		w := newRouteWorld(t, core.Options{Latency: 1}, func(c *cloudprovider.Config) { c.Registerer = registry })
 		good, bad := w.node(1), w.node(2, func(n *corev1.Node) { n.Spec.PodCIDRs = []string{"nonsense"} })
 		w.watch()
 		if err := w.create(good); err != nil {
@@ -441,7 +441,7 @@ func (g *generous) List(ctx context.Context, q azure.Query) ([]azure.Document, e
 // reach the affected routes.
 func TestTableThatMayHoldMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{})
+		w := newRouteWorld(t, core.Options{})
 		var list []any
 		for i := range 398 {
 			list = append(list, map[string]any{"name": fmt.Sprintf("theirs-%d", i), "properties": map[string]any{
@@ -472,7 +472,7 @@ func TestTableThatMayHoldMore(t *testing.T) {
 // TestTableThatIsNearlyFull checks that a nearly full table causes one warning.
 func TestTableThatIsNearlyFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{})
+		w := newRouteWorld(t, core.Options{})
 		var list []any
 		for i := range 358 {
 			list = append(list, map[string]any{"name": fmt.Sprintf("theirs-%d", i), "properties": map[string]any{
@@ -513,7 +513,7 @@ func (c clients) Client(string) (kubernetes.Interface, error) { return c.client,
 
 func TestTagsOfTheRouteTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{}, func(c *cloudprovider.Config) { c.Routes.Tags = azure.Tags{"team": "net"} })
+		w := newRouteWorld(t, core.Options{}, func(c *cloudprovider.Config) { c.Routes.Tags = azure.Tags{"team": "net"} })
 		n := w.node(1)
 		w.watch()
 		if got := w.list(); len(got) > 0 || len(w.Writes()) > 0 {
@@ -536,8 +536,8 @@ func TestTagsOfTheRouteTable(t *testing.T) {
 
 func TestTagsThatCannotBeWrittenKeepNoRouteFromBeingListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{Faults: []emulator.Fault{
-			{Method: "PUT", Type: network.RouteTables, Nth: 2, Fault: emulator.FaultError, Status: 403, Code: "AuthorizationFailed"},
+		w := newRouteWorld(t, core.Options{Faults: []core.Fault{
+			{Method: "PUT", Type: network.RouteTables, Nth: 2, Fault: core.FaultError, Status: 403, Code: "AuthorizationFailed"},
 		}}, func(c *cloudprovider.Config) { c.Routes.Tags = azure.Tags{"team": "net"} })
 		w.Put(routeTableID, map[string]any{"location": testkit.Location})
 		w.watch()
@@ -559,7 +559,7 @@ func TestTagsThatCannotBeWrittenKeepNoRouteFromBeingListed(t *testing.T) {
 
 func TestRouteTableInAnotherResourceGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{}, func(c *cloudprovider.Config) {
+		w := newRouteWorld(t, core.Options{}, func(c *cloudprovider.Config) {
 			c.Routes.ResourceGroup, c.Routes.Tags = "net", azure.Tags{"team": "net"}
 		})
 		group := azure.GroupID(testkit.Subscription, "net")
@@ -580,7 +580,7 @@ func TestRouteTableInAnotherResourceGroup(t *testing.T) {
 func TestRouteController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 200
-		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		w := newRouteWorld(t, core.Options{Latency: 1})
 		// Foreign routes, one of them in the range of the pods.
 		w.Put(routeTableID, map[string]any{"location": testkit.Location, "properties": map[string]any{"routes": []any{
 			map[string]any{"name": "firewall",
@@ -658,8 +658,8 @@ func (w *routeWorld) writeLatency() (longest time.Duration) {
 
 func TestNetworkStaysUnavailableWhenAzureFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{Faults: []emulator.Fault{{
-			Method: "PUT", Type: network.RouteTables, Fault: emulator.FaultError, Status: 409, Code: "SomethingIsWrong", Times: 40,
+		w := newRouteWorld(t, core.Options{Faults: []core.Fault{{
+			Method: "PUT", Type: network.RouteTables, Fault: core.FaultError, Status: 409, Code: "SomethingIsWrong", Times: 40,
 		}}})
 		w.node(1)
 		w.watch()

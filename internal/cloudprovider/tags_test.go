@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
 )
@@ -14,7 +14,7 @@ import (
 // TestTagsOfAMachinesScaleSet checks that one list read serves all machines of a scale set.
 func TestTagsOfAMachinesScaleSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, emulator.Options{})
+		w := newRouteWorld(t, core.Options{})
 		body, err := json.Marshal(map[string]any{"tags": map[string]string{"kubernetesNodeCIDRMaskIPV4": "26"}})
 		if err != nil {
 			t.Fatal(err)

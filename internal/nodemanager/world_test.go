@@ -24,10 +24,10 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/plane/identity"
 	"kaz/internal/imds"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/identity"
 	"kaz/internal/nodemanager"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
@@ -51,7 +51,7 @@ type world struct {
 
 func newWorld(t *testing.T, count int) *world {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, count), client: fake.NewClientset(), events: record.NewFakeRecorder(100)}
+	w := &world{Azure: testkit.NewAzure(t, core.Options{}, count), client: fake.NewClientset(), events: record.NewFakeRecorder(100)}
 	w.services = &services{plane: &identity.Service{Host: func(*http.Request) bool { return true }, World: func(f func(behaviour.World)) { w.Look(f) }}}
 	w.machines = testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances)
 	w.config = nodemanager.Config{Client: w.client, Period: period, Events: w.events}

@@ -19,14 +19,14 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/providers"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/providers"
 )
 
 // Names of the cluster's infrastructure.
 const (
-	Subscription  = emulator.DefaultSubscription
+	Subscription  = core.DefaultSubscription
 	ResourceGroup = "rg"
 	Location      = "westeurope"
 	ClusterName   = "kubernetes"
@@ -46,7 +46,7 @@ const (
 
 // Azure is a local Azure in the test's process with an ARM client.
 type Azure struct {
-	*emulator.Emulator
+	*core.Emulator
 	// Client is the ARM client of a component, with a cache and a budget.
 	Client *cache.Cache
 	log    *requests
@@ -55,11 +55,11 @@ type Azure struct {
 
 // NewAzure starts a local Azure with the infrastructure of an empty cluster and the given number of
 // nodes.
-func NewAzure(t testing.TB, o emulator.Options, nodes int) *Azure {
+func NewAzure(t testing.TB, o core.Options, nodes int) *Azure {
 	t.Helper()
 	log := &requests{}
 	o.Providers, o.RequestLog = providers.All(), log
-	e, err := emulator.New(o)
+	e, err := core.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +71,11 @@ func NewAzure(t testing.TB, o emulator.Options, nodes int) *Azure {
 
 // Restarted returns a local Azure with the state of this one, and with other options. What takes long with the latency of
 // Azure can be made without it before.
-func (a *Azure) Restarted(o emulator.Options) *Azure {
+func (a *Azure) Restarted(o core.Options) *Azure {
 	a.t.Helper()
 	log := &requests{}
 	o.Providers, o.RequestLog = providers.All(), log
-	e, err := emulator.New(o)
+	e, err := core.New(o)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -13,18 +13,18 @@ import (
 	"testing"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/plane/identity"
-	"kaz/internal/emulator/plane/metadata"
-	"kaz/internal/emulator/plane/token"
-	"kaz/internal/emulator/providers"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/identity"
+	"kaz/internal/localazure/plane/metadata"
+	"kaz/internal/localazure/plane/token"
+	"kaz/internal/localazure/providers"
 )
 
 // SignIn is a local Azure with sign-in, in the test's process. Its transport sends requests to the
 // login, to instance metadata and to Azure Resource Manager, whatever the host in their URL.
 type SignIn struct {
-	*emulator.Emulator
+	*core.Emulator
 	Tokens *token.Service
 
 	planes []interface {
@@ -43,14 +43,14 @@ var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Ge
 
 // NewSignIn starts a SignIn with applications. system is the client id of the managed identity for
 // requests without a client id. Role assignments are enforced.
-func NewSignIn(t testing.TB, o emulator.Options, c token.Config, system string) *SignIn {
+func NewSignIn(t testing.TB, o core.Options, c token.Config, system string) *SignIn {
 	t.Helper()
 	key, err := signingKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &SignIn{}
-	c.Key, c.Tenant = key, emulator.DefaultTenant
+	c.Key, c.Tenant = key, core.DefaultTenant
 	c.Authority, c.Ports, c.Log = "https://login.test:"+Port, []string{Port}, slog.New(slog.DiscardHandler)
 	for _, other := range o.Subscriptions {
 		c.Guests = append(c.Guests, other.Tenant)
@@ -60,7 +60,7 @@ func NewSignIn(t testing.TB, o emulator.Options, c token.Config, system string) 
 		t.Fatal(err)
 	}
 	o.Providers, o.Authenticator, o.AccessControl = providers.All(), s.Tokens, true
-	if s.Emulator, err = emulator.New(o); err != nil {
+	if s.Emulator, err = core.New(o); err != nil {
 		t.Fatal(err)
 	}
 	s.next = s.Transport()

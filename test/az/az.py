@@ -113,7 +113,7 @@ def holds(check, value):
 def places():
     return {
         "templates": str(here / "templates"),
-        "clusters": str(here.parents[1] / "internal/plan/cluster/testdata"),
+        "clusters": str(here.parents[1] / "internal/cluster/testdata"),
         "uri": os.environ["TEMPLATES_URI"],
     }
 

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kaz/internal/local/controlplane"
+	"kaz/internal/localcluster/controlplane"
 )
 
 // TestBooted checks that kaz cluster deploy makes a cluster of machines that boot from their custom data, with Debian's own

@@ -18,7 +18,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator/plane/fabric/netns"
+	"kaz/internal/localazure/plane/fabric/netns"
 )
 
 // note is the prefix of Service annotations.

@@ -8,8 +8,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
 )
 
 // identities know the bearers of tokens.
@@ -27,7 +27,7 @@ const reader = "22222222-2222-2222-2222-222222222222"
 // withAccess runs a test with clients of an owner and of another principal.
 func withAccess(t *testing.T, f func(owner, other *local)) {
 	synctest.Test(t, func(t *testing.T) {
-		e := build(t, emulator.Options{Latency: asOnAzure, AccessControl: true, Authenticator: identities{
+		e := build(t, core.Options{Latency: asOnAzure, AccessControl: true, Authenticator: identities{
 			"owner": {ObjectID: "33333333-3333-3333-3333-333333333333", Owner: true},
 			"other": {ObjectID: reader, ApplicationID: reader},
 		}})

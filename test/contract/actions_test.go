@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // What can be done to a machine ends well, and the machine is as before or as the
@@ -34,7 +34,7 @@ func TestActionsOnAMachine(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+			inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 				givenMachine(a)
 				vms := a.compute.NewVirtualMachinesClient()
 				a.must(c.do(a, vms))
@@ -75,7 +75,7 @@ func TestActionsOnInstances(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+			inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 				a.group()
 				givenScaleSet(a, 2)
 				id := instanceIDs(a)[0]
@@ -92,7 +92,7 @@ func TestActionsOnInstances(t *testing.T) {
 
 // Disks can be attached and detached without a write of the whole machine.
 func TestDisksAreAttachedByAction(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		givenMachine(a)
 		givenScaleSet(a, 1)
 		instance := *instances(a, "")[0]
@@ -141,7 +141,7 @@ func TestDisksAreAttachedByAction(t *testing.T) {
 
 // Lists of what there is and how much of it is used.
 func TestCatalogues(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		sizes, err := every(a.compute.NewVirtualMachineSizesClient().NewListPager(region, nil),
 			func(p armcompute.VirtualMachineSizesClientListResponse) []*armcompute.VirtualMachineSize {
@@ -172,7 +172,7 @@ func TestCatalogues(t *testing.T) {
 }
 
 func TestFreeAddressesOfANetwork(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		networkInterfaces().given(a)
 		_, err := networkInterfaces().put(a, "nic", networkInterface("nodes"))
@@ -194,7 +194,7 @@ func TestFreeAddressesOfANetwork(t *testing.T) {
 }
 
 func TestServicesOfAStorageAccount(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		account(a)
 		f := clients(a, armstorage.NewClientFactory)
@@ -220,7 +220,7 @@ func TestServicesOfAStorageAccount(t *testing.T) {
 }
 
 func TestUseOfARegistry(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		r := registries().want("")
 		r.Properties = &armcontainerregistry.RegistryProperties{AdminUserEnabled: new(true)}
@@ -249,7 +249,7 @@ func TestUseOfARegistry(t *testing.T) {
 // Pages of instances keep what the first request asked for.
 func TestPagesOfInstances(t *testing.T) {
 	const capacity = 500
-	inBubble(t, emulator.Options{}, func(a *local) {
+	inBubble(t, core.Options{}, func(a *local) {
 		a.group()
 		givenScaleSet(a, capacity)
 		seen := map[string]bool{}

@@ -21,10 +21,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/behaviour/storage"
-	plane "kaz/internal/emulator/plane/blob"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/core"
+	plane "kaz/internal/localazure/plane/blob"
 )
 
 // blobs is a local Azure with its blobs, in the process.
@@ -61,7 +61,7 @@ func (h handled) Do(r *http.Request) (*http.Response, error) {
 func withBlobs(t *testing.T, f func(a *blobs)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := build(t, emulator.Options{})
+		e := build(t, core.Options{})
 		a := &blobs{T: t}
 		a.must(e.Do(func(w behaviour.World) error {
 			if err := w.Apply(behaviour.Itself(), azure.GroupID(subscription, group), behaviour.Object{"location": region}); err != nil {

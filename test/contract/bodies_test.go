@@ -13,7 +13,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/azure/storage"
-	"kaz/internal/emulator/model"
+	"kaz/internal/localazure/core/model"
 )
 
 // TestViewsAreWritable checks that all properties that a view writes exist in the official model and are not read-only there. The
@@ -69,7 +69,7 @@ func written[P any]() (azure.Document, error) {
 
 // TestTemplatesFitTheModels checks every resource of the templates of kaz cluster.
 func TestTemplatesFitTheModels(t *testing.T) {
-	files, err := filepath.Glob("../../internal/plan/cluster/testdata/*.json")
+	files, err := filepath.Glob("../../internal/cluster/testdata/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}

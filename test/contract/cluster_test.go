@@ -7,14 +7,14 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // TestClusterTemplate deploys the templates of kaz cluster generate, unchanged, with Azure's own client.
 func TestClusterTemplate(t *testing.T) {
 	for name, address := range map[string]string{"dev": "dev-api-pip", "teams": "prod-api-pip"} {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile("../../internal/plan/cluster/testdata/" + name + ".json")
+			text, err := os.ReadFile("../../internal/cluster/testdata/" + name + ".json")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -26,7 +26,7 @@ func TestClusterTemplate(t *testing.T) {
 			for _, secret := range []string{"pkiCA", "pkiEtcdCA", "pkiFrontProxyCA", "pkiServiceAccount", "bootstrapToken"} {
 				parameters[secret] = map[string]any{"value": "secret"}
 			}
-			inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+			inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 				a.group()
 				c := a.resources.NewDeploymentsClient()
 				properties := armresources.DeploymentProperties{

@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 const size = "Standard_D2s_v3"
@@ -184,7 +184,7 @@ func dataDisk(lun int32, name string) *armcompute.DataDisk {
 }
 
 func TestDisksAreAttachedAndDetached(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		givenMachine(a)
 		_, err := disks().put(a, "data", disks().want(""))
 		a.must(err)
@@ -232,7 +232,7 @@ func power(statuses []*armcompute.InstanceViewStatus) string {
 }
 
 func TestMachinesArePoweredOnAndOff(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		givenMachine(a)
 		c := a.compute.NewVirtualMachinesClient()
 		is := func(want string) {
@@ -263,7 +263,7 @@ func TestMachinesArePoweredOnAndOff(t *testing.T) {
 
 // A machine takes its OS disk along as it was told to, and not its interface.
 func TestWhatGoesWithAMachine(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		givenMachine(a)
 		nic, err := networkInterfaces().get(a, "nic-one")
 		a.must(err)
@@ -291,7 +291,7 @@ func TestWhatGoesWithAMachine(t *testing.T) {
 }
 
 func TestAMachineThatIsPatched(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		givenMachine(a)
 		got, err := ended(a.compute.NewVirtualMachinesClient().BeginUpdate(a.Context(), group, "one",
 			armcompute.VirtualMachineUpdate{Tags: tags("patch")}, nil))
@@ -304,7 +304,7 @@ func TestAMachineThatIsPatched(t *testing.T) {
 }
 
 func TestAccessToADisk(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		_, err := disks().put(a, "disk", disks().want(""))
 		a.must(err)
@@ -320,7 +320,7 @@ func TestAccessToADisk(t *testing.T) {
 
 // The catalogue names sizes with what a scheduler needs to know of them.
 func TestSKUsOfARegion(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		all, err := every(a.compute.NewResourceSKUsClient().NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: new(
 			"location eq '" + region + "'")}),
 			func(p armcompute.ResourceSKUsClientListResponse) []*armcompute.ResourceSKU { return p.Value })
@@ -386,7 +386,7 @@ func TestComputeRefusals(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+			inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 				a.group()
 				a.refused(c.try(a), c.status, c.code)
 			})
@@ -396,7 +396,7 @@ func TestComputeRefusals(t *testing.T) {
 
 // A public address that belongs to an interface is found through the machine.
 func TestAddressOfAMachine(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		givenMachine(a)
 		_, err := publicAddresses().put(a, "ip", publicAddress())
 		a.must(err)

@@ -26,12 +26,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/providers"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/providers"
 )
 
 const (
-	subscription = emulator.DefaultSubscription
+	subscription = core.DefaultSubscription
 	region       = "eastus"
 	group        = "rg"
 )
@@ -46,7 +46,7 @@ func (t token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 // local is a local Azure with its clients.
 type local struct {
 	testing.TB
-	*emulator.Emulator
+	*core.Emulator
 	judge     *judge
 	options   *arm.ClientOptions
 	network   *armnetwork.ClientFactory
@@ -55,7 +55,7 @@ type local struct {
 }
 
 // inBubble runs a test with a new local Azure in the process.
-func inBubble(t *testing.T, o emulator.Options, f func(a *local)) {
+func inBubble(t *testing.T, o core.Options, f func(a *local)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := build(t, o)
@@ -65,10 +65,10 @@ func inBubble(t *testing.T, o emulator.Options, f func(a *local)) {
 	})
 }
 
-func build(t testing.TB, o emulator.Options) *emulator.Emulator {
+func build(t testing.TB, o core.Options) *core.Emulator {
 	t.Helper()
 	o.Providers = providers.All()
-	e, err := emulator.New(o)
+	e, err := core.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ type lifecase struct {
 func lives(t *testing.T, cases []lifecase) {
 	t.Helper()
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) { inBubble(t, emulator.Options{Latency: asOnAzure}, c.run) })
+		t.Run(c.name, func(t *testing.T) { inBubble(t, core.Options{Latency: asOnAzure}, c.run) })
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 func template() map[string]any {
@@ -30,7 +30,7 @@ func deployment() armresources.Deployment {
 }
 
 func TestDeployments(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := a.resources.NewDeploymentsClient()
 		_, err := c.Get(a.Context(), group, "d", nil)

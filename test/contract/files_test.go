@@ -30,11 +30,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azfile/share"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/behaviour/storage"
-	plane "kaz/internal/emulator/plane/file"
-	entra "kaz/internal/emulator/plane/token"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/core"
+	plane "kaz/internal/localazure/plane/file"
+	entra "kaz/internal/localazure/plane/token"
 )
 
 const (
@@ -47,7 +47,7 @@ const (
 // files is a local Azure with its file shares over TLS. They have no simulated time, because their content is real files.
 type files struct {
 	*testing.T
-	emulator *emulator.Emulator
+	emulator *core.Emulator
 	plane    *plane.Service
 	tokens   *entra.Service
 	client   *http.Client
@@ -60,10 +60,10 @@ var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Ge
 func startFiles(t *testing.T) *files {
 	t.Helper()
 	a := &files{T: t, dir: t.TempDir(), id: id("Microsoft.Storage/storageAccounts", fileAccount)}
-	a.emulator = build(t, emulator.Options{AccessControl: true})
+	a.emulator = build(t, core.Options{AccessControl: true})
 	key, err := signingKey()
 	a.must(err)
-	a.tokens, err = entra.New(entra.Config{Tenant: emulator.DefaultTenant, Key: key, Log: slog.New(slog.DiscardHandler),
+	a.tokens, err = entra.New(entra.Config{Tenant: core.DefaultTenant, Key: key, Log: slog.New(slog.DiscardHandler),
 		World: a.emulator.Look, Applications: []entra.Application{
 			{ClientID: fileOwner, ObjectID: fileOwner, Secrets: []string{"x"}, Owner: true},
 			{ClientID: fileReader, ObjectID: fileReader, Secrets: []string{"y"}},

@@ -16,8 +16,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
 )
 
 func TestIdentityLives(t *testing.T) {
@@ -97,7 +97,7 @@ func federatedCredentials() life[armmsi.FederatedIdentityCredential] {
 }
 
 func TestRoles(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		f := clients(a, armauthorization.NewClientFactory)
 		scope := string(azure.GroupID(subscription, group))
@@ -172,7 +172,7 @@ func TestRightsAreARight(t *testing.T) {
 type byTenant struct{}
 
 func (byTenant) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	return azcore.AccessToken{Token: "in " + cmp.Or(o.TenantID, emulator.DefaultTenant), ExpiresOn: time.Now().Add(time.Hour)}, nil
+	return azcore.AccessToken{Token: "in " + cmp.Or(o.TenantID, core.DefaultTenant), ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
 // TestAuxiliaryTenants checks that an official client with an auxiliary tenant sends its token and
@@ -181,10 +181,10 @@ func TestAuxiliaryTenants(t *testing.T) {
 	const there, thereID = "00000000-0000-0000-0000-00000000000b", "bbbbbbbb-0000-0000-0000-000000000000"
 	synctest.Test(t, func(t *testing.T) {
 		owners := identities{}
-		for _, tenant := range []string{emulator.DefaultTenant, thereID} {
+		for _, tenant := range []string{core.DefaultTenant, thereID} {
 			owners["in "+tenant] = &behaviour.Principal{ObjectID: "o", Owner: true, Tenant: tenant}
 		}
-		e := build(t, emulator.Options{Authenticator: owners, Subscriptions: []emulator.Subscription{{ID: there, Tenant: thereID}}})
+		e := build(t, core.Options{Authenticator: owners, Subscriptions: []core.Subscription{{ID: there, Tenant: thereID}}})
 		a := connect(t, &judge{TB: t, next: e.Transport()}, "https://management.local")
 		a.Emulator = e
 		in := func(name string, tenant string, auxiliary ...string) *armnetwork.ClientFactory {
@@ -198,7 +198,7 @@ func TestAuxiliaryTenants(t *testing.T) {
 			a.must(err)
 			return f
 		}
-		for name, tenant := range map[string]string{subscription: emulator.DefaultTenant, there: thereID} {
+		for name, tenant := range map[string]string{subscription: core.DefaultTenant, there: thereID} {
 			f, err := armresources.NewClientFactory(name, token("in "+tenant), a.options)
 			a.must(err)
 			_, err = f.NewResourceGroupsClient().CreateOrUpdate(a.Context(), group, armresources.ResourceGroup{Location: new(region)}, nil)
@@ -217,7 +217,7 @@ func TestAuxiliaryTenants(t *testing.T) {
 		a.refused(err, http.StatusForbidden, "LinkedAuthorizationFailed")
 		_, err = ended(in(subscription, "", thereID).NewVirtualNetworksClient().BeginCreateOrUpdate(a.Context(), group, "v", link, nil))
 		a.must(err)
-		_, err = in(there, emulator.DefaultTenant).NewRouteTablesClient().Get(a.Context(), group, "t", nil)
+		_, err = in(there, core.DefaultTenant).NewRouteTablesClient().Get(a.Context(), group, "t", nil)
 		a.refused(err, http.StatusUnauthorized, "InvalidAuthenticationTokenTenant")
 	})
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // A load balancer is offered as a private link service, and an endpoint uses it.
 func TestPrivateLinks(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		v := virtualNetwork("nodes", "clients")
 		v.Properties.Subnets[0].Properties.PrivateLinkServiceNetworkPolicies = new(armnetwork.VirtualNetworkPrivateLinkServiceNetworkPoliciesDisabled)
@@ -61,7 +61,7 @@ func TestPrivateLinks(t *testing.T) {
 }
 
 func TestPeerings(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		_, err := virtualNetworks().put(a, "left", virtualNetwork())
 		a.must(err)
@@ -85,7 +85,7 @@ func TestPeerings(t *testing.T) {
 }
 
 func TestDefaultRules(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		_, err := securityGroups().put(a, "nsg", securityGroups().want(""))
 		a.must(err)
@@ -99,7 +99,7 @@ func TestDefaultRules(t *testing.T) {
 }
 
 func TestSSHKeys(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := a.compute.NewSSHPublicKeysClient()
 		_, err := c.Create(a.Context(), group, "key", armcompute.SSHPublicKeyResource{Location: new(region)}, nil)

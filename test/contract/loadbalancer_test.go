@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 func balancerID(name string) azure.ID { return networkID("loadBalancers", name) }
@@ -166,7 +166,7 @@ func inboundRules() life[armnetwork.InboundNatRule] {
 
 // The parts of a balancer are read one by one, and know each other.
 func TestPartsOfALoadBalancer(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		loadBalancers().given(a)
 		lb, err := loadBalancers().put(a, "one", loadBalancer("one"))
@@ -204,7 +204,7 @@ func TestPartsOfALoadBalancer(t *testing.T) {
 
 // A network interface says that it is in a pool, and the pool shows it.
 func TestPoolShowsItsMembers(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		loadBalancers().given(a)
 		networkInterfaces().given(a)

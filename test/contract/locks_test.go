@@ -7,12 +7,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armlocks"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // TestLocksHaveNoTags writes and reads a lock of a resource group. Tags are refused: the official model of locks has none.
 func TestLocksHaveNoTags(t *testing.T) {
-	inBubble(t, emulator.Options{}, func(a *local) {
+	inBubble(t, core.Options{}, func(a *local) {
 		a.group()
 		c := clients(a, armlocks.NewClientFactory).NewManagementLocksClient()
 		level := armlocks.LockLevelCanNotDelete

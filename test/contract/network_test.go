@@ -7,7 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // tags and their change, what the simplest types have to change.
@@ -395,7 +395,7 @@ func natGateways() life[armnetwork.NatGateway] {
 
 // What belongs together is seen from both sides, and what is in use cannot go.
 func TestWhatIsInUseCannotBeDeleted(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		networkInterfaces().given(a)
 		_, err := securityGroups().put(a, "nsg", securityGroups().want(""))
@@ -447,7 +447,7 @@ func TestWhatIsInUseCannotBeDeleted(t *testing.T) {
 }
 
 func TestNetworkUpdatesOfTags(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		_, err := publicAddresses().put(a, "ip", publicAddress())
 		a.must(err)
@@ -501,7 +501,7 @@ func TestNetworkRefusals(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+			inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 				a.group()
 				a.refused(c.try(a), c.status, c.code)
 			})

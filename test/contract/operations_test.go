@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // noRetries shows what is refused at once.
@@ -19,7 +19,7 @@ func noRetries(o *arm.ClientOptions) { o.Retry.MaxRetries = -1 }
 
 // TestOperationsAreResumed checks that any client with the resume token can wait for an operation.
 func TestOperationsAreResumed(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		machines().given(a)
 		begin := time.Now()
@@ -67,9 +67,9 @@ func TestOperationsThatFail(t *testing.T) {
 		}},
 	} {
 		t.Run(c.fullType, func(t *testing.T) {
-			fault := emulator.Fault{Method: http.MethodPut, Type: c.fullType, Fault: emulator.FaultOperation, Code: "AllocationFailed",
+			fault := core.Fault{Method: http.MethodPut, Type: c.fullType, Fault: core.FaultOperation, Code: "AllocationFailed",
 				Message: "no room", Times: 1}
-			inBubble(t, emulator.Options{Latency: asOnAzure, Faults: []emulator.Fault{fault}}, func(a *local) {
+			inBubble(t, core.Options{Latency: asOnAzure, Faults: []core.Fault{fault}}, func(a *local) {
 				a.group()
 				a.refused(c.try(a), http.StatusOK, "AllocationFailed")
 				a.must(c.try(a))
@@ -80,7 +80,7 @@ func TestOperationsThatFail(t *testing.T) {
 
 // A newer write takes the place of a write that is still running.
 func TestOperationsThatAreSuperseded(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := a.network.NewSecurityGroupsClient()
 		first, err := c.BeginCreateOrUpdate(a.Context(), group, "nsg", securityGroups().want(""), nil)
@@ -104,7 +104,7 @@ func TestOperationsThatAreSuperseded(t *testing.T) {
 
 // What is still being made cannot be referred to yet; the SDK tries again.
 func TestReferencesToWhatIsBeingMade(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		_, err := a.network.NewPublicIPAddressesClient().BeginCreateOrUpdate(a.Context(), group, "ip-one", publicAddress(), nil)
 		a.must(err)
@@ -121,10 +121,10 @@ func TestReferencesToWhatIsBeingMade(t *testing.T) {
 // A reply that got lost is asked for again, and the second request finds done what
 // the first one did.
 func TestRepliesThatGetLost(t *testing.T) {
-	lost := emulator.Fault{Method: http.MethodPut, Type: "Microsoft.Network/publicIPAddresses", Fault: emulator.FaultLost, Times: 1}
-	unavailable := emulator.Fault{Method: http.MethodGet, Type: "Microsoft.Network/publicIPAddresses", Fault: emulator.FaultError,
+	lost := core.Fault{Method: http.MethodPut, Type: "Microsoft.Network/publicIPAddresses", Fault: core.FaultLost, Times: 1}
+	unavailable := core.Fault{Method: http.MethodGet, Type: "Microsoft.Network/publicIPAddresses", Fault: core.FaultError,
 		Status: http.StatusServiceUnavailable, Times: 2}
-	inBubble(t, emulator.Options{Latency: asOnAzure, Faults: []emulator.Fault{lost, unavailable}}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure, Faults: []core.Fault{lost, unavailable}}, func(a *local) {
 		a.group()
 		made, err := publicAddresses().put(a, "ip", publicAddress())
 		a.must(err)
@@ -136,7 +136,7 @@ func TestRepliesThatGetLost(t *testing.T) {
 
 // A delete of a whole group goes through every provider.
 func TestAGroupGoesWithEverythingInIt(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		givenMachine(a)
 		loadBalancers().given(a)
 		lb := loadBalancer("one")
@@ -186,7 +186,7 @@ func count[R any](items []*R, err error) int {
 // TestPollsAreAsFastAsToldTo checks that a client that waited longer than Retry-After need not wait
 // again.
 func TestPollsAreAsFastAsToldTo(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		begin := time.Now()
 		_, err := ended(a.network.NewPublicIPAddressesClient().BeginCreateOrUpdate(a.Context(), group, "ip",

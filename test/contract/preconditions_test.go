@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // ifMatch sends the etag of a document that a PUT sends as the If-Match of the request. The cloud providers of Kubernetes
@@ -60,7 +60,7 @@ func with(p policy.Policy) func(*arm.ClientOptions) {
 
 // TestNetworkPreconditions checks that the second of two concurrent writers is rejected.
 func TestNetworkPreconditions(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(plain *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(plain *local) {
 		plain.group()
 		a := plain.and(with(ifMatch{}))
 		loadBalancers().given(a)
@@ -87,7 +87,7 @@ func TestNetworkPreconditions(t *testing.T) {
 
 // A child that is written changes its parent's etag.
 func TestEtagsOfParentsAndChildren(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(plain *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(plain *local) {
 		plain.group()
 		a := plain.and(with(ifMatch{}))
 		_, err := routeTables().put(a, "rt", routeTables().want(""))
@@ -107,7 +107,7 @@ func TestEtagsOfParentsAndChildren(t *testing.T) {
 }
 
 func TestWhatMustAndMustNotExist(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		existing, absent := a.and(with(precondition{"If-Match", "*"})), a.and(with(precondition{"If-None-Match", "*"}))
 		_, err := routeTables().put(existing, "rt", routeTables().want(""))
@@ -122,7 +122,7 @@ func TestWhatMustAndMustNotExist(t *testing.T) {
 }
 
 func TestComputePreconditions(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		givenScaleSet(a, 1)
 		c := a.compute.NewVirtualMachineScaleSetsClient()
@@ -175,7 +175,7 @@ func TestTypesWithPreconditions(t *testing.T) {
 		{id("Microsoft.Network/dnsZones", "two.test"), armdns.ZonesClientCreateOrUpdateOptions{}, "2018-05-01",
 			armresources.GenericResource{Location: new("global")}},
 	} {
-		inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+		inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 			a.group()
 			absent := a.and(with(precondition{"If-None-Match", "*"})).resources.NewClient()
 			put := func() error {

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/google/go-cmp/cmp"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // TestQuickstarts deploys templates as people write them, which do not follow the style of kaz's own. They have copies,
@@ -46,7 +46,7 @@ func TestQuickstarts(t *testing.T) {
 			made: []string{"Microsoft.Compute/virtualMachineScaleSets/web", "Microsoft.Network/loadBalancers/web-lb"}},
 	} {
 		t.Run(strings.TrimSuffix(test.name+"/"+test.about, "/"), func(t *testing.T) {
-			inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+			inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 				a.group()
 				done, err := quickstart(a, test.name, test.parameters)
 				a.must(err)
@@ -105,9 +105,9 @@ func exists(a *local, id string) error {
 // TestFaultInside checks that a fault of the local Azure reaches a resource two deployments below the requested deployment.
 // A later deployment succeeds.
 func TestFaultInside(t *testing.T) {
-	faults := []emulator.Fault{{Method: "PUT", Type: "Microsoft.Network/virtualNetworks", Name: "spoke1", Times: 1, Fault: "error",
+	faults := []core.Fault{{Method: "PUT", Type: "Microsoft.Network/virtualNetworks", Name: "spoke1", Times: 1, Fault: "error",
 		Status: 409, Code: "AllocationFailed", Message: "no room"}}
-	inBubble(t, emulator.Options{Latency: asOnAzure, Faults: faults}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure, Faults: faults}, func(a *local) {
 		a.group()
 		_, err := quickstart(a, "peered", nil)
 		if err == nil || !strings.Contains(err.Error(), "AllocationFailed") {

@@ -7,7 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerregistry/armcontainerregistry"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/keyvault/armkeyvault"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 func TestRegistryLives(t *testing.T) {
@@ -55,7 +55,7 @@ func vaults() life[armkeyvault.Vault] {
 		names: [2]string{"vault-one", "vault-two"},
 		want: func(string) armkeyvault.Vault {
 			return armkeyvault.Vault{Location: new(region), Properties: &armkeyvault.VaultProperties{
-				TenantID:       new(emulator.DefaultTenant),
+				TenantID:       new(core.DefaultTenant),
 				SKU:            &armkeyvault.SKU{Family: new(armkeyvault.SKUFamilyA), Name: new(armkeyvault.SKUNameStandard)},
 				AccessPolicies: []*armkeyvault.AccessPolicyEntry{}}}
 		},
@@ -86,7 +86,7 @@ func vaults() life[armkeyvault.Vault] {
 
 // The value of a secret is written and never read.
 func TestSecretsOfAVault(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		_, err := vaults().put(a, "vault-one", vaults().want(""))
 		a.must(err)
@@ -117,7 +117,7 @@ func TestSecretsOfAVault(t *testing.T) {
 }
 
 func TestAccessPoliciesOfAVault(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		_, err := vaults().put(a, "vault-one", vaults().want(""))
 		a.must(err)
@@ -126,7 +126,7 @@ func TestAccessPoliciesOfAVault(t *testing.T) {
 			a.Helper()
 			got, err := c.UpdateAccessPolicy(a.Context(), group, "vault-one", kind, armkeyvault.VaultAccessPolicyParameters{
 				Properties: &armkeyvault.VaultAccessPolicyProperties{AccessPolicies: []*armkeyvault.AccessPolicyEntry{{
-					TenantID: new(emulator.DefaultTenant), ObjectID: new("one"),
+					TenantID: new(core.DefaultTenant), ObjectID: new("one"),
 					Permissions: &armkeyvault.Permissions{Secrets: secrets}}}}}, nil)
 			a.must(err)
 			if len(got.Properties.AccessPolicies) == 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 func TestResourceGroups(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		c := a.resources.NewResourceGroupsClient()
 		there := func(name string, want bool) {
 			a.Helper()
@@ -54,7 +54,7 @@ func TestResourceGroups(t *testing.T) {
 
 // Every resource can be reached without knowing its type.
 func TestGenericResources(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := a.resources.NewClient()
 		const version = "2025-05-01"
@@ -78,7 +78,7 @@ func TestGenericResources(t *testing.T) {
 // TestDocumentsOfOtherProviders checks types that the local Azure only stores. The SDKs create, read and delete such a
 // resource. They poll with Azure-AsyncOperation, with a Location, or not at all.
 func TestDocumentsOfOtherProviders(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := a.resources.NewClient()
 		for _, test := range []struct {
@@ -110,7 +110,7 @@ func TestDocumentsOfOtherProviders(t *testing.T) {
 }
 
 func TestResourcesOfAGroup(t *testing.T) {
-	inBubble(t, emulator.Options{}, func(a *local) {
+	inBubble(t, core.Options{}, func(a *local) {
 		a.group()
 		for i := range 7 {
 			_, err := publicAddresses().put(a, fmt.Sprint("ip-", i), publicAddress())
@@ -141,7 +141,7 @@ func TestResourcesOfAGroup(t *testing.T) {
 // Lists have pages, and every one of them is reached.
 func TestPages(t *testing.T) {
 	const tables = 2500
-	inBubble(t, emulator.Options{}, func(a *local) {
+	inBubble(t, core.Options{}, func(a *local) {
 		a.group()
 		for i := range tables {
 			_, err := a.network.NewRouteTablesClient().BeginCreateOrUpdate(a.Context(), group, fmt.Sprintf("rt-%04d", i),
@@ -166,7 +166,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestProviders(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		c := a.resources.NewProvidersClient()
 		got, err := c.Get(a.Context(), "Microsoft.Compute", nil)
 		a.must(err)

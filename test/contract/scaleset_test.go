@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // scaleSet is a Uniform one with instances that are in a pool and have public
@@ -110,7 +110,7 @@ func instanceIDs(a *local) []string {
 }
 
 func TestInstancesOfAScaleSet(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		givenScaleSet(a, 3)
 		all := instances(a, "instanceView")
@@ -157,7 +157,7 @@ func TestInstancesOfAScaleSet(t *testing.T) {
 }
 
 func TestNetworkOfInstances(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		loadBalancers().given(a)
 		lb := loadBalancer("one")
@@ -221,7 +221,7 @@ func TestNetworkOfInstances(t *testing.T) {
 }
 
 func TestAScaleSetGrowsAndShrinks(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		givenScaleSet(a, 2)
 		old := instanceIDs(a)
@@ -257,7 +257,7 @@ func TestAScaleSetGrowsAndShrinks(t *testing.T) {
 }
 
 func TestPowerOfInstances(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		givenScaleSet(a, 2)
 		ids := instanceIDs(a)
@@ -286,7 +286,7 @@ func TestPowerOfInstances(t *testing.T) {
 
 // A model that changes reaches the instances when they are upgraded.
 func TestInstancesAreUpgraded(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		loadBalancers().given(a)
 		lb := loadBalancer("one")
@@ -320,7 +320,7 @@ func TestInstancesAreUpgraded(t *testing.T) {
 
 // An instance can be changed on its own: its pools, its disks.
 func TestAnInstanceIsUpdated(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		loadBalancers().given(a)
 		lb := loadBalancer("one")
@@ -355,7 +355,7 @@ func TestAnInstanceIsUpdated(t *testing.T) {
 
 // A Flexible scale set is found through the machines in it.
 func TestMachinesOfAFlexibleScaleSet(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		networkInterfaces().given(a)
 		set := scaleSet(3)

@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armdeploymentstacks"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // stackOf is a stack of public addresses with these names.
@@ -57,7 +57,7 @@ func TestDeploymentStacks(t *testing.T) {
 		none        = armdeploymentstacks.DenySettingsModeNone
 		denyDelete  = armdeploymentstacks.DenySettingsModeDenyDelete
 	)
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := clients(a, armdeploymentstacks.NewClientFactory).NewClient()
 		_, err := c.GetAtResourceGroup(a.Context(), group, "s", nil)

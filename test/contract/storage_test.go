@@ -6,7 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 func TestStorageLives(t *testing.T) {
@@ -25,7 +25,7 @@ func account(a *local) {
 }
 
 func TestStorageAccounts(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := clients(a, armstorage.NewClientFactory).NewAccountsClient()
 		free, err := c.CheckNameAvailability(a.Context(),

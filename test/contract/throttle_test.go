@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // throttled tries until it is refused with 429 and returns how often it was not.
@@ -42,7 +42,7 @@ func retryAfter(a *local, refusal *azcore.ResponseError) time.Duration {
 }
 
 func TestReadsAreThrottled(t *testing.T) {
-	inBubble(t, emulator.Options{Throttle: true}, func(a *local) {
+	inBubble(t, core.Options{Throttle: true}, func(a *local) {
 		a.group()
 		hasty := a.and(noRetries).resources.NewResourceGroupsClient()
 		try := func(int) error {
@@ -60,7 +60,7 @@ func TestReadsAreThrottled(t *testing.T) {
 
 // The SDK's own retries wait as long as they are told and then get through.
 func TestThrottledRequestsAreRetried(t *testing.T) {
-	inBubble(t, emulator.Options{Throttle: true}, func(a *local) {
+	inBubble(t, core.Options{Throttle: true}, func(a *local) {
 		a.group()
 		begin := time.Now()
 		for i := range 450 {
@@ -78,7 +78,7 @@ func TestThrottledRequestsAreRetried(t *testing.T) {
 // Compute counts writes of each instance on its own, and its refusal has another
 // form than ARM's.
 func TestWritesOfAnInstanceAreThrottled(t *testing.T) {
-	inBubble(t, emulator.Options{Throttle: true}, func(a *local) {
+	inBubble(t, core.Options{Throttle: true}, func(a *local) {
 		a.group()
 		givenScaleSet(a, 2)
 		all := instances(a, "")

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // The same over a real socket: certificates, HTTP/2, no time to wait.
 func TestOverTLS(t *testing.T) {
-	e := build(t, emulator.Options{})
+	e := build(t, core.Options{})
 	server := httptest.NewUnstartedServer(e)
 	server.EnableHTTP2 = true
 	server.StartTLS()

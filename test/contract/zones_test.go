@@ -7,7 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 func TestZoneLives(t *testing.T) {
@@ -196,7 +196,7 @@ func publicRecords() life[armdns.RecordSet] {
 
 // Preconditions of records have options in the clients, as ExternalDNS uses them.
 func TestRecordPreconditions(t *testing.T) {
-	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		publicRecords().given(a)
 		c := clients(a, armdns.NewClientFactory).NewRecordSetsClient()

@@ -20,9 +20,9 @@ import (
 	"kaz/internal/csi/disk"
 	"kaz/internal/csi/disk/node"
 	"kaz/internal/csi/mount"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/plane/block"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/block"
 	plandisk "kaz/internal/plan/disk"
 	"kaz/internal/testkit"
 	"kaz/test/csi/driver"
@@ -53,7 +53,7 @@ func TestDiskSanity(t *testing.T) {
 		t.Skip("loop devices and mounts need root")
 	}
 	const limit = 4 // of the size of the machine
-	a := testkit.NewAzure(t, emulator.Options{}, 0)
+	a := testkit.NewAzure(t, core.Options{}, 0)
 	only := oneNode{name: "node-0", machine: a.AddMachine(testkit.VirtualMachine{Name: "node-0"})}
 	dir := t.TempDir()
 	root := filepath.Join(dir, "machine")

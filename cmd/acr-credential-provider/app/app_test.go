@@ -35,8 +35,8 @@ import (
 	"go.uber.org/goleak"
 
 	"kaz/internal/azure"
-	"kaz/internal/local/azureclient"
-	"kaz/internal/local/azureserver"
+	"kaz/internal/localazure/client"
+	"kaz/internal/localazure/server"
 )
 
 // beProgram makes a process of the test binary run the program: certificates and proxies are read
@@ -63,8 +63,8 @@ const (
 // world is a local Azure with role enforcement and a registry.
 type world struct {
 	*testing.T
-	azure  *azureserver.Server
-	info   azureclient.Info
+	azure  *server.Server
+	info   client.Info
 	key    *rsa.PrivateKey // signs tokens of service accounts
 	certPE string          // file with the certificate and key of certified
 	client *http.Transport
@@ -91,7 +91,7 @@ issuers:
   keys: {"keys":[{"kty":"RSA","kid":"k1","n":%[8]q,"e":"AQAB"}]}
 `, pusher, puller, unassigned, workload, certified, nodes, w.file("cert.pem", cert), base64.RawURLEncoding.EncodeToString(w.key.N.Bytes()))
 	var err error
-	w.azure, err = azureserver.Start(t.Context(), azureserver.Options{
+	w.azure, err = server.Start(t.Context(), server.Options{
 		ProxyAddress: "127.0.0.1:0", AccessControl: "on", Identities: w.file("identities.yaml", identities),
 		Log: slog.New(slog.DiscardHandler),
 	})

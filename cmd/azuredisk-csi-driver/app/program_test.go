@@ -31,8 +31,8 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/local/azureserver"
-	"kaz/internal/local/site"
+	"kaz/internal/localazure/server"
+	"kaz/internal/localcluster/site"
 	"kaz/internal/plan/nodes"
 )
 
@@ -57,7 +57,7 @@ const nodeName = "nodes0-000000"
 // world is a local Azure with access control, served over TLS, and an API server with one Node.
 type world struct {
 	t          *testing.T
-	azure      *azureserver.Server
+	azure      *server.Server
 	dir        string
 	group      azure.ID
 	config     string // azure.json
@@ -83,7 +83,7 @@ applications:
 - {clientId: %s, secrets: [%s], roleAssignments: [{role: Contributor}]}
 `, driverID, driverSecret))
 	var err error
-	w.azure, err = azureserver.Start(t.Context(), azureserver.Options{
+	w.azure, err = server.Start(t.Context(), server.Options{
 		AccessControl: "on", Identities: identities, Latency: latency, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/reconcile"
 	"kaz/internal/testkit"
 )
@@ -55,7 +55,7 @@ func holder(t *testing.T, client *fake.Clientset) string {
 // overlap in Azure.
 func TestLeadersDoNotOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		local := testkit.NewAzure(t, emulator.Options{Latency: 3}, 1)
+		local := testkit.NewAzure(t, core.Options{Latency: 3}, 1)
 		client := fake.NewClientset()
 		wire := &wire{carry: local.Transport()}
 		replica := func(ctx context.Context, name string) error {

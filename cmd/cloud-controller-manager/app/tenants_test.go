@@ -28,9 +28,9 @@ import (
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/plane/token"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/token"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/plan/rights"
 	"kaz/internal/reconcile"
@@ -51,7 +51,7 @@ const (
 	clientSecret  = "the-s3cret-of-the-test"
 	networkTenant = "bbbbbbbb-0000-0000-0000-000000000000"
 	networkSub    = "00000000-0000-0000-0000-00000000000b"
-	machinesGroup = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg")
+	machinesGroup = azure.ID("/subscriptions/" + core.DefaultSubscription + "/resourceGroups/rg")
 	networkGroup  = azure.ID("/subscriptions/" + networkSub + "/resourceGroups/rg")
 	scaleSet      = machinesGroup + "/providers/Microsoft.Compute/virtualMachineScaleSets/nodes0"
 )
@@ -62,8 +62,8 @@ type object = map[string]any
 // principal has exactly the rights of the table in each tenant, except those in without.
 func layTenants(t *testing.T, c cloudconfig.Config, without ...string) *testkit.SignIn {
 	t.Helper()
-	w := testkit.NewSignIn(t, emulator.Options{
-		Subscriptions: []emulator.Subscription{{ID: networkSub, Tenant: networkTenant}},
+	w := testkit.NewSignIn(t, core.Options{
+		Subscriptions: []core.Subscription{{ID: networkSub, Tenant: networkTenant}},
 	}, token.Config{Applications: []token.Application{{ClientID: clientID, ObjectID: objectID, Secrets: []string{clientSecret}}}}, "")
 	w.Put(t, machinesGroup, object{"location": "eastus"})
 	w.Put(t, networkGroup, object{"location": "eastus"})
@@ -114,7 +114,7 @@ func layTenants(t *testing.T, c cloudconfig.Config, without ...string) *testkit.
 func tenantsConfig(t *testing.T, own ...object) cloudconfig.Config {
 	t.Helper()
 	all := object{
-		"tenantId": emulator.DefaultTenant, "subscriptionId": emulator.DefaultSubscription,
+		"tenantId": core.DefaultTenant, "subscriptionId": core.DefaultSubscription,
 		"networkResourceTenantID": networkTenant, "networkResourceSubscriptionID": networkSub,
 		"aadClientId": clientID, "aadClientSecret": clientSecret,
 		"resourceGroup": "rg", "location": "eastus", "vnetName": "vnet", "subnetName": "nodes",

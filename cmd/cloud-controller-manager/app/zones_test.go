@@ -8,8 +8,8 @@ import (
 
 	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/plane/token"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/token"
 	"kaz/internal/testkit"
 )
 
@@ -20,8 +20,8 @@ func TestZonesThatMayNotBeRead(t *testing.T) {
 	for name, granted := range map[string][]string{"with the right": {"Microsoft.Resources/subscriptions/providers/read"},
 		"without it": nil} {
 		t.Run(name, func(t *testing.T) {
-			w := testkit.NewSignIn(t, emulator.Options{
-				Subscriptions: []emulator.Subscription{{ID: networkSub, Tenant: networkTenant}},
+			w := testkit.NewSignIn(t, core.Options{
+				Subscriptions: []core.Subscription{{ID: networkSub, Tenant: networkTenant}},
 			}, token.Config{Applications: []token.Application{{ClientID: clientID, ObjectID: objectID, Secrets: []string{clientSecret}}}},
 				"")
 			if granted != nil {

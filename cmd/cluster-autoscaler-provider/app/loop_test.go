@@ -22,16 +22,16 @@ import (
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/plane/retail"
-	"kaz/internal/local/azureserver"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/retail"
+	"kaz/internal/localazure/server"
 )
 
 // driven is a running provider that a client drives over mutual TLS, with the calls of one loop of cluster-autoscaler in their
 // order. The client is not cluster-autoscaler: the Go module proxy does not serve that. Each pod needs a node of its own.
 type driven struct {
 	t       *testing.T
-	local   *azureserver.Server
+	local   *server.Server
 	azure   *arm.Client
 	args    []string
 	address string
@@ -51,7 +51,7 @@ type driven struct {
 func drive(t *testing.T) *driven {
 	t.Helper()
 	// A request takes a fiftieth of its time in Azure, so that operations can be interrupted.
-	local, config := serveAzure(t, azureserver.Options{Latency: "0.02"}, 3, 0)
+	local, config := serveAzure(t, server.Options{Latency: "0.02"}, 3, 0)
 	client, err := local.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -319,11 +319,11 @@ func TestLoopOfProgram(t *testing.T) {
 	d.start()
 	d.until("the provider is killed while machines are made", map[string]int{"nodes0": 4})
 
-	rule := emulator.Fault{
+	rule := core.Fault{
 		Method: "PATCH", Type: compute.ScaleSets, Name: "nodes0", Times: 1,
 		Fault: "operation", Code: "AllocationFailed", Message: "Allocation failed.",
 	}
-	if err := d.local.Emulator().SetFaults([]emulator.Fault{rule}); err != nil {
+	if err := d.local.Emulator().SetFaults([]core.Fault{rule}); err != nil {
 		t.Fatal(err)
 	}
 	d.pods = 5

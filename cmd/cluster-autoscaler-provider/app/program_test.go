@@ -34,8 +34,8 @@ import (
 
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
-	"kaz/internal/local/azureserver"
-	"kaz/internal/local/site"
+	"kaz/internal/localazure/server"
+	"kaz/internal/localcluster/site"
 )
 
 // asProgram has the test binary be the program, in a process of its own with the environment of a container.
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 }
 
 // program returns the command that runs the program with a local Azure.
-func program(ctx context.Context, local *azureserver.Server, args ...string) *exec.Cmd {
+func program(ctx context.Context, local *server.Server, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, os.Args[0], args...)
 	command.Env = []string{asProgram + "=1", "SSL_CERT_FILE=" + local.Info().CAFile}
 	return command
@@ -132,20 +132,20 @@ func (a *authority) dial(address string, signer *authority) externalgrpc.CloudPr
 }
 
 // startAzure starts a local Azure with two machines in a scale set. It returns the path of azure.json too.
-func startAzure(t *testing.T) (*azureserver.Server, string) {
+func startAzure(t *testing.T) (*server.Server, string) {
 	t.Helper()
 	return startAzureWith(t, 1, 2, "")
 }
 
 // startAzureWith starts a local Azure with access control, in which the provider is a contributor. The machines are spread
 // over scale sets. requests is the path of a log of requests, if one is wanted.
-func startAzureWith(t *testing.T, sets, machines int, requests string) (*azureserver.Server, string) {
+func startAzureWith(t *testing.T, sets, machines int, requests string) (*server.Server, string) {
 	t.Helper()
-	return serveAzure(t, azureserver.Options{RequestLog: requests}, sets, machines)
+	return serveAzure(t, server.Options{RequestLog: requests}, sets, machines)
 }
 
 // serveAzure starts a local Azure as startAzureWith does, with further options.
-func serveAzure(t *testing.T, o azureserver.Options, sets, machines int) (*azureserver.Server, string) {
+func serveAzure(t *testing.T, o server.Options, sets, machines int) (*server.Server, string) {
 	t.Helper()
 	const id, secret = "aaaaaaaa-0000-4000-8000-00000000000e", "provider-secret"
 	dir := t.TempDir()
@@ -155,7 +155,7 @@ func serveAzure(t *testing.T, o azureserver.Options, sets, machines int) (*azure
 		t.Fatal(err)
 	}
 	o.AccessControl, o.Identities, o.Log = "on", identities, slog.New(slog.DiscardHandler)
-	server, err := azureserver.Start(t.Context(), o)
+	server, err := server.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,16 +11,16 @@ import (
 	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/providers"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/providers"
 )
 
-const keysGroup = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg")
+const keysGroup = azure.ID("/subscriptions/" + core.DefaultSubscription + "/resourceGroups/rg")
 
 // opened is the client of an azure.json, with a local Azure that answers immediately.
 type opened struct {
 	*arm.Client
-	azure *emulator.Emulator
+	azure *core.Emulator
 	at    []time.Time // times of the requests
 	carry http.RoundTripper
 }
@@ -37,7 +37,7 @@ func openWith(t *testing.T, keys string) *opened {
 		t.Fatal(err, warnings)
 	}
 	c.Complete()
-	e, err := emulator.New(emulator.Options{Providers: providers.All()})
+	e, err := core.New(core.Options{Providers: providers.All()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestBackoffKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := openWith(t, c.keys)
-				if err := o.azure.SetFaults([]emulator.Fault{{Fault: emulator.FaultError,
+				if err := o.azure.SetFaults([]core.Fault{{Fault: core.FaultError,
 					Status: http.StatusServiceUnavailable}}); err != nil {
 					t.Fatal(err)
 				}

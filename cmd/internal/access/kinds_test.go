@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/plane/token"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/token"
 )
 
 // cluster issues the tokens of service accounts.
@@ -78,7 +78,7 @@ func dataPlaneFile(t *testing.T) string {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(map[string]string{
-		"client_id": clientID, "tenant_id": emulator.DefaultTenant, "client_secret": base64.StdEncoding.EncodeToString(certificate),
+		"client_id": clientID, "tenant_id": core.DefaultTenant, "client_secret": base64.StdEncoding.EncodeToString(certificate),
 		"authentication_endpoint": "https://login.microsoftonline.com/",
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func TestKinds(t *testing.T) {
 		"workload identity": {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true,
 			"aadFederatedTokenFile": k8s.account(t, subject)}, nil, objectID},
 		"the pod's environment": {keys{"useManagedIdentityExtension": true},
-			[]string{"AZURE_CLIENT_ID", clientID, "AZURE_TENANT_ID", emulator.DefaultTenant, "AZURE_FEDERATED_TOKEN_FILE",
+			[]string{"AZURE_CLIENT_ID", clientID, "AZURE_TENANT_ID", core.DefaultTenant, "AZURE_FEDERATED_TOKEN_FILE",
 				k8s.account(t, subject)}, objectID},
 		"data plane file": {keys{"aadMSIDataPlaneIdentityPath": dataPlaneFile(t)}, nil, objectID},
 		"system-assigned": {keys{"useManagedIdentityExtension": true}, nil, systemOID},

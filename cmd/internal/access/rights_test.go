@@ -9,7 +9,7 @@ import (
 
 	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/rights"
 	"kaz/internal/testkit"
 )
@@ -157,7 +157,7 @@ func TestHopeless(t *testing.T) {
 func TestUnknownRights(t *testing.T) {
 	w := newWorld(t)
 	w.Grant(t, objectID, group, "*")
-	if err := w.SetFaults([]emulator.Fault{{Type: "Microsoft.Authorization/permissions", Fault: emulator.FaultError,
+	if err := w.SetFaults([]core.Fault{{Type: "Microsoft.Authorization/permissions", Fault: core.FaultError,
 		Status: http.StatusForbidden, Code: "RequestDisallowedByPolicy"}}); err != nil {
 		t.Fatal(err)
 	}

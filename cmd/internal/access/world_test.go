@@ -13,8 +13,8 @@ import (
 	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/plane/token"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/token"
 	"kaz/internal/testkit"
 )
 
@@ -38,7 +38,7 @@ const (
 
 // Scopes.
 const (
-	group        = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg")
+	group        = azure.ID("/subscriptions/" + core.DefaultSubscription + "/resourceGroups/rg")
 	networkGroup = azure.ID("/subscriptions/" + networkSub + "/resourceGroups/net")
 	identityID   = group + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
 )
@@ -47,8 +47,8 @@ const (
 // managed identity. Neither has any rights.
 func newWorld(t *testing.T, issuers ...token.Issuer) *testkit.SignIn {
 	t.Helper()
-	w := testkit.NewSignIn(t, emulator.Options{
-		Subscriptions: []emulator.Subscription{{ID: networkSub, Tenant: otherID}},
+	w := testkit.NewSignIn(t, core.Options{
+		Subscriptions: []core.Subscription{{ID: networkSub, Tenant: otherID}},
 	}, token.Config{
 		Issuers: issuers,
 		Applications: []token.Application{
@@ -91,7 +91,7 @@ type keys = map[string]any
 func settings(t *testing.T, own keys, environment ...string) cloudconfig.Config {
 	t.Helper()
 	all := keys{
-		"tenantId": emulator.DefaultTenant, "subscriptionId": emulator.DefaultSubscription,
+		"tenantId": core.DefaultTenant, "subscriptionId": core.DefaultSubscription,
 		"resourceGroup": "rg", "location": "eastus",
 	}
 	maps.Copy(all, own)

@@ -11,10 +11,10 @@ import (
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
-	"kaz/internal/engine"
-	"kaz/internal/engine/failure"
-	"kaz/internal/engine/lock"
-	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/failure"
+	"kaz/internal/cluster/lock"
 )
 
 // The exit statuses of kaz cluster besides 0 and 1.

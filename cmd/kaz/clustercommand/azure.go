@@ -14,18 +14,18 @@ import (
 	"kaz/cmd/internal/release"
 	"kaz/internal/arm"
 	"kaz/internal/cloudconfig"
-	"kaz/internal/engine"
-	"kaz/internal/local/azureclient"
-	"kaz/internal/local/clusterengine"
-	"kaz/internal/plan/cluster"
-	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/setup"
+	"kaz/internal/localazure/client"
 )
 
 // targetFlags select the Azure of a cluster.
 type targetFlags struct {
 	local    bool
 	endpoint string
-	chosen   *azureclient.Info // the local Azure, once it is found
+	chosen   *client.Info // the local Azure, once it is found
 }
 
 func (t *targetFlags) define(command *cobra.Command) {
@@ -36,13 +36,13 @@ func (t *targetFlags) define(command *cobra.Command) {
 }
 
 // find finds the local Azure. Of several it is the one in which the cluster is deployed.
-func (t *targetFlags) find(ctx context.Context, name, group string) (azureclient.Info, error) {
-	dir, err := azureclient.AnnounceDir()
+func (t *targetFlags) find(ctx context.Context, name, group string) (client.Info, error) {
+	dir, err := client.AnnounceDir()
 	if err != nil {
-		return azureclient.Info{}, err
+		return client.Info{}, err
 	}
-	info, err := azureclient.FindWith(ctx, func(ctx context.Context, info azureclient.Info) (bool, error) {
-		client, err := azureclient.New(info)
+	info, err := client.FindWith(ctx, func(ctx context.Context, info client.Info) (bool, error) {
+		client, err := client.New(info)
 		if err != nil {
 			return false, err
 		}
@@ -61,7 +61,7 @@ func (t *targetFlags) documents() bool { return t.local && t.chosen != nil && !t
 
 // plan reads a definition for the selected Azure.
 func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan, error) {
-	d, err := clusterengine.ReadDefinition(command.Context(), command.InOrStdin(), files)
+	d, err := setup.ReadDefinition(command.Context(), command.InOrStdin(), files)
 	if err != nil {
 		return cluster.Plan{}, mistakes(command, err)
 	}
@@ -70,7 +70,7 @@ func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan
 		if err != nil {
 			return cluster.Plan{}, err
 		}
-		return clusterengine.LocalPlan(d, info)
+		return setup.LocalPlan(d, info)
 	}
 	return cluster.New(d)
 }
@@ -80,7 +80,7 @@ func (t *targetFlags) engine(a definition.Azure, out io.Writer) (*engine.Engine,
 	userAgent := "kaz/" + release.Version()
 	say := func(line string) { _, _ = fmt.Fprintln(out, line) }
 	if t.local {
-		return clusterengine.OpenLocal(*t.chosen, userAgent, say)
+		return setup.OpenLocal(*t.chosen, userAgent, say)
 	}
 	environment, known := cloudconfig.EnvironmentNamed(a.Cloud)
 	if !known {
@@ -93,7 +93,7 @@ func (t *targetFlags) engine(a definition.Azure, out io.Writer) (*engine.Engine,
 	if err != nil {
 		return nil, err
 	}
-	return clusterengine.Open(arm.Config{
+	return setup.Open(arm.Config{
 		UserAgent: userAgent, Endpoint: environment.ResourceManager, Scope: environment.Scope(), Credential: credential,
 	}, say)
 }

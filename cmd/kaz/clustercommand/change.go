@@ -28,17 +28,17 @@ import (
 
 	"kaz/cmd/internal/kubeconfig"
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/engine"
-	"kaz/internal/engine/dataplane"
-	"kaz/internal/engine/etcd"
-	"kaz/internal/engine/lock"
-	"kaz/internal/engine/pki"
-	"kaz/internal/engine/workload"
-	"kaz/internal/local/clusterengine"
-	"kaz/internal/plan/cluster"
-	"kaz/internal/plan/cluster/change"
-	"kaz/internal/plan/cluster/definition"
-	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/change"
+	"kaz/internal/cluster/dataplane"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/etcd"
+	"kaz/internal/cluster/lock"
+	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/setup"
+	"kaz/internal/cluster/workload"
 )
 
 // changeFlags are the flags of commands that drain and replace machines.
@@ -456,11 +456,11 @@ both, and its certificate is of the next one as soon as all members accept it.`,
 		if file == "" {
 			file = p.Names.Cluster + ".kubeconfig"
 		}
-		if _, err := clusterengine.SaveKubeconfig(file, text); err != nil {
+		if _, err := setup.SaveKubeconfig(file, text); err != nil {
 			return err
 		}
 		if local, err := command.Flags().GetBool("local"); err != nil || local {
-			if err := errors.Join(err, clusterengine.ReachHere(command.Context(), e.Azure, p, file)); err != nil {
+			if err := errors.Join(err, setup.ReachHere(command.Context(), e.Azure, p, file)); err != nil {
 				return err
 			}
 		}

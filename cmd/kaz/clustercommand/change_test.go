@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
-	"kaz/internal/engine"
-	"kaz/internal/local/azureclient"
-	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/engine"
+	"kaz/internal/localazure/client"
 )
 
 // apiServer answers for the nodes of a cluster of one member and two nodes of a pool, and returns a kubeconfig for it.
@@ -142,7 +142,7 @@ func startWithBlobs(t *testing.T) {
 	t.Helper()
 	writeExamples(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	dir, err := azureclient.AnnounceDir()
+	dir, err := client.AnnounceDir()
 	if err != nil {
 		t.Fatal(err)
 	}

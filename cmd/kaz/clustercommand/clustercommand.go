@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/local/clusterengine"
-	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/setup"
 )
 
 // New returns kaz cluster.
@@ -41,7 +41,7 @@ field and value, and what is allowed. Exit status 3: the definition has mistakes
   kaz cluster validate cluster.yaml team-a.yaml team-b.yaml`,
 		Args: cli.Wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
-			d, err := clusterengine.ReadDefinition(command.Context(), command.InOrStdin(), args)
+			d, err := setup.ReadDefinition(command.Context(), command.InOrStdin(), args)
 			if err != nil {
 				return mistakes(command, err)
 			}

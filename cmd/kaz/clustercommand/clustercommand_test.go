@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/local/azureclient"
+	"kaz/internal/localazure/client"
 )
 
 // runCluster runs kaz cluster and returns its output, its errors and its exit status.
@@ -116,7 +116,7 @@ func TestPlaceMistakes(t *testing.T) {
 // with another checksum is refused.
 func TestClusterChart(t *testing.T) {
 	dir := t.TempDir()
-	chart, err := filepath.Abs("../../../internal/engine/helmchart/testdata/web")
+	chart, err := filepath.Abs("../../../internal/cluster/helmchart/testdata/web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,13 +189,13 @@ func TestClusterOnOneOfSeveral(t *testing.T) {
 	if out, errs, status := runCluster(t, "", "deploy", example, "--local"); status != 0 {
 		t.Fatal(out, errs)
 	}
-	announced, err := azureclient.AnnounceDir()
+	announced, err := client.AnnounceDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	second := t.TempDir()
 	startAzureIn(t, second, "")
-	if err := os.Link(azureclient.FileInDir(second), filepath.Join(announced, "second.json")); err != nil { // of another process
+	if err := os.Link(client.FileInDir(second), filepath.Join(announced, "second.json")); err != nil { // of another process
 		t.Fatal(err)
 	}
 	for _, step := range []struct {

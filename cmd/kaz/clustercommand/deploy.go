@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/engine"
-	"kaz/internal/engine/failure"
-	"kaz/internal/engine/preflight"
-	"kaz/internal/local/clusterengine"
-	"kaz/internal/plan/cluster"
-	"kaz/internal/plan/cluster/finding"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/failure"
+	"kaz/internal/cluster/finding"
+	"kaz/internal/cluster/preflight"
+	"kaz/internal/cluster/setup"
 )
 
 // deployFlags are the flags of kaz cluster deploy.
@@ -118,7 +118,7 @@ func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Pla
 	if err := deploy(command, e, p, o.kubeconfig, answer); err != nil || !o.target.local || answer.Documents {
 		return err
 	}
-	return clusterengine.ReachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
+	return setup.ReachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
 }
 
 // check adds the findings of the preflight to an answer, and returns an exit status if one of them stops a deployment.
@@ -166,7 +166,7 @@ func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file strin
 	undo := func() error { return nil }
 	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) (err error) {
 		if !answer.Documents {
-			undo, err = clusterengine.SaveKubeconfig(file, kubeconfig)
+			undo, err = setup.SaveKubeconfig(file, kubeconfig)
 		}
 		return err
 	})

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"kaz/internal/engine"
-	"kaz/internal/engine/doctor"
-	"kaz/internal/plan/cluster/health"
+	"kaz/internal/cluster/doctor"
+	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/health"
 )
 
 func doctorCommand() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/local/clusterengine"
-	"kaz/internal/plan/cluster"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/setup"
 )
 
 func generateCommand() *cobra.Command {
@@ -42,7 +42,7 @@ a configuration of Terraform with the provider azapi. Both need --output-dir.`,
 			if f != cluster.ARM && dir == "" {
 				return fmt.Errorf("--format %s writes several files: want --output-dir", language)
 			}
-			d, err := clusterengine.ReadDefinition(command.Context(), command.InOrStdin(), args)
+			d, err := setup.ReadDefinition(command.Context(), command.InOrStdin(), args)
 			if err != nil {
 				return mistakes(command, err)
 			}

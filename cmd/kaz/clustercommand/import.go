@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/plan/cluster/apimodel"
+	"kaz/internal/cluster/apimodel"
 )
 
 func importCommand() *cobra.Command {

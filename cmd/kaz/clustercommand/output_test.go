@@ -13,17 +13,17 @@ import (
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
-	"kaz/internal/engine"
-	"kaz/internal/engine/failure"
-	"kaz/internal/local/azureclient"
-	"kaz/internal/local/azureserver"
+	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/failure"
+	"kaz/internal/localazure/client"
+	"kaz/internal/localazure/server"
 )
 
 // startAzure starts a local Azure that the commands of a test find.
 func startAzure(t *testing.T) {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	dir, err := azureclient.AnnounceDir()
+	dir, err := client.AnnounceDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func startAzure(t *testing.T) {
 // startAzureIn starts a local Azure that is announced in a directory. With the address of a proxy its vaults and blobs are reached.
 func startAzureIn(t *testing.T, dir, proxy string) {
 	t.Helper()
-	server, err := azureserver.Start(t.Context(), azureserver.Options{
+	server, err := server.Start(t.Context(), server.Options{
 		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", ProxyAddress: proxy, AnnounceDir: dir,
 		CAFile: filepath.Join(t.TempDir(), "ca.pem"),
 	})
@@ -61,7 +61,7 @@ func writeExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := os.ReadFile("../../../internal/plan/cluster/apimodel/testdata/kubenet.txtar")
+	model, err := os.ReadFile("../../../internal/cluster/apimodel/testdata/kubenet.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package clustercommand
 import (
 	"github.com/spf13/cobra"
 
-	"kaz/internal/engine"
+	"kaz/internal/cluster/engine"
 )
 
 func backupCommand() *cobra.Command {

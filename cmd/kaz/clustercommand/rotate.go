@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"kaz/internal/engine"
-	"kaz/internal/engine/rotate"
-	"kaz/internal/plan/cluster/change"
-	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/cluster/change"
+	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/rotate"
 )
 
 // rotateFlags say what is rotated. Without one it is the certificates of the control plane.

@@ -12,8 +12,8 @@ import (
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
-	"kaz/internal/engine"
-	"kaz/internal/plan/cluster"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/engine"
 )
 
 const clusterArgument = "the name of one cluster, as in its definition"

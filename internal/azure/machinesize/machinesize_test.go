@@ -3,7 +3,7 @@ package machinesize
 import (
 	"testing"
 
-	"kaz/internal/emulator/catalog"
+	"kaz/internal/localazure/core/catalog"
 )
 
 func TestFind(t *testing.T) {

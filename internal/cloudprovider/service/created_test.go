@@ -7,26 +7,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 // If Azure drops the members that come with a new load balancer, they are there before the Service shows its address.
 // If Azure keeps them, the check costs no request.
 func TestACreationThatDropsPoolAddresses(t *testing.T) {
-	drops := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Fault: emulator.FaultDrop,
+	drops := core.Fault{Method: "PUT", Type: network.LoadBalancers, Fault: core.FaultDrop,
 		Path: "properties.backendAddressPools.properties.loadBalancerBackendAddresses"}
 	for name, test := range map[string]struct {
-		faults []emulator.Fault
+		faults []core.Fault
 		writes []string
 	}{
 		"kept": {nil, []string{"PUT kubernetes-a3d2c1b0a11112222333300000000001", "PUT kubernetes", "PUT nsg"}},
-		"dropped": {[]emulator.Fault{drops},
+		"dropped": {[]core.Fault{drops},
 			[]string{"PUT kubernetes-a3d2c1b0a11112222333300000000001", "PUT kubernetes", "PUT nsg", "PUT kubernetes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 2)
+				w := newWorld(t, core.Options{}, 2)
 				c := config()
 				c.LoadBalancer.PoolByIP = true
 				if err := w.SetFaults(test.faults); err != nil {

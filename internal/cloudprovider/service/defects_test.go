@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -32,7 +32,7 @@ func TestAllowedSourcesAreReported(t *testing.T) {
 	for reason, make := range odd {
 		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 1)
+				w := newWorld(t, core.Options{}, 1)
 				w.start(config())
 				fresh := w.newService("fresh", 80)
 				make(fresh)
@@ -58,7 +58,7 @@ func TestAllowedSourcesAreReported(t *testing.T) {
 func TestNodesChangeWhileServicesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 6
-		w := newWorld(t, emulator.Options{Latency: 1}, nodes)
+		w := newWorld(t, core.Options{Latency: 1}, nodes)
 		w.start(config())
 		var names []string
 		for i := range 3 * nodes {
@@ -83,7 +83,7 @@ func TestNodesChangeWhileServicesComeAndGo(t *testing.T) {
 // D19. A node that was excluded and deleted, and comes back under its name, is a node like others.
 func TestANodeComesBackUnderItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 3)
+		w := newWorld(t, core.Options{}, 3)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -117,7 +117,7 @@ func TestANodeComesBackUnderItsName(t *testing.T) {
 // after a restart is a deletion.
 func TestADeletionAfterARestartLeavesTheNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 4)
+		w := newWorld(t, core.Options{}, 4)
 		c := several()
 		for i := range c.LoadBalancer.Balancers {
 			c.LoadBalancer.Balancers[i].PrimaryVMSet = fmt.Sprint("set", i) // nodes are spread by number
@@ -149,7 +149,7 @@ func TestADeletionAfterARestartLeavesTheNodes(t *testing.T) {
 // has stays. An endpoint without a node does not count. A write that fails is repeated.
 func TestEndpointsInSeveralSlices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 3)
+		w := newWorld(t, core.Options{}, 3)
 		w.start(several())
 		web := w.newService("web", 80)
 		web.Spec.ExternalTrafficPolicy, web.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 32000
@@ -193,7 +193,7 @@ func TestEndpointsInSeveralSlices(t *testing.T) {
 		check("one slice", first, second)
 		must(w.client.Tracker().Create(resource, slice("web-2", second, third), corev1.NamespaceDefault))
 		check("another comes", first, second, third)
-		must(w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: "error", Status: 500,
+		must(w.SetFaults([]core.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: "error", Status: 500,
 			Code: "InternalServerError"}}))
 		must(w.client.Tracker().Update(resource, slice("web-1", first), corev1.NamespaceDefault))
 		check("one gives up what the other has", first, second, third)
@@ -222,7 +222,7 @@ func (w *world) poolsByNode() map[string]string {
 func TestARangeAmongServiceTagsIsOfOneFamily(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{Latency: 1})
+		w := mixed(t, core.Options{Latency: 1})
 		w.start(config())
 		both := w.newService("both", 80)
 		kinds["dual"](both)

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -26,7 +26,7 @@ func TestADenialEndsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 2)
+				w := newWorld(t, core.Options{Latency: 1}, 2)
 				w.start(config())
 				denied := func() (rules []string) {
 					for _, g := range testkit.List[network.SecurityGroup](w.Azure, testkit.Group, network.SecurityGroups) {
@@ -98,7 +98,7 @@ func TestAWarningIsReportedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 1)
+				w := newWorld(t, core.Options{Latency: 1}, 1)
 				w.DualStack()
 				config := config()
 				config.RepairPeriod = 30 * time.Minute
@@ -126,7 +126,7 @@ func TestAWarningIsReportedOnce(t *testing.T) {
 // reported once, too, also after comparisons.
 func TestAddressOfAnotherServiceIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		w := newWorld(t, core.Options{Latency: 1}, 1)
 		config := config()
 		config.RepairPeriod = 30 * time.Minute
 		w.start(config)

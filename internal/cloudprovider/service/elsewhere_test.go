@@ -15,7 +15,7 @@ import (
 	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -98,7 +98,7 @@ func turnedElsewhere(t *testing.T, was string, first, ask, turn func(*corev1.Ser
 	t.Run(fmt.Sprint("write ", nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			crashes := make(crashes, 1)
-			w := mixed(t, emulator.Options{Latency: 1, Seed: 5, Crash: crashes.note})
+			w := mixed(t, core.Options{Latency: 1, Seed: 5, Crash: crashes.note})
 			before := w.everything()
 			end := w.startAgain(crashes, func() {
 				happened = true
@@ -114,7 +114,7 @@ func turnedElsewhere(t *testing.T, was string, first, ask, turn func(*corev1.Ser
 			if was == "held" { // but has no address yet
 				s.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
 			}
-			if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Nth: nth, Times: 1, Fault: emulator.FaultCrash}}); err != nil {
+			if err := w.SetFaults([]core.Fault{{Method: "PUT", Nth: nth, Times: 1, Fault: core.FaultCrash}}); err != nil {
 				t.Fatal(err)
 			}
 			if was == "served" {
@@ -139,7 +139,7 @@ func turnedElsewhere(t *testing.T, was string, first, ask, turn func(*corev1.Ser
 // kaz notes resource groups in a Service only as long as it needs the notes.
 func TestNothingIsRememberedOfAServedService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{Latency: 1})
+		w := mixed(t, core.Options{Latency: 1})
 		stop := w.start(config())
 		s := w.newService("web", 80)
 		elsewhere(s)
@@ -168,9 +168,9 @@ func TestNothingIsRememberedOfAServedService(t *testing.T) {
 // notes with them. Removed notes are put back in the next pass, as long as they are needed.
 func TestWhatIsRememberedIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{Latency: 1})
+		w := mixed(t, core.Options{Latency: 1})
 		before := w.everything()
-		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Fault: emulator.FaultError,
+		if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: network.LoadBalancers, Fault: core.FaultError,
 			Status: 503}}); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 	for _, busy := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(busy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 2)
+				w := newWorld(t, core.Options{Latency: 1}, 2)
 				err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet,
 					[]string{"public IP far in the resource group far"})
 				if err != nil {
@@ -234,7 +234,7 @@ func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 				if !ours() {
 					t.Fatal("the public IP is not in the other group")
 				}
-				err = w.SetFaults([]emulator.Fault{{Method: "DELETE", Type: network.PublicIPAddresses, Fault: emulator.FaultError,
+				err = w.SetFaults([]core.Fault{{Method: "DELETE", Type: network.PublicIPAddresses, Fault: core.FaultError,
 					Status: 409, Code: "AnotherOperationInProgress", Times: busy}})
 				if err != nil {
 					t.Fatal(err)
@@ -264,7 +264,7 @@ func TestAnAddressThatAnotherLeaderStillMakes(t *testing.T) {
 }
 
 func anotherLeaderMakesOne(t *testing.T, neighbours bool) {
-	w := newWorld(t, emulator.Options{Latency: 1}, 2)
+	w := newWorld(t, core.Options{Latency: 1}, 2)
 	err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, []string{"public IP far in the resource group far"})
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func anotherLeaderMakesOne(t *testing.T, neighbours bool) {
 				func(r testkit.Request) bool { return r.Method == http.MethodPut && r.Status == status })
 		}
 	}
-	err = w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Fault: emulator.FaultError, Status: 429,
+	err = w.SetFaults([]core.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Fault: core.FaultError, Status: 429,
 		RetryAfter: 12, Times: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -60,7 +60,7 @@ func TestExamples(t *testing.T) {
 }
 
 func playExample(t *testing.T, example testkit.Example) (then []string) {
-	w := newWorld(t, emulator.Options{Seed: 1}, 2)
+	w := newWorld(t, core.Options{Seed: 1}, 2)
 	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, example.Given); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"kaz/internal/cloudprovider/service/explain"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // leave has Services served and then vanish while no controller runs.
@@ -46,7 +46,7 @@ func TestExplanationsOfLeftovers(t *testing.T) {
 		got.Files = append(got.Files, txtar.File{Name: name, Data: []byte(printed(t, name, e))})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{Seed: 1})
+		w := mixed(t, core.Options{Seed: 1})
 		w.leave("plain")
 		tell("one.json", w.explainAll())
 		tell("one.yaml", w.explainAll())
@@ -69,7 +69,7 @@ func TestExplanationsOfLeftovers(t *testing.T) {
 // what drift repair does with them, and that the report is empty afterwards.
 func TestExplanationsOfLeftoversAgreeWithDriftRepair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		if e := w.explainAll(); e.Pending() || len(e.Leftovers) > 0 {
 			t.Errorf("at the start:\n%s", e)
 		}
@@ -108,7 +108,7 @@ func TestExplanationsOfLeftoversAgreeWithDriftRepair(t *testing.T) {
 // because they are removed.
 func TestExplanationOfRulesThatLeadNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.addRule(rulesToNowhere)
 		e := w.explainAll()
 		if len(e.Steps) != 1 || len(e.Leftovers) != 1 || !strings.Contains(e.String(), "security rules that lead nowhere") {
@@ -120,7 +120,7 @@ func TestExplanationOfRulesThatLeadNowhere(t *testing.T) {
 // TestDryRunOfOrphans checks that a dry run reports leftovers once, and again when there are others.
 func TestDryRunOfOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		w.leave("plain")
 		w.Forget()
 		reported := w.dryRun(config())

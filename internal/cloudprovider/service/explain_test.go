@@ -24,8 +24,8 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/cloudprovider/service/explain"
-	"kaz/internal/emulator"
 	"kaz/internal/key"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -67,7 +67,7 @@ func TestExplanations(t *testing.T) {
 	const file = "testdata/explain.txtar"
 	var got txtar.Archive
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Seed: 1}, 2)
+		w := newWorld(t, core.Options{Seed: 1}, 2)
 		tell := func(name string, e explain.Explanation) {
 			got.Files = append(got.Files, txtar.File{Name: name, Data: []byte(printed(t, name, e))})
 		}
@@ -149,7 +149,7 @@ func TestExplanationsAgreeWithTheController(t *testing.T) {
 		}
 		t.Run(scenario.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 2)
+				w := newWorld(t, core.Options{}, 2)
 				c := config()
 				if scenario.Config != nil {
 					scenario.Config(&c.LoadBalancer)
@@ -182,7 +182,7 @@ func TestExplanationsAgreeWithTheController(t *testing.T) {
 // What a user changed by hand is found, in Azure and in Kubernetes.
 func TestExplanationOfDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -215,7 +215,7 @@ func TestExplanationOfDrift(t *testing.T) {
 
 func TestExplanationsThatCannotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.create(w.newService("inside", 80))
 		w.change("inside", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 		w.create(w.newService("others", 80))
@@ -243,7 +243,7 @@ func TestTheControllerLogsWhatIsExplained(t *testing.T) {
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.NewJSONHandler(&log, nil)))
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -293,7 +293,7 @@ func TestTheControllerLogsWhatIsExplained(t *testing.T) {
 // A dry run reports what would be done, reports again when that changes, and writes nothing.
 func TestDryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		w.create(w.newService("web", 80))
 		w.create(w.newService("api", 443))
 		w.client.ClearActions()
@@ -376,7 +376,7 @@ func (r *records) Handle(_ context.Context, line slog.Record) error {
 // have their addresses.
 func TestDryRunLogsWhatWaitsForAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Seed: 1}, 2)
+		w := newWorld(t, core.Options{Seed: 1}, 2)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -404,9 +404,9 @@ func TestDryRunLogsWhatWaitsForAddresses(t *testing.T) {
 // A failed dry run is repeated when Azure answers, before everything is compared the next time.
 func TestADryRunThatFailsIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.create(w.newService("web", 80))
-		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 403,
+		if err := w.SetFaults([]core.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: core.FaultError, Status: 403,
 			Code: "AuthorizationFailed"}}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -19,7 +19,7 @@ import (
 // not failed any more.
 func TestWhatFailedBehindWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		subnet := testkit.VNet.Child("subnets", "nodes")
 		w.fail(subnet, network.Subnets)
 		w.fail(testkit.SecurityGroup, network.SecurityGroups)
@@ -43,7 +43,7 @@ func TestWhatFailedBehindWhatFailed(t *testing.T) {
 // failed, before anything is asked of a load balancer.
 func TestWhatFailedBehindASubnet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.fail(testkit.SecurityGroup, network.SecurityGroups)
 		w.start(config())
 		linked := w.newService("linked", 80)
@@ -58,8 +58,8 @@ func TestWhatFailedBehindASubnet(t *testing.T) {
 func TestALoadBalancerThatFailedBehindAPrivateLinkService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t,
-			emulator.Options{Faults: []emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1,
-				Fault: emulator.FaultOperation, Code: "InternalServerError"}}}, 1)
+			core.Options{Faults: []core.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1,
+				Fault: core.FaultOperation, Code: "InternalServerError"}}}, 1)
 		w.start(config())
 		linked := w.newService("linked", 80)
 		annotated("load-balancer-internal", "true", "pls-create", "true")(linked)
@@ -72,7 +72,7 @@ func TestALoadBalancerThatFailedBehindAPrivateLinkService(t *testing.T) {
 // Nothing else that the Service asks for has to do with the subnet.
 func TestASubnetThatFailedInTheNetworkOfAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.fail(testkit.VNet.Child("subnets", "nodes"), network.Subnets)
 		c := config()
 		c.LoadBalancer.PoolByIP = true
@@ -90,7 +90,7 @@ func (w *world) fail(id azure.ID, fullType string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: fullType, Times: 1, Fault: emulator.FaultOperation,
+	if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: fullType, Times: 1, Fault: core.FaultOperation,
 		Code: "InternalServerError"}}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func (w *world) fail(id azure.ID, fullType string) {
 // A document that Azure left failed, and that was written again, is not read with each later commit.
 func TestARetriedWriteIsNotReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -111,7 +111,7 @@ func TestARetriedWriteIsNotReadAgain(t *testing.T) {
 			return len(w.Reads())
 		}
 		before := look()
-		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: emulator.FaultOperation,
+		if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: core.FaultOperation,
 			Code: "InternalServerError"}}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,20 +13,20 @@ import (
 
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 // disturbances are what can go wrong with a write.
-var disturbances = map[string]emulator.Fault{
-	"crash":            {Fault: emulator.FaultCrash},
-	"lost reply":       {Fault: emulator.FaultLost},
-	"failed operation": {Fault: emulator.FaultOperation, Code: "InternalServerError"},
-	"throttled":        {Fault: emulator.FaultError, Status: 429, RetryAfter: 7},
-	"busy":             {Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
-	"changed":          {Fault: emulator.FaultError, Status: 412},
-	"broken":           {Fault: emulator.FaultError, Status: 500},
-	"refused":          {Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"},
+var disturbances = map[string]core.Fault{
+	"crash":            {Fault: core.FaultCrash},
+	"lost reply":       {Fault: core.FaultLost},
+	"failed operation": {Fault: core.FaultOperation, Code: "InternalServerError"},
+	"throttled":        {Fault: core.FaultError, Status: 429, RetryAfter: 7},
+	"busy":             {Fault: core.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
+	"changed":          {Fault: core.FaultError, Status: 412},
+	"broken":           {Fault: core.FaultError, Status: 500},
+	"refused":          {Fault: core.FaultError, Status: 400, Code: "InvalidRequestFormat"},
 }
 
 // Whatever happens to any one write, the end is the same and nothing leaks.
@@ -36,7 +36,7 @@ func TestAnyWriteCanGoWrong(t *testing.T) {
 		stride = 3
 	}
 	for name, fault := range disturbances {
-		if testing.Short() && fault.Fault == emulator.FaultError {
+		if testing.Short() && fault.Fault == core.FaultError {
 			continue // what is merely refused changes nothing in Azure
 		}
 		t.Run(name, func(t *testing.T) {
@@ -51,16 +51,16 @@ func TestAnyWriteCanGoWrong(t *testing.T) {
 
 // disturbed runs the scenario with the nth write of a method disturbed, and reports
 // whether there was one.
-func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happened bool) {
+func disturbed(t *testing.T, fault core.Fault, method string, nth int) (happened bool) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			fault.Method, fault.Times = method, 1
 			crashes := make(crashes, 1)
-			w := newWorld(t, emulator.Options{Latency: 1, Crash: crashes.note}, 2)
+			w := newWorld(t, core.Options{Latency: 1, Crash: crashes.note}, 2)
 			before := w.Snapshot()
 			fault.Nth = nth
-			if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+			if err := w.SetFaults([]core.Fault{fault}); err != nil {
 				t.Fatal(err)
 			}
 			w.Forget()
@@ -76,7 +76,7 @@ func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happ
 // crashes are the faults that stop a controller.
 type crashes chan struct{}
 
-func (c crashes) note(emulator.Fault) { c <- struct{}{} }
+func (c crashes) note(core.Fault) { c <- struct{}{} }
 
 // startAgain runs a controller. When the controller has crashed, it calls meanwhile and runs another controller. The
 // returned function ends the wait for a crash.
@@ -175,8 +175,8 @@ func sent(writes []string, method string) (total int) {
 // subnet could be written.
 func TestASubnetThatAzureLeftHalfDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{Latency: 1})
-		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.Subnets, Times: 1, Fault: emulator.FaultOperation,
+		w := mixed(t, core.Options{Latency: 1})
+		if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: network.Subnets, Times: 1, Fault: core.FaultOperation,
 			Code: "InternalServerError"}}); err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
 	"kaz/internal/key"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -66,7 +66,7 @@ func TestAStartTellsWhatItFinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 2)
+				w := newWorld(t, core.Options{}, 2)
 				stop := w.start(config())
 				w.create(w.newService("web", 80))
 				w.create(w.newService("api", 81))
@@ -97,7 +97,7 @@ func TestAStartTellsWhatItFinds(t *testing.T) {
 // cause.
 func TestAnotherAddressIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -127,7 +127,7 @@ func TestAnotherAddressIsReported(t *testing.T) {
 // once, and its Service gets an event about that.
 func TestAPublicIPThatBecomesStandardIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		for name, sku := range map[string]string{"old": "Basic", "new": "Standard"} {
 			w.Put(testkit.Group.Resource(network.PublicIPAddresses, name), map[string]any{
 				"location": testkit.Location, "sku": map[string]any{"name": sku},
@@ -172,7 +172,7 @@ func TestAPublicIPThatBecomesStandardIsReported(t *testing.T) {
 // another has gone.
 func TestTheListOfServicesAtAnAddressIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		w := newWorld(t, core.Options{Latency: 1}, 2)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")

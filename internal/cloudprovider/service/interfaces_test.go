@@ -12,7 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -20,7 +20,7 @@ import (
 // near is set, a third machine has its network interface in its own resource group.
 func interfacesWorld(t *testing.T, near bool) *world {
 	t.Helper()
-	w := newWorld(t, emulator.Options{Latency: 1}, 0)
+	w := newWorld(t, core.Options{Latency: 1}, 0)
 	if near {
 		w.AddMachine(testkit.VirtualMachine{Name: "near"})
 	}

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // A hundred instances of one scale set join while Azure refuses requests for them that come at the
@@ -20,7 +20,7 @@ import (
 func TestManyInstancesJoinInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const machines = 100
-		w := newWorld(t, emulator.Options{Latency: 1, Throttle: true}, machines+1)
+		w := newWorld(t, core.Options{Latency: 1, Throttle: true}, machines+1)
 		var joining []string
 		for i := range machines {
 			joining = append(joining, "nodes0-"+instanceSuffix(i+1))
@@ -29,7 +29,7 @@ func TestManyInstancesJoinInTurn(t *testing.T) {
 		w.start(config())
 		w.allServed(w.createMany(2))
 		w.settle()
-		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: compute.ScaleSetInstances, Fault: emulator.FaultOverlap}}); err != nil {
+		if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: compute.ScaleSetInstances, Fault: core.FaultOverlap}}); err != nil {
 			t.Fatal(err)
 		}
 		w.Forget()

@@ -13,7 +13,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
 )
@@ -41,7 +41,7 @@ func (w *world) addMachineNode(vm azure.Resource[compute.Instance]) string {
 // kindsWorld is a cluster with count instances of a Uniform scale set, and with two machines of each other kind.
 func kindsWorld(t *testing.T, count int) (w *world, names []string) {
 	t.Helper()
-	w = newWorld(t, emulator.Options{}, count)
+	w = newWorld(t, core.Options{}, count)
 	w.AddScaleSet("flex", testkit.Flexible, 2, "1", "2")
 	set := w.AddAvailabilitySet("as")
 	w.AddMachine(testkit.VirtualMachine{Name: "member0", AvailabilitySet: set})
@@ -234,7 +234,7 @@ func TestBackendsOfOneKind(t *testing.T) {
 // versions.
 func TestDualStackBackends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 0)
+		w := newWorld(t, core.Options{}, 0)
 		w.DualStack()
 		for _, name := range []string{"dual0", "dual1"} {
 			id := w.AddMachine(testkit.VirtualMachine{Name: name, Zone: "1", Dual: true})

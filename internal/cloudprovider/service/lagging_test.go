@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // A Service is deleted while no controller runs. The next controller gets its first answer from a replica of Azure
@@ -14,13 +14,13 @@ import (
 func TestALaggingReplicaDoesNotReleaseAService(t *testing.T) {
 	for _, fullType := range []string{"Microsoft.Network/loadBalancers", "Microsoft.Network/publicIPAddresses", ""} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{}, 2)
+			w := newWorld(t, core.Options{}, 2)
 			stop := w.start(config())
 			w.allServed(w.createMany(1))
 			w.settle()
 			stop()
 			w.remove("web-0")
-			if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: fullType, Fault: emulator.FaultAbsent, Times: 1}}); err != nil {
+			if err := w.SetFaults([]core.Fault{{Method: "GET", Type: fullType, Fault: core.FaultAbsent, Times: 1}}); err != nil {
 				t.Fatal(err)
 			}
 			w.startWith(config(), w.OtherClient())

@@ -11,7 +11,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -29,7 +29,7 @@ func TestTheLastGoodStateStays(t *testing.T) {
 			t.Run(name+" instead of "+first, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := mixed(t, emulator.Options{})
+					w := mixed(t, core.Options{})
 					w.refusing()
 					w.start(config())
 					s := w.newService("web", 80)

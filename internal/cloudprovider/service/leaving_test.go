@@ -11,7 +11,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -19,7 +19,7 @@ import (
 // may be minutes later if Azure is busy. The security group lets these packets through until then, and no longer.
 func TestNodesAreOpenUntilTheyHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 3)
+		w := newWorld(t, core.Options{Latency: 1}, 3)
 		w.start(config())
 		web := w.newService("web", 80)
 		annotated("disable-load-balancer-floating-ip", "true")(web)
@@ -42,9 +42,9 @@ func TestNodesAreOpenUntilTheyHaveLeft(t *testing.T) {
 		if !isIn() || !isOpen() {
 			t.Fatalf("%s is in the pool: %v, and open: %v", address, isIn(), isOpen())
 		}
-		busy := emulator.Fault{Method: "PUT", Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines", Times: 3,
-			Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"}
-		if err := w.SetFaults([]emulator.Fault{busy}); err != nil {
+		busy := core.Fault{Method: "PUT", Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines", Times: 3,
+			Fault: core.FaultError, Status: 409, Code: "AnotherOperationInProgress"}
+		if err := w.SetFaults([]core.Fault{busy}); err != nil {
 			t.Fatal(err)
 		}
 		w.exclude(name, "true")

@@ -14,13 +14,13 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 func TestProblemsReportedToUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -43,7 +43,7 @@ func TestProblemsReportedToUsers(t *testing.T) {
 
 func TestOnlyServicesOfOurClassesAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.start(config())
 		for name, class := range map[string]*string{"plain": nil, "ours": new(service.Class), "theirs": new("example.com/lb")} {
 			s := w.newService(name, 80)
@@ -71,7 +71,7 @@ func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 1)
+				w := newWorld(t, core.Options{}, 1)
 				before := w.Snapshot()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -104,7 +104,7 @@ func TestAServiceThatVanishedLosesAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 1)
+				w := newWorld(t, core.Options{}, 1)
 				before := w.Snapshot()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -126,7 +126,7 @@ func TestAServiceThatVanishedLosesAll(t *testing.T) {
 
 func TestAFinalizerThatWasTakenOffIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -137,7 +137,7 @@ func TestAFinalizerThatWasTakenOffIsPutBack(t *testing.T) {
 
 func TestAChangedLabelIsReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -153,7 +153,7 @@ func TestAChangedLabelIsReconciled(t *testing.T) {
 
 func TestARestartFindsItsServicesInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 3)
+		w := newWorld(t, core.Options{Latency: 1}, 3)
 		stop := w.start(config())
 		for _, name := range []string{"a", "b", "c", "d"} {
 			w.create(w.newService(name, 80))
@@ -183,7 +183,7 @@ func TestARestartFindsItsServicesInPlace(t *testing.T) {
 
 func TestARestartOfAnUnchangedClusterWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 3)
+		w := newWorld(t, core.Options{}, 3)
 		stop := w.start(config())
 		for i := range 20 {
 			w.create(w.newService("web-"+string(rune('a'+i)), 80))
@@ -218,7 +218,7 @@ func TestARestartOfAnUnchangedClusterWritesNothing(t *testing.T) {
 // Operations for Services are measured, under the names that dashboards use, with their results.
 func TestWhatServicesAskForIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		c := config()
 		c.LoadBalancer.PoolByIP = true
 		var mu sync.Mutex
@@ -237,9 +237,9 @@ func TestWhatServicesAskForIsMeasured(t *testing.T) {
 		w.settle()
 		w.exclude(w.firstNode(), "true")
 		w.settle()
-		refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: emulator.FaultError, Status: 400,
+		refusal := core.Fault{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: core.FaultError, Status: 400,
 			Code: "InvalidRequestFormat"}
-		if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+		if err := w.SetFaults([]core.Fault{refusal}); err != nil {
 			t.Fatal(err)
 		}
 		w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 })
@@ -265,7 +265,7 @@ func TestTheEndOfTheProgramIsNoFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
+				w := newWorld(t, core.Options{Latency: 1, Seed: 2}, 3)
 				stop := w.start(config())
 				names := w.createMany(3)
 				w.until(name, func() bool { return until(w) })

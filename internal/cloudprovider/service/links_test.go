@@ -12,8 +12,8 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
 	"kaz/internal/key"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -30,7 +30,7 @@ func linkedWorldOf(t *testing.T, story func(t *testing.T, w *world, stop func())
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		w := newWorld(t, core.Options{Latency: 1}, 1)
 		before := opened(w.Surroundings())
 		story(t, w, w.start(config()))
 		w.restored(before, func() map[string]string { return opened(w.Surroundings()) })
@@ -254,7 +254,7 @@ func linkedElsewhere(t *testing.T, story func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{Latency: 1})
+		w := mixed(t, core.Options{Latency: 1})
 		before := w.everything()
 		w.start(config())
 		story(t, w)

@@ -13,7 +13,7 @@ import (
 	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -47,7 +47,7 @@ func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
 		if testing.Short() {
 			services = 40
 		}
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 3)
+		w := newWorld(t, core.Options{Latency: 1, Seed: 3}, 3)
 		w.Forget()
 		w.start(config())
 		names := w.createMany(services)
@@ -85,7 +85,7 @@ func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
 // A Service that comes while many are on their way is served by the next write after its address is there.
 func TestALateServiceDoesNotWaitForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 3)
+		w := newWorld(t, core.Options{Latency: 1, Seed: 3}, 3)
 		w.start(config())
 		w.create(w.newService("first", 80)) // fills the pool
 		w.served("first")
@@ -148,7 +148,7 @@ func (w *world) firstWrite() (at time.Time) {
 func TestNodesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const services = 20
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		w.start(config())
 		w.allServed(w.createMany(services))
 		w.settle()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -20,7 +20,7 @@ func TestOfManyThatLeaveOneGoesWithTheLoadBalancer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1, Seed: 5}, 1)
+				w := newWorld(t, core.Options{Latency: 1, Seed: 5}, 1)
 				w.start(config())
 				w.settle()
 				names := w.createMany(c.count)

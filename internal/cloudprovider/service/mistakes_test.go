@@ -16,7 +16,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/cloudprovider/service/explain"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -202,9 +202,9 @@ func manyRanges(spec *corev1.ServiceSpec) {
 // world is a cluster where mistakes can be made.
 func (m mistake) world(t *testing.T) *world {
 	t.Helper()
-	o := emulator.Options{Latency: 1}
+	o := core.Options{Latency: 1}
 	if m.refusal != "" {
-		o.Faults = []emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*2", Times: 1000, Fault: "error",
+		o.Faults = []core.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*2", Times: 1000, Fault: "error",
 			Status: 400, Code: m.refusal}}
 	}
 	w := newWorld(t, o, 1)
@@ -409,7 +409,7 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 1)
+				w := newWorld(t, core.Options{Latency: 1}, 1)
 				c := config()
 				c.RepairPeriod = 30 * time.Minute
 				w.start(c)
@@ -439,7 +439,7 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 // once, where there are several.
 func TestANodeWithoutALoadBalancerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		c := several()
 		for i := range c.LoadBalancer.Balancers {
 			c.LoadBalancer.Balancers[i].PrimaryVMSet = fmt.Sprint("set", i)
@@ -464,7 +464,7 @@ func TestANodeWithoutALoadBalancerIsReported(t *testing.T) {
 // the first one goes.
 func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{Latency: 1})
+		w := mixed(t, core.Options{Latency: 1})
 		add := func(name string, port int32) {
 			s := w.newService(name, port)
 			annotated("pip-name", "shared", "dns-label-name", "kaz-"+name)(s)
@@ -506,7 +506,7 @@ func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 // write. Each is reported once, however often the Service is tried, and whatever else is in the commit.
 func TestProblemsBesideARefusalOfAzureAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		w := newWorld(t, core.Options{Latency: 1}, 1)
 		w.start(repairing())
 		for i, name := range []string{"first", "web", "api"} {
 			s := w.newService(name, int32(80+i))

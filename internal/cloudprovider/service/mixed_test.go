@@ -15,7 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/cloudprovider/service/explain"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -89,7 +89,7 @@ var changes = map[string]func(s *corev1.Service){
 }
 
 // mixed is a world for all kinds of Services.
-func mixed(t *testing.T, o emulator.Options) *world {
+func mixed(t *testing.T, o core.Options) *world {
 	w := newWorld(t, o, 2)
 	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestAnyWriteOfMixedServicesCanGoWrong(t *testing.T) {
 	var undisturbed map[string][]string
 	t.Run("undisturbed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := mixed(t, emulator.Options{Latency: 1, Seed: 5})
+			w := mixed(t, core.Options{Latency: 1, Seed: 5})
 			before := w.everything()
 			w.Forget()
 			w.start(config())
@@ -226,15 +226,15 @@ func TestAnyWriteOfMixedServicesCanGoWrong(t *testing.T) {
 	}
 }
 
-func disturbedMixed(t *testing.T, fault emulator.Fault, method string, nth int, undisturbed map[string][]string) (happened bool) {
+func disturbedMixed(t *testing.T, fault core.Fault, method string, nth int, undisturbed map[string][]string) (happened bool) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			crashes := make(crashes, 1)
-			w := mixed(t, emulator.Options{Latency: 1, Seed: 5, Crash: crashes.note})
+			w := mixed(t, core.Options{Latency: 1, Seed: 5, Crash: crashes.note})
 			before := w.everything()
 			fault.Method, fault.Nth, fault.Times = method, nth, 1
-			if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+			if err := w.SetFaults([]core.Fault{fault}); err != nil {
 				t.Fatal(err)
 			}
 			w.Forget()

@@ -13,7 +13,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -76,7 +76,7 @@ func TestMovesOutliveAController(t *testing.T) {
 					t.Run(fmt.Sprint("write ", nth), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							happened = moved(t, move.first(), move.then(), move.label, move.at,
-								emulator.Fault{Method: method, Nth: nth, Times: 1, Fault: emulator.FaultCrash})
+								core.Fault{Method: method, Nth: nth, Times: 1, Fault: core.FaultCrash})
 						})
 					})
 					if !happened {
@@ -88,9 +88,9 @@ func TestMovesOutliveAController(t *testing.T) {
 	}
 }
 
-func moved(t *testing.T, first, then service.Config, label, at string, fault emulator.Fault) (happened bool) {
+func moved(t *testing.T, first, then service.Config, label, at string, fault core.Fault) (happened bool) {
 	crashes := make(crashes, 1)
-	w := newWorld(t, emulator.Options{Latency: 1, Crash: crashes.note}, 2)
+	w := newWorld(t, core.Options{Latency: 1, Crash: crashes.note}, 2)
 	w.AddScaleSet(secondSet.Name(), testkit.Uniform, 2, "1")
 	for _, vm := range testkit.List[compute.Instance](w.Azure, secondSet, compute.ScaleSetInstances) {
 		w.addNode(vm)
@@ -122,7 +122,7 @@ func moved(t *testing.T, first, then service.Config, label, at string, fault emu
 	}
 	stop()
 	w.Reopen()
-	if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+	if err := w.SetFaults([]core.Fault{fault}); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range names {
@@ -177,7 +177,7 @@ func (w *world) movedTo(at string, names []string) {
 // it leaves the old one first.
 func TestAServiceMovesWhereNodesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		w := newWorld(t, core.Options{Latency: 1}, 2)
 		w.start(config())
 		for i, name := range []string{"a", "b"} {
 			s := w.newService(name, 1)

@@ -16,7 +16,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
 )
@@ -279,7 +279,7 @@ func TestExcludedNodes(t *testing.T) {
 // from letting it in.
 func TestTheLastMemberWaitsForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 3)
+		w := newWorld(t, core.Options{Latency: 1}, 3)
 		all := slices.Sorted(maps.Keys(w.nodesByName()))
 		w.exclude(all[2], "true")
 		stop := w.start(config())

@@ -11,8 +11,8 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service/explain"
-	"kaz/internal/emulator"
 	"kaz/internal/key"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -25,7 +25,7 @@ func TestANameThatIsNoneCanBePutRight(t *testing.T) {
 	for name, was := range map[string]bool{"new": false, "served": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := mixed(t, emulator.Options{Latency: 1})
+				w := mixed(t, core.Options{Latency: 1})
 				before := w.everything()
 				w.start(config())
 				s := w.newService("web", 80)
@@ -67,7 +67,7 @@ func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
 	for _, by := range []metav1.Condition{note, another} {
 		t.Run(by.Type, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := mixed(t, emulator.Options{Latency: 1})
+				w := mixed(t, core.Options{Latency: 1})
 				before := w.everything()
 				bad := w.newService("bad", 80)
 				bad.Status.Conditions = []metav1.Condition{by}
@@ -96,7 +96,7 @@ func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
 // A note of a private link service that is still to be made stays, so no explanation says that it goes.
 func TestExplainedNoteOfAPrivateLinkStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		w.put(azure.GroupID(testkit.Subscription, "far"), `{"location":"`+testkit.Location+`"}`)
 		web := w.newService("web", 80)
 		annotated("load-balancer-internal", "true", "pls-create", "true", "pls-resource-group", "far")(web)
@@ -132,7 +132,7 @@ func (w *world) warnedOnce(name, reason string, words ...string) {
 // A Service with an invalid name in an annotation is explained, and so are all others. A dry run reports the same.
 func TestANameThatIsNoneIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{Latency: 1})
+		w := mixed(t, core.Options{Latency: 1})
 		for name, ask := range map[string]func(*corev1.Service){
 			"group":  noGroup,
 			"id":     annotated("load-balancer-resource-group", string(far)),

@@ -10,7 +10,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -18,7 +18,7 @@ import (
 // other client does at a time.
 func TestPoolsHaveOneWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := testkit.NewAzure(t, emulator.Options{}, 1)
+		w := testkit.NewAzure(t, core.Options{}, 1)
 		pools := newPoolWriter(&Controller{azure: w.Client})
 		commits := guardedClient{w.Client, &pools.lock, nil}
 		for _, id := range []azure.ID{testkit.Nodes, testkit.Nodes.Child("virtualMachines", "0"),

@@ -17,7 +17,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -38,13 +38,13 @@ func TestAFailedDeletionIsReported(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 1)
+				w := newWorld(t, core.Options{Latency: 1}, 1)
 				before := w.Snapshot()
 				w.start(config())
 				w.create(w.newService("web", 80))
 				w.served("web")
 				w.settle()
-				if err := w.SetFaults([]emulator.Fault{{Method: "DELETE", Type: network.LoadBalancers, Fault: "error", Status: 403,
+				if err := w.SetFaults([]core.Fault{{Method: "DELETE", Type: network.LoadBalancers, Fault: "error", Status: 403,
 					Code: "AuthorizationFailed"}}); err != nil {
 					t.Fatal(err)
 				}
@@ -81,7 +81,7 @@ func TestWhatBelongsToNoServiceIsTakenAway(t *testing.T) {
 		t.Run("stays "+stays, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := mixed(t, emulator.Options{})
+				w := mixed(t, core.Options{})
 				before := w.everything()
 				if stays != "" {
 					stop := w.start(config())
@@ -115,7 +115,7 @@ func TestWhatBelongsToNoServiceIsTakenAway(t *testing.T) {
 // A Service that asks for what a deleted Service has left does not wait until everything is compared with Azure.
 func TestLeftoversInTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		stop := w.start(repairing())
 		for _, name := range []string{"shared-one", "shared-two"} {
 			w.addKind(name)
@@ -142,7 +142,7 @@ func (w *world) guestOf(host, name string, port int32) {
 
 // hosted is a world where a Service went and its guest stayed at its frontend.
 func hosted(t *testing.T) *world {
-	w := newWorld(t, emulator.Options{Latency: 1}, 1)
+	w := newWorld(t, core.Options{Latency: 1}, 1)
 	stop := w.start(repairing())
 	w.create(w.newService("host", 80))
 	w.served("host")
@@ -182,7 +182,7 @@ func TestWhereAGuestStaysNothingIsLeft(t *testing.T) {
 // The tag of a public IP names the Services that it serves, while some wait for others to go.
 func TestThePublicIPOfGuestsNamesThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		w := newWorld(t, core.Options{Latency: 1}, 1)
 		w.start(config())
 		tag := func() string {
 			w.settle()
@@ -217,7 +217,7 @@ func TestThePublicIPOfGuestsNamesThem(t *testing.T) {
 // TestNoLeftoversInTheWay checks that a search for an existing Service's resource runs only once.
 func TestNoLeftoversInTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		w.start(config())
 		w.addKind("shared-one")
 		w.allHaveAddresses([]string{"shared-one"})
@@ -244,7 +244,7 @@ func TestNoLeftoversInTheWay(t *testing.T) {
 // Services also have.
 func TestAFailedCreationLeavesNoSecurityRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		w.start(config())
 		w.addKind("shared-two")
 		w.allHaveAddresses([]string{"shared-two"})
@@ -257,9 +257,9 @@ func TestAFailedCreationLeavesNoSecurityRules(t *testing.T) {
 			return all
 		}
 		before := rules()
-		refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 400,
+		refusal := core.Fault{Method: "PUT", Type: network.LoadBalancers, Fault: core.FaultError, Status: 400,
 			Code: "InvalidRequestFormat"}
-		if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+		if err := w.SetFaults([]core.Fault{refusal}); err != nil {
 			t.Fatal(err)
 		}
 		w.addKind("shared-one")
@@ -298,7 +298,7 @@ func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 2)
+				w := newWorld(t, core.Options{}, 2)
 				before := w.Snapshot()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -329,7 +329,7 @@ func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := mixed(t, emulator.Options{})
+				w := mixed(t, core.Options{})
 				first := config()
 				first.Classes = append(first.Classes, theirs)
 				stop := w.start(first)
@@ -362,7 +362,7 @@ func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
 // What the earlier leader wrote with its older view until it was stopped is corrected soon, with an event.
 func TestANewLeaderReadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		stop := w.start(repairing())
 		w.addKind("probed")
 		w.allHaveAddresses([]string{"probed"})
@@ -389,7 +389,7 @@ func TestANewLeaderReadsAgain(t *testing.T) {
 // show the Service.
 func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 1)
+		w := newWorld(t, core.Options{Latency: 1, Seed: 3}, 1)
 		before := w.Snapshot()
 		held := w.newService("late", 80)
 		held.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
@@ -435,7 +435,7 @@ const rulesToNowhere = `{"name":"k8s-azure-lb_allow_IPv4_0123456789abcdef0123456
 func TestSecurityRulesThatLeadNowhere(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{}, 1)
+			w := newWorld(t, core.Options{}, 1)
 			before := w.Snapshot()
 			if others {
 				s := w.newService("theirs", 80)
@@ -485,7 +485,7 @@ func (w *world) addRule(rule string) {
 // removes all that is left.
 func TestAFailedSearchForLeftoversIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		stop := w.start(repairing())
 		w.create(w.newService("stays", 80))
 		w.served("stays")
@@ -497,9 +497,9 @@ func TestAFailedSearchForLeftoversIsRepeated(t *testing.T) {
 		stop()
 		w.vanish("leaves")
 		w.Reopen()
-		refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: 2, Fault: emulator.FaultError, Status: 400,
+		refusal := core.Fault{Method: "PUT", Type: network.LoadBalancers, Times: 2, Fault: core.FaultError, Status: 400,
 			Code: "InvalidRequestFormat"}
-		if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+		if err := w.SetFaults([]core.Fault{refusal}); err != nil {
 			t.Fatal(err)
 		}
 		w.start(repairing())
@@ -514,7 +514,7 @@ func TestAFailedSearchForLeftoversIsRepeated(t *testing.T) {
 // They are removed though the Service exists.
 func TestAServiceThatIsThereCanHaveLeftSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		before := w.Snapshot()
 		stop := w.start(config())
 		w.create(w.newService("web", 80))

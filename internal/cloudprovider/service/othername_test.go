@@ -14,8 +14,8 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/cloudprovider/service/explain"
-	"kaz/internal/emulator"
 	"kaz/internal/key"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -61,7 +61,7 @@ func movedTo(t *testing.T, w *world, name string, meanwhile func(), all ...*core
 // address: nothing is done, and each Service says why, once.
 func TestAForgottenClusterNameChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		before, after := movedTo(t, w, "kubernetes", func() { w.create(w.newService("new", 82)) },
 			w.newService("web", 80), w.newService("api", 81), inside(w.newService("db", 82)))
 		if !slices.Equal(before, after) {
@@ -119,7 +119,7 @@ func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 2)
+				w := newWorld(t, core.Options{}, 2)
 				before, after := movedTo(t, w, "kubernetes", func() { c.meant(w) }, w.newService("web", 80))
 				if slices.Equal(before, after) != c.stays || after[0] == "" {
 					t.Errorf("addresses were %q and are %q", before, after)
@@ -142,7 +142,7 @@ func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 func TestTheRightClusterName(t *testing.T) {
 	for _, name := range []string{"prod", "PROD"} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{}, 2)
+			w := newWorld(t, core.Options{}, 2)
 			before, after := movedTo(t, w, name, func() {}, w.newService("web", 80))
 			if got := w.Writes(); !slices.Equal(before, after) || len(got) > 0 {
 				t.Errorf("addresses were %q and are %q; written was %q", before, after, got)

@@ -19,7 +19,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -214,7 +214,7 @@ func (w *world) fillByHand(addresses bool, nodes []string) {
 func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		before := w.Surroundings()
 		c := config()
 		c.LoadBalancer.PresetExternal = true
@@ -251,7 +251,7 @@ func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
 func TestAFrontendThatIsInUseStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		before := w.Surroundings()
 		c := repairing()
 		goesOutByRules(&c.LoadBalancer)
@@ -312,7 +312,7 @@ func TestAPortInUse(t *testing.T) {
 		t.Run(list, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 1)
+				w := newWorld(t, core.Options{}, 1)
 				before := w.Surroundings()
 				w.start(repairing())
 				w.create(w.newService("web", 443))
@@ -348,7 +348,7 @@ func TestForeignResourcesStay(t *testing.T) {
 		t.Run(members, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 3)
+				w := newWorld(t, core.Options{}, 3)
 				w.layTheirs()
 				w.byHand(testkit.SecurityGroup, withPart("securityRules", their, object{
 					"priority": 500, "direction": "Inbound", "access": "Allow", "protocol": "Tcp", "sourceAddressPrefix": "10.0.0.0/8",
@@ -430,7 +430,7 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 		t.Run(id.Name(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 1)
+				w := newWorld(t, core.Options{}, 1)
 				before := w.Surroundings()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -471,7 +471,7 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 func TestABasicLoadBalancerIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		before := w.Surroundings()
 		s := w.newService("web", 80)
 		address := w.layBasic(s)
@@ -546,7 +546,7 @@ func joins(profile any, pools ...azure.ID) {
 func TestEdgeZone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		before := w.Surroundings()
 		c := config()
 		c.LoadBalancer.EdgeZone = &azure.ExtendedLocation{Name: "microsoftlosangeles1", Type: "EdgeZone"}
@@ -607,7 +607,7 @@ func TestOnlyThePublicIPIsThere(t *testing.T) {
 		t.Run("deleted under "+by, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 1)
+				w := newWorld(t, core.Options{}, 1)
 				before := w.Surroundings()
 				c := config()
 				c.LoadBalancer.PoolByIP = true // nothing else holds the load balancer
@@ -647,9 +647,9 @@ func TestOnlyThePublicIPIsThere(t *testing.T) {
 func TestAPublicIPThatFailed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fails := []emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: emulator.FaultOperation,
+		fails := []core.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: core.FaultOperation,
 			Code: "InternalServerError"}}
-		w := newWorld(t, emulator.Options{Latency: 1, Faults: fails}, 1)
+		w := newWorld(t, core.Options{Latency: 1, Faults: fails}, 1)
 		before := w.Surroundings()
 		w.start(config())
 		w.create(w.newService("web", 80))

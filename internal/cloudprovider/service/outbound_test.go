@@ -13,8 +13,8 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
 	"kaz/internal/key"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/testkit"
 )
@@ -24,7 +24,7 @@ var outboundBalancer = testkit.Group.Resource(network.LoadBalancers, "out")
 // outboundWorld is a cluster with two machines that have their outbound traffic from a load balancer with an outbound rule.
 func outboundWorld(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, emulator.Options{Latency: 1}, 0)
+	w := newWorld(t, core.Options{Latency: 1}, 0)
 	address := testkit.Group.Resource(network.PublicIPAddresses, "out-pip")
 	w.put(address, `{"location":"`+testkit.Location+`","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)
 	frontend, pool := outboundBalancer.Child("frontendIPConfigurations", "out-0"), outboundBalancer.Child(network.BackendAddressPools, "nodes")

@@ -16,7 +16,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/testkit"
 )
@@ -35,7 +35,7 @@ func spreadWorld(t *testing.T, story func(t *testing.T, w *spread)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &spread{world: newWorld(t, emulator.Options{}, 2), config: several()}
+		w := &spread{world: newWorld(t, core.Options{}, 2), config: several()}
 		w.AddScaleSet(secondSet.Name(), testkit.Uniform, 2, "1")
 		for _, vm := range testkit.List[compute.Instance](w.Azure, secondSet, compute.ScaleSetInstances) {
 			w.addNode(vm)
@@ -347,7 +347,7 @@ func TestALoadBalancerThatAScaleSetNeeds(t *testing.T) {
 			t.Run(fmt.Sprintf("in %s, late %v", group.Name(), late), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, emulator.Options{Latency: 1}, 1)
+					w := newWorld(t, core.Options{Latency: 1}, 1)
 					set := group.Resource(compute.ScaleSets, "extra")
 					w.PutScaleSet(set, "extra-", testkit.Uniform, 1)
 					before := w.Surroundings()

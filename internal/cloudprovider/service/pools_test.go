@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -22,7 +22,7 @@ func TestOneReadOfSeveralScaleSets(t *testing.T) {
 	for _, sets := range []int{1, 4, 11} {
 		t.Run(fmt.Sprint(sets), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 0.1, Seed: 2}, 2)
+				w := newWorld(t, core.Options{Latency: 0.1, Seed: 2}, 2)
 				for i := range sets - 1 {
 					id := w.AddScaleSet(fmt.Sprint("more", i), testkit.Uniform, 2, "1")
 					for _, vm := range testkit.List[compute.Instance](w.Azure, id, compute.ScaleSetInstances) {
@@ -66,7 +66,7 @@ func TestANodeIsExcludedBeforeAComparison(t *testing.T) {
 	for i := range 24 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1, Seed: uint64(i)}, 3)
+				w := newWorld(t, core.Options{Latency: 1, Seed: uint64(i)}, 3)
 				w.start(config())
 				<-time.After(65 * time.Second)
 				w.create(w.newService("web", 80))
@@ -89,13 +89,13 @@ func TestANodeIsExcludedBeforeAComparison(t *testing.T) {
 // TestAFailedPoolWriteIsNotReportedAsDone checks a Service with an event that a machine cannot join. It gets an event
 // of success when the machine has joined, and none at the tries before.
 func TestAFailedPoolWriteIsNotReportedAsDone(t *testing.T) {
-	for name, fault := range map[string]emulator.Fault{
-		"refused": {Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"},
-		"busy":    {Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
+	for name, fault := range map[string]core.Fault{
+		"refused": {Fault: core.FaultError, Status: 400, Code: "InvalidRequestFormat"},
+		"busy":    {Fault: core.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 2)
+				w := newWorld(t, core.Options{Latency: 1}, 2)
 				w.exclude("nodes0-000000", "true")
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -104,7 +104,7 @@ func TestAFailedPoolWriteIsNotReportedAsDone(t *testing.T) {
 				w.events.forget()
 
 				fault.Method, fault.Type = "PUT", compute.ScaleSetInstances
-				if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+				if err := w.SetFaults([]core.Fault{fault}); err != nil {
 					t.Fatal(err)
 				}
 				w.exclude("nodes0-000000", "false")
@@ -133,7 +133,7 @@ func TestAnAddressIsShownWhenAMachineIsThere(t *testing.T) {
 	for name, busy := range map[string]time.Duration{"soon": 0, "when Azure lets one in": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
+				w := newWorld(t, core.Options{Latency: 1, Seed: 2}, 3)
 				done := func() {}
 				if busy > 0 {
 					done = w.keepBusy(compute.ScaleSetInstances, "*")
@@ -160,7 +160,7 @@ func TestAnAddressIsShownWhenAMachineIsThere(t *testing.T) {
 // soon as a first one.
 func TestFailuresOfMachinesThatAreOverAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -168,9 +168,9 @@ func TestFailuresOfMachinesThatAreOverAreForgotten(t *testing.T) {
 		const node = "nodes0-000000"
 		takes := func(failures int, excluded string, members int) time.Duration {
 			t.Helper()
-			refusal := emulator.Fault{Method: "PUT", Type: compute.ScaleSetInstances, Times: failures, Fault: emulator.FaultError,
+			refusal := core.Fault{Method: "PUT", Type: compute.ScaleSetInstances, Times: failures, Fault: core.FaultError,
 				Status: 400, Code: "InvalidRequestFormat"}
-			if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+			if err := w.SetFaults([]core.Fault{refusal}); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
@@ -197,7 +197,7 @@ func TestAFailedPoolWriteIsFollowedByAnEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 2)
+				w := newWorld(t, core.Options{Latency: 1}, 2)
 				w.start(config())
 				if name == "one does not leave" {
 					w.create(w.newService("web", 80))
@@ -205,8 +205,8 @@ func TestAFailedPoolWriteIsFollowedByAnEvent(t *testing.T) {
 					w.until("all are in", func() bool { return w.members() == 2 })
 					w.settle()
 				}
-				err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: compute.ScaleSetInstances, Times: 1,
-					Fault: emulator.FaultOperation, Code: "InternalServerError"}})
+				err := w.SetFaults([]core.Fault{{Method: "PUT", Type: compute.ScaleSetInstances, Times: 1,
+					Fault: core.FaultOperation, Code: "InternalServerError"}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -53,7 +53,7 @@ func TestNodesOfAnotherNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 4)
+				w := newWorld(t, core.Options{Latency: 1}, 4)
 				c := repairing()
 				c.LoadBalancer.PoolByIP = true
 				w.start(c)
@@ -104,7 +104,7 @@ func TestNodesOfAnotherNetwork(t *testing.T) {
 // Then no single node is at fault. The members stay as they are.
 func TestAllNodesOfAnotherNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		w := newWorld(t, core.Options{Latency: 1}, 2)
 		c := config()
 		c.LoadBalancer.PoolByIP = true
 		w.readdress("192.168.77.7", "192.168.77.8")

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubetesting "k8s.io/client-go/testing"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // recorded is an Event that an earlier controller sent for a Service.
@@ -35,7 +35,7 @@ func TestAFailureIsFollowedByAnEvent(t *testing.T) {
 	for name, denied := range map[string]bool{"": false, "Events may not be listed": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 1)
+				w := newWorld(t, core.Options{Latency: 1}, 1)
 				stop := w.start(config())
 				all := []string{"failed", "nodes", "cured", "warned", "quiet"}
 				for i, name := range all {

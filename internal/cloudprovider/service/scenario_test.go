@@ -17,7 +17,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/testkit"
 )
@@ -82,7 +82,7 @@ func (w *world) apply(s *corev1.Service) (refused error) {
 }
 
 func TestExternalService(t *testing.T) {
-	for name, o := range map[string]emulator.Options{
+	for name, o := range map[string]core.Options{
 		"at once":                   {},
 		"with the latency of Azure": {Latency: 1, Seed: 7},
 	} {
@@ -115,7 +115,7 @@ func TestServiceScenarios(t *testing.T) {
 			t.Run(name+"/"+scenario.Name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, emulator.Options{}, 2)
+					w := newWorld(t, core.Options{}, 2)
 					c := config()
 					change(&c.LoadBalancer)
 					if scenario.Config != nil {
@@ -147,7 +147,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 		t.Run(scenario.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 2)
+				w := newWorld(t, core.Options{}, 2)
 				w.start(several())
 				env := w.env()
 				env.OwnPools = true
@@ -171,7 +171,7 @@ func several() service.Config {
 // endpoints, however they move.
 func TestEndpointsOfServicesOfPolicyLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 3)
+		w := newWorld(t, core.Options{}, 3)
 		w.start(several())
 		web := w.newService("web", 80)
 		web.Spec.ExternalTrafficPolicy, web.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 32000
@@ -199,7 +199,7 @@ func TestTheBackendsOfAServiceThatIsRefused(t *testing.T) {
 	for _, pool := range []string{testkit.ClusterName, "default-web"} {
 		t.Run(pool, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 3)
+				w := newWorld(t, core.Options{}, 3)
 				c := several()
 				c.RepairPeriod = 0
 				w.start(c)
@@ -273,7 +273,7 @@ func (w *world) addressesIn(pool string) (total int) {
 // A namespace that gets other labels takes its Services to another load balancer, with their addresses, and back.
 func TestNamespacesThatAreRelabelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		w := newWorld(t, core.Options{Latency: 1}, 2)
 		c := several()
 		c.LoadBalancer.Balancers[1].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceDefault, Labels: map[string]string{"team": "a"}}}
@@ -318,7 +318,7 @@ func TestNamespacesThatAreRelabelled(t *testing.T) {
 // the namespace.
 func TestANamespaceThatIsKnownLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		w := newWorld(t, core.Options{Latency: 1}, 2)
 		c := several()
 		c.RepairPeriod = 0
 		c.LoadBalancer.Balancers[1].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
@@ -344,7 +344,7 @@ func TestPoolsAreMigratedByAzure(t *testing.T) {
 	for _, byAPI := range []bool{true, false} {
 		t.Run(fmt.Sprintf("by Azure: %v", byAPI), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 3)
+				w := newWorld(t, core.Options{Latency: 1}, 3)
 				before := w.Snapshot()
 				stop := w.start(config())
 				names := w.createMany(3)

@@ -27,7 +27,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/cloudprovider/service/explain"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -100,7 +100,7 @@ type schedule struct {
 func newSchedule(t *testing.T, seed uint64) *schedule {
 	s := &schedule{random: rand.New(rand.NewPCG(seed, 7)), config: config(), alive: map[string]bool{}, deletes: seed%2 == 1,
 		crash: make(chan struct{}, 64), began: time.Now()}
-	o := emulator.Options{Latency: float64(s.random.IntN(2)), Seed: seed, Crash: func(emulator.Fault) {
+	o := core.Options{Latency: float64(s.random.IntN(2)), Seed: seed, Crash: func(core.Fault) {
 		select {
 		case s.crash <- struct{}{}:
 		default:
@@ -358,7 +358,7 @@ func (s *schedule) disturb() {
 		s.lies.tellOne()
 		return
 	}
-	faults := []emulator.Fault{s.disturbance()}
+	faults := []core.Fault{s.disturbance()}
 	if s.random.IntN(2) == 0 {
 		faults = append(faults, s.disturbance())
 	}
@@ -367,13 +367,13 @@ func (s *schedule) disturb() {
 	}
 }
 
-func (s *schedule) disturbance() emulator.Fault {
+func (s *schedule) disturbance() core.Fault {
 	names := slices.Sorted(maps.Keys(disturbances))
 	name := names[s.random.IntN(len(names))]
 	fault := disturbances[name]
 	fault.Method = []string{"PUT", "PUT", "DELETE", "GET"}[s.random.IntN(4)]
 	if fault.Method == "GET" {
-		fault = emulator.Fault{Method: "GET", Fault: emulator.FaultError, Status: 503}
+		fault = core.Fault{Method: "GET", Fault: core.FaultError, Status: 503}
 	}
 	fault.Times = 1 + s.random.IntN(3)
 	s.tell("%s of %s, %d times", name, fault.Method, fault.Times)

@@ -17,7 +17,7 @@ import (
 
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
@@ -140,7 +140,7 @@ func (w *world) quiet() time.Duration {
 
 // byAddress is a cluster with pools of addresses and this number of nodes of scale sets. No request is needed for
 // these nodes.
-func byAddress(t *testing.T, azure emulator.Options, count int, sets ...string) (*world, service.Config) {
+func byAddress(t *testing.T, azure core.Options, count int, sets ...string) (*world, service.Config) {
 	w := newWorld(t, azure, 1)
 	for i := range count - 1 {
 		w.addAddress(i, sets[i%len(sets)])
@@ -183,15 +183,15 @@ func (w *world) dropNode(name string) {
 // speeds are the promises.
 var speeds = map[string]struct {
 	long bool
-	test func(t *testing.T, azure emulator.Options)
+	test func(t *testing.T, azure core.Options)
 }{
-	"100 Services, pool of addresses": {long: true, test: func(t *testing.T, azure emulator.Options) {
+	"100 Services, pool of addresses": {long: true, test: func(t *testing.T, azure core.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		got := w.measure(func() { w.allServed(w.arrive(100)) })
 		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100, asked: askedPerAddress * 100})
 	}},
-	"100 Services, filled pool of interfaces": {long: true, test: func(t *testing.T, azure emulator.Options) {
+	"100 Services, filled pool of interfaces": {long: true, test: func(t *testing.T, azure core.Options) {
 		w := newWorld(t, azure, hundred)
 		w.start(config())
 		w.create(w.newService("first", 80))
@@ -199,7 +199,7 @@ var speeds = map[string]struct {
 		got := w.measure(func() { w.allServed(w.arrive(100)) })
 		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100, asked: askedPerAddress * 100})
 	}},
-	"100 Services, empty pool of interfaces": {long: true, test: func(t *testing.T, azure emulator.Options) {
+	"100 Services, empty pool of interfaces": {long: true, test: func(t *testing.T, azure core.Options) {
 		w := newWorld(t, azure, hundred)
 		w.start(config())
 		var late time.Duration
@@ -221,7 +221,7 @@ var speeds = map[string]struct {
 		const nineInTen = 53 * time.Second
 		got.holds(t, limits{took: 150*time.Second + max(0, w.scaleSetTook()-nineInTen) + w.firstAnswers(), publicIPs: 101})
 	}},
-	"500 Services over two load balancers, and back": {long: true, test: func(t *testing.T, azure emulator.Options) {
+	"500 Services over two load balancers, and back": {long: true, test: func(t *testing.T, azure core.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet, "other")
 		w.start(c)
 		var names []string
@@ -236,7 +236,7 @@ var speeds = map[string]struct {
 		})
 		got.holds(t, limits{took: aimOfDeleting, asked: askedPerAddress * 500})
 	}},
-	"a new Service while 250 are made": {long: true, test: func(t *testing.T, azure emulator.Options) {
+	"a new Service while 250 are made": {long: true, test: func(t *testing.T, azure core.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		names := w.arrive(250)
@@ -247,7 +247,7 @@ var speeds = map[string]struct {
 		w.joinedNextWrite("late")
 		w.allServed(names)
 	}},
-	"restart": {test: func(t *testing.T, azure emulator.Options) {
+	"restart": {test: func(t *testing.T, azure core.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		stop := w.start(c)
 		w.allServed(w.arrive(shorter(250, 20)))
@@ -262,7 +262,7 @@ var speeds = map[string]struct {
 		got.took = settled
 		got.holds(t, limits{took: 15 * time.Second, reads: 12, nothing: true})
 	}},
-	"a node comes and goes": {test: func(t *testing.T, azure emulator.Options) {
+	"a node comes and goes": {test: func(t *testing.T, azure core.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		w.allServed(w.arrive(shorter(250, 20)))
@@ -282,7 +282,7 @@ var speeds = map[string]struct {
 			}
 		}
 	}},
-	"50 nodes at once": {long: true, test: func(t *testing.T, azure emulator.Options) {
+	"50 nodes at once": {long: true, test: func(t *testing.T, azure core.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		w.allServed(w.arrive(shorter(250, 20)))
@@ -294,7 +294,7 @@ var speeds = map[string]struct {
 		got.took = 0
 		got.holds(t, limits{reads: 6, writes: 2})
 	}},
-	"a port changes": {test: func(t *testing.T, azure emulator.Options) {
+	"a port changes": {test: func(t *testing.T, azure core.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		w.allServed(w.arrive(shorter(250, 20)))
@@ -354,7 +354,7 @@ func TestSpeed(t *testing.T) {
 			continue
 		}
 		for i := range *speedRuns {
-			azure := emulator.Options{Latency: 1, Throttle: true, Seed: *speedSeed + i}
+			azure := core.Options{Latency: 1, Throttle: true, Seed: *speedSeed + i}
 			t.Run(fmt.Sprintf("%s/%d", name, azure.Seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { speeds[name].test(t, azure) })
 			})
@@ -374,7 +374,7 @@ func TestMeanSpeed(t *testing.T) {
 	var took, least time.Duration
 	runs := max(enough, *speedRuns)
 	for i := range runs {
-		azure := emulator.Options{Latency: 1, Throttle: true, Seed: *speedSeed + i}
+		azure := core.Options{Latency: 1, Throttle: true, Seed: *speedSeed + i}
 		t.Run(fmt.Sprint(azure.Seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
@@ -408,7 +408,7 @@ func (w *world) lastAddress() func() time.Duration {
 	changes, ended := w.Subscribe(), make(chan struct{})
 	go func() {
 		defer close(ended)
-		changes(ctx, func(batch []emulator.Change) {
+		changes(ctx, func(batch []core.Change) {
 			for _, c := range batch {
 				if c.ID.Type() == network.PublicIPAddresses && isMade(c.New) && !isMade(c.Old) {
 					last = time.Since(began)

@@ -19,9 +19,9 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service/explain"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/providers"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/providers"
 	"kaz/internal/testkit"
 )
 
@@ -66,7 +66,7 @@ func forEachSecrecy(t *testing.T, play func(t *testing.T, w *world, x *secrecy, 
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				x := &secrecy{}
-				w := mixed(t, emulator.Options{Latency: 1})
+				w := mixed(t, core.Options{Latency: 1})
 				w.Client = w.ClientOver(x.over)
 				play(t, w, x, status)
 			})
@@ -272,7 +272,7 @@ func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 // needs, except read the subnet "apps".
 func guarded(t *testing.T) (*world, *identity) {
 	t.Helper()
-	w := newWorld(t, emulator.Options{}, 2)
+	w := newWorld(t, core.Options{}, 2)
 	err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, []string{"subnet apps"})
 	var state bytes.Buffer
 	if err == nil {
@@ -280,7 +280,7 @@ func guarded(t *testing.T) (*world, *identity) {
 	}
 	principal := &identity{t: t}
 	if err == nil {
-		w.Emulator, err = emulator.New(emulator.Options{Latency: 1, Providers: providers.All(), Authenticator: principal, AccessControl: true})
+		w.Emulator, err = core.New(core.Options{Latency: 1, Providers: providers.All(), Authenticator: principal, AccessControl: true})
 	}
 	if err == nil {
 		err = w.Load(&state)
@@ -308,7 +308,7 @@ type identity struct {
 	denied atomic.Int32
 }
 
-// Authenticate implements [emulator.Authenticator]: each caller is the controller.
+// Authenticate implements [core.Authenticator]: each caller is the controller.
 func (i *identity) Authenticate(string) (*behaviour.Principal, error) {
 	const id = "aaaaaaaa-0000-4000-8000-000000000001"
 	return &behaviour.Principal{ObjectID: id, ApplicationID: id}, nil

@@ -27,7 +27,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/reconcile"
@@ -52,7 +52,7 @@ type world struct {
 	turns  int
 }
 
-func newWorld(t testing.TB, o emulator.Options, count int) *world {
+func newWorld(t testing.TB, o core.Options, count int) *world {
 	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, o, count), t: t, client: newCluster(), events: &events{}}
 	w.client.PrependReactor("delete", services, w.finalizersHoldServices)

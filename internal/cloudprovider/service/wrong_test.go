@@ -14,7 +14,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -22,7 +22,7 @@ const idleTimeout = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-tim
 
 func TestAMistakeIsReportedOnceAndNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.start(config())
 		bad := w.newService("bad", 80)
 		bad.Annotations = map[string]string{idleTimeout: "1000"}
@@ -60,7 +60,7 @@ func TestAMistakeIsReportedOnceAndNotRetried(t *testing.T) {
 // The last good state stays while a Service is wrong.
 func TestAMistakeLeavesWhatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -85,7 +85,7 @@ func TestAMistakeLeavesWhatIsThere(t *testing.T) {
 // When Azure gives no address to one Service, the others of the same commit get theirs.
 func TestAServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Faults: []emulator.Fault{{
+		w := newWorld(t, core.Options{Latency: 1, Faults: []core.Fault{{
 			Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*6",
 			Times: 3, Fault: "error", Status: 400, Code: "PublicIPCountLimitReached",
 		}}}, 1)
@@ -115,16 +115,16 @@ func TestAServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 func TestAPublicIPThatChangesMeanwhile(t *testing.T) {
 	for _, code := range []string{"", "AnotherOperationInProgress"} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{}, 1)
+			w := newWorld(t, core.Options{}, 1)
 			w.start(config())
 			w.create(w.newService("first", 80)) // fills the pool
 			w.served("first")
-			fault := emulator.Fault{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: emulator.FaultError, Status: 412,
+			fault := core.Fault{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: core.FaultError, Status: 412,
 				Code: code}
 			if code != "" {
 				fault.Status = 409
 			}
-			if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+			if err := w.SetFaults([]core.Fault{fault}); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
@@ -140,7 +140,7 @@ func TestAPublicIPThatChangesMeanwhile(t *testing.T) {
 // D15. Everything is compared with Azure from time to time, and put back.
 func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		c := config()
 		c.RepairPeriod = 30 * time.Minute
 		w.start(c)
@@ -244,7 +244,7 @@ func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, pool of addresses %v", name, addresses), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := mixed(t, emulator.Options{})
+					w := mixed(t, core.Options{})
 					c := repairing()
 					c.LoadBalancer.PoolByIP = addresses
 					w.start(c)
@@ -283,14 +283,14 @@ func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 // finalizer, and goes when the controller has the right.
 func TestListingDeniedOnDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		w := newWorld(t, core.Options{Latency: 1}, 1)
 		before := w.Snapshot()
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
 		w.settle()
 		stop()
-		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: "error", Status: 403,
+		if err := w.SetFaults([]core.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: "error", Status: 403,
 			Code: "AuthorizationFailed"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func TestListingDeniedOnDelete(t *testing.T) {
 // failure is tried again as soon as a first one, and there are no further events.
 func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		c := config()
 		c.LoadBalancer.PoolByIP = true
 		w.start(c)
@@ -328,9 +328,9 @@ func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 		toPort := func(port int32, failures int) time.Duration {
 			t.Helper()
 			w.events.forget()
-			refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: failures, Fault: emulator.FaultError,
+			refusal := core.Fault{Method: "PUT", Type: network.LoadBalancers, Times: failures, Fault: core.FaultError,
 				Status: 400, Code: "InvalidRequestFormat"}
-			if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+			if err := w.SetFaults([]core.Fault{refusal}); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
@@ -363,11 +363,11 @@ func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 // Service is tried at once, and again as soon as after a first failure.
 func TestAChangeByTheUserResetsTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
+		w := newWorld(t, core.Options{}, 2)
 		w.start(config())
 		refuse := func(times int) {
 			t.Helper()
-			if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: times, Fault: emulator.FaultError,
+			if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: times, Fault: core.FaultError,
 				Status: 400, Code: "InvalidRequestFormat"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -389,13 +389,13 @@ func TestAChangeByTheUserResetsTheBackoff(t *testing.T) {
 // its success later, though all was up to date.
 func TestAFailedComparisonIsFollowedByAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		w.start(repairing())
 		w.create(w.newService("web", 80))
 		w.served("web")
 		<-time.After(2 * time.Minute) // the look that follows a start is over
 		w.events.forget()
-		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 403,
+		if err := w.SetFaults([]core.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: core.FaultError, Status: 403,
 			Code: "AuthorizationFailed"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -410,7 +410,7 @@ func TestAFailedComparisonIsFollowedByAnEvent(t *testing.T) {
 // TestAComparisonReadsAzure checks that a comparison reads Azure, however recent the last read was.
 func TestAComparisonReadsAzure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		before := w.Snapshot()
 		c := config()
 		c.RepairPeriod = 20 * time.Second // less than anything is remembered for

@@ -14,14 +14,14 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 // The zones of the region are asked for when there is a Service to serve, and not before.
 func TestZonesAreAskedForWhenNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
+		w := newWorld(t, core.Options{}, 1)
 		c := config()
 		c.LoadBalancer.Zones = nil
 		var asked atomic.Int32
@@ -52,7 +52,7 @@ func (w *world) startWithZones(c service.Config, zones func(context.Context) ([]
 // zones are served, and the others when the zones are known.
 func TestNewAddressesWaitForZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		c := config()
 		stop := w.start(c)
 		w.create(w.newService("web", 80))
@@ -113,7 +113,7 @@ func TestNewAddressesWaitForZones(t *testing.T) {
 // A Service that waits for the zones is not served a second time at once: another read of Azure does not show them.
 func TestWaitingForZonesIsNoReasonToReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := mixed(t, emulator.Options{})
+		w := mixed(t, core.Options{})
 		c := config()
 		c.LoadBalancer.Zones = nil
 		var asked atomic.Int32

@@ -15,13 +15,13 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 // TestPublish checks rows 75 to 80, 98, 106, 107, 109, 114 and 117.
 func TestPublish(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	var volumes []string
 	for i := range slots + 2 {
 		volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
@@ -83,7 +83,7 @@ func together[T any](all []T, f func(T) error) []error {
 // one, for attachments and detachments together.
 func TestOneRequestForAMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 1})
 		var volumes []string
 		for i := range 2 * slots {
 			volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
@@ -128,7 +128,7 @@ func TestOneRequestForAMachine(t *testing.T) {
 // attached with one request. The others are refused with the limit of the machine, and are attached when there is room.
 func TestMoreDisksThanSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 1})
 		var volumes []string
 		for i := range slots + 2 {
 			volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
@@ -178,7 +178,7 @@ func indexOf(all []string, one string) int {
 // never before.
 func TestAMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 1})
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
 			t.Fatal(err)
@@ -208,7 +208,7 @@ func TestAMove(t *testing.T) {
 
 // TestOneBadDisk checks rows 94 and 193: of a batch, only the disk that Azure refuses fails.
 func TestOneBadDisk(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	var volumes []string
 	for i := range slots {
 		volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
@@ -237,7 +237,7 @@ func TestOneBadDisk(t *testing.T) {
 
 // TestOthersDisks checks rows 102 and 197: disks that another program attached stay.
 func TestOthersDisks(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	ours, theirs, more := w.volume("ours"), w.volume("theirs"), w.volume("more")
 	if _, err := w.publish(w.Controller, ours, "a"); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestOthersDisks(t *testing.T) {
 func TestTwoControllers(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{Latency: 1, Seed: seed})
+			w := newWorld(t, core.Options{Latency: 1, Seed: seed})
 			other := w.controller()
 			defer other.Close()
 			a, b := w.volume("a"), w.volume("b")
@@ -301,22 +301,22 @@ func TestTwoControllers(t *testing.T) {
 // TestFaultsOfAttachments checks that an attachment and a detachment succeed when they are asked for again after a request
 // went wrong. Nothing is attached twice.
 func TestFaultsOfAttachments(t *testing.T) {
-	for name, fault := range map[string]emulator.Fault{
-		"lost reply":       {Fault: emulator.FaultLost},
-		"failed operation": {Fault: emulator.FaultOperation, Code: "InternalServerError"},
-		"throttled":        {Fault: emulator.FaultError, Status: 429, RetryAfter: 7},
-		"busy":             {Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
-		"changed":          {Fault: emulator.FaultError, Status: 412},
-		"broken":           {Fault: emulator.FaultError, Status: 500},
+	for name, fault := range map[string]core.Fault{
+		"lost reply":       {Fault: core.FaultLost},
+		"failed operation": {Fault: core.FaultOperation, Code: "InternalServerError"},
+		"throttled":        {Fault: core.FaultError, Status: 429, RetryAfter: 7},
+		"busy":             {Fault: core.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
+		"changed":          {Fault: core.FaultError, Status: 412},
+		"broken":           {Fault: core.FaultError, Status: 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1, Seed: 4})
+				w := newWorld(t, core.Options{Latency: 1, Seed: 4})
 				v := w.volume("v")
 				fault.Method, fault.Type, fault.Times = "POST", compute.VirtualMachines, 1
 				again := func(f func() error) {
 					t.Helper()
-					if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+					if err := w.SetFaults([]core.Fault{fault}); err != nil {
 						t.Fatal(err)
 					}
 					err := f()
@@ -344,7 +344,7 @@ func TestFaultsOfAttachments(t *testing.T) {
 
 // TestDetachFromNothing checks row 110: a machine that is deleted has no disks.
 func TestDetachFromNothing(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	v := w.volume("v")
 	if _, err := w.publish(w.Controller, v, "a"); err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestDetachFromNothing(t *testing.T) {
 // reads it.
 func TestUnknownMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		k := w.kubernetes()
 		known, foreign := w.volume("known"), w.volume("foreign")
 		k.add(pv("known", known))

@@ -15,7 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi/disk"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	plandisk "kaz/internal/plan/disk"
 	"kaz/internal/testkit"
 )
@@ -39,18 +39,18 @@ func TestAnyWriteCanGoWrong(t *testing.T) {
 }
 
 // disturbed lives the life of a volume with the nth write of a method disturbed, and reports whether there was one.
-func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happened bool) {
+func disturbed(t *testing.T, fault core.Fault, method string, nth int) (happened bool) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			crashed := make(chan struct{}, 1)
-			w := newWorld(t, emulator.Options{Latency: 1, Seed: uint64(nth), Crash: func(emulator.Fault) { crashed <- struct{}{} }})
+			w := newWorld(t, core.Options{Latency: 1, Seed: uint64(nth), Crash: func(core.Fault) { crashed <- struct{}{} }})
 			to := disk.Azure(fresh{w.Client.Fresh(), w.Client})
 			if fault.Fault == "" {
 				to = notApplied(to, azure.Verb(method), nth, &happened)
 			} else {
 				fault.Method, fault.Nth, fault.Times = method, nth, 1
-				if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+				if err := w.SetFaults([]core.Fault{fault}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -213,7 +213,7 @@ func fromSnapshot(id string) *csispec.VolumeContentSource {
 func TestMachineDiesWhileAttaching(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second, 3 * time.Second, 8 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{Latency: 1, Seed: 7})
+			w := newWorld(t, core.Options{Latency: 1, Seed: 7})
 			v := w.volume("v")
 			deleted := make(chan error, 1)
 			go func() {

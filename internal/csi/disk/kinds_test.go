@@ -16,7 +16,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -50,7 +50,7 @@ func (w *world) kinds() map[string][2]string {
 // is deleted.
 func TestKindsOfMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 8})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 8})
 		kinds := w.kinds()
 		w.kubernetes()
 		for kind, nodes := range kinds {
@@ -108,7 +108,7 @@ func TestBesideTheCloudControllerManager(t *testing.T) {
 	for seed := range uint64(runs) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			w := newWorld(t, emulator.Options{Latency: 1, Seed: seed})
+			w := newWorld(t, core.Options{Latency: 1, Seed: seed})
 			w.kinds()
 			w.Put(testkit.LoadBalancer, map[string]any{"location": testkit.Location, "sku": map[string]any{"name": "Standard"},
 				"properties": map[string]any{

@@ -19,7 +19,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi/disk"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	plandisk "kaz/internal/plan/disk"
 	"kaz/internal/testkit"
 )
@@ -80,7 +80,7 @@ func TestTakeADisk(t *testing.T) {
 	} {
 		t.Run(c.row, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1, Seed: 2})
+				w := newWorld(t, core.Options{Latency: 1, Seed: 2})
 				k := w.kubernetes()
 				v := w.volume("v")
 				if _, err := w.publish(w.Controller, v, "a"); err != nil {
@@ -106,7 +106,7 @@ func TestTakeADisk(t *testing.T) {
 
 // TestStatesOfDisks checks row 88: a disk while its content is being read or written from outside is attached to no machine.
 func TestStatesOfDisks(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	v := w.volume("v")
 	if _, err := w.Client.Post(t.Context(), azure.ID(v), "beginGetAccess",
 		azure.Document(`{"access":"Read","durationInSeconds":3600}`)); err != nil {
@@ -123,7 +123,7 @@ func TestStatesOfDisks(t *testing.T) {
 // TestADiskThatItsMachineLacks checks row 86: a disk that names a machine which does not list it is attached there.
 func TestADiskThatItsMachineLacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 2})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 2})
 		w.kubernetes()
 		v := w.volume("v")
 		to := &interposed{Azure: fresh{w.Client.Fresh(), w.Client}}
@@ -245,7 +245,7 @@ func TestForceDetach(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1, Seed: 3})
+				w := newWorld(t, core.Options{Latency: 1, Seed: 3})
 				k := w.kubernetes()
 				v := w.volume("v")
 				if _, err := w.publish(w.Controller, v, "a"); err != nil {
@@ -282,7 +282,7 @@ func TestForceDetach(t *testing.T) {
 // by now stays there.
 func TestDeletedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 5})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 5})
 		k := w.kubernetes()
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
@@ -313,7 +313,7 @@ func TestDeletedNode(t *testing.T) {
 // TestMachineBeingDeleted checks that a disk leaves a machine that is being deleted, and is attached elsewhere.
 func TestMachineBeingDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 2})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 2})
 		w.kubernetes()
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
@@ -338,7 +338,7 @@ func TestMachineBeingDeleted(t *testing.T) {
 // TestUnknownUse checks that no disk is taken from a machine while it is not known what Kubernetes wants.
 func TestUnknownUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
 			t.Fatal(err)
@@ -373,7 +373,7 @@ func (noUses) OutOfService(context.Context, string) (bool, error) {
 // machine can have is ignored.
 func TestPublishedLUNs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		k := w.kubernetes()
 		stale, fresh, huge := w.volume("stale"), w.volume("fresh"), w.volume("huge")
 		wrong := attachment(huge, "huge", "a")
@@ -390,7 +390,7 @@ func TestPublishedLUNs(t *testing.T) {
 // TestStillLeaving checks rows 91 and 120: a disk that its machine is still detaching is attached there when it has left.
 func TestStillLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 6})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 6})
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
 			t.Fatal(err)
@@ -417,10 +417,10 @@ func TestStillLeaving(t *testing.T) {
 // TestThrottledReads checks row 92: a read that Azure refuses for now does not look like a missing volume.
 func TestThrottledReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		v := w.volume("v")
-		if err := w.SetFaults([]emulator.Fault{
-			{Method: "GET", Name: "v", Fault: emulator.FaultError, Status: 429, RetryAfter: 3600},
+		if err := w.SetFaults([]core.Fault{
+			{Method: "GET", Name: "v", Fault: core.FaultError, Status: 429, RetryAfter: 3600},
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi/disk"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -51,7 +51,7 @@ func TestDiskOfAnotherOwner(t *testing.T) {
 		"tags of another letter case": {func(w *world) { put(w, map[string]any{"Kubernetes.io-created-for-PV-name": "pvc-1"}) },
 			codes.AlreadyExists, "belongs to persistent volume pvc-1"},
 	} {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		c.given(w)
 		id := testkit.Group.Resource(compute.Disks, "data")
 		before := w.Snapshot()[string(id)]
@@ -73,7 +73,7 @@ func TestDiskOfAnotherOwner(t *testing.T) {
 
 // TestDiskWithoutTags checks that a disk with the name of the volume itself is the volume's, also if its tags are gone.
 func TestDiskWithoutTags(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	made := w.volume("pvc-1")
 	w.tag(made, "")
 	if again := w.volume("pvc-1"); again != made {
@@ -90,7 +90,7 @@ func TestTwoCreationsOfOneName(t *testing.T) {
 }
 
 func twoCreations(t *testing.T, processes int) {
-	w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
+	w := newWorld(t, core.Options{Latency: 1, Seed: 1})
 	second := w.Controller
 	if processes == 2 {
 		second = w.controller()
@@ -140,7 +140,7 @@ type deletion struct {
 
 func (c deletion) run(t *testing.T, what string) {
 	t.Helper()
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	k := w.kubernetes()
 	v := w.volume("pvc-1")
 	w.tag(v, c.tag)
@@ -198,7 +198,7 @@ func (w *world) made(r *csispec.CreateVolumeRequest) {
 // TestSnapshotOfAnotherOwner checks that a snapshot of the same disk for another VolumeSnapshot is refused, and that a
 // snapshot that no driver made is not deleted.
 func TestSnapshotOfAnotherOwner(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	v := w.volume("v")
 	of := func(namespace string, more ...string) *csispec.CreateSnapshotRequest {
 		return snapshotOf(v, "s", append(more, "csi.storage.k8s.io/volumesnapshot/name", "daily",

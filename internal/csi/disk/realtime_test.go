@@ -17,7 +17,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -99,7 +99,7 @@ func TestRealTime(t *testing.T) {
 // newLive returns a driver at a local Azure with Azure's latency and limits. The machines are made before, without them.
 func newLive(t *testing.T) *live {
 	t.Helper()
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	l := &live{world: w, volumes: make([]*csispec.Volume, liveDisks)}
 	for n := range liveMachines {
 		name := fmt.Sprintf("node%d", n)
@@ -111,7 +111,7 @@ func newLive(t *testing.T) *live {
 		}
 		w.nodes.of[name], l.nodes = id, append(l.nodes, name)
 	}
-	w.Azure = w.Restarted(emulator.Options{Latency: *latency, Throttle: true})
+	w.Azure = w.Restarted(core.Options{Latency: *latency, Throttle: true})
 	config := disk.Config{
 		Name: disk.DefaultName, Azure: fresh{w.Client.Fresh(), w.Client}, Nodes: &w.nodes, Cluster: cluster(),
 		Limit: func(context.Context, string) int { return room }, Log: slog.New(slog.DiscardHandler),

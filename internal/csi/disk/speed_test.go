@@ -18,8 +18,8 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi/disk"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/behaviour"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -69,7 +69,7 @@ func (w *world) azures(what func()) (took time.Duration, own map[string]time.Dur
 	changes, watched := w.Subscribe(), make(chan struct{})
 	go func() {
 		defer close(watched)
-		changes(ctx, func(batch []emulator.Change) {
+		changes(ctx, func(batch []core.Change) {
 			for _, c := range batch {
 				key := c.ID.Key()
 				begun, already := since[key]
@@ -91,7 +91,7 @@ func (w *world) azures(what func()) (took time.Duration, own map[string]time.Dur
 }
 
 // isBusyMachine reports whether Azure works on a machine since a change.
-func isBusyMachine(c emulator.Change) bool {
+func isBusyMachine(c core.Change) bool {
 	return strings.HasSuffix(strings.ToLower(c.ID.Type()), "virtualmachines") &&
 		behaviour.Text(c.New, "properties.provisioningState") == "Updating"
 }
@@ -128,7 +128,7 @@ func TestSpeedOfOneDisk(t *testing.T) {
 	var calls cost
 	for seed := range *runs {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{Latency: 1, Seed: seed})
+			w := newWorld(t, core.Options{Latency: 1, Seed: seed})
 			w.kubernetes()
 			other, v := w.volume("other"), w.volume("v")
 			publish := func(volume string) (took, over time.Duration) {
@@ -192,7 +192,7 @@ func TestSpeedOfMany(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1, Seed: 11, Throttle: true})
+				w := newWorld(t, core.Options{Latency: 1, Seed: 11, Throttle: true})
 				big := w.roomy()
 				defer big.Close()
 				nodes := w.many(c.machines)
@@ -268,7 +268,7 @@ func noErrors(t *testing.T, errs []error) {
 func TestSpeedOfAReplacement(t *testing.T) {
 	const disks = 30
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 12, Throttle: true})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 12, Throttle: true})
 		nodes := w.many(2 * disks)
 		w.kubernetes()
 		var all []placed
@@ -314,7 +314,7 @@ func TestSpeedOfAReplacement(t *testing.T) {
 func TestSpeedBesideCreations(t *testing.T) {
 	const disks = 400
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Seed: 13, Throttle: true})
+		w := newWorld(t, core.Options{Latency: 1, Seed: 13, Throttle: true})
 		leaving, coming := w.direct("leaving"), w.direct("coming")
 		if _, err := w.publish(w.Controller, leaving, "a"); err != nil {
 			t.Fatal(err)
@@ -361,7 +361,7 @@ func TestSpeedBesideCreations(t *testing.T) {
 // TestIdleVolumes checks that volumes at rest cost no requests.
 func TestIdleVolumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1})
+		w := newWorld(t, core.Options{Latency: 1})
 		w.kubernetes(pv("pv", w.volume("v")))
 		got := w.measured(func() { <-time.After(time.Hour) })
 		if got.writes+got.reads+got.polls > 0 {

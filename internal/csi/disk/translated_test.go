@@ -11,13 +11,13 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 // TestVolumesOfTheInTreeDriver checks that disks attach and detach as Kubernetes translates the volumes of the in-tree driver.
 func TestVolumesOfTheInTreeDriver(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	translator := translation.New()
 	source := corev1.AzureDiskVolumeSource{
 		DiskName: "pvc-1", DataDiskURI: w.volume("pvc-1"), Kind: new(corev1.AzureManagedDisk), FSType: new("xfs"),

@@ -21,7 +21,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi/disk"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	plandisk "kaz/internal/plan/disk"
 	"kaz/internal/testkit"
 )
@@ -67,7 +67,7 @@ func (m *machines) Node(_ context.Context, machine azure.ID) string {
 // slots is the number of data disks that the machines of the tests can have.
 const slots = 4
 
-func newWorld(t *testing.T, o emulator.Options) *world {
+func newWorld(t *testing.T, o core.Options) *world {
 	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
 	w.nodes.of = map[string]azure.ID{}

@@ -22,7 +22,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi/explain"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/plan/share"
 	"kaz/internal/testkit"
@@ -145,7 +145,7 @@ type world struct {
 
 func newWorld(t *testing.T, zones ...string) *world {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 0), t: t}
+	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 	for _, name := range []string{"a", "b"} {
 		w.AddMachine(testkit.VirtualMachine{Name: name})
 	}

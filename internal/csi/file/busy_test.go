@@ -10,12 +10,12 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"kaz/internal/azure/storage"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // throttled is a fault of the creation of a share: Azure asks to wait.
-func throttled(share string, seconds, times int) emulator.Fault {
-	return emulator.Fault{Method: "PUT", Type: storage.Shares, Name: share, Fault: emulator.FaultError, Status: 429, RetryAfter: seconds,
+func throttled(share string, seconds, times int) core.Fault {
+	return core.Fault{Method: "PUT", Type: storage.Shares, Name: share, Fault: core.FaultError, Status: 429, RetryAfter: seconds,
 		Times: times}
 }
 
@@ -23,7 +23,7 @@ func throttled(share string, seconds, times int) emulator.Fault {
 // provisioner repeats the request on the error.
 func TestThrottled(t *testing.T) {
 	for what, c := range map[string]struct {
-		fault   emulator.Fault
+		fault   core.Fault
 		want    codes.Code
 		atLeast time.Duration
 		atMost  time.Duration
@@ -32,12 +32,12 @@ func TestThrottled(t *testing.T) {
 		"three times":  {throttled("pvc-1", 7, 3), codes.OK, 21 * time.Second, 30 * time.Second},
 		"for an hour":  {throttled("pvc-1", 3600, 0), codes.Unavailable, 0, time.Minute},
 		"for ever":     {throttled("pvc-1", 7, 0), codes.Unavailable, 7 * time.Second, 11 * time.Minute},
-		"the accounts": {emulator.Fault{Method: "GET", Fault: emulator.FaultError, Status: 429, RetryAfter: 3600}, codes.Unavailable, 0, time.Minute},
+		"the accounts": {core.Fault{Method: "GET", Fault: core.FaultError, Status: 429, RetryAfter: 3600}, codes.Unavailable, 0, time.Minute},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{})
-				if err := w.SetFaults([]emulator.Fault{c.fault}); err != nil {
+				w := newWorld(t, core.Options{})
+				if err := w.SetFaults([]core.Fault{c.fault}); err != nil {
 					t.Fatal(err)
 				}
 				began := time.Now()
@@ -55,9 +55,9 @@ func TestThrottled(t *testing.T) {
 // nothing after its request ended.
 func TestOthersWhileOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		other, source := w.volume("pvc-other").GetVolumeId(), w.volume("pvc-source").GetVolumeId()
-		if err := w.SetFaults([]emulator.Fault{throttled("pvc-1", 300, 1)}); err != nil {
+		if err := w.SetFaults([]core.Fault{throttled("pvc-1", 300, 1)}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, end := context.WithTimeout(t.Context(), time.Minute)
@@ -94,9 +94,9 @@ func TestOthersWhileOneWaits(t *testing.T) {
 // creates the share.
 func TestShareBeingDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		const message = "The specified share is being deleted. Try operation later."
-		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: storage.Shares, Name: "pvc-1", Fault: emulator.FaultError, Status: 409,
+		if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: storage.Shares, Name: "pvc-1", Fault: core.FaultError, Status: 409,
 			Code: "ShareBeingDeleted", Message: message, Times: 2}}); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi/file"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
@@ -30,7 +30,7 @@ func TestAnyWriteCanGoWrong(t *testing.T) {
 	for story, live := range map[string]func(*lives){"volumes": (*lives).live, "copies": (*lives).liveAsCopies} {
 		var want []string
 		synctest.Test(t, func(t *testing.T) {
-			l := newLives(t, emulator.Options{})
+			l := newLives(t, core.Options{})
 			live(l)
 			want = l.ids()
 		})
@@ -51,13 +51,13 @@ func TestAnyWriteCanGoWrong(t *testing.T) {
 
 // disturbed runs the lives with the nth write of a method disturbed, and reports whether there was such a write. At the end
 // the ids of the resources must be want.
-func disturbed(t *testing.T, live func(*lives), fault emulator.Fault, method string, nth int, want []string) (happened bool) {
+func disturbed(t *testing.T, live func(*lives), fault core.Fault, method string, nth int, want []string) (happened bool) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			crashed := make(chan struct{}, 1)
-			crash := func(emulator.Fault) { crashed <- struct{}{} }
-			l := newLives(t, emulator.Options{Latency: 1, Seed: uint64(nth), Crash: crash})
+			crash := func(core.Fault) { crashed <- struct{}{} }
+			l := newLives(t, core.Options{Latency: 1, Seed: uint64(nth), Crash: crash})
 			l.replicas.Crashed = crashed
 			reached := l.disturb(fault, method, nth, crash)
 			l.Forget()
@@ -76,7 +76,7 @@ func disturbed(t *testing.T, live func(*lives), fault emulator.Fault, method str
 const endOfReads = 3 * time.Minute
 
 // disturb lets the nth write of a method go wrong, and returns what reports whether it happened.
-func (l *lives) disturb(fault emulator.Fault, method string, nth int, crash func(emulator.Fault)) (reached func() bool) {
+func (l *lives) disturb(fault core.Fault, method string, nth int, crash func(core.Fault)) (reached func() bool) {
 	l.t.Helper()
 	switch {
 	case method == filesMethod:
@@ -88,7 +88,7 @@ func (l *lives) disturb(fault emulator.Fault, method string, nth int, crash func
 		return func() bool { return i.happened }
 	}
 	fault.Method, fault.Nth, fault.Times = method, nth, 1
-	if err := l.SetFaults([]emulator.Fault{fault}); err != nil {
+	if err := l.SetFaults([]core.Fault{fault}); err != nil {
 		l.t.Fatal(err)
 	}
 	return func() bool { return l.WritesBy(method) >= nth }
@@ -122,7 +122,7 @@ type lives struct {
 	files    *within
 }
 
-func newLives(t *testing.T, o emulator.Options) *lives {
+func newLives(t *testing.T, o core.Options) *lives {
 	t.Helper()
 	w := newWorld(t, o)
 	return &lives{world: w, replicas: testkit.Replicas[*file.Controller]{Begin: w.again}, files: w.withFiles()}

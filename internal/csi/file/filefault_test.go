@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync"
 
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 )
 
 // filesMethod stands for writes to the file service.
@@ -15,9 +15,9 @@ const filesMethod = "FILES"
 
 // fileFault lets one write to the file service go wrong, as the faults of the local Azure do it with Azure Resource Manager.
 type fileFault struct {
-	rule  emulator.Fault
+	rule  core.Fault
 	nth   int
-	crash func(emulator.Fault)
+	crash func(core.Fault)
 
 	mu       sync.Mutex
 	writes   int
@@ -42,11 +42,11 @@ func (f *fileFault) do(r *http.Request, serve func(*http.Request) (*http.Respons
 		return serve(r)
 	}
 	switch f.rule.Fault {
-	case emulator.FaultError:
+	case core.FaultError:
 		got := answer(r, f.rule.Status, cmp.Or(f.rule.Code, "Refused"))
 		got.Header.Set("Retry-After", strconv.Itoa(f.rule.RetryAfter))
 		return got, nil
-	case emulator.FaultOperation:
+	case core.FaultOperation:
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.failed = r.URL.Path
@@ -58,7 +58,7 @@ func (f *fileFault) do(r *http.Request, serve func(*http.Request) (*http.Respons
 	if err == nil {
 		err = errors.Join(got.Body.Close(), errors.New("the answer is lost"))
 	}
-	if f.rule.Fault == emulator.FaultCrash {
+	if f.rule.Fault == core.FaultCrash {
 		f.crash(f.rule)
 	}
 	return nil, err
@@ -72,7 +72,7 @@ func pendingCopy(r *http.Request) *http.Response {
 
 // hits reports whether a request is the write that goes wrong. Only copies have an end that can differ from their answer.
 func (f *fileFault) hits(r *http.Request) bool {
-	ends := f.rule.Fault == emulator.FaultOperation || f.rule.Fault == ""
+	ends := f.rule.Fault == core.FaultOperation || f.rule.Fault == ""
 	if r.Method != http.MethodPut || ends && !isCopy(r) {
 		return false
 	}

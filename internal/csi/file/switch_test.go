@@ -8,14 +8,14 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/storage"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit"
 )
 
 // TestObjectsOfTheOtherDriver checks volumes and snapshots in all formats of ids that the replaced driver and the in-tree
 // driver have written. They are grown, snapshotted and deleted without change.
 func TestObjectsOfTheOtherDriver(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	account := w.account("f0123456789abcdef012345", "Standard_LRS", "StorageV2", nil, map[string]any{"k8s-azure-created-by": "azure"})
 	name := account.Name()
 	for what, id := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/secret"
 	"kaz/internal/csi/file"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/share"
 	"kaz/internal/testkit"
 )
@@ -42,7 +42,7 @@ func (w *world) exists(id string) bool {
 
 // TestDelete checks row 55: a share is deleted once, and what is no share is no error.
 func TestDelete(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	id := w.volume("pvc-1").GetVolumeId()
 	for _, what := range []string{id, id, "garbage", "rg#none#none###default"} {
 		if err := w.remove(what); err != nil {
@@ -60,7 +60,7 @@ func TestDelete(t *testing.T) {
 
 // TestSharedShare checks row 39 and defect 7: a share that another persistent volume has stays until the last is deleted.
 func TestSharedShare(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	class := []string{"shareName", "common", "folderName", "${pvc.metadata.name}"}
 	a, b := w.volume("pvc-a", class...).GetVolumeId(), w.volume("pvc-b", class...).GetVolumeId()
 	w.volumes = []file.Claimed{{Name: "pvc-a", Handle: a}, {Name: "pvc-b", Handle: b}}
@@ -85,7 +85,7 @@ func TestShareOfAnotherVolume(t *testing.T) {
 		"by hand":     func(id string) string { return strings.Replace(id, "###", "##mine#", 1) },
 		"the same id": func(id string) string { return id },
 	} {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		id := w.volume("pvc-a").GetVolumeId()
 		w.volumes = []file.Claimed{{Name: "a-other", Handle: handle(id)}, {Name: "pvc-a", Handle: id, Released: true}}
 		if err := w.remove(id); err != nil || !w.exists(id) {
@@ -101,7 +101,7 @@ func TestShareOfAnotherVolume(t *testing.T) {
 
 // TestShareOfAttributes checks that a share stays while the attributes of another persistent volume name it, or may name it.
 func TestShareOfAttributes(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	id := w.volume("pvc-a").GetVolumeId()
 	account := accountOf(id)
 	mine := file.Claimed{Name: "pvc-a", Handle: id, Released: true}
@@ -152,14 +152,14 @@ func TestShareOfAnotherNamespace(t *testing.T) {
 			}
 		},
 	} {
-		w := newWorld(t, emulator.Options{})
+		w := newWorld(t, core.Options{})
 		class := func(namespace string) []string {
 			return []string{"shareName", "${pvc.metadata.name}", "csi.storage.k8s.io/pvc/name", "data", "csi.storage.k8s.io/pvc/namespace", namespace}
 		}
 		id := w.volume("pvc-a", class("team-a")...).GetVolumeId()
 		before := w.share(id)
 		change(w, id)
-		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Fault: emulator.FaultUnconditional}}); err != nil {
+		if err := w.SetFaults([]core.Fault{{Method: "PUT", Fault: core.FaultUnconditional}}); err != nil {
 			t.Fatal(err)
 		}
 		larger := request("pvc-b", class("team-b")...)
@@ -176,7 +176,7 @@ func TestShareOfAnotherNamespace(t *testing.T) {
 			t.Errorf("%s: a claim that is made again: %v, %v", what, again, err)
 		}
 	}
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	for _, namespace := range []string{"team-a", "team-b"} {
 		w.volume("pvc-"+namespace, "shareName", "common", "csi.storage.k8s.io/pvc/name", "data", "csi.storage.k8s.io/pvc/namespace", namespace)
 	}
@@ -185,7 +185,7 @@ func TestShareOfAnotherNamespace(t *testing.T) {
 // TestDeletedByAnotherProcess checks that a share which another process deleted is created again, although this one read it
 // less than a minute ago.
 func TestDeletedByAnotherProcess(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	id := w.volume("pvc-1", "shareName", "common").GetVolumeId()
 	if _, err := w.again().DeleteVolume(t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id}); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func (i inert) Begin(ctx context.Context, r azure.Request) (*azure.Operation, er
 
 // TestChangeThatIsNotMade checks that a change which Azure reports and does not make is no success.
 func TestChangeThatIsNotMade(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	id := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
 	w.config.Azure = inert{w.config.Azure}
 	_, err := w.again().ControllerExpandVolume(t.Context(), &csispec.ControllerExpandVolumeRequest{
@@ -225,10 +225,10 @@ func TestChangeThatIsNotMade(t *testing.T) {
 func TestSizeThatIsNotReported(t *testing.T) {
 	for name, quota := range map[string]any{"absent": nil, "0": 0} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{})
+			w := newWorld(t, core.Options{})
 			id := w.volume("pvc-1").GetVolumeId()
 			w.Forget()
-			if err := w.SetFaults([]emulator.Fault{{Method: "GET", Fault: emulator.FaultAnswer, Path: "properties.shareQuota", Value: quota,
+			if err := w.SetFaults([]core.Fault{{Method: "GET", Fault: core.FaultAnswer, Path: "properties.shareQuota", Value: quota,
 				Type: "Microsoft.Storage/storageAccounts/fileServices/shares"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +255,7 @@ func (refusing) Put(context.Context, string, string, file.Credentials) error {
 // TestErrorAfterCreation checks that an error after the share was created makes the provisioner repeat the request. With a final
 // code it would forget the volume, and the share would remain.
 func TestErrorAfterCreation(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	w.config.Secrets = refusing{}
 	_, err := w.again().CreateVolume(t.Context(), request("pvc-1"))
 	wantCode(t, "a secret that cannot be written", err, codes.Aborted)
@@ -267,7 +267,7 @@ func TestErrorAfterCreation(t *testing.T) {
 // TestSecretThatCannotBeUsed checks that a Secret with the key of another account stays as it is, and that the request fails before a
 // share exists.
 func TestSecretThatCannotBeUsed(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	other := file.SecretOf(file.Credentials{Account: "other", Key: secret.New("theirs")})
 	w.secrets.values["apps/mine"] = other
 	_, err := w.CreateVolume(t.Context(), request("pvc-1", "secretName", "mine", "secretNamespace", "apps"))
@@ -279,7 +279,7 @@ func TestSecretThatCannotBeUsed(t *testing.T) {
 
 // TestRefusedCopies checks that a copy that can never succeed creates neither a share nor an account.
 func TestRefusedCopies(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	source := w.volume("pvc-source").GetVolumeId()
 	w.Forget()
 	small := request("pvc-small")
@@ -305,7 +305,7 @@ func (w *world) snapshot(volume, name string, parameters ...string) (*csispec.Sn
 
 // TestSnapshots checks rows 50 to 54 and defect 8.
 func TestSnapshots(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	v, other := w.volume("pvc-1").GetVolumeId(), w.volume("pvc-2").GetVolumeId()
 	first, err := w.snapshot(v, "s1", "metadata", "team=a", "useDataPlaneAPI", "false",
 		// as csi-snapshotter sends with --extra-create-metadata
@@ -345,14 +345,14 @@ func TestSnapshots(t *testing.T) {
 
 // TestSnapshotsAreNotDoubled checks defect 6: while a snapshot cannot be read, no second one of its name is taken.
 func TestSnapshotsAreNotDoubled(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	v := w.volume("pvc-1").GetVolumeId()
 	if _, err := w.snapshot(v, "s1"); err != nil {
 		t.Fatal(err)
 	}
 	id := azure.ID(string(testkit.Group) + "/providers/Microsoft.Storage/storageAccounts/" + accountOf(v))
-	if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: "Microsoft.Storage/storageAccounts/fileServices/shares", Nth: 3,
-		Fault: emulator.FaultError, Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+	if err := w.SetFaults([]core.Fault{{Method: "GET", Type: "Microsoft.Storage/storageAccounts/fileServices/shares", Nth: 3,
+		Fault: core.FaultError, Status: 403, Code: "AuthorizationFailed"}}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.again().CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s1", SourceVolumeId: v})
@@ -370,7 +370,7 @@ func TestSnapshotsAreNotDoubled(t *testing.T) {
 // in 5 minutes. Where the file service does not answer, the newest snapshots are read first.
 func TestSnapshotNamesAreReadOnce(t *testing.T) {
 	const shares, each = 5, 40
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	w.withFiles()
 	ids := map[string]*csispec.Snapshot{}
 	for i := range shares {
@@ -411,7 +411,7 @@ func TestSnapshotNamesAreReadOnce(t *testing.T) {
 // TestSnapshotsAtOnce checks defect 39: requests for one name at the same time take one snapshot.
 func TestSnapshotsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1})
+		w := newWorld(t, core.Options{Latency: 1})
 		v := w.volume("pvc-1").GetVolumeId()
 		var group sync.WaitGroup
 		for range 4 {
@@ -442,7 +442,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 
 // TestExpand checks rows 57 to 60.
 func TestExpand(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	expand := func(id string, size, limit int64) (int64, error) {
 		answer, err := w.ControllerExpandVolume(t.Context(), &csispec.ControllerExpandVolumeRequest{
 			VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: size, LimitBytes: limit},
@@ -480,7 +480,7 @@ func TestExpand(t *testing.T) {
 		_, err := expand(c.id, c.size, c.limit)
 		wantCode(t, what, err, c.want)
 	}
-	if err := w.SetFaults([]emulator.Fault{{Method: "PATCH", Fault: emulator.FaultError, Status: 409,
+	if err := w.SetFaults([]core.Fault{{Method: "PATCH", Fault: core.FaultError, Status: 409,
 		Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -490,7 +490,7 @@ func TestExpand(t *testing.T) {
 
 // TestLargestShares checks that a share can grow to the size with which it can be created.
 func TestLargestShares(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	v := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
 	standard := w.volume("pvc-2").GetVolumeId()
 	for id, want := range map[string]codes.Code{v: codes.OK, standard: codes.OutOfRange} {
@@ -503,7 +503,7 @@ func TestLargestShares(t *testing.T) {
 
 // TestModify checks row 61.
 func TestModify(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	v := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
 	modify := func(id string, parameters map[string]string) error {
 		_, err := w.ControllerModifyVolume(t.Context(), &csispec.ControllerModifyVolumeRequest{VolumeId: id, MutableParameters: parameters})
@@ -528,7 +528,7 @@ func TestModify(t *testing.T) {
 // TestSecrets checks that nodes find the key of an account, also after it was changed, and that no Secret is written where
 // nodes need none.
 func TestSecrets(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	v := w.volume("pvc-1", "csi.storage.k8s.io/pvc/namespace", "apps")
 	name := "apps/azure-storage-account-" + accountOf(v.GetVolumeId()) + "-secret"
 	first := w.secrets.values[name]
@@ -572,7 +572,7 @@ func TestSecrets(t *testing.T) {
 
 // TestLists checks ListVolumes and ListSnapshots.
 func TestLists(t *testing.T) {
-	w := newWorld(t, emulator.Options{})
+	w := newWorld(t, core.Options{})
 	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3"} {
 		if _, err := w.snapshot(w.volume(name).GetVolumeId(), "of-"+name); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi/file"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/share"
 	"kaz/internal/testkit"
 )
@@ -60,7 +60,7 @@ func (s *secrets) Check(_ context.Context, namespace, name, account string) erro
 	return nil
 }
 
-func newWorld(t *testing.T, o emulator.Options) *world {
+func newWorld(t *testing.T, o core.Options) *world {
 	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
 	w.secrets.values = map[string]map[string]string{}

@@ -13,11 +13,11 @@ import (
 	"testing"
 
 	"kaz/internal/arm"
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/plane/blob"
-	"kaz/internal/emulator/providers"
-	"kaz/internal/plan/cluster"
-	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/blob"
+	"kaz/internal/localazure/providers"
 )
 
 // Tenant is the tenant of the example definitions.
@@ -25,7 +25,7 @@ const Tenant = "00000000-0000-0000-0000-0000000000aa"
 
 // Azure is a local Azure.
 type Azure struct {
-	*emulator.Emulator
+	*core.Emulator
 	T testing.TB
 
 	mu    sync.Mutex
@@ -34,11 +34,11 @@ type Azure struct {
 }
 
 // Start starts a local Azure with all providers.
-func Start(t testing.TB, o emulator.Options) *Azure {
+func Start(t testing.TB, o core.Options) *Azure {
 	t.Helper()
 	a := &Azure{T: t}
 	o.Providers, o.RequestLog, o.Tenant = providers.All(), a, Tenant
-	e, err := emulator.New(o)
+	e, err := core.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

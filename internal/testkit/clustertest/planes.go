@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/plane/blob"
-	"kaz/internal/emulator/plane/vault"
-	"kaz/internal/engine/dataplane"
+	"kaz/internal/cluster/dataplane"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/plane/blob"
+	"kaz/internal/localazure/plane/vault"
 )
 
 // Vaults are the key vaults of the local Azure, for all callers.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"kaz/internal/emulator/plane/fabric/netns"
+	"kaz/internal/localazure/plane/fabric/netns"
 )
 
 // The link between host and guest. Each is in a network namespace of its own, so links with the same addresses do not meet.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"kaz/internal/emulator/plane/fabric/netns"
+	"kaz/internal/localazure/plane/fabric/netns"
 	"kaz/internal/testkit/guest"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_3/types"
 	"github.com/vincent-petithory/dataurl"
 
-	"kaz/internal/plan/cluster/boot"
-	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/cluster/boot"
+	"kaz/internal/cluster/definition"
 )
 
 // load returns the definition of example files. Its control plane boots with Ignition, too.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"kaz/internal/emulator/providers"
+	"kaz/internal/localazure/providers"
 )
 
 // table is what is written.

@@ -18,10 +18,10 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"kaz/internal/azure"
-	"kaz/internal/plan/cluster"
-	"kaz/internal/plan/cluster/definition"
-	"kaz/internal/plan/cluster/emit"
-	"kaz/internal/plan/cluster/graph"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/emit"
+	"kaz/internal/cluster/graph"
 )
 
 // TestTerraform reads the generated configurations with Terraform's own language library. The files are in the format of

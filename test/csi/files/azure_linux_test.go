@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"kaz/internal/emulator"
-	"kaz/internal/emulator/plane/file"
-	"kaz/internal/emulator/plane/token"
-	"kaz/internal/emulator/providers"
-	"kaz/internal/local/share"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/file"
+	"kaz/internal/localazure/plane/token"
+	"kaz/internal/localazure/providers"
+	"kaz/internal/localazure/share"
 	"kaz/internal/testkit/guest"
 	"kaz/test/csi/driver"
 )
@@ -31,7 +31,7 @@ const (
 
 // azure is a local Azure on the host. Its file shares are served to the guest.
 type azure struct {
-	manager *emulator.Emulator
+	manager *core.Emulator
 	files   *file.Service
 	servers *share.Server
 	fixed   share.Account // beside those of the documents
@@ -49,14 +49,14 @@ func serveAzure(ctx context.Context, h *guest.Host) error {
 	if a.fixed, err = fixedShares(filepath.Join(h.Dir, "content")); err != nil {
 		return err
 	}
-	if a.manager, err = emulator.New(emulator.Options{Providers: providers.All()}); err != nil {
+	if a.manager, err = core.New(core.Options{Providers: providers.All()}); err != nil {
 		return err
 	}
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err
 	}
-	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, World: a.manager.Look})
+	tokens, err := token.New(token.Config{Tenant: core.DefaultTenant, Key: key, World: a.manager.Look})
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"kaz/internal/local/process"
-	"kaz/internal/local/share"
+	"kaz/internal/host/process"
+	"kaz/internal/localazure/share"
 	"kaz/internal/testkit/guest"
 )
 

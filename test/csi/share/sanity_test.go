@@ -24,10 +24,10 @@ import (
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/node"
 	"kaz/internal/csi/mount"
-	"kaz/internal/emulator"
-	plane "kaz/internal/emulator/plane/file"
-	"kaz/internal/emulator/plane/token"
 	"kaz/internal/fileservice"
+	"kaz/internal/localazure/core"
+	plane "kaz/internal/localazure/plane/file"
+	"kaz/internal/localazure/plane/token"
 	planshare "kaz/internal/plan/share"
 	"kaz/internal/testkit"
 	"kaz/test/csi/driver"
@@ -80,7 +80,7 @@ func TestFileSanity(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounts need root")
 	}
-	a := testkit.NewAzure(t, emulator.Options{}, 0)
+	a := testkit.NewAzure(t, core.Options{}, 0)
 	service, client := serveFiles(t, a)
 	dir := t.TempDir()
 	endpoint := "unix://" + filepath.Join(dir, "csi.sock")
@@ -117,7 +117,7 @@ func serveFiles(t *testing.T, a *testkit.Azure) (*plane.Service, *http.Client) {
 		t.Fatal(err)
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: quiet, World: a.Look})
+	tokens, err := token.New(token.Config{Tenant: core.DefaultTenant, Key: key, Log: quiet, World: a.Look})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service/decision"
-	"kaz/internal/emulator"
 	"kaz/internal/key"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/loadbalancer/problem"
@@ -82,7 +82,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, 2)}
+	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 2)}
 	given := []string{"public IP taken in the resource group far"}
 	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)

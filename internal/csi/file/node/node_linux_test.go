@@ -27,7 +27,7 @@ import (
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/node"
 	"kaz/internal/csi/mount"
-	"kaz/internal/emulator"
+	"kaz/internal/localazure/core"
 	"kaz/internal/plan/share"
 	"kaz/internal/testkit"
 )
@@ -257,7 +257,7 @@ func TestKeyFromAzure(t *testing.T) {
 
 // TestManyMountsOfAnAccount checks row 84: mounts at the same time that need the key of one account read it from Azure once.
 func TestManyMountsOfAnAccount(t *testing.T) {
-	cloud := testkit.NewAzure(t, emulator.Options{}, 0)
+	cloud := testkit.NewAzure(t, core.Options{}, 0)
 	account := testkit.Group.Resource(storage.Accounts, "acct")
 	cloud.Put(account, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"}})
 	cloud.Forget()
@@ -541,7 +541,7 @@ func TestKeysOfSecrets(t *testing.T) {
 // TestKeyThatChanges checks defect 18. After a key was changed, a node that has read the old key mounts at once with the new
 // one. It reads the new key once for all mounts. A key that Azure still names is not tried again.
 func TestKeyThatChanges(t *testing.T) {
-	cloud := testkit.NewAzure(t, emulator.Options{}, 0)
+	cloud := testkit.NewAzure(t, core.Options{}, 0)
 	account := testkit.Group.Resource(storage.Accounts, "acct")
 	cloud.Put(account, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"}})
 	keys, now := file.NewKeys(cloud.Client), file.NewKeys(cloud.Client)

@@ -1,0 +1,357 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/boot"
+	"kaz/internal/cluster/change"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/rotate"
+	"kaz/internal/cluster/workload"
+)
+
+// ErrOpen is in the chain of an error about a change that has begun and not ended.
+var ErrOpen = errors.New("another change of the cluster has begun and not ended: end it with kaz cluster resume, or forget it with " +
+	"kaz cluster abort")
+
+// errInside says why a change needs the API server.
+var errInside = errors.New("the change drains nodes, so it needs the cluster's API server: want --kubeconfig")
+
+// changer makes changes of machines.
+type changer struct{ *Engine }
+
+// Steps are the steps that a change would take.
+func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
+	n := naming.Of(r.Definition.Cluster)
+	in, err := changer{e}.look(ctx, n, r)
+	if err != nil {
+		return nil, err
+	}
+	r = r.withAuthorities(in.state.Definition)
+	if err := (changer{e}).used(ctx, in, r); err != nil {
+		return nil, err
+	}
+	steps, err := change.Plan(in.Cluster, r.target())
+	if err != nil {
+		return nil, err
+	}
+	more, err := (changer{e}).manifests(ctx, *in.state.Definition, r)
+	return append(steps, more...), err
+}
+
+// manifests are the steps about the objects of add-ons and extensions, none if the cluster has them.
+func (e changer) manifests(ctx context.Context, old definition.Definition, r Record) ([]change.Step, error) {
+	before, now := boot.Manifests(old), boot.Manifests(r.Definition)
+	same := slices.Equal(before, now)
+	if same && !r.Manifests {
+		return nil, nil
+	}
+	applied, err := e.Workload.Applied(ctx)
+	if err != nil || same && applied.Has(now) {
+		return nil, err
+	}
+	steps := []change.Step{{Action: change.ApplyManifests}}
+	gone, err := applied.Gone(before, now)
+	if len(gone) > 0 {
+		steps = append(steps, change.Step{Action: change.PruneObjects, Names: gone})
+	}
+	return steps, err
+}
+
+// used refuses an upgrade that removes APIs that clients use.
+func (e changer) used(ctx context.Context, in inside, r Record) error {
+	version := r.Definition.Cluster.Spec.Kubernetes.Version
+	if r.AllowRemoved || in.Version == version {
+		return nil
+	}
+	all, err := e.Workload.Removed(ctx, version)
+	if err != nil {
+		return fmt.Errorf("whether clients use what version %s removes: %w: --allow-removed-apis goes on without this check", version, err)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return fmt.Errorf("version %s has no longer what clients have used since the API server started: change those clients, or allow it "+
+		"with --allow-removed-apis:\n%s", version, strings.Join(all, "\n"))
+}
+
+// Rotation is the change that replaces every member, so that all certificates of the control plane are new.
+func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
+	r, state, err := changer{e}.deployedRecord(ctx, n)
+	if err != nil {
+		return r, err
+	}
+	for index, generation := range state.Generations() {
+		r.Replace = append(r.Replace, naming.MemberUnit(index, generation))
+	}
+	slices.Sort(r.Replace)
+	return r, nil
+}
+
+// look observes a cluster for a change. It asks etcd only if the control plane is to change.
+func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, error) {
+	if e.Workload == nil {
+		return inside{}, errInside
+	}
+	in, err := observer(e).observeFor(ctx, n, r, false)
+	for err == nil && in.state.Main.running() { // of a process that died
+		if err = workload.Pause(ctx, e.every()); err == nil {
+			in, err = observer(e).observeFor(ctx, n, r, false)
+		}
+	}
+	if err != nil {
+		return in, rotate.Untrusted(r.Definition, fromOutside(r.Definition, err))
+	}
+	r = r.withAuthorities(in.state.Definition)
+	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
+		in, err = e.lookAtEtcd(ctx, n, r)
+	}
+	if err != nil {
+		return in, err
+	}
+	in.Saved = r.Saved != ""
+	in.Stale, err = e.Workload.Stale(ctx, boot.Programs(r.Definition.Cluster))
+	return in, err
+}
+
+// lookAtEtcd observes a cluster with its etcd. If no member answers, or too few do, it looks again for a while.
+func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (inside, error) {
+	for deadline := e.now().Add(cmp.Or(e.Patience.Etcd, time.Minute)); ; {
+		in, err := observer(e).observeFor(ctx, n, r, true)
+		fault := err
+		if err == nil {
+			_, fault = change.Next(in.Cluster, r.target())
+		}
+		passes := errors.Is(fault, errSilentEtcd) || errors.Is(fault, change.ErrNoMajority)
+		if !passes || e.now().After(deadline) {
+			return in, err
+		}
+		e.say("  %v: looking again", fault)
+		if err := workload.Pause(ctx, e.every()); err != nil {
+			return in, err
+		}
+	}
+}
+
+// fromOutside adds a hint to an error if the API server does not answer and can only be reached from its own network.
+func fromOutside(d definition.Definition, err error) error {
+	unreached, ok := errors.AsType[*url.Error](err)
+	if !ok || d.Cluster.Spec.Network.APIServer.Access != "Internal" {
+		return err
+	}
+	return fmt.Errorf("%w: the API server %s is reached from its network only (spec.network.apiServer.access: Internal): use a machine "+
+		"there, or --kubeconfig with a server that leads there", err, unreached.URL)
+}
+
+// Change brings the machines of a cluster to a record's definition. It records the change first, and reads the state of the
+// cluster before each step. So [Engine.Resume] can go on after a stop at any moment.
+func (e *Engine) Change(ctx context.Context, r Record) error {
+	return e.guard().Do(ctx, func(ctx context.Context) error { return changer{e}.change(ctx, r) })
+}
+
+func (e changer) change(ctx context.Context, r Record) error {
+	n := naming.Of(r.Definition.Cluster)
+	open, err := e.Open(ctx, n)
+	if err != nil {
+		return err
+	}
+	if open != nil && !open.same(r.withAuthorities(&open.Definition)) {
+		return fmt.Errorf("%w (since %s)", ErrOpen, open.Began)
+	}
+	if open != nil {
+		return e.carryOn(ctx, n, *open)
+	}
+	in, err := e.look(ctx, n, r)
+	if err != nil {
+		return err
+	}
+	r = r.withAuthorities(in.state.Definition)
+	if err := fixed(*in.state.Definition, r.Definition); err != nil {
+		return err
+	}
+	if err := e.used(ctx, in, r); err != nil {
+		return err
+	}
+	steps, err := change.Plan(in.Cluster, r.target())
+	if err != nil {
+		return err
+	}
+	if len(steps) == 0 {
+		return e.settle(ctx, n, r)
+	}
+	r.Began = e.now().UTC().Format(time.RFC3339)
+	if err := e.writeRecord(ctx, n, r); err != nil {
+		return err
+	}
+	return e.carryOn(ctx, n, r)
+}
+
+// Resume goes on with the change that has begun. It returns false if there is none.
+func (e *Engine) Resume(ctx context.Context, n naming.Names) (found bool, err error) {
+	if r, err := e.Open(ctx, n); err != nil || r == nil {
+		return false, err
+	}
+	return true, e.guard().Do(ctx, func(ctx context.Context) error {
+		r, err := e.Open(ctx, n)
+		if err != nil || r == nil { // another process has ended it
+			return err
+		}
+		return changer{e}.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
+	})
+}
+
+// fixed refuses changed fields that no change of machines can bring into effect.
+func fixed(old, now definition.Definition) error {
+	var refused []string
+	for _, d := range definition.Compare(old, now) {
+		if d.Change == definition.Fixed {
+			refused = append(refused, d.String())
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: make a new pool or cluster, or take the change back:\n%s", ErrFixed, strings.Join(refused, "\n"))
+}
+
+// mostRepeats is how often a step that changes nothing is tried.
+const mostRepeats = 3
+
+func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {
+	if r.Restore != nil {
+		if err := restorer(e).restore(ctx, n, &r); err != nil {
+			return err
+		}
+	}
+	for last, repeats := "", 0; ; {
+		in, err := e.look(ctx, n, r)
+		if err != nil {
+			return err
+		}
+		step, err := change.Next(in.Cluster, r.target())
+		if err != nil {
+			return err
+		}
+		if step == nil {
+			return e.settle(ctx, n, r)
+		}
+		if repeats++; step.String() != last {
+			last, repeats = step.String(), 0
+		}
+		if repeats == mostRepeats {
+			return fmt.Errorf("%s: it was done %d times and changed nothing", step, repeats)
+		}
+		e.say("%s", step)
+		if err := e.perform(ctx, n, &r, in, *step); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+}
+
+// settle ends a change. It applies the manifests of add-ons and extensions, and deploys and records the definition without
+// the machines. Then it gives kube-proxy and CoreDNS the images of the version, and deletes the record of the change.
+func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
+	state, err := e.Read(ctx, n)
+	if err != nil {
+		return err
+	}
+	p, err := cluster.WithMembers(r.Definition, state.Generations())
+	if err != nil {
+		return err
+	}
+	steps, err := e.manifests(ctx, *state.Definition, r)
+	if err != nil {
+		return err
+	}
+	if len(steps) > 0 {
+		if err := e.Workload.Apply(ctx, boot.Manifests(*state.Definition), boot.Manifests(r.Definition)); err != nil {
+			return err
+		}
+	}
+	if _, err := deployer(e).deploy(ctx, p, nil, true); err != nil {
+		return err
+	}
+	version := r.Definition.Cluster.Spec.Kubernetes.Version
+	if err := e.Workload.SetProxy(ctx, version); err != nil {
+		return err
+	}
+	if dns := change.DNS(version); dns != "" {
+		newer := func(tag string) bool { return change.Older(dns, tag) }
+		if err := e.Workload.SetDNS(ctx, dns, newer); err != nil {
+			return err
+		}
+	} else {
+		e.say("CoreDNS keeps its image: that of version %s is not known", version)
+	}
+	if err := e.rotation(n).Settle(ctx, r.Definition); err != nil {
+		return err
+	}
+	if err := e.Close(ctx, n); err != nil {
+		return err
+	}
+	e.rotation(n).SayNext(r.Authorities)
+	return nil
+}
+
+// perform carries out one step.
+func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in inside, s change.Step) error {
+	w := e.worker(n, r, in)
+	actions := map[change.Action]func(context.Context, change.Step) error{
+		change.Save: w.save, change.SetVersion: w.setVersion,
+		change.AddMember: w.addMember, change.Unbalance: w.unbalance, change.DrainMember: w.drainMember,
+		change.UpgradeMember: w.upgradeMember,
+		change.RemoveVoter:   w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
+		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
+		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
+		change.Release: w.release,
+	}
+	rotation := e.rotation(n)
+	rotation.Join, rotation.Drain = w.waits.Join, w.waits.Drain.Timeout
+	maps.Copy(actions, rotation.Steps())
+	do, known := actions[s.Action]
+	if !known {
+		return fmt.Errorf("no action %q", s.Action)
+	}
+	return do(ctx, s)
+}
+
+// worker carries out the steps of a change.
+type worker struct {
+	*Engine
+	names  naming.Names
+	record *Record
+	in     inside
+	waits  Patience
+}
+
+func (e changer) worker(n naming.Names, r *Record, in inside) worker {
+	waits := e.Patience
+	waits.Join = cmp.Or(waits.Join, 15*time.Minute)
+	waits.Voter = cmp.Or(waits.Voter, 2*time.Minute)
+	waits.Drain.Timeout = cmp.Or(waits.Drain.Timeout, 30*time.Minute)
+	waits.Settle = cmp.Or(waits.Settle, time.Minute)
+	waits.Drain.Settle = cmp.Or(waits.Drain.Settle, balancing)
+	return worker{e.Engine, n, r, in, waits}
+}
+
+// balancing is how long the cloud-controller-manager, which may have just been replaced, and a load balancer may take to leave a node
+// out.
+const balancing = 20 * time.Second
+
+// at is the plan of the change's definition for a version on the way, and the generations of the members.
+func (w worker) at(version string, generations map[int]int) (cluster.Plan, error) {
+	d := w.record.Definition
+	d.Cluster.Spec.Kubernetes.Version = version
+	d.Cluster.Spec.ControlPlane.Replicas = max(d.Cluster.Spec.ControlPlane.Replicas, len(generations))
+	return cluster.WithMembers(d, generations)
+}

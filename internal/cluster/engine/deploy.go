@@ -1,0 +1,435 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/boot"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/emit"
+	"kaz/internal/cluster/failure"
+	"kaz/internal/cluster/lint"
+	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/units"
+	"kaz/internal/cluster/workload"
+)
+
+// Result is what a deployment did.
+type Result struct {
+	// Unchanged says that nothing had to be written.
+	Unchanged bool
+	// Units are the units that were deployed.
+	Units []string
+	// Kubeconfig is the kubeconfig of the first administrator; only the first deployment has one.
+	Kubeconfig []byte
+}
+
+// ErrFixed is in the chain of an error about changes that a deployment cannot make.
+var ErrFixed = errors.New("the definition changes what a deployment cannot change")
+
+// ErrRunning is in the chain of an error about a deployment that runs.
+var ErrRunning = errors.New("a deployment runs")
+
+// activeDeployment is Azure's code for a deployment that runs and therefore cannot be replaced.
+const activeDeployment = "DeploymentActive"
+
+// work is what a deployment is going to write.
+type work struct {
+	plan     cluster.Plan
+	state    State
+	template emit.Template
+	seed     seed
+	left     int
+	// leave are the units that are not deployed.
+	leave map[string]bool
+	// retags are the resources of which only tags change. They are not in the template.
+	retags []retag
+	// recorded says that Azure records the definition.
+	recorded bool
+}
+
+// prepare compares a plan with Azure. replaced says that a change has replaced the machines, so that fields may differ that a
+// deployment cannot change.
+func (e deployer) prepare(ctx context.Context, p cluster.Plan, replaced bool) (work, error) {
+	state, err := e.Read(ctx, p.Names, others(p)...)
+	if err != nil {
+		return work{}, err
+	}
+	w, err := state.left(p, replaced)
+	if err != nil {
+		return w, err
+	}
+	if err := e.confirm(ctx, w.plan, state); err != nil {
+		return w, err
+	}
+	if w, err = state.left(p, replaced); err != nil || w.empty() {
+		return w, err
+	}
+	if w.seed, err = e.absentSecrets(ctx, w.plan, state, w.leave["vault"]); err != nil {
+		return w, err
+	}
+	w.leave["vault"] = w.leave["vault"] && w.seed.empty()
+	return w, e.fit(ctx, &w)
+}
+
+// fit leaves out of the template what need not be written.
+func (e deployer) fit(ctx context.Context, w *work) error {
+	x, err := e.compare(ctx, w.plan, w.state, w.leave)
+	if err != nil {
+		return err
+	}
+	w.retags = x.retags
+	w.template = w.plan.Template(emit.Options{Leave: w.leave, Keep: x.keep, Bodies: x.bodies})
+	return nil
+}
+
+// Look reads what there is of a plan, and reports whether nothing is left to deploy.
+func (e *Engine) Look(ctx context.Context, p cluster.Plan) (state State, complete bool, err error) {
+	if state, err = e.Read(ctx, p.Names, others(p)...); err != nil {
+		return state, false, err
+	}
+	w, err := state.left(p, false)
+	return state, err == nil && w.empty(), nil // a deployment says why it is refused
+}
+
+// left is what is left to deploy of a plan.
+func (s State) left(p cluster.Plan, replaced bool) (work, error) {
+	if s.Definition != nil && !replaced {
+		p.Definition.Authorities = s.Definition.Authorities // no file says it
+	}
+	p, err := cluster.WithMembers(p.Definition, s.Generations())
+	if err != nil {
+		return work{}, err
+	}
+	w := work{plan: p, state: s}
+	if err := s.allowed(p.Definition); err != nil && !replaced {
+		return w, err
+	}
+	w.leave = map[string]bool{}
+	for unit, hash := range p.Template(emit.Options{}).Hashes {
+		if s.done(p, unit, hash) {
+			w.leave[unit] = true
+		}
+	}
+	w.left = len(w.leave)
+	w.recorded = s.Definition != nil && same(*s.Definition, p.Definition)
+	w.template = p.Template(emit.Options{Leave: w.leave, Keep: s.once(p)})
+	return w, nil
+}
+
+// once are the listed resources of a plan that are written only once, by their ids in lower case.
+func (s State) once(p cluster.Plan) map[string]bool {
+	all := map[string]bool{}
+	for _, u := range p.Graph.Units {
+		for _, r := range u.Resources {
+			if id := emit.ID(p.Names, r.Resource, u.Unit); r.Once && s.Has(id) {
+				all[id.Key()] = true
+			}
+		}
+	}
+	return all
+}
+
+// allowed refuses changes that need machines to be replaced, or a new cluster.
+func (s State) allowed(d definition.Definition) error {
+	if s.Definition == nil {
+		return nil
+	}
+	if err := fixed(*s.Definition, d); err != nil {
+		return err
+	}
+	var replaced []string
+	for _, difference := range definition.Compare(*s.Definition, d) {
+		if difference.Change != definition.Live {
+			replaced = append(replaced, difference.String())
+		}
+	}
+	if len(replaced) == 0 {
+		replaced = revised(*s.Definition, d)
+	}
+	if len(replaced) > 0 {
+		return fmt.Errorf("%w, and kaz cluster upgrade can:\n%s", ErrFixed, strings.Join(replaced, "\n"))
+	}
+	return nil
+}
+
+// revised are changes of extensions that are more than resources of Azure.
+func revised(old, now definition.Definition) []string {
+	var all []string
+	if !slices.Equal(boot.Manifests(old), boot.Manifests(now)) {
+		all = append(all, "manifests of extensions change")
+	}
+	if definition.Revision(old, "") != definition.Revision(now, "") {
+		all = append(all, "the control plane gets other files or commands of extensions")
+	}
+	for _, p := range old.Pools {
+		has := slices.ContainsFunc(now.Pools, func(other definition.NodePool) bool { return other.Metadata.Name == p.Metadata.Name })
+		if has && definition.Revision(old, p.Metadata.Name) != definition.Revision(now, p.Metadata.Name) {
+			all = append(all, fmt.Sprintf("pool %s gets other files or commands of extensions", p.Metadata.Name))
+		}
+	}
+	return all
+}
+
+func (w work) empty() bool { return len(w.template.Units) == 0 && w.recorded }
+
+// body is the body of the deployment. secrets are empty unless they are written.
+func (w work) body(secrets map[string]string) (azure.Document, error) {
+	given := map[string]any{}
+	declared, _ := w.template.Main["parameters"].(map[string]any)
+	for name := range declared {
+		switch name {
+		case units.SeedSecrets:
+			given[name] = map[string]any{"value": len(secrets) > 0}
+		case emit.DefinitionParameter:
+		default:
+			if value, has := secrets[name]; has {
+				given[name] = map[string]any{"value": value}
+			}
+		}
+	}
+	return json.Marshal(map[string]any{"properties": map[string]any{
+		"mode": "Incremental", "template": w.template.Main, "parameters": given,
+	}})
+}
+
+// Preview shows what a deployment would do without asking Azure to compare: the units that it would deploy.
+func (e *Engine) Preview(ctx context.Context, p cluster.Plan) ([]string, error) {
+	w, err := deployer{e}.prepare(ctx, p, false)
+	return slices.Sorted(maps.Keys(w.template.Units)), err
+}
+
+// Deploy deploys what Azure lacks of the plan. It passes save the kubeconfig of a new cluster before the deployment begins.
+// The key of the certificate authority is known only then.
+func (e *Engine) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfig []byte) error) (Result, error) {
+	return deployer{e}.deploy(ctx, p, save, false)
+}
+
+func (e deployer) deploy(ctx context.Context, p cluster.Plan, save func([]byte) error, replaced bool) (Result, error) {
+	w, err := e.prepare(ctx, p, replaced)
+	if err != nil {
+		return Result{}, err
+	}
+	if m := w.state.Main; m.running() {
+		return Result{}, fmt.Errorf("%w: that of %s, since %s: wait for it, or end it with kaz cluster abort", ErrRunning,
+			p.Names.Cluster, m.Properties.Timestamp)
+	}
+	if open, err := e.Open(ctx, p.Names); err != nil || open != nil && !replaced {
+		return Result{}, cmp.Or(err, ErrOpen)
+	}
+	e.sayOrphans(w)
+	result := Result{Units: slices.Sorted(maps.Keys(w.template.Units))}
+	if w.empty() {
+		result.Unchanged = true
+		return result, errors.Join(e.keepDefinition(ctx, w, true), e.scale(ctx, w, &result))
+	}
+	secrets, err := e.newSecrets(ctx, w, save, &result)
+	if err != nil {
+		return result, err
+	}
+	if err := clean(w, secrets); err != nil {
+		return result, err
+	}
+	if err := e.write(ctx, w, secrets); err != nil {
+		return result, err
+	}
+	if !replaced {
+		e.sayCharts(p.Definition)
+	}
+	return result, e.scale(ctx, w, &result)
+}
+
+// write writes what is left to deploy. Azure keeps the definition from the begin of the deployment on.
+func (e deployer) write(ctx context.Context, w work, secrets map[string]string) error {
+	if err := e.makeGroup(ctx, w); err != nil {
+		return err
+	}
+	if w.state.kept.Definition == nil {
+		if err := e.makeSpec(ctx, w.plan.Names, w.plan.Definition.Cluster); err != nil {
+			return err
+		}
+	}
+	if err := e.retag(ctx, w.retags); err != nil {
+		return err
+	}
+	begun := func() error { return e.keepDefinition(ctx, w, false) }
+	if err := e.run(ctx, w, secrets, begun); err != nil {
+		return err
+	}
+	return e.keepDefinition(ctx, w, true)
+}
+
+// newSecrets makes the secrets that the key vault lacks, and passes save the kubeconfig of a new certificate authority.
+func (e deployer) newSecrets(ctx context.Context, w work, save func([]byte) error, result *Result) (map[string]string, error) {
+	if w.seed.empty() {
+		return nil, nil
+	}
+	secrets, kubeconfig, err := e.secrets(ctx, w.plan, w.seed)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.seed.kept) > 0 {
+		e.say("key vault %s has %s already: they stay", w.plan.Names.Vault(), strings.Join(w.seed.kept, ", "))
+	}
+	if kubeconfig == nil {
+		e.say("the certificate authority exists: kaz cluster kubeconfig %s makes a kubeconfig", w.plan.Names.Cluster)
+		return secrets, nil
+	}
+	result.Kubeconfig = kubeconfig
+	if err := save(kubeconfig); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return secrets, nil
+}
+
+// deployer carries out deployments.
+type deployer struct{ *Engine }
+
+// sayCharts names the releases that the first member does not apply.
+func (e deployer) sayCharts(d definition.Definition) {
+	for _, r := range d.Rendered {
+		if !r.AtBoot {
+			e.say("Extension %s: release %s is not applied at boot: kaz cluster upgrade applies it", r.Extension, r.Release)
+		}
+	}
+}
+
+// sayOrphans names units that were deployed and are no longer in the definition.
+func (e deployer) sayOrphans(w work) {
+	for _, unit := range slices.Sorted(maps.Keys(w.state.units)) {
+		if w.plan.Graph.Unit(unit) == nil {
+			e.say("unit %s is in Azure and not in the definition: it stays, and kaz cluster upgrade removes pools", unit)
+		}
+	}
+}
+
+// clean refuses to send a template with a secret in it: secrets go as parameters only.
+func clean(w work, secrets map[string]string) error {
+	raw := map[string][]byte{}
+	for name, text := range secrets {
+		raw[name] = []byte(text)
+	}
+	if found := lint.Secrets(map[string][]byte{"the template": emit.JSON(w.template.Main)}, raw); len(found) > 0 {
+		return errors.New(strings.Join(found, "\n"))
+	}
+	return nil
+}
+
+// Server is the URL of a cluster's API server for people: the public one, if there is one.
+func Server(p cluster.Plan) string {
+	host := p.Names.PublicHost()
+	if host == "" {
+		host = p.Names.InternalHost()
+	}
+	return fmt.Sprintf("https://%s:%d", host, p.Definition.Cluster.Spec.Network.APIServer.Port)
+}
+
+// makeGroup makes the resource group of a new cluster.
+func (e deployer) makeGroup(ctx context.Context, w work) error {
+	if w.state.Group != nil {
+		return nil
+	}
+	a := w.plan.Definition.Cluster.Spec.Azure
+	body, err := json.Marshal(map[string]any{"location": a.Location, "tags": w.plan.GroupTags()})
+	if err != nil {
+		return err
+	}
+	e.say("create resource group %s", a.ResourceGroup.Name)
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Put, ID: w.plan.Names.Group(), Body: body})
+	return err
+}
+
+// run deploys and shows the progress of the units. It calls begun as soon as Azure has taken the deployment.
+func (e deployer) run(ctx context.Context, w work, secrets map[string]string, begun func() error) error {
+	body, err := w.body(secrets)
+	if err != nil {
+		return err
+	}
+	id := deploymentID(w.plan.Names.Group(), w.plan.Names.Deployment())
+	e.say("deploy %d units, %d unchanged: %s", len(w.template.Units), w.left, id.Name())
+	op, err := e.Azure.Begin(ctx, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
+	if fault, ok := errors.AsType[*azure.Error](err); ok && fault.Code == activeDeployment {
+		return fmt.Errorf("%w: another one of %s began at the same time: wait for it, or end it with kaz cluster abort", ErrRunning,
+			w.plan.Names.Cluster)
+	}
+	if err != nil {
+		return failure.Of(ctx, e.Azure, id, err)
+	}
+	watching, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.watch(watching, w.plan.Names, id)
+	}()
+	kept := begun()
+	_, err = op.Wait(ctx)
+	stop()
+	<-ended
+	if err != nil {
+		return errors.Join(failure.Of(ctx, e.Azure, id, err), kept)
+	}
+	return kept
+}
+
+// watch says when units begin and end, until ctx is done.
+func (e deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
+	said := map[string]string{}
+	for {
+		if workload.Pause(ctx, e.every()) != nil {
+			return
+		}
+		operations, err := failure.Operations(ctx, e.Azure, id)
+		if err != nil {
+			continue // the deployment goes on, and its end is read elsewhere
+		}
+		for _, o := range operations {
+			unit := strings.TrimPrefix(o.Properties.Target.ID.Name(), n.Cluster+"-")
+			state := o.Properties.State
+			if unit != "" && said[unit] != state {
+				said[unit] = state
+				e.say("  %-24s %s", unit, strings.ToLower(state))
+			}
+		}
+	}
+}
+
+// Abort cancels the running deployment of a cluster and forgets a change that has not ended. What was done stays.
+func (e *Engine) Abort(ctx context.Context, n naming.Names) error {
+	open, err := e.Open(ctx, n)
+	if err != nil {
+		return err
+	}
+	if open != nil {
+		state, err := e.Read(ctx, n)
+		if err != nil {
+			return err
+		}
+		if err := (deployer{e}).releaseAll(ctx, state, *open); err != nil {
+			return err
+		}
+		if err := e.Close(ctx, n); err != nil || !state.Main.running() {
+			return err
+		}
+	}
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: deploymentID(n.Group(), n.Deployment()), Action: "cancel"})
+	return err
+}
+
+// created are all resources of a plan before its resource group exists.
+func (w work) created() []Change {
+	all := []Change{{ID: w.plan.Names.Group(), Type: "Create"}}
+	for _, u := range w.plan.Graph.Units {
+		for _, r := range u.Resources {
+			all = append(all, Change{ID: emit.ID(w.plan.Names, r.Resource, u.Unit), Type: "Create"})
+		}
+	}
+	return all
+}

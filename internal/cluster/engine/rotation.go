@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"kaz/internal/cluster/change"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/health"
+	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/rotate"
+)
+
+// rotation reads and replaces the secrets of a cluster.
+func (e *Engine) rotation(n naming.Names) rotate.Rotation {
+	return rotate.Rotation{Azure: e.Azure, Planes: e.Planes, Workload: e.Workload, Names: n, Now: e.now, Say: e.say}
+}
+
+// Secrets reads the state of the secrets of a cluster that are rotated. It returns no secret.
+func (e *Engine) Secrets(ctx context.Context, n naming.Names) health.Secrets {
+	return e.rotation(n).State(ctx)
+}
+
+// deployedRecord is a change to what is deployed, with the names of the cluster.
+func (e changer) deployedRecord(ctx context.Context, n naming.Names) (Record, State, error) {
+	state, err := e.Read(ctx, n)
+	if err != nil {
+		return Record{}, state, err
+	}
+	if state.Definition == nil {
+		return Record{}, state, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
+	}
+	return Record{Definition: *state.Definition}, state, nil
+}
+
+// TokenRotation is the change that replaces the join token. It replaces all tokens that kaz made, also those that an aborted
+// rotation left. Tokens of other programs stay.
+func (e *Engine) TokenRotation(ctx context.Context, n naming.Names) (Record, error) {
+	if e.Workload == nil {
+		return Record{}, errInside
+	}
+	r, _, err := changer{e}.deployedRecord(ctx, n)
+	if err != nil {
+		return r, err
+	}
+	current, tokens, err := e.rotation(naming.Of(r.Definition.Cluster)).Tokens(ctx, nil)
+	if err != nil {
+		return r, err
+	}
+	r.Tokens = []string{current}
+	for _, token := range tokens {
+		r.Tokens = append(r.Tokens, token.ID)
+	}
+	slices.Sort(r.Tokens)
+	r.Tokens = slices.Compact(r.Tokens)
+	return r, nil
+}
+
+// KeyRotation is the change that replaces the key of service accounts. With finish it forgets the former keys instead.
+// Without atOnce, finish fails with [rotate.ErrEarly] while tokens of a former key may be in use.
+func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce bool) (Record, error) {
+	if e.Workload == nil {
+		return Record{}, errInside
+	}
+	r, state, err := changer{e}.deployedRecord(ctx, n)
+	if err != nil {
+		return r, err
+	}
+	rotation := e.rotation(naming.Of(r.Definition.Cluster))
+	keys, err := rotation.AccountKeys(ctx)
+	if err != nil {
+		return r, err
+	}
+	if finish && !atOnce && len(keys.Accepted()) > 1 {
+		if err := rotation.Unused(ctx, keys); err != nil {
+			return r, err
+		}
+	}
+	of := change.NewKeyRotation(rotate.KeysOf(keys), state.Generations(), finish)
+	r.Keys = &of
+	return r, nil
+}
+
+// AuthorityRotation is the change of one phase of the rotation of the certificate authorities. The phases must be run in
+// order. client makes the change, and must be accepted after the phase.
+func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase change.AuthorityPhase, client rotate.Client) (Record, error) {
+	if e.Workload == nil {
+		return Record{}, errInside
+	}
+	r, _, err := changer{e}.deployedRecord(ctx, n)
+	if err != nil {
+		return r, err
+	}
+	if err := e.rotation(naming.Of(r.Definition.Cluster)).CheckPhase(ctx, r.Definition, phase, client); err != nil {
+		return r, err
+	}
+	r.Authorities = phase
+	r.Definition.Authorities++
+	return r, nil
+}
+
+// withAuthorities returns the record with the authorities of the deployed definition. Definitions from files do not have
+// them.
+func (r Record) withAuthorities(deployed *definition.Definition) Record {
+	if r.Authorities == "" && deployed != nil {
+		r.Definition.Authorities = deployed.Authorities
+	}
+	return r
+}
+
+// observeFor reads the state of a cluster, and the state of the secrets that a change replaces.
+func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd bool) (inside, error) {
+	in, err := e.observe(ctx, n, etcd)
+	rotation := e.rotation(naming.Of(r.Definition.Cluster))
+	if err == nil && len(r.Tokens) > 0 {
+		in.Token, in.Tokens, err = rotation.Tokens(ctx, r.Tokens)
+	}
+	if err == nil && r.Keys != nil {
+		var keys pki.AccountKeys
+		keys, err = rotation.AccountKeys(ctx)
+		in.Keys = rotate.KeysOf(keys)
+	}
+	if err == nil && r.Authorities != "" {
+		var there rotate.Authorities
+		there, err = rotation.Authorities(ctx, r.Authorities)
+		in.Authorities, in.Published = there.Phase, there.Published
+		for i, m := range in.Members {
+			in.Members[i].OldPods = there.Early[n.With(m.ID())] > 0
+		}
+	}
+	return in, err
+}

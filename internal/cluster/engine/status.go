@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/cluster"
+	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/rotate"
+)
+
+// UnitStatus is the state of a unit in Azure.
+type UnitStatus struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // that of its deployment
+	Since string `json:"since"`
+}
+
+const (
+	// Absent is the state of a cluster that was not deployed.
+	Absent = "Absent"
+	// Forgotten is the state of a cluster whose last deployment Azure has deleted from its history.
+	Forgotten = "Forgotten"
+)
+
+// Status is the state of a cluster in Azure.
+type Status struct {
+	Cluster       string   `json:"cluster"`
+	ResourceGroup string   `json:"resourceGroup"`
+	State         string   `json:"state"` // that of the last deployment, "Absent" for none, "Forgotten" if Azure no longer has it
+	Since         string   `json:"since,omitempty"`
+	Version       string   `json:"version,omitempty"`
+	APIServer     string   `json:"apiServer,omitempty"`
+	Pools         []string `json:"pools,omitempty"`
+	Change        string   `json:"change,omitempty"` // that has begun and not ended
+	// Authorities is how far a rotation of the certificate authorities has come.
+	Authorities string       `json:"authorities,omitempty"`
+	Units       []UnitStatus `json:"units,omitempty"`
+	// Resources is the number of resources with the tag of the cluster.
+	Resources int `json:"resources"`
+}
+
+// Status reads the state of a cluster.
+func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
+	group := n.Group()
+	status := Status{Cluster: n.Cluster, ResourceGroup: group.Name(), State: Absent}
+	s, err := e.Read(ctx, n)
+	if err != nil || s.Main == nil && s.Definition == nil {
+		return status, err
+	}
+	open, err := e.Open(ctx, n)
+	if err != nil {
+		return status, err
+	}
+	if open != nil {
+		status.Change = fmt.Sprintf("to version %s, since %s", open.Definition.Cluster.Spec.Kubernetes.Version, open.Began)
+		if open.Authorities != "" {
+			status.Change = fmt.Sprintf("certificate authorities: %s, since %s", open.Authorities, open.Began)
+		}
+	}
+	status.State = Forgotten
+	if s.Main != nil {
+		status.State, status.Since = s.Main.Properties.ProvisioningState, s.Main.Properties.Timestamp
+	}
+	if d := s.Definition; d != nil {
+		known := naming.Of(d.Cluster)
+		status.Version, status.APIServer = d.Cluster.Spec.Kubernetes.Version, known.Host()
+		status.Authorities = rotate.Progress(*d)
+		for _, pool := range d.Pools {
+			status.Pools = append(status.Pools, pool.Metadata.Name)
+		}
+	}
+	for name, d := range s.units {
+		status.Units = append(status.Units, UnitStatus{name, d.Properties.ProvisioningState, d.Properties.Timestamp})
+	}
+	slices.SortFunc(status.Units, func(a, b UnitStatus) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Name, b.Name)) })
+	for _, r := range s.resources {
+		if strings.EqualFold(r.Tags[naming.ClusterTag], n.Cluster) {
+			status.Resources++
+		}
+	}
+	return status, nil
+}
+
+// Recorded is the plan of a cluster from the definition that its deployment records. It is false if there is none.
+func (e *Engine) Recorded(ctx context.Context, n naming.Names) (cluster.Plan, bool, error) {
+	s, err := e.Read(ctx, n)
+	if err != nil || s.Definition == nil {
+		return cluster.Plan{}, false, err
+	}
+	p, err := cluster.New(*s.Definition)
+	return p, err == nil, err
+}
+
+// Place is where a cluster is of which the definition is not at hand.
+type Place struct{ Subscription, Group, Name string }
+
+// Deployment is the deployment of the cluster.
+func (p Place) Deployment() azure.ID {
+	n := p.Names()
+	return deploymentID(n.Group(), n.Deployment())
+}
+
+// Names are the names of the cluster that do not depend on its definition.
+func (p Place) Names() naming.Names {
+	var c definition.Cluster
+	c.Metadata.Name = p.Name
+	c.Spec.Azure.SubscriptionID, c.Spec.Azure.ResourceGroup.Name = p.Subscription, p.Group
+	return naming.Of(c)
+}

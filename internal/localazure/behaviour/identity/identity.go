@@ -1,0 +1,69 @@
+// Package identity has the behaviour of Microsoft.ManagedIdentity: user-assigned identities and their federated
+// credentials. Layer L2.
+package identity
+
+import (
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/localazure/behaviour"
+)
+
+// Provider is Microsoft.ManagedIdentity.
+func Provider() behaviour.Provider {
+	return behaviour.Provider{Types: []behaviour.Type{userAssigned(), federatedCredentials()}}
+}
+
+const typeName = "Microsoft.ManagedIdentity/userAssignedIdentities"
+
+func userAssigned() behaviour.Type {
+	style := behaviour.Plain("Microsoft.ManagedIdentity")
+	style.EmptyTags = true
+	return behaviour.Type{
+		Name:    typeName,
+		Style:   style,
+		Where:   behaviour.Located,
+		NoState: true,
+		Own:     []string{"properties.tenantId", "properties.principalId", "properties.clientId"},
+		Fill: func(c *behaviour.Call) error {
+			behaviour.Default(c.Doc, "properties.tenantId", c.TenantOf(c.ID.Subscription()))
+			behaviour.Default(c.Doc, "properties.principalId", c.GUID())
+			behaviour.Default(c.Doc, "properties.clientId", c.GUID())
+			behaviour.Default(c.Doc, "properties.isolationScope", "None")
+			return nil
+		},
+		Show: func(_ *behaviour.Call, view behaviour.Object) {
+			view["id"] = shown(azure.ID(behaviour.Text(view, "id")))
+		},
+		Header: func(c *behaviour.Call, status int) map[string]string {
+			if status != 201 {
+				return nil
+			}
+			return map[string]string{"Location": shown(c.ID)}
+		},
+	}
+}
+
+// shown returns an id in this provider's spelling, with "resourcegroups" in lower case.
+func shown(id azure.ID) string {
+	return strings.Replace(string(id), "/resourceGroups/", "/resourcegroups/", 1)
+}
+
+// Identity is a user-assigned identity with the fields that the token service needs.
+type Identity struct {
+	ID          azure.ID
+	PrincipalID string
+	ClientID    string
+}
+
+// Find returns the identity with a client id, an object id or a resource id.
+func Find(w behaviour.World, key string) (Identity, bool) {
+	for id, doc := range behaviour.Everywhere(w, typeName) {
+		found := Identity{ID: id, PrincipalID: behaviour.Text(doc, "properties.principalId"),
+			ClientID: behaviour.Text(doc, "properties.clientId")}
+		if strings.EqualFold(found.ClientID, key) || strings.EqualFold(found.PrincipalID, key) || id.Equal(azure.ID(key)) {
+			return found, true
+		}
+	}
+	return Identity{}, false
+}

@@ -1,0 +1,95 @@
+package identity_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/behaviourtest"
+	"kaz/internal/localazure/behaviour/identity"
+	"kaz/internal/localazure/behaviour/resources"
+	"kaz/internal/localazure/core"
+)
+
+type (
+	exchange = behaviourtest.Exchange
+	has      = map[string]any
+)
+
+const (
+	node        = "~/providers/Microsoft.ManagedIdentity/userAssignedIdentities/node"
+	credentials = node + "/federatedIdentityCredentials"
+)
+
+func start(t *testing.T) *behaviourtest.Azure {
+	return behaviourtest.Start(t, resources.Provider(), identity.Provider())
+}
+
+func TestAnIdentityKeepsItsIds(t *testing.T) {
+	a := start(t)
+	shown := strings.Replace(strings.Replace(node, "~", behaviourtest.Group, 1), "resourceGroups", "resourcegroups", 1)
+	made := a.Run(exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201,
+		Header: map[string]string{"Location": shown},
+		Has:    has{"id": shown, "properties.tenantId": core.DefaultTenant, "properties.isolationScope": "None", "tags": map[string]any{}}})
+	client := behaviour.Text(made, "properties.clientId")
+	a.Run(
+		exchange{Do: "PUT " + node, Body: `{"location":"eastus","tags":{"a":"b"},"properties":{"clientId":"mine"}}`,
+			Has: has{"properties.clientId": client, "tags.a": "b"}},
+		exchange{Do: "PATCH " + node, Body: `{"properties":{"isolationScope":"Regional"}}`,
+			Has: has{"properties.clientId": client, "properties.isolationScope": "Regional"}},
+		exchange{Do: "GET " + node + "none", Status: 404, Code: "ResourceNotFound"},
+	)
+	a.Look(func(w behaviour.World) {
+		for _, key := range []string{client, behaviour.Text(made, "properties.principalId"), shown} {
+			if got, ok := identity.Find(w, key); !ok || got.ClientID != client || !got.ID.Equal(azure.ID(shown)) {
+				t.Errorf("identity %s: %v, %v", key, got, ok)
+			}
+		}
+		if _, ok := identity.Find(w, "none"); ok {
+			t.Error("found an identity that is not there")
+		}
+	})
+	a.Run(exchange{Do: "DELETE " + node}, exchange{Do: "DELETE " + node, Status: 204})
+}
+
+func TestFederatedCredentials(t *testing.T) {
+	a := start(t)
+	body := func(subject string) string {
+		return `{"properties":{"issuer":"https://oidc","subject":"` + subject + `","audiences":["api://AzureADTokenExchange"]}}`
+	}
+	a.Run(
+		exchange{Do: "PUT " + credentials + "/one", Body: body("s1"), Status: 404, Code: "ParentResourceNotFound"},
+		exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201},
+		exchange{Do: "PUT " + credentials + "/one", Body: body("s1"), Status: 201,
+			Has: has{"properties.subject": "s1", "properties.provisioningState": nil}},
+		exchange{Do: "PUT " + credentials + "/one", Body: body("s1")},
+		exchange{Do: "PUT " + credentials + "/two", Body: body("s1"), Status: 409, Code: "Conflict"},
+		exchange{Do: "PUT " + credentials + "/two", Body: `{"properties":{"issuer":"i","subject":"s"}}`, Status: 400, Code: "BadRequest"},
+		exchange{Do: "PUT " + credentials + "/x", Body: body("s2"), Status: 400, Code: "BadRequest"},
+		exchange{Do: "GET " + credentials, Has: has{"value.#": 1}},
+		exchange{Do: "GET " + credentials + "/none", Status: 404, Code: "NotFound"},
+	)
+	id := azure.ID(strings.Replace(node, "~", behaviourtest.Group, 1))
+	a.Look(func(w behaviour.World) {
+		cases := []struct {
+			issuer, subject, audience string
+			trusted                   bool
+		}{
+			{"https://oidc", "s1", "api://AzureADTokenExchange", true},
+			{"https://oidc/", "s1", "api://AzureADTokenExchange", false},
+			{"https://oidc", "S1", "api://AzureADTokenExchange", false},
+			{"https://oidc", "s1", "other", false},
+		}
+		for _, c := range cases {
+			if got := identity.Trusts(w, id, c.issuer, c.subject, []string{"x", c.audience}); got != c.trusted {
+				t.Errorf("trust of %v: %v", c, got)
+			}
+		}
+	})
+	for i := 2; i <= 20; i++ {
+		a.Run(exchange{Do: fmt.Sprintf("PUT %s/c-%d", credentials, i), Body: body(fmt.Sprint("s", i)), Status: 201})
+	}
+	a.Run(exchange{Do: "PUT " + credentials + "/c-21", Body: body("s21"), Status: 400, Code: "BadRequest"})
+}

@@ -1,0 +1,60 @@
+// Package network composes the behaviour of Microsoft.Network from its packages. Packages schema and ipam have what all
+// types share. Each other package has the types of one subject. Layer L2.
+//
+// A stored document has no back-references. Azure shows some references in both directions. They are computed from the
+// world's reference index when the resource is read.
+package network
+
+import (
+	_ "embed"
+	"slices"
+
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/network/dns"
+	"kaz/internal/localazure/behaviour/network/loadbalancer"
+	"kaz/internal/localazure/behaviour/network/privatelink"
+	"kaz/internal/localazure/behaviour/network/publicip"
+	"kaz/internal/localazure/behaviour/network/security"
+	"kaz/internal/localazure/behaviour/network/vnet"
+)
+
+//go:embed types.txt
+var table string
+
+//go:embed actions.txt
+var actions string
+
+//go:embed routes.txt
+var routes string
+
+// Provider is Microsoft.Network.
+func Provider() behaviour.Provider {
+	types := slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types(),
+		trafficManagerTypes())
+	firewall := behaviour.Network()
+	firewall.Protocol = behaviour.FirewallOperations()
+	now := behaviour.Network() // writes end in their reply
+	now.Long = map[behaviour.Verb]behaviour.Headers{behaviour.Delete: now.Long[behaviour.Delete]}
+	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall, "now": now}, types)
+	types = behaviour.Describe(actions, nil, types)
+	for i := range types {
+		switch t := &types[i]; t.Name {
+		case "Microsoft.Network/applicationGateways":
+			t.Show = showGatewayParts
+			t.Actions = map[string]behaviour.Action{"start": turn("Running"), "stop": turn("Stopped")}
+		case "Microsoft.Network/connections":
+			t.Fill = keepSharedKey
+			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
+		case "Microsoft.Network/virtualNetworkGateways":
+			t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
+			t.Fill, t.Settle = fillGateway, peerGateway
+		case "Microsoft.Network/azureFirewalls":
+			t.Settle = addressFirewall
+		}
+	}
+	return behaviour.Provider{
+		Types: types,
+		Routes: slices.Concat(publicip.Routes(), trafficManagerRoutes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
+			[]behaviour.Route{usages()}),
+	}
+}

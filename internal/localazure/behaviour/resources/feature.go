@@ -1,0 +1,93 @@
+package resources
+
+import (
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/localazure/behaviour"
+)
+
+// featureType is the type of the registrations of a subscription for preview features.
+const featureType = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
+
+func featureTypes() []behaviour.Type {
+	registration := behaviour.Plain("Microsoft.Features")
+	registration.Created = 200
+	return []behaviour.Type{
+		{Name: "Microsoft.Features/featureProviders", Style: behaviour.Plain("Microsoft.Features"), ReadOnly: true, NoState: true,
+			Find: func(c *behaviour.Call) (behaviour.Object, error) {
+				return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": c.Type.Name}, nil
+			}},
+		{Name: featureType, Style: registration, NoState: true,
+			Fill: func(c *behaviour.Call) error {
+				behaviour.Set(c.Doc, "properties.state", "Registered")
+				behaviour.Set(c.Doc, "properties.providerNamespace", c.ID.Parent().Name())
+				behaviour.Set(c.Doc, "properties.featureName", c.ID.Name())
+				behaviour.Set(c.Doc, "properties.subscriptionId", c.ID.Subscription())
+				return nil
+			}},
+	}
+}
+
+// featureRoutes answers the requests of the older API: its paths name two providers.
+func featureRoutes() []behaviour.Route {
+	const (
+		here = "/subscriptions/{subscription}/providers/Microsoft.Features/"
+		one  = here + "providers/{namespace}/features/{feature}"
+	)
+	register := func(state string) func(*behaviour.Call) (behaviour.Reply, error) {
+		return func(c *behaviour.Call) (behaviour.Reply, error) {
+			id := featureID(c)
+			c.Put(id, behaviour.Object{"name": id.Name(), "properties": behaviour.Object{"state": state}})
+			return getFeature(c)
+		}
+	}
+	return []behaviour.Route{
+		{Method: "GET", Pattern: here + "features", Do: listFeatures, Permission: "Microsoft.Features/features/read"},
+		{Method: "GET", Pattern: here + "providers/{namespace}/features", Do: listFeatures,
+			Permission: "Microsoft.Features/providers/features/read"},
+		{Method: "GET", Pattern: one, Do: getFeature, Permission: "Microsoft.Features/providers/features/read"},
+		{Method: "POST", Pattern: one + "/register", Do: register("Registered"), Writes: true,
+			Permission: "Microsoft.Features/providers/features/register/action"},
+		{Method: "POST", Pattern: one + "/unregister", Do: register("Unregistered"), Writes: true,
+			Permission: "Microsoft.Features/providers/features/unregister/action"},
+	}
+}
+
+func featureID(c *behaviour.Call) azure.ID {
+	return azure.SubscriptionID(c.Param["subscription"]).Resource("Microsoft.Features/featureProviders", c.Param["namespace"]).
+		Child("subscriptionFeatureRegistrations", c.Param["feature"])
+}
+
+// feature is a registration as the older API shows it.
+func feature(id azure.ID, state string) behaviour.Object {
+	return behaviour.Object{
+		"id": string(azure.SubscriptionID(id.Subscription())) + "/providers/Microsoft.Features/providers/" + id.Parent().Name() +
+			"/features/" + id.Name(),
+		"type": "Microsoft.Features/providers/features", "name": id.Parent().Name() + "/" + id.Name(),
+		"properties": behaviour.Object{"state": state},
+	}
+}
+
+func getFeature(c *behaviour.Call) (behaviour.Reply, error) {
+	if provider("", c.Param["namespace"]) == nil {
+		return behaviour.Reply{},
+			behaviour.Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", c.Param["namespace"])
+	}
+	state := "NotRegistered"
+	if doc, there := c.Get(featureID(c)); there {
+		state = behaviour.Text(doc, "properties.state")
+	}
+	return ok(feature(featureID(c), state))
+}
+
+// listFeatures lists the features that the subscription has registered or unregistered: the local Azure knows no others.
+func listFeatures(c *behaviour.Call) (behaviour.Reply, error) {
+	items := []any{}
+	for id, doc := range c.List(azure.SubscriptionID(c.Param["subscription"]), featureType) {
+		if namespace := c.Param["namespace"]; namespace == "" || strings.EqualFold(namespace, id.Parent().Name()) {
+			items = append(items, feature(id, behaviour.Text(doc, "properties.state")))
+		}
+	}
+	return ok(behaviour.Object{"value": items})
+}

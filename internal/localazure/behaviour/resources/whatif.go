@@ -1,0 +1,287 @@
+package resources
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/template"
+)
+
+// whatIf says what a deployment would change. It deploys, compares, and takes everything back, so the values that
+// Azure adds count as they would.
+//
+// The request is an operation. A template that is invalid is the failure of the operation, not of the request.
+func whatIf(c *behaviour.Call) (any, error) {
+	call, t, err := checked(c)
+	if fault, ok := errors.AsType[*behaviour.Error](err); ok && fault.Code == "InvalidTemplate" {
+		return behaviour.Object{"status": "Failed", "error": fault.Body()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &prediction{brief: strings.EqualFold(behaviour.Text(c.Body, "properties.whatIfSettings.resultFormat"), "ResourceIdOnly")}
+	call.ID, call.Verb = c.ID, behaviour.Create
+	before := existingIn(call)
+	call.Try(func() {
+		made := p.deploy(call, stored(call.Doc), t)
+		p.rest(call, before, made)
+	})
+	slices.SortStableFunc(p.changes, func(a, b behaviour.Object) int {
+		return strings.Compare(behaviour.Text(a, "resourceId"), behaviour.Text(b, "resourceId"))
+	})
+	return behaviour.Object{"status": "Succeeded", "properties": behaviour.Object{"correlationId": c.GUID(), "changes": p.changes}}, nil
+}
+
+// prediction collects the changes of a deployment.
+type prediction struct {
+	brief   bool // ids alone
+	denied  []*behaviour.Error
+	changes []behaviour.Object
+}
+
+// existingIn are the resources directly in the group of a deployment, as clients see them.
+func existingIn(c *behaviour.Call) map[azure.ID]behaviour.Object {
+	all := map[azure.ID]behaviour.Object{}
+	if c.ID.Group() == "" {
+		return all
+	}
+	for id := range c.In(c.ID.Parent()) {
+		if view, ok := seen(c, id); ok && id.Namespace() != "Microsoft.Resources" {
+			all[id] = behaviour.Clone(view)
+		}
+	}
+	return all
+}
+
+// seen is what the caller sees of a resource, nothing of one that it may not read.
+func seen(c *behaviour.Call, id azure.ID) (behaviour.Object, bool) {
+	if !c.Allowed(c.Caller.Principal, behaviour.TypeInActions(id.Type())+"/read", id) {
+		return nil, false
+	}
+	return c.View(id)
+}
+
+// deploy makes the resources of a template and notes what changes. It returns the ids of the resources.
+func (p *prediction) deploy(c *behaviour.Call, s *source, t *template.Template) []azure.ID {
+	var made []azure.ID
+	for _, r := range t.Resources {
+		if r.Nested() {
+			made = append(made, p.nested(c, s, t, r)...)
+			continue
+		}
+		made = append(made, r.ID)
+		before, there := seen(c, r.ID)
+		before = behaviour.Clone(before)
+		body, err := t.Body(r)
+		sent := behaviour.Clone(body)
+		if err == nil {
+			err = c.Apply(c.Caller, r.ID, body)
+		}
+		p.noteDenied(err)
+		switch after, _ := seen(c, r.ID); {
+		case err != nil && body == nil:
+			p.note(r.ID, "Unsupported", before, nil)["unsupportedReason"] = "The resource cannot be evaluated before it is deployed: " +
+				err.Error()
+		case there && err == nil:
+			p.modify(r, before, behaviour.Clone(after))
+		case there:
+			p.modify(r, before, merged(before, sent))
+		default:
+			p.note(r.ID, "Create", nil, payload(r, sent))
+		}
+	}
+	return made
+}
+
+// nested notes the changes of a nested deployment, which is no change itself.
+func (p *prediction) nested(c *behaviour.Call, s *source, t *template.Template, r *template.Resource) []azure.ID {
+	body, err := t.Body(r)
+	inner := *c
+	var of *source
+	if err == nil {
+		inner.ID, inner.Old, inner.Body = r.ID, nil, s.nestedBody(body)
+		inner.Doc = behaviour.Object{"location": body["location"]}
+		of, err = sourceOf(&inner)
+	}
+	var nested *template.Template
+	if err == nil {
+		nested, err = bind(&inner, of)
+	}
+	if err != nil {
+		p.note(r.ID, "Unsupported", nil, nil)["unsupportedReason"] = "The nested deployment cannot be evaluated before it is deployed: " +
+			err.Error()
+		return nil
+	}
+	return p.deploy(&inner, of, nested)
+}
+
+// rest notes the resources of the group that the deployment does not make.
+func (p *prediction) rest(c *behaviour.Call, before map[azure.ID]behaviour.Object, made []azure.ID) {
+	keep := map[string]bool{}
+	for _, id := range made {
+		keep[id.TopLevel().Key()] = true
+	}
+	for id, view := range before {
+		switch {
+		case keep[id.Key()]:
+		case completes(c.Body):
+			p.note(id, "Delete", view, nil)
+		default:
+			p.note(id, "Ignore", view, view)
+		}
+	}
+}
+
+func (p *prediction) note(id azure.ID, what string, before, after behaviour.Object) behaviour.Object {
+	change := behaviour.Object{"resourceId": string(id), "changeType": what}
+	if p.brief {
+		if what == "Create" || what == "Modify" || what == "NoChange" {
+			change["changeType"] = "Deploy"
+		}
+	} else {
+		if before != nil {
+			change["before"] = settled(before)
+		}
+		if after != nil {
+			change["after"] = settled(after)
+		}
+	}
+	p.changes = append(p.changes, change)
+	return change
+}
+
+func (p *prediction) modify(r *template.Resource, before, after behaviour.Object) {
+	before, after = settled(before), settled(after)
+	before["apiVersion"], after["apiVersion"] = r.Version, r.Version
+	delta := differences("", before, after)
+	if len(delta) == 0 {
+		p.note(r.ID, "NoChange", before, after)
+		return
+	}
+	change := p.note(r.ID, "Modify", before, after)
+	if !p.brief {
+		change["delta"] = delta
+	}
+}
+
+// payload is a resource that is created, as the template has it.
+func payload(r *template.Resource, body behaviour.Object) behaviour.Object {
+	o := behaviour.Clone(body)
+	if o == nil {
+		o = behaviour.Object{}
+	}
+	entry := target(r.ID)
+	o["id"], o["type"], o["name"], o["apiVersion"] = string(r.ID), r.ID.Type(), entry["resourceName"], r.Version
+	if group := r.ID.Group(); group != "" {
+		o["resourceGroup"] = group
+	}
+	return o
+}
+
+// settled is a resource without what changes by itself.
+func settled(view behaviour.Object) behaviour.Object {
+	o := behaviour.Clone(view)
+	unsettle(o)
+	return o
+}
+
+// unsettled are the fields that change by themselves.
+var unsettled = []string{"etag", "provisioningState", "resourceGuid", "systemData", "timeCreated"}
+
+func unsettle(value any) {
+	switch v := value.(type) {
+	case behaviour.Object:
+		for _, field := range unsettled {
+			delete(v, field)
+		}
+		for _, x := range v {
+			unsettle(x)
+		}
+	case []any:
+		for _, x := range v {
+			unsettle(x)
+		}
+	}
+}
+
+// merged is a resource after a request without a known answer.
+func merged(before, sent behaviour.Object) behaviour.Object {
+	after := behaviour.Clone(before)
+	for key, value := range sent {
+		inner, isObject := value.(behaviour.Object)
+		if old, also := after[key].(behaviour.Object); isObject && also {
+			after[key] = merged(old, inner)
+		} else {
+			after[key] = value
+		}
+	}
+	return after
+}
+
+// differences are the properties that differ, each with its path.
+func differences(path string, before, after behaviour.Object) []any {
+	all := []any{}
+	names := slices.Sorted(maps.Keys(before))
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if _, ok := before[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		all = append(all, difference(strings.TrimPrefix(path+"."+name, "."), before[name], after[name])...)
+	}
+	return all
+}
+
+// difference is how one property differs, in objects the properties in it.
+func difference(path string, before, after any) []any {
+	if behaviour.Equal(before, after) {
+		return nil
+	}
+	a, objects := before.(behaviour.Object)
+	b, also := after.(behaviour.Object)
+	if objects && also {
+		return differences(path, a, b)
+	}
+	change := behaviour.Object{"path": path, "propertyChangeType": "Modify", "before": before, "after": after}
+	x, arrays := before.([]any)
+	y, also := after.([]any)
+	switch {
+	case before == nil:
+		change["propertyChangeType"] = "Create"
+		delete(change, "before")
+	case after == nil:
+		change["propertyChangeType"] = "Delete"
+		delete(change, "after")
+	case arrays && also:
+		return []any{behaviour.Object{"path": path, "propertyChangeType": "Array", "children": elements(x, y)}}
+	}
+	return []any{change}
+}
+
+// elements are the elements that differ of two arrays, each with its index.
+func elements(before, after []any) []any {
+	all := []any{}
+	for i := range max(len(before), len(after)) {
+		var a, b any
+		if i < len(before) {
+			a = before[i]
+		}
+		if i < len(after) {
+			b = after[i]
+		}
+		x, objects := a.(behaviour.Object)
+		y, also := b.(behaviour.Object)
+		if objects && also && !behaviour.Equal(a, b) {
+			all = append(all, behaviour.Object{"path": strconv.Itoa(i), "propertyChangeType": "Modify", "children": differences("", x, y)})
+			continue
+		}
+		all = append(all, difference(strconv.Itoa(i), a, b)...)
+	}
+	return all
+}

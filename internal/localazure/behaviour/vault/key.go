@@ -1,0 +1,61 @@
+package vault
+
+import (
+	"strings"
+
+	"kaz/internal/localazure/behaviour"
+)
+
+// keys is the type of the keys that ARM creates in vaults. A PUT of a key that exists changes nothing.
+func keys() behaviour.Type {
+	return behaviour.Type{
+		Name:    vaultType + "/keys",
+		Style:   secretStyle("Microsoft.KeyVault keys"),
+		NoState: true,
+		Own:     []string{"properties.keyUri", "properties.keyUriWithVersion"},
+		Header:  serviceHeader,
+		Fill:    fillKey,
+		Views: map[string]func(c *behaviour.Call) (any, error){"versions": func(c *behaviour.Call) (any, error) {
+			version := behaviour.Text(c.Old, "properties.keyUriWithVersion")
+			version = version[strings.LastIndexByte(version, '/')+1:]
+			view, _ := c.View(c.ID)
+			view = behaviour.Clone(view)
+			view["id"], view["name"] = string(c.ID.Child("versions", version)), version
+			view["type"] = c.Type.Name + "/versions"
+			return behaviour.Object{"value": []any{view}}, nil
+		}},
+	}
+}
+
+func fillKey(c *behaviour.Call) error {
+	if !secretName.MatchString(c.ID.Name()) {
+		return behaviour.Invalid("InvalidKeyName", "The key name '%s' is invalid: 1 to 127 letters, digits and hyphens are allowed.",
+			c.ID.Name())
+	}
+	if was := behaviour.Sub(c.Old, "properties"); was != nil {
+		c.Doc["properties"] = behaviour.Clone(was)
+		return nil
+	}
+	kind := behaviour.Text(c.Doc, "properties.kty")
+	switch kind {
+	case "RSA", "RSA-HSM":
+		behaviour.Default(c.Doc, "properties.keySize", 2048)
+		behaviour.Default(c.Doc, "properties.keyOps", []any{"encrypt", "decrypt", "sign", "verify", "wrapKey", "unwrapKey"})
+	case "EC", "EC-HSM":
+		behaviour.Default(c.Doc, "properties.curveName", "P-256")
+		behaviour.Default(c.Doc, "properties.keyOps", []any{"sign", "verify"})
+	default:
+		return behaviour.Invalid("BadRequest", "The key type '%s' is not valid: RSA, RSA-HSM, EC and EC-HSM are.", kind)
+	}
+	now := c.Now().Unix()
+	behaviour.Default(c.Doc, "properties.attributes.enabled", true)
+	behaviour.Default(c.Doc, "properties.attributes.exportable", false)
+	behaviour.Set(c.Doc, "properties.attributes.created", now)
+	behaviour.Set(c.Doc, "properties.attributes.updated", now)
+	behaviour.Set(c.Doc, "properties.attributes.recoveryLevel", "Recoverable+Purgeable")
+	c.Doc["location"] = behaviour.Text(c.Parent, "location")
+	at := strings.TrimSuffix(behaviour.Text(c.Parent, "properties.vaultUri"), "/") + "/keys/" + c.ID.Name()
+	behaviour.Set(c.Doc, "properties.keyUri", at)
+	behaviour.Set(c.Doc, "properties.keyUriWithVersion", at+"/"+strings.ReplaceAll(c.GUID(), "-", ""))
+	return nil
+}

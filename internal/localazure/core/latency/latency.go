@@ -1,0 +1,83 @@
+// Package latency says how long requests and operations of the local Azure take: as
+// on Azure, times a factor. Layer L2: behaviour, kind, catalog.
+package latency
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core/catalog"
+	"kaz/internal/localazure/core/kind"
+	"kaz/internal/localazure/core/random"
+)
+
+// Model says how long requests and operations take.
+type Model struct {
+	// Factor is 0 for no time, 1 for as long as on Azure.
+	Factor float64
+	// Table has the spans, as medians with their spread.
+	Table *catalog.Latencies
+	// Random draws from the spans.
+	Random *random.Source
+}
+
+// Row is the row of the table for a verb of a type.
+func (l Model) Row(k *kind.Kind, v behaviour.Verb) catalog.Latency {
+	name := k.Name
+	if k.Latency != "" {
+		name = k.Latency
+	}
+	if verb := k.Actions[string(v)].Latency; verb != "" {
+		return l.Table.Of(name, verb)
+	}
+	return l.Table.Of(name, string(v))
+}
+
+func (l Model) draw(s catalog.Span) time.Duration {
+	return time.Duration(l.Factor * float64(s.Draw(l.Random.Normal())))
+}
+
+// Reply is how long the reply to a request takes.
+func (l Model) Reply(k *kind.Kind, v behaviour.Verb) time.Duration {
+	if l.Factor == 0 {
+		return 0
+	}
+	return l.draw(l.Row(k, v).Reply)
+}
+
+// Operation is how long the operation takes after the reply.
+func (l Model) Operation(k *kind.Kind, v behaviour.Verb) time.Duration {
+	if l.Factor == 0 {
+		return 0
+	}
+	return l.draw(l.Row(k, v).Operation)
+}
+
+// Plain is how long a request takes that is for no resource type.
+func (l Model) Plain(verb string) time.Duration {
+	if l.Factor == 0 {
+		return 0
+	}
+	return l.draw(l.Table.Of("", verb).Reply)
+}
+
+// RetryAfter sets Retry-After as Azure does, shortened by the same factor as operations. The shortest value of this header
+// is one second. For a shorter time RetryAfter also sets retry-after-ms, a header in milliseconds that clients of the
+// official SDK prefer. Without latency the operation ends before the first poll, so every reply asks the client to poll at
+// once.
+func (l Model) RetryAfter(h http.Header, azure int) {
+	const atOnce = 10
+	wait := l.Factor * float64(azure)
+	switch {
+	case l.Factor == 0:
+		h.Set("retry-after-ms", strconv.Itoa(atOnce))
+	case wait > 0 && wait < 1:
+		h.Set("retry-after-ms", strconv.Itoa(max(atOnce, int(wait*1000))))
+	}
+	if azure > 0 {
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait)))))
+	}
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"kaz/internal/localazure/plane/blob"
+	"kaz/internal/localazure/plane/file"
+)
+
+// openFiles opens the file shares. Their content is beside the state, or in a temporary directory that Close removes.
+func (a *Server) openFiles(o Options) error {
+	dir := strings.TrimSuffix(o.State, filepath.Ext(o.State)) + "-files"
+	if o.State == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "kaz-files-"); err != nil {
+			return err
+		}
+		a.closers.add(func() error { return os.RemoveAll(dir) })
+	}
+	var err error
+	if a.files, err = file.Start(file.Config{Tokens: a.tokens, Azure: a.emulator, Dir: dir, Log: a.log}); err != nil {
+		return err
+	}
+	a.closers.add(a.files.Close)
+	return nil
+}
+
+// openBlobs opens the blobs. Their content is beside the state, or in memory without one.
+func (a *Server) openBlobs(o Options) error {
+	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login(), Console: a.openConsole,
+		Log: a.log}
+	if o.State == "" {
+		return nil
+	}
+	a.blobs.Dir = strings.TrimSuffix(o.State, filepath.Ext(o.State)) + "-blobs"
+	return a.blobs.Load()
+}
+
+// Files returns the data plane of file shares.
+func (a *Server) Files() *file.Service { return a.files }

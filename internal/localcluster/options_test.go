@@ -1,0 +1,89 @@
+package localcluster
+
+import (
+	"archive/tar"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kaz/internal/host/process"
+)
+
+// A file that is not an archive of images is refused before the start.
+func TestImageArchives(t *testing.T) {
+	archive := func(names ...string) string {
+		var text bytes.Buffer
+		w := tar.NewWriter(&text)
+		for _, n := range names {
+			if err := w.WriteHeader(&tar.Header{Name: n, Mode: 0o644}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return text.String()
+	}
+	for content, want := range map[string]string{
+		archive("blobs/sha256/0", "index.json"): "",
+		archive("./oci-layout", "./index.json"): "",
+		archive("layer.tar", "manifest.json"):   "",
+		archive("etc/passwd"):                   "neither index.json nor manifest.json",
+		"no archive at all":                     "not an archive",
+	} {
+		file := filepath.Join(t.TempDir(), "image.tar")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := UpOptions{Images: []string{file}}
+		err := o.check()
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%q: %v", content, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file)):
+			t.Errorf("%q: %v, want %q and the file's name", content, err, want)
+		}
+	}
+	o := UpOptions{NodesKind: NodesHollow, Images: []string{"nowhere.tar"}}
+	if err := o.check(); err == nil || !strings.Contains(err.Error(), "nowhere.tar") || !strings.Contains(err.Error(), "simulated") {
+		t.Errorf("hollow nodes with an image: %v", err)
+	}
+}
+
+// Images need real nodes, whether the options or the existing cluster choose the kind.
+func TestWantedNodes(t *testing.T) {
+	images := []string{"web.tar"}
+	for _, test := range []struct {
+		options    UpOptions
+		have, want string
+		refused    string // "" for accepted
+	}{
+		{UpOptions{}, "", "", ""},
+		{UpOptions{}, NodesHollow, NodesHollow, ""},
+		{UpOptions{Images: images}, "", NodesReal, ""},
+		{UpOptions{Images: images}, NodesReal, NodesReal, ""},
+		{UpOptions{Images: images, NodesKind: NodesReal}, "", NodesReal, ""},
+		{UpOptions{Images: images}, NodesHollow, "", "--image: the cluster in /dir has hollow nodes"},
+		{UpOptions{NodesKind: NodesReal}, NodesHollow, "", "--nodes-kind real: the cluster in /dir has hollow nodes"},
+	} {
+		got, err := wantedNodes(test.options, test.have, "/dir")
+		if got != test.want || (err == nil) != (test.refused == "") || err != nil && !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("%+v with %q: %q, %v", test.options, test.have, got, err)
+		}
+	}
+}
+
+// The kind of an existing cluster counts before anything of this machine is checked.
+func TestImageForHollowNodes(t *testing.T) {
+	group, err := process.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close(t.Context(), 0)
+	c := &cluster{UpOptions: UpOptions{Images: []string{"web.tar"}}, group: group, record: record{Instance: "a", NodesKind: NodesHollow}}
+	if err := c.choose(t.Context()); err == nil || !strings.Contains(err.Error(), "allowed with real nodes") {
+		t.Errorf("choose: %v", err)
+	}
+}
