@@ -29,22 +29,27 @@ fi
 # Pure packages start no goroutines, so the race detector has nothing to find there and their tests run without it.
 pure='^kaz/internal/((azure|plan|key|template|cloudconfig)(/|$)|cluster(/(addon|apimodel|boot|change|definition|delta|emit|finding|graph|health|limit|lint|naming|units))?$)'
 
-# The tests of kaz cluster in which several goroutines work. The race detector makes tests of that package take eight times as long, and in
-# its other tests one goroutine works at a time.
-concurrent='^(TestCanceled|TestDeploy|TestDestroy|TestLostLock|TestRestore|TestScale|TestTwoOperators|TestUpgrade)$'
+# Packages with many tests in which one goroutine works at a time. The race detector makes them take eight times as long, so of the first
+# two only the tests of "concurrent" run with it. Their names are below kaz/.
+mostly_one='internal/cloudprovider/service internal/cluster/engine internal/cluster/preflight internal/cluster/doctor cmd/kaz/clustercommand'
+
+# The tests of kaz cluster and of the Service controller in which several goroutines work.
+concurrent='^(TestCanceled|TestDeploy|TestDestroy|TestLostLock|TestRestore|TestScale|TestTwoOperators|TestUpgrade'
+concurrent+='|TestServiceScenarios|TestSchedules|TestExamples|TestSpeed|TestSeveralLoadBalancers|TestManyServicesShareTheWritesOfTheirDocuments'
+concurrent+='|TestNodesChangeWhileServicesComeAndGo|TestNodesComeAndGo|TestALateServiceDoesNotWaitForAll|TestABusyLoadBalancerDelaysNoOther'
+concurrent+='|TestTheLastGoodStateStays|TestMovesOutliveAController|TestAnyWriteOfMixedServicesCanGoWrong)$'
 
 pure_packages() { go list ./... | grep -E "$pure"; }
 
-# The Service controller has the longest tests, so it comes first.
-component_packages() {
-  echo ./internal/cloudprovider/service
-  go list ./... | grep -vE "$pure" | grep -vE '^kaz/internal/(cloudprovider/service|cluster/engine)$'
-}
+component_packages() { go list ./... | grep -vE "$pure" | grep -vE "^kaz/(${mostly_one// /|})\$"; }
+
+mostly_one_packages() { printf './%s\n' $mostly_one; }
 
 build_gotestsum() { CGO_ENABLED=0 go -C tools build -o ../bin/ gotest.tools/gotestsum; }
 
 # tests NAME ARGUMENT... runs go test with the arguments and keeps the results under the name.
-tests() { tests_in . "$@"; }
+# The tests make much garbage and keep little, so the collector runs seldom.
+tests() { GOGC=400 tests_in . "$@"; }
 
 # tests_in MODULE NAME ARGUMENT... does so in another module of the repository.
 tests_in() (

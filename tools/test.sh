@@ -32,7 +32,7 @@ kubelet_step() (
 
 step "programs that run and summarize tests" build_gotestsum
 step "planners and values: golden files, properties, fuzz seeds" tests pure -short $(pure_packages)
-step "kaz cluster" tests engine -short ./internal/cluster/engine
+step "kaz cluster and Services: one goroutine at a time" tests sequential -short $(mostly_one_packages)
 echo
 echo "The Kubernetes control plane is built the first time, which takes some minutes."
 beside "clusters" clusters_step
@@ -40,7 +40,8 @@ step "components: the local Azure, controllers, clients" tests component "${race
 # The clusters must have ended: they compare the mounts and loop devices of the machine. The tests of csi mostly wait for a guest.
 join
 beside "csi: csi-sanity with loop devices and file systems" tests_in test/csi csi -count=1 ./...
-step "kaz cluster: tests with several goroutines" tests concurrent "${race[@]}" -short -run "$concurrent" ./internal/cluster/engine
+step "kaz cluster and Services: several goroutines" tests concurrent "${race[@]}" -short -run "$concurrent" \
+  ./internal/cloudprovider/service ./internal/cluster/engine
 step "contract: the official Azure SDKs against the local Azure" tests_in test/contract contract ./...
 step "chart: rendered, linted and refused as Helm does it" tests_in test/chart chart ./...
 step "kubelet: it asks the shipped credential provider for images of Azure" kubelet_step
