@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down build images test test-long e2e lint fmt generate bench tools clean
+.PHONY: help up down build images test test-long fuzz e2e lint fmt generate bench tools clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test: check-go ## run the tests of every layer: unit, component, contract, chart
 
 test-long: check-go ## run what test leaves out; PARTS="planner clusters" names parts, SCHEDULES=2000 FIRST=1 random schedules
 	@PARTS="$(PARTS)" SCHEDULES=$(SCHEDULES) FIRST=$(FIRST) bash tools/test-long.sh
+
+fuzz: check-go ## run fuzz targets of all that parses foreign bytes; MINUTES=30 each, JOBS=1 at a time, TARGETS='template' matches names
+	@MINUTES="$(MINUTES)" JOBS="$(JOBS)" TARGETS="$(TARGETS)" bash tools/fuzz.sh
 
 # The script reads FOCUS, SKIP, PROCS, OUT and KEEP from the environment.
 e2e: check-go ## run Kubernetes' end-to-end tests on three real nodes; FOCUS='\[Conformance\]', SKIP, PROCS=4, OUT=bin/e2e/results, KEEP=1
