@@ -75,137 +75,142 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 	unclaimed := map[string]string{} // what no Service uses any more, with the object of the warning
 	var found problem.List
 	for {
-		d := &decision{index: x, refused: refused, unclaimed: unclaimed}
-		err := d.decide()
+		r, err := decide(x, refused)
 		if err != nil {
 			return plan.Graph{}, nil, err
 		}
-		found = append(found, d.found...)
-		if len(d.more) == 0 {
+		found = append(found, r.found...)
+		maps.Copy(unclaimed, r.unclaimed)
+		if len(r.refused) == 0 {
 			for _, what := range slices.Sorted(maps.Keys(unclaimed)) {
 				found.Warn(unclaimed[what], problem.Unclaimed, "no Service uses %s", what)
 			}
-			return d.graph, found.Distinct(), nil
+			graph, err := r.graph()
+			return graph, found.Distinct(), err
 		}
 		// What these Services have stays, and the others are decided again.
-		for _, uid := range d.more {
-			refused[uid] = slices.ContainsFunc(d.found, func(p plan.Problem) bool { return p.Reason == problem.Family })
+		for _, uid := range r.refused {
+			refused[uid] = slices.ContainsFunc(r.found, func(p plan.Problem) bool { return p.Reason == problem.Family })
 		}
 	}
 }
 
-// decision is one attempt to decide, without the Services that earlier attempts refused.
-type decision struct {
-	index     *index.Index
-	refused   map[string]bool
-	unclaimed map[string]string
-	graph     plan.Graph
+// round is what can be decided at once.
+type round struct {
+	nodes     []plan.Node
+	waits     []string // why another round follows
 	found     problem.List
-	more      []string // Services that must be refused besides, by UID
+	unclaimed map[string]string // what no Service uses any more, with the object of the warning
+	refused   []string          // Services that must be refused besides, by UID; the round counts for nothing then
 }
 
-// decide makes the decision: placement, then each kind of resource. Its steps return early where
-// Azure must change first; the graph says then why it is pending.
-func (d *decision) decide() error {
-	x := d.index
-	b, found := placement.Find(x, d.refused)
-	d.found = found
-	members := backend.New(x, b, &d.found)
+func (r round) graph() (plan.Graph, error) {
+	g := plan.Graph{Pending: r.waits}
+	for _, n := range r.nodes {
+		if err := g.Add(n); err != nil {
+			return plan.Graph{}, err
+		}
+	}
+	return g, nil
+}
+
+// decide decides a round without the Services that are refused: the placement of each address, then the documents.
+func decide(x *index.Index, refused map[string]bool) (round, error) {
+	b, found := placement.Find(x, refused)
+	members := backend.New(x, b)
+	r, err := documents(x, b, members, slices.Contains(slices.Collect(maps.Values(refused)), true))
+	r.found = slices.Concat(found, r.found, members.Problems)
+	return r, err
+}
+
+// documents decides each kind of resource. Where Azure must change first, the round has that change alone. Helped says that other
+// Services may help one that is refused.
+func documents(x *index.Index, b *batch.Batch, members *backend.Planner, helped bool) (round, error) {
 	if len(x.Services) == 0 { // where all are refused, machines join and leave all the same
-		return nil
+		return round{}, nil
 	}
 	if slices.ContainsFunc(x.LoadBalancers, (*index.LoadBalancer).IsBasic) {
-		return d.retire(b, members)
+		return retire(x, b, members)
 	}
-	all := balancer.Plan(x, b, &d.found)
+	all, found := balancer.Plan(x, b)
 	members.Pools(all)
 	links := privatelink.New(x, b, func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
+	r := round{found: found, unclaimed: map[string]string{}}
 	for _, name := range links.Orphans {
-		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
+		r.unclaimed["private link service "+name+"; another Service takes it over"] = name
 	}
-	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
-		return nil
+	refused, found := balancer.RefuseFamilies(x, b, all)
+	if r.refused, r.found = refused, append(r.found, found...); len(refused) > 0 {
+		return r, nil
 	}
 	if migrations, waits := members.Migrations(all); len(migrations) > 0 {
-		d.graph.Pending = waits
-		return d.add(migrations)
+		r.nodes, r.waits = migrations, waits
+		return r, nil
 	}
-	if d.wait(links.Held...); len(links.Held) > 0 {
+	if len(links.Held) > 0 {
 		wanted, _, _ := publicip.Plan(x, b, nil)
-		return d.add(links.Removals, wanted)
+		r.nodes, r.waits = slices.Concat(links.Removals, wanted), links.Held
+		return r, nil
 	}
-	return d.write(b, all, members, links)
+	return everything(x, b, all, members, links, helped, r)
 }
 
-// write adds the documents of this round: everything except what waits for another round.
-func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan) error {
-	x := d.index
-	d.wait(b.Waits...)
+// everything adds the documents of a round to it, except what waits for another round.
+func everything(x *index.Index, b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan, helped bool, r round,
+) (round, error) {
+	r.waits = append(r.waits, b.Waits...)
 	for p := range b.Placed() {
-		if !p.At.Exists() && !p.IsIPv6() && slices.Contains(slices.Collect(maps.Values(d.refused)), true) {
-			d.wait("refused Services may be placed together with frontend " + p.At.Name)
+		if helped && !p.At.Exists() && !p.IsIPv6() {
+			r.waits = append(r.waits, "refused Services may be placed together with frontend "+p.At.Name)
 			break
 		}
 	}
 	wanted, released, waits := publicip.Plan(x, b, balancer.KeptIPs(all))
-	d.wait(waits...)
+	r.waits = append(r.waits, waits...)
 	unnamed := publicip.UnnamedGroups(x, b, released)
 	balancers := balancer.Nodes(x, b, all)
 	for _, group := range unnamed {
 		for i := range balancers { // the group is noted first; another round takes the note off
 			balancers[i].After = append(balancers[i].After, x.Config.SecurityGroupID())
 		}
-		d.wait("the security group notes resource group " + group.Name() + " until the addresses there are gone")
+		r.waits = append(r.waits, "the security group notes resource group "+group.Name()+" until the addresses there are gone")
 	}
-	d.wait(balancer.Unproven(all)...)
+	r.waits = append(r.waits, balancer.Unproven(all)...)
 	machines, err := members.Membership(all)
 	if err != nil {
-		return err
+		return round{}, err
 	}
 	var group []plan.Node
 	if x.HasSecurityGroup {
-		r := security.New(x, b, members, unnamed, &d.found)
-		d.wait(r.Pending...)
-		d.more = r.Refused
-		for _, address := range r.Unclaimed {
-			d.unclaimed[address+"; it is removed"] = x.Config.SecurityGroupName
+		rules := security.New(x, b, members, unnamed)
+		r.waits, r.refused, r.found = append(r.waits, rules.Pending...), rules.Refused, append(r.found, rules.Problems...)
+		for _, address := range rules.Unclaimed {
+			r.unclaimed[address+"; it is removed"] = x.Config.SecurityGroupName
 		}
-		group = append(group, r.Node)
+		group = append(group, rules.Node)
 	}
-	return d.add(links.Removals, wanted, balancers, machines, links.Wanted, group, released)
-}
-
-func (d *decision) wait(why ...string) { d.graph.Pending = append(d.graph.Pending, why...) }
-
-func (d *decision) add(lists ...[]plan.Node) error {
-	for _, n := range slices.Concat(lists...) {
-		if err := d.graph.Add(n); err != nil {
-			return err
-		}
-	}
-	return nil
+	r.nodes = slices.Concat(links.Removals, wanted, balancers, machines, links.Wanted, group, released)
+	return r, nil
 }
 
 // retire deletes the load balancers of the SKU that Azure has retired. They cannot change to another SKU, so they are
 // recreated in the next round.
-func (d *decision) retire(b *batch.Batch, members *backend.Planner) error {
+func retire(x *index.Index, b *batch.Batch, members *backend.Planner) (round, error) {
 	if len(b.All) == 0 { // no Service would use the new one
-		return nil
+		return round{}, nil
 	}
 	var basic []*balancer.Wanted
 	var gone []plan.Node
-	for _, lb := range d.index.LoadBalancers {
+	var waits []string
+	for _, lb := range x.LoadBalancers {
 		if lb.IsBasic() {
 			basic = append(basic, &balancer.Wanted{State: lb, Shrank: true})
 			gone = append(gone, plan.Gone[network.LoadBalancer](lb.ID, "its SKU is Basic, which Azure has retired", b.Names()...))
-			d.wait("load balancer " + lb.ID.Name() + " is recreated with the SKU Standard")
+			waits = append(waits, "load balancer "+lb.ID.Name()+" is recreated with the SKU Standard")
 		}
 	}
 	machines, err := members.Membership(basic)
-	if err != nil {
-		return err
-	}
-	return d.add(machines, gone)
+	return round{nodes: slices.Concat(machines, gone), waits: waits}, err
 }
 
 // Machines are the machines and scale sets that exist, by id key, as far as a decision reads them. It reads all machines

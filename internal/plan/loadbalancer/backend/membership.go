@@ -157,13 +157,13 @@ func (p *Planner) readRoles(machines []*Machine) {
 		switch {
 		case n.Role != cluster.Receiver, n.Machine == "":
 		case !isServed(n.Machine, x.Config):
-			p.found.Warn(n.Name, problem.NotJoined,
+			p.Problems.Warn(n.Name, problem.NotJoined,
 				"it stays out of the backend pools: of machines like %s, allowed are those in resource group %s", n.Machine,
 				x.Config.ResourceGroup)
 		case n.Machine.Is(compute.VirtualMachines):
 			if id, why, unread := unreadInterface(x.Input, n.Machine); unread {
 				is, toDo := admission.Unread(why, network.Interfaces)
-				p.found.Warn(n.Name, problem.NotJoined,
+				p.Problems.Warn(n.Name, problem.NotJoined,
 					"it neither joins nor leaves the backend pools: its network interface %s %s; to do: %s", id, is, toDo)
 			}
 		}
@@ -241,7 +241,7 @@ func (p *Planner) join(one *Machine, pool pool) {
 	}
 	c, why := one.place(pool)
 	if c == nil {
-		p.found.Warn(string(one.ID), problem.NotJoined, "%s", why)
+		p.Problems.Warn(string(one.ID), problem.NotJoined, "%s", why)
 		return
 	}
 	why = "node joins the backend pool"
@@ -301,7 +301,7 @@ func (p *Planner) warnEmpty(machines []*Machine, pool pool) {
 	}
 	for at := range p.batch.Placed() {
 		if at.Pool(p.index.Config).Equal(pool.id) {
-			p.found.Warn(at.For.Key(), problem.NoNodes,
+			p.Problems.Warn(at.For.Key(), problem.NoNodes,
 				"no node is in backend pool %s of load balancer %s, so no node answers: node %s: %s",
 				pool.id.Name(), pool.id.Parent().Name(), first, why)
 		}

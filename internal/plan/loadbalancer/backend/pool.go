@@ -31,9 +31,11 @@ type poolMember = azure.Child[network.BackendAddress]
 
 // Planner decides the members of the backend pools for one batch.
 type Planner struct {
+	// Problems are what the decision warns of, so far.
+	Problems problem.List
+
 	index *index.Index
 	batch *batch.Batch
-	found *problem.List
 	// machines are all machines that may be in pools, which are read once.
 	machines func() ([]*Machine, error)
 	// emptied are pools that network interfaces have to leave, because members are addresses from now on.
@@ -44,18 +46,19 @@ type Planner struct {
 }
 
 // New is a planner for a batch. It warns of nodes that stay out of the pools because Azure does not take their addresses.
-func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
+func New(x *index.Index, b *batch.Batch) *Planner {
+	p := &Planner{index: x, batch: b,
+		emptied: map[*balancer.Wanted][]azure.ID{}, in: map[inPool]bool{}, known: map[string][]string{},
+		machines: sync.OnceValues(func() ([]*Machine, error) { return ReadMachines(x.Input, x.Balancers) })}
 	for _, n := range x.SortedNodes {
 		for _, ip := range n.IPs {
 			if why, rejected := x.RejectedAddresses[ip.String()]; rejected && n.Role == cluster.Receiver {
-				found.Warn(n.Name, problem.NotJoined, "its address %s stays out of the backend pools, as Azure does not take it: %s",
+				p.Problems.Warn(n.Name, problem.NotJoined, "its address %s stays out of the backend pools, as Azure does not take it: %s",
 					ip, cmp.Or(why, "no reason is known"))
 			}
 		}
 	}
-	return &Planner{index: x, batch: b, found: found,
-		emptied: map[*balancer.Wanted][]azure.ID{}, in: map[inPool]bool{}, known: map[string][]string{},
-		machines: sync.OnceValues(func() ([]*Machine, error) { return ReadMachines(x.Input, x.Balancers) })}
+	return p
 }
 
 // Pools decides the pools of the load balancers, and the members of pools of addresses. Pools of network interfaces get
@@ -198,7 +201,7 @@ func (p *Planner) withNodes(w *balancer.Wanted, had index.Pool, family v1.IPFami
 	case p.index.HasReceivers(): // the controller tells Services of a cluster without nodes
 		for at := range p.batch.Placed() {
 			if at.At.LB == w.State && at.OwnPool == "" && at.Family == family {
-				p.found.Warn(at.For.Key(), problem.NoNodes,
+				p.Problems.Warn(at.For.Key(), problem.NoNodes,
 					"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
 						"%q), or nodeSelector, has nodes",
 					family, w.State.ID.Name(), entries[entry].PrimaryVMSet)
@@ -318,7 +321,7 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	for _, n := range all {
 		if len(n.entries) == 0 {
 			if slices.Contains(up, true) && n.Role == cluster.Receiver {
-				p.found.Warn(n.Name, problem.NodeNowhere,
+				p.Problems.Warn(n.Name, problem.NodeNowhere,
 					"no load balancer accepts the node, allowed are nodes of a primaryVMSet, or nodes that a nodeSelector selects")
 			}
 			continue

@@ -35,15 +35,15 @@ type Wanted struct {
 type planner struct {
 	index  *index.Index
 	batch  *batch.Batch
-	found  *problem.List
+	found  problem.List
 	claims map[index.Frontend]batch.Placement
 }
 
 // Plan decides the frontends, rules and probes of the cluster's load balancers, external and internal. It also decides
 // which load balancers are written after others. A load balancer waits for one of its kind from which an address moves.
 // It also waits for one of the other kind to which a Service moves, unless that one waits for it already.
-func Plan(x *index.Index, b *batch.Batch, found *problem.List) []*Wanted {
-	p := planner{x, b, found, b.Claims()}
+func Plan(x *index.Index, b *batch.Batch) ([]*Wanted, problem.List) {
+	p := planner{index: x, batch: b, claims: b.Claims()}
 	all, by := make([]*Wanted, len(x.LoadBalancers)), make(map[*index.LoadBalancer]*Wanted, len(x.LoadBalancers))
 	for i, lb := range x.LoadBalancers {
 		had := lb.Properties
@@ -65,7 +65,7 @@ func Plan(x *index.Index, b *batch.Batch, found *problem.List) []*Wanted {
 			by[h.From].after[by[h.To]] = true
 		}
 	}
-	return all
+	return all, p.found
 }
 
 // Stays reports whether the load balancer has frontends. Azure has no load balancer without.
@@ -153,8 +153,8 @@ func (w *Wanted) waitsFor(other *Wanted) bool {
 }
 
 // RefuseFamilies finds Services that would leave a load balancer with IPv6 frontends alone, which Azure does not have. It
-// returns their UIDs.
-func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *problem.List) (refused []string) {
+// returns their UIDs, and a problem of each.
+func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted) (refused []string, found problem.List) {
 	claims := b.Claims()
 	for _, w := range all {
 		isIPv4 := func(fe index.FrontendConfig) bool {
@@ -178,12 +178,12 @@ func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *proble
 			refused = append(refused, string(s.Service.UID))
 		}
 	}
-	return refused
+	return refused, found
 }
 
 // planFrontends gives each live Service its frontends in a load balancer and removes the frontends that nothing uses
 // any longer.
-func (p planner) planFrontends(w *Wanted) {
+func (p *planner) planFrontends(w *Wanted) {
 	lb := w.State
 	for at := range p.batch.Placed() {
 		if at.At.LB == lb && at.Own {
@@ -215,7 +215,7 @@ func (p planner) planFrontends(w *Wanted) {
 
 // leaves reports whether a frontend that no live Service claims is removed. Its owner is in the batch, or has left it
 // before, and nothing uses it after the batch.
-func (p planner) leaves(at index.Frontend) bool {
+func (p *planner) leaves(at index.Frontend) bool {
 	if !p.batch.Has(at.Owner()) && (!p.isAbandoned(at) || !naming.IsOwned(at.Name)) {
 		return false
 	}
@@ -228,7 +228,7 @@ func (p planner) leaves(at index.Frontend) bool {
 
 // warnKept warns the owner of a frontend that the frontend stays. A live owner is warned only if the argument live is
 // true.
-func (p planner) warnKept(at index.Frontend, why string, live bool) {
+func (p *planner) warnKept(at index.Frontend, why string, live bool) {
 	for _, s := range p.batch.All {
 		if s.Owner == at.Owner() && (live || s.Service.Gone) {
 			p.found.Warn(s.Key(), problem.FrontendKept, "frontend %s and its address stay: %s", at.Name, why)
@@ -238,7 +238,7 @@ func (p planner) warnKept(at index.Frontend, why string, live bool) {
 
 // isAbandoned reports whether Services of the batch share a frontend that its owner has left. The owner is deleted, as
 // far as is known, or it is served elsewhere and no longer asks for this frontend.
-func (p planner) isAbandoned(at index.Frontend) bool {
+func (p *planner) isAbandoned(at index.Frontend) bool {
 	x, fe := p.index, at.State()
 	if owner := x.Known[at.Owner()]; owner != nil {
 		s, wrong := spec.Read(spec.Service{Service: owner}, x.Config)
@@ -255,7 +255,7 @@ func (p planner) isAbandoned(at index.Frontend) bool {
 }
 
 // frontend is a Service's frontend in its wanted state.
-func (p planner) frontend(at batch.Placement) index.FrontendConfig {
+func (p *planner) frontend(at batch.Placement) index.FrontendConfig {
 	was, known := at.Predecessor()
 	next := index.FrontendConfig{Name: at.At.Name, Zones: was.Zones}
 	if at.IP != "" {
@@ -286,7 +286,7 @@ func (p planner) frontend(at batch.Placement) index.FrontendConfig {
 
 // planRules replaces the batch's rules and probes at a load balancer. The shared probe goes with the last rule that
 // uses it.
-func (p planner) planRules(w *Wanted) {
+func (p *planner) planRules(w *Wanted) {
 	before := map[string]network.LoadBalancingRule{}
 	for _, r := range w.State.Properties.LoadBalancingRules {
 		if p.batch.Has(naming.Owner(r.Name)) {

@@ -31,6 +31,7 @@ type Plan struct {
 	Node      plan.Node
 	Pending   []string // addresses that no step of this round brings; the rules of their Services stay
 	Refused   []string // Services for which there is no room, by UID
+	Problems  problem.List
 	Unclaimed []string // addresses that are removed because no Service uses them
 
 	index      *index.Index
@@ -45,7 +46,7 @@ type Plan struct {
 
 // New decides the rules of the security group, which must exist. Where there are unnamed resource groups, its tags must
 // name them before load balancers change. Rules that wait for load balancers come in the next round, then.
-func New(x *index.Index, b *batch.Batch, members *backend.Planner, unnamed []azure.ID, found *problem.List) *Plan {
+func New(x *index.Index, b *batch.Batch, members *backend.Planner, unnamed []azure.ID) *Plan {
 	p := &Plan{index: x, batch: b, members: members, notesFirst: len(unnamed) > 0,
 		rules:  newRuleSet(x.SecurityGroup.Properties.SecurityRules, b.Has),
 		needed: map[need]bool{}, known: map[string]bool{}, atNodes: map[string]bool{}}
@@ -86,7 +87,7 @@ func New(x *index.Index, b *batch.Batch, members *backend.Planner, unnamed []azu
 			p.rules.point(g.rule, g.to...)
 		}
 		if why := p.rules.counts.exceeds(before); why != "" {
-			found.Refuse(s.Key(), problem.Limit, "network security group %s cannot take its rules: %s",
+			p.Problems.Refuse(s.Key(), problem.Limit, "network security group %s cannot take its rules: %s",
 				x.Config.SecurityGroupName, why)
 			p.Refused = append(p.Refused, string(s.Service.UID))
 		}
