@@ -270,10 +270,10 @@ func TestEncryptionAborted(t *testing.T) {
 }
 
 // TestEncryptionKilled checks that the begin of the encryption can be resumed after it was killed at a write to Azure or to a Secret. It tries
-// every third write. No key is in the record of the change or in the output.
+// every fifth write. No key is in the record of the change or in the output.
 func TestEncryptionKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for kill := 0; ; kill += 3 * stride() {
+		for kill := 0; ; kill += 5 * stride() {
 			l, s, d := deployed(t, plain, "dev.yaml")
 			e := s.encrypting(d)
 			e.look()
