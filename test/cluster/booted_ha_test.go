@@ -149,6 +149,54 @@ func TestBootedRotation(t *testing.T) {
 	c.whole(2, c.version)
 	c.tokenReplaced()
 	c.keyReplaced()
+	c.encryptionReplaced()
+}
+
+// secret makes a Secret with a text.
+func (c *bootedCluster) secret(name string) {
+	c.t.Helper()
+	c.must(c.run("", "create", "secret", "generic", name, "--from-literal=text=in-plain-"+name))
+}
+
+// encrypted checks that the bytes of a Secret in etcd are encrypted, and that the API server reads it. It returns the name of the key.
+func (c *bootedCluster) encrypted(name string) string {
+	c.t.Helper()
+	const pki, prefix = "/etc/kubernetes/pki/etcd", "k8s:enc:secretbox:v1:"
+	stored := c.must(c.run("", "-n", "kube-system", "exec", "etcd-"+c.members()[0], "--", "etcdctl", "--endpoints", "https://127.0.0.1:2379",
+		"--cacert", pki+"/ca.crt", "--cert", pki+"/healthcheck-client.crt", "--key", pki+"/healthcheck-client.key", "get", "--print-value-only",
+		"/registry/secrets/default/"+name))
+	rest, has := strings.CutPrefix(stored, prefix)
+	if !has || strings.Contains(stored, "in-plain") {
+		c.t.Errorf("etcd has the Secret %s as %q, want the begin %s", name, stored, prefix)
+	}
+	text := c.must(c.run("", "get", "secret", name, "-o", "go-template={{.data.text | base64decode}}"))
+	if text != "in-plain-"+name {
+		c.t.Errorf("the Secret %s has the text %q", name, text)
+	}
+	key, _, _ := strings.Cut(rest, ":")
+	return key
+}
+
+// encryptionReplaced replaces the key that encrypts Secrets, and forgets the former one. Secrets of before are written with the new key.
+func (c *bootedCluster) encryptionReplaced() {
+	c.t.Helper()
+	c.secret("before")
+	first := c.encrypted("before")
+	c.change("rotate", c.name, "--encryption")
+	c.whole(4, c.version)
+	now := c.encrypted("before")
+	c.secret("after")
+	if other := c.encrypted("after"); first == now || other != now {
+		c.t.Errorf("Secrets are written with %s, before they were with %s; a new one is with %s", now, first, other)
+	}
+	c.change("rotate", c.name, "--encryption", "--finish")
+	c.whole(4, c.version)
+	for _, name := range []string{"before", "after"} {
+		if key := c.encrypted(name); key != now {
+			c.t.Errorf("the Secret %s is written with %s, want %s", name, key, now)
+		}
+	}
+	c.wellAfter("the rotation of the key that encrypts Secrets")
 }
 
 // keyReplaced replaces the key of service accounts. Meanwhile it sends requests to the API server with a token of the former

@@ -18,13 +18,15 @@ import (
 
 // TestBooted checks that kaz cluster deploy makes a cluster of machines that boot from their custom data, with Debian's own
 // cloud-init. The control plane is made by kubeadm, and the node joins it. The add-ons initialize both machines, and make a
-// load balancer and a disk. Then nothing is left to deploy.
+// load balancer and a disk. Then nothing is left to deploy. Etcd has Secrets encrypted.
 func TestBooted(t *testing.T) {
 	began := time.Now()
 	c := startBooting(t, 1).cluster("dev", example(t, "dev.yaml"))
 	c.whole(2, c.version)
 	t.Logf("two nodes take pods after %s", short(time.Since(began)))
 	c.serves(2, c.version)
+	c.secret("word")
+	c.encrypted("word")
 }
 
 // TestBootFails checks that a cluster with a release that the image does not have fails. The error names the phase of the

@@ -15,18 +15,20 @@ import (
 )
 
 // rotateFlags say what is rotated. Without one it is the certificates of the control plane.
-type rotateFlags struct{ token, serviceAccount, authorities, issue, finish, atOnce bool }
+type rotateFlags struct{ token, serviceAccount, encryption, authorities, issue, finish, atOnce bool }
 
 func (f *rotateFlags) define(command *cobra.Command) {
 	flags := command.Flags()
 	flags.BoolVar(&f.token, "token", false, "replace the join token, and no machine")
 	flags.BoolVar(&f.serviceAccount, "service-account", false, "replace the key that signs tokens of service accounts")
+	flags.BoolVar(&f.encryption, "encryption", false, "replace the key that encrypts Secrets in etcd, or begin to encrypt them")
 	flags.BoolVar(&f.authorities, "authorities", false, "replace the certificate authorities: let machines trust the next ones")
 	flags.BoolVar(&f.issue, "issue", false, "with --authorities: let the next ones issue the certificates of machines")
 	flags.BoolVar(&f.finish, "finish", false,
-		"with --service-account: accept tokens of the former keys no longer; with --authorities: trust the former ones no longer")
+		"with --service-account: accept tokens of the former keys no longer; with --encryption: forget the former keys; "+
+			"with --authorities: trust the former ones no longer")
 	flags.BoolVar(&f.atOnce, "at-once", false, "with --finish: although pods or Secrets may have tokens of the former keys")
-	command.MarkFlagsMutuallyExclusive("token", "service-account", "authorities")
+	command.MarkFlagsMutuallyExclusive("token", "service-account", "encryption", "authorities")
 	command.MarkFlagsMutuallyExclusive("issue", "finish")
 }
 
@@ -35,8 +37,8 @@ func (f rotateFlags) record(ctx context.Context, e *engine.Engine, n naming.Name
 	switch {
 	case f.issue && !f.authorities:
 		return engine.Record{}, errors.New("--issue is for --authorities: want both")
-	case f.finish && !f.serviceAccount && !f.authorities:
-		return engine.Record{}, errors.New("--finish is for --service-account or --authorities: want one of them, too")
+	case f.finish && !f.serviceAccount && !f.encryption && !f.authorities:
+		return engine.Record{}, errors.New("--finish is for --service-account, --encryption or --authorities: want one of them, too")
 	case f.atOnce && (!f.finish || !f.serviceAccount):
 		return engine.Record{}, errors.New("--at-once is for --service-account --finish: want all of them")
 	case f.authorities:
@@ -45,6 +47,8 @@ func (f rotateFlags) record(ctx context.Context, e *engine.Engine, n naming.Name
 		return e.TokenRotation(ctx, n)
 	case f.serviceAccount:
 		return e.KeyRotation(ctx, n, f.finish, f.atOnce)
+	case f.encryption:
+		return e.EncryptionRotation(ctx, n, f.finish)
 	}
 	return e.Rotation(ctx, n)
 }
@@ -83,6 +87,12 @@ With --service-account it replaces the key that signs tokens of service accounts
 member is replaced twice: first all accept the new key, then all sign with it. The former
 key is accepted until --service-account --finish, which replaces every member once more.
 
+With --encryption it replaces the key with which members encrypt Secrets in etcd. Every member
+is replaced twice: first all can read with the new key, then all write with it. All Secrets are
+written with it at the end. Former keys stay for reading, also of backups, until --encryption
+--finish, which replaces every member once more. In a cluster of an earlier kaz, whose Secrets
+are not encrypted, --encryption makes the first key.
+
 With --authorities it replaces the certificate authorities, in three phases. Each one replaces
 every member and then every node, as an upgrade does:
   --authorities            all machines and pods trust the next authorities
@@ -94,6 +104,7 @@ kaz cluster kubeconfig. kaz cluster status shows the phase.`,
   kaz cluster rotate prod --token
   kaz cluster rotate prod --service-account
   kaz cluster rotate prod --service-account --finish
+  kaz cluster rotate prod --encryption
   kaz cluster rotate prod --authorities
   kaz cluster rotate prod --authorities --issue
   kaz cluster rotate prod --authorities --finish`,

@@ -58,7 +58,7 @@ func writeStatus(out io.Writer, s engine.Status) error {
 		{"cluster", s.Cluster}, {"resource group", s.ResourceGroup}, {"last deployment", strings.TrimSpace(s.State + " " + s.Since)},
 		{"version", s.Version}, {"API server", s.APIServer}, {"pools", strings.Join(s.Pools, ", ")}, {"open change", s.Change},
 		{"resources", fmt.Sprint(s.Resources)},
-		{"authorities", s.Authorities},
+		{"Secrets in etcd", s.Secrets}, {"authorities", s.Authorities},
 	} {
 		if line[0] == "authorities" && line[1] == "" {
 			continue // no rotation of them has begun

@@ -301,12 +301,16 @@ func (b builder) environment(pool *definition.NodePool) string {
 	}
 	var text strings.Builder
 	at := b.layout(pool)
-	for _, one := range [][2]string{
+	settings := [][2]string{
 		{"CLUSTER", b.names.Cluster}, {"ROLE", role}, {"VERSION", b.spec.Kubernetes.Version}, {"MIRROR", b.spec.Kubernetes.ArtifactMirror},
 		{"IDENTITY", b.identity(pool)}, {"VAULT_URL", b.names.VaultURL()}, {"VAULT_AUDIENCE", b.names.VaultAudience()},
 		{"ELECTION_URL", b.names.ContainerURL()}, {"HAIRPIN", hairpin},
 		{"PROGRAMS", at.programs}, {"SET_NAME", at.setName},
-	} {
+	}
+	if pool == nil && b.d.Encrypts() {
+		settings = append(settings, [2]string{"ENCRYPTION", "secretbox"})
+	}
+	for _, one := range settings {
 		fmt.Fprintf(&text, "KAZ_%s=%s\n", one[0], quote(one[1]))
 	}
 	return text.String()

@@ -237,10 +237,12 @@ type cloud struct {
 	asked   []string
 	// authority is the secret of a certificate authority, "" for a text like one.
 	authority string
+	// encryption is the secret with the keys that encrypt Secrets.
+	encryption string
 }
 
 func newCloud(t *testing.T) *cloud {
-	c := &cloud{blobs: map[string]string{}}
+	c := &cloud{blobs: map[string]string{}, encryption: "encrypts key-1 " + encryptionKey("1") + "\n"}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
 	t.Cleanup(c.Close)
 	return c
@@ -272,6 +274,9 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		if strings.HasSuffix(r.URL.Path, "bootstrap-token") {
 			value = `{"token":"abcdef.0123456789abcdef","caCertHash":"sha256:00"}`
+		}
+		if strings.HasSuffix(r.URL.Path, "encryption") {
+			value = c.encryption
 		}
 		if strings.HasSuffix(r.URL.Path, "pki-sa") {
 			value = "" // during a rotation

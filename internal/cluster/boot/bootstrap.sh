@@ -402,6 +402,30 @@ keys() {
     rm -f "$state/bundle"
     [ -s "$file.key" ] || { echo "the secret $name has no key"; return 1; }
   done
+  encryption
+}
+
+# encryption lets the API server of a member encrypt Secrets with a key of the key vault. It can read Secrets of all keys there, and Secrets
+# that are not encrypted. Without a key that encrypts, as before the first one is in use, it writes Secrets as they are.
+encryption() {
+  [ -n "${KAZ_ENCRYPTION:-}" ] || return 0
+  local use name key first='' others='' identity='  - identity: {}' providers
+  secret "$KAZ_CLUSTER-encryption" > "$state/encryption" || return 1
+  while read -r use name key; do
+    case $use in every|backups|'') continue ;; esac # notes of kaz
+    [[ $use =~ ^(encrypts|reads|next)$ && $name =~ ^[a-z0-9-]+$ && $key =~ ^[A-Za-z0-9+/]{43}=$ ]] ||
+      { rm -f "$state/encryption"; echo "the secret $KAZ_CLUSTER-encryption has a line that is no key of 32 bytes in base64"; return 1; }
+    key="      - {name: $name, secret: $key}"$'\n'
+    if [ "$use" = encrypts ]; then first+=$key; else others+=$key; fi
+  done < <(cat "$state/encryption"; echo)
+  rm -f "$state/encryption"
+  [ -n "$first$others" ] || { echo "the secret $KAZ_CLUSTER-encryption has no key"; return 1; }
+  providers="  - $KAZ_ENCRYPTION:"$'\n      keys:\n'"$first$others"
+  if [ -n "$first" ]; then providers+=$identity; else providers=$identity$'\n'${providers%$'\n'}; fi
+  printf 'apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n%s\n' \
+    "$providers" > "$kubernetes/pki/encryption.yaml" || return 1
+  echo "[{op: add, path: /spec/containers/0/command/-, value: --encryption-provider-config=/etc/kubernetes/pki/encryption.yaml}]" \
+    > "$root/etc/kaz/patches/kube-apiserver-kaz+json.yaml"
 }
 
 # rotating tells whether this member has certificate authorities of a rotation: ca.crt has two, and the first one issues.

@@ -26,7 +26,7 @@ func Apply(c Cluster, s Step) Cluster {
 		c.applyMember(s)
 	case MakeToken, PublishToken, EndToken:
 		c.applyToken(s)
-	case NextKey, SignKey, NoteKey, DropKeys:
+	case NextKey, SignKey, NoteKey, DropKeys, NextSecretsKey, UseSecretsKey, RewriteSecrets, DropSecretsKeys:
 		c.applyKeys(s)
 	case EditAuthorities:
 		c.Authorities, c.Published = s.Phase, false

@@ -30,7 +30,7 @@ type Cluster struct {
 	Token string
 	// Tokens are the join tokens of kaz that the API server takes.
 	Tokens []Token
-	// Keys are the keys of service accounts in the key vault. Only their rotation needs them.
+	// Keys are the keys of service accounts in the key vault, or those that encrypt Secrets. Only their rotation needs them.
 	Keys Keys
 	// Authorities is the phase of the certificate authorities in the key vault. Only their rotation needs it.
 	Authorities AuthorityPhase
@@ -99,7 +99,7 @@ type Target struct {
 	Replace map[string]bool
 	// Tokens are the join tokens, by ID, that are replaced by a new one. None for no rotation of the token.
 	Tokens map[string]bool
-	// Keys is the rotation of the key of service accounts, nil for none.
+	// Keys is the rotation of the key of service accounts or of that which encrypts Secrets, nil for none.
 	Keys *KeyRotation
 	// Authorities is the phase of the rotation of the certificate authorities that the change brings about, "" for none.
 	Authorities AuthorityPhase
@@ -194,8 +194,7 @@ func (s Step) Slot() (index, generation int) { return s.index, s.generation }
 
 // OfControlPlane reports whether a step changes the control plane.
 func (s *Step) OfControlPlane() bool {
-	return s != nil && (s.Member != "" || slices.Contains([]Action{Save, SetVersion, NextKey, SignKey, NoteKey, DropKeys, EditAuthorities},
-		s.Action))
+	return s != nil && (s.Member != "" || s.Action.ofKeys() || slices.Contains([]Action{Save, SetVersion, EditAuthorities}, s.Action))
 }
 
 func (s Step) String() string {

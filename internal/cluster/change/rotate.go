@@ -67,22 +67,54 @@ const (
 	DropKeys Action = "forget the former keys of service accounts"
 )
 
-// Keys are the keys of service accounts in the key vault, by their IDs, which are no secrets. A member has the keys that the vault had
-// when it booted last.
+// The actions of a rotation of the key that encrypts Secrets.
+const (
+	NextSecretsKey  Action = "make the next key that encrypts Secrets"
+	UseSecretsKey   Action = "let the next key encrypt Secrets"
+	RewriteSecrets  Action = "write all Secrets with the key that encrypts them"
+	DropSecretsKeys Action = "forget the former keys that encrypted Secrets"
+)
+
+// keyActions are the actions of a rotation of keys: what makes the next key, uses it, comes after the last pass, and forgets the former
+// keys.
+type keyActions struct{ next, use, note, drop Action }
+
+func (r KeyRotation) actions() keyActions {
+	if r.Secrets {
+		return keyActions{NextSecretsKey, UseSecretsKey, RewriteSecrets, DropSecretsKeys}
+	}
+	return keyActions{NextKey, SignKey, NoteKey, DropKeys}
+}
+
+// ofKeys reports whether an action changes keys of the key vault.
+func (a Action) ofKeys() bool {
+	for _, all := range []keyActions{KeyRotation{}.actions(), KeyRotation{Secrets: true}.actions()} {
+		if a == all.next || a == all.use || a == all.note || a == all.drop {
+			return true
+		}
+	}
+	return false
+}
+
+// Keys are the keys of service accounts in the key vault, or those that encrypt Secrets, by their IDs, which are no secrets. A member has
+// the keys that the vault had when it booted last.
 type Keys struct {
-	// Signs is the key that signs tokens, Next the one that does so next, "" for none.
+	// Signs is the key that signs tokens or encrypts Secrets, Next the one that does so next, "" for none.
 	Signs, Next string
-	// Accepted are the keys with which tokens are checked.
+	// Accepted are the keys with which tokens are checked, or Secrets are read.
 	Accepted []string
-	// Complete says that every member signs with Signs.
+	// Complete says that every member signs with Signs, or that all Secrets are written with it.
 	Complete bool
 }
 
 // newKey stands for the ID of a key that is not made yet.
 const newKey = "(new)"
 
-// KeyRotation replaces the key of service accounts, or ends that: it forgets the former keys. It does not change while it goes on.
+// KeyRotation replaces the key of service accounts or the one that encrypts Secrets, or ends that: it forgets the former keys. It does not
+// change while it goes on.
 type KeyRotation struct {
+	// Secrets says that it is about the keys that encrypt Secrets.
+	Secrets bool `json:"secrets,omitempty"`
 	// Former are the keys that the vault had when the rotation began, without a next one.
 	Former []string `json:"former,omitempty"`
 	// Finish says that it forgets the former keys.
@@ -97,39 +129,59 @@ func NewKeyRotation(k Keys, generations map[int]int, finish bool) KeyRotation {
 	return KeyRotation{Former: former, Finish: finish, Generations: generations}
 }
 
-var errIncomplete = errors.New("the key vault has keys of service accounts of a rotation that is not complete, so members may sign with " +
-	"different keys: complete it first with kaz cluster rotate --service-account")
+// NewSecretsKeyRotation begins a rotation of the keys that encrypt Secrets.
+func NewSecretsKeyRotation(k Keys, generations map[int]int, finish bool) KeyRotation {
+	r := NewKeyRotation(k, generations, finish)
+	r.Secrets = true
+	return r
+}
 
-// rotateKeys chooses the next step of a rotation of the key of service accounts, or returns the target with the members that
-// it replaces.
+var (
+	errIncomplete = errors.New("the key vault has keys of service accounts of a rotation that is not complete, so members may sign with " +
+		"different keys: complete it first with kaz cluster rotate --service-account")
+	errSecretsIncomplete = errors.New("the key vault has keys of a rotation that is not complete, so Secrets may be written with " +
+		"different keys: complete it first with kaz cluster rotate --encryption")
+)
+
+// incomplete is the error of the end of a rotation that is not complete.
+func (r KeyRotation) incomplete() error {
+	if r.Secrets {
+		return errSecretsIncomplete
+	}
+	return errIncomplete
+}
+
+// rotateKeys chooses the next step of a rotation of the key of service accounts or of the one that encrypts Secrets, or returns the target
+// with the members that it replaces.
 //
-// A request may go to any member, so each member must accept the tokens of all others at every moment. In the first pass over
-// the members the new members accept the next key. In the second pass they sign with it. Each pass is complete before the
-// vault changes again. A member that boots again in between has the keys of a later pass, which is as good.
+// A request may go to any member, so each member must accept the tokens of all others and read their Secrets at every moment. In the first
+// pass over the members the new members accept the next key. In the second pass they use it. Each pass is complete before the vault changes
+// again. A member that boots again in between has the keys of a later pass, which is as good.
 func (c Cluster) rotateKeys(t Target, hop string) (*Step, Target, error) {
 	r := t.Keys
-	switch {
-	case r == nil:
+	if r == nil {
 		return nil, t, nil
+	}
+	do := r.actions()
+	switch {
+	case r.Finish && !c.Keys.Complete && (r.Secrets || len(c.Keys.Accepted) > 1):
+		return nil, t, r.incomplete()
 	case r.Finish && len(c.Keys.Accepted) > 1:
-		if !c.Keys.Complete {
-			return nil, t, errIncomplete
-		}
-		return &Step{Action: DropKeys}, t, nil
+		return &Step{Action: do.drop}, t, nil
 	case r.Finish:
 		return nil, t.pass(1), nil
 	case slices.Contains(r.Former, c.Keys.Signs) && c.Keys.Next == "":
-		return &Step{Action: NextKey}, t, nil
+		return &Step{Action: do.next}, t, nil
 	}
 	if slices.Contains(r.Former, c.Keys.Signs) {
 		t = t.pass(1)
-		return c.afterPass(t, hop, SignKey)
+		return c.afterPass(t, hop, do.use)
 	}
 	t = t.pass(2)
 	if c.Keys.Complete {
 		return nil, t, nil
 	}
-	return c.afterPass(t, hop, NoteKey)
+	return c.afterPass(t, hop, do.note)
 }
 
 // afterPass is the next step of a pass over the members, and an action after its last one.
@@ -164,14 +216,14 @@ func (t Target) pass(number int) Target {
 func (c *Cluster) applyKeys(s Step) {
 	k := &c.Keys
 	switch s.Action {
-	case NextKey:
+	case NextKey, NextSecretsKey:
 		k.Next, k.Complete = newKey, false
 		k.Accepted = append(slices.Clone(k.Accepted), newKey)
-	case SignKey:
+	case SignKey, UseSecretsKey:
 		k.Signs, k.Next = k.Next, ""
-	case NoteKey:
+	case NoteKey, RewriteSecrets:
 		k.Complete = true
-	case DropKeys:
+	case DropKeys, DropSecretsKeys:
 		k.Accepted = []string{k.Signs}
 	}
 }

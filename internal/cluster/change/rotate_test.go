@@ -157,6 +157,38 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
+// TestSecretsKeyRotation shows how a cluster begins to encrypt Secrets: all members can read with the key before one writes with it.
+func TestSecretsKeyRotation(t *testing.T) {
+	c := Cluster{Version: "1.36.2", Members: members(1, "1.36.2"), Saved: true, Keys: Keys{Signs: "identity", Accepted: []string{"identity"}}}
+	r := NewSecretsKeyRotation(c.Keys, map[int]int{0: 0}, false)
+	steps, err := Plan(c, Target{Version: "1.36.2", Members: 1, Keys: &r})
+	var got []string
+	for _, step := range steps {
+		if step.Action.ofKeys() || step.Action == AddMember {
+			got = append(got, step.String())
+		}
+		if step.Action.ofKeys() && !step.OfControlPlane() {
+			t.Errorf("%s needs no look at etcd", step)
+		}
+		c = Apply(c, step)
+	}
+	want := []string{"make the next key that encrypts Secrets", "add member cp-0-1 1.36.2", "let the next key encrypt Secrets",
+		"add member cp-0-2 1.36.2", "write all Secrets with the key that encrypts them"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q: %v", got, want, err)
+	}
+	c.Keys.Accepted = append(c.Keys.Accepted, "former")
+	end := NewSecretsKeyRotation(c.Keys, map[int]int{0: 2}, true)
+	if steps, err = Plan(c, Target{Version: "1.36.2", Members: 1, Keys: &end}); err != nil || steps[0].Action != DropSecretsKeys ||
+		steps[1].Member != "cp-0-3" {
+		t.Errorf("the end: %v %v", steps, err)
+	}
+	c.Keys.Complete = false
+	if _, err := Plan(c, Target{Version: "1.36.2", Members: 1, Keys: &end}); !errors.Is(err, errSecretsIncomplete) {
+		t.Errorf("the end of a rotation that is not complete: %v", err)
+	}
+}
+
 // TestKeysAnywhere checks scenario 43 for the key of service accounts. At every moment each member that gets requests accepts
 // the tokens of all others. That holds for each number of members, although a change is stopped at any step and begins anew,
 // and although members boot again or die. At the end all members sign with the new key. After the end of the rotation they

@@ -108,6 +108,9 @@ func Revision(d Definition, pool string) string {
 	if d.Authorities > 0 {
 		all["authorities"] = compact(d.Authorities)
 	}
+	if d.Encrypts() && pool == "" {
+		all["encrypted"] = "true"
+	}
 	sum := sha256.Sum256([]byte(compact(all)))
 	return hex.EncodeToString(sum[:5])
 }

@@ -130,7 +130,7 @@ func place(docs []*document, doc *document) ([]*document, Problems) {
 
 // decode makes the typed definition of checked documents.
 func decode(docs []*document) (Definition, error) {
-	var d Definition
+	d := Definition{Encrypted: true}
 	for _, doc := range docs {
 		text, err := json.Marshal(doc.tree.plain())
 		if err == nil {

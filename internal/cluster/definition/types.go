@@ -14,9 +14,21 @@ type Definition struct {
 	// Authorities counts the phases of rotations of the certificate authorities that are complete, three each. It is no field of a file:
 	// the deployment of the cluster records it.
 	Authorities int `json:"authorities,omitempty"`
+	// Encrypted says that the key vault has keys with which every member can read Secrets, and that members encrypt Secrets. It is no field
+	// of a file: [Load] sets it for new clusters, and the deployment of a cluster records it. Clusters of an earlier kaz do not have it.
+	Encrypted bool `json:"encrypted,omitempty"`
 	// Rendered are the objects of the charts, in the order of the extensions. [LoadCharts] makes them, so that a definition that Azure
 	// keeps needs no chart.
 	Rendered []Rendered `json:"rendered,omitempty"`
+}
+
+// EncryptionFlag is the flag of API servers with which they encrypt Secrets.
+const EncryptionFlag = "encryption-provider-config"
+
+// Encrypts reports whether members take the keys of the key vault with which Secrets are encrypted. A flag of the definition replaces them.
+func (d Definition) Encrypts() bool {
+	_, own := d.Cluster.Spec.Kubernetes.APIServer.ExtraArgs[EncryptionFlag]
+	return d.Encrypted && !own
 }
 
 // Metadata names a document.

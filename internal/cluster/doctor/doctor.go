@@ -118,6 +118,9 @@ func (d Doctor) facts(ctx context.Context, n naming.Names) (health.Facts, error)
 	f.Backup = d.backup(ctx)
 	if f.Silent == "" {
 		f.Secrets = d.Secrets(ctx, n)
+		if status.OwnKeys {
+			f.Secrets.EncryptionKey = ""
+		}
 	}
 	f.Members, f.Machines = c.sorted()
 	return f, nil

@@ -37,7 +37,7 @@ func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	r = r.withAuthorities(in.state.Definition)
+	r = r.withSecrets(in.state.Definition)
 	if err := (changer{e}).used(ctx, in, r); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	if err != nil {
 		return in, rotate.Untrusted(r.Definition, fromOutside(r.Definition, err))
 	}
-	r = r.withAuthorities(in.state.Definition)
+	r = r.withSecrets(in.state.Definition)
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
 		in, err = e.lookAtEtcd(ctx, n, r)
 	}
@@ -165,7 +165,7 @@ func (e changer) change(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	if open != nil && !open.same(r.withAuthorities(&open.Definition)) {
+	if open != nil && !open.same(r.withSecrets(&open.Definition)) {
 		return fmt.Errorf("%w (since %s)", ErrOpen, open.Began)
 	}
 	if open != nil {
@@ -175,7 +175,7 @@ func (e changer) change(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	r = r.withAuthorities(in.state.Definition)
+	r = r.withSecrets(in.state.Definition)
 	if err := fixed(*in.state.Definition, r.Definition); err != nil {
 		return err
 	}
@@ -258,14 +258,19 @@ func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	}
 }
 
+// deployDefinition deploys and records a definition without the machines.
+func (e changer) deployDefinition(ctx context.Context, state State, d definition.Definition) error {
+	p, err := cluster.WithMembers(d, state.Generations())
+	if err == nil {
+		_, err = deployer(e).deploy(ctx, p, nil, true)
+	}
+	return err
+}
+
 // settle ends a change. It applies the manifests of add-ons and extensions, and deploys and records the definition without
 // the machines. Then it gives kube-proxy and CoreDNS the images of the version, and deletes the record of the change.
 func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 	state, err := e.Read(ctx, n)
-	if err != nil {
-		return err
-	}
-	p, err := cluster.WithMembers(r.Definition, state.Generations())
 	if err != nil {
 		return err
 	}
@@ -278,7 +283,7 @@ func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 			return err
 		}
 	}
-	if _, err := deployer(e).deploy(ctx, p, nil, true); err != nil {
+	if err := e.deployDefinition(ctx, state, r.Definition); err != nil {
 		return err
 	}
 	version := r.Definition.Cluster.Spec.Kubernetes.Version
@@ -317,6 +322,8 @@ func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in insi
 	}
 	rotation := e.rotation(n)
 	rotation.Join, rotation.Drain = w.waits.Join, w.waits.Drain.Timeout
+	rotation.Encrypted = in.state.Definition.Encrypted
+	rotation.Record = func(ctx context.Context) error { return e.deployDefinition(ctx, in.state, r.Definition) }
 	maps.Copy(actions, rotation.Steps())
 	do, known := actions[s.Action]
 	if !known {

@@ -103,7 +103,7 @@ func (e *Engine) Look(ctx context.Context, p cluster.Plan) (state State, complet
 // left is what is left to deploy of a plan.
 func (s State) left(p cluster.Plan, replaced bool) (work, error) {
 	if s.Definition != nil && !replaced {
-		p.Definition.Authorities = s.Definition.Authorities // no file says it
+		p.Definition.Authorities, p.Definition.Encrypted = s.Definition.Authorities, s.Definition.Encrypted // no file says it
 	}
 	p, err := cluster.WithMembers(p.Definition, s.Generations())
 	if err != nil {

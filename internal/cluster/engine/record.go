@@ -19,7 +19,7 @@ type Record struct {
 	Replace    []string              `json:"replace,omitempty"`
 	// Tokens are the IDs of the join tokens that a new one replaces. They are no secrets.
 	Tokens []string `json:"tokens,omitempty"`
-	// Keys is the rotation of the key of service accounts, nil for none.
+	// Keys is the rotation of the key of service accounts or of the one that encrypts Secrets, nil for none.
 	Keys *change.KeyRotation `json:"keys,omitempty"`
 	// Authorities is the phase of the rotation of the certificate authorities, "" for none. The definition counts it already.
 	Authorities change.AuthorityPhase `json:"authorities,omitempty"`
@@ -108,15 +108,12 @@ func (r Record) same(other Record) bool {
 		r.Authorities == other.Authorities
 }
 
-// rotatesKeys says what a record wants of the key of service accounts.
+// rotatesKeys says what a record wants of the key of service accounts, or of the one that encrypts Secrets.
 func (r Record) rotatesKeys() string {
-	switch {
-	case r.Keys == nil:
+	if r.Keys == nil {
 		return ""
-	case r.Keys.Finish:
-		return "finish"
 	}
-	return "rotate"
+	return fmt.Sprintf("secrets %t, finish %t", r.Keys.Secrets, r.Keys.Finish)
 }
 
 func same(a, b definition.Definition) bool { return sameText(a, b) }

@@ -142,6 +142,13 @@ func (e restorer) newRestore(ctx context.Context, n naming.Names, from string) (
 	if err := e.verify(ctx, from); err != nil {
 		return Record{}, err
 	}
+	if state.Definition.Encrypts() {
+		rotation := e.rotation(naming.Of(state.Definition.Cluster))
+		rotation.Encrypted = true
+		if err := rotation.Readable(ctx, from); err != nil {
+			return Record{}, err
+		}
+	}
 	restore := change.NewRestore(from, state.members(n))
 	return Record{Definition: *state.Definition, Restore: &restore}, nil
 }

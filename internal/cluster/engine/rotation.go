@@ -9,7 +9,6 @@ import (
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/health"
 	"kaz/internal/cluster/naming"
-	"kaz/internal/cluster/pki"
 	"kaz/internal/cluster/rotate"
 )
 
@@ -83,6 +82,30 @@ func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce
 	return r, nil
 }
 
+// EncryptionRotation is the change that replaces the key that encrypts Secrets, or makes the first one. With finish it forgets the former
+// keys instead.
+func (e *Engine) EncryptionRotation(ctx context.Context, n naming.Names, finish bool) (Record, error) {
+	if e.Workload == nil {
+		return Record{}, errInside
+	}
+	r, state, err := changer{e}.deployedRecord(ctx, n)
+	if err != nil {
+		return r, err
+	}
+	if err := rotate.CheckEncryption(r.Definition, finish); err != nil {
+		return r, err
+	}
+	rotation := e.rotation(naming.Of(r.Definition.Cluster))
+	rotation.Encrypted = r.Definition.Encrypted
+	keys, err := rotation.EncryptionKeys(ctx)
+	if err != nil {
+		return r, err
+	}
+	of := change.NewSecretsKeyRotation(rotate.SecretsKeysOf(keys), state.Generations(), finish)
+	r.Keys, r.Definition.Encrypted = &of, true
+	return r, nil
+}
+
 // AuthorityRotation is the change of one phase of the rotation of the certificate authorities. The phases must be run in
 // order. client makes the change, and must be accepted after the phase.
 func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase change.AuthorityPhase, client rotate.Client) (Record, error) {
@@ -101,11 +124,14 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 	return r, nil
 }
 
-// withAuthorities returns the record with the authorities of the deployed definition. Definitions from files do not have
-// them.
-func (r Record) withAuthorities(deployed *definition.Definition) Record {
+// withSecrets returns the record with what the deployed definition says of the authorities and of the keys that encrypt Secrets. No file of a
+// definition says it.
+func (r Record) withSecrets(deployed *definition.Definition) Record {
 	if r.Authorities == "" && deployed != nil {
 		r.Definition.Authorities = deployed.Authorities
+	}
+	if deployed != nil && (r.Keys == nil || !r.Keys.Secrets) {
+		r.Definition.Encrypted = deployed.Encrypted
 	}
 	return r
 }
@@ -118,9 +144,8 @@ func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd
 		in.Token, in.Tokens, err = rotation.Tokens(ctx, r.Tokens)
 	}
 	if err == nil && r.Keys != nil {
-		var keys pki.AccountKeys
-		keys, err = rotation.AccountKeys(ctx)
-		in.Keys = rotate.KeysOf(keys)
+		rotation.Encrypted = in.state.Definition.Encrypted
+		in.Keys, err = keysFor(ctx, rotation, *r.Keys)
 	}
 	if err == nil && r.Authorities != "" {
 		var there rotate.Authorities
@@ -131,4 +156,14 @@ func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd
 		}
 	}
 	return in, err
+}
+
+// keysFor reads the keys of the key vault that a rotation replaces.
+func keysFor(ctx context.Context, rotation rotate.Rotation, r change.KeyRotation) (change.Keys, error) {
+	if r.Secrets {
+		keys, err := rotation.EncryptionKeys(ctx)
+		return rotate.SecretsKeysOf(keys), err
+	}
+	keys, err := rotation.AccountKeys(ctx)
+	return rotate.KeysOf(keys), err
 }

@@ -39,7 +39,7 @@ func (e deployer) absentSecrets(ctx context.Context, p cluster.Plan, s State, un
 	if err != nil {
 		return found, err
 	}
-	secrets := units.Secrets()
+	secrets := units.SecretsOf(p.Definition)
 	for _, parameter := range slices.Sorted(maps.Keys(secrets)) {
 		name := p.Names.Secret(secrets[parameter])
 		has := false

@@ -22,7 +22,7 @@ import (
 func (l *lab) secretDocuments(p cluster.Plan) string {
 	l.t.Helper()
 	var all strings.Builder
-	for _, what := range []string{"pki-ca", "pki-etcd-ca", "pki-front-proxy-ca", "pki-sa", "bootstrap-token"} {
+	for _, what := range []string{"pki-ca", "pki-etcd-ca", "pki-front-proxy-ca", "pki-sa", "bootstrap-token", "encryption"} {
 		doc, err := l.client.Get(l.t.Context(), p.Names.VaultID().Child("secrets", p.Names.Secret(what)))
 		if err != nil {
 			l.t.Fatal(err)
@@ -180,7 +180,7 @@ func TestRestOfSecrets(t *testing.T) {
 	for parameter := range units.Secrets() {
 		all.parameters = append(all.parameters, parameter)
 	}
-	if given, kubeconfig, err = (deployer{l.Engine}).secrets(t.Context(), p, all); err != nil || len(given) != 5 || kubeconfig == nil {
+	if given, kubeconfig, err = (deployer{l.Engine}).secrets(t.Context(), p, all); err != nil || len(given) != 6 || kubeconfig == nil {
 		t.Errorf("a new cluster: %d secrets, %v", len(given), err)
 	}
 }

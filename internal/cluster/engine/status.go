@@ -39,8 +39,12 @@ type Status struct {
 	Pools         []string `json:"pools,omitempty"`
 	Change        string   `json:"change,omitempty"` // that has begun and not ended
 	// Authorities is how far a rotation of the certificate authorities has come.
-	Authorities string       `json:"authorities,omitempty"`
-	Units       []UnitStatus `json:"units,omitempty"`
+	Authorities string `json:"authorities,omitempty"`
+	// Secrets says whether Secrets are encrypted in etcd.
+	Secrets string `json:"secrets,omitempty"`
+	// OwnKeys says that API servers encrypt Secrets with the file of a flag of the definition.
+	OwnKeys bool         `json:"-"`
+	Units   []UnitStatus `json:"units,omitempty"`
 	// Resources is the number of resources with the tag of the cluster.
 	Resources int `json:"resources"`
 }
@@ -70,7 +74,8 @@ func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
 	if d := s.Definition; d != nil {
 		known := naming.Of(d.Cluster)
 		status.Version, status.APIServer = d.Cluster.Spec.Kubernetes.Version, known.Host()
-		status.Authorities = rotate.Progress(*d)
+		status.Authorities, status.Secrets = rotate.Progress(*d), rotate.EncryptionOf(*d)
+		_, status.OwnKeys = d.Cluster.Spec.Kubernetes.APIServer.ExtraArgs[definition.EncryptionFlag]
 		for _, pool := range d.Pools {
 			status.Pools = append(status.Pools, pool.Metadata.Name)
 		}

@@ -44,6 +44,10 @@ type Secrets struct {
 	Former int `json:"formerKeys,omitempty"`
 	// Complete is since when every member signs with the same key, the zero time if it is not known.
 	Complete time.Time `json:"keysComplete,omitzero"`
+	// EncryptionKey is the name of the key with which members encrypt Secrets, "identity" for none. A name has the day of the key.
+	EncryptionKey string `json:"encryptionKey,omitempty"`
+	// Encrypted is since when all Secrets are written with that key, the zero time if it is not known.
+	Encrypted time.Time `json:"encryptedSince,omitzero"`
 	// AuthorityEnds is when the first certificate authority ends that issues certificates.
 	AuthorityEnds time.Time `json:"authorityEnds,omitzero"`
 }
@@ -132,6 +136,7 @@ func Check(f Facts) finding.List {
 	c.backup()
 	c.secrets()
 	c.authorities()
+	c.encryption()
 	if f.Change != "" {
 		c.found.Warn("change", c.command("resume")+" goes on, "+c.command("abort")+" leaves the cluster as it is",
 			"a change has begun and not ended: %s", f.Change)
@@ -344,6 +349,17 @@ func (c *checker) authorities() {
 		c.found.Warn("certificate authorities", c.command("rotate", "--authorities"), "the first one ends %s, with all certificates of it",
 			ends.UTC().Format(time.DateOnly))
 	}
+}
+
+// encryption checks that all Secrets are encrypted in etcd, and with the same key.
+func (c *checker) encryption() {
+	s := c.Secrets
+	if s.EncryptionKey == "" || !s.Encrypted.IsZero() || c.Change != "" {
+		return
+	}
+	c.found.Warn("encryption of Secrets", c.command("rotate", "--encryption"),
+		"members write Secrets with the key %q, and not all Secrets are known to be written with it; the key identity encrypts nothing",
+		s.EncryptionKey)
 }
 
 // secrets checks that new nodes can join, and that no rotation of keys was left.

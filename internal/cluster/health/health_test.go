@@ -36,6 +36,7 @@ func TestCheck(t *testing.T) {
 	for name, change := range map[string]func(*Facts){
 		"a token without an end": func(f *Facts) { f.Secrets.Ends = time.Time{} },
 		"an authority for years": func(f *Facts) { f.Secrets.AuthorityEnds = now.AddDate(2, 0, 0) },
+		"encrypted Secrets":      func(f *Facts) { f.Secrets.EncryptionKey, f.Secrets.Encrypted = "key-20260101-abcdef", now },
 		"former keys for a day":  func(f *Facts) { f.Secrets.Former, f.Secrets.Complete = 1, now.AddDate(0, 0, -1) },
 	} {
 		f := well()
@@ -114,6 +115,8 @@ func TestCheck(t *testing.T) {
 		"former keys": {func(f *Facts) { f.Secrets.Former, f.Secrets.Complete = 1, now.AddDate(0, 0, -4) }, false, []string{
 			"⚠ key of service accounts: former keys are accepted, and another one signs since 2025-12-29T12:00:00Z",
 			"kaz cluster rotate prod --service-account --finish"}},
+		"Secrets in plain text": {func(f *Facts) { f.Secrets.EncryptionKey = "identity" }, false, []string{
+			`⚠ encryption of Secrets: members write Secrets with the key "identity"`, "remedy: kaz cluster rotate prod --encryption"}},
 		"certificate authority that ends": {func(f *Facts) { f.Secrets.AuthorityEnds = now.AddDate(0, 11, 0) }, false, []string{
 			"⚠ certificate authorities: the first one ends 2026-12-02, with all certificates of it\n  remedy: kaz cluster rotate prod --authorities"}},
 		"change": {func(f *Facts) { f.Change, f.Deployment = "to version 1.37.0", "Failed" }, false, []string{

@@ -1,5 +1,5 @@
 // Package pki makes and reads the secrets of a cluster. These are its certificate authorities, the key pair of service
-// accounts, the first bootstrap token, and the certificate of its first administrator. Layer L3.
+// accounts, the keys that encrypt Secrets, the first bootstrap token, and the certificate of its first administrator. Layer L3.
 package pki
 
 import (
@@ -39,6 +39,8 @@ type Secrets struct {
 	ServiceAccount *ecdsa.PrivateKey
 	// Token is the bootstrap token.
 	Token string
+	// Encryption has the key that encrypts Secrets.
+	Encryption EncryptionKeys
 }
 
 // New makes new secrets.
@@ -55,7 +57,7 @@ func New(now time.Time) (Secrets, error) {
 	if s.ServiceAccount, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return Secrets{}, fmt.Errorf("key of service accounts: %w", err)
 	}
-	s.Token = NewToken()
+	s.Token, s.Encryption = NewToken(), NewEncryptionKeys(now)
 	return s, nil
 }
 
@@ -193,7 +195,7 @@ func (s Secrets) Parameters() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]string{"bootstrapToken": join}
+	all := map[string]string{"bootstrapToken": join, "encryptionKeys": s.Encryption.Text()}
 	for name, authority := range map[string]Authority{"pkiCA": s.CA, "pkiEtcdCA": s.EtcdCA, "pkiFrontProxyCA": s.FrontProxyCA} {
 		bundle, err := authority.Bundle()
 		if err != nil {

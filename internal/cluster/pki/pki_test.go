@@ -55,8 +55,8 @@ func TestSecrets(t *testing.T) {
 	if public.Type != "PUBLIC KEY" || private.Type != "PRIVATE KEY" {
 		t.Errorf("the key pair of service accounts has %s and %s", public.Type, private.Type)
 	}
-	if len(parameters) != 5 {
-		t.Errorf("%d secrets, want 5", len(parameters))
+	if len(parameters) != 6 {
+		t.Errorf("%d secrets, want 6", len(parameters))
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package rotate replaces secrets of a cluster: the join token, the key of service accounts, and the certificate authorities. Layer L3.
+// Package rotate replaces secrets of a cluster: the join token, the key of service accounts, the one that encrypts Secrets, and the
+// certificate authorities. Layer L3.
 package rotate
 
 import (
@@ -25,6 +26,7 @@ const (
 	Authority  = "pki-ca"
 	EtcdCA     = "pki-etcd-ca"
 	FrontProxy = "pki-front-proxy-ca"
+	Encryption = "encryption"
 )
 
 const (
@@ -44,6 +46,9 @@ type Rotation struct {
 	Say func(format string, args ...any)
 	// Join bounds how long namespaces may take to get certificate authorities, and Drain how long pods may take to leave a node.
 	Join, Drain time.Duration
+	// Encrypted says that the deployed definition has keys that encrypt Secrets. Record lets it say so.
+	Encrypted bool
+	Record    func(ctx context.Context) error
 }
 
 // Steps are the steps of changes that replace secrets.
@@ -51,6 +56,8 @@ func (r Rotation) Steps() map[change.Action]func(context.Context, change.Step) e
 	return map[change.Action]func(context.Context, change.Step) error{
 		change.MakeToken: r.makeToken, change.PublishToken: r.publishToken, change.EndToken: r.endToken,
 		change.NextKey: r.nextKey, change.SignKey: r.signKey, change.NoteKey: r.noteKey, change.DropKeys: r.dropKeys,
+		change.NextSecretsKey: r.nextSecretsKey, change.UseSecretsKey: r.useSecretsKey, change.RewriteSecrets: r.rewriteSecrets,
+		change.DropSecretsKeys: r.dropSecretsKeys,
 		change.EditAuthorities: r.editAuthorities, change.AwaitAuthorities: r.awaitAuthorities, change.RestartPods: r.restartPods,
 	}
 }

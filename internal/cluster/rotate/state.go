@@ -31,6 +31,11 @@ func (r Rotation) state(ctx context.Context) (s health.Secrets, err error) {
 		return s, err
 	}
 	s = health.Secrets{Token: join.ID(), Former: len(keys.Accepted()) - 1, Complete: keys.Complete()}
+	encryption, err := r.EncryptionKeys(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.EncryptionKey, s.Encrypted = encryption.Encrypts(), encryption.Complete()
 	for _, what := range []string{Authority, EtcdCA, FrontProxy} {
 		authority, err := r.Authority(ctx, what)
 		if err != nil {

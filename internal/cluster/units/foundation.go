@@ -1,7 +1,10 @@
 package units
 
 import (
+	"maps"
+
 	"kaz/internal/azure"
+	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/graph"
 )
 
@@ -32,11 +35,21 @@ func (b *builder) identities() identities {
 // deployments would write old values over renewed ones.
 const SeedSecrets = "seedSecrets"
 
-// Secrets are the secrets of a cluster by the name of their parameter.
+// EncryptionSecret is the secret with the keys with which members encrypt Secrets.
+const EncryptionSecret = "encryption"
+
+// SecretsOf are the secrets of a cluster by the name of their parameter. Clusters of an earlier kaz have no keys that encrypt Secrets.
+func SecretsOf(d definition.Definition) map[string]string {
+	all := Secrets()
+	maps.DeleteFunc(all, func(_, name string) bool { return name == EncryptionSecret && !d.Encrypted })
+	return all
+}
+
+// Secrets are the secrets of a new cluster by the name of their parameter.
 func Secrets() map[string]string {
 	return map[string]string{
 		"pkiCA": "pki-ca", "pkiEtcdCA": "pki-etcd-ca", "pkiFrontProxyCA": "pki-front-proxy-ca", "pkiServiceAccount": "pki-sa",
-		"bootstrapToken": "bootstrap-token",
+		"bootstrapToken": "bootstrap-token", "encryptionKeys": EncryptionSecret,
 	}
 }
 
@@ -64,7 +77,7 @@ func (b *builder) vault() vault {
 	}
 	b.ports["key-vault"] = v
 	var made []graph.Ref
-	for parameter, name := range Secrets() {
+	for parameter, name := range SecretsOf(b.d) {
 		secret := graph.Resource{
 			Symbol: name, Type: secretType, Name: b.names.Vault() + "/" + b.names.Secret(name),
 			Condition: SeedSecrets, Body: object{"properties": object{"value": graph.Parameter(parameter)}},

@@ -36,8 +36,8 @@ func (b *builder) controlPlane(ids identities, n network, a api, granted access)
 		})
 	}
 	after := append(append([]graph.Ref(nil), granted.controlPlane...), a.names...)
-	for parameter := range Secrets() {
-		after = append(after, graph.SelfRef("vault", Secrets()[parameter]))
+	for _, secret := range SecretsOf(b.d) {
+		after = append(after, graph.SelfRef("vault", secret))
 	}
 	var ready graph.Ready
 	for i := range spec.Replicas {
