@@ -44,6 +44,8 @@ type Config struct {
 	Uncached bool
 	// Routes has the route table; its Table is empty for a cluster without routes.
 	Routes routes.Config
+	// Attester is the name of the signer of machines' documents, empty in clouds without them.
+	Attester string
 	// Registerer registers the metrics; may be nil.
 	Registerer prometheus.Registerer
 }
@@ -59,6 +61,7 @@ type Cloud struct {
 	routes     *routeTable // nil without a route table
 	kubernetes kubernetes.Interface
 	off        *outOfService // nil before SetInformers
+	attester   string
 }
 
 var (
@@ -69,7 +72,7 @@ var (
 // New returns a cloud that uses an ARM client. The caller must close it.
 func New(c Config, client reconcile.Azure) *Cloud {
 	cloud := &Cloud{arm: client, balancer: c.LoadBalancer, zones: c.Zones, machines: newInstances(c, client),
-		measured: newOperations(c.Registerer)}
+		measured: newOperations(c.Registerer), attester: c.Attester}
 	if c.Routes.Table != "" {
 		cloud.routes = newRouteTable(c.Routes, client, cloud.machines, cloud.measured)
 	}

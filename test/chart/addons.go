@@ -43,8 +43,8 @@ func addons() map[string]map[string]map[string]any {
 	}
 	manager := image("cloud-controller-manager")
 	maps.Copy(manager, map[string]any{
-		"extraEnv":    server,
-		"clusterCIDR": addonPods, "serviceClusterIPRange": addonServices, "caCertDir": hostCertificates,
+		"extraEnv":             server,
+		"approveAttestedNodes": "true", "clusterCIDR": addonPods, "serviceClusterIPRange": addonServices, "caCertDir": hostCertificates,
 		// kube-controller-manager gives nodes their ranges of pods, because it runs before this program does.
 		"extraArgs": map[string]any{"controllers": "*,-cloud-node,-node-ipam-controller"},
 	})

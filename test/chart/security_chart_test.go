@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,37 @@ func TestOwnNodeOnly(t *testing.T) {
 		}
 		if _, there := objectsOf[admission](t, chart, set(c.off, false), name)["ValidatingAdmissionPolicy "+c.policy]; there {
 			t.Errorf("%s: %s has no effect", chart, c.off)
+		}
+	}
+}
+
+// TestNodeApproval checks that the cloud-controller-manager approves requests of kubelets alone, and only if it is asked to.
+func TestNodeApproval(t *testing.T) {
+	type role struct {
+		Kind     string
+		Metadata struct{ Name string }
+		Rules    []struct{ APIGroups, Resources, ResourceNames, Verbs []string }
+	}
+	name := func(r role) string { return r.Kind + " " + r.Metadata.Name }
+	const of = " system:cloud-controller-manager:node-approval"
+	all := objectsOf[role](t, folder, set("cloudControllerManager.approveAttestedNodes", true), name)
+	var got []string
+	for _, r := range all["ClusterRole"+of].Rules {
+		got = append(got, fmt.Sprint(r.APIGroups, r.Resources, r.ResourceNames, r.Verbs))
+	}
+	want := []string{
+		"[certificates.k8s.io] [certificatesigningrequests] [] [list watch]",
+		"[certificates.k8s.io] [certificatesigningrequests/approval] [] [update]",
+		"[certificates.k8s.io] [signers] [kubernetes.io/kube-apiserver-client-kubelet] [approve]",
+		"[rbac.authorization.k8s.io] [clusterrolebindings] [kubeadm:node-autoapprove-bootstrap] [delete]",
+	}
+	if _, bound := all["ClusterRoleBinding"+of]; !bound || !slices.Equal(got, want) {
+		t.Errorf("bound %v: %q, want %q", bound, got, want)
+	}
+	for _, off := range []any{"", false, "false"} {
+		all := objectsOf[role](t, folder, set("cloudControllerManager.approveAttestedNodes", off), name)
+		if _, there := all["ClusterRole"+of]; there {
+			t.Errorf("with %q there is the role", off)
 		}
 	}
 }

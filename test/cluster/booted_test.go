@@ -27,6 +27,73 @@ func TestBooted(t *testing.T) {
 	c.serves(2, c.version)
 	c.secret("word")
 	c.encrypted("word")
+	c.joinsAsItself()
+}
+
+// joinsAsItself checks that the join token is not enough for a certificate: root of a machine gets none of a member's name, of another
+// node's or of its own while its node is ready.
+func (c *bootedCluster) joinsAsItself() {
+	c.t.Helper()
+	if out, err := c.run("", "get", "clusterrolebinding", "kubeadm:node-autoapprove-bootstrap"); err == nil {
+		c.t.Errorf("the controller manager approves requests: %s", out)
+	}
+	const decided = `jsonpath={range .items[*]}{.spec.username} {.status.conditions[0].reason}{"\n"}{end}`
+	if out := c.must(c.run("", "get", "csr", "-o", decided)); !regexp.MustCompile(`(?m)^system:bootstrap:\w+ MachineAttested$`).MatchString(out) {
+		c.t.Errorf("the node did not join with an approval of its machine:\n%s", out)
+	}
+	member := c.members()[0]
+	node := strings.TrimSpace(c.must(c.run("", "get", "nodes", "-l", "!node-role.kubernetes.io/control-plane", "-o",
+		"jsonpath={.items[0].metadata.name}")))
+	token := c.must(c.run("", "-n", "kube-system", "get", "secret", "-l", "kaz/join-token=true", "-o",
+		`go-template={{range .items}}{{index .data "token-id" | base64decode}}.{{index .data "token-secret" | base64decode}}{{end}}`))
+	machines := map[string]string{node: c.machineOf(node), member: member}
+	for _, one := range []struct{ on, name, want string }{
+		{node, member, "the signed document is of the machine with the vmId"},
+		{member, node, "the signed document is of the machine with the vmId"},
+		{node, node, "the node " + node + " is ready"},
+		{node, "dev-general00zzzz", "nobody has decided about the request"},
+	} {
+		out, err := c.try(machines[one.on], "bash", "-c", `set -eu
+root=$(mktemp -d)
+mkdir -p "$root/etc/kaz" "$root/etc/kubernetes" "$root/usr/local/bin"
+(cat /etc/kaz/node.env; echo KAZ_ROLE=node) > "$root/etc/kaz/node.env"
+printf '#!/bin/sh\necho %s\n' "$1" > "$root/usr/local/bin/hostname"
+chmod +x "$root/usr/local/bin/hostname"
+server=$(sed -n 's/^ *server: //p' /etc/kubernetes/kubelet.conf)
+authority=$(base64 -w0 /etc/kubernetes/pki/ca.crt)
+cat > "$root/etc/kubernetes/bootstrap-kubelet.conf" <<CONFIG
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "$server", certificate-authority-data: "$authority"}}]
+contexts: [{name: c, context: {cluster: c, user: c}}]
+users:
+- name: c
+  user:
+    token: $2
+CONFIG
+KAZ_ROOT=$root KAZ_TRIES=5 KAZ_RETRY_DELAY=2 bash /usr/local/lib/kaz/bootstrap.sh identity`, "attack", one.name, token)
+		if err == nil || !strings.Contains(out, one.want) {
+			c.t.Errorf("a request from %s for %s: %v\n%s\nwant %s", one.on, one.name, err, out, one.want)
+		}
+	}
+}
+
+// machineOf is the directory of a node's machine.
+func (c *bootedCluster) machineOf(node string) string {
+	c.t.Helper()
+	all, err := filepath.Glob(filepath.Join(c.booting.machines, "machines", "*"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, dir := range all {
+		name, err := c.try(filepath.Base(dir), "hostname")
+		if err == nil && strings.EqualFold(strings.TrimSpace(name), node) {
+			return filepath.Base(dir)
+		}
+	}
+	c.t.Fatalf("no machine has the name %s: %v", node, all)
+	return ""
 }
 
 // TestBootFails checks that a cluster with a release that the image does not have fails. The error names the phase of the

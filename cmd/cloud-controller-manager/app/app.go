@@ -58,13 +58,16 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	addNodeIPAMFlags(&flags, &ranges)
 	var services service.Config
 	addServiceFlags(&flags, &services)
+	var approve bool
+	addNodeApprovalFlag(&flags, &approve)
 	dry := &dryRun{out: os.Stdout}
 	dry.addFlag(&flags)
 	var running sync.WaitGroup // controllers that may have Azure writes in flight
 	p := &program{
 		options: o, aliases: aliases(),
 		source: source{lookup: lookup}, running: &running,
-		controllers: withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services, dry, &running),
+		controllers: withNodeApproval(withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services, dry,
+			&running), &approve, &running),
 	}
 	p.check = func() error {
 		return checkServiceFlags(services, o.ServiceController.ConcurrentServiceSyncs)

@@ -18,6 +18,7 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
+	"kaz/internal/plan/joining"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/plan/routes"
@@ -167,6 +168,7 @@ func providerConfig(c cloudconfig.Config, registerer prometheus.Registerer) clou
 		Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location,
 		NotFoundGrace: c.NodeInstanceNotFoundGracePeriod,
 		Uncached:      c.DisableAPICallCache,
+		Attester:      joining.Domain(c.Cloud),
 		Registerer:    registerer,
 		Routes: routes.Config{
 			Subscription: or(c.NetworkResourceSubscriptionID, c.SubscriptionID),

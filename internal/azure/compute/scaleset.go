@@ -67,6 +67,7 @@ type IPConfiguration struct {
 // Instance is the properties of a machine. The machine is an instance of a Uniform scale set, or a virtual machine
 // with a resource of its own.
 type Instance struct {
+	VMID                        string           `json:"vmId,omitempty" azure:"read"`
 	ProvisioningState           string           `json:"provisioningState,omitempty" azure:"read"`
 	OSProfile                   *OSProfile       `json:"osProfile,omitempty" azure:"read"`
 	InstanceView                *InstanceView    `json:"instanceView,omitempty" azure:"read"`

@@ -136,6 +136,9 @@ func (b builder) content(pool *definition.NodePool) (content, error) {
 		all.files = append(all.files, b.podNetwork()...)
 	}
 	all.files = append(all.files, b.metadata()...)
+	if b.spec.Attested() {
+		all.files = append(all.files, file{unitDir + "kubelet.service.d/30-identity.conf", "0644", kubeletIdentity(at)})
+	}
 	if pool != nil { // only their identity may have the right to pull
 		text, err := documents(credentialProviders())
 		if err != nil {

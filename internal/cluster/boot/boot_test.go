@@ -235,6 +235,8 @@ type cloud struct {
 	winner  string // content of the blob
 	blobs   map[string]string
 	asked   []string
+	// document is the signed document of the machine, and nonce that for which it was asked.
+	document, nonce string
 	// authority is the secret of a certificate authority, "" for a text like one.
 	authority string
 	// encryption is the secret with the keys that encrypt Secrets.
@@ -257,6 +259,9 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"access_token":"t"}`)
 	case strings.HasSuffix(r.URL.Path, "/computerName"):
 		_, _ = io.WriteString(w, c.name)
+	case r.URL.Path == "/metadata/attested/document":
+		c.nonce = r.URL.Query().Get("nonce")
+		_, _ = io.WriteString(w, `{"encoding":"pkcs7","signature":"`+c.document+`"}`)
 	case strings.HasSuffix(r.URL.Path, "/vmId"):
 		_, _ = io.WriteString(w, c.machine)
 	case r.Header.Get("Authorization") != "Bearer t":

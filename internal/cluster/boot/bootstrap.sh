@@ -452,20 +452,74 @@ trust() {
   done
 }
 
+# kubelet_request FILE makes the key and the request for the certificate of this machine's kubelet: FILE.key and FILE.csr. A key stays.
+kubelet_request() {
+  [ -s "$1.key" ] || openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve \
+    -out "$1.key" || return 1
+  openssl req -new -key "$1.key" -subj "/O=system:nodes/CN=system:node:$(hostname | tr '[:upper:]' '[:lower:]')" -out "$1.csr"
+}
+
+# kubelet_sign FILE signs FILE.csr with the authority of this member that issues.
+kubelet_sign() {
+  local issuer=$kubernetes/pki/ca.crt
+  ! rotating || issuer=$kubernetes/pki/ca-issues.crt
+  printf 'keyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\n' > "$1.ext" &&
+    openssl x509 -req -in "$1.csr" -CA "$issuer" -CAkey "$kubernetes/pki/ca.key" -set_serial "0x$(openssl rand -hex 15)" -days 365 \
+      -extfile "$1.ext" -out "$1.crt" 2>/dev/null
+}
+
+# kubelet_ask FILE asks the cluster for the certificate of FILE.csr. Its proof is the document in which the metadata service says which
+# machine this is. The nonce makes the document good for this key alone.
+kubelet_ask() {
+  local call=(kubectl --kubeconfig "$kubernetes/bootstrap-kubelet.conf" --request-timeout 10s) nonce document name try answer
+  local condition certificate message
+  nonce=$(openssl pkey -in "$1.key" -pubout -outform DER | sha256sum | cut -c 1-32) || return 1
+  document=$(curl -sS -f --retry 10 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors --noproxy '*' -H Metadata:true \
+    "$imds/metadata/attested/document?api-version=2021-02-01&nonce=$nonce" | json .signature) && [[ $document =~ ^[A-Za-z0-9+/=]+$ ]] ||
+    { echo "the metadata service gives no signed document of this machine"; return 1; }
+  name=$("${call[@]}" create --validate=false -o 'jsonpath={.metadata.name}' -f - <<JSON
+{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+ "metadata": {"generateName": "kaz-node-", "annotations": {"kaz/attested-document": "$document"}},
+ "spec": {"signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["digital signature", "client auth"],
+  "request": "$(base64 -w0 "$1.csr")"}}
+JSON
+  ) || { echo "the cluster takes no request for a certificate: $name"; return 1; }
+  for try in $(seq "${KAZ_TRIES:-60}"); do
+    answer=$("${call[@]}" get certificatesigningrequest "$name" -o \
+      'jsonpath={.status.conditions[*].type}|{.status.certificate}|{.status.conditions[*].message}')
+    IFS='|' read -r condition certificate message <<< "$answer"
+    case $condition in *Denied*|*Failed*) echo "the cluster refuses the request $name for a certificate: $message"; return 1 ;; esac
+    [ -z "$certificate" ] || { base64 -d <<< "$certificate" > "$1.crt"; return; }
+    sleep "${KAZ_RETRY_DELAY:-5}"
+  done
+  echo "nobody has decided about the request $name for a certificate yet: the cloud-controller-manager does"
+  return 1
+}
+
+# identity gives the kubelet its certificate before it starts for the first time, when kubeadm has left a kubeconfig with the join token.
+# A member signs the certificate itself. A node asks for it.
+identity() {
+  local from=$kubernetes/bootstrap-kubelet.conf to=$kubernetes/kubelet.conf pki=$root/var/lib/kubelet/pki new=$state/kubelet-identity pem
+  [ -e "$from" ] && [ ! -e "$to" ] || return 0
+  umask 077
+  kubelet_request "$new" || return 1
+  if [ "$KAZ_ROLE" = control-plane ]; then kubelet_sign "$new"; else kubelet_ask "$new"; fi || return 1
+  pem=$pki/kubelet-client-$(date -u +%Y-%m-%d-%H-%M-%S).pem
+  mkdir -p "$pki" && cat "$new.crt" "$new.key" > "$pem" && ln -sfn "$pem" "$pki/kubelet-client-current.pem" || return 1
+  pem=/var/lib/kubelet/pki/kubelet-client-current.pem
+  sed "s|^\( *\)token: .*|\1client-certificate: $pem\n\1client-key: $pem|" "$from" > "$to.new" &&
+    grep -q client-certificate: "$to.new" && mv "$to.new" "$to" && rm -f "$new".*
+}
+
 # kubelet_certificate gives the kubelet of a member a certificate of the authority that issues. The controller manager of another member
 # may have signed that with which it joined, and have the former authority.
 kubelet_certificate() {
-  local file=$root/var/lib/kubelet/pki/kubelet-client-current.pem pki=$kubernetes/pki new=$state/kubelet-client name
+  local file=$root/var/lib/kubelet/pki/kubelet-client-current.pem pki=$kubernetes/pki new=$state/kubelet-client
   rotating && [ -e "$file" ] || return 0
   openssl verify -partial_chain -trusted "$pki/ca-issues.crt" "$file" >/dev/null 2>&1 && return 0
   umask 077
-  name=$(hostname | tr '[:upper:]' '[:lower:]')
-  openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/O=system:nodes/CN=system:node:$name" -keyout "$new.key" \
-    -out "$new.csr" 2>/dev/null &&
-    printf 'keyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\n' > "$new.ext" &&
-    openssl x509 -req -in "$new.csr" -CA "$pki/ca-issues.crt" -CAkey "$pki/ca.key" -set_serial "0x$(openssl rand -hex 15)" -days 365 \
-      -extfile "$new.ext" -out "$new.crt" 2>/dev/null &&
-    cat "$new.crt" "$new.key" > "$(readlink -f "$file")" && rm -f "$new".* || { echo "the kubelet gets no certificate"; return 1; }
+  kubelet_request "$new" && kubelet_sign "$new" && cat "$new.crt" "$new.key" > "$(readlink -f "$file")" && rm -f "$new".* ||
+    { echo "the kubelet gets no certificate"; return 1; }
   systemctl restart kubelet
 }
 
@@ -717,7 +771,8 @@ join_member() {
     trust || return 1
     skip=(--skip-phases control-plane-prepare/kubeconfig)
   fi
-  kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" "${skip[@]}"
+  kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" "${skip[@]}" ||
+    { cat "$state/identity.log" 2>/dev/null; return 1; }
 }
 
 join_cluster() {
@@ -744,7 +799,16 @@ join_cluster() {
 # to reach kubelets.
 rights() {
   kubeadm upgrade apply phase bootstrap-token --help >/dev/null 2>&1 || return 0 # older than 1.32
-  kubeadm upgrade apply phase bootstrap-token "v$KAZ_VERSION" --kubeconfig "$kubernetes/admin.conf"
+  kubeadm upgrade apply phase bootstrap-token "v$KAZ_VERSION" --kubeconfig "$kubernetes/admin.conf" || return 1
+  unbind
+}
+
+# unbind deletes the binding of kubeadm with which the join token is enough for the certificate of any node, if the cluster has the
+# controller that checks which machine asks. That controller deletes it, too, a moment later.
+unbind() {
+  local call=(kubectl --kubeconfig "$kubernetes/admin.conf" --request-timeout 10s)
+  "${call[@]}" get clusterrole system:cloud-controller-manager:node-approval -o name >/dev/null 2>&1 || return 0
+  "${call[@]}" delete clusterrolebinding kubeadm:node-autoapprove-bootstrap --ignore-not-found || return 0
 }
 
 # upgrade brings the control plane of this machine to the version of its programs. kubeadm reads the configuration in the cluster.
@@ -768,6 +832,7 @@ addons() {
       sleep "${KAZ_RETRY_DELAY:-5}"
     done
   done
+  unbind
 }
 
 commands() {
@@ -781,6 +846,9 @@ commands() {
 # Timers of the control plane call the script with one of these, and a run command with upgrade.
 case ${1:-} in
   backup|renew|join-token|prune) "$@"; exit ;;
+  identity) # before the kubelet starts
+    identity 2>&1 | tee "$state/identity.log"
+    exit ;;
   upgrade)
     phase binaries 30 binaries
     phase upgrade 61 upgrade
@@ -817,5 +885,5 @@ phase join 60 join_cluster
 phase join-token 65 join-token
 phase manifests 70 addons
 phase commands 90 commands
-rm -f "$state/join.json" "$state/kubeadm.yaml"
+rm -f "$state/join.json" "$state/kubeadm.yaml" "$state/identity.log"
 complete

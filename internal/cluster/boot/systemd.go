@@ -32,6 +32,12 @@ ExecStart=` + at.programs + `/kubelet --bootstrap-kubeconfig=/etc/kubernetes/boo
 `
 }
 
+// kubeletIdentity lets the boot script get the kubelet's certificate before the kubelet starts for the first time. The script waits some
+// minutes for an approval.
+func kubeletIdentity(at layout) string {
+	return "[Service]\nTimeoutStartSec=10min\nExecStartPre=" + at.script() + " identity\n"
+}
+
 // kubeletAfterDisk lets the kubelet of a member wait for the disk of etcd. Without this wait a machine that boots again could
 // start etcd in the empty directory below the mount point, as a new cluster.
 const kubeletAfterDisk = `[Service]

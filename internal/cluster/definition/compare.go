@@ -105,6 +105,9 @@ func Revision(d Definition, pool string) string {
 			all["Extension "+e.Metadata.Name] = compact([]any{e.Spec.Files, e.Spec.Commands})
 		}
 	}
+	if pool != "" && d.Cluster.Spec.Attested() {
+		all["joining"] = "attested" // machines with an older boot script cannot join a cluster with the add-ons of today
+	}
 	if d.Authorities > 0 {
 		all["authorities"] = compact(d.Authorities)
 	}

@@ -55,6 +55,9 @@ type ClusterSpec struct {
 	Addons       Addons       `json:"addons"`
 }
 
+// Attested reports whether machines prove what they are when they join: the cloud-controller-manager of the add-ons checks that.
+func (s ClusterSpec) Attested() bool { return s.Addons.Repository != "" }
+
 // Addons are the programs in the cluster that connect it with Azure.
 type Addons struct {
 	Repository string `json:"repository"`

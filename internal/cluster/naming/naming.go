@@ -188,7 +188,7 @@ const (
 	ClusterTag    = "kaz_cluster"
 	UnitTag       = "kaz_unit"
 	PoolTag       = poolnode.PoolTag
-	RoleTag       = "kaz_role"
+	RoleTag       = poolnode.RoleTag
 	VersionTag    = "kaz_version"
 	RevisionTag   = poolnode.RevisionTag
 	DefinitionTag = "kaz_definition"

@@ -122,6 +122,11 @@ func (a *authority) forClient(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 		}
 		name = host
 	}
+	return a.named(name)
+}
+
+// named returns a certificate for a name.
+func (a *authority) named(name string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if leaf := a.leaves[name]; leaf != nil && time.Until(leaf.Leaf.NotAfter) > leafRenewal {

@@ -246,7 +246,8 @@ func (a *Server) login() string {
 
 // serve begins to answer requests.
 func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
-	a.managed = &identity.Service{Tokens: a.tokens, Header: keys.IdentityHeader, Host: isHost, System: a.system.ClientID, World: a.Look}
+	a.managed = &identity.Service{Tokens: a.tokens, Header: keys.IdentityHeader, Host: isHost, System: a.system.ClientID,
+		Attest: authority.attest, World: a.Look}
 	handler := planes{
 		handlers: []plane{
 			a.tokens,

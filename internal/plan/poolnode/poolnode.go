@@ -23,6 +23,12 @@ const (
 	RevisionTag   = "kaz_revision"
 )
 
+// RoleTag is the tag of a machine with its role in the cluster. That of a member of the control plane is [RoleOfMember].
+const (
+	RoleTag      = "kaz_role"
+	RoleOfMember = "control-plane"
+)
+
 // BootExtension is the name of the extension that waits until a machine has joined the cluster. It fails if the machine does not.
 const BootExtension = "bootstrap"
 

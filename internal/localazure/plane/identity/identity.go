@@ -38,6 +38,8 @@ type Service struct {
 	Host func(r *http.Request) bool
 	// System is the client id of the identity for requests that name none and do not come from a machine.
 	System string
+	// Attest signs the content of a document that proves on which machine it was asked for. Without it there are no such documents.
+	Attest func(content []byte) ([]byte, error)
 	// World gives access to the machines.
 	World func(func(w behaviour.World))
 }
@@ -68,6 +70,10 @@ func (s *Service) Machine(machine azure.ID) http.Handler {
 		path := strings.ToLower(strings.TrimSuffix(r.URL.Path, "/"))
 		if path == tokenPath {
 			needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instanceToken(w, r, machine) }).ServeHTTP(w, r)
+			return
+		}
+		if path == attestedPath {
+			needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.attested(w, r, machine) }).ServeHTTP(w, r)
 			return
 		}
 		s.metadata(path, machine).ServeHTTP(w, r)
@@ -122,6 +128,8 @@ func (s *Service) metadata(path string, machine azure.ID) http.Handler {
 	switch path {
 	case tokenPath:
 		return s.sharedToken(machine)
+	case attestedPath:
+		return s.sharedAttested(machine)
 	case "/metadata/instance", "/metadata/loadbalancer", "/metadata/instance/compute", "/metadata/instance/network":
 		if machine == "" {
 			return failed(http.StatusNotFound, "not_found", "The request comes from no virtual machine: use "+machinePrefix+
