@@ -165,7 +165,7 @@ func (c *checker) group() {
 	}
 }
 
-// rights checks that the caller may write what the template has.
+// rights checks that the caller may write what the template has, and may use what that refers to.
 func (c *checker) rights(ctx context.Context) {
 	scope := c.subscription()
 	if c.state.Group != nil {
@@ -186,6 +186,7 @@ func (c *checker) rights(ctx context.Context) {
 			needed[r.Type+"/write"] = true
 		}
 	}
+	maps.Copy(needed, c.linked())
 	var missing []string
 	for _, action := range slices.Sorted(maps.Keys(needed)) {
 		if !rights.Allowed(granted, action) {
