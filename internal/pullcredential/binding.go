@@ -52,7 +52,7 @@ func (b *Binding) place() (string, error) {
 }
 
 func (b *Binding) identity(r Request) (Identity, error) {
-	if r.ServiceAccountToken == "" {
+	if r.ServiceAccountToken.IsZero() {
 		return Identity{},
 			errors.New("identity binding: the request has no service account token: tokenAttributes are missing in the kubelet's " +
 				"credential provider config")
@@ -72,7 +72,7 @@ func (b *Binding) identity(r Request) (Identity, error) {
 	return Identity{
 		Name: "client " + shorten(client) + " by identity binding", Tenant: tenant,
 		Token: func(ctx context.Context, scope string) (string, error) {
-			return b.token(ctx, r.ServiceAccountToken, client, scope)
+			return b.token(ctx, r.ServiceAccountToken.Reveal(), client, scope)
 		},
 	}, nil
 }

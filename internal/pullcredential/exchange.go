@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kaz/internal/azure/secret"
 )
 
 // tokenUser is the user name of a login with a token as its password.
@@ -47,9 +49,9 @@ func (p *Provider) exchange(ctx context.Context, host string, identity Identity)
 				said(body, token))
 	}
 	var answer struct {
-		RefreshToken string `json:"refresh_token"`
+		RefreshToken secret.Text `json:"refresh_token"`
 	}
-	if json.Unmarshal(body, &answer) != nil || answer.RefreshToken == "" {
+	if json.Unmarshal(body, &answer) != nil || answer.RefreshToken.IsZero() {
 		return Login{}, fmt.Errorf("registry %s answered the exchange of a token without a refresh_token", host)
 	}
 	return NewLogin(tokenUser, answer.RefreshToken), nil

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
+
+	"kaz/internal/azure/secret"
 )
 
 // The protocol: https://kubernetes.io/docs/reference/config-api/kubelet-credentialprovider.v1/
@@ -21,7 +22,7 @@ type Request struct {
 	Image string
 	// ServiceAccountToken is the token of the pod's service account. ServiceAccountAnnotations are
 	// the annotations that the kubelet is configured to pass on.
-	ServiceAccountToken       string
+	ServiceAccountToken       secret.Text
 	ServiceAccountAnnotations map[string]string
 }
 
@@ -56,7 +57,7 @@ func Read(r io.Reader) (Request, error) {
 	case request.Image == "":
 		return Request{}, errors.New("image in plugin request was empty")
 	}
-	return Request{Image: request.Image, ServiceAccountToken: request.Token, ServiceAccountAnnotations: request.Annotations}, nil
+	return Request{Image: request.Image, ServiceAccountToken: secret.New(request.Token), ServiceAccountAnnotations: request.Annotations}, nil
 }
 
 // place returns the position of a JSON error, without quoting the text.
@@ -82,19 +83,14 @@ func shorten(text string) string {
 	return text[:most] + "..."
 }
 
-// Login is a user name and a password. The password is never printed.
-type Login struct{ username, password string }
+// Login is a user name and a password.
+type Login struct {
+	username string
+	password secret.Text
+}
 
 // NewLogin returns a login.
-func NewLogin(username, password string) Login { return Login{username, password} }
-
-func (l Login) String() string { return l.username + ":(secret)" }
-
-// Format keeps verbs that bypass String from printing the password.
-func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()) }
-
-// LogValue returns String for slog.
-func (l Login) LogValue() slog.Value { return slog.StringValue(l.String()) }
+func NewLogin(username string, password secret.Text) Login { return Login{username, password} }
 
 // Response is the response to the kubelet.
 type Response struct {
@@ -115,7 +111,7 @@ func (r Response) Write(w io.Writer) error {
 		if logins == nil {
 			logins = map[string]auth{}
 		}
-		logins[registry] = auth{l.username, l.password}
+		logins[registry] = auth{l.username, l.password.Reveal()}
 	}
 	return json.NewEncoder(w).Encode(struct {
 		Kind         string          `json:"kind"`

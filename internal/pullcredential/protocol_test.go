@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/azure/secret"
 )
 
 func TestRead(t *testing.T) {
 	const head = `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderRequest",`
-	want := Request{Image: "foo.azurecr.io/a:1", ServiceAccountToken: "s3cret", ServiceAccountAnnotations: map[string]string{"a": "b"}}
+	want := Request{Image: "foo.azurecr.io/a:1", ServiceAccountToken: secret.New("s3cret"), ServiceAccountAnnotations: map[string]string{"a": "b"}}
 	got, err := Read(strings.NewReader(head +
 		`"image":"foo.azurecr.io/a:1","serviceAccountToken":"s3cret","serviceAccountAnnotations":{"a":"b"},"new":1}`))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -60,7 +62,7 @@ func TestWrite(t *testing.T) {
 	for want, r := range map[string]Response{
 		`{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"0s"}`: {},
 		`{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"1h0m0s","auth":{"*.azurecr.*":{"username":"","password":""},"a":{"username":"u","password":"p"}}}`: {
-			Cache: time.Hour, Logins: map[string]Login{"*.azurecr.*": {}, "a": NewLogin("u", "p")},
+			Cache: time.Hour, Logins: map[string]Login{"*.azurecr.*": {}, "a": NewLogin("u", secret.New("p"))},
 		},
 	} {
 		var got strings.Builder
@@ -71,7 +73,7 @@ func TestWrite(t *testing.T) {
 }
 
 func TestPasswordsAreNotPrinted(t *testing.T) {
-	l := NewLogin("user", "s3cret")
+	l := NewLogin("user", secret.New("s3cret"))
 	var log strings.Builder
 	for _, h := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
 		slog.New(h).Info("x", "login", l, "response", Response{Logins: map[string]Login{"a": l}}, "provider", Provider{Principal: &l})

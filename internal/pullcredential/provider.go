@@ -99,7 +99,7 @@ func (p *Provider) choose(r Request, mirrored bool) (Identity, error) {
 		return p.Identity, nil
 	case p.Binding != nil:
 		return p.Binding.identity(r)
-	case r.ServiceAccountToken != "":
+	case !r.ServiceAccountToken.IsZero():
 		return p.ofServiceAccount(r)
 	}
 	return p.Identity, nil
@@ -120,7 +120,7 @@ func (p *Provider) ofServiceAccount(r Request) (Identity, error) {
 	if len(problems) > 0 {
 		return Identity{}, fmt.Errorf("service account of the pod: %w", errors.Join(problems...))
 	}
-	identity, err := p.Federate(r.ServiceAccountToken, client, tenant)
+	identity, err := p.Federate(r.ServiceAccountToken.Reveal(), client, tenant)
 	if err != nil {
 		return Identity{}, fmt.Errorf("service account of the pod: %w", err)
 	}

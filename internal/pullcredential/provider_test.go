@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"kaz/internal/azure/secret"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -84,14 +86,14 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return got.to(r), nil
 }
 
-const secret = "aad-token+s3cret/"
+const aadToken = "aad-token+s3cret/"
 
 func managed(tenant string) Identity {
 	return Identity{Name: "managed identity", Tenant: tenant, Token: func(_ context.Context, scope string) (string, error) {
 		if scope != Scope {
 			return "", errors.New("token for " + scope)
 		}
-		return secret, nil
+		return aadToken, nil
 	}}
 }
 
@@ -102,7 +104,7 @@ func (s *server) provider() *Provider {
 func texts(r Response) []string {
 	var all []string
 	for host, l := range r.Logins {
-		all = append(all, host+" "+l.username+":"+l.password)
+		all = append(all, host+" "+l.username+":"+l.password.Reveal())
 	}
 	slices.Sort(all)
 	return all
@@ -111,7 +113,7 @@ func texts(r Response) []string {
 func TestRespond(t *testing.T) {
 	const exchanged = " 00000000-0000-0000-0000-000000000000:refresh"
 	mirrors, _ := ParseMirrors("mcr.microsoft.com:foo.azurecr.io/mcr")
-	login := NewLogin("client", "password")
+	login := NewLogin("client", secret.New("password"))
 	wildcards := []string{"*.azurecr.* :", "*.azurecr.cn client:password", "*.azurecr.de client:password", "*.azurecr.io client:password",
 		"*.azurecr.us client:password"}
 	federate := func(token, client, tenant string) (Identity, error) {
@@ -166,18 +168,18 @@ func TestRespond(t *testing.T) {
 		},
 		"none": {func(p *Provider) { p.Identity = Identity{} }, Request{Image: "foo.azurecr.io/a"}, []string{"*.azurecr.* :"}, nil, ""},
 		"service account": {
-			func(p *Provider) { p.Federate = federate }, Request{"foo.azurecr.io/a", "sa-token", annotated},
+			func(p *Provider) { p.Federate = federate }, Request{"foo.azurecr.io/a", secret.New("sa-token"), annotated},
 			[]string{"*.azurecr.* :", "foo.azurecr.io" + exchanged},
 			[]string{"GET https://foo.azurecr.io/v2/", "POST https://foo.azurecr.io/oauth2/exchange"}, "t2",
 		},
 		"service account and a service principal": {
 			func(p *Provider) { p.Federate, p.Identity, p.Principal = federate, Identity{}, &login },
-			Request{"foo.azurecr.io/a", "sa-token", annotated},
+			Request{"foo.azurecr.io/a", secret.New("sa-token"), annotated},
 			[]string{"*.azurecr.* :", "foo.azurecr.io" + exchanged},
 			[]string{"GET https://foo.azurecr.io/v2/", "POST https://foo.azurecr.io/oauth2/exchange"}, "t2",
 		},
 		"service account, mirror": { // a mirror uses the node's identity
-			func(p *Provider) { p.Federate, p.Mirrors = federate, mirrors }, Request{"mcr.microsoft.com/a", "sa-token", nil},
+			func(p *Provider) { p.Federate, p.Mirrors = federate, mirrors }, Request{"mcr.microsoft.com/a", secret.New("sa-token"), nil},
 			[]string{"*.azurecr.* :", "foo.azurecr.io" + exchanged, "mcr.microsoft.com" + exchanged},
 			[]string{"GET https://foo.azurecr.io/v2/", "POST https://foo.azurecr.io/oauth2/exchange"}, "t1",
 		},
@@ -200,7 +202,7 @@ func TestRespond(t *testing.T) {
 			}
 			for _, form := range s.forms {
 				host, _, _ := strings.Cut(strings.TrimPrefix(c.asked[0], "GET https://"), "/")
-				want := url.Values{"grant_type": {"access_token"}, "service": {host}, "access_token": {secret}, "tenant": {c.tenant}}
+				want := url.Values{"grant_type": {"access_token"}, "service": {host}, "access_token": {aadToken}, "tenant": {c.tenant}}
 				if form.Encode() != want.Encode() {
 					t.Errorf("exchanged with %v, want %v", form, want)
 				}
@@ -243,12 +245,12 @@ func TestOddRegistries(t *testing.T) {
 		"refused as OAuth does": {nil, func(string) *canned {
 			return reply(400, "", `{"error":"invalid_grant","error_description":"expired"}`)
 		}, "status code 400 to the exchange of a token of managed identity: invalid_grant expired", true},
-		"refused without words": {nil, func(string) *canned { return reply(404, "", "<html>"+secret) }, "status code 404", true},
+		"refused without words": {nil, func(string) *canned { return reply(404, "", "<html>"+aadToken) }, "status code 404", true},
 		"redirected exchange": {nil, func(string) *canned { return reply(307, "Location: https://evil.com/", "") },
 			"status code 307", true},
 		"no token": {nil, func(string) *canned { return reply(200, "", `{"refresh_token":""}`) },
 			"without a refresh_token", true},
-		"no JSON": {nil, func(string) *canned { return reply(200, "", secret) }, "without a refresh_token", true},
+		"no JSON": {nil, func(string) *canned { return reply(200, "", aadToken) }, "without a refresh_token", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{base: c.base, exchange: c.exchange}
@@ -256,7 +258,7 @@ func TestOddRegistries(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.says) || got.Logins != nil {
 				t.Fatalf("%v, want %q", err, c.says)
 			}
-			if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), url.QueryEscape(secret)) {
+			if strings.Contains(err.Error(), aadToken) || strings.Contains(err.Error(), url.QueryEscape(aadToken)) {
 				t.Errorf("the token is in the error %v", err)
 			}
 			if len(s.forms) > 0 != c.sent || slices.ContainsFunc(s.seen, func(r string) bool { return strings.Contains(r, "evil") }) {
@@ -270,7 +272,7 @@ func TestServiceAccountWithoutAnnotations(t *testing.T) {
 	for _, annotations := range []map[string]string{nil, {ClientIDAnnotation: "c"}, {TenantIDAnnotation: "t"},
 		{ClientIDAnnotation: "", TenantIDAnnotation: "t"}} {
 		s := &server{}
-		_, err := s.provider().Respond(t.Context(), Request{"foo.azurecr.io/a", "sa-token", annotations})
+		_, err := s.provider().Respond(t.Context(), Request{"foo.azurecr.io/a", secret.New("sa-token"), annotations})
 		if err == nil || !strings.Contains(err.Error(), "is not found or the value is empty") ||
 			strings.Contains(err.Error(), "sa-token") || s.seen != nil {
 			t.Errorf("%v: %v after %v", annotations, err, s.seen)
@@ -359,7 +361,7 @@ func TestIdentityBinding(t *testing.T) {
 			if err := p.Binding.Check(); err != nil {
 				t.Fatal(err)
 			}
-			got, err := p.Respond(t.Context(), Request{"foo.azurecr.io/a", "sa-token", c.annotations})
+			got, err := p.Respond(t.Context(), Request{"foo.azurecr.io/a", secret.New("sa-token"), c.annotations})
 			if err != nil || len(got.Logins) != 2 || s.forms[0].Get("access_token") != "bound" || s.forms[0].Get("tenant") != c.tenant {
 				t.Errorf("%v %v after %v", got, err, s.forms)
 			}
@@ -374,7 +376,7 @@ func TestRefusedIdentityBinding(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, `{"error":"denied","error_description":"sa-token is not bound"}`)
 	})
-	request := Request{Image: "foo.azurecr.io/a", ServiceAccountToken: "sa-token"}
+	request := Request{Image: "foo.azurecr.io/a", ServiceAccountToken: secret.New("sa-token")}
 	says := func(want string) {
 		t.Helper()
 		_, err := p.Respond(t.Context(), request)
@@ -387,15 +389,15 @@ func TestRefusedIdentityBinding(t *testing.T) {
 	says("certificate")
 	p.Binding.ClientID = ""
 	says("--ib-default-client-id")
-	request.ServiceAccountToken = ""
+	request.ServiceAccountToken = secret.Text{}
 	says("tokenAttributes")
 	p.Binding.ClientID = "c1"
-	request = Request{"foo.azurecr.io/a", "sa-token", nil}
+	request = Request{"foo.azurecr.io/a", secret.New("sa-token"), nil}
 	p.Binding = binding(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
 	says("without an access_token")
 	// Mirrored images use the node's identity.
 	p.Mirrors = []Mirror{{"mcr.microsoft.com", "foo.azurecr.io"}}
-	if _, err := p.Respond(t.Context(), Request{"mcr.microsoft.com/a", "sa-token", nil}); err != nil {
+	if _, err := p.Respond(t.Context(), Request{"mcr.microsoft.com/a", secret.New("sa-token"), nil}); err != nil {
 		t.Error(err)
 	}
 }

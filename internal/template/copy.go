@@ -2,12 +2,12 @@ package template
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -30,7 +30,7 @@ func (s *evaluator) rounds(count any) (int, error) {
 	}
 	n, ok := language.Whole(value)
 	if !ok || n < 0 || n > mostCopies {
-		return 0, fmt.Errorf("the copy count '%v' is not valid: it must be a whole number from 0 to %d", value, mostCopies)
+		return 0, short.Errorf("the copy count '%v' is not valid: it must be a whole number from 0 to %d", value, mostCopies)
 	}
 	return int(n), nil
 }
@@ -172,7 +172,7 @@ func batchOf(copies Object, n int) (int, error) {
 		if size, whole := language.Whole(batch); whole && size > 0 && size <= mostCopies {
 			return int(size), nil
 		}
-		return 0, fmt.Errorf("the batch size '%v' of the copy is not valid: it must be a whole number from 1 to %d", batch, mostCopies)
+		return 0, short.Errorf("the batch size '%v' of the copy is not valid: it must be a whole number from 1 to %d", batch, mostCopies)
 	}
-	return 0, fmt.Errorf("the mode '%s' of the copy is not valid: it must be Parallel or Serial", mode)
+	return 0, short.Errorf("the mode '%s' of the copy is not valid: it must be Parallel or Serial", mode)
 }

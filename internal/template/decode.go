@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"kaz/internal/azure/short"
 )
 
 // Decode reads an object as the resource manager reads templates: JSON with comments, keys without quotes, strings in
@@ -20,7 +22,7 @@ func Decode(text []byte) (Object, error) {
 	}
 	var o Object
 	if err := json.Unmarshal(strict, &o); err != nil {
-		return nil, fmt.Errorf("decode JSON: %w", err)
+		return nil, short.Errorf("decode JSON: %w", err)
 	}
 	return o, nil
 }
@@ -144,5 +146,5 @@ func (d *lenient) text(quote byte) error {
 			d.out.WriteByte(c)
 		}
 	}
-	return fmt.Errorf("decode JSON: a string is not closed: %.40q", d.rest)
+	return short.Errorf("decode JSON: a string is not closed: %.40q", d.rest)
 }

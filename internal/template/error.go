@@ -3,6 +3,8 @@ package template
 import (
 	"errors"
 	"fmt"
+
+	"kaz/internal/azure/short"
 )
 
 // Error is what is wrong with a template, and where.
@@ -22,7 +24,7 @@ type Error struct {
 func (e *Error) Error() string {
 	text := e.Message
 	if e.Expression != "" {
-		text = "[" + e.Expression + "]: " + text
+		text = "[" + short.Text(e.Expression) + "]: " + text
 	}
 	if e.Path != "" {
 		text = e.Path + ": " + text
@@ -35,7 +37,7 @@ func (e *Error) Unwrap() error { return e.err }
 
 // invalid is an error at a path of the template.
 func invalid(path, format string, args ...any) error {
-	return &Error{Path: path, Message: fmt.Sprintf(format, args...), root: true}
+	return &Error{Path: short.Text(path), Message: short.Text(fmt.Sprintf(format, args...)), root: true}
 }
 
 // in says in which expression an error happened, unless that is known already.
@@ -43,17 +45,17 @@ func in(expression string, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Expression: expression, Message: err.Error(), err: err}
+	return &Error{Expression: expression, Message: short.Text(err.Error()), err: err}
 }
 
 // under puts a segment before the path of an error, unless that is complete already.
 func under(segment string, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
-		e = &Error{Message: err.Error(), err: err}
+		e = &Error{Message: short.Text(err.Error()), err: err}
 	}
 	if !e.root {
-		e.Path = segment + e.Path
+		e.Path = short.Text(segment + e.Path)
 	}
 	return e
 }

@@ -2,13 +2,13 @@ package template
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -156,7 +156,7 @@ func (s *evaluator) propertyName(key string) (string, error) {
 	}
 	name, ok := value.(string)
 	if !ok {
-		return "", fmt.Errorf("the name of the property is the value '%v', expected a text", value)
+		return "", short.Errorf("the name of the property is the value '%v', expected a text", value)
 	}
 	return name, nil
 }
@@ -199,7 +199,7 @@ func (s *evaluator) compute(e Expression) (any, error) {
 	}
 	for _, step := range e.path {
 		if value, err = s.step(value, step); err != nil {
-			return nil, fmt.Errorf("the language expression with '%s' can not be evaluated: %w", e.call, err)
+			return nil, short.Errorf("the language expression with '%s' can not be evaluated: %w", e.call, err)
 		}
 	}
 	return value, nil
@@ -216,14 +216,14 @@ func (s *evaluator) check(e Expression) (function, error) {
 		f, ok = function{least: 1, most: 3, here: func(s *evaluator, args []any) (any, error) { return s.list(e.call, args) }}, true
 	}
 	if !ok {
-		return f, fmt.Errorf("the template function '%s' is not supported", e.call)
+		return f, short.Errorf("the template function '%s' is not supported", e.call)
 	}
 	if f.onlyDefault && !s.inDefault {
-		return f, fmt.Errorf("the template function '%s' is not expected at this location. It can only be used in the default value of "+
+		return f, short.Errorf("the template function '%s' is not expected at this location. It can only be used in the default value of "+
 			"a parameter. Please see https://aka.ms/arm-functions for usage details", e.call)
 	}
 	if n := len(e.args); n < f.least || f.most >= 0 && n > f.most {
-		return f, fmt.Errorf("the template function '%s' has %d arguments: it takes %s", e.call, n, f.counts())
+		return f, short.Errorf("the template function '%s' has %d arguments: it takes %s", e.call, n, f.counts())
 	}
 	return f, nil
 }
@@ -248,7 +248,7 @@ func (s *evaluator) apply(f function, e Expression) (any, error) {
 		value, err = f.pure(args)
 	}
 	if want, ok := errors.AsType[language.Expects](err); ok {
-		return nil, fmt.Errorf("the function '%s' expects %s", e.call, string(want))
+		return nil, short.Errorf("the function '%s' expects %s", e.call, string(want))
 	}
 	return value, err
 }
@@ -265,15 +265,15 @@ func (s *evaluator) step(value any, step Expression) (any, error) {
 		if k := language.KeyOf(v, name); k != "" {
 			return v[k], nil
 		}
-		return nil, fmt.Errorf("the property '%v' doesn't exist, available properties are '%s'", key,
+		return nil, short.Errorf("the property '%v' doesn't exist, available properties are '%s'", key,
 			strings.Join(slices.Sorted(maps.Keys(v)), ", "))
 	case []any:
 		if i, ok := key.(float64); ok && i >= 0 && int(i) < len(v) {
 			return v[int(i)], nil
 		}
-		return nil, fmt.Errorf("the array index '%v' is out of bounds: there are %d elements", key, len(v))
+		return nil, short.Errorf("the array index '%v' is out of bounds: there are %d elements", key, len(v))
 	}
-	return nil, fmt.Errorf("property '%v' can't be evaluated, the value is neither an object nor an array", key)
+	return nil, short.Errorf("property '%v' can't be evaluated, the value is neither an object nor an array", key)
 }
 
 // parameter is parameters(name).
@@ -314,14 +314,14 @@ func (s *evaluator) later(values Object, what, name string) (any, error) {
 	if key == "" {
 		l, ok := loopOf(values, name)
 		if !ok {
-			return nil, fmt.Errorf("the template %s '%s' is not found. Please see https://aka.ms/arm-syntax-%ss for usage details", what,
+			return nil, short.Errorf("the template %s '%s' is not found. Please see https://aka.ms/arm-syntax-%ss for usage details", what,
 				name, what)
 		}
 		path = what + "s.copy"
 		compute = func() (any, error) { return s.repeat(name, l["count"], l["input"]) }
 	}
 	if s.depth++; s.depth > deepest {
-		return nil, fmt.Errorf("the template %s '%s' refers to itself", what, name)
+		return nil, short.Errorf("the template %s '%s' refers to itself", what, name)
 	}
 	around, lambdas := s.loops, s.lambdas
 	s.loops, s.lambdas = nil, nil

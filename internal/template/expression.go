@@ -1,11 +1,12 @@
 package template
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"kaz/internal/azure/short"
 )
 
 // Expression is a parsed "[...]" of a template: a literal, or a call with what is
@@ -28,14 +29,14 @@ const (
 func Parse(text string) (Expression, error) {
 	p := &parser{rest: strings.TrimSpace(text)}
 	if len(text) > longest {
-		return Expression{}, fmt.Errorf("the language expression has %d characters: at most %d are allowed", len(text), longest)
+		return Expression{}, short.Errorf("the language expression has %d characters: at most %d are allowed", len(text), longest)
 	}
 	e, err := p.expression()
 	if err == nil && strings.TrimSpace(p.rest) != "" {
-		err = fmt.Errorf("unexpected %q", p.rest)
+		err = short.Errorf("unexpected %q", p.rest)
 	}
 	if err != nil {
-		return e, fmt.Errorf("the language expression '%s' is not valid: %w", text, err)
+		return e, short.Errorf("the language expression '%s' is not valid: %w", text, err)
 	}
 	return e, nil
 }
@@ -126,13 +127,13 @@ type parser struct {
 
 func (p *parser) expression() (e Expression, err error) {
 	if p.depth++; p.depth > deepest {
-		return e, fmt.Errorf("it is nested more than %d deep", deepest)
+		return e, short.Errorf("it is nested more than %d deep", deepest)
 	}
 	defer func() { p.depth-- }()
 	p.rest = strings.TrimSpace(p.rest)
 	switch {
 	case p.rest == "":
-		return e, fmt.Errorf("it ends where a value is expected")
+		return e, short.Errorf("it ends where a value is expected")
 	case p.rest[0] == '\'':
 		e.literal, err = p.text()
 		return e, err
@@ -142,17 +143,17 @@ func (p *parser) expression() (e Expression, err error) {
 	}
 	e.call = p.word()
 	if e.call == "" {
-		return e, fmt.Errorf("unexpected %q", p.rest)
+		return e, short.Errorf("unexpected %q", p.rest)
 	}
 	if strings.HasPrefix(p.rest, ".") && p.eat('.') { // a function of the template, by its namespace
 		name := p.word()
 		if name == "" {
-			return e, fmt.Errorf("expected the name of a function after %s", e.call)
+			return e, short.Errorf("expected the name of a function after %s", e.call)
 		}
 		e.call += "." + name
 	}
 	if !p.eat('(') {
-		return e, fmt.Errorf("expected ( after %s", e.call)
+		return e, short.Errorf("expected ( after %s", e.call)
 	}
 	if e.args, err = p.list(); err != nil {
 		return e, err
@@ -167,7 +168,7 @@ func (p *parser) text() (string, error) {
 	for {
 		i := strings.IndexByte(s, '\'')
 		if i < 0 {
-			return "", fmt.Errorf("a string is not closed")
+			return "", short.Errorf("a string is not closed")
 		}
 		b.WriteString(s[:i])
 		s = s[i+1:]
@@ -187,7 +188,7 @@ func (p *parser) number() (float64, error) {
 	}
 	n, err := strconv.Atoi(p.rest[:end])
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a whole number", p.rest[:end])
+		return 0, short.Errorf("%q is not a whole number", p.rest[:end])
 	}
 	p.rest = p.rest[end:]
 	return float64(n), nil
@@ -228,7 +229,7 @@ func (p *parser) list() ([]Expression, error) {
 			return args, nil
 		}
 		if !p.eat(',') {
-			return nil, fmt.Errorf("expected , or ) before %q", p.rest)
+			return nil, short.Errorf("expected , or ) before %q", p.rest)
 		}
 	}
 }
@@ -240,7 +241,7 @@ func (p *parser) selectors() ([]Expression, error) {
 		case p.eat('.'):
 			name := p.word()
 			if name == "" {
-				return nil, fmt.Errorf("expected a name before %q", p.rest)
+				return nil, short.Errorf("expected a name before %q", p.rest)
 			}
 			path = append(path, Expression{literal: name})
 		case p.eat('['):
@@ -249,7 +250,7 @@ func (p *parser) selectors() ([]Expression, error) {
 				return nil, err
 			}
 			if !p.eat(']') {
-				return nil, fmt.Errorf("expected ] before %q", p.rest)
+				return nil, short.Errorf("expected ] before %q", p.rest)
 			}
 			path = append(path, e)
 		default:

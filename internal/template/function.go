@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -58,7 +59,7 @@ func ifFunction(s *evaluator, args []Expression) (any, error) {
 	}
 	yes, ok := condition.(bool)
 	if !ok {
-		return nil, fmt.Errorf("the function 'if' expects a boolean as its first argument")
+		return nil, short.Errorf("the function 'if' expects a boolean as its first argument")
 	}
 	if yes {
 		return s.compute(args[1])

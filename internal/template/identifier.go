@@ -2,12 +2,12 @@ package template
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -54,7 +54,7 @@ var identifiers = map[string]function{
 // scope is the value of a function that shows where the deployment is.
 func (s *evaluator) scope(name string, value Object, without string) (any, error) {
 	if value == nil {
-		return nil, fmt.Errorf("the template function '%s' is not expected at a deployment %s", name, without)
+		return nil, short.Errorf("the template function '%s' is not expected at a deployment %s", name, without)
 	}
 	return value, nil
 }
@@ -164,7 +164,7 @@ func joined(base azure.ID, typeAndNames []string) (any, error) {
 func joinID(base azure.ID, fullType string, names []string) (azure.ID, error) {
 	parts := strings.Split(fullType, "/")
 	if len(parts)-1 != len(names) {
-		return "", fmt.Errorf("the type '%s' needs %d names, %d are given", fullType, len(parts)-1, len(names))
+		return "", short.Errorf("the type '%s' needs %d names, %d are given", fullType, len(parts)-1, len(names))
 	}
 	id := base.Resource(parts[0]+"/"+parts[1], names[0])
 	for i, segment := range parts[2:] {
@@ -187,7 +187,7 @@ func providers(s *evaluator, args []any) (any, error) {
 	}
 	found := s.deployment.Azure.Provider(texts[0])
 	if found == nil {
-		return nil, fmt.Errorf("the function 'providers' does not know the namespace '%s'", texts[0])
+		return nil, short.Errorf("the function 'providers' does not know the namespace '%s'", texts[0])
 	}
 	if len(texts) == 1 {
 		return found, nil
@@ -199,7 +199,7 @@ func providers(s *evaluator, args []any) (any, error) {
 			return Object{"resourceType": t["resourceType"], "locations": t["locations"], "apiVersions": t["apiVersions"]}, nil
 		}
 	}
-	return nil, fmt.Errorf("the function 'providers' does not know the type '%s' of '%s'", texts[1], texts[0])
+	return nil, short.Errorf("the function 'providers' does not know the type '%s' of '%s'", texts[1], texts[0])
 }
 
 // reference is reference(resource, [api-version], ['Full']).

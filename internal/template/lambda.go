@@ -2,11 +2,11 @@ package template
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -36,13 +36,13 @@ type lambda struct {
 func (s *evaluator) lambdaOf(e Expression, least, most int) (lambda, error) {
 	n := len(e.args) - 1
 	if !strings.EqualFold(e.call, "lambda") || n < least || n > most {
-		return lambda{}, fmt.Errorf("a lambda expression with %d to %d arguments is expected, not '%s'", least, most, e.String())
+		return lambda{}, short.Errorf("a lambda expression with %d to %d arguments is expected, not '%s'", least, most, e.String())
 	}
 	l := lambda{body: e.args[n]}
 	for _, a := range e.args[:n] {
 		name, ok := a.literal.(string)
 		if !ok {
-			return lambda{}, fmt.Errorf("the argument '%s' of a lambda expression is not a name in quotes", a.String())
+			return lambda{}, short.Errorf("the argument '%s' of a lambda expression is not a name in quotes", a.String())
 		}
 		l.names = append(l.names, name)
 	}
@@ -71,7 +71,7 @@ func (s *evaluator) test(l lambda, args ...any) (bool, error) {
 	}
 	yes, ok := value.(bool)
 	if !ok {
-		return false, fmt.Errorf("the lambda expression '%s' gives '%v', which is not a boolean", l.body.String(), value)
+		return false, short.Errorf("the lambda expression '%s' gives '%v', which is not a boolean", l.body.String(), value)
 	}
 	return yes, nil
 }
@@ -84,7 +84,7 @@ func (s *evaluator) key(l lambda, args ...any) (string, error) {
 	}
 	text, ok := language.Plain(value)
 	if !ok {
-		return "", fmt.Errorf("the lambda expression '%s' gives '%v', which is not a string", l.body.String(), value)
+		return "", short.Errorf("the lambda expression '%s' gives '%v', which is not a string", l.body.String(), value)
 	}
 	return text, nil
 }
@@ -99,7 +99,7 @@ func lambdaVariable(s *evaluator, args []any) (any, error) {
 			return value, s.grow(language.SizeOf(value))
 		}
 	}
-	return nil, fmt.Errorf("the lambda variable '%s' is not defined at this location", name)
+	return nil, short.Errorf("the lambda variable '%s' is not defined at this location", name)
 }
 
 // elements computes an argument that has to be an array.

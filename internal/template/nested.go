@@ -1,13 +1,13 @@
 package template
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -27,7 +27,7 @@ func (t *Template) base(path string, document Object, fullType string) (azure.ID
 		return base, err
 	}
 	if existing, _ := document["existing"].(bool); !existing && !strings.EqualFold(fullType, deploymentType) {
-		return "", fmt.Errorf("only nested deployments have the sections 'resourceGroup' and 'subscriptionId'")
+		return "", short.Errorf("only nested deployments have the sections 'resourceGroup' and 'subscriptionId'")
 	}
 	switch {
 	case subscription == "":
@@ -129,7 +129,7 @@ func (t *Template) expand(nested Object) (Object, error) {
 func (t *Template) expandResources(resources any) (any, error) {
 	array, ok := resources.([]any)
 	if !ok {
-		return nil, fmt.Errorf("the nested template has resources with symbolic names, which need the expression evaluation scope 'inner'")
+		return nil, short.Errorf("the nested template has resources with symbolic names, which need the expression evaluation scope 'inner'")
 	}
 	made, loops := []Object{}, map[string][]any{}
 	for i, x := range array {

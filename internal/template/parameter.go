@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -150,7 +151,7 @@ func (s *evaluator) resolved(declaration Object) (Object, error) {
 		name, here := strings.CutPrefix(ref, path)
 		definition := object(object(s.document, "definitions"), name)
 		if !here || definition == nil {
-			return nil, fmt.Errorf("the type definition '%s' is not found in the template", ref)
+			return nil, short.Errorf("the type definition '%s' is not found in the template", ref)
 		}
 		all := maps.Clone(definition)
 		maps.Copy(all, declaration)
@@ -159,7 +160,7 @@ func (s *evaluator) resolved(declaration Object) (Object, error) {
 		}
 		declaration = all
 	}
-	return nil, fmt.Errorf("the type definitions of the template refer to themselves")
+	return nil, short.Errorf("the type definitions of the template refer to themselves")
 }
 
 // Declared are the declarations of the parameters of a template, with the type definitions that they refer to.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/short"
 )
 
 // Deployment is where and how a template is deployed.
@@ -344,7 +345,7 @@ func (t *Template) text(path string, document Object, field string) (string, err
 
 func (t *Template) id(path string, document Object, fullType, name string) (azure.ID, error) {
 	if !strings.Contains(fullType, "/") {
-		return "", fmt.Errorf("the type has no namespace")
+		return "", short.Errorf("the type has no namespace")
 	}
 	base, err := t.base(path, document, fullType)
 	if err != nil {
@@ -352,7 +353,7 @@ func (t *Template) id(path string, document Object, fullType, name string) (azur
 	}
 	if strings.EqualFold(fullType, groupType) {
 		if base.Group() != "" {
-			return "", fmt.Errorf("resource groups are deployed at a subscription")
+			return "", short.Errorf("resource groups are deployed at a subscription")
 		}
 		return azure.GroupID(base.Subscription(), name), nil
 	}

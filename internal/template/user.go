@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -52,7 +53,7 @@ func (u userFunction) builtIn() function {
 		}
 		value, err := s.evaluate(u.output["value"])
 		if err != nil {
-			return nil, fmt.Errorf("the function '%s' of the template can not be evaluated: %s", u.name, message(err))
+			return nil, short.Errorf("the function '%s' of the template can not be evaluated: %s", u.name, message(err))
 		}
 		return value, nil
 	}}

@@ -2,11 +2,11 @@ package template
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
 )
 
@@ -45,7 +45,7 @@ func pickZones(s *evaluator, args []any) (any, error) {
 	}
 	names := slices.Sorted(maps.Keys(known))
 	if from[0]+from[1] > int64(len(names)) {
-		return nil, fmt.Errorf("the location '%v' has %d zones, %d from zone %d on are wanted", args[2], len(names), from[0], from[1]+1)
+		return nil, short.Errorf("the location '%v' has %d zones, %d from zone %d on are wanted", args[2], len(names), from[0], from[1]+1)
 	}
 	for _, name := range names[from[1] : from[0]+from[1]] {
 		picked = append(picked, name)
@@ -77,7 +77,7 @@ func zone(s *evaluator, args []any, find func(map[string]string, string) string)
 	}
 	found := find(known, name)
 	if found == "" {
-		return nil, fmt.Errorf("the location '%v' has no zone '%s'", args[1], name)
+		return nil, short.Errorf("the location '%v' has no zone '%s'", args[1], name)
 	}
 	return found, nil
 }

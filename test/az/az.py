@@ -2,7 +2,8 @@
 
 Each file in chains is a chain of commands, which runs in a process of its own. A line is a command without "az"; a line
 that begins with blanks is a JMESPath expression that has to be true of the output before it; a line that begins with "!"
-is a command that has to fail, and the expression below it is about {"error": TEXT}. Lines with "#" are comments.
+is a command that has to fail, and the expression below it is about {"error": TEXT}. The output of a line that begins with
+"NAME = " takes the place of "{NAME}" in later lines. Lines with "#" are comments.
 "{templates}" is the folder of the templates, "{uri}" the server of that folder, and "{clusters}" the folder of the templates
 of kaz cluster.
 
@@ -17,6 +18,7 @@ import logging
 import multiprocessing
 import os
 import pathlib
+import re
 import shlex
 import sys
 import tempfile
@@ -30,6 +32,7 @@ def environment(endpoints, config):
     os.environ.update({
         "HTTPS_PROXY": endpoints["proxy"],
         "REQUESTS_CA_BUNDLE": endpoints["caFile"],
+        "SSL_CERT_FILE": endpoints["caFile"],  # of what az gets without the SDK, such as linked templates
         "AZURE_CONFIG_DIR": config,
         "AZURE_CORE_COLLECT_TELEMETRY": "0",
         "AZURE_CORE_NO_COLOR": "1",
@@ -120,13 +123,14 @@ def places():
 
 def run(name):
     """Runs a chain; returns its name, how long each command took, and the failures."""
-    failures, times = [], []
+    failures, times, values = [], [], places()
     path = here / "chains" / (name + ".az")
     for number, line, checks in steps(path):
         refused = line.startswith("!")
-        for name, value in places().items():
-            line = line.replace("{" + name + "}", value)
-        args = shlex.split(line.removeprefix("!"))
+        for key, value in values.items():
+            line = line.replace("{" + key + "}", value)
+        keep = re.match(r"([a-z]+) = ", line)
+        args = shlex.split(line[keep.end():] if keep else line.removeprefix("!"))
         began = time.monotonic()
         code, value, err = az(args)
         times.append((time.monotonic() - began, line))
@@ -134,6 +138,8 @@ def run(name):
         if (code != 0) != refused:
             failures.append(f"{where}\n    ended with {code}: {err.strip()[-700:]}")
             continue
+        if keep:
+            values[keep[1]] = value
         if refused:
             value = {"error": err}
         failures += [f"{where}\n    {check} is not true of {json.dumps(value)[:1500]}" for check in checks if not holds(check, value)]

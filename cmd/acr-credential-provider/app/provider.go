@@ -48,7 +48,7 @@ func (o *options) provider(ctx context.Context, p Process, log *slog.Logger) (*p
 	}
 	if c.Credential() == cloudconfig.ClientSecret {
 		// Registries accept the client secret itself.
-		login := pullcredential.NewLogin(c.AADClientID, c.AADClientSecret.Reveal())
+		login := pullcredential.NewLogin(c.AADClientID, c.AADClientSecret)
 		provider.Principal = &login
 		return provider, nil
 	}

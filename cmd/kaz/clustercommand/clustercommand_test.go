@@ -11,6 +11,7 @@ import (
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/localazure/client"
+	"kaz/internal/cluster/definition"
 )
 
 // runCluster runs kaz cluster and returns its output, its errors and its exit status.
@@ -95,6 +96,14 @@ func TestClusterMistakes(t *testing.T) {
 	}
 	if _, errs, status := runCluster(t, "", "status", "prod"); status != 1 || !strings.Contains(errs, "--subscription is missing") {
 		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
+// TestDefaultVersion checks that the release has the checksums of the version that an imported definition gets.
+func TestDefaultVersion(t *testing.T) {
+	version := importCommand().Flag("kubernetes-version").DefValue
+	if definition.ReleasedChecksums(version) == "" {
+		t.Errorf("no checksums of version %s: make checksums VERSION=v%s", version, version)
 	}
 }
 

@@ -2,6 +2,7 @@
 package secret
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"unique"
@@ -49,6 +50,16 @@ func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String())
 
 // MarshalText returns String, for JSON, YAML, XML and keys of maps in them.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText sets the text, for decoders of what a service answers. It refuses [redacted], which is no secret but the output of an
+// encoder.
+func (t *Text) UnmarshalText(text []byte) error {
+	if string(text) == Redacted {
+		return errors.New("the text of a secret is " + Redacted + ": want the text itself")
+	}
+	*t = New(string(text))
+	return nil
+}
 
 // MarshalBinary returns String, for gob.
 func (t Text) MarshalBinary() ([]byte, error) { return t.MarshalText() }

@@ -147,6 +147,28 @@ func TestValue(t *testing.T) {
 	}
 }
 
+// TestDecoded checks that decoders read a secret, and that none reads what an encoder wrote.
+func TestDecoded(t *testing.T) {
+	var h struct {
+		S secret.Text `json:"s"`
+	}
+	if err := json.Unmarshal([]byte(`{"s":"`+text+`"}`), &h); err != nil || h.S.Reveal() != text {
+		t.Errorf("%v: another text", err)
+	}
+	output, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(output, &h); err == nil || h.S.Reveal() != text {
+		t.Errorf("%s is read: %v", output, err)
+	}
+	for _, other := range []string{`{"s":["` + text + `"]}`, `{"s":{"a":"` + text + `"}}`, `{"s":20240101}`} {
+		if err := json.Unmarshal([]byte(other), &h); err == nil || shows(err.Error(), text) != "" || strings.Contains(err.Error(), "20240101") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // FuzzText prints any text in an unexported field.
 func FuzzText(f *testing.F) {
 	f.Add("correct horse battery")

@@ -1,7 +1,10 @@
 // Package storage has typed views of the documents of Microsoft.Storage. Layer L0: pure data.
 package storage
 
-import "kaz/internal/azure"
+import (
+	"kaz/internal/azure"
+	"kaz/internal/azure/secret"
+)
 
 // Full types.
 const (
@@ -107,14 +110,14 @@ type Share struct {
 
 // Keys is the answer of the action listKeys of an account.
 type Keys struct {
-	Keys []Key `json:"keys" azure:"key=keyName"`
+	Keys []Key `json:"keys"`
 }
 
-// Key is a key of an account. Its value is a secret.
+// Key is a key of an account.
 type Key struct {
-	Name    string `json:"keyName"`
-	Value   string `json:"value"`
-	Created string `json:"creationTime"` // RFC 3339
+	Name    string      `json:"keyName"`
+	Value   secret.Text `json:"value"`
+	Created string      `json:"creationTime"` // RFC 3339
 }
 
 // FileServiceOf returns the id of the file service of an account.

@@ -25,23 +25,27 @@ func mirrored(content string) http.HandlerFunc {
 	}
 }
 
-// TestArtifacts checks that a machine installs only programs that the definition or the project vouches for. A mirror that
-// serves other programs serves their checksums, too.
+// TestArtifacts checks that a machine installs only programs that the definition, the release of kaz or the project vouches for. A mirror
+// that serves other programs serves their checksums, too. What the image brings as its mirror counts before the release.
 func TestArtifacts(t *testing.T) {
 	const genuine, planted = "#!/bin/sh\n# the project's ", "#!/bin/sh\n# another's "
 	official := t.TempDir()
-	var lines strings.Builder
+	sums := map[string]*strings.Builder{genuine: {}, planted: {}}
 	for _, architecture := range []string{"amd64", "arm64"} {
 		for _, program := range []string{"kubeadm", "kubelet", "kubectl"} {
 			at := "v1.36.3/bin/linux/" + architecture + "/" + program
-			sum := fmt.Sprintf("%x", sha256.Sum256([]byte(genuine+program)))
-			fmt.Fprintf(&lines, "%s %s\n", sum, at)
-			file := filepath.Join(official, at+".sha256")
+			for content, lines := range sums {
+				fmt.Fprintf(lines, "%x %s\n", sha256.Sum256([]byte(content+program)), at)
+			}
+			file := filepath.Join(official, at)
 			if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(file, []byte(sum), 0o600); err != nil {
-				t.Fatal(err)
+			sum := fmt.Sprintf("%x", sha256.Sum256([]byte(genuine+program)))
+			for path, text := range map[string]string{file: genuine + program, file + ".sha256": sum} {
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -55,6 +59,8 @@ func TestArtifacts(t *testing.T) {
 	t.Setenv("CURL_CA_BUNDLE", authority)
 	for name, test := range map[string]struct {
 		tls, planted, pinned, unreached bool
+		released                        string // "" without checksums of the release, or the programs that they fit
+		image                           bool   // the mirror is in the image
 		want                            string // "" if the programs are installed
 	}{
 		"https":                            {tls: true},
@@ -64,6 +70,12 @@ func TestArtifacts(t *testing.T) {
 		"http":                             {want: "does not protect programs on their way: give the checksum of v1.36.3/bin/linux/"},
 		"http, pinned":                     {pinned: true, unreached: true},
 		"http, pinned, and other programs": {pinned: true, planted: true, want: "has another checksum than"},
+		"http, released":                   {released: genuine, unreached: true},
+		"http, released, other programs":   {released: genuine, planted: true, unreached: true, want: "has another checksum than"},
+		"https, released, other programs":  {tls: true, released: genuine, planted: true, unreached: true, want: "has another checksum than"},
+		"official other than released":     {tls: true, released: planted, want: "has another checksum than"},
+		"pinned other than released":       {pinned: true, released: planted, unreached: true},
+		"image other than released":        {image: true, released: planted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			content := genuine
@@ -85,9 +97,17 @@ func TestArtifacts(t *testing.T) {
 				h.write("bin/"+program, "#!/bin/sh\necho v1.0.0\n", 0o755)
 			}
 			if test.pinned {
-				h.write("etc/kaz/checksums", lines.String(), 0o600)
+				h.write("etc/kaz/checksums", sums[genuine].String(), 0o600)
 			}
-			h.write("etc/kaz/image.env", fmt.Sprintf("KAZ_MIRROR=%s\nKAZ_OFFICIAL=file://%s\nKAZ_RETRIES=0\n", mirror.URL, from), 0o600)
+			h.write("etc/kaz/released-checksums", "", 0o600)
+			if test.released != "" {
+				h.write("etc/kaz/released-checksums", sums[test.released].String(), 0o600)
+			}
+			url := mirror.URL
+			if test.image {
+				url = "file://" + official
+			}
+			h.write("etc/kaz/image.env", fmt.Sprintf("KAZ_MIRROR=%s\nKAZ_OFFICIAL=file://%s\nKAZ_RETRIES=0\n", url, from), 0o600)
 			_, report, err := h.boot()
 			got, _ := os.ReadFile(filepath.Join(h.root, "usr/local/bin/kubelet"))
 			if test.want == "" && string(got) != genuine+"kubelet" {

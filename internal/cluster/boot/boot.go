@@ -73,8 +73,11 @@ func compressed(text []byte) ([]byte, error) {
 	return zipped.Bytes(), err
 }
 
-// checksumFile has the checksums of programs that the definition has.
-const checksumFile = "/etc/kaz/checksums"
+// checksumFile has the checksums of programs that the definition has, and releasedFile those that kaz has of the version.
+const (
+	checksumFile = "/etc/kaz/checksums"
+	releasedFile = "/etc/kaz/released-checksums"
+)
 
 type object = map[string]any
 
@@ -162,8 +165,13 @@ func (b builder) content(pool *definition.NodePool) (content, error) {
 		}
 		all.files = append(all.files, file{"/etc/kaz/" + name, "0600", string(text)})
 	}
-	if text := b.spec.Kubernetes.ChecksumLines(); text != "" {
-		all.files = append(all.files, file{checksumFile, "0644", text})
+	for _, sums := range []file{
+		{checksumFile, "0644", b.spec.Kubernetes.ChecksumLines()},
+		{releasedFile, "0644", definition.ReleasedChecksums(b.spec.Kubernetes.Version)},
+	} {
+		if sums.Content != "" {
+			all.files = append(all.files, sums)
+		}
 	}
 	all.files = append(all.files, b.extensions(pool)...)
 	return all, nil

@@ -306,22 +306,30 @@ published() {
   sum=$(curl -sSfL --proto '=https,file' --proto-redir '=https' "$@" "$url.sha256") && [[ $sum =~ ^[0-9a-f]{64}$ ]] && echo "$sum"
 }
 
-# checksum PATH prints the checksum of a program by its path below the mirror: that of the definition, or else the one that the project
-# publishes. A mirror vouches for its own files only if the image brings it, or with https where the project's is not to be had.
+# listed FILE PATH prints the checksum of a program that a file has.
+listed() {
+  local sum path
+  [ -e "$1" ] || return 1
+  while read -r sum path; do
+    [ "$path" != "$2" ] || { echo "$sum"; return 0; }
+  done < "$1"
+  return 1
+}
+
+# checksum PATH prints the checksum of a program by its path below the mirror: that of the definition, that of the release of kaz, or else
+# the one that the project publishes. A mirror vouches for its own files only if the image brings it, or with https where the project's
+# is not to be had.
 checksum() {
-  local sum path from=${KAZ_OFFICIAL:-https://dl.k8s.io}
-  if [ -e "$root/etc/kaz/checksums" ]; then
-    while read -r sum path; do
-      [ "$path" != "$1" ] || { echo "$sum"; return 0; }
-    done < "$root/etc/kaz/checksums"
+  local from=${KAZ_OFFICIAL:-https://dl.k8s.io}
+  if listed "$root/etc/kaz/checksums" "$1"; then return 0; fi
+  if [[ $KAZ_MIRROR == file://* ]]; then
+    from=$KAZ_MIRROR
+  elif listed "$root/etc/kaz/released-checksums" "$1"; then
+    return 0
+  elif [[ $KAZ_MIRROR != https://* ]]; then
+    echo "$KAZ_MIRROR does not protect programs on their way: give the checksum of $1 in spec.kubernetes.artifactChecksums" >&2
+    return 1
   fi
-  case $KAZ_MIRROR in
-    file://*) from=$KAZ_MIRROR ;;
-    https://*) ;;
-    *)
-      echo "$KAZ_MIRROR does not protect programs on their way: give the checksum of $1 in spec.kubernetes.artifactChecksums" >&2
-      return 1 ;;
-  esac
   local retry=(--retry "${KAZ_RETRIES:-5}" --retry-all-errors)
   if [ "$from" != "$KAZ_MIRROR" ] && published "$from/$1" --connect-timeout 10 --retry 1; then return 0; fi
   published "$KAZ_MIRROR/$1" "${retry[@]}" ||

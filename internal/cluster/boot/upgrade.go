@@ -9,7 +9,7 @@ import (
 )
 
 // UpgradeScript is the script for a run command that brings the control plane of a machine to another version. The machine gets the boot
-// script of this kaz and the checksums of the definition, too.
+// script of this kaz, the checksums of the definition and those that kaz has of the version, too.
 func UpgradeScript(d definition.Definition, version string) string {
 	const end = "KAZ-END-OF-SCRIPT"
 	return fmt.Sprintf(`set -eu
@@ -22,10 +22,13 @@ chmod 0755 "$file.new"
 mv "$file.new" "$file"
 cat > "$root%s" <<'%s'
 %s%s
+cat > "$root%s" <<'%s'
+%s%s
 sed -i "s/^KAZ_VERSION=.*/KAZ_VERSION=%s/" "$root/etc/kaz/node.env"
 exec bash "$file" upgrade
 `, layouts()[definition.Ignition].script(), layouts()["CloudInit"].script(), end, script, end,
-		checksumFile, end, d.Cluster.Spec.Kubernetes.ChecksumLines(), end, version)
+		checksumFile, end, d.Cluster.Spec.Kubernetes.ChecksumLines(), end,
+		releasedFile, end, definition.ReleasedChecksums(version), end, version)
 }
 
 // Report is what a machine says of its boot, or of an upgrade.

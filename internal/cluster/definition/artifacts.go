@@ -1,6 +1,7 @@
 package definition
 
 import (
+	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,11 @@ import (
 
 // OfficialArtifacts is the URL of the project's own programs of Kubernetes. Only there a checksum beside a program counts.
 const OfficialArtifacts = "https://dl.k8s.io"
+
+// released has the SHA-256 of the programs of published versions, as sha256sum prints them. make checksums adds those of a version.
+//
+//go:embed checksums.txt
+var released string
 
 // architectures are those of processors, as in the paths of programs.
 func architectures() []string { return []string{"amd64", "arm64"} }
@@ -41,19 +47,43 @@ func (v *validator) artifacts() {
 		}
 	}
 	if strings.HasPrefix(k.ArtifactMirror, "http://") && !k.Pinned() {
-		v.inCluster("spec.kubernetes.artifactMirror", "http does not protect programs on their way: want a URL with https, or the "+
-			"checksums of version %s in spec.kubernetes.artifactChecksums", k.Version)
+		v.inCluster("spec.kubernetes.artifactMirror", "http does not protect programs on their way, and this kaz has no checksums of "+
+			"version %s: want a URL with https, or the checksums in spec.kubernetes.artifactChecksums", k.Version)
 	}
 }
 
-// Pinned reports whether the definition has checksums of the programs of its version.
+// Pinned reports whether the checksums of the programs of the version are in the definition or in this kaz.
 func (k Kubernetes) Pinned() bool {
-	return slices.ContainsFunc(architectures(), func(architecture string) bool {
+	return ReleasedChecksums(k.Version) != "" || slices.ContainsFunc(architectures(), func(architecture string) bool {
 		return k.ArtifactChecksums[artifactPath(k.Version, architecture, programs()[0])] != ""
 	})
 }
 
-// ChecksumLines are the checksums of programs, one a line before the path, as machines have them.
+// ReleasedChecksums are the checksums that this kaz has of the programs of a version, one a line before the path, as machines have them.
+// There are none of a version that was published later than this kaz.
+func ReleasedChecksums(version string) string {
+	var text strings.Builder
+	for line := range strings.Lines(released) {
+		if sum, path, found := strings.Cut(line, "  "); found && strings.HasPrefix(path, "v"+version+"/") {
+			text.WriteString(sum + " " + path)
+		}
+	}
+	return text.String()
+}
+
+// DifferentChecksums are the paths of programs whose checksum in the definition is not that of this kaz.
+func (k Kubernetes) DifferentChecksums() []string {
+	var different []string
+	for line := range strings.Lines(ReleasedChecksums(k.Version)) {
+		sum, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if given := k.ArtifactChecksums[path]; given != "" && given != sum {
+			different = append(different, path)
+		}
+	}
+	return different
+}
+
+// ChecksumLines are the checksums of programs in the definition, one a line before the path, as machines have them.
 func (k Kubernetes) ChecksumLines() string {
 	var text strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(k.ArtifactChecksums)) {

@@ -128,9 +128,10 @@ func TestMistakes(t *testing.T) {
 			`ha.yaml:32: Extension e: spec.files[0].sha256: "12ab": want 64 small hexadecimal digits, as sha256sum prints them`},
 		{"spec: {replicas: 2}", file("{path: /opt/x, url: \"https://example.com/x?sig=secret\"}"),
 			`ha.yaml:32: Extension e: spec.files[0].url: "https://example.com/x?sig=secret": want a URL such as https://mirror.example.com/kubernetes`},
-		{"{version: 1.36.3}", `{version: 1.36.3, artifactMirror: "http://mirror.example.com"}`,
+		{"{version: 1.36.3}", `{version: 1.36.99, artifactMirror: "http://mirror.example.com"}`,
 			`ha.yaml:11: Cluster prod: spec.kubernetes.artifactMirror: "http://mirror.example.com": http does not protect programs on ` +
-				"their way: want a URL with https, or the checksums of version 1.36.3 in spec.kubernetes.artifactChecksums"},
+				"their way, and this kaz has no checksums of version 1.36.99: want a URL with https, or the checksums in " +
+				"spec.kubernetes.artifactChecksums"},
 		{"{version: 1.36.3}", "{version: 1.36.3, artifactChecksums: {kubelet: " + strings.Repeat("a", 64) + "}}",
 			`ha.yaml:11: Cluster prod: spec.kubernetes.artifactChecksums.kubelet: the name "kubelet" is not valid: want the path of a ` +
 				"program below the mirror such as v1.36.3/bin/linux/amd64/kubelet"},

@@ -19,6 +19,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
+	"kaz/internal/azure/secret"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/health"
 	"kaz/internal/cluster/lock"
@@ -96,7 +97,7 @@ func open(t *testing.T) *ward {
 	w.client = fake.NewClientset(objects...)
 	w.Workload = &workload.Cluster{Client: w.client}
 	// A member has renewed the join token.
-	if err := w.Workload.AddToken(t.Context(), w.Secrets(t.Context(), p.Names).Token+".0123456789abcdef"); err != nil {
+	if err := w.Workload.AddToken(t.Context(), secret.New(w.Secrets(t.Context(), p.Names).Token+".0123456789abcdef")); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Workload.EndToken(t.Context(), w.Secrets(t.Context(), p.Names).Token, now.Add(36*time.Hour)); err != nil {

@@ -85,7 +85,7 @@ func TestTokenRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
 		old, before := s.join(), s.nodes()
-		s.addToken(old.ID(), old.Token[7:])
+		s.addToken(old.ID(), old.Token.Reveal()[7:])
 		s.addToken("person", "0123456789abcdef")
 		for range 2 { // the second rotation begins with the token of the first
 			last := s.join()
@@ -100,7 +100,7 @@ func TestTokenRotation(t *testing.T) {
 			if taken, end := s.takes(last.ID()); !taken || end.IsZero() || end.After(time.Now().Add(time.Hour)) {
 				t.Errorf("the old token is taken: %t, until %v", taken, end)
 			}
-			for _, secret := range []string{now.Token[7:], last.Token[7:]} {
+			for _, secret := range []string{now.Token.Reveal()[7:], last.Token.Reveal()[7:]} {
 				if strings.Contains(strings.Join(l.said, "\n"), secret) {
 					t.Error("a secret was said")
 				}
@@ -117,7 +117,7 @@ func TestTokenRotation(t *testing.T) {
 		}
 		for _, id := range []string{s.names.SecretDeployment(), s.names.Deployment()} {
 			doc, err := l.client.Get(t.Context(), deploymentID(s.names.Group(), id))
-			if (err == nil) != (id == s.names.Deployment()) || strings.Contains(string(doc), s.join().Token[7:]) {
+			if (err == nil) != (id == s.names.Deployment()) || strings.Contains(string(doc), s.join().Token.Reveal()[7:]) {
 				t.Errorf("deployment %s: %v", id, err)
 			}
 		}
@@ -144,7 +144,7 @@ func TestTokenRotationKilled(t *testing.T) {
 		for kill := range 100 {
 			l, s, _ := deployed(t, nil, "dev.yaml")
 			old := s.join()
-			s.addToken(old.ID(), old.Token[7:])
+			s.addToken(old.ID(), old.Token.Reveal()[7:])
 			healthy := l.azure.Transport()
 			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
 			l.connect(k)
@@ -172,7 +172,7 @@ func TestTokenRotationKilled(t *testing.T) {
 			}
 			if open != nil {
 				doc, err := l.client.Get(t.Context(), versionID(s.names, changeVersion))
-				if err != nil || strings.Contains(string(doc), old.Token[7:]) || strings.Contains(string(doc), s.join().Token[7:]) {
+				if err != nil || strings.Contains(string(doc), old.Token.Reveal()[7:]) || strings.Contains(string(doc), s.join().Token.Reveal()[7:]) {
 					t.Errorf("the record of the change: %v, or it has a secret", err)
 				}
 				if _, err = l.Resume(t.Context(), s.names); err != nil {

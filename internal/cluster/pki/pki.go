@@ -19,6 +19,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"kaz/internal/azure/secret"
 )
 
 // caYears is how many years a certificate authority is valid.
@@ -38,7 +40,7 @@ type Secrets struct {
 	// ServiceAccount signs the tokens of service accounts.
 	ServiceAccount *ecdsa.PrivateKey
 	// Token is the bootstrap token.
-	Token string
+	Token secret.Text
 	// Encryption has the key that encrypts Secrets.
 	Encryption EncryptionKeys
 }
@@ -62,32 +64,41 @@ func New(now time.Time) (Secrets, error) {
 }
 
 // NewToken makes a bootstrap token: its ID, which is no secret, and its secret.
-func NewToken() string { return randomText(6) + "." + randomText(16) }
+func NewToken() secret.Text { return secret.New(randomText(6) + "." + randomText(16)) }
 
 // Join is the secret of the key vault with which machines join. It has the bootstrap token, and the hash of the certificate
 // authority's key, by which machines recognise the cluster.
 type Join struct {
+	Token      secret.Text
+	CACertHash string
+}
+
+// joinText is a Join as the key vault has it.
+type joinText struct {
 	Token      string `json:"token"`
 	CACertHash string `json:"caCertHash"`
 }
 
 // ParseJoin reads a secret of the key vault. Its error has nothing of the secret.
 func ParseJoin(text string) (Join, error) {
-	var j Join
+	var j joinText
 	if err := json.Unmarshal([]byte(text), &j); err != nil || !tokenForm.MatchString(j.Token) || j.CACertHash == "" {
 		return Join{}, errors.New("the secret with the join token: want a bootstrap token and the pin of the cluster as JSON")
 	}
-	return j, nil
+	return Join{secret.New(j.Token), j.CACertHash}, nil
 }
 
 var tokenForm = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 
 // ID is the part of the token that is no secret.
-func (j Join) ID() string { return j.Token[:strings.IndexByte(j.Token, '.')] }
+func (j Join) ID() string {
+	id, _, _ := strings.Cut(j.Token.Reveal(), ".")
+	return id
+}
 
 // Text is the secret as the key vault has it.
 func (j Join) Text() (string, error) {
-	text, err := json.Marshal(j)
+	text, err := json.Marshal(joinText{j.Token.Reveal(), j.CACertHash})
 	return string(text), err
 }
 

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -74,8 +76,15 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`).MatchString(join.Token) || !strings.HasPrefix(join.Token, join.ID()+".") {
+	if !regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`).MatchString(join.Token.Reveal()) || !strings.HasPrefix(join.Token.Reveal(), join.ID()+".") {
 		t.Errorf("the bootstrap token has not the form of Kubernetes")
+	}
+	if text := fmt.Sprintf("%v %+v %#v %x", join, s.Token, s, join); strings.Contains(text, join.Token.Reveal()[7:]) ||
+		strings.Contains(text, fmt.Sprintf("%x", join.Token.Reveal()[7:])) {
+		t.Errorf("printed: %s", text)
+	}
+	if text, err := json.Marshal([]any{join, s.Token}); err != nil || strings.Contains(string(text), join.Token.Reveal()[7:]) {
+		t.Errorf("%v: encoded: %s", err, text)
 	}
 	for _, damaged := range []string{"", "{}", "abcdef.0123456789abcdef", `{"token":"secret","caCertHash":"sha256:0"}`,
 		`{"token":"abcdef.0123456789abcdef"}`} {

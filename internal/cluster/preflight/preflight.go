@@ -70,6 +70,7 @@ func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, e
 		c.quota(ctx)
 	}
 	c.outbound()
+	c.artifacts()
 	c.registries()
 	c.globalNames(ctx)
 	c.publicName(ctx)
@@ -164,7 +165,7 @@ func (c *checker) group() {
 	}
 }
 
-// rights checks that the caller may write what the template has.
+// rights checks that the caller may write what the template has, and may use what that refers to.
 func (c *checker) rights(ctx context.Context) {
 	scope := c.subscription()
 	if c.state.Group != nil {
@@ -185,6 +186,7 @@ func (c *checker) rights(ctx context.Context) {
 			needed[r.Type+"/write"] = true
 		}
 	}
+	maps.Copy(needed, c.linked())
 	var missing []string
 	for _, action := range slices.Sorted(maps.Keys(needed)) {
 		if !rights.Allowed(granted, action) {
@@ -354,6 +356,15 @@ func (c *checker) outbound() {
 		c.warn("outbound", "give the checksums of version "+s.Kubernetes.Version+" in spec.kubernetes.artifactChecksums",
 			"spec.network.outbound.type is None, so machines do not reach %s for checksums, and the mirror vouches for its own programs",
 			public)
+	}
+}
+
+// artifacts warns of checksums that are not those of the programs that the project of Kubernetes publishes.
+func (c *checker) artifacts() {
+	k := c.p.Definition.Cluster.Spec.Kubernetes
+	for _, path := range k.DifferentChecksums() {
+		c.warn("checksums", "remove the checksum from spec.kubernetes.artifactChecksums, unless the mirror has builds of your own",
+			"spec.kubernetes.artifactChecksums has another checksum of %s than the one that the project of Kubernetes publishes", path)
 	}
 }
 

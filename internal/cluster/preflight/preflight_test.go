@@ -159,9 +159,13 @@ func TestPreflight(t *testing.T) {
 		}, warns: "⚠ outbound: spec.network.outbound.type is None, so machines do not reach the public addresses of Azure Resource Manager"},
 		{name: "no way out, and a mirror without checksums", change: func(d *definition.Definition) {
 			d.Cluster.Spec.Network.Outbound.Type, d.Cluster.Spec.Kubernetes.ArtifactMirror = "None", "https://mirror.example.com"
-			d.Cluster.Spec.Network.APIServer.Access = "PublicAndInternal"
+			d.Cluster.Spec.Network.APIServer.Access, d.Cluster.Spec.Kubernetes.Version = "PublicAndInternal", "1.36.99"
 		}, warns: "⚠ outbound: spec.network.outbound.type is None, so machines do not reach https://dl.k8s.io for checksums, " +
 			"and the mirror vouches for its own programs"},
+		{name: "checksum of an own build", change: func(d *definition.Definition) {
+			d.Cluster.Spec.Kubernetes.ArtifactChecksums = map[string]string{"v1.36.3/bin/linux/amd64/kubelet": strings.Repeat("0", 64)}
+		}, warns: "⚠ checksums: spec.kubernetes.artifactChecksums has another checksum of v1.36.3/bin/linux/amd64/kubelet than the one " +
+			"that the project of Kubernetes publishes"},
 		{name: "registry without the program for it", change: func(d *definition.Definition) {
 			d.Cluster.Spec.Identity.RegistryIDs = []string{group + "dev/providers/Microsoft.ContainerRegistry/registries/example"}
 			d.Pools = append(d.Pools, d.Pools[0])

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure/secret"
 )
 
 // TokenLabel at a Secret with a bootstrap token, with the value "true", says that kaz made it. Members of the control plane set it, too:
@@ -61,14 +63,14 @@ func (c *Cluster) Tokens(ctx context.Context) ([]Token, error) {
 }
 
 // AddToken lets nodes join with a token. It does not end until a member of the control plane gives it an end.
-func (c *Cluster) AddToken(ctx context.Context, token string) error {
-	id, secret, _ := strings.Cut(token, ".")
+func (c *Cluster) AddToken(ctx context.Context, token secret.Text) error {
+	id, hidden, _ := strings.Cut(token.Reveal(), ".")
 	_, err := c.Client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: tokenPrefix + id, Namespace: metav1.NamespaceSystem,
 			Labels: map[string]string{TokenLabel: "true"}},
 		Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
-			tokenID: []byte(id), tokenSecret: []byte(secret), "description": []byte("Machines of kaz cluster join with it."),
+			tokenID: []byte(id), tokenSecret: []byte(hidden), "description": []byte("Machines of kaz cluster join with it."),
 			"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"),
 			"auth-extra-groups": []byte(joinGroup),
 		},
@@ -80,12 +82,12 @@ func (c *Cluster) AddToken(ctx context.Context, token string) error {
 }
 
 // Token is the whole token with an ID.
-func (c *Cluster) Token(ctx context.Context, id string) (string, error) {
+func (c *Cluster) Token(ctx context.Context, id string) (secret.Text, error) {
 	s, err := c.Client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, tokenPrefix+id, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("join token %s: %w", id, err)
+		return secret.Text{}, fmt.Errorf("join token %s: %w", id, err)
 	}
-	return string(s.Data[tokenID]) + "." + string(s.Data[tokenSecret]), nil
+	return secret.New(string(s.Data[tokenID]) + "." + string(s.Data[tokenSecret])), nil
 }
 
 // EndToken lets a token end at a time. A token that is gone is no error. Kubernetes deletes it then.

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kaz/internal/azure"
-	"kaz/internal/azure/secret"
 	"kaz/internal/azure/storage"
 	"kaz/internal/csi"
 	"kaz/internal/plan/share"
@@ -251,7 +250,7 @@ func (c *Controller) storeKey(ctx context.Context, account azure.ID, p share.Par
 		return csi.Status(err, "keys of storage account %s", account.Name())
 	}
 	namespace, name := secretNamespace(p), secretName(account, p)
-	err = c.config.Secrets.Put(ctx, namespace, name, Credentials{Account: account.Name(), Key: secret.New(key)})
+	err = c.config.Secrets.Put(ctx, namespace, name, Credentials{Account: account.Name(), Key: key})
 	return csi.Status(err, "secret %s/%s", namespace, name)
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
-	"kaz/internal/azure/secret"
 	"kaz/internal/csi"
 	"kaz/internal/plan/share"
 )
@@ -27,7 +26,7 @@ func (d dataPlane) of(ctx context.Context, account azure.ID, p share.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	return d.config.Files(host, Credentials{Account: account.Name(), Key: secret.New(key)})
+	return d.config.Files(host, Credentials{Account: account.Name(), Key: key})
 }
 
 // byIdentity reports whether a class asks for the data plane with the identity of the driver.

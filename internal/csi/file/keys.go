@@ -33,7 +33,7 @@ type Keys struct {
 func NewKeys(from azure.Writer) *Keys { return &Keys{from, newMemo[[]storage.Key](keepFor)} }
 
 // Of returns a key of an account: the first, or the newest.
-func (k *Keys) Of(ctx context.Context, account azure.ID, newest bool) (string, error) {
+func (k *Keys) Of(ctx context.Context, account azure.ID, newest bool) (secret.Text, error) {
 	all, err := k.read.get(ctx, account.Key(), func(ctx context.Context) ([]storage.Key, error) {
 		doc, err := azure.Do(ctx, k.azure, azure.Request{Verb: azure.Post, ID: account, Action: "listKeys"})
 		if err != nil {
@@ -46,11 +46,11 @@ func (k *Keys) Of(ctx context.Context, account azure.ID, newest bool) (string, e
 		return answer.Keys, nil
 	})
 	if err != nil {
-		return "", err
+		return secret.Text{}, err
 	}
-	all = slices.DeleteFunc(slices.Clone(all), func(k storage.Key) bool { return k.Value == "" })
+	all = slices.DeleteFunc(slices.Clone(all), func(k storage.Key) bool { return k.Value.IsZero() })
 	if len(all) == 0 {
-		return "", &azure.Error{Kind: azure.NotFound, ID: account, Message: "storage account " + account.Name() + " has no key"}
+		return secret.Text{}, &azure.Error{Kind: azure.NotFound, ID: account, Message: "storage account " + account.Name() + " has no key"}
 	}
 	if newest {
 		slices.SortStableFunc(all, func(a, b storage.Key) int { return madeAt(b).Compare(madeAt(a)) })
@@ -59,7 +59,7 @@ func (k *Keys) Of(ctx context.Context, account azure.ID, newest bool) (string, e
 }
 
 // Refused forgets the keys of an account if they have the key, which its file server refuses: [Keys.Of] reads them again.
-func (k *Keys) Refused(account azure.ID, key string) {
+func (k *Keys) Refused(account azure.ID, key secret.Text) {
 	all, kept := k.read.peek(account.Key())
 	if kept && slices.ContainsFunc(all, func(k storage.Key) bool { return k.Value == key }) {
 		k.read.forget(account.Key())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/short"
 )
 
 // Error is a refusal as the client sees it.
@@ -41,7 +42,7 @@ func (e *Error) At(target string) *Error { e.Target = target; return e }
 
 // With adds a detail.
 func (e *Error) With(code, format string, args ...any) *Error {
-	e.Details = append(e.Details, &Error{Code: code, Message: fmt.Sprintf(format, args...)})
+	e.Details = append(e.Details, &Error{Code: code, Message: short.Text(fmt.Sprintf(format, args...))})
 	return e
 }
 
@@ -56,9 +57,9 @@ func GoesOn(err error) bool {
 	return ok && e.Later
 }
 
-// Refusal is a provider's error.
+// Refusal is a provider's error. Its message is bounded, whatever it quotes of the request.
 func Refusal(status int, code, format string, args ...any) *Error {
-	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Status: status, Code: code, Message: short.Text(fmt.Sprintf(format, args...))}
 }
 
 // Invalid is 400 with a code, the most common refusal.

@@ -24,6 +24,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"kaz/internal/localazure/behaviour"
@@ -115,6 +116,7 @@ type transactions struct {
 	parts
 	store       *store.Store
 	persistence *persistence
+	paused      atomic.Int64 // until when no operation ends, Unix nanoseconds, because the last end was not saved
 }
 
 // parts are what every transaction needs in addition to the documents.
@@ -229,17 +231,35 @@ func (e *transactions) write(f func(t *transaction) error) error {
 	return e.store.Write(func(tx *store.Transaction) error { return f(newTransaction(tx, &e.parts)) })
 }
 
-// endDue ends all operations that are due, each in a transaction of its own.
+// endPause is the time between attempts to end operations while their end cannot be saved, such as on a full disk.
+const endPause = time.Second
+
+// endDue ends all operations that are due, each in a transaction of its own. An operation whose end cannot be saved runs on, and so do
+// later ones until the pause ends.
 func (e *transactions) endDue() {
-	if !e.queue.Due(time.Now()) {
+	now := time.Now()
+	if !e.queue.Due(now) || now.UnixNano() < e.paused.Load() {
 		return
 	}
 	for more := true; more; {
-		_ = e.write(func(t *transaction) error { // an operation keeps its own error
+		err := e.write(func(t *transaction) error { // an operation keeps its own error
 			more = t.runner.EndDue()
 			return nil
 		})
+		if err != nil {
+			e.paused.Store(now.Add(endPause).UnixNano())
+			e.log.Error("operations of the local Azure run on because their end cannot be saved", "error", err)
+			return
+		}
 	}
+}
+
+// nextDue is the time of the next call of endDue, Unix nanoseconds, 0 for none.
+func (e *transactions) nextDue() int64 {
+	if due := e.queue.NextDue(); due != 0 {
+		return max(due, e.paused.Load())
+	}
+	return 0
 }
 
 // Changes calls f with every batch of changes from now on, in their order, until
@@ -256,7 +276,7 @@ func (e *Emulator) Subscribe() func(ctx context.Context, f func([]Change)) {
 			e.endDue()
 			if batch := w.Take(); len(batch) > 0 {
 				f(batch)
-			} else if !w.Wait(ctx, e.queue.NextDue()) {
+			} else if !w.Wait(ctx, e.nextDue()) {
 				return
 			}
 		}

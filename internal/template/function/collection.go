@@ -1,11 +1,12 @@
 package function
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"kaz/internal/azure/short"
 )
 
 // collections has the functions of arrays and objects, and those of strings that arrays
@@ -398,5 +399,5 @@ func fromEnd(args []any, try bool) (any, error) {
 	case try:
 		return nil, nil
 	}
-	return nil, fmt.Errorf("the array index '%d' is out of bounds: there are %d elements", n, len(array))
+	return nil, short.Errorf("the array index '%d' is out of bounds: there are %d elements", n, len(array))
 }

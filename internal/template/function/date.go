@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kaz/internal/azure/short"
 )
 
 // dates has the functions of time.
@@ -109,7 +111,7 @@ func FormatTime(at time.Time, form any) (any, error) {
 	if standard, ok := standardForms[text]; ok {
 		text = standard
 	} else if len(text) == 1 {
-		return nil, fmt.Errorf("the date format '%s' is not valid", text)
+		return nil, short.Errorf("the date format '%s' is not valid", text)
 	}
 	var b strings.Builder
 	for text != "" {
@@ -130,7 +132,7 @@ func datePart(at time.Time, form string) (part, rest string, err error) {
 	case '\'', '"':
 		end := strings.IndexByte(form[1:], c)
 		if end < 0 {
-			return "", "", fmt.Errorf("the date format has a quote that is not closed: %s", form)
+			return "", "", short.Errorf("the date format has a quote that is not closed: %s", form)
 		}
 		return form[1 : end+1], form[end+2:], nil
 	case '\\':

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"kaz/internal/azure/short"
 )
 
 // texts has the functions of strings. Positions and lengths count characters. Where the
@@ -267,7 +269,7 @@ func placeholder(spec string, values []any) (string, error) {
 	index, wide, aligned := strings.Cut(place, ",")
 	i, err := strconv.Atoi(strings.TrimSpace(index))
 	if err != nil || i < 0 || i >= len(values) {
-		return "", fmt.Errorf("the placeholder '{%s}' of the function 'format' has no argument", spec)
+		return "", short.Errorf("the placeholder '{%s}' of the function 'format' has no argument", spec)
 	}
 	text, err := styled(style, values[i])
 	if err != nil || !aligned {
@@ -275,7 +277,7 @@ func placeholder(spec string, values []any) (string, error) {
 	}
 	width, err := strconv.Atoi(strings.TrimSpace(wide))
 	if err != nil || width > MostSize || width < -MostSize {
-		return "", fmt.Errorf("the placeholder '{%s}' of the function 'format' has no valid width", spec)
+		return "", short.Errorf("the placeholder '{%s}' of the function 'format' has no valid width", spec)
 	}
 	return fmt.Sprintf("%*s", width, text), nil
 }
@@ -310,7 +312,7 @@ func styled(style string, value any) (string, error) {
 			return text, nil
 		}
 	}
-	return "", fmt.Errorf("the style '%s' of the function 'format' is not supported for this value", style)
+	return "", short.Errorf("the style '%s' of the function 'format' is not supported for this value", style)
 }
 
 func zeros(digits string, width int) string {

@@ -133,7 +133,7 @@ func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, er
 		return file.Credentials{}, csi.Status(err, "volume %s: key of storage account %s (its Secret: %v)", v.id, v.account.Name(), why)
 	}
 	v.azureKey = true
-	return file.Credentials{Account: v.account.Name(), Key: secret.New(key)}, nil
+	return file.Credentials{Account: v.account.Name(), Key: key}, nil
 }
 
 // host returns the file server of a volume. Tickets are for the public name of a server, which leads to its private endpoint in

@@ -31,9 +31,9 @@ type Config struct {
 	// Options returns the type and the options of the file system at a path. It is [mount.Options] if it is nil.
 	Options func(path string) (fsType string, options []string, err error)
 	// Key reads the key of an account from Azure. It is nil without a cloud configuration.
-	Key func(ctx context.Context, account azure.ID, newest bool) (string, error)
+	Key func(ctx context.Context, account azure.ID, newest bool) (secret.Text, error)
 	// Refused is told a key of Key that the file server refuses. After it, Key reads the keys of the account again. It may be nil.
-	Refused func(account azure.ID, key string)
+	Refused func(account azure.ID, key secret.Text)
 	// Secret reads the values of a Secret. It is nil without a cluster.
 	Secret func(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Files opens the file service of an account, for folders that have to be created.

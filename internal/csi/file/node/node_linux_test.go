@@ -102,7 +102,10 @@ func newWorld(t *testing.T, change func(*node.Config)) *world {
 			}
 			return nil, errors.New("not found")
 		},
-		Key:        func(context.Context, azure.ID, bool) (string, error) { w.keys++; return "key-of-azure", nil },
+		Key: func(context.Context, azure.ID, bool) (secret.Text, error) {
+			w.keys++
+			return secret.New("key-of-azure"), nil
+		},
 		Defaults:   share.Defaults{NoShareSocket: true, NoReservedPort: true, AttributeCache: true},
 		MountGroup: true, Stats: true, Permissions: 0o777, Options: w.shares.options,
 	}
@@ -591,7 +594,9 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 		azure.NotFound: codes.NotFound,
 	} {
 		w := newWorld(t, func(c *node.Config) {
-			c.Key = func(context.Context, azure.ID, bool) (string, error) { return "", &azure.Error{Kind: kind} }
+			c.Key = func(context.Context, azure.ID, bool) (secret.Text, error) {
+				return secret.Text{}, &azure.Error{Kind: kind}
+			}
 		})
 		wantCode(t, "32", w.stage(id, w.path("stage"), capability()), want)
 	}

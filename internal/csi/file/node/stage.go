@@ -135,7 +135,7 @@ func (n *Node) mountWith(ctx context.Context, v *volume, m share.Mount, path str
 	if !ok || !strings.Contains(failed.Error(), wrongKey) || !v.azureKey || c.Key.IsZero() || n.config.Refused == nil {
 		return err
 	}
-	n.config.Refused(v.account, c.Key.Reveal())
+	n.config.Refused(v.account, c.Key)
 	now, unread := n.credentials(ctx, v)
 	if unread != nil || now == c {
 		return errors.Join(err, unread)

@@ -49,7 +49,7 @@ func tenantNode(r *recorder, secret map[string]string, keys bool) *node.Node {
 			}
 			return nil, errors.New("not found")
 		},
-		Key: func(context.Context, azure.ID, bool) (string, error) { return "key-of-azure", nil },
+		Key: func(context.Context, azure.ID, bool) (secret.Text, error) { return secret.New("key-of-azure"), nil },
 	})
 }
 

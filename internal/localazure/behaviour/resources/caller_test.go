@@ -2,6 +2,8 @@ package resources_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -321,4 +323,92 @@ func TestARestartKeepsTheCallerOfADeployment(t *testing.T) {
 			exchange{Do: "GET " + deployment, Has: has{"properties.provisioningState": "Failed",
 				"properties.error.details.0.code": "AuthorizationFailed"}})
 	})
+}
+
+// TestAnOperationWithoutACaller ends operations of an older state file, which has no callers. They have no rights, whatever they would
+// do, and their errors say so.
+func TestAnOperationWithoutACaller(t *testing.T) {
+	nic := `{"type":"Microsoft.Network/networkInterfaces","apiVersion":"2024-05-01","name":"nic","location":"eastus","properties":{
+		"ipConfigurations":[{"name":"c","properties":{"subnet":{"id":"` + full(foreignSubnet) + `"}}}]}}`
+	for name, template := range map[string]string{
+		"write":  `{"resources":[` + identityIn("made", "") + `]}`,
+		"link":   `{"resources":[` + nic + `]}`,
+		"nested": `{"resources":[` + nested("inner", "", `{"resources":[`+nic+`]}`) + `]}`,
+		"read":   full(`{"resources":[],"outputs":{"o":{"type":"object","value":"[reference('` + foreignNetwork + `', '2024-05-01')]"}}}`),
+		"keys":   full(`{"resources":[],"outputs":{"o":{"type":"object","value":"[listKeys('` + foreignAccount + `', '2024-01-01')]"}}}`),
+		"caller": `{"resources":[],"outputs":{"o":{"type":"object","value":"[deployer()]"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := callerOptions()
+				o.Latency = 1
+				var log strings.Builder
+				o.Log = slog.New(slog.NewTextHandler(&log, nil))
+				first := behaviourtest.StartWith(t, o)
+				letGuest(first, everything)
+				first.Run(
+					exchange{Do: "PUT " + foreignNetwork, Status: 201, Body: `{"location":"eastus","properties":{
+						"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`},
+					exchange{Do: "PUT " + foreignAccount, Status: 202, Body: `{"location":"eastus","sku":{"name":"Standard_LRS"},"kind":"StorageV2"}`},
+				)
+				<-time.After(time.Hour)
+				first.Run(exchange{Do: "PUT " + deployment, Body: of(template, ""), Status: 201})
+				var state bytes.Buffer
+				if err := first.Save(&state); err != nil {
+					t.Fatal(err)
+				}
+				second, err := emulator.New(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := second.Load(bytes.NewReader(withoutCallers(t, state.Bytes()))); err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(time.Hour)
+				a := behaviourtest.Connect(t, second)
+				a.Token = "owner"
+				got := a.Run(exchange{Do: "GET " + deployment})
+				text := behaviourtest.Text(got)
+				if behaviour.Text(got, "properties.provisioningState") != "Failed" || strings.Contains(text, "InternalServerError") {
+					t.Errorf("%s", text)
+				}
+				if name != "caller" && !strings.Contains(text, "AuthorizationFailed") {
+					t.Errorf("want AuthorizationFailed: %s", text)
+				}
+				if strings.Contains(log.String(), "panic") {
+					t.Errorf("%.2000s", log.String())
+				}
+			})
+		})
+	}
+}
+
+// withoutCallers returns a state file without the callers of its operations.
+func withoutCallers(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var file map[string]json.RawMessage
+	var operations []map[string]json.RawMessage
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(file["operations"], &operations); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, o := range operations {
+		_, is := o["caller"]
+		found = found || is
+		delete(o, "caller")
+	}
+	if !found {
+		t.Fatal("no operation in the state file has a caller")
+	}
+	var err error
+	if file["operations"], err = json.Marshal(operations); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = json.Marshal(file); err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

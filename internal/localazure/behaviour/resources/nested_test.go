@@ -257,7 +257,7 @@ func TestAParameterRefersToASecret(t *testing.T) {
 	const keys = behaviourtest.Group + "/providers/Microsoft.KeyVault/vaults/keys"
 	a.Run(
 		exchange{Do: "PUT " + keys, Body: `{"location":"eastus","properties":{"tenantId":"` + core.DefaultTenant +
-			`","sku":{"family":"A","name":"standard"},"accessPolicies":[]}}`},
+			`","sku":{"family":"A","name":"standard"},"accessPolicies":[],"enabledForTemplateDeployment":true}}`},
 		exchange{Do: "PUT " + keys + "/secrets/s", Body: `{"properties":{"value":"hidden"}}`},
 	)
 	body := of(`{"parameters":{"p":{"type":"securestring"}},"resources":[`+identityIn("n", `,"tags":{"p":"[parameters('p')]"}`)+`]}`,
@@ -271,4 +271,12 @@ func TestAParameterRefersToASecret(t *testing.T) {
 		exchange{Do: "PUT " + deployment, Body: strings.Replace(body, `"secretName":"s"`, `"secretName":"none"`, 1), Status: 400,
 			Code: "KeyVaultParameterReferenceSecretRetrieveFailed"},
 	)
+	for _, enabled := range []string{`,"enabledForTemplateDeployment":false`, `,"enabledForTemplateDeployment":null`} {
+		a.Run(
+			exchange{Do: "PUT " + keys, Body: `{"location":"eastus","properties":{"tenantId":"` + emulator.DefaultTenant +
+				`","sku":{"family":"A","name":"standard"},"accessPolicies":[]` + enabled + `}}`},
+			exchange{Do: "PUT " + deployment, Body: body, Status: 400, Code: "KeyVaultParameterReferenceSecretRetrieveFailed"},
+			exchange{Do: "POST " + deployment + "/validate", Body: body, Status: 400, Code: "KeyVaultParameterReferenceSecretRetrieveFailed"},
+		)
+	}
 }

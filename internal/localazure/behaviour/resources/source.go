@@ -66,7 +66,8 @@ func (s *source) readSecrets(c *behaviour.Call) error {
 			continue
 		}
 		id, secret := behaviour.RefID(reference, "keyVault"), behaviour.Text(reference, "secretName")
-		if _, there := c.Get(id); !there || !id.Is("Microsoft.KeyVault/vaults") {
+		doc, there := c.Get(id)
+		if !there || !id.Is("Microsoft.KeyVault/vaults") {
 			return behaviour.Gateway(400, "KeyVaultParameterReferenceNotFound", "The specified KeyVault '%s' could not be found.", id)
 		}
 		const deploy = "Microsoft.KeyVault/vaults/deploy/action"
@@ -76,6 +77,12 @@ func (s *source) readSecrets(c *behaviour.Call) error {
 				"The client '%s' with object id '%s' does not have permission to perform action '%s' on the specified KeyVault "+
 					"resource '%s'. Please see https://aka.ms/arm-keyvault for usage details.",
 				application, object, strings.ToUpper(deploy), id)
+		}
+		// The message is quoted in https://github.com/Azure/bicep/issues/6859.
+		if behaviour.At(doc, "properties.enabledForTemplateDeployment") != true {
+			return behaviour.Gateway(400, "KeyVaultParameterReferenceSecretRetrieveFailed",
+				"The secret of KeyVault parameter '%s' cannot be retrieved. Http status code: 'Forbidden'. Error message: 'Access denied to "+
+					"first party service.' The property enabledForTemplateDeployment of vault '%s' must be true.", name, id.Name())
 		}
 		text, there := vault.Secret(c, id, secret)
 		if !there {

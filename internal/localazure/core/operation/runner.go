@@ -85,6 +85,7 @@ func (r *Runner) Reject(o *Operation, fault *behaviour.Error) {
 
 // End ends a running operation, well or not.
 func (r *Runner) End(o *Operation) {
+	r.undoEnd(o)
 	r.Queue.unqueue(o)
 	o.End = r.Docs.At
 	mark := r.Docs.Mark()
