@@ -28,18 +28,22 @@ const (
 )
 
 // promptPace is the time between two polls of an operation that a pod waits for. took is the time that the operation has
-// taken. The first poll comes soon: a few operations take half a second. Polls are rare while few operations are over, and close
-// when many end. Later the end is noticed within a sixteenth of the operation's time. Azure allows 45 polls of one operation and
-// 15 more a minute; this takes less.
+// taken. The first poll comes soon: a few operations take half a second. Polls are rare while few operations are over, and
+// closest between three quarters of the usual time and twice that time, when most of them end. Azure allows 45 polls of one
+// operation and 15 more a minute; this takes less.
 func promptPace(median, took time.Duration) time.Duration {
-	const rare, closest, part, refill = time.Second, 500 * time.Millisecond, 16, 4 * time.Second
+	const first, rare, closest, refill = 500 * time.Millisecond, time.Second, 400 * time.Millisecond, 4 * time.Second
 	switch {
-	case took < closest:
-		return closest
+	case took < first:
+		return first
 	case took < median/2:
 		return min(rare, max(median/2-took, closest))
+	case took < median*3/4:
+		return min(rare, took/8)
+	case took < 2*median:
+		return max(took/24, closest)
 	}
-	return min(max(took/part, closest), refill)
+	return min(took/16, refill)
 }
 
 // promptMedian returns how long half of the operations of a request take.

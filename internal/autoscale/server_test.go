@@ -3,6 +3,7 @@ package autoscale_test
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -213,35 +214,45 @@ func TestCalls(t *testing.T) {
 		w.start(flags...)
 		return w
 	}
-	scenario(t, "100 machines come and go", func(t *testing.T) {
-		w := large(t, 5, 1, core.Options{Latency: 1})
-		defer w.stop()
-		for n := range 100 {
-			if err := w.increase(fmt.Sprintf("pool%d", n%5), 1); err != nil {
-				t.Fatal(err)
+	for seed := range uint64(3) {
+		scenario(t, fmt.Sprintf("100 machines come and go, seed %d", seed), func(t *testing.T) {
+			w := large(t, 5, 1, core.Options{Latency: 1, Seed: seed})
+			defer w.stop()
+			// cluster-autoscaler calls for the groups of a scale-up in turn or at once, and for each node that goes in a goroutine.
+			called := func(do func(n int) error) (first, last time.Duration) {
+				w.Forget()
+				began := time.Now()
+				testkit.Arrive(seed, 100, func(n int) {
+					if err := do(n); err != nil {
+						t.Error(err)
+					}
+				})
+				pass(5 * time.Minute)
+				return w.asked(began)
 			}
-		}
-		begin := time.Now()
-		pass(5 * time.Minute)
-		want(t, "writes", len(w.Writes()), 5)
-		minutes := time.Since(begin).Minutes()
-		if n := lists(w, compute.ScaleSetInstances); float64(n) > 5*(2*minutes+1) {
-			t.Errorf("%d lists of instances in %.0f minutes", n, minutes)
-		}
-		w.Forget()
-		for n := range 5 {
-			group := fmt.Sprintf("pool%d", n)
-			w.join(group)
-			for _, id := range w.well(group)[:20] {
-				if err := w.delete(group, id); err != nil {
-					t.Fatal(err)
-				}
+			began := time.Now()
+			first, last := called(func(n int) error { return w.increase(fmt.Sprintf("pool%d", n%5), 1) })
+			want(t, "writes", len(w.Writes()), 5)
+			minutes := time.Since(began).Minutes()
+			if n := lists(w, compute.ScaleSetInstances); float64(n) > 5*(2*minutes+1) {
+				t.Errorf("%d lists of instances in %.0f minutes", n, minutes)
 			}
-		}
-		pass(5 * time.Minute)
-		want(t, "writes", len(w.Writes()), 5)
-		want(t, "target", w.target("pool0"), 1)
-	})
+			leaving := make([][]string, 5)
+			for n := range leaving {
+				group := fmt.Sprintf("pool%d", n)
+				w.join(group)
+				leaving[n] = w.well(group)[:20]
+			}
+			firstDeleted, lastDeleted := called(func(n int) error { return w.delete(fmt.Sprintf("pool%d", n%5), leaving[n%5][n/5]) })
+			want(t, "writes", len(w.Writes()), 5)
+			want(t, "target", w.target("pool0"), 1)
+			t.Logf("Azure is asked for machines %v to %v after the first call, to delete machines %v to %v", first, last, firstDeleted, lastDeleted)
+			// The calls of a group are gathered for 200 ms. The first increase also reads the scale set and the quotas.
+			if last > 4*time.Second || lastDeleted > 500*time.Millisecond {
+				t.Errorf("Azure is asked %v and %v after the first call, want at most 4 s and 500 ms", last, lastDeleted)
+			}
+		})
+	}
 	scenario(t, "50 groups of 100 nodes, an hour", func(t *testing.T) {
 		machines := 100
 		if testing.Short() {
@@ -260,6 +271,20 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%d reads and %d writes", reads, len(w.Writes()))
 		}
 	})
+}
+
+// asked returns when the first and the last write reached Azure, since a time.
+func (w *world) asked(since time.Time) (first, last time.Duration) {
+	for _, r := range w.Requests() {
+		if r.Method == http.MethodGet || r.IsPoll() {
+			continue
+		}
+		last = r.At.Sub(since).Round(time.Millisecond)
+		if first == 0 {
+			first = last
+		}
+	}
+	return first, last
 }
 
 // lists counts the lists of a type.

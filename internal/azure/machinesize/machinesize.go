@@ -2,8 +2,9 @@
 // nodes may have no right to read the resource SKUs of the subscription. Layer L0.
 //
 // The numbers are those of Microsoft's documentation of sizes (learn.microsoft.com/azure/virtual-machines/sizes): the greatest number of
-// remote disks, accelerated networking, and the cache and the local disk that an ephemeral OS disk can be on. What Azure says about a
-// size takes precedence wherever it can be asked.
+// remote disks, accelerated networking, and the cache and the local disk that an ephemeral OS disk can be on. A local disk counts only
+// where the page of the series says that an ephemeral OS disk can be on it. What Azure says about a size takes precedence wherever it can
+// be asked.
 package machinesize
 
 import (
@@ -58,20 +59,25 @@ func Find(name string) (Size, bool) {
 	return s, known
 }
 
-var version = regexp.MustCompile(`(?i)_v(\d+)$`)
+var version = regexp.MustCompile(`(?i)^\w+?_([A-Z]+)\d.*_v(\d+)$`)
 
-// firstNVMe is the first version of sizes whose disks are NVMe devices alone.
-const firstNVMe = 6
+// firstNVMe is the first version of sizes whose disks are NVMe devices alone. Those of the family L are since version 4.
+func firstNVMe(family string) int {
+	if strings.EqualFold(family, "L") {
+		return 4
+	}
+	return 6
+}
 
 // NVMeOnly reports whether the disks of a size are NVMe devices alone, so that it boots only from images with the feature
-// DiskControllerTypes NVMe. The name tells: these are the sizes of version 6 and later.
+// DiskControllerTypes NVMe. The name tells: these are the sizes of version 6 and later, and those of Lsv4, Lasv4 and Laosv4.
 func NVMeOnly(name string) bool {
 	found := version.FindStringSubmatch(name)
 	if found == nil {
 		return false
 	}
-	n, err := strconv.Atoi(found[1])
-	return err == nil && n >= firstNVMe
+	n, err := strconv.Atoi(found[2])
+	return err == nil && n >= firstNVMe(found[1])
 }
 
 // Placement returns where Azure is to place an ephemeral OS disk: into the cache of the host, on the temporary disk or on the local NVMe

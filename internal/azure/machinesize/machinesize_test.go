@@ -14,6 +14,13 @@ func TestFind(t *testing.T) {
 		"Standard_D4ds_v6":    {DataDisks: 12, Accelerated: true, NVMeGiB: 220},
 		"Standard_E16-4ds_v5": {DataDisks: 32, Accelerated: true, CacheGiB: 400, TempGiB: 600},
 		"Standard_B2s":        {DataDisks: 4},
+		"Standard_D2as_v7":    {DataDisks: 10, Accelerated: true},
+		"Standard_E16ads_v7":  {DataDisks: 48, Accelerated: true, NVMeGiB: 880},
+		"Standard_F8alds_v7":  {DataDisks: 48, Accelerated: true, NVMeGiB: 880},
+		"Standard_E372ids_v7": {DataDisks: 64, Accelerated: true},
+		"Standard_L8s_v4":     {DataDisks: 24, Accelerated: true},
+		"Standard_L8as_v4":    {DataDisks: 16, Accelerated: true},
+		"Standard_L12aos_v4":  {DataDisks: 32, Accelerated: true},
 	} {
 		if got, known := Find(name); !known || got != want {
 			t.Errorf("Find(%q) = %+v, %v, want %+v", name, got, known, want)
@@ -27,7 +34,8 @@ func TestFind(t *testing.T) {
 func TestNVMeOnly(t *testing.T) {
 	for name, want := range map[string]bool{
 		"Standard_D4s_v6": true, "standard_e8ads_V7": true, "Standard_D4s_v5": false, "Standard_D2": false,
-		"Standard_NG32ads_V620_v1": false, "Standard_DS3_v2": false,
+		"Standard_NG32ads_V620_v1": false, "Standard_DS3_v2": false, "Standard_L8s_v4": true, "Standard_L12aos_v4": true,
+		"Standard_L8as_v3": false, "Standard_D4s_v4": false, "Standard_E16-4ds_v6": true, "Standard_NV8as_v4": false,
 	} {
 		if got := NVMeOnly(name); got != want {
 			t.Errorf("NVMeOnly(%q) = %v", name, got)

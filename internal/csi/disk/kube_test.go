@@ -29,6 +29,18 @@ type kube struct {
 // synctest bubble.
 func (w *world) kubernetes(objects ...runtime.Object) *kube {
 	w.t.Helper()
+	w.t.Cleanup(synctest.Wait)
+	k := w.watched(objects...)
+	synctest.Wait()
+	w.Close()
+	w.Controller = k.controller(fresh{w.Client.Fresh(), w.Client})
+	w.t.Cleanup(w.Close)
+	return k
+}
+
+// watched gives a world a Kubernetes API with a Node for each machine, and the driver's watches of it.
+func (w *world) watched(objects ...runtime.Object) *kube {
+	w.t.Helper()
 	for name, machine := range w.nodes.of {
 		objects = append(objects, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: "azure://" + string(machine)},
@@ -36,7 +48,7 @@ func (w *world) kubernetes(objects ...runtime.Object) *kube {
 	}
 	k := &kube{Clientset: fake.NewClientset(objects...), w: w}
 	ctx, stop := context.WithCancel(w.t.Context())
-	w.t.Cleanup(func() { stop(); synctest.Wait() })
+	w.t.Cleanup(stop)
 	client := kubeclient.Of(k.Clientset)
 	var err error
 	if k.nodes, err = disk.NewKubernetesNodes(ctx, client); err != nil {
@@ -45,10 +57,6 @@ func (w *world) kubernetes(objects ...runtime.Object) *kube {
 	if k.uses, err = disk.NewAttachments(ctx, client, disk.DefaultName); err != nil {
 		w.t.Fatal(err)
 	}
-	synctest.Wait()
-	w.Close()
-	w.Controller = k.controller(fresh{w.Client.Fresh(), w.Client})
-	w.t.Cleanup(w.Close)
 	return k
 }
 

@@ -60,11 +60,23 @@ func (w *world) measured(what func()) (c cost) {
 	return c
 }
 
-// azures runs what and returns how long it took, and how long Azure itself worked on each machine. Azure's work lasts from
-// the arrival of a write to the end of its operation.
+// azures runs what and returns how long it took, and how long Azure itself worked on each machine.
 func (w *world) azures(what func()) (took time.Duration, own map[string]time.Duration) {
-	began, since := time.Now(), map[string]time.Time{}
+	took, works := w.works(what)
 	own = map[string]time.Duration{}
+	for machine, all := range works {
+		for _, d := range all {
+			own[machine] += d
+		}
+	}
+	return took, own
+}
+
+// works runs what and returns how long it took, and how long each of Azure's own operations on each machine took, in their
+// order. An operation lasts from the arrival of a write to the end.
+func (w *world) works(what func()) (took time.Duration, own map[string][]time.Duration) {
+	began, since := time.Now(), map[string]time.Time{}
+	own = map[string][]time.Duration{}
 	ctx, end := context.WithCancel(w.t.Context())
 	changes, watched := w.Subscribe(), make(chan struct{})
 	go func() {
@@ -75,7 +87,7 @@ func (w *world) azures(what func()) (took time.Duration, own map[string]time.Dur
 				begun, already := since[key]
 				switch busy := isBusyMachine(c); {
 				case already && !busy:
-					own[key] += time.Since(begun)
+					own[key] = append(own[key], time.Since(begun))
 					delete(since, key)
 				case !already && busy:
 					since[key] = time.Now()
