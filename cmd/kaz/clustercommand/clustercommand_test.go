@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/localazure/client"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/localazure/client"
 )
 
 // runCluster runs kaz cluster and returns its output, its errors and its exit status.

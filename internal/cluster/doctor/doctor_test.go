@@ -18,8 +18,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"kaz/internal/azure"
-	"kaz/internal/cluster"
 	"kaz/internal/azure/secret"
+	"kaz/internal/cluster"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/health"
 	"kaz/internal/cluster/lock"

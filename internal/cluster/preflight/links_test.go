@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"kaz/internal/localazure/core"
-	"kaz/internal/localazure/behaviour"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core"
 	"kaz/internal/testkit/clustertest"
 )
 
@@ -36,7 +36,7 @@ const deployer = "99999999-0000-0000-0000-000000000001"
 // as is a lab whose caller has a role with everything but the rights to use other resources, and those of a list.
 func as(t *testing.T, links ...string) *lab {
 	t.Helper()
-	l := &lab{t: t, azure: clustertest.Start(t, emulator.Options{AccessControl: true,
+	l := &lab{t: t, azure: clustertest.Start(t, core.Options{AccessControl: true,
 		Authenticator: people{"owner": {Owner: true}, "deployer": {ObjectID: deployer}}})}
 	const subscription = "/subscriptions/00000000-0000-0000-0000-000000000001"
 	const role = subscription + "/providers/Microsoft.Authorization/roleDefinitions/11111111-2222-3333-4444-555555555555"

@@ -1,4 +1,4 @@
-package emulator
+package core
 
 import "kaz/internal/localazure/core/journal"
 

@@ -137,7 +137,7 @@ func TestJournalIsAState(t *testing.T) {
 func TestEndThatIsNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		a := start(t, emulator.Options{Latency: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		a := start(t, core.Options{Latency: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if err := a.Open(filepath.Join(t.TempDir(), "state.json")); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestEndThatIsNotSaved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go a.Changes(t.Context(), func([]emulator.Change) {})
+		go a.Changes(t.Context(), func([]core.Change) {})
 		<-time.After(time.Minute)
 		if got := state(a.must("GET", address, "")); got != "Updating" {
 			t.Errorf("without a journal the operation is %s", got)

@@ -1,4 +1,4 @@
-package azureserver
+package server
 
 import (
 	"github.com/smallstep/pkcs7"

@@ -1,4 +1,4 @@
-package azureserver
+package server
 
 import (
 	"bytes"

@@ -357,7 +357,7 @@ func TestAnOperationWithoutACaller(t *testing.T) {
 				if err := first.Save(&state); err != nil {
 					t.Fatal(err)
 				}
-				second, err := emulator.New(o)
+				second, err := core.New(o)
 				if err != nil {
 					t.Fatal(err)
 				}

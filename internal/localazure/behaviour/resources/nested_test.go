@@ -273,7 +273,7 @@ func TestAParameterRefersToASecret(t *testing.T) {
 	)
 	for _, enabled := range []string{`,"enabledForTemplateDeployment":false`, `,"enabledForTemplateDeployment":null`} {
 		a.Run(
-			exchange{Do: "PUT " + keys, Body: `{"location":"eastus","properties":{"tenantId":"` + emulator.DefaultTenant +
+			exchange{Do: "PUT " + keys, Body: `{"location":"eastus","properties":{"tenantId":"` + core.DefaultTenant +
 				`","sku":{"family":"A","name":"standard"},"accessPolicies":[]` + enabled + `}}`},
 			exchange{Do: "PUT " + deployment, Body: body, Status: 400, Code: "KeyVaultParameterReferenceSecretRetrieveFailed"},
 			exchange{Do: "POST " + deployment + "/validate", Body: body, Status: 400, Code: "KeyVaultParameterReferenceSecretRetrieveFailed"},
