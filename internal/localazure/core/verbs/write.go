@@ -84,17 +84,8 @@ func (t writer) write(r *message.Request, c *behaviour.Call) (message.Reply, err
 		}
 		return message.Reply{}, err
 	}
-	if err := t.checks.Pass(checks.Accepted, r, c); err != nil {
-		return message.Reply{}, err
-	}
 	whole, stored, err := t.prepare(r, c)
 	if err != nil {
-		return message.Reply{}, err
-	}
-	if err := t.checks.Pass(checks.Completed, r, c); err != nil {
-		return message.Reply{}, err
-	}
-	if err := t.checks.Pass(checks.Whole, r, whole); err != nil {
 		return message.Reply{}, err
 	}
 	o := t.starter.operation(r, c.Verb)
@@ -127,9 +118,23 @@ func longHeaders(k *kind.Kind, c *behaviour.Call) behaviour.Headers {
 	return k.Style.Long[c.Verb]
 }
 
-// prepare completes the document and returns the call of the document to store. This is the document of c or, for an inline
+// prepare makes the call of the document to store, with the checks before and after the provider completes it.
+func (t writer) prepare(r *message.Request, c *behaviour.Call) (whole *behaviour.Call, stored *kind.Kind, err error) {
+	if err = t.checks.Pass(checks.Accepted, r, c); err == nil {
+		whole, stored, err = t.completed(r, c)
+	}
+	if err == nil {
+		err = t.checks.Pass(checks.Completed, r, c)
+	}
+	if err == nil {
+		err = t.checks.Pass(checks.Whole, r, whole)
+	}
+	return whole, stored, err
+}
+
+// completed completes the document and returns the call of the document to store. This is the document of c or, for an inline
 // child, its parent's document with the child in it.
-func (t writer) prepare(r *message.Request, c *behaviour.Call) (*behaviour.Call, *kind.Kind, error) {
+func (t writer) completed(r *message.Request, c *behaviour.Call) (*behaviour.Call, *kind.Kind, error) {
 	k := r.Kind
 	whole := *c
 	if k.Inline == "" {
