@@ -31,10 +31,11 @@ const (
 	Whole                    // the document that holds an inline child is complete
 )
 
+// The methods of requests for which a check is made.
 var (
-	change    = []string{http.MethodPut, http.MethodPatch}
-	changeAct = append([]string{http.MethodPost}, change...)
-	remove    = []string{http.MethodDelete}
+	writes  = []string{http.MethodPut, http.MethodPatch}
+	bodies  = append([]string{http.MethodPost}, writes...)
+	deletes = []string{http.MethodDelete}
 )
 
 // inOrder are all checks. Those of Targeted come before the count of requests by package throttle, the others after it.
@@ -44,20 +45,20 @@ var inOrder = []struct {
 	check   func(t Checks, r *message.Request, c *behaviour.Call) error
 }{
 	{Targeted, nil, Checks.authorized},
-	{Received, change, Checks.frame},
+	{Received, writes, Checks.frame},
 	{Received, nil, Checks.locks},
-	{Placed, append(remove, change...), Checks.writable},
-	{Placed, append([]string{http.MethodGet, http.MethodHead}, changeAct...), Checks.scope},
-	{Placed, remove, Checks.group},
-	{Compared, change, Checks.members},
-	{Intended, changeAct, Checks.links},
-	{Intended, change, Checks.policies},
+	{Placed, append(deletes, writes...), Checks.writable},
+	{Placed, append([]string{http.MethodGet, http.MethodHead}, bodies...), Checks.scope},
+	{Placed, deletes, Checks.group},
+	{Compared, writes, Checks.members},
+	{Intended, bodies, Checks.links},
+	{Intended, writes, Checks.policies},
 	{Conditional, nil, Checks.precondition},
-	{Accepted, change, Checks.kept},
-	{Accepted, remove, Checks.removable},
-	{Completed, change, Checks.values},
-	{Completed, change, Checks.references},
-	{Whole, change, Checks.blockers},
+	{Accepted, writes, Checks.kept},
+	{Accepted, deletes, Checks.removable},
+	{Completed, writes, Checks.values},
+	{Completed, writes, Checks.references},
+	{Whole, writes, Checks.blockers},
 }
 
 // Checks are the checks within a transaction.
@@ -72,7 +73,8 @@ type Checks struct {
 
 // In makes the checks of a transaction.
 func In(t *world.Transaction) Checks {
-	return Checks{docs: t.Transaction, world: t.World, access: &t.Access, groups: t.Parts.Groups, kinds: t.Parts.Kinds, queue: t.Parts.Queue}
+	p := t.Parts
+	return Checks{docs: t.Transaction, world: t.World, access: &t.Access, groups: p.Groups, kinds: p.Kinds, queue: p.Queue}
 }
 
 // Pass makes the checks of a stage. Only those from Compared on need the behaviour's view of the request.
