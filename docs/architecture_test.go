@@ -25,7 +25,7 @@ var (
 )
 
 // folders are where the page's paths begin.
-var folders = []string{"", "internal", "internal/cloudprovider/service", "internal/plan/loadbalancer"}
+var folders = []string{"", "internal", "internal/cloudprovider/service", "internal/plan/loadbalancer", "internal/localazure/core"}
 
 // TestArchitecture checks that the files, packages and functions exist that the page for developers names.
 func TestArchitecture(t *testing.T) {

@@ -82,8 +82,11 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, shown := range []string{log.String(), string(text), fmt.Sprintf("%v %+v %#v %s %q %d %x", l, l, l, l, l, l, l),
-		fmt.Sprintf("%+v %#v", Response{Logins: map[string]Login{"a": l}}, Provider{Principal: &l})} {
+	all := []string{log.String(), string(text), fmt.Sprintf("%+v %#v", Response{Logins: map[string]Login{"a": l}}, Provider{Principal: &l})}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+		all = append(all, fmt.Sprintf(verb, l))
+	}
+	for _, shown := range all {
 		if strings.Contains(shown, "s3cret") || strings.Contains(shown, "733363726574") {
 			t.Errorf("printed: %s", shown)
 		}

@@ -1,41 +1,34 @@
 // Package core is the local Azure: an HTTP server that answers as Azure Resource Manager and its providers do. Layer
 // L2: azure and the standard library. It never uses the client side: it tests that side and must not share its mistakes.
 //
-// The function serve has the steps of a request in their order. It reads the request, finds its target by the grammar of
-// ARM ids, and checks it. It then carries the request out in a transaction on the store, with the [behaviour.Type] of the
-// target. Operations end lazily: the next call that touches the store ends the operations that are due. No operation needs
-// a goroutine, so tests can run under testing/synctest.
+// A request goes one way through four packages, of which none imports an earlier one:
 //
-// This package joins parts that do not import it:
+//   - front: HTTP in and out
+//   - checks: what may refuse a request to a resource
+//   - verbs: what carries it out, with the [behaviour.Type] of its target
+//   - world: documents and operations, in transactions
 //
-//   - address: what a path means
-//   - access: the rights of callers
-//   - throttle, fault and latency: how requests are refused, fail and take their time
-//   - store: the documents
-//   - operation: the long-running operations
-//   - document and kind: what all resources have in common
+// Operations end lazily: the next call that touches the world ends the operations that are due. No operation needs a goroutine,
+// so tests can run under testing/synctest. This package composes the four.
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
-	"sync/atomic"
-	"time"
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core/catalog"
 	"kaz/internal/localazure/core/fault"
+	"kaz/internal/localazure/core/front"
 	"kaz/internal/localazure/core/kind"
 	"kaz/internal/localazure/core/latency"
-	"kaz/internal/localazure/core/operation"
 	"kaz/internal/localazure/core/random"
 	"kaz/internal/localazure/core/store"
-	"kaz/internal/localazure/core/throttle"
+	"kaz/internal/localazure/core/verbs"
+	"kaz/internal/localazure/core/world"
 )
 
 // Options say which Azure this is. The zero value is a useful one.
@@ -105,32 +98,23 @@ func ParseFaults(text []byte) ([]Fault, error) { return fault.Parse(text) }
 // Change is a changed document.
 type Change = store.Change
 
+// Subscription is a subscription other than the main subscription.
+type Subscription = world.Subscription
+
+// Authenticator finds the principal of a bearer token.
+type Authenticator = front.Authenticator
+
+// Downloader gets the content at a URI that a request names.
+type Downloader = front.Downloader
+
+// Download is the [Downloader] of a server. It reaches public addresses only, and uses no proxy.
+func Download(ctx context.Context, uri string) ([]byte, error) { return front.Download(ctx, uri) }
+
 // Emulator is a local Azure. It is an http.Handler.
 type Emulator struct {
-	transactions
-	front front
-}
-
-// transactions are the way to the store.
-type transactions struct {
-	parts
-	store       *store.Store
-	persistence *persistence
-	paused      atomic.Int64 // until when no operation ends, Unix nanoseconds, because the last end was not saved
-}
-
-// parts are what every transaction needs in addition to the documents.
-type parts struct {
-	tenancy       tenancy
-	accessControl bool
-	kinds         kind.Table
-	groups        *kind.Kind
-	queue         *operation.Queue
-	random        *random.Source
-	faults        *fault.Rules
-	latency       latency.Model
-	log           *slog.Logger
-	mostStored    int
+	*world.World
+	*front.Front
+	routes []behaviour.Route
 }
 
 // New makes an empty Azure.
@@ -148,137 +132,45 @@ func New(o Options) (*Emulator, error) {
 	if err != nil {
 		return nil, err
 	}
+	kinds, routes, err := register(o.Providers)
+	if err != nil {
+		return nil, fmt.Errorf("resource types of the local Azure: %w", err)
+	}
 	// What requests draw is drawn elsewhere, so that reads do not change what the
 	// resources get.
 	draws := random.New(o.Seed + 1)
-	e := &Emulator{transactions: transactions{persistence: &persistence{}}}
-	e.parts = parts{
-		tenancy:       tenancy{o.Subscription, o.Tenant, o.Subscriptions, o.Quotas, o.Boots},
-		accessControl: o.AccessControl, queue: operation.NewQueue(), random: random.New(o.Seed), faults: fault.NewRules(draws),
-		latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, log: o.Log,
-		mostStored: cmp.Or(o.MostStored, mostStored),
-	}
-	e.front = front{
-		transactions: &e.transactions, identity: authentication{o.Authenticator, &e.tenancy}, throttle: throttle.New(o.Throttle),
-		faults: e.faults, crash: o.Crash, draws: draws,
-		download: o.Download,
-	}
-	if o.Download == nil {
-		e.front.download = Download
-	}
-	if o.RequestLog != nil {
-		e.front.requests = &requestLog{to: o.RequestLog}
-	}
-	if err := e.SetFaults(o.Faults); err != nil {
+	faults := fault.NewRules(draws)
+	if err := faults.Set(o.Faults); err != nil {
 		return nil, err
 	}
-	if err := e.register(o.Providers); err != nil {
-		return nil, fmt.Errorf("resource types of the local Azure: %w", err)
-	}
-	e.store = store.New(store.Options{Kinds: e.kinds, Random: e.random, Log: e.log, KeepBefore: e.front.faults.Stale, Commit: e.record})
-	e.queue.DueChanged = e.store.Watchers.Wake
-	return e, nil
+	w := world.New(world.Parts{
+		Tenancy: world.Tenancy{Main: o.Subscription, MainTenant: o.Tenant, Others: o.Subscriptions, Quotas: o.Quotas,
+			Booting: o.Boots},
+		AccessControl: o.AccessControl, Kinds: kinds, Groups: kinds.Of(groups), Random: random.New(o.Seed), Faults: faults,
+		Latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, Log: o.Log, MostStored: o.MostStored,
+		Behaviours: verbs.Inside,
+	})
+	f := front.New(w, front.Options{Authenticator: o.Authenticator, Routes: routes, Throttle: o.Throttle, Crash: o.Crash,
+		RequestLog: o.RequestLog, Draws: draws, Download: o.Download})
+	return &Emulator{w, f, routes}, nil
 }
 
-func (e *Emulator) register(providers []behaviour.Provider) (err error) {
-	types := []behaviour.Type{permissionsType()}
+const groups = "Microsoft.Resources/resourceGroups"
+
+func register(providers []behaviour.Provider) (kinds kind.Table, routes []behaviour.Route, err error) {
+	types := []behaviour.Type{verbs.PermissionsType()}
 	for _, p := range providers {
 		types = append(types, p.Types...)
-		for _, r := range p.Routes {
-			e.front.routes = append(e.front.routes, newRoute(r))
-		}
+		routes = append(routes, p.Routes...)
 	}
-	if e.kinds, err = kind.NewTable(types); err != nil {
-		return err
+	if kinds, err = kind.NewTable(types); err != nil {
+		return nil, nil, err
 	}
-	if e.groups = e.kinds.Of("Microsoft.Resources/resourceGroups"); e.groups == nil {
-		return errors.New("resource groups are missing")
+	if kinds.Of(groups) == nil {
+		return nil, nil, errors.New("resource groups are missing")
 	}
-	return nil
+	return kinds, routes, nil
 }
-
-// ServeHTTP answers one request.
-func (e *Emulator) ServeHTTP(w http.ResponseWriter, hr *http.Request) { e.front.serveHTTP(w, hr) }
 
 // SetFaults replaces the rules that make requests go wrong.
-func (e *Emulator) SetFaults(rules []Fault) error { return e.front.faults.Set(rules) }
-
-// Do lets in-process callers, such as a data plane, change the world as a
-// behaviour does. An error takes the changes back.
-func (e *Emulator) Do(f func(w behaviour.World) error) error {
-	e.endDue()
-	return e.write(func(t *transaction) error {
-		if err := f(t); err != nil {
-			return err
-		}
-		return t.checkSizes()
-	})
-}
-
-// Look lets in-process callers read the world.
-func (e *Emulator) Look(f func(w behaviour.World)) {
-	e.endDue()
-	e.read(func(t *transaction) { f(t) })
-}
-
-// read gives f a world that cannot be changed.
-func (e *transactions) read(f func(t *transaction)) {
-	e.store.Read(func(tx *store.Transaction) { f(newTransaction(tx, &e.parts)) })
-}
-
-// write gives f a world to change. Its error, or panic, takes all changes back.
-func (e *transactions) write(f func(t *transaction) error) error {
-	return e.store.Write(func(tx *store.Transaction) error { return f(newTransaction(tx, &e.parts)) })
-}
-
-// endPause is the time between attempts to end operations while their end cannot be saved, such as on a full disk.
-const endPause = time.Second
-
-// endDue ends all operations that are due, each in a transaction of its own. An operation whose end cannot be saved runs on, and so do
-// later ones until the pause ends.
-func (e *transactions) endDue() {
-	now := time.Now()
-	if !e.queue.Due(now) || now.UnixNano() < e.paused.Load() {
-		return
-	}
-	for more := true; more; {
-		err := e.write(func(t *transaction) error { // an operation keeps its own error
-			more = t.runner.EndDue()
-			return nil
-		})
-		if err != nil {
-			e.paused.Store(now.Add(endPause).UnixNano())
-			e.log.Error("operations of the local Azure run on because their end cannot be saved", "error", err)
-			return
-		}
-	}
-}
-
-// nextDue is the time of the next call of endDue, Unix nanoseconds, 0 for none.
-func (e *transactions) nextDue() int64 {
-	if due := e.queue.NextDue(); due != 0 {
-		return max(due, e.paused.Load())
-	}
-	return 0
-}
-
-// Changes calls f with every batch of changes from now on, in their order, until
-// the context ends. Meanwhile operations end in time, requests or not.
-func (e *Emulator) Changes(ctx context.Context, f func([]Change)) { e.Subscribe()(ctx, f) }
-
-// Subscribe collects changes from now on. The function that it returns passes them on as Changes does. No change is missed
-// between a Look after Subscribe and the first batch. The caller must call the function, once.
-func (e *Emulator) Subscribe() func(ctx context.Context, f func([]Change)) {
-	w := e.store.Watchers.Add()
-	return func(ctx context.Context, f func([]Change)) {
-		defer w.Close()
-		for {
-			e.endDue()
-			if batch := w.Take(); len(batch) > 0 {
-				f(batch)
-			} else if !w.Wait(ctx, e.nextDue()) {
-				return
-			}
-		}
-	}
-}
+func (e *Emulator) SetFaults(rules []Fault) error { return e.Faults.Set(rules) }

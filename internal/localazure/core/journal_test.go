@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"flag"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -128,46 +127,6 @@ func TestJournalIsAState(t *testing.T) {
 		}
 		if texts[0] != texts[1] {
 			t.Errorf("from the journal:\n%s\nfrom the saved state:\n%s", texts[0], texts[1])
-		}
-	})
-}
-
-// An operation whose end cannot be saved runs on: the log says so, nothing hangs, and a subscriber does not try in a loop. It ends when
-// its end can be saved.
-func TestEndThatIsNotSaved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		a := start(t, core.Options{Latency: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err := a.Open(filepath.Join(t.TempDir(), "state.json")); err != nil {
-			t.Fatal(err)
-		}
-		a.group()
-		a.must("PUT", address, `{"location":"eastus"}`)
-		mend, err := a.BreakJournal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		go a.Changes(t.Context(), func([]core.Change) {})
-		<-time.After(time.Minute)
-		if got := state(a.must("GET", address, "")); got != "Updating" {
-			t.Errorf("without a journal the operation is %s", got)
-		}
-		if got := a.do("PUT", table, `{"location":"eastus"}`); got.status != 500 {
-			t.Errorf("a write without a journal: %d", got.status)
-		}
-		const line = "run on because their end cannot be saved"
-		if got := strings.Count(log.String(), line); got == 0 || got > 61 {
-			t.Errorf("the log has %d lines after a minute:\n%.2000s", got, log.String())
-		}
-		if err := mend(); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(2 * time.Second)
-		if got := state(a.must("GET", address, "")); got != "Succeeded" {
-			t.Errorf("with a journal again the operation is %s\n%s", got, log.String()[max(0, log.Len()-700):])
-		}
-		if err := a.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -25,9 +25,9 @@ type TypeInfo struct {
 
 // Types are all resource types this Azure knows, by name.
 func (e *Emulator) Types() []TypeInfo {
-	infos := make([]TypeInfo, 0, len(e.kinds))
-	for _, k := range e.kinds {
-		infos = append(infos, info(k, e.latency))
+	infos := make([]TypeInfo, 0, len(e.Kinds))
+	for _, k := range e.Kinds {
+		infos = append(infos, info(k, e.Latency))
 	}
 	slices.SortFunc(infos, func(a, b TypeInfo) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
 	return infos
@@ -93,8 +93,8 @@ func (e *Emulator) Documents() string {
 
 // Routes are the requests that are to no resource of a type, as a list in Markdown.
 func (e *Emulator) Routes() string {
-	lines := make([]string, len(e.front.routes))
-	for i, r := range e.front.routes {
+	lines := make([]string, len(e.routes))
+	for i, r := range e.routes {
 		lines[i] = fmt.Sprintf("* `%s %s`\n", r.Method, r.Pattern)
 	}
 	slices.Sort(lines)

@@ -568,10 +568,11 @@ func TestKeyThatChanges(t *testing.T) {
 			}
 			now = file.NewKeys(cloud.Client)
 		}
-		var err error
-		if valid, err = now.Of(t.Context(), account, false); err != nil {
+		key, err := now.Of(t.Context(), account, false)
+		if err != nil {
 			t.Fatal(err)
 		}
+		valid = key.Reveal()
 		cloud.Forget()
 		if err := w.stage(volume, w.path(fmt.Sprintf("stage-%d", i)), capability()); err != nil {
 			t.Errorf("mount %d: %v", i, err)

@@ -39,13 +39,13 @@ func (r *recorder) Mount(_ context.Context, m share.Mount, _ string, c file.Cred
 }
 
 // tenantNode returns a node that records mounts, with one Secret in the namespace of the pod.
-func tenantNode(r *recorder, secret map[string]string, keys bool) *node.Node {
+func tenantNode(r *recorder, content map[string]string, keys bool) *node.Node {
 	return node.New(node.Config{
 		Driver: file.DefaultName, Node: "node-0", Mounter: r, Mounts: mount.New(1), InlineKeys: keys,
 		Cluster: share.Cluster{Subscription: "s", ResourceGroup: "rg", Suffix: "core.windows.net"},
 		Secret: func(_ context.Context, namespace, name string) (map[string]string, error) {
 			if namespace == "apps" && name == "s" {
-				return secret, nil
+				return content, nil
 			}
 			return nil, errors.New("not found")
 		},

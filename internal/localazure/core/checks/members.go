@@ -1,0 +1,103 @@
+package checks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core/document"
+	"kaz/internal/localazure/core/message"
+	"kaz/internal/localazure/core/model"
+)
+
+// members refuses a body with a member that the official model of the type does not have. A member that the resource shows
+// is accepted: clients send back what they read.
+func (t Checks) members(r *message.Request, c *behaviour.Call) error {
+	findings := r.Kind.Model.Findings(r.Method, r.Kind.Name, r.Version, r.Body)
+	var shown behaviour.Object
+	for _, f := range findings {
+		if f.Problem != model.UnknownMember || strings.HasPrefix(f.Member(), "$") { // the local Azure's own notes
+			continue
+		}
+		if isTaken(r.Kind.Name, f) {
+			continue
+		}
+		if shown == nil && c.Old != nil {
+			shown = document.View(*c, r.Kind, c.Old)
+		}
+		if !model.Has(shown, f.Path) {
+			return unknownMember(r.Kind.Name, f)
+		}
+	}
+	return nil
+}
+
+// values refuses a body without a required member, or with a value that an enumeration does not have. It comes after the
+// checks of the type, which know what Azure says in most cases.
+func (t Checks) values(r *message.Request, c *behaviour.Call) error {
+	for _, f := range r.Kind.Model.Findings(r.Method, r.Kind.Name, r.Version, r.Body) {
+		if f.Problem == model.Missing && !model.Has(c.Doc, f.Path) {
+			return unreadable(r.Kind.Name, fmt.Sprintf("Required property '%s' not found in JSON. Path '%s'.", f.Member(), f.Where()))
+		}
+		if f.Problem == model.UnknownValue {
+			return unreadable(r.Kind.Name, fmt.Sprintf("Error converting value \"%v\" to type '%s'. Path '%s'. Allowed values are: %s.",
+				f.Value, f.Structure, f.Where(), strings.Join(f.Allowed, ", ")))
+		}
+	}
+	return nil
+}
+
+// takenMember is a member of a structure in bodies of types whose names begin with of in lower case. An empty member stands for all.
+type takenMember struct{ of, structure, member string }
+
+// taken are members that the models lack, and that Azure's own command line sends.
+var taken = []takenMember{
+	// A whole resource instead of its id: az network lb address-pool create --vnet.
+	{"microsoft.network/", "SubResource", ""},
+	// In the template of az vmss create.
+	{"microsoft.network/loadbalancers/inboundnatrules", "InboundNatRule", "location"},
+}
+
+func isTaken(of string, f model.Finding) bool {
+	return slices.ContainsFunc(taken, func(t takenMember) bool {
+		return strings.HasPrefix(strings.ToLower(of), t.of) && f.Structure == t.structure && (t.member == "" || t.member == f.Member())
+	})
+}
+
+func unknownMember(of string, f model.Finding) error {
+	return unreadable(of, fmt.Sprintf("Could not find member '%s' on object of type '%s'. Path '%s'.", f.Member(), f.Structure, f.Where()))
+}
+
+// refusals are the errors of the providers for a body that they cannot read, by the beginning of the type in lower case. The
+// first match counts. Their sources are in docs/reference/unproven.md.
+var refusals = []struct {
+	of   string
+	make func(what string) *behaviour.Error
+}{
+	{"microsoft.network/dnszones", gatewayRefusal},
+	{"microsoft.network/privatednszones", gatewayRefusal},
+	{"microsoft.network/", func(what string) *behaviour.Error {
+		return behaviour.Invalid("InvalidRequestFormat", "Cannot parse the request.").With("InvalidJson", "%s", what)
+	}},
+	{"microsoft.compute/", func(what string) *behaviour.Error { return behaviour.Invalid("BadRequest", "%s", what) }},
+	{"microsoft.storage/storageaccounts/managementpolicies", func(what string) *behaviour.Error {
+		return behaviour.Invalid("InvalidManagementPolicy",
+			"Management Policy is not valid. Error details: %s For more information, see - https://aka.ms/managementpolicies", what)
+	}},
+	{"", gatewayRefusal},
+}
+
+func gatewayRefusal(what string) *behaviour.Error {
+	return behaviour.Gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: '%s'", what)
+}
+
+func unreadable(of, what string) error {
+	lower := strings.ToLower(of)
+	for _, r := range refusals {
+		if strings.HasPrefix(lower, r.of) {
+			return r.make(what)
+		}
+	}
+	return gatewayRefusal(what)
+}
