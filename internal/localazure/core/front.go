@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"kaz/internal/localazure/core/fault"
 	"kaz/internal/localazure/core/random"
 	"kaz/internal/localazure/core/throttle"
+	"kaz/internal/pause"
 	"kaz/internal/template"
 )
 
@@ -34,8 +34,8 @@ func (f *front) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	began := time.Now()
 	r := newRequest(hr)
 	f.answer(r)
-	sleep(hr.Context(), r.wait)
-	r.answered() // before the client can know
+	_ = pause.For(hr.Context(), r.wait) // no longer than the client waits
+	r.answered()                        // before the client can know
 	out := 0
 	if !r.cut {
 		out = f.send(w, r)
@@ -47,19 +47,6 @@ func (f *front) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 	if r.cut {
 		panic(http.ErrAbortHandler) // what net/http offers to cut a connection
-	}
-}
-
-// sleep waits, but no longer than the client does.
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
