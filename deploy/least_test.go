@@ -109,7 +109,7 @@ func stories() []story {
 // remove them.
 func elsewhere() map[string]string {
 	return map[string]string{
-		"Microsoft.Authorization/permissions/read":         "kaz/cmd/internal/access TestRights",
+		"Microsoft.Authorization/permissions/read":         "kaz/internal/component/access TestRights",
 		"Microsoft.Resources/subscriptions/providers/read": "kaz/cmd/cloud-controller-manager/app TestZonesThatMayNotBeRead",
 	}
 }

@@ -27,17 +27,17 @@ var (
 // folders are where the page's paths begin.
 var folders = []string{"", "internal", "internal/cloudprovider/service", "internal/plan/loadbalancer", "internal/localazure/core"}
 
-// TestArchitecture checks that the files, packages and functions exist that the page for developers names.
-func TestArchitecture(t *testing.T) {
-	text, err := os.ReadFile("architecture.md")
+// checkNames checks that the files, packages and functions exist that a page names. It returns the page.
+func checkNames(t *testing.T, path string, declared map[string]map[string]bool) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := string(text)
-	declared := declarations(t)
 	for _, m := range quoted.FindAllStringSubmatch(page, -1) {
 		switch name := m[1]; {
-		case strings.HasSuffix(name, "options.go"): // of each program
+		case strings.HasSuffix(name, "options.go"), strings.Contains(name, "NAME"): // of each program
 		case file.MatchString(name), strings.HasPrefix(name, "internal/") && !strings.Contains(name, "PROVIDER"):
 			if find(name) == "" {
 				t.Errorf("there is no %s", name)
@@ -48,6 +48,23 @@ func TestArchitecture(t *testing.T) {
 			}
 		}
 	}
+	return page
+}
+
+// TestAddAComponent checks what the page for new components names.
+func TestAddAComponent(t *testing.T) {
+	page := checkNames(t, "add-a-component.md", declarations(t))
+	for _, m := range regexp.MustCompile("`((?:cmd|deploy|docs|test|tools)/[^` ]+)`").FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(m[1], "NAME") && find(m[1]) == "" {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+}
+
+// TestArchitecture checks that the files, packages and functions exist that the page for developers names.
+func TestArchitecture(t *testing.T) {
+	declared := declarations(t)
+	page := checkNames(t, "architecture.md", declared)
 	pairs := placed.FindAllStringSubmatch(page, -1)
 	if len(pairs) < 5 {
 		t.Errorf("%d names with their files, want those of the way of a Service", len(pairs))

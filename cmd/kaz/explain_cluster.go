@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
-	"kaz/cmd/internal/access"
-	"kaz/cmd/internal/kubeconfig"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/access"
+	"kaz/internal/component/kubeconfig"
 	"kaz/internal/localazure/client"
 	"kaz/internal/localcluster"
 )
@@ -184,10 +184,6 @@ func openAzure(ctx context.Context, path string) (*access.Clients, cloudconfig.C
 	if err != nil {
 		return nil, config, fmt.Errorf("cloud configuration %s: %w", path, err)
 	}
-	environment, err := access.DescribeCloud(ctx, nil, config)
-	if err != nil {
-		return nil, config, err
-	}
-	client, err := access.OpenClient(config, environment, access.ClientOptions{})
+	client, _, err := access.Open(ctx, config, access.ClientOptions{})
 	return client, config, err
 }

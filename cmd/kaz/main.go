@@ -20,10 +20,10 @@ import (
 	file "kaz/cmd/azurefile-csi-driver/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
-	"kaz/cmd/internal/flagerror"
-	"kaz/cmd/internal/release"
 	"kaz/cmd/kaz/cli"
 	"kaz/cmd/kaz/clustercommand"
+	"kaz/internal/component/flagerror"
+	"kaz/internal/component/release"
 )
 
 func main() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"kaz/cmd/internal/release"
+	"kaz/internal/component/release"
 )
 
 // TestVersion checks that --version prints the version, although the components define a version flag of another type.

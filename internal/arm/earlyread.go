@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/pause"
 )
 
 // For some types, Azure wants the first poll soon, when most operations are over, and the next poll much later. For
@@ -38,14 +39,14 @@ func (d *Client) watch(ctx context.Context, op *operation, wait time.Duration) (
 		if time.Until(poll) <= step {
 			break
 		}
-		if err := pause(ctx, step); err != nil {
+		if err := pause.For(ctx, step); err != nil {
 			return false, err
 		}
 		if d.shows(ctx, op) {
 			return true, nil
 		}
 	}
-	return false, pause(ctx, time.Until(poll))
+	return false, pause.For(ctx, time.Until(poll))
 }
 
 // shows reads the resource and reports whether what was written is in force. If the read does not show it, the next

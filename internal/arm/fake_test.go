@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"kaz/internal/azure"
+	"kaz/internal/pause"
 )
 
 const (
@@ -67,7 +68,7 @@ func (s *server) Do(req *http.Request) (*http.Response, error) {
 	s.seen = append(s.seen, r)
 	s.mu.Unlock()
 	a := s.answer(n, r)
-	if err := pause(req.Context(), a.after); err != nil {
+	if err := pause.For(req.Context(), a.after); err != nil {
 		return nil, err
 	}
 	if a.err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/pause"
 )
 
 // Operations are polled as often as Azure asks: most deletions every ten seconds, the creation of public IPs every
@@ -149,7 +150,7 @@ func (r *listPolls) leave(e *entry) {
 
 // awaitDeletion waits until a poll of a deletion is worth its cost. wait is the time that Azure wants between polls.
 func (d *Client) awaitDeletion(ctx context.Context, e *entry, wait time.Duration) error {
-	if err := pause(ctx, wait); err != nil || wait < listWait || !d.listPolls.waits(e) {
+	if err := pause.For(ctx, wait); err != nil || wait < listWait || !d.listPolls.waits(e) {
 		return err
 	}
 	defer d.listPolls.leave(e)
@@ -165,7 +166,7 @@ func (d *Client) awaitCreation(ctx context.Context, op *operation, wait time.Dur
 	if err != nil || op.entry.isThere() {
 		return err == nil, err
 	}
-	return false, pause(ctx, time.Until(due))
+	return false, pause.For(ctx, time.Until(due))
 }
 
 // awaitList waits until a list shows that a write has ended, or until latest. One of the waiting callers reads the
@@ -204,9 +205,9 @@ func (d *Client) readList(ctx context.Context, by *entry, every time.Duration, l
 		return nil
 	}
 	if !begin.Before(latest) {
-		return pause(ctx, time.Until(latest))
+		return pause.For(ctx, time.Until(latest))
 	}
-	if err := pause(ctx, time.Until(begin)); err != nil {
+	if err := pause.For(ctx, time.Until(begin)); err != nil {
 		return err
 	}
 	began := time.Now()

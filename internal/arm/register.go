@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/pause"
 )
 
 // unregistered is Azure's answer to the first use of a provider in a subscription.
@@ -84,7 +85,7 @@ func (d *Client) registerProvider(ctx context.Context, provider azure.ID) error 
 		if state.RegistrationState == "Registered" {
 			return nil
 		}
-		if err := pause(ctx, 5*time.Second); err != nil {
+		if err := pause.For(ctx, 5*time.Second); err != nil {
 			return err
 		}
 	}

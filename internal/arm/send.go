@@ -22,6 +22,7 @@ import (
 	"kaz/internal/arm/budget"
 	"kaz/internal/azure"
 	"kaz/internal/observe/trace"
+	"kaz/internal/pause"
 )
 
 type retryOptions struct {
@@ -56,7 +57,7 @@ func (d *Client) sendLasting(ctx, lasting context.Context, c call) (reply, *azur
 			return r, failure.Error
 		}
 		d.metrics.retried(c.subject, failure.Kind)
-		if pause(ctx, wait) != nil {
+		if pause.For(ctx, wait) != nil {
 			return r, interrupted(ctx, c)
 		}
 	}
@@ -268,21 +269,6 @@ func judged(c call, r reply) *failure {
 func interrupted(ctx context.Context, c call) *azure.Error {
 	cause := context.Cause(ctx)
 	return &azure.Error{Kind: azure.KindOf(ctx.Err()), Op: c.op, ID: c.id, Cause: cause}
-}
-
-// pause waits, and stops waiting when ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func newUUID() string {

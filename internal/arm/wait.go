@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/pause"
 )
 
 // unreadable is how many reads of an operation's state may fail in a row, each
@@ -104,7 +105,7 @@ func (d *Client) outlast(ctx context.Context) (context.Context, context.CancelFu
 	}
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		_ = pause(lasting, d.finishing) // it ends early when the write is done
+		_ = pause.For(lasting, d.finishing) // it ends early when the write is done
 		end(context.Cause(ctx))
 	})
 	return lasting, func() {
@@ -228,7 +229,7 @@ func (d *Client) untilPoll(ctx context.Context, op *operation) (ended bool, err 
 	case op.isLate(wait):
 		return d.watch(ctx, op, wait)
 	}
-	return false, pause(ctx, wait)
+	return false, pause.For(ctx, wait)
 }
 
 // readState polls once.

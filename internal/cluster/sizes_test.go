@@ -25,7 +25,7 @@ func TestSizesOfMachines(t *testing.T) {
 		{"Standard_D2ds_v5", 64, []string{network, placement + `ResourceDisk"`}, []string{controller}},
 		{"Standard_D2ds_v6", 64, []string{network, placement + `NvmeDisk"`, controller}, nil},
 		{"Standard_D4s_v5", 0, []string{network}, []string{placement, controller}},
-		{"Standard_D4s_v7", 0, []string{controller}, []string{network, placement}},
+		{"Standard_D4s_v7", 0, []string{controller, network}, []string{placement}},
 		{"Standard_B2s", 0, nil, []string{network, placement, controller}},
 		{"Standard_D4ds_v99", 64, []string{`"option": "Local"`}, []string{network, placement}},
 	} {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kaz/internal/azure"
+	"kaz/internal/pause"
 )
 
 const (
@@ -157,10 +158,8 @@ func (c copier) await(ctx context.Context, f *sdkfile.Client, name string, size 
 			return &azure.Error{Kind: azure.Unavailable, Message: fmt.Sprintf("the copy of file %s ended as %q with %d of %d bytes: %s; "+
 				"it is tried again", name, s.status, s.size, size, s.why)}
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause.For(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

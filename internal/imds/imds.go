@@ -15,6 +15,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/metadata"
+	"kaz/internal/pause"
 )
 
 // DefaultEndpoint is the address of the metadata service on every Azure machine.
@@ -163,14 +164,10 @@ func retryAfter(err error) time.Duration {
 }
 
 func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return &azure.Error{Kind: azure.Canceled, Op: "ask the metadata service", Cause: ctx.Err()}
-	case <-timer.C:
-		return nil
+	if err := pause.For(ctx, d); err != nil {
+		return &azure.Error{Kind: azure.Canceled, Op: "ask the metadata service", Cause: err}
 	}
+	return nil
 }
 
 // get sends one request.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kaz/internal/key/spelling"
 )
 
 // Unknown is an annotation that looks like an annotation of this package and has no effect.
@@ -92,40 +94,5 @@ func nearestAbroad(name string) string {
 // nearestTo returns the known name that is most similar to name, "" if none is similar.
 func nearestTo(name string, known []string) string {
 	const most = 3 // wrong characters
-	best, wrong := "", most+1
-	for _, candidate := range known {
-		if n := edits(name, candidate, wrong); n < wrong {
-			best, wrong = candidate, n
-		}
-	}
-	return best
-}
-
-// edits returns the edit distance of two texts: inserted, deleted and changed characters. It returns
-// limit if the distance is limit or more.
-func edits(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		least, before := i+1, row[0] // smallest of the row; value above to the left
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, before+1)
-			least = min(least, row[j+1])
-		}
-		if least >= limit {
-			return limit
-		}
-	}
-	return min(row[len(b)], limit)
+	return spelling.Nearest(name, known, most)
 }

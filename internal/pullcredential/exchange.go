@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kaz/internal/azure/secret"
+	"kaz/internal/pause"
 )
 
 // tokenUser is the user name of a login with a token as its password.
@@ -77,17 +78,15 @@ func (p *Provider) send(ctx context.Context, method, address string, form url.Va
 		if !passing || try == tries || ctx.Err() != nil {
 			return status, header, body, err
 		}
-		select {
-		case <-time.After(pause(try, header)):
-		case <-ctx.Done():
+		if pause.For(ctx, delay(try, header)) != nil {
 			return status, header, body, err
 		}
 	}
 }
 
-// pause returns the delay before a retry: the registry's Retry-After, limited because a kubelet is
+// delay returns the delay before a retry: the registry's Retry-After, limited because a kubelet is
 // waiting.
-func pause(try int, header http.Header) time.Duration {
+func delay(try int, header http.Header) time.Duration {
 	const first, longest = 500 * time.Millisecond, 5 * time.Second
 	if seconds, err := strconv.ParseUint(header.Get("Retry-After"), 10, 16); err == nil {
 		return min(time.Duration(seconds)*time.Second, longest)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/pause"
 	"kaz/internal/plan"
 )
 
@@ -141,7 +142,7 @@ func converge(ctx context.Context, client Azure, target Target) (out Outcome, kn
 			if !outrun(report) || conflicts >= len(waits) {
 				return out, false, err
 			}
-			if err := pause(ctx, err, waits[conflicts]); err != nil {
+			if err := pauseAfter(ctx, err, waits[conflicts]); err != nil {
 				return out, false, err
 			}
 			conflicts++
@@ -184,19 +185,15 @@ func outrun(r Report) bool {
 	return true
 }
 
-// pause waits as long as Azure asked for, or for the time wait if Azure asked for nothing.
-func pause(ctx context.Context, cause error, wait time.Duration) error {
+// pauseAfter waits as long as Azure asked for, or for the time wait if Azure asked for nothing.
+func pauseAfter(ctx context.Context, cause error, wait time.Duration) error {
 	if e, ok := errors.AsType[*azure.Error](cause); ok && e.RetryAfter > 0 {
 		wait = e.RetryAfter
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w while waiting to plan anew after: %w", ctx.Err(), cause)
+	if err := pause.For(ctx, wait); err != nil {
+		return fmt.Errorf("%w while waiting to plan anew after: %w", err, cause)
 	}
+	return nil
 }
 
 // Gather reads what needs names. It calls needs again with the result, until needs names nothing new.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kaz/cmd/internal/flagerror"
-	"kaz/cmd/internal/release"
+	"kaz/internal/component/flagerror"
+	"kaz/internal/component/release"
 	"kaz/internal/pullcredential"
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/arm"
 	"kaz/internal/azure/secret"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/access"
 	"kaz/internal/credential"
 	"kaz/internal/pullcredential"
 )

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestWrongEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(args, err)
 		}
-		if err = run(t.Context(), o, none); err == nil || !strings.Contains(err.Error(), want) {
+		if err = run(t.Context(), o, none, slog.Default()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}

@@ -58,7 +58,7 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	o.addNodeFlags(node)
 	o.AddRegistration(node)
 	o.AddDiagnostics(sets.FlagSet("diagnostics"))
-	o.AddKubernetes(sets.FlagSet("kubernetes"))
+	o.Kube.AddFlags(sets.FlagSet("kubernetes"))
 	driver.AddInert(sets.FlagSet("compatibility"), inert()...)
 	return sets
 }

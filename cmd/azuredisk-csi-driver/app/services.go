@@ -10,8 +10,8 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 
 	"kaz/cmd/internal/driver"
-	"kaz/cmd/internal/release"
 	"kaz/internal/azure"
+	"kaz/internal/component/release"
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
 	"kaz/internal/csi/disk/node"

@@ -3,11 +3,12 @@ package app
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
-	"kaz/cmd/internal/commandline"
 	"kaz/cmd/internal/driver"
+	"kaz/internal/component"
 )
 
 const name = "azurefile-csi-driver"
@@ -18,7 +19,7 @@ const knownMetrics = "azurefile_csi_driver"
 // Command returns the command of the program. lookup looks up environment variables.
 func Command(lookup func(string) (string, bool)) *cobra.Command {
 	o := newOptions()
-	return commandline.Program{
+	return component.Program{
 		Name:  name,
 		Short: "Create shares of Azure Files and mount them by SMB and NFS",
 		Long: `The azurefile-csi-driver is the CSI driver file.csi.azure.com. Its controller creates storage accounts, shares and
@@ -29,8 +30,8 @@ snapshots. Its node service, on each node, mounts shares by SMB and NFS.`,
   # the node service, beside node-driver-registrar
   azurefile-csi-driver --mode=node --endpoint=unix:///csi/csi.sock --nodeid=$(KUBE_NODE_NAME)`,
 		Flags: o.flags(), Logging: o.Logging, Validate: o.validate,
-		Run: func(ctx context.Context) error {
-			p, err := driver.Open(name, &o.Options, lookup)
+		Run: func(ctx context.Context, log *slog.Logger) error {
+			p, err := driver.Open(name, &o.Options, lookup, log)
 			if err != nil {
 				return err
 			}

@@ -55,7 +55,7 @@ func (o *options) flags() cliflag.NamedFlagSets {
 		"Delete the snapshots of a volume with the volume. Otherwise a volume with snapshots is not deleted.")
 	o.addNode(sets.FlagSet("node"))
 	o.AddDiagnostics(sets.FlagSet("diagnostics"))
-	o.AddKubernetes(sets.FlagSet("kubernetes"))
+	o.Kube.AddFlags(sets.FlagSet("kubernetes"))
 	driver.AddInert(sets.FlagSet("compatibility"), inert()...)
 	return sets
 }

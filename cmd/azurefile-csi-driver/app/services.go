@@ -9,10 +9,10 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 
-	"kaz/cmd/internal/access"
 	"kaz/cmd/internal/driver"
-	"kaz/cmd/internal/release"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/access"
+	"kaz/internal/component/release"
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/cluster"

@@ -21,11 +21,11 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/ipam"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/component/access"
 	"kaz/internal/reconcile"
 )
 

@@ -7,18 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/client-go/tools/clientcmd"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/options"
@@ -29,13 +25,13 @@ import (
 	"k8s.io/component-base/term"
 	"k8s.io/controller-manager/pkg/leadermigration"
 
-	"kaz/cmd/internal/commandline"
-	"kaz/cmd/internal/flagerror"
-	kubeconfigs "kaz/cmd/internal/kubeconfig"
-	"kaz/cmd/internal/release"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
-	"kaz/internal/observe/tracing"
+	kit "kaz/internal/component"
+	"kaz/internal/component/flagerror"
+	kubeconfigs "kaz/internal/component/kubeconfig"
+	"kaz/internal/component/release"
+	"kaz/internal/component/traces"
 	"kaz/internal/reconcile"
 )
 
@@ -90,7 +86,7 @@ the machines of the nodes, gives Services their load balancers and pods their ro
 			}
 			cliflag.PrintFlags(command.Flags())
 			warnOfFlags(command.Flags())
-			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := kit.UntilSignal(command.Context())
 			defer stop()
 			return p.run(ctx)
 		},
@@ -99,7 +95,7 @@ the machines of the nodes, gives Services their load balancers and pods their ro
 		frameworkapp.AllWebhooks, frameworkapp.DisabledByDefaultWebhooks)
 	command.SetFlagErrorFunc(flagerror.Explain)
 	global := sets.FlagSet("global")
-	commandline.AddGlobalFlags(global, component, logging)
+	kit.AddGlobalFlags(global, component, logging)
 	addLogFormat(global)
 	for _, name := range more.Order {
 		sets.FlagSet(name).AddFlagSet(more.FlagSets[name])
@@ -145,15 +141,11 @@ func (p *program) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	traces, err := tracing.Open(ctx, p.own.tracingFile, component, release.Version())
+	endTraces, err := traces.Open(ctx, p.own.tracingFile, component)
 	if err != nil {
-		return fmt.Errorf("--tracing-config-file: %w", err)
+		return err
 	}
-	defer func() {
-		if err := traces.Close(ctx); err != nil {
-			slog.Warn("tracing", "error", err)
-		}
-	}()
+	defer endTraces()
 	slog.Info(component, "version", release.Version())
 	completed := c.Complete()
 	m, err := p.manager(ctx, completed)
@@ -170,10 +162,8 @@ func (p *program) checkKubeconfig() error {
 	if kubeconfig == "" && master == "" {
 		return nil // a pod uses its service account
 	}
-	if _, err := clientcmd.BuildConfigFromFlags(master, kubeconfig); err != nil {
-		return fmt.Errorf("--kubeconfig %q, --master %q: %w", kubeconfig, master, kubeconfigs.Explain(err))
-	}
-	return nil
+	_, err := kubeconfigs.Read(master, kubeconfig)
+	return err
 }
 
 // checkCertificate validates the serving certificate. The framework's error does not name the files.

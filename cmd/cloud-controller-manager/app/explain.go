@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/service/explain"
+	"kaz/internal/component/access"
 )
 
 // Cluster says how to reach a cluster and its Azure resources from outside.

@@ -6,12 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	componentbaseconfig "k8s.io/component-base/config"
 
-	"kaz/cmd/internal/access"
+	"kaz/internal/component/access"
+	"kaz/internal/component/event"
 )
 
 // The event reasons for the program as a whole.
@@ -29,15 +28,13 @@ type notices struct {
 }
 
 func newNotices(ctx context.Context, client kubernetes.Interface, election componentbaseconfig.LeaderElectionConfiguration) *notices {
-	events := record.NewBroadcaster(record.WithContext(ctx))
-	events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	recorder, stop := event.NewRecorder(ctx, client, component)
 	return &notices{
-		recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "cloud-controller-manager"}),
+		recorder: recorder, stop: stop,
 		about: &corev1.ObjectReference{
 			APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
 			Namespace: or(election.ResourceNamespace, "kube-system"), Name: or(election.ResourceName, "cloud-controller-manager"),
 		},
-		stop: events.Shutdown,
 	}
 }
 

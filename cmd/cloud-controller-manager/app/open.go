@@ -12,12 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
+	"kaz/internal/component/access"
+	"kaz/internal/component/election"
 	"kaz/internal/plan/joining"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
@@ -48,12 +49,8 @@ func openCloud(ctx context.Context, c cloudconfig.Config, options access.ClientO
 func connect(ctx context.Context, c cloudconfig.Config, options access.ClientOptions) (*access.Clients, error) {
 	ctx, cancel := context.WithTimeout(ctx, atStart)
 	defer cancel()
-	environment, err := access.DescribeCloud(ctx, options.Transport, c)
-	if err != nil {
-		return nil, err
-	}
-	options.TTL, options.Finish = lifetimes(c), stopGrace
-	client, err := access.OpenClient(c, environment, options)
+	options.TTL, options.Finish = lifetimes(c), election.StopGrace
+	client, _, err := access.Open(ctx, c, options)
 	if err != nil {
 		return nil, err
 	}

@@ -7,10 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/access"
 	"kaz/internal/plan/rights"
 )
 

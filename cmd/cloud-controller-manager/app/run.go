@@ -2,18 +2,14 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/healthz"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	configv1alpha1 "k8s.io/cloud-provider/config/v1alpha1"
@@ -24,6 +20,8 @@ import (
 	"k8s.io/controller-manager/pkg/clientbuilder"
 	controllerhealthz "k8s.io/controller-manager/pkg/healthz"
 	"k8s.io/controller-manager/pkg/leadermigration"
+
+	"kaz/internal/component/election"
 )
 
 // component is the program's name in logs, events and leases.
@@ -49,10 +47,10 @@ func (m *manager) run(ctx context.Context) error {
 	if err := m.showConfig(); err != nil {
 		return err
 	}
-	election := m.config.ComponentConfig.Generic.LeaderElection
+	elects := m.config.ComponentConfig.Generic.LeaderElection.LeaderElect
 	watch := leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
 	var checks []healthz.HealthChecker
-	if election.LeaderElect {
+	if elects {
 		checks = append(checks, watch)
 	}
 	m.health = controllerhealthz.NewMutableHealthzHandler(checks...)
@@ -62,7 +60,7 @@ func (m *manager) run(ctx context.Context) error {
 	if err := m.serve(serving, ctx); err != nil {
 		return err
 	}
-	if !election.LeaderElect {
+	if !elects {
 		return m.work(ctx, func(string) bool { return true })
 	}
 	return m.elect(ctx, watch)
@@ -105,11 +103,10 @@ func (m *manager) serve(ctx, working context.Context) error {
 // elect runs the controllers while this process is the leader. With leader migration, the migrated
 // controllers have a second lock.
 func (m *manager) elect(ctx context.Context, watch *leaderelection.HealthzAdaptor) error {
-	host, err := os.Hostname()
+	identity, err := election.Identity()
 	if err != nil {
-		return fmt.Errorf("identity for leader election: %w", err)
+		return err
 	}
-	identity := host + "_" + string(uuid.NewUUID())
 	generic := m.config.ComponentConfig.Generic
 	if !leadermigration.Enabled(&generic) {
 		return m.leadAs(ctx, identity, generic.LeaderElection.ResourceLock, generic.LeaderElection.ResourceName, watch,
@@ -147,33 +144,16 @@ func only(migration *leadermigration.LeaderMigrator, of leadermigration.FilterRe
 // before.
 func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch *leaderelection.HealthzAdaptor, which func(string) bool,
 	first ...func()) error {
-	timing := m.config.ComponentConfig.Generic.LeaderElection
-	lock, err := resourcelock.NewFromKubeconfig(kind, timing.ResourceNamespace, name,
-		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: m.config.EventRecorder}, m.config.Kubeconfig,
-		timing.RenewDeadline.Duration)
-	if err != nil {
-		return fmt.Errorf("leader election: %w", err)
+	lock := election.Lock{
+		Kubeconfig: m.config.Kubeconfig, Timing: m.config.ComponentConfig.Generic.LeaderElection, Kind: kind, Name: name,
+		Identity: identity, Events: m.config.EventRecorder, Watch: watch,
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	err = lead(ctx, leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: name, WatchDog: watch,
-		LeaseDuration: timing.LeaseDuration.Duration, RenewDeadline: timing.RenewDeadline.Duration,
-		RetryPeriod: timing.RetryPeriod.Duration,
-	}, func(leading context.Context) {
-		slog.Info("leading", "lock", name, "identity", identity)
+	return lock.Lead(ctx, func(leading context.Context) error {
 		for _, f := range first {
 			f()
 		}
-		if err := m.work(leading, which); err != nil {
-			end(err) // releases the lock
-			<-leading.Done()
-		}
+		return m.work(leading, which)
 	})
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause
-	}
-	return err
 }
 
 // work runs the controllers until ctx ends and their work in flight is done. It restarts them when
@@ -187,7 +167,7 @@ func (m *manager) work(ctx context.Context, which func(string) bool) error {
 		}
 		next := m.next(ctx, g)
 		stop()
-		drain(g.finish)
+		election.Drain(g.finish)
 		g.retire()
 		g = next
 	}

@@ -9,11 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
 	framework "k8s.io/cloud-provider"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
@@ -26,6 +22,7 @@ import (
 
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/component/event"
 )
 
 // serviceComponent is the source of the controller's events and the name of its client, as in the
@@ -111,19 +108,17 @@ func startServices(ctx context.Context, init frameworkapp.ControllerInitContext,
 	running *sync.WaitGroup) error {
 	settings.Classes = classes(settings.Classes)
 	settings.Syncs = int(c.ComponentConfig.ServiceController.ConcurrentServiceSyncs)
-	events := record.NewBroadcaster(record.WithContext(ctx))
+	events, stopEvents := event.NewRecorder(ctx, c.ClientBuilder.ClientOrDie(init.ClientName), serviceComponent)
 	services, err := cloud.Services(c.ComponentConfig.KubeCloudShared.ClusterName, settings, service.Deps{
 		Client: c.ClientBuilder.ClientOrDie(init.ClientName), Informers: c.SharedInformers,
-		Events:     events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: serviceComponent}),
-		Registerer: legacyregistry.Registerer(),
+		Events: events, Registerer: legacyregistry.Registerer(),
 	})
 	if err != nil {
+		stopEvents()
 		return err
 	}
-	sink := c.ClientBuilder.ClientOrDie(init.ClientName).CoreV1().Events("")
-	events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: sink})
 	running.Go(func() {
-		defer events.Shutdown()
+		defer stopEvents()
 		manager.ControllerManagerMetrics.ControllerStarted("service")
 		defer manager.ControllerManagerMetrics.ControllerStopped("service")
 		dry.run(ctx, services)

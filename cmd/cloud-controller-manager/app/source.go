@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kaz/internal/cloudconfig"
+	kit "kaz/internal/component"
 )
 
 // source is the origin of the cloud configuration: a file, a Secret, or both.
@@ -96,9 +97,7 @@ func (s source) read(ctx context.Context, client kubernetes.Interface) (cloudcon
 // parse reads the file, merges the Secret's data and validates the result.
 func (s source) parse(secret []byte) (cloudconfig.Config, error) {
 	c, warnings, err := cloudconfig.Read(cloudconfig.Sources{Path: s.path, Secret: secret, Environment: s.lookup})
-	for _, w := range warnings {
-		slog.Warn("cloud configuration", "source", s.String(), "key", w.Key, "message", w.Message)
-	}
+	kit.LogWarnings(slog.Default(), s.String(), warnings)
 	if err == nil {
 		c, err = withoutBasic(c)
 	}

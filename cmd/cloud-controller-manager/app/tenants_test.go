@@ -22,12 +22,12 @@ import (
 	"k8s.io/client-go/tools/record"
 	framework "k8s.io/cloud-provider"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/component/access"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core"
 	"kaz/internal/localazure/plane/token"

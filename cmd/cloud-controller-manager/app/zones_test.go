@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
+	"kaz/internal/component/access"
 	"kaz/internal/localazure/core"
 	"kaz/internal/localazure/plane/token"
 	"kaz/internal/testkit"

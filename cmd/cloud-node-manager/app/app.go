@@ -4,12 +4,13 @@ package app
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
 
-	"kaz/cmd/internal/commandline"
+	"kaz/internal/component"
 )
 
 // name is the program's name.
@@ -23,7 +24,7 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	global := sets.FlagSet("global")
 	global.StringVar(&o.logging.Format, "log-format", o.logging.Format, "The same as --logging-format.")
 	global.Lookup("log-format").Hidden = true
-	return commandline.Program{
+	return component.Program{
 		Name:  name,
 		Short: "Initialize and update Nodes from Azure's instance metadata",
 		Long: `The cloud-node-manager runs on each node. It gives a new node its provider id, labels
@@ -35,8 +36,8 @@ pods away. Afterwards it keeps the addresses up to date.`,
   # with the Azure API instead of the metadata service
   cloud-node-manager --node-name=node-1 --use-instance-metadata=false --cloud-config=/etc/kubernetes/azure.json`,
 		Flags: sets, Logging: o.logging, Validate: o.validate,
-		Run: func(ctx context.Context) error {
-			return asService(ctx, o, func(ctx context.Context) error { return run(ctx, o, lookup) })
+		Run: func(ctx context.Context, log *slog.Logger) error {
+			return asService(ctx, o, func(ctx context.Context) error { return run(ctx, o, lookup, log) })
 		},
 	}.Command()
 }

@@ -2,15 +2,15 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
+	"kaz/internal/component"
+	"kaz/internal/component/access"
 )
 
 // atStart is the timeout of the Azure requests before the node manager starts.
@@ -19,25 +19,15 @@ const atStart = time.Minute
 // openCloud opens the cloud that azure.json describes. Machines are found in the same way as in the
 // cloud-controller-manager.
 func openCloud(ctx context.Context, path string, lookup func(string) (string, bool)) (*cloudprovider.Cloud, error) {
-	c, warnings, err := cloudconfig.Read(cloudconfig.Sources{Path: path, Environment: lookup})
-	for _, w := range warnings {
-		slog.Warn("cloud configuration", "file", path, "key", w.Key, "message", w.Message)
-	}
-	if err == nil {
-		err = c.Validate()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cloud configuration %s: %w", path, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, atStart)
-	defer cancel()
-	environment, err := access.DescribeCloud(ctx, nil, c)
+	c, err := component.CloudConfig(slog.Default(), path, cloudconfig.Sources{Path: path, Environment: lookup})
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, atStart)
+	defer cancel()
 	// The node manager reads rarely and only about its own node, so cached reads need not outlive one
 	// round.
-	client, err := access.OpenClient(c, environment, access.ClientOptions{
+	client, _, err := access.Open(ctx, c, access.ClientOptions{
 		TTL: map[string]time.Duration{"": time.Minute}, Registerer: legacyregistry.Registerer(),
 	})
 	if err != nil {

@@ -5,44 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"kaz/cmd/internal/kubeconfig"
-	"kaz/cmd/internal/release"
+	"kaz/internal/component/event"
+	"kaz/internal/component/kubeconfig"
+	"kaz/internal/component/release"
+	"kaz/internal/component/traces"
 	"kaz/internal/imds"
 	"kaz/internal/nodemanager"
-	"kaz/internal/observe"
-	"kaz/internal/observe/tracing"
 )
 
 // run manages the nodes until ctx ends.
-func run(ctx context.Context, o *options, lookup func(string) (string, bool)) error {
-	log, err := observe.NewLogger(os.Stderr, slog.Level(-int(o.logging.Verbosity)), o.logging.Format)
+func run(ctx context.Context, o *options, lookup func(string) (string, bool), log *slog.Logger) error {
+	endTraces, err := traces.Open(ctx, o.tracingFile, name)
 	if err != nil {
 		return err
 	}
-	observe.UseForKubernetes(log)
-	slog.SetDefault(log)
-	log.Info("cloud-node-manager", "version", release.Version())
-	traces, err := tracing.Open(ctx, o.tracingFile, name, release.Version())
-	if err != nil {
-		return fmt.Errorf("--tracing-config-file: %w", err)
-	}
-	defer func() {
-		if err := traces.Close(ctx); err != nil {
-			log.Warn("tracing", "error", err)
-		}
-	}()
+	defer endTraces()
 	config, err := o.kubernetes()
 	if err != nil {
 		return err
@@ -60,13 +43,11 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 	if err != nil {
 		return err
 	}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	events, stopEvents := event.NewRecorder(ctx, client, "cloud-node-controller")
+	defer stopEvents()
 	group, err := nodemanager.New(nodemanager.Config{
 		Client: client, Only: m.only, Period: o.updateFrequency, Resync: o.minResync,
-		WaitRoutes: o.waitRoutes, BetaLabels: o.betaLabels, Metrics: metrics, Log: log,
-		Events: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "cloud-node-controller"}),
+		WaitRoutes: o.waitRoutes, BetaLabels: o.betaLabels, Metrics: metrics, Log: log, Events: events,
 	})
 	if err != nil {
 		return err
@@ -79,9 +60,9 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 }
 
 func (o *options) kubernetes() (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
+	config, err := kubeconfig.Read(o.master, o.kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %q, --master %q: %w", o.kubeconfig, o.master, kubeconfig.Explain(err))
+		return nil, err
 	}
 	config.QPS, config.Burst, config.ContentType = o.qps, int(o.burst), o.contentType
 	return rest.AddUserAgent(config, name), nil

@@ -3,10 +3,11 @@ package app
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
-	"kaz/cmd/internal/commandline"
+	"kaz/internal/component"
 )
 
 const name = "cluster-autoscaler-provider"
@@ -14,7 +15,7 @@ const name = "cluster-autoscaler-provider"
 // Command returns the command of the program. lookup looks up environment variables.
 func Command(lookup func(string) (string, bool)) *cobra.Command {
 	o := newOptions()
-	command := commandline.Program{
+	command := component.Program{
 		Name:  name,
 		Short: "Serve Azure's scale sets as the node groups of cluster-autoscaler",
 		Long: `The cluster-autoscaler-provider makes scale sets of a resource group the node groups of an unmodified
@@ -30,7 +31,7 @@ The command "cluster-autoscaler-provider check" shows which scale sets are node 
   # what becomes of each scale set, and why
   cluster-autoscaler-provider check --node-group-auto-discovery=label:cluster-autoscaler-enabled=true`,
 		Flags: o.flags(), Logging: o.logging, Validate: o.validate,
-		Run: func(ctx context.Context) error { return run(ctx, o, lookup) },
+		Run: func(ctx context.Context, log *slog.Logger) error { return run(ctx, o, lookup, log) },
 	}.Command()
 	command.AddCommand(checkCommand(lookup))
 	return command

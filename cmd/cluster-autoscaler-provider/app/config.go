@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component"
 )
 
 // variable is an environment variable of the in-tree provider that sets a key of the cloud configuration.
@@ -94,16 +95,8 @@ func readConfig(path string, lookup func(string) (string, bool), log *slog.Logge
 		}
 	}
 	config, warnings, err := cloudconfig.Merge(file, overrides)
-	for _, w := range warnings {
-		log.Warn("cloud configuration", "source", path, "key", w.Key, "message", w.Message)
-	}
-	if err == nil {
-		err = config.Validate()
-	}
-	if err != nil {
-		return config, extra, fmt.Errorf("cloud configuration %s: %w", path, err)
-	}
-	return config, extra, nil
+	config, err = component.CheckCloudConfig(log, path, config, warnings, err)
+	return config, extra, err
 }
 
 // cutOwn takes the keys that only this provider has out of a cloud configuration.

@@ -11,6 +11,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"kaz/internal/component/kubeconfig"
 	"kaz/internal/plan/nodegroup"
 	"kaz/internal/retail"
 )
@@ -25,10 +26,8 @@ type options struct {
 	forceDelete         bool
 	setsEvery           time.Duration
 	prices              string
-	kubeconfig          string
 	watchNodes          bool
-	qps                 float32
-	burst               int
+	kube                kubeconfig.Options
 	logging             *logsapi.LoggingConfiguration
 }
 
@@ -68,12 +67,9 @@ func (o *options) flags() cliflag.NamedFlagSets {
 		"Azure's retail prices, or path of a file with one of its answers. It is not read before a price is needed. "+
 		"Empty means that there are none.")
 	kube := sets.FlagSet("kubernetes")
-	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
-		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")
+	o.kube.AddFlags(kube)
 	kube.BoolVar(&o.watchNodes, "watch-nodes", o.watchNodes,
 		"Watch nodes, so that a group without nodes is like it was when it had some. Without it the size of machines tells.")
-	kube.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second to the Kubernetes API server; 0 means client-go's default.")
-	kube.IntVar(&o.burst, "kube-api-burst", o.burst, "Burst of requests to the Kubernetes API server; 0 means client-go's default.")
 	return sets
 }
 

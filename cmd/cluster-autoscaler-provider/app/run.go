@@ -19,30 +19,20 @@ import (
 	"google.golang.org/grpc/credentials"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"kaz/cmd/internal/access"
-	"kaz/cmd/internal/kubeconfig"
-	"kaz/cmd/internal/release"
 	"kaz/internal/autoscale"
 	"kaz/internal/autoscale/externalgrpc"
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
-	"kaz/internal/observe"
+	"kaz/internal/component"
+	"kaz/internal/component/access"
+	"kaz/internal/component/release"
 	"kaz/internal/retail"
 )
 
 // run serves cluster-autoscaler until ctx ends.
-func run(ctx context.Context, o *options, lookup func(string) (string, bool)) error {
-	log, err := observe.NewLogger(os.Stderr, slog.Level(-int(o.logging.Verbosity)), o.logging.Format)
-	if err != nil {
-		return err
-	}
-	observe.UseForKubernetes(log)
-	slog.SetDefault(log)
-	log.Info(name, "version", release.Version())
+func run(ctx context.Context, o *options, lookup func(string) (string, bool), log *slog.Logger) error {
 	registry := legacyregistry.Registerer()
 	provider, metrics, err := newProvider(ctx, o, lookup, registry, log)
 	if err != nil {
@@ -66,7 +56,7 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 		return errors.Join(err, listener.Close())
 	}
 	tasks, ctx := errgroup.WithContext(ctx)
-	if err := o.serveDiagnostics(ctx, tasks, provider); err != nil {
+	if _, err := o.diagnostics(provider).Serve(ctx, tasks); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	tasks.Go(func() error { provider.Run(ctx); return nil })
@@ -122,37 +112,25 @@ func groupOf(config cloudconfig.Config) azure.ID {
 // open opens Azure as the cloud configuration describes it.
 func open(ctx context.Context, config cloudconfig.Config, registry prometheus.Registerer) (*access.Clients, error) {
 	config.UserAgent = name + "/" + release.Version()
-	environment, err := access.DescribeCloud(ctx, nil, config)
-	if err != nil {
-		return nil, err
-	}
 	// The provider keeps what it read itself.
-	return access.OpenClient(config, environment, access.ClientOptions{
+	client, _, err := access.Open(ctx, config, access.ClientOptions{
 		TTL: map[string]time.Duration{"": 0}, Registerer: registry, Finish: time.Minute,
 	})
+	return client, err
 }
 
 // kubernetes returns a client of the Kubernetes API, nil where there is none or none is wanted.
 func (o *options) kubernetes() (kubernetes.Interface, error) {
-	var config *rest.Config
-	var err error
-	switch {
-	case !o.watchNodes:
+	if !o.watchNodes {
 		return nil, nil
-	case o.kubeconfig == "":
-		if config, err = rest.InClusterConfig(); errors.Is(err, rest.ErrNotInCluster) {
-			return nil, nil
-		}
-	default:
-		config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, kubeconfig.Explain(err))
+	config, err := o.kube.Read(name)
+	if config == nil {
+		return nil, err
 	}
-	config.QPS, config.Burst = o.qps, o.burst
 	// The lists of nodes are large.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	return kubernetes.NewForConfig(rest.AddUserAgent(config, name))
+	return kubernetes.NewForConfig(config)
 }
 
 // newServer returns the gRPC server, with certificates if there are any.
@@ -195,26 +173,17 @@ func (c certificates) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	}, nil
 }
 
-// serveDiagnostics serves metrics and health.
-func (o *options) serveDiagnostics(ctx context.Context, tasks *errgroup.Group, provider *autoscale.Provider) error {
-	if o.metricsAddress == "" {
-		return nil
+// diagnostics returns the metrics and the health of the program.
+func (o *options) diagnostics(provider *autoscale.Provider) *component.Diagnostics {
+	d := &component.Diagnostics{
+		Flag: "--metrics-address", Address: o.metricsAddress, Metrics: legacyregistry.DefaultGatherer,
+		Pages: map[string]http.HandlerFunc{autoscale.ViewPath + "{name}": provider.ServeView},
 	}
-	listener, err := observe.Listen(ctx, o.metricsAddress)
-	if err != nil {
-		return fmt.Errorf("--metrics-address: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", observe.MetricsHandler(legacyregistry.DefaultGatherer))
-	mux.HandleFunc("GET "+autoscale.ViewPath+"{name}", provider.ServeView)
-	var health observe.Health
-	health.Ready("scale sets", func(context.Context) error {
+	d.Health.Ready("scale sets", func(context.Context) error {
 		if !provider.Ready() {
 			return errors.New("the scale sets have not been read yet")
 		}
 		return nil
 	})
-	health.Register(mux)
-	tasks.Go(func() error { return observe.Serve(ctx, listener, mux) })
-	return nil
+	return d
 }

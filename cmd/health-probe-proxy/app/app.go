@@ -3,10 +3,11 @@ package app
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
-	"kaz/cmd/internal/commandline"
+	"kaz/internal/component"
 )
 
 // name is the program's name.
@@ -15,7 +16,7 @@ const name = "health-probe-proxy"
 // Command returns the program's command.
 func Command() *cobra.Command {
 	o := newOptions()
-	return commandline.Program{
+	return component.Program{
 		Name:  name,
 		Short: "Answer health probes that come with a PROXY header",
 		Long: `The health-probe-proxy runs on each node, in the host's network. A load balancer behind
@@ -23,6 +24,6 @@ a private link service with the PROXY protocol also prepends a PROXY header to i
 probes, which kube-proxy's health server does not understand. This program removes the
 header, if there is one, and forwards the probe to kube-proxy.`,
 		Flags: o.flags(), Logging: o.logging, Validate: o.validate,
-		Run: func(ctx context.Context) error { return run(ctx, o, nil) },
+		Run: func(ctx context.Context, log *slog.Logger) error { return run(ctx, o, log, nil) },
 	}.Command()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -72,7 +73,7 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started, ended := make(chan [2]net.Addr, 1), make(chan error, 1)
 	go func() {
-		ended <- run(ctx, o, func(probes, metrics net.Addr) { started <- [2]net.Addr{probes, metrics} })
+		ended <- run(ctx, o, slog.Default(), func(probes, metrics net.Addr) { started <- [2]net.Addr{probes, metrics} })
 	}()
 	var at [2]net.Addr
 	select {
@@ -99,11 +100,11 @@ func TestRun(t *testing.T) {
 	// The port is in use.
 	taken := newOptions()
 	taken.port, taken.bindAddress = at[0].(*net.TCPAddr).Port, "127.0.0.1"
-	if err := run(ctx, taken, nil); err == nil || !strings.Contains(err.Error(), "--health-check-port: listen tcp 127.0.0.1:") {
+	if err := run(ctx, taken, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), "--health-check-port: listen tcp 127.0.0.1:") {
 		t.Error(err)
 	}
 	taken.port, taken.metricsAddress = 0, at[1].String()
-	if err := run(ctx, taken, nil); err == nil || !strings.Contains(err.Error(), "--metrics-bind-address: listen on") {
+	if err := run(ctx, taken, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), "--metrics-bind-address: listen on") {
 		t.Error(err)
 	}
 	cancel()

@@ -5,26 +5,19 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
-	"kaz/cmd/internal/release"
+	"kaz/internal/component"
 	"kaz/internal/healthproxy"
 	"kaz/internal/observe"
 )
 
 // run answers probes until ctx ends. started, if not nil, is called with the addresses once it
 // listens.
-func run(ctx context.Context, o *options, started func(probes, metrics net.Addr)) error {
-	log, err := observe.NewLogger(os.Stderr, slog.Level(-int(o.logging.Verbosity)), o.logging.Format)
-	if err != nil {
-		return err
-	}
-	observe.UseForKubernetes(log)
+func run(ctx context.Context, o *options, log *slog.Logger, started func(probes, metrics net.Addr)) error {
 	registry := observe.NewRegistry()
 	metrics, err := healthproxy.NewMetrics(registry)
 	if err != nil {
@@ -40,20 +33,13 @@ func run(ctx context.Context, o *options, started func(probes, metrics net.Addr)
 		return fmt.Errorf("--health-check-port: %w", err)
 	}
 	tasks, ctx := errgroup.WithContext(ctx)
-	var at net.Addr
-	if o.metricsAddress != "" {
-		listener, err := observe.Listen(ctx, o.metricsAddress)
-		if err != nil {
-			_ = probes.Close()
-			return fmt.Errorf("--metrics-bind-address: %w", err)
-		}
-		at = listener.Addr()
-		answers := http.NewServeMux()
-		answers.Handle("GET /metrics", observe.MetricsHandler(registry))
-		(&observe.Health{}).Register(answers)
-		tasks.Go(func() error { return observe.Serve(ctx, listener, answers) })
+	diagnostics := component.Diagnostics{Flag: "--metrics-bind-address", Address: o.metricsAddress, Metrics: registry}
+	at, err := diagnostics.Serve(ctx, tasks)
+	if err != nil {
+		_ = probes.Close()
+		return err
 	}
-	log.Info("health-probe-proxy", "version", release.Version(), "address", probes.Addr().String(), "target", target.Host)
+	log.Info("answering health probes", "address", probes.Addr().String(), "target", target.Host)
 	tasks.Go(func() error { return proxy.Serve(ctx, probes) })
 	if started != nil {
 		started(probes.Addr(), at)

@@ -6,9 +6,9 @@ import (
 
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/access"
 )
 
 // Cloud is Azure as the cloud configuration describes it.
@@ -25,10 +25,7 @@ func (p *Process) OpenAzure(ctx context.Context) (c Cloud, err error) {
 	if c.Config, err = p.CloudConfig(ctx); err != nil {
 		return c, err
 	}
-	if c.Environment, err = access.DescribeCloud(ctx, nil, c.Config); err != nil {
-		return c, err
-	}
-	c.Client, err = access.OpenClient(c.Config, c.Environment, access.ClientOptions{
+	c.Client, c.Environment, err = access.Open(ctx, c.Config, access.ClientOptions{
 		TTL: map[string]time.Duration{"": 0}, Registerer: legacyregistry.Registerer(), Finish: time.Minute,
 	})
 	if err != nil {

@@ -10,12 +10,10 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
-	"kaz/cmd/internal/kubeconfig"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/kubeconfig"
 	"kaz/internal/csi"
 	"kaz/internal/csi/kube"
 )
@@ -28,9 +26,7 @@ type Options struct {
 	SecretName, SecretNamespace string
 	UserAgent, UserAgentSuffix  string
 
-	Kubeconfig string
-	QPS        float32
-	Burst      int
+	Kube kubeconfig.Options
 
 	RegisteredSocket, RegistrationDir string
 
@@ -99,14 +95,6 @@ func (o *Options) AddDiagnostics(flags *pflag.FlagSet) {
 		"Path of a TracingConfiguration (apiserver.config.k8s.io/v1). Empty means no tracing.")
 }
 
-// AddKubernetes adds the flags of the Kubernetes API.
-func (o *Options) AddKubernetes(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
-		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")
-	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "Requests per second to the Kubernetes API server; 0 means client-go's default.")
-	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "Burst of requests to the Kubernetes API server; 0 means client-go's default.")
-}
-
 // Inert is a flag of the driver that a program replaces which has no effect, so that manifests of that driver work.
 type Inert struct{ Name, Initial, Reason string }
 
@@ -158,21 +146,13 @@ func (o *Options) NodeProblem() error {
 const noCluster = "no-need-kubeconfig"
 
 // Kubernetes returns a client of the Kubernetes API. Outside a cluster and without a kubeconfig there is none.
-func (o *Options) Kubernetes(program string) (client *kube.Client, err error) {
-	var config *rest.Config
-	switch o.Kubeconfig {
-	case noCluster:
-		return client, nil
-	case "":
-		if config, err = rest.InClusterConfig(); errors.Is(err, rest.ErrNotInCluster) {
-			return client, nil
-		}
-	default:
-		config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+func (o *Options) Kubernetes(program string) (*kube.Client, error) {
+	if o.Kube.Kubeconfig == noCluster {
+		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, kubeconfig.Explain(err))
+	config, err := o.Kube.Read(program)
+	if config == nil {
+		return nil, err
 	}
-	config.QPS, config.Burst = o.QPS, o.Burst
-	return kube.New(rest.AddUserAgent(config, program))
+	return kube.New(config)
 }

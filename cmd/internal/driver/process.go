@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/pprof"
-	"os"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -19,12 +16,13 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"       // the version metric
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"     // the metrics of work queues
 
-	"kaz/cmd/internal/release"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component"
+	"kaz/internal/component/release"
+	"kaz/internal/component/traces"
 	"kaz/internal/csi"
 	"kaz/internal/csi/kube"
 	"kaz/internal/observe"
-	"kaz/internal/observe/tracing"
 )
 
 // Process is a driver that runs.
@@ -43,32 +41,20 @@ type Process struct {
 // Compose returns the services of a driver and what ends them.
 type Compose func(ctx context.Context, p *Process) (csi.Services, func(), error)
 
-// Open returns the process of a program, with its logger and its client of Kubernetes.
-func Open(program string, o *Options, lookup func(string) (string, bool)) (*Process, error) {
-	log, err := observe.NewLogger(os.Stderr, slog.Level(-int(o.Logging.Verbosity)), o.Logging.Format)
-	if err != nil {
-		return nil, err
-	}
-	observe.UseForKubernetes(log)
-	slog.SetDefault(log)
-	p := &Process{Options: o, Program: program, Lookup: lookup, Log: log}
-	p.Client, err = o.Kubernetes(program)
-	return p, err
+// Open returns the process of a program, with its client of Kubernetes.
+func Open(program string, o *Options, lookup func(string) (string, bool), log *slog.Logger) (*Process, error) {
+	client, err := o.Kubernetes(program)
+	return &Process{Options: o, Program: program, Lookup: lookup, Log: log, Client: client}, err
 }
 
 // Run serves the driver until ctx ends. known is the prefix of the metrics of the driver that it replaces.
 func (p *Process) Run(ctx context.Context, known string, compose Compose) error {
-	o, log := p.Options, p.Log
-	log.Info("the driver starts", "program", p.Program, "version", release.Version(), "driver", o.Driver, "mode", o.Mode)
-	traces, err := tracing.Open(ctx, o.TracingFile, p.Program, release.Version())
+	p.Log.Info("the driver starts", "driver", p.Options.Driver, "mode", p.Options.Mode)
+	endTraces, err := traces.Open(ctx, p.Options.TracingFile, p.Program)
 	if err != nil {
-		return fmt.Errorf("--tracing-config-file: %w", err)
+		return err
 	}
-	defer func() {
-		if err := traces.Close(ctx); err != nil {
-			log.Warn("tracing", "error", err)
-		}
-	}()
+	defer endTraces()
 	if p.Metrics, err = csi.NewMetrics(legacyregistry.Registerer(), known); err != nil {
 		return err
 	}
@@ -86,15 +72,20 @@ func (p *Process) serve(ctx context.Context, compose Compose) error {
 	defer closeAll()
 	services.Metrics = p.Metrics
 	tasks, ctx := errgroup.WithContext(ctx)
-	if err := p.diagnose(ctx, tasks); err != nil {
+	o := p.Options
+	diagnostics := component.Diagnostics{
+		Flag: "--metrics-address", Address: o.MetricsAddress, Metrics: legacyregistry.DefaultGatherer, Profiling: o.Profiling,
+	}
+	diagnostics.Health.Ready("driver", p.Ready.Check)
+	if _, err := diagnostics.Serve(ctx, tasks); err != nil {
 		return err
 	}
-	listener, err := csi.Listen(ctx, p.Options.Endpoint)
+	listener, err := csi.Listen(ctx, o.Endpoint)
 	if err != nil {
 		return err
 	}
 	tasks.Go(func() error { return csi.Serve(ctx, listener, services, p.Log) })
-	if o := p.Options; o.RegisteredSocket != "" {
+	if o.RegisteredSocket != "" {
 		r := csi.Registration{Driver: o.Driver, Socket: o.RegisteredSocket, Dir: o.RegistrationDir, Log: p.Log}
 		tasks.Go(func() error { return r.Register(ctx) })
 	}
@@ -102,32 +93,6 @@ func (p *Process) serve(ctx context.Context, compose Compose) error {
 		tasks.Go(func() error { task(ctx); return nil })
 	}
 	return tasks.Wait()
-}
-
-// diagnose serves metrics, health and profiles at --metrics-address.
-func (p *Process) diagnose(ctx context.Context, tasks *errgroup.Group) error {
-	o := p.Options
-	if o.MetricsAddress == "" {
-		return nil
-	}
-	listener, err := observe.Listen(ctx, o.MetricsAddress)
-	if err != nil {
-		return fmt.Errorf("--metrics-address: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", observe.MetricsHandler(legacyregistry.DefaultGatherer))
-	var health observe.Health
-	health.Ready("driver", p.Ready.Check)
-	health.Register(mux)
-	if o.Profiling {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	}
-	p.Log.Info("diagnostics", "address", listener.Addr().String())
-	tasks.Go(func() error { return observe.Serve(ctx, listener, mux) })
-	return nil
 }
 
 // CloudConfig reads azure.json: the Secret if there is one, else the file.
@@ -146,15 +111,9 @@ func (p *Process) CloudConfig(ctx context.Context) (cloudconfig.Config, error) {
 	} else if text != nil {
 		sources.Path, sources.Secret, where = "", text, "secret "+p.Options.SecretNamespace+"/"+p.Options.SecretName
 	}
-	c, warnings, err := cloudconfig.Read(sources)
-	for _, w := range warnings {
-		p.Log.Warn("cloud configuration", "source", where, "key", w.Key, "message", w.Message)
-	}
-	if err == nil {
-		err = c.Validate()
-	}
+	c, err := component.CloudConfig(p.Log, where, sources)
 	if err != nil {
-		return c, fmt.Errorf("cloud configuration %s: %w", where, err)
+		return c, err
 	}
 	c.UserAgent = cmp.Or(p.Options.UserAgent, p.Options.Driver+"/"+release.Version())
 	if p.Options.UserAgentSuffix != "" {

@@ -11,13 +11,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/spf13/cobra"
 
-	"kaz/cmd/internal/release"
 	"kaz/internal/arm"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/setup"
+	"kaz/internal/component/release"
 	"kaz/internal/localazure/client"
 )
 

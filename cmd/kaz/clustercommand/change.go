@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/klog/v2"
 
-	"kaz/cmd/internal/kubeconfig"
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/change"
@@ -39,6 +38,7 @@ import (
 	"kaz/internal/cluster/pki"
 	"kaz/internal/cluster/setup"
 	"kaz/internal/cluster/workload"
+	"kaz/internal/component/kubeconfig"
 )
 
 // changeFlags are the flags of commands that drain and replace machines.

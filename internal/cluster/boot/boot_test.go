@@ -177,7 +177,7 @@ func TestFiles(t *testing.T) {
 	if _, has := db[afterDisk]; has || !strings.Contains(members[afterDisk].Content, "mountpoint -q /var/lib/etcddisk") {
 		t.Errorf("the kubelet of a member does not wait for its disk: %v, or that of a node does", members[afterDisk])
 	}
-	for _, want := range []string{"name: cloud-provider", "value: kaz/pool=batch,kaz/revision=fb17135516,team=a", "effect: NoSchedule",
+	for _, want := range []string{"name: cloud-provider", "value: kaz/pool=batch,kaz/revision=35776f4ed1,team=a", "effect: NoSchedule",
 		"key: team"} {
 		if !strings.Contains(batch["/etc/kaz/kubeadm-join.yaml"].Content, want) {
 			t.Errorf("the configuration of the nodes has no %s:\n%s", want, batch["/etc/kaz/kubeadm-join.yaml"].Content)

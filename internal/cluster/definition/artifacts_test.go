@@ -49,7 +49,7 @@ func TestReleasedChecksums(t *testing.T) {
 
 // TestChecksumsOfExamples checks that the release has the checksums of the versions in its examples, which users copy.
 func TestChecksumsOfExamples(t *testing.T) {
-	files, err := filepath.Glob("../../../../docs/example-manifests/cluster/*.yaml")
+	files, err := filepath.Glob("../../../docs/example-manifests/cluster/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -154,7 +154,7 @@ func addChecksums(t *testing.T, server *httptest.Server, version, table string) 
 			t.Fatal(err)
 		}
 	}
-	command := exec.CommandContext(t.Context(), "bash", "../../../../tools/checksums.sh", version)
+	command := exec.CommandContext(t.Context(), "bash", "../../../tools/checksums.sh", version)
 	command.Env = append(os.Environ(), "CURL_CA_BUNDLE="+authority, "KAZ_OFFICIAL="+server.URL, "KAZ_CHECKSUMS="+file, "KAZ_RETRIES=0")
 	out, err := command.CombinedOutput()
 	server.Close()

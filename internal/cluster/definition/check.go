@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kaz/internal/key/spelling"
 )
 
 // checker checks one document against its shape.
@@ -93,7 +95,7 @@ func alternatives(all []string) string {
 }
 
 func hint(got string, names []string) string {
-	if near := Nearest(got, names); near != "" {
+	if near := spelling.Nearest(got, names, spelling.Loose(got)); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""

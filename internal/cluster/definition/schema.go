@@ -85,35 +85,4 @@ func (s *shape) each(visit func(*shape)) {
 	}
 }
 
-// Nearest is the name that is spelled most like another, "" if none is close.
-func Nearest(to string, names []string) string {
-	best, least := "", max(2, len(to)/3)+1
-	for _, candidate := range slices.Sorted(slices.Values(names)) {
-		if d := distance(strings.ToLower(to), strings.ToLower(candidate)); d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
-}
-
-// distance is the least number of inserted, deleted and changed bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost = 1 + min(before, row[j], row[j+1])
-			}
-			before, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
-}
-
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -17,7 +17,7 @@ import (
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/rotate"
-	"kaz/internal/cluster/workload"
+	"kaz/internal/pause"
 )
 
 // ErrOpen is in the chain of an error about a change that has begun and not ended.
@@ -105,7 +105,7 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 	}
 	in, err := observer(e).observeFor(ctx, n, r, false)
 	for err == nil && in.state.Main.running() { // of a process that died
-		if err = workload.Pause(ctx, e.every()); err == nil {
+		if err = pause.For(ctx, e.every()); err == nil {
 			in, err = observer(e).observeFor(ctx, n, r, false)
 		}
 	}
@@ -137,7 +137,7 @@ func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (insi
 			return in, err
 		}
 		e.say("  %v: looking again", fault)
-		if err := workload.Pause(ctx, e.every()); err != nil {
+		if err := pause.For(ctx, e.every()); err != nil {
 			return in, err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/units"
 	"kaz/internal/cluster/workload"
+	"kaz/internal/pause"
 )
 
 var errNoEtcd = errors.New("the control plane changes, which needs etcd: want a kubeconfig with the right to forward ports to pods of " +
@@ -102,7 +103,7 @@ func (w worker) awaitVoter(ctx context.Context, name string) error {
 		if err == nil || ctx.Err() != nil || w.now().After(deadline) {
 			return err
 		}
-		if err := workload.Pause(ctx, w.every()); err != nil {
+		if err := pause.For(ctx, w.every()); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,7 @@ func (w worker) unbalance(ctx context.Context, s change.Step) error {
 	if _, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Put, ID: n.id, Body: body, Unseen: true}); err != nil {
 		return err
 	}
-	if err := workload.Pause(ctx, w.waits.Settle); err != nil {
+	if err := pause.For(ctx, w.waits.Settle); err != nil {
 		return err
 	}
 	w.Workload.Renew() // its connections may lead to this member

@@ -19,7 +19,7 @@ import (
 	"kaz/internal/cluster/lint"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/units"
-	"kaz/internal/cluster/workload"
+	"kaz/internal/pause"
 )
 
 // Result is what a deployment did.
@@ -383,7 +383,7 @@ func (e deployer) run(ctx context.Context, w work, secrets map[string]string, be
 func (e deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
 	said := map[string]string{}
 	for {
-		if workload.Pause(ctx, e.every()) != nil {
+		if pause.For(ctx, e.every()) != nil {
 			return
 		}
 		operations, err := failure.Operations(ctx, e.Azure, id)

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/workload"
+	"kaz/internal/pause"
 )
 
 // Backups are the backups of etcd in the container of a cluster.
@@ -204,7 +205,7 @@ func (e restorer) restore(ctx context.Context, n naming.Names, r *Record) error 
 func (e restorer) loss(ctx context.Context, n naming.Names, r change.Restore) (change.Loss, State, error) {
 	state, err := e.Read(ctx, n)
 	for err == nil && state.Main.running() { // of a process that died
-		if err = workload.Pause(ctx, e.every()); err == nil {
+		if err = pause.For(ctx, e.every()); err == nil {
 			state, err = e.Read(ctx, n)
 		}
 	}
@@ -255,7 +256,7 @@ func (w worker) awaitFounder(ctx context.Context, name string) error {
 		if _, notReady := errors.AsType[*workload.NotReadyError](err); err == nil || notReady {
 			return err
 		}
-		if stopped := workload.Pause(late, w.every()); stopped != nil {
+		if stopped := pause.For(late, w.every()); stopped != nil {
 			return errors.Join(stopped, err)
 		}
 	}

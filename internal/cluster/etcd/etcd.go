@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"kaz/internal/cluster/engine"
+	"kaz/internal/pause"
 )
 
 // Client is the etcd of a cluster.
@@ -147,12 +148,8 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 		if !errors.Is(err, rpctypes.ErrUnhealthy) || try == mostTries {
 			return err
 		}
-		timer := time.NewTimer(time.Second)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+		if err := pause.For(ctx, time.Second); err != nil {
+			return err
 		}
 	}
 }

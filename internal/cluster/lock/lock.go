@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kaz/internal/cluster/dataplane"
-	"kaz/internal/cluster/workload"
+	"kaz/internal/pause"
 )
 
 // Lease is what a process holds. It holds for a minute after it was acquired or renewed.
@@ -108,7 +108,7 @@ func (g Guard) acquire(ctx context.Context) (since time.Time, err error) {
 			g.Say("%s changes the cluster: waiting for a minute, in case it has died", other)
 			said = true
 		}
-		if err := workload.Pause(ctx, g.Every); err != nil {
+		if err := pause.For(ctx, g.Every); err != nil {
 			return since, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kaz/internal/cluster/boot"
+	"kaz/internal/pause"
 )
 
 // fieldManager owns the fields of manifests. The boot script of the first member applies them with the same name.
@@ -64,7 +65,7 @@ type applier struct{ *Cluster }
 func (c applier) applyOne(ctx context.Context, object *unstructured.Unstructured) error {
 	client, err := c.clientOf(object)
 	for deadline := time.Now().Add(kindWait); meta.IsNoMatchError(err) && time.Now().Before(deadline); {
-		if err := Pause(ctx, c.poll()); err != nil {
+		if err := pause.For(ctx, c.poll()); err != nil {
 			return err
 		}
 		c.Kinds.Reset()
@@ -99,7 +100,7 @@ func (c applier) again(ctx context.Context, client dynamic.ResourceInterface, jo
 		if !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) || time.Now().After(deadline) {
 			return err
 		}
-		if err := Pause(ctx, c.poll()); err != nil {
+		if err := pause.For(ctx, c.poll()); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/yaml"
+
+	"kaz/internal/pause"
 )
 
 // The ConfigMaps of Kubernetes that have certificate authorities.
@@ -153,7 +155,7 @@ func (c Trust) AwaitRoots(ctx context.Context, most time.Duration, right func(ro
 			return fmt.Errorf("after %s the ConfigMap %s has other certificate authorities in the namespaces %s: want a controller "+
 				"manager that works: look at its log in kube-system", most, rootsName, strings.Join(wrong, ", "))
 		}
-		if err := Pause(ctx, c.poll()); err != nil {
+		if err := pause.For(ctx, c.poll()); err != nil {
 			return err
 		}
 	}
@@ -230,7 +232,7 @@ func (c Trust) RestartPods(ctx context.Context, node string, most time.Duration)
 		if time.Now().After(deadline) {
 			return &BlockedError{node, reasons}
 		}
-		if err := Pause(ctx, c.poll()); err != nil {
+		if err := pause.For(ctx, c.poll()); err != nil {
 			return err
 		}
 	}

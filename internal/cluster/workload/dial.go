@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"kaz/internal/pause"
 )
 
 // Dialer connects to an API server behind a load balancer. When a member of the control plane dies, the load balancer sends connections
@@ -28,7 +30,7 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 			return connection, nil
 		}
 		missing, ok := errors.AsType[*net.DNSError](err)
-		if ok && missing.IsNotFound || Pause(all, d.Between) != nil {
+		if ok && missing.IsNotFound || pause.For(all, d.Between) != nil {
 			return nil, err
 		}
 	}

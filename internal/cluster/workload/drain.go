@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"kaz/internal/pause"
 )
 
 // DrainOptions are the options of [Cluster.Drain].
@@ -108,7 +110,7 @@ func (c *Cluster) leave(ctx context.Context, settle time.Duration, names ...stri
 			}
 		}
 		if value == leaving {
-			if err := Pause(ctx, settle); err != nil {
+			if err := pause.For(ctx, settle); err != nil {
 				return err
 			}
 		}
@@ -234,7 +236,7 @@ func (c *Cluster) empty(ctx context.Context, node string) ([]string, error) {
 			c.say("  node %s waits: %s", node, now)
 			last = now
 		}
-		if Pause(ctx, c.poll()) != nil {
+		if pause.For(ctx, c.poll()) != nil {
 			return reasons, nil
 		}
 	}
@@ -348,7 +350,7 @@ func (c *Cluster) Await(ctx context.Context, most time.Duration, wanted func(map
 				return nil
 			}
 		}
-		if Pause(timed, c.poll()) != nil {
+		if pause.For(timed, c.poll()) != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

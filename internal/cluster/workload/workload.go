@@ -62,18 +62,6 @@ func (c *Cluster) poll() time.Duration {
 	return c.Poll
 }
 
-// Pause waits, unless the context ends.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
 // Node is a node and what runs on it.
 type Node struct {
 	Name, Version, Revision, Zone string

@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/pause"
 	"kaz/internal/plan/disk"
 	"kaz/internal/reconcile"
 )
@@ -73,9 +74,7 @@ func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change
 		if azure.KindOf(err) != azure.Busy || wait > lastBusyWait {
 			return luns, err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if pause.For(ctx, wait) != nil {
 			return nil, err
 		}
 	}

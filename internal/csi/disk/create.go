@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -13,6 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi"
+	"kaz/internal/pause"
 	"kaz/internal/plan/disk"
 	"kaz/internal/plan/nodes"
 )
@@ -153,10 +153,8 @@ func ensure[P any](ctx context.Context, in Azure, want azure.Resource[P], stateO
 		case strings.EqualFold(state, "Succeeded"):
 			return have, nil
 		}
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
-			return have, ctx.Err()
+		if err := pause.For(ctx, look); err != nil {
+			return have, err
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi"
+	"kaz/internal/pause"
 	"kaz/internal/plan/disk"
 	"kaz/internal/plan/nodes"
 )
@@ -57,10 +58,8 @@ func (c *Controller) free(ctx context.Context, have attachedDisk, machine azure.
 				"can have one machine: %s; it is attached when that machine releases it", have.ID.Name(),
 				nodes.MachineName(machine), nodes.MachineName(other), why)
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return csi.Status(ctx.Err(), "attach %s to %s: waiting for %s to release it", have.ID.Name(),
+		if err := pause.For(ctx, wait); err != nil {
+			return csi.Status(err, "attach %s to %s: waiting for %s to release it", have.ID.Name(),
 				nodes.MachineName(machine), nodes.MachineName(other))
 		}
 		var err error

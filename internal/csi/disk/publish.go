@@ -15,6 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi"
+	"kaz/internal/pause"
 	"kaz/internal/plan/disk"
 )
 
@@ -112,9 +113,7 @@ func (c *Controller) attach(ctx context.Context, machine azure.ID, change disk.C
 		if !isLeaving(err) || time.Now().Add(look).After(deadline) {
 			return lun, err
 		}
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
+		if pause.For(ctx, look) != nil {
 			return 0, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/csi/kube"
+	"kaz/internal/pause"
 )
 
 // Stop delays the end of a driver's node service. On a node that is drained, volumes can only be unmounted and detached
@@ -47,8 +48,8 @@ func (s *Stop) Wait(ctx context.Context) error {
 			return nil
 		}
 		s.Log.InfoContext(ctx, "waiting until the volumes of a drained node are detached", "node", s.Node, "attachments", attached)
-		if !sleep(ctx, lookAgain) {
-			return fmt.Errorf("node %s still has %d volumes: %w", s.Node, len(attached), ctx.Err())
+		if err := pause.For(ctx, lookAgain); err != nil {
+			return fmt.Errorf("node %s still has %d volumes: %w", s.Node, len(attached), err)
 		}
 	}
 }

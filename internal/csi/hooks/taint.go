@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kaz/internal/csi/kube"
+	"kaz/internal/pause"
 )
 
 // Taint is the removal of the taint DRIVER/agent-not-ready from a node once the kubelet has registered the driver.
@@ -38,27 +39,17 @@ const (
 
 // Run removes the taint until ctx ends. A failure is logged and tried again.
 func (t *Taint) Run(ctx context.Context) {
-	for pause, wait := t.Delay, firstPause; sleep(ctx, pause); {
+	for next, wait := t.Delay, firstPause; pause.For(ctx, next) == nil; {
 		err := t.remove(ctx)
 		switch {
 		case err == nil && t.Once:
 			return
 		case err == nil:
-			pause, wait = calmPause, firstPause
+			next, wait = calmPause, firstPause
 		default:
 			t.Log.WarnContext(ctx, "the taint of a node without the driver is not removed yet", "node", t.Node, "error", err)
-			pause, wait = wait, min(2*wait, longestPause)
+			next, wait = wait, min(2*wait, longestPause)
 		}
-	}
-}
-
-// sleep returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

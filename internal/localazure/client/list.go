@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"kaz/internal/azure"
-	"kaz/internal/cluster/definition"
+	"kaz/internal/key/spelling"
 	"kaz/internal/localazure/core"
 	"kaz/internal/localazure/providers"
 )
@@ -145,7 +145,7 @@ func hint(name string, types []string) string {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	if near := definition.Nearest(name, known); len(name) > shortest && near != "" {
+	if near := spelling.Nearest(name, known, spelling.Loose(name)); len(name) > shortest && near != "" {
 		return "; did you mean " + near + "?"
 	}
 	for _, t := range known {

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"kaz/internal/cluster/definition"
 	"kaz/internal/host/userfile"
+	"kaz/internal/key/spelling"
 	"kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/core"
@@ -133,7 +133,7 @@ func parseQuotas(given []string) (map[string]int, error) {
 			continue
 		}
 		if !slices.ContainsFunc(known, func(quota string) bool { return strings.EqualFold(quota, name) }) {
-			near := definition.Nearest(name, known)
+			near := spelling.Nearest(name, known, spelling.Loose(name))
 			problems = append(problems, fmt.Errorf("--quota %s: want the name cores, lowPriorityCores or a family of sizes such as %s, as "+
 				"az vm list-usage shows", text, cmp.Or(near, "standardDSv5Family")))
 		}

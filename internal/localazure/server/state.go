@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kaz/internal/localazure/core"
+	"kaz/internal/pause"
 )
 
 // saveDelay is the time from a change until the state is saved. Until then the change is in the journal.
@@ -51,12 +52,8 @@ func (s *saver) run(ctx context.Context, changed chan struct{}) {
 			return
 		case <-changed:
 		}
-		timer := time.NewTimer(delay)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, delay) != nil {
 			return
-		case <-timer.C:
 		}
 		began := time.Now()
 		if err := s.emulator.SaveFile(s.file); err != nil {

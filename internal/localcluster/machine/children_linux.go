@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kaz/internal/pause"
 )
 
 // program is a program of a machine.
@@ -160,10 +162,8 @@ func (v *supervisor) keep(ctx context.Context, p program) error {
 			case status := <-done:
 				v.log.Warn("program ended and is restarted", "program", p.name, "exit", status.ExitStatus(), "signal", status.Signal())
 			}
-			select {
-			case <-ctx.Done():
+			if pause.For(ctx, restartDelay) != nil {
 				return
-			case <-time.After(restartDelay):
 			}
 			if done, err = v.launch(p); err != nil {
 				v.log.Error("program cannot be started", "program", p.name, "error", err)

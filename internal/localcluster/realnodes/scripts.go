@@ -18,6 +18,7 @@ import (
 	compute "kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/inventory"
 	vm "kaz/internal/localcluster/machine"
+	"kaz/internal/pause"
 )
 
 // scripts runs the scripts of extensions and run commands on machines, as the guest agent does.
@@ -86,10 +87,7 @@ func (s scripts) run(ctx context.Context, m inventory.Machine, script compute.Sc
 	}
 	if err != nil {
 		log.Warn("script did not end", "error", err)
-		select {
-		case <-time.After(retryDelay):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, retryDelay)
 		return
 	}
 	log.Info("script ended", "status", result.Status)

@@ -2,7 +2,6 @@
 package front
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"kaz/internal/localazure/core/throttle"
 	"kaz/internal/localazure/core/verbs"
 	"kaz/internal/localazure/core/world"
+	"kaz/internal/pause"
 	"kaz/internal/template"
 )
 
@@ -63,7 +63,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	began := time.Now()
 	r := newExchange(hr)
 	f.answer(r)
-	sleep(hr.Context(), r.Wait)
+	_ = pause.For(hr.Context(), r.Wait) // no longer than the client waits
 	r.answered() // before the client can know
 	out := 0
 	if !r.cut {
@@ -76,19 +76,6 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 	if r.cut {
 		panic(http.ErrAbortHandler) // what net/http offers to cut a connection
-	}
-}
-
-// sleep waits, but no longer than the client does.
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

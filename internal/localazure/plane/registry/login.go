@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"kaz/internal/localazure/behaviour"
 )
 
@@ -97,9 +99,13 @@ func (v call) entra(text string) (*behaviour.Principal, error) {
 
 func (v call) claims(kind, subject string, life time.Duration) claims {
 	now := time.Now()
+	begin := jwt.NewNumericDate(now)
 	return claims{
-		Issuer: issuer, Audience: v.registry.server, Subject: subject, ID: rand.Text(), Kind: kind,
-		Issued: now.Unix(), Begins: now.Unix(), Expires: now.Add(life).Unix(),
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: issuer, Subject: subject, ID: rand.Text(),
+			IssuedAt: begin, NotBefore: begin, ExpiresAt: jwt.NewNumericDate(now.Add(life)),
+		},
+		Audience: v.registry.server, Kind: kind,
 	}
 }
 

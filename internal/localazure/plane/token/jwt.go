@@ -2,31 +2,26 @@ package token
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
-	"strings"
 	"time"
+
+	library "github.com/golang-jwt/jwt/v5"
 )
 
 // jwt is a JSON web token before the check of its signature.
 type jwt struct {
 	header    header
 	claims    claims
+	method    library.SigningMethod
 	signed    string
 	signature []byte
 }
 
 type header struct {
-	Algorithm     string   `json:"alg"`
-	Type          string   `json:"typ,omitempty"`
 	KeyID         string   `json:"kid,omitempty"`
 	Thumbprint    string   `json:"x5t,omitempty"`
 	Thumbprint256 string   `json:"x5t#S256,omitempty"`
@@ -51,40 +46,21 @@ func (c claims) time(name string) time.Time {
 
 // audiences is "aud", which is a string or a list.
 func (c claims) audiences() []string {
-	switch v := c["aud"].(type) {
-	case string:
-		return []string{v}
-	case []any:
-		var all []string
-		for _, a := range v {
-			if s, ok := a.(string); ok {
-				all = append(all, s)
-			}
-		}
-		return all
-	}
-	return nil
+	all, _ := library.MapClaims(c).GetAudience()
+	return all
 }
 
 var errNotJWT = errors.New("not a JSON web token")
 
 func parseJWT(text string) (*jwt, error) {
-	parts := strings.Split(text, ".")
-	if len(parts) != 3 {
+	parser := library.NewParser()
+	t, parts, err := parser.ParseUnverified(text, library.MapClaims{})
+	if err != nil {
 		return nil, errNotJWT
 	}
-	j := &jwt{signed: parts[0] + "." + parts[1]}
-	for i, into := range []any{&j.header, &j.claims} {
-		data, err := base64.RawURLEncoding.DecodeString(parts[i])
-		if err != nil {
-			return nil, errNotJWT
-		}
-		if err := json.Unmarshal(data, into); err != nil {
-			return nil, errNotJWT
-		}
-	}
-	var err error
-	if j.signature, err = base64.RawURLEncoding.DecodeString(parts[2]); err != nil || j.claims == nil {
+	j := &jwt{claims: claims(t.Claims.(library.MapClaims)), method: t.Method, signed: parts[0] + "." + parts[1], signature: t.Signature}
+	data, err := parser.DecodeSegment(parts[0])
+	if err != nil || json.Unmarshal(data, &j.header) != nil {
 		return nil, errNotJWT
 	}
 	return j, nil
@@ -93,46 +69,17 @@ func parseJWT(text string) (*jwt, error) {
 // verify checks the signature with a public key. The token's algorithm must fit the key: "none" and keyed hashes never
 // do.
 func (j *jwt) verify(key crypto.PublicKey) error {
-	sum := sha256.Sum256([]byte(j.signed))
-	switch k := key.(type) {
-	case *rsa.PublicKey:
-		switch j.header.Algorithm {
-		case "RS256":
-			return rsa.VerifyPKCS1v15(k, crypto.SHA256, sum[:], j.signature)
-		case "PS256":
-			return rsa.VerifyPSS(k, crypto.SHA256, sum[:], j.signature, nil)
-		}
-	case *ecdsa.PublicKey:
-		const half = 32
-		if j.header.Algorithm == "ES256" && len(j.signature) == 2*half {
-			r, s := new(big.Int).SetBytes(j.signature[:half]), new(big.Int).SetBytes(j.signature[half:])
-			if ecdsa.Verify(k, sum[:], r, s) {
-				return nil
-			}
-			return errors.New("invalid signature")
-		}
+	if !slices.Contains([]string{"RS256", "PS256", "ES256"}, j.method.Alg()) {
+		return fmt.Errorf("algorithm %q is not allowed", j.method.Alg())
 	}
-	return fmt.Errorf("algorithm %q does not fit the key", j.header.Algorithm)
+	return j.method.Verify(j.signed, j.signature, key)
 }
 
 // sign returns a token signed with RS256.
 func sign(key *rsa.PrivateKey, h header, c claims) (string, error) {
-	h.Algorithm, h.Type = "RS256", "JWT"
-	var parts []string
-	for _, part := range []any{h, c} {
-		data, err := json.Marshal(part)
-		if err != nil {
-			return "", err
-		}
-		parts = append(parts, base64.RawURLEncoding.EncodeToString(data))
-	}
-	signed := strings.Join(parts, ".")
-	sum := sha256.Sum256([]byte(signed))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
-	if err != nil {
-		return "", err
-	}
-	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+	t := library.NewWithClaims(library.SigningMethodRS256, library.MapClaims(c))
+	t.Header["kid"], t.Header["x5t"] = h.KeyID, h.Thumbprint
+	return t.SignedString(key)
 }
 
 func overlap(a, b []string) bool {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
+	"kaz/internal/component/access"
 	"kaz/internal/localazure/core"
 	"kaz/internal/plan/rights"
 	"kaz/internal/testkit"

@@ -13,12 +13,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"kaz/cmd/internal/release"
 	"kaz/internal/arm"
 	"kaz/internal/arm/budget"
 	"kaz/internal/arm/cache"
 	"kaz/internal/arm/types"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/release"
 	"kaz/internal/credential"
 )
 
@@ -70,6 +70,16 @@ type ClientOptions struct {
 	Transport policy.Transporter
 	// Finish is how long writes continue after their callers gave up.
 	Finish time.Duration
+}
+
+// Open opens the Azure of a configuration, whose endpoints it returns too.
+func Open(ctx context.Context, c cloudconfig.Config, o ClientOptions) (*Clients, cloudconfig.Environment, error) {
+	environment, err := DescribeCloud(ctx, o.Transport, c)
+	if err != nil {
+		return nil, environment, err
+	}
+	client, err := OpenClient(c, environment, o)
+	return client, environment, err
 }
 
 // OpenClient opens Azure with the identity of the configuration. If the network is in another tenant,

@@ -1,4 +1,4 @@
-package app
+package election
 
 import (
 	"context"
@@ -26,6 +26,8 @@ import (
 	"kaz/internal/reconcile"
 	"kaz/internal/testkit"
 )
+
+const component = "cloud-controller-manager"
 
 // candidate returns the leader election configuration of a replica, with the default times.
 func candidate(client *fake.Clientset, identity string) leaderelection.LeaderElectionConfig {
@@ -59,7 +61,7 @@ func TestLeadersDoNotOverlap(t *testing.T) {
 		client := fake.NewClientset()
 		wire := &wire{carry: local.Transport()}
 		replica := func(ctx context.Context, name string) error {
-			sender, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: wire, UserAgent: name, Finish: stopGrace})
+			sender, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: wire, UserAgent: name, Finish: StopGrace})
 			if err != nil {
 				return err
 			}
@@ -78,7 +80,7 @@ func TestLeadersDoNotOverlap(t *testing.T) {
 						return
 					}
 				}
-				drain(commits.Close)
+				Drain(commits.Close)
 				wire.note(name + " ended")
 			})
 		}
@@ -245,7 +247,7 @@ func TestLostLease(t *testing.T) {
 			leave()
 			<-ctx.Done()
 		})
-		if !errors.Is(err, errLeadershipLost) {
+		if !errors.Is(err, ErrLost) {
 			t.Errorf("error %v", err)
 		}
 		if took := time.Since(start); took > 15*time.Second {
@@ -289,7 +291,7 @@ func TestStuckLeaderIsUnhealthy(t *testing.T) {
 func TestDrainEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, release := time.Now(), make(chan struct{})
-		drain(func() { <-release })
+		Drain(func() { <-release })
 		if took := time.Since(start); took != stopAtMost {
 			t.Errorf("it took %v, want %v", took, stopAtMost)
 		}

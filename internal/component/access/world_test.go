@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/access"
 	"kaz/internal/localazure/core"
 	"kaz/internal/localazure/plane/token"
 	"kaz/internal/testkit"

@@ -1,11 +1,10 @@
-// Package commandline builds the command lines of programs that run on nodes: flags without
-// arguments, and logs in the format of Kubernetes. Layer L4.
-package commandline
+package component
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -20,19 +19,20 @@ import (
 	"k8s.io/component-base/term"
 	"k8s.io/component-base/version/verflag"
 
-	"kaz/cmd/internal/flagerror"
-	"kaz/cmd/internal/release"
+	"kaz/internal/component/flagerror"
+	"kaz/internal/component/release"
+	"kaz/internal/observe"
 )
 
-// Program describes one program.
+// Program describes a program: flags without arguments, and logs in the format of Kubernetes.
 type Program struct {
 	Name, Short, Long string
 	Example           string // "" for none
 	Flags             cliflag.NamedFlagSets
 	Logging           *logsapi.LoggingConfiguration
 	Validate          func() error // returns all problems of the flags
-	// Run runs until ctx ends. SIGINT and SIGTERM end ctx.
-	Run func(ctx context.Context) error
+	// Run runs until ctx ends. SIGINT and SIGTERM end ctx. log is slog's default too, and has what Kubernetes' libraries log.
+	Run func(ctx context.Context, log *slog.Logger) error
 }
 
 // Command returns the program's command.
@@ -53,9 +53,16 @@ func (p Program) Command() *cobra.Command {
 			if err := errors.Join(p.Validate(), logsapi.ValidateAndApply(p.Logging, nil)); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			log, err := observe.NewLogger(os.Stderr, slog.Level(-int(p.Logging.Verbosity)), p.Logging.Format)
+			if err != nil {
+				return err
+			}
+			observe.UseForKubernetes(log)
+			slog.SetDefault(log)
+			log.Info("the program starts", "program", p.Name, "version", release.Version())
+			ctx, stop := UntilSignal(command.Context())
 			defer stop()
-			return p.Run(ctx)
+			return p.Run(ctx, log)
 		},
 	}
 	command.SetFlagErrorFunc(flagerror.Explain)
@@ -74,6 +81,11 @@ func (p Program) Command() *cobra.Command {
 		_, _ = fmt.Fprintf(command.OutOrStdout(), "\nExamples:\n%s\n", command.Example)
 	})
 	return command
+}
+
+// UntilSignal returns a context that SIGINT and SIGTERM end.
+func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
 // AddGlobalFlags adds the version and logging flags that all Kubernetes programs have. It also sets
