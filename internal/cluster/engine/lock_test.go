@@ -62,15 +62,21 @@ func scaled(d definition.Definition, count int) Record {
 	return Record{Definition: d}
 }
 
+// made reports whether the pool's machines were made.
+func made(l *lab) bool {
+	synctest.Wait() // said has been written
+	return slices.ContainsFunc(l.said, func(line string) bool { return strings.HasSuffix(line, "succeeded") })
+}
+
 // TestTwoOperators checks scenario 25: while one process changes a cluster, another process waits, and learns the name of the
 // first. It goes on when the first process has ended or died.
 func TestTwoOperators(t *testing.T) {
 	for name, test := range map[string]struct {
-		joins, second time.Duration // after the begin of the first change
+		joins, second time.Duration // after the begin of the first change; 0 for second is when its machines are made
 		dies          bool
 		want          error
 	}{
-		"ends":     {20 * time.Second, time.Minute, false, nil},
+		"ends":     {20 * time.Second, 0, false, nil},
 		"goes on":  {5 * time.Minute, 10 * time.Second, false, lock.ErrHeld},
 		"has died": {5 * time.Minute, 10 * time.Second, true, ErrOpen},
 	} {
@@ -83,7 +89,9 @@ func TestTwoOperators(t *testing.T) {
 				s.absent = func(machine string) bool { return !slices.Contains(there, machine) && time.Since(began) < test.joins }
 				first := make(chan error)
 				go func() { first <- alice.Change(t.Context(), scaled(d, 3)) }()
-				<-time.After(test.second)
+				for <-time.After(max(test.second, time.Second)); test.second == 0 && !made(l); {
+					<-time.After(time.Second)
+				}
 				if test.dies {
 					way.broken = func() error { return io.ErrUnexpectedEOF }
 				}
