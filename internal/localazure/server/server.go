@@ -77,15 +77,20 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return a, nil
 }
 
+// start opens the files that the options name before it takes a port: a mistake in a name costs nothing. The directory of the state comes
+// first, because other files may be there, and only its owner may read it.
 func (a *Server) start(ctx context.Context, o Options, s settings) error {
 	if err := makeStateDir(o.State); err != nil {
 		return err
 	}
-	listeners, err := a.listen(ctx, o)
+	authority, caFile, err := a.openAuthority(o.CAFile)
 	if err != nil {
 		return err
 	}
-	authority, caFile, err := a.openAuthority(o.CAFile)
+	if a.requestLog, err = a.openRequestLog(o.RequestLog); err != nil {
+		return fmt.Errorf("--request-log: %w", err)
+	}
+	listeners, err := a.listen(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -169,9 +174,6 @@ func (a *Server) startEmulator(o Options, s settings, keys *keys) error {
 		return err
 	}
 	var err error
-	if a.requestLog, err = a.openRequestLog(o.RequestLog); err != nil {
-		return fmt.Errorf("--request-log: %w", err)
-	}
 	a.emulator, err = core.New(core.Options{
 		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Subscriptions: s.others, Providers: providers.All(),
 		Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, Quotas: s.quotas, AccessControl: s.accessControl,

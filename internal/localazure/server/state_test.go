@@ -122,6 +122,44 @@ func newEmulator(t *testing.T) *core.Emulator {
 	return e
 }
 
+// TestNamesOfFilesAreCheckedFirst checks that a file that cannot be opened is refused before the server takes a port. The
+// port is in use, so the error would be about it otherwise.
+func TestNamesOfFilesAreCheckedFirst(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for flag, c := range map[string]struct {
+		text   string
+		change func(o *Options, file string)
+	}{
+		"--request-log":       {"", func(o *Options, file string) { o.RequestLog = filepath.Join(file, "log") }},
+		"--ca-file":           {"no certificate", func(o *Options, file string) { o.CAFile = file }},
+		"--ca-file: mkdir":    {"", func(o *Options, file string) { o.CAFile = filepath.Join(file, "new", "ca.pem") }},
+		"--request-log: open": {"", func(o *Options, file string) { o.RequestLog = filepath.Dir(file) }},
+		"--ca-file: read":     {"", func(o *Options, file string) { o.CAFile = filepath.Dir(file) }},
+	} {
+		t.Run(flag, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "file")
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			o := Options{Address: taken.Addr().String(), State: filepath.Join(dir, "state", "state.json"), Log: slog.New(slog.DiscardHandler)}
+			c.change(&o, file)
+			flag, _, _ := strings.Cut(flag, ":")
+			a, err := Start(t.Context(), o)
+			if err == nil {
+				t.Fatal(a.Close(), "it started")
+			}
+			if !strings.Contains(err.Error(), flag) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("%q does not name %s and the file", err, flag)
+			}
+		})
+	}
+}
+
 func TestDamagedFilesAreRefusedAndKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, text string
