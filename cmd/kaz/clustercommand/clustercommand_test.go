@@ -55,7 +55,7 @@ func TestClusterOnLocalAzure(t *testing.T) {
 			errs: "this local Azure boots no machines: cluster prod will be documents without an API server, and gets no kubeconfig; for one " +
 				"that runs, start kaz local azure with --machines-dir\ncreate resource group prod"},
 		{args: "deploy ha.yaml --local", out: "cluster prod is up to date"},
-		{args: "resume prod --local", out: "cluster prod is up to date"},
+		{args: "resume prod --local", out: "cluster prod is up to date", errs: "this local Azure boots no machines: cluster prod"},
 		{args: "deploy ha.yaml team-b.yaml --local --what-if", out: "+ Microsoft.Compute/virtualMachines prod-db-0"},
 		{args: "deploy ha.yaml team-a.yaml --local", status: 3, errs: "manifests of extensions change"},
 		{args: "deploy ha.yaml team-b.yaml --local", out: "cluster prod is deployed as documents"},

@@ -110,15 +110,22 @@ func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Pla
 		return say(command, answer, "all checks passed; %d of %d units would be deployed: %s", len(units), len(p.Graph.Units),
 			strings.Join(units, ", "))
 	}
-	if answer.Documents = o.target.documents(); answer.Documents {
+	return o.target.deploy(command, e, p, o.kubeconfig, answer)
+}
+
+// deploy deploys a plan and shows the answer. It says before if no machine will boot. On a local Azure whose machines boot, the
+// kubeconfig then reaches the API server from this machine.
+func (t *targetFlags) deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, kubeconfig string, answer deployAnswer) error {
+	if answer.Documents = t.documents(); answer.Documents {
 		if _, err := fmt.Fprintf(command.ErrOrStderr(), noMachines, p.Names.Cluster); err != nil {
 			return err
 		}
 	}
-	if err := deploy(command, e, p, o.kubeconfig, answer); err != nil || !o.target.local || answer.Documents {
+	kubeconfig = cmp.Or(kubeconfig, p.Names.Cluster+".kubeconfig")
+	if err := deploy(command, e, p, kubeconfig, answer); err != nil || !t.local || answer.Documents {
 		return err
 	}
-	return setup.ReachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
+	return setup.ReachHere(command.Context(), e.Azure, p, kubeconfig)
 }
 
 // check adds the findings of the preflight to an answer, and returns an exit status if one of them stops a deployment.
@@ -160,9 +167,6 @@ func showChanges(command *cobra.Command, e *engine.Engine, p cluster.Plan, answe
 }
 
 func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file string, answer deployAnswer) error {
-	if file == "" {
-		file = p.Names.Cluster + ".kubeconfig"
-	}
 	undo := func() error { return nil }
 	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) (err error) {
 		if !answer.Documents {

@@ -20,6 +20,13 @@ const clusterArgument = "the name of one cluster, as in its definition"
 
 // placeCommand is a command about a cluster that exists, without its definition.
 func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engine, engine.Place) error) *cobra.Command {
+	return targetCommand(command, func(command *cobra.Command, _ *targetFlags, e *engine.Engine, at engine.Place) error {
+		return run(command, e, at)
+	})
+}
+
+// targetCommand is [placeCommand] for a command that depends on which Azure has the cluster.
+func targetCommand(command *cobra.Command, run func(*cobra.Command, *targetFlags, *engine.Engine, engine.Place) error) *cobra.Command {
 	var target targetFlags
 	var place clusterPlace
 	target.define(command)
@@ -30,7 +37,7 @@ func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engin
 		if err != nil {
 			return err
 		}
-		return run(command, e, at)
+		return run(command, &target, e, at)
 	}
 	return command
 }
@@ -91,14 +98,14 @@ func notDeployed(at engine.Place) error {
 
 func resumeCommand() *cobra.Command {
 	var f changeFlags
-	command := placeCommand(&cobra.Command{
+	command := targetCommand(&cobra.Command{
 		Use:   "resume NAME",
 		Short: "Go on with a deployment or a change that stopped, without its definition",
 		Long: `Goes on with a change of machines that has not ended, such as an upgrade. Without one it
 deploys the definition that the last deployment recorded in Azure. It needs no file of
 the machine that began.`,
 		Example: `  kaz cluster resume prod --subscription 00000000-0000-0000-0000-000000000001`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, target *targetFlags, e *engine.Engine, at engine.Place) error {
 		open, err := e.Open(command.Context(), at.Names())
 		if err != nil {
 			return err
@@ -113,7 +120,7 @@ the machine that began.`,
 		if err != nil {
 			return err
 		}
-		return deploy(command, e, p, f.kubeconfig, deployAnswer{Cluster: p.Names.Cluster})
+		return target.deploy(command, e, p, f.kubeconfig, deployAnswer{Cluster: p.Names.Cluster})
 	})
 	f.define(command)
 	return command
