@@ -57,7 +57,8 @@ func Read(r io.Reader) (Request, error) {
 	case request.Image == "":
 		return Request{}, errors.New("image in plugin request was empty")
 	}
-	return Request{Image: request.Image, ServiceAccountToken: secret.New(request.Token), ServiceAccountAnnotations: request.Annotations}, nil
+	token := secret.New(request.Token)
+	return Request{Image: request.Image, ServiceAccountToken: token, ServiceAccountAnnotations: request.Annotations}, nil
 }
 
 // place returns the position of a JSON error, without quoting the text.

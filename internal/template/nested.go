@@ -129,7 +129,8 @@ func (t *Template) expand(nested Object) (Object, error) {
 func (t *Template) expandResources(resources any) (any, error) {
 	array, ok := resources.([]any)
 	if !ok {
-		return nil, short.Errorf("the nested template has resources with symbolic names, which need the expression evaluation scope 'inner'")
+		return nil, short.Errorf("the nested template has resources with symbolic names, which need the expression evaluation scope " +
+			"'inner'")
 	}
 	made, loops := []Object{}, map[string][]any{}
 	for i, x := range array {

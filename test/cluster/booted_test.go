@@ -82,7 +82,7 @@ KAZ_ROOT=$root KAZ_TRIES=5 KAZ_RETRY_DELAY=2 bash /usr/local/lib/kaz/bootstrap.s
 // machineOf is the directory of a node's machine.
 func (c *bootedCluster) machineOf(node string) string {
 	c.t.Helper()
-	all, err := filepath.Glob(filepath.Join(c.booting.machines, "machines", "*"))
+	all, err := filepath.Glob(filepath.Join(c.machines, "machines", "*"))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func addChecksums(t *testing.T, server *httptest.Server, version, table string) 
 		}
 	}
 	command := exec.CommandContext(t.Context(), "bash", "../../../tools/checksums.sh", version)
-	command.Env = append(os.Environ(), "CURL_CA_BUNDLE="+authority, "KAZ_OFFICIAL="+server.URL, "KAZ_CHECKSUMS="+file, "KAZ_RETRIES=0")
+	command.Env = append(command.Environ(), "CURL_CA_BUNDLE="+authority, "KAZ_OFFICIAL="+server.URL, "KAZ_CHECKSUMS="+file, "KAZ_RETRIES=0")
 	out, err := command.CombinedOutput()
 	server.Close()
 	text, readErr := os.ReadFile(file)

@@ -124,8 +124,8 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 	return r, nil
 }
 
-// withSecrets returns the record with what the deployed definition says of the authorities and of the keys that encrypt Secrets. No file of a
-// definition says it.
+// withSecrets returns the record with what the deployed definition says of the authorities and of the keys that encrypt Secrets. No file
+// of a definition says it.
 func (r Record) withSecrets(deployed *definition.Definition) Record {
 	if r.Authorities == "" && deployed != nil {
 		r.Definition.Authorities = deployed.Authorities

@@ -75,8 +75,8 @@ func ParseEncryptionKeys(text string) (EncryptionKeys, error) {
 		}
 	}
 	if len(k.keys) == 0 || len(k.of(encrypts)) > 1 || len(k.of(isNext)) > 1 {
-		return EncryptionKeys{}, fmt.Errorf("keys that encrypt Secrets: %d of them encrypt and %d are the next ones: want at most one each, "+
-			"and a key at least", len(k.of(encrypts)), len(k.of(isNext)))
+		return EncryptionKeys{}, fmt.Errorf("keys that encrypt Secrets: %d of them encrypt and %d are the next ones: want at most one "+
+			"each, and a key at least", len(k.of(encrypts)), len(k.of(isNext)))
 	}
 	return k, nil
 }

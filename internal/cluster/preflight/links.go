@@ -53,11 +53,11 @@ func (c *checker) typeOf(ref graph.Ref, unit, symbol string) string {
 	if target == nil {
 		return ""
 	}
-	to := target.Type
+	to := []string{target.Type}
 	for i, part := range ref.Parts() {
 		if i%2 == 0 { // a type, and then a name
-			to += "/" + part
+			to = append(to, part)
 		}
 	}
-	return to
+	return strings.Join(to, "/")
 }

@@ -35,11 +35,12 @@ func SecretsKeysOf(k pki.EncryptionKeys) change.Keys {
 func CheckEncryption(d definition.Definition, finish bool) error {
 	name := d.Cluster.Metadata.Name
 	if value, own := d.Cluster.Spec.Kubernetes.APIServer.ExtraArgs[definition.EncryptionFlag]; own {
-		return fmt.Errorf("spec.kubernetes.apiServer.extraArgs.%s: %s: API servers of cluster %s take the keys of that file: rotate them there",
-			definition.EncryptionFlag, value, name)
+		return fmt.Errorf("spec.kubernetes.apiServer.extraArgs.%s: %s: API servers of cluster %s take the keys of that file: rotate "+
+			"them there", definition.EncryptionFlag, value, name)
 	}
 	if finish && !d.Encrypted {
-		return fmt.Errorf("cluster %s does not encrypt Secrets, so there are no former keys: want kaz cluster rotate %s --encryption", name, name)
+		return fmt.Errorf("cluster %s does not encrypt Secrets, so there are no former keys: want kaz cluster rotate %s --encryption",
+			name, name)
 	}
 	return nil
 }
@@ -70,8 +71,8 @@ func (r Rotation) Readable(ctx context.Context, backup string) error {
 	if err != nil || !at.Before(keys.Forgotten()) {
 		return err
 	}
-	return fmt.Errorf("backup %s may have Secrets of keys that were forgotten at %s: take a newer one, or put the former keys into the secret "+
-		"%s of the key vault again, from one of its earlier versions", backup, keys.Forgotten().UTC().Format(time.RFC3339),
+	return fmt.Errorf("backup %s may have Secrets of keys that were forgotten at %s: take a newer one, or put the former keys into the "+
+		"secret %s of the key vault again, from one of its earlier versions", backup, keys.Forgotten().UTC().Format(time.RFC3339),
 		r.Names.Secret(Encryption))
 }
 

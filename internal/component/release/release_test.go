@@ -54,7 +54,7 @@ func TestVersionOfACheckout(t *testing.T) {
 	say := func() string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "bash", script, dir)
-		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL=/dev/null",
+		cmd.Env = append(cmd.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL=/dev/null",
 			"GIT_CONFIG_SYSTEM=/dev/null")
 		out, err := cmd.Output()
 		if err != nil {
@@ -66,7 +66,7 @@ func TestVersionOfACheckout(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "git",
 			append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+		cmd.Env = append(cmd.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}

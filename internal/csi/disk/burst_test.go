@@ -80,7 +80,7 @@ type took struct {
 	azure time.Duration
 }
 
-func (m took) beyond() time.Duration { return m.cost.took - m.azure }
+func (m took) beyond() time.Duration { return m.took - m.azure }
 
 // measure runs a burst.
 func (b *bursts) measure(r row) (m took) {

@@ -154,7 +154,8 @@ func Decide(w Wanted, f Facts) (Verdict, string) {
 	case err != nil:
 		return Deny, err.Error()
 	case d.Nonce != w.nonce:
-		return Deny, fmt.Sprintf("the signed document is for another key: its nonce is %q, and that of the request's key is %s", d.Nonce, w.nonce)
+		return Deny, fmt.Sprintf("the signed document is for another key: its nonce is %q, and that of the request's key is %s",
+			d.Nonce, w.nonce)
 	case !strings.EqualFold(d.SubscriptionID, f.Subscription):
 		return Deny, fmt.Sprintf("the signed document is of the subscription %q; the cluster is in %s", d.SubscriptionID, f.Subscription)
 	case f.Machine == nil || f.Machine.VMID == "": // a list may lag behind

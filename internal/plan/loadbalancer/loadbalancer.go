@@ -156,7 +156,8 @@ func documents(x *index.Index, b *batch.Batch, members *backend.Planner, helped 
 }
 
 // everything adds the documents of a round to it, except what waits for another round.
-func everything(x *index.Index, b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan, helped bool, r round,
+func everything(x *index.Index, b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, links *privatelink.Plan, helped bool,
+	r round,
 ) (round, error) {
 	r.waits = append(r.waits, b.Waits...)
 	for p := range b.Placed() {

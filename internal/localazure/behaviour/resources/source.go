@@ -81,8 +81,8 @@ func (s *source) readSecrets(c *behaviour.Call) error {
 		// The message is quoted in https://github.com/Azure/bicep/issues/6859.
 		if behaviour.At(doc, "properties.enabledForTemplateDeployment") != true {
 			return behaviour.Gateway(400, "KeyVaultParameterReferenceSecretRetrieveFailed",
-				"The secret of KeyVault parameter '%s' cannot be retrieved. Http status code: 'Forbidden'. Error message: 'Access denied to "+
-					"first party service.' The property enabledForTemplateDeployment of vault '%s' must be true.", name, id.Name())
+				"The secret of KeyVault parameter '%s' cannot be retrieved. Http status code: 'Forbidden'. Error message: 'Access denied "+
+					"to first party service.' The property enabledForTemplateDeployment of vault '%s' must be true.", name, id.Name())
 		}
 		text, there := vault.Secret(c, id, secret)
 		if !there {

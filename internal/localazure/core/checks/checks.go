@@ -1,4 +1,4 @@
-// Package checks has what may refuse a request to a resource: one list, in Azure's order.
+// Package checks has what may refuse a request to a resource: one list, in Azure's order. Layer L2.
 package checks
 
 import (

@@ -1,4 +1,5 @@
-// Package front takes HTTP requests in and sends the replies: it parses, authenticates, counts, routes and logs.
+// Package front takes HTTP requests in and sends the replies: it parses, authenticates, counts, routes and logs. Layer
+// L2.
 package front
 
 import (
@@ -64,7 +65,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	r := newExchange(hr)
 	f.answer(r)
 	_ = pause.For(hr.Context(), r.Wait) // no longer than the client waits
-	r.answered() // before the client can know
+	r.answered()                        // before the client can know
 	out := 0
 	if !r.cut {
 		out = f.send(w, r)

@@ -1,4 +1,5 @@
-// Package message has a request to the local Azure and its reply, as the checks and the verbs see them: without HTTP's own matters.
+// Package message has a request to the local Azure and its reply, as the checks and the verbs see them: without HTTP's own
+// matters. Layer L2.
 package message
 
 import (

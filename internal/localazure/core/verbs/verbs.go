@@ -1,4 +1,4 @@
-// Package verbs carries out requests to resources: read, write, remove, act.
+// Package verbs carries out requests to resources: read, write, remove, act. Layer L2.
 package verbs
 
 import (

@@ -1,5 +1,5 @@
 // Package world has what the local Azure knows: documents, operations, subscriptions. It changes in transactions, and a file with a
-// journal keeps it.
+// journal keeps it. Layer L2.
 package world
 
 import (
