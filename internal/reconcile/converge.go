@@ -139,7 +139,7 @@ func converge(ctx context.Context, client Azure, target Target) (out Outcome, kn
 		reader = client
 		if err := report.Err(); err != nil {
 			waits := pauses[report.Kind()]
-			if !outrun(report) || conflicts >= len(waits) {
+			if !helpedByFreshRead(report) || conflicts >= len(waits) {
 				return out, false, err
 			}
 			if err := pauseAfter(ctx, err, waits[conflicts]); err != nil {
@@ -171,8 +171,8 @@ func after(have plan.Snapshot, r Report) (plan.Snapshot, bool) {
 	return have, true
 }
 
-// outrun reports whether a fresh read may resolve every failure of a report.
-func outrun(r Report) bool {
+// helpedByFreshRead reports whether a fresh read may resolve every failure of a report.
+func helpedByFreshRead(r Report) bool {
 	for _, res := range r.Results {
 		if res.Err == nil || errors.Is(res.Err, ErrNotAttempted) {
 			continue

@@ -47,34 +47,34 @@ func New(client coordination.LeasesGetter) *Lock {
 
 // enter takes the lock, or joins the writes of this process that hold it.
 func (l *Lock) enter(ctx context.Context) error {
-	var under int
+	var writes int // of this process that hold the lock
 	select {
 	case <-ctx.Done():
 		return &azure.Error{Kind: azure.Canceled, Op: "take the lease " + Name, Cause: ctx.Err()}
-	case under = <-l.turn:
+	case writes = <-l.turn:
 	}
 	var err error
-	if under == 0 {
+	if writes == 0 {
 		err = l.take(ctx)
 	}
 	if err == nil {
-		under++
+		writes++
 	}
-	l.turn <- under
+	l.turn <- writes
 	return err
 }
 
 // leave releases the lock after the last write of this process.
 func (l *Lock) leave(ctx context.Context) {
-	under := <-l.turn
-	if under == 1 {
+	writes := <-l.turn
+	if writes == 1 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atEnd)
 		defer cancel()
 		if err := l.give(ctx); err != nil {
 			slog.WarnContext(ctx, "cannot release the lease: other controllers wait until it expires", "lease", Name, "error", err)
 		}
 	}
-	l.turn <- under - 1
+	l.turn <- writes - 1
 }
 
 // take makes this program the holder of the Lease. If another controller held it since, cached

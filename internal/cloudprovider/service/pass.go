@@ -114,11 +114,11 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		c.normal(s, eventEnsuring, "")
 	}
 	why.startup = h.done == nil && !announced
-	got, err := c.bring(ctx, s, h, why)
+	got, err := c.provide(ctx, s, h, why)
 	if err == nil && !got.vanished {
 		c.reportProblems(ctx, s, h.reported.New(got.problems))
 		if got.refused() {
-			return c.leave(s, h, got)
+			return c.waitForChange(s, h, got)
 		}
 		err = c.show(ctx, s, h, got)
 	}
@@ -141,9 +141,9 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	return nil
 }
 
-// bring does all that serving a Service needs. It sets the finalizer before anything is in Azure, makes an address, and has
+// provide gives a Service its load balancer. It sets the finalizer before anything is in Azure, makes an address, and has
 // the load balancer committed.
-func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, why reasons) (got answer, err error) {
+func (c *Controller) provide(ctx context.Context, s *corev1.Service, h *history, why reasons) (got answer, err error) {
 	if !h.isHeld(s) {
 		if s, err = c.kube.Hold(ctx, s, h.addressGroups()); err != nil {
 			return got, err
@@ -260,7 +260,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	if err == nil {
 		c.reportProblems(ctx, s, h.reported.New(got.problems))
 		if got.refused() {
-			return c.leave(s, h, got)
+			return c.waitForChange(s, h, got)
 		}
 		if err = c.release(ctx, got.released); err == nil && !vanished {
 			err = c.kube.Release(ctx, s, sets.List(h.recorded))
@@ -282,10 +282,10 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	return nil
 }
 
-// leave leaves a refused Service as it is in Azure until something changes. If the same commit changed something for other
+// waitForChange keeps what a refused Service has in Azure until something changes. If the same commit changed something for other
 // Services, the Service is queued again at once. Some problems can end without an event, such as a resource that could not
 // be read. For these it returns an error, so that the Service is tried again.
-func (c *Controller) leave(s *corev1.Service, h *history, got answer) error {
+func (c *Controller) waitForChange(s *corev1.Service, h *history, got answer) error {
 	h.wrong = true
 	h.blocked.Store(true)
 	if got.shared {

@@ -22,7 +22,7 @@ type Cluster struct {
 	Version string
 	Members []Member
 	Pools   []Pool
-	// Stale says that the configuration of the control plane's programs, from which new members take theirs, is to be another.
+	// Stale says that the configuration that new members of the control plane copy differs from the wanted one.
 	Stale bool
 	// Saved says that etcd was saved since the change began.
 	Saved bool
@@ -471,7 +471,7 @@ func (c Cluster) missing(t Target, wanted map[int]*Member) *Member {
 		}
 		for _, m := range c.Members {
 			if m.Index == i {
-				next.Node = true // marks that there is an old one
+				next.Node = true // it replaces a member
 				next.Leader = next.Leader || m.Leader
 				next.Generation = max(next.Generation, m.Generation+1)
 			}

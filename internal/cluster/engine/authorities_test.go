@@ -456,7 +456,7 @@ func (l *lab) killAuthorities(s *simulation, phase change.AuthorityPhase, kill i
 	healthy := l.azure.Transport()
 	k := &killed{next: healthy, left: kill, late: kill%2 == 1}
 	l.connect(k)
-	s.inside(l.Engine)
+	s.connect(l.Engine)
 	victim := *l
 	s.client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if k.dies() {
@@ -468,7 +468,7 @@ func (l *lab) killAuthorities(s *simulation, phase change.AuthorityPhase, kill i
 	died := k.spent
 	k.left, k.spent = 1000, false // the next engine lives
 	l.connect(healthy)
-	s.inside(l.Engine)
+	s.connect(l.Engine)
 	open, openErr := l.Open(t.Context(), s.names)
 	state, readErr := l.Read(t.Context(), s.names)
 	switch {

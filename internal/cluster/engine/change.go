@@ -69,7 +69,7 @@ func (e changer) manifests(ctx context.Context, old definition.Definition, r Rec
 }
 
 // used refuses an upgrade that removes APIs that clients use.
-func (e changer) used(ctx context.Context, in inside, r Record) error {
+func (e changer) used(ctx context.Context, in observation, r Record) error {
 	version := r.Definition.Cluster.Spec.Kubernetes.Version
 	if r.AllowRemoved || in.Version == version {
 		return nil
@@ -99,9 +99,9 @@ func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
 }
 
 // look observes a cluster for a change. It asks etcd only if the control plane is to change.
-func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, error) {
+func (e changer) look(ctx context.Context, n naming.Names, r Record) (observation, error) {
 	if e.Workload == nil {
-		return inside{}, errInside
+		return observation{}, errInside
 	}
 	in, err := observer(e).observeFor(ctx, n, r, false)
 	for err == nil && in.state.Main.running() { // of a process that died
@@ -125,7 +125,7 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (inside, er
 }
 
 // lookAtEtcd observes a cluster with its etcd. If no member answers, or too few do, it looks again for a while.
-func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (inside, error) {
+func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (observation, error) {
 	for deadline := e.now().Add(cmp.Or(e.Patience.Etcd, time.Minute)); ; {
 		in, err := observer(e).observeFor(ctx, n, r, true)
 		fault := err
@@ -309,7 +309,7 @@ func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 }
 
 // perform carries out one step.
-func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in inside, s change.Step) error {
+func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in observation, s change.Step) error {
 	w := e.worker(n, r, in)
 	actions := map[change.Action]func(context.Context, change.Step) error{
 		change.Save: w.save, change.SetVersion: w.setVersion,
@@ -337,11 +337,11 @@ type worker struct {
 	*Engine
 	names  naming.Names
 	record *Record
-	in     inside
+	in     observation
 	waits  Patience
 }
 
-func (e changer) worker(n naming.Names, r *Record, in inside) worker {
+func (e changer) worker(n naming.Names, r *Record, in observation) worker {
 	waits := e.Patience
 	waits.Join = cmp.Or(waits.Join, 15*time.Minute)
 	waits.Voter = cmp.Or(waits.Voter, 2*time.Minute)

@@ -63,7 +63,7 @@ func (w worker) addMember(ctx context.Context, s change.Step) error {
 }
 
 // voter reports whether etcd counted a member before the step.
-func (in inside) voter(id string) bool {
+func (in observation) voter(id string) bool {
 	return slices.ContainsFunc(in.Members, func(m change.Member) bool { return m.ID() == id && m.Voter })
 }
 
@@ -251,7 +251,7 @@ func (w worker) stopMember(ctx context.Context, s change.Step) error {
 }
 
 // quorumWithout reports whether etcd has a majority while a member that it still counts is down.
-func (in inside) quorumWithout(id string) bool {
+func (in observation) quorumWithout(id string) bool {
 	voters, healthy := 0, 0
 	for _, m := range in.Members {
 		if !m.Voter {
@@ -426,7 +426,7 @@ func (w worker) grow(ctx context.Context, s change.Step) error {
 }
 
 // lowestVersion is the version of new standalone machines: that of the change, once all members have it.
-func (in inside) lowestVersion(r *Record) string {
+func (in observation) lowestVersion(r *Record) string {
 	for _, m := range in.Members {
 		if m.Machine && m.Version != r.Definition.Cluster.Spec.Kubernetes.Version {
 			return in.Version

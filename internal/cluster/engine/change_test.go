@@ -297,8 +297,8 @@ func (s *simulation) Save(context.Context) (string, error) {
 	return fmt.Sprintf("backup-%d", s.saved), nil
 }
 
-// inside connects an engine to the simulation.
-func (s *simulation) inside(e *Engine) {
+// connect connects an engine to the simulation.
+func (s *simulation) connect(e *Engine) {
 	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects},
 		Metrics: func(context.Context) ([]byte, error) { return []byte(s.metrics), nil }}
 	e.Etcd = s
@@ -313,7 +313,7 @@ func deployed(t *testing.T, change func(*definition.Definition), files ...string
 	p := example(t, change, files...)
 	l.deploy(p)
 	s := simulate(l, p.Names)
-	s.inside(l.Engine)
+	s.connect(l.Engine)
 	for i, name := range s.nodes() {
 		if !s.member(name) {
 			s.pods[fmt.Sprintf("app-%d", i)] = name
@@ -563,7 +563,7 @@ func TestInPlace(t *testing.T) {
 				}
 				way := &guests{simulation: s, next: l.azure.Transport(), fails: `{"failed": true, "phase": "upgrade", "message": "no space left"}`}
 				l.connect(way)
-				s.inside(l.Engine)
+				s.connect(l.Engine)
 				now := copied(d)
 				now.Cluster.Spec.Kubernetes.Version = "1.37.1"
 				if err := l.Change(t.Context(), Record{Definition: now}); err == nil || !strings.Contains(err.Error(), "phase upgrade: no space left") {
@@ -844,7 +844,7 @@ func TestEmptyNodes(t *testing.T) {
 			}
 			return l.azure.Transport().RoundTrip(r)
 		}))
-		s.inside(l.Engine)
+		s.connect(l.Engine)
 		now := copied(d)
 		now.Pools[0].Spec.Replicas = 1
 		interrupted, cancel := context.WithCancel(t.Context())
@@ -1032,7 +1032,7 @@ func TestBadNode(t *testing.T) {
 		before := l.model(set)
 		way := &patches{next: l.azure.Transport()}
 		l.connect(way)
-		s.inside(l.Engine)
+		s.connect(l.Engine)
 		s.absent = func(machine string) bool { return !s.member(machine) && !slices.Contains(old, machine) }
 		now := copied(d)
 		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
@@ -1207,10 +1207,10 @@ func TestKilled(t *testing.T) {
 				k.left = 10000
 			}
 			l.connect(k)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			victim := l.Engine
 			l.connect(healthy)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			err := victim.Change(t.Context(), Record{Definition: now})
 			switch {
 			case kill == 0 && err != nil:

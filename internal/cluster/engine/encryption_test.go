@@ -280,14 +280,14 @@ func TestEncryptionKilled(t *testing.T) {
 			healthy := l.azure.Transport()
 			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
 			l.connect(k)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			s.mortal(k)
 			victim := *l
 			err := victim.rotateEncryption(s, false)
 			dead := k.spent
 			k.left, k.spent = 1000, false // others live
 			l.connect(healthy)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			e.look()
 			open, openErr := l.Open(t.Context(), s.names)
 			switch {

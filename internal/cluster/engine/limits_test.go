@@ -74,7 +74,7 @@ func TestAutoscaledUpgrade(t *testing.T) {
 		look.connect(healthy)
 		k := &scaler{next: healthy, within: change.Limits{Least: 1, Most: 5}, look: func() (change.Limits, int) { return look.limits(s) }}
 		l.connect(k)
-		s.inside(l.Engine)
+		s.connect(l.Engine)
 		steps, err := l.Steps(t.Context(), Record{Definition: now})
 		if err != nil || len(steps) == 0 || steps[len(steps)-1].String() != "let the autoscaler scale pool general (1 to 5)" {
 			t.Errorf("%v %v", err, steps)
@@ -99,10 +99,10 @@ func TestAutoscalerReleased(t *testing.T) {
 			healthy := l.azure.Transport()
 			k := &killed{next: healthy, left: kill / 2, late: kill%2 == 1}
 			l.connect(k)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			victim := l.Engine
 			l.connect(healthy)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			if err := victim.Change(t.Context(), Record{Definition: now}); err == nil && !k.spent {
 				t.Logf("%d places to die", kill/2)
 				return

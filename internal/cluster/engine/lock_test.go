@@ -50,7 +50,7 @@ func lockable(t *testing.T) (*lab, *simulation, definition.Definition, func(hold
 			defer mu.Unlock()
 			l.said = append(l.said, holder+": "+line)
 		}}
-		s.inside(e)
+		s.connect(e)
 		return e, w
 	}
 }

@@ -221,7 +221,7 @@ func (e restorer) loss(ctx context.Context, n naming.Names, r change.Restore) (c
 }
 
 func (e restorer) restoreStep(ctx context.Context, n naming.Names, r *Record, state State, s change.Step) error {
-	w := changer(e).worker(n, r, inside{state: state})
+	w := changer(e).worker(n, r, observation{state: state})
 	switch s.Action {
 	case change.DeleteMember:
 		return w.deleteMember(ctx, s)

@@ -164,11 +164,11 @@ func TestRestoreKilled(t *testing.T) {
 				k.left = 10000
 			}
 			l.connect(k)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			victim := l.Engine
 			victim.Backups = a
 			l.connect(healthy)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			l.Backups = a
 			err := victim.Restore(t.Context(), s.names, "")
 			switch {

@@ -137,7 +137,7 @@ func (r Record) withSecrets(deployed *definition.Definition) Record {
 }
 
 // observeFor reads the state of a cluster, and the state of the secrets that a change replaces.
-func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd bool) (inside, error) {
+func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd bool) (observation, error) {
 	in, err := e.observe(ctx, n, etcd)
 	rotation := e.rotation(naming.Of(r.Definition.Cluster))
 	if err == nil && len(r.Tokens) > 0 {

@@ -148,14 +148,14 @@ func TestTokenRotationKilled(t *testing.T) {
 			healthy := l.azure.Transport()
 			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
 			l.connect(k)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			victim := *l
 			s.mortal(k)
 			err := victim.rotateToken(s)
 			dead := k.spent
 			k.left, k.spent = 1000, false // others live
 			l.connect(healthy)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			if taken, _ := s.takes(s.join().ID()); !taken {
 				t.Fatalf("died at %d: the API server does not take the token of the key vault", kill)
 			}
@@ -345,11 +345,11 @@ func TestKeyRotationKilled(t *testing.T) {
 			healthy := l.azure.Transport()
 			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
 			l.connect(k)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			victim := *l
 			err := victim.rotateKeys(s, false)
 			l.connect(healthy)
-			s.inside(l.Engine)
+			s.connect(l.Engine)
 			open, openErr := l.Open(t.Context(), s.names)
 			_, begins := s.keys["dev-cp-0"]
 			switch {

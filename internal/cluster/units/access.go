@@ -11,17 +11,17 @@ import (
 
 // The ids of Azure's built-in roles.
 const (
-	networkContributor     = "4d97b98b-1d4f-4787-a291-c67834d212e7"
-	machineContributor     = "9980e02c-c2be-4d73-94e8-173b1dc7cf3c"
-	diskReader             = "3e5e47e6-65f7-47ef-90b5-e5dd4d455f24"
-	contributor            = "b24988ac-6180-42a0-ab88-20f7382dd24c"
-	identityOperator       = "f1a07417-d97a-45cb-824c-7a7467783830"
-	secretsUser            = "4633458b-17de-408a-b874-0445c86b69e6"
-	blobDataContributor    = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
-	registryPull           = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
-	roleDefinitions        = "/providers/Microsoft.Authorization/roleDefinitions/"
-	roleAssignments        = "Microsoft.Authorization/roleAssignments"
-	clusterAccess, cp, nod = "access", "control-plane", "nodes"
+	networkContributor             = "4d97b98b-1d4f-4787-a291-c67834d212e7"
+	machineContributor             = "9980e02c-c2be-4d73-94e8-173b1dc7cf3c"
+	diskReader                     = "3e5e47e6-65f7-47ef-90b5-e5dd4d455f24"
+	contributor                    = "b24988ac-6180-42a0-ab88-20f7382dd24c"
+	identityOperator               = "f1a07417-d97a-45cb-824c-7a7467783830"
+	secretsUser                    = "4633458b-17de-408a-b874-0445c86b69e6"
+	blobDataContributor            = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+	registryPull                   = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+	roleDefinitions                = "/providers/Microsoft.Authorization/roleDefinitions/"
+	roleAssignments                = "Microsoft.Authorization/roleAssignments"
+	clusterAccess, cp, nodesAccess = "access", "control-plane", "nodes"
 )
 
 // access are the role assignments.
@@ -52,7 +52,7 @@ func (b *builder) access(ids identities, v vault, s storage, n network) access {
 	a.grant(cp, ids.controlPlane, identityOperator, "identity-nodes", ids.nodes.Ref)
 	a.grant(cp, ids.controlPlane, secretsUser, "secrets", v.Ref)
 	a.grant(cp, ids.controlPlane, blobDataContributor, "election", s.container, s.made...)
-	a.grant(nod, ids.nodes, secretsUser, "token", v.token, v.made...)
+	a.grant(nodesAccess, ids.nodes, secretsUser, "token", v.token, v.made...)
 	if subnet, exists := n.controlPlane.Exists(); exists {
 		a.grant(cp, ids.controlPlane, networkContributor, "vnet", graph.Existing(string(subnet.Parent())))
 	}
@@ -60,7 +60,7 @@ func (b *builder) access(ids identities, v vault, s storage, n network) access {
 		a.grant(cp, ids.controlPlane, networkContributor, "routes", graph.Existing(table))
 	}
 	for i, registry := range b.spec.Identity.RegistryIDs {
-		a.grant(nod, ids.nodes, registryPull, fmt.Sprintf("registry-%d", i), graph.Existing(registry))
+		a.grant(nodesAccess, ids.nodes, registryPull, fmt.Sprintf("registry-%d", i), graph.Existing(registry))
 	}
 	return a.made
 }

@@ -130,9 +130,9 @@ type Type struct {
 	AtOnce func(c *Call) bool
 	// Header gives further headers of a good reply.
 	Header func(c *Call, status int) map[string]string
-	// Farewell is the body of the reply to a delete, of providers that send back what
+	// DeleteReply is the body of the reply to a delete, of providers that send back what
 	// they deleted.
-	Farewell func(c *Call) any
+	DeleteReply func(c *Call) any
 	// Missing replaces the error for a resource that is not there.
 	Missing func(c *Call) error
 	// Page is the most resources on a page of a list, 0 for the default.
@@ -156,8 +156,8 @@ type Action struct {
 	Do func(c *Call) (any, error)
 	// Status of a good reply: when 0 it is 200, or 202 for a long action.
 	Status int
-	// Anew actions work on resources that are not there, too.
-	Anew bool
+	// OnAbsent actions work on resources that are not there, too.
+	OnAbsent bool
 	// Deferred actions are operations: what Do returns is the output, and the reply is empty. They are Long, without Settle.
 	Deferred bool
 	// Long actions are operations; Settle runs when they end and returns the output.

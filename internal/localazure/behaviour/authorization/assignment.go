@@ -16,7 +16,7 @@ func roleAssignments() behaviour.Type {
 		Show:    func(_ *behaviour.Call, view behaviour.Object) { showAssignment(view) },
 		All:     listAssignments,
 		Filter:  assignmentFilter,
-		Farewell: func(c *behaviour.Call) any {
+		DeleteReply: func(c *behaviour.Call) any {
 			view := behaviour.Clone(c.Old)
 			showAssignment(view)
 			return view

@@ -30,7 +30,7 @@ func roleDefinitions() behaviour.Type {
 			}
 			return nil
 		},
-		Farewell: func(c *behaviour.Call) any {
+		DeleteReply: func(c *behaviour.Call) any {
 			view := behaviour.Clone(c.Old)
 			showDefinition(view)
 			return view

@@ -44,8 +44,8 @@ func deployments() behaviour.Type {
 			return behaviour.Gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", c.ID.Name())
 		},
 		Actions: map[string]behaviour.Action{
-			"validate": {Do: validate, Anew: true},
-			"whatIf":   {Do: whatIf, Anew: true, Long: true, Deferred: true, Busy: "-", Headers: behaviour.Location},
+			"validate": {Do: validate, OnAbsent: true},
+			"whatIf":   {Do: whatIf, OnAbsent: true, Long: true, Deferred: true, Busy: "-", Headers: behaviour.Location},
 			"cancel": {Status: 204, Do: func(c *behaviour.Call) (any, error) {
 				if !c.Cancel(c.ID) {
 					return nil, behaviour.Gateway(409, "DeploymentCannotBeCancelled",

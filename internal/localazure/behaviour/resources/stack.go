@@ -54,7 +54,7 @@ func stacks() behaviour.Type {
 			"exportTemplate": {Do: func(c *behaviour.Call) (any, error) {
 				return behaviour.Object{"template": behaviour.At(c.Old, deploymentField+".template")}, nil
 			}},
-			"validate": {Do: validateStack, Anew: true, Long: true, Deferred: true, Busy: "-", Headers: behaviour.Location},
+			"validate": {Do: validateStack, OnAbsent: true, Long: true, Deferred: true, Busy: "-", Headers: behaviour.Location},
 		},
 	}
 }

@@ -43,7 +43,7 @@ func shares() behaviour.Type {
 
 		Version: snapshotView, RemoveVersion: removeSnapshot,
 		Actions: map[string]behaviour.Action{
-			"restore": {Do: restore, Anew: true},
+			"restore": {Do: restore, OnAbsent: true},
 			"lease":   leaseAction(lease.Share),
 		},
 	}

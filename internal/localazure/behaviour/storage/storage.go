@@ -28,7 +28,7 @@ func Provider() behaviour.Provider {
 		switch t := &types[i]; t.Name {
 		case policyType:
 			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
-			t.Refuse, t.Farewell = refuseLocked, noPolicy
+			t.Refuse, t.DeleteReply = refuseLocked, noPolicy
 		case AccountType + "/queueServices/queues":
 			t.Missing = missing("QueueNotFound", "queue")
 		case AccountType + "/tableServices/tables":

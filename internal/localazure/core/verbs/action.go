@@ -23,7 +23,7 @@ func (t actions) post(r *message.Request) (message.Reply, error) {
 		return message.Reply{}, address.UnknownType(r.ID.Namespace(), r.Kind.Name[len(r.ID.Namespace())+1:]+"/"+r.Action, r.Version)
 	}
 	old, err := t.find(r)
-	if err != nil && action.Anew {
+	if err != nil && action.OnAbsent {
 		old, err = nil, t.checks.Pass(checks.Placed, r, nil)
 	}
 	if err != nil {

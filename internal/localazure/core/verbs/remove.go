@@ -64,8 +64,8 @@ func (t remover) start(r *message.Request, c *behaviour.Call) (message.Reply, er
 	if k.AtOnce != nil && long == behaviour.None {
 		to.Status = 200
 	}
-	if k.Farewell != nil {
-		to.Body = k.Farewell(c)
+	if k.DeleteReply != nil {
+		to.Body = k.DeleteReply(c)
 	}
 	t.starter.pollHeaders(r, &to, o, long)
 	return to, nil

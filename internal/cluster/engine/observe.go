@@ -86,8 +86,8 @@ type instance struct {
 	} `json:"properties"`
 }
 
-// inside is what is there of a cluster: what [change] plans with, and the ids of the machines of pools by the names of nodes.
-type inside struct {
+// observation is what was found of a cluster: what [change] plans with, and the ids of the machines of pools by the names of nodes.
+type observation struct {
 	change.Cluster
 
 	state     State
@@ -99,8 +99,8 @@ type observer struct{ *Engine }
 
 // observe reads what is there of a cluster, in Azure and inside of the cluster. Without etcd the nodes of the control plane count
 // as its members.
-func (e observer) observe(ctx context.Context, n naming.Names, etcd bool) (inside, error) {
-	var in inside
+func (e observer) observe(ctx context.Context, n naming.Names, etcd bool) (observation, error) {
+	var in observation
 	var err error
 	if in.state, err = e.Read(ctx, n); err != nil {
 		return in, err
@@ -122,7 +122,7 @@ func (e observer) observe(ctx context.Context, n naming.Names, etcd bool) (insid
 }
 
 // observeMembers joins what Azure, the API server and etcd know of the control plane.
-func (e observer) observeMembers(ctx context.Context, n naming.Names, in *inside, nodes map[string]workload.Node,
+func (e observer) observeMembers(ctx context.Context, n naming.Names, in *observation, nodes map[string]workload.Node,
 	etcd bool) error {
 	all := map[string]*change.Member{}
 	member := func(name string) *change.Member {
@@ -256,7 +256,7 @@ func (n nic) balanced() bool {
 }
 
 // observePools joins what Azure and the API server know of the pools.
-func (e observer) observePools(ctx context.Context, n naming.Names, in *inside, nodes map[string]workload.Node) error {
+func (e observer) observePools(ctx context.Context, n naming.Names, in *observation, nodes map[string]workload.Node) error {
 	in.instances = map[string]instance{}
 	machines, err := e.machines(ctx, n)
 	if err != nil {
@@ -310,7 +310,7 @@ func scaledPool(name string, set resource, d definition.Definition) *change.Pool
 }
 
 // addMachines adds machines that stand alone and those of scale sets in Flexible mode to their pools.
-func (in *inside) addMachines(n naming.Names, machines []instance, pools map[string]*change.Pool, nodes map[string]workload.Node) {
+func (in *observation) addMachines(n naming.Names, machines []instance, pools map[string]*change.Pool, nodes map[string]workload.Node) {
 	for _, one := range machines {
 		name := one.Tags[naming.PoolTag]
 		if set := one.Properties.ScaleSet.ID; set != "" {
@@ -336,7 +336,7 @@ func (e observer) instances(ctx context.Context, set azure.ID) ([]instance, erro
 }
 
 // addNode adds a machine to a pool.
-func (in *inside) addNode(p *change.Pool, one instance, nodes map[string]workload.Node) {
+func (in *observation) addNode(p *change.Pool, one instance, nodes map[string]workload.Node) {
 	name := strings.ToLower(one.Properties.OS.Name)
 	in.instances[name] = one
 	node, joined := nodes[name]
