@@ -178,6 +178,7 @@ func (b *bursts) detach(n int, node string) error {
 func TestSpeedOfBursts(t *testing.T) {
 	beyond := map[string][]time.Duration{}
 	var requests []int
+	more := 0 // bursts with another write, because a call came after its machine's burst
 	phases := map[string]int{}
 	var order []string
 	for seed := range *runs {
@@ -193,7 +194,10 @@ func TestSpeedOfBursts(t *testing.T) {
 				if r.phases == 0 {
 					continue // a creation whose answer takes minutes is sent again
 				}
-				if got.writes != r.writes || got.refused > 0 {
+				if got.writes > r.writes {
+					more++
+				}
+				if got.writes < r.writes || got.writes > r.writes+1 || got.refused > 0 {
 					t.Errorf("seed %d, %s: %s, want %d writes", seed, r.what, got, r.writes)
 				}
 				if beyond[r.what] == nil {
@@ -209,6 +213,9 @@ func TestSpeedOfBursts(t *testing.T) {
 		most := atMost(t, what, beyond[what], 0.9, time.Duration(phases[what])*time.Second)
 		t.Logf("%s: Azure's own time and %.2f s (median), %.2f s (90 %%), %.2f s (at most)", what, half.Seconds(), most.Seconds(),
 			beyond[what][len(beyond[what])-1].Seconds())
+	}
+	if more > int(*runs)/10 {
+		t.Errorf("%d bursts of %d runs took a write more than one for each machine and phase, want at most a tenth of the runs", more, *runs)
 	}
 	slices.Sort(requests)
 	half, most := requests[len(requests)/2], requests[len(requests)-1]
