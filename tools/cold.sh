@@ -45,5 +45,7 @@ start() {
 }
 
 rm -rf bin/kaz
-start "first start" "${FIRST_LIMIT:-1200}"
-start "next start" "${NEXT_LIMIT:-60}"
+failed=0
+start "first start" "${FIRST_LIMIT:-1500}" || failed=1
+start "next start" "${NEXT_LIMIT:-60}" || failed=1
+exit "$failed"
