@@ -14,7 +14,7 @@ import (
 )
 
 // addonFolder is the folder of the manifests that `kaz cluster` installs.
-var addonFolder = filepath.Join("..", "..", "internal", "plan", "cluster", "addon")
+var addonFolder = filepath.Join("..", "..", "internal", "cluster", "addon")
 
 // The values in the add-ons' manifests that package addon replaces by those of a cluster.
 const (

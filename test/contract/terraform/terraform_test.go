@@ -171,7 +171,7 @@ func (c *configuration) context() *hcl.EvalContext {
 			"output": cty.ObjectVal(map[string]cty.Value{"properties": cty.ObjectVal(properties)})})
 	}
 	variables := map[string]cty.Value{}
-	for _, name := range []string{"pki_ca", "pki_etcd_ca", "pki_front_proxy_ca", "pki_service_account", "bootstrap_token"} {
+	for _, name := range []string{"pki_ca", "pki_etcd_ca", "pki_front_proxy_ca", "pki_service_account", "bootstrap_token", "encryption_keys"} {
 		variables[name] = cty.StringVal("<" + name + ">")
 	}
 	return &hcl.EvalContext{Variables: map[string]cty.Value{"azapi_resource": cty.ObjectVal(resources), "var": cty.ObjectVal(variables)}}
@@ -327,7 +327,8 @@ func resolve(p cluster.Plan, v any) any {
 		return "<" + resolve(p, v.Of).(string) + " " + v.Path + ">"
 	case graph.Parameter:
 		return map[graph.Parameter]string{"pkiCA": "<pki_ca>", "pkiEtcdCA": "<pki_etcd_ca>", "pkiFrontProxyCA": "<pki_front_proxy_ca>",
-			"pkiServiceAccount": "<pki_service_account>", "bootstrapToken": "<bootstrap_token>"}[v]
+			"pkiServiceAccount": "<pki_service_account>", "bootstrapToken": "<bootstrap_token>",
+			"encryptionKeys": "<encryption_keys>"}[v]
 	case graph.Number:
 		var n float64
 		_, _ = fmt.Sscan(string(v), &n)
