@@ -62,12 +62,6 @@ func scaled(d definition.Definition, count int) Record {
 	return Record{Definition: d}
 }
 
-// made reports whether the pool's machines were made.
-func made(l *lab) bool {
-	synctest.Wait() // said has been written
-	return slices.ContainsFunc(l.said, func(line string) bool { return strings.HasSuffix(line, "succeeded") })
-}
-
 // TestTwoOperators checks scenario 25: while one process changes a cluster, another process waits, and learns the name of the
 // first. It goes on when the first process has ended or died.
 func TestTwoOperators(t *testing.T) {
@@ -85,13 +79,21 @@ func TestTwoOperators(t *testing.T) {
 				l, s, d, operator := lockable(t)
 				alice, way := operator("alice@a")
 				alice.Patience.Join = 10 * time.Minute
+				say, made, once := alice.Say, make(chan bool), sync.Once{}
+				alice.Say = func(line string) {
+					say(line)
+					if strings.HasSuffix(line, "succeeded") {
+						once.Do(func() { close(made) })
+					}
+				}
 				there, began := s.nodes(), time.Now()
 				s.absent = func(machine string) bool { return !slices.Contains(there, machine) && time.Since(began) < test.joins }
 				first := make(chan error)
 				go func() { first <- alice.Change(t.Context(), scaled(d, 3)) }()
-				for <-time.After(max(test.second, time.Second)); test.second == 0 && !made(l); {
-					<-time.After(time.Second)
+				if test.second == 0 {
+					<-made
 				}
+				<-time.After(test.second)
 				if test.dies {
 					way.broken = func() error { return io.ErrUnexpectedEOF }
 				}
