@@ -82,9 +82,31 @@ func (f *changeFlags) defineKubernetes(command *cobra.Command) {
 	command.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig (default its current one)")
 }
 
-// inside connects an engine with the inside of a cluster. It returns how the API server is reached.
-func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Config, error) {
+// connect connects an engine with a cluster: its API server, its backups and lock, and etcd. It returns how the API server is reached.
+func (f *changeFlags) connect(e *engine.Engine, c definition.Cluster) (*rest.Config, error) {
 	n := naming.Of(c)
+	config, connections, err := f.restConfig(n)
+	if err != nil {
+		return nil, err
+	}
+	client, err := connectWorkload(e, config, connections)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+	}
+	e.Patience.Etcd = f.etcdTimeout
+	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
+	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL(), Cluster: n.Cluster,
+		Seal: func(ctx context.Context) (dataplane.Seal, error) {
+			return secretAuthority(ctx, e.Planes, n, "pki-etcd-ca")
+		}}
+	e.Backups = container
+	e.Lock, e.Holder, e.Unlocked = &dataplane.Lock{Container: container}, holder(), f.unlocked
+	connectEtcd(e, c, container, etcd.Pods{Client: client, Config: config})
+	return config, nil
+}
+
+// restConfig reads the kubeconfig of a cluster. The connections of its clients can be closed together.
+func (f *changeFlags) restConfig(n naming.Names) (*rest.Config, *connrotation.Dialer, error) {
 	file := f.kubeconfig
 	if file == "" {
 		file = n.Cluster + ".kubeconfig"
@@ -92,24 +114,29 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: file},
 		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("kubeconfig of cluster %s: %s does not exist; want --kubeconfig, or make one with kaz cluster kubeconfig %s",
-			n.Cluster, file, n.Cluster)
+		return nil, nil, fmt.Errorf("kubeconfig of cluster %s: %s does not exist; want --kubeconfig, or make one with "+
+			"kaz cluster kubeconfig %s", n.Cluster, file, n.Cluster)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of cluster %s: %s: %w", n.Cluster, file, kubeconfig.Explain(err))
+		return nil, nil, fmt.Errorf("kubeconfig of cluster %s: %s: %w", n.Cluster, file, kubeconfig.Explain(err))
 	}
 	dialer := workload.Dialer{Once: (&net.Dialer{KeepAlive: keepAlive}).DialContext, Try: dialTimeout, All: dialAll,
 		Between: 500 * time.Millisecond}
 	connections := connrotation.NewDialer(dialer.DialContext)
 	config.Dial = connections.DialContext
 	config.QPS, config.Burst = 50, 100
+	return config, connections, nil
+}
+
+// connectWorkload connects an engine with the API server of a cluster.
+func connectWorkload(e *engine.Engine, config *rest.Config, connections *connrotation.Dialer) (kubernetes.Interface, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+		return nil, err
 	}
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+		return nil, err
 	}
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	say := func(format string, args ...any) {
@@ -123,18 +150,14 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 		}}
 	// Libraries log what they return as errors, too, and the end of each connection.
 	klog.SetLogger(logr.Discard())
-	e.Patience.Etcd = f.etcdTimeout
-	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
-	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL(), Cluster: n.Cluster,
-		Seal: func(ctx context.Context) (dataplane.Seal, error) {
-			return secretAuthority(ctx, e.Planes, n, "pki-etcd-ca")
-		}}
-	e.Backups = container
-	e.Lock, e.Holder, e.Unlocked = &dataplane.Lock{Container: container}, holder(), f.unlocked
-	pods := etcd.Pods{Client: client, Config: config}
+	return client, nil
+}
+
+// connectEtcd connects an engine with etcd, through the pods of its members. Backups go to the container.
+func connectEtcd(e *engine.Engine, c definition.Cluster, container dataplane.Container, pods etcd.Pods) {
 	e.Etcd = &etcd.Client{Names: pods.Names, Dial: pods.Dial,
 		TLS: func(ctx context.Context) (*tls.Config, error) {
-			authority, err := secretAuthority(ctx, e.Planes, n, "pki-etcd-ca")
+			authority, err := secretAuthority(ctx, e.Planes, naming.Of(c), "pki-etcd-ca")
 			if err != nil {
 				return nil, err
 			}
@@ -148,14 +171,13 @@ func (f *changeFlags) inside(e *engine.Engine, c definition.Cluster) (*rest.Conf
 			return at, err
 		},
 	}
-	return config, nil
 }
 
-// enter reads what is deployed at a place, and connects an engine with the inside of that cluster.
+// enter reads what is deployed at a place, and connects an engine with that cluster.
 func (f *changeFlags) enter(command *cobra.Command, e *engine.Engine, at engine.Place) (cluster.Plan, error) {
 	p, err := recorded(command, e, at)
 	if err == nil {
-		_, err = f.inside(e, p.Definition.Cluster)
+		_, err = f.connect(e, p.Definition.Cluster)
 	}
 	return p, err
 }
@@ -195,7 +217,7 @@ func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Name
 
 // run shows or makes a change.
 func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Record) error {
-	if _, err := f.inside(e, r.Definition.Cluster); err != nil {
+	if _, err := f.connect(e, r.Definition.Cluster); err != nil {
 		return err
 	}
 	return f.perform(command, e, r)
@@ -219,7 +241,7 @@ func (f *changeFlags) resume(command *cobra.Command, e *engine.Engine, open engi
 	if f.dryRun {
 		return f.run(command, e, open)
 	}
-	if _, err := f.inside(e, open.Definition.Cluster); err != nil {
+	if _, err := f.connect(e, open.Definition.Cluster); err != nil {
 		return err
 	}
 	n := naming.Of(open.Definition.Cluster)

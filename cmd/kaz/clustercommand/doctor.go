@@ -45,7 +45,7 @@ Exit status 7: a finding marked ✘ needs an action.`,
 		if err != nil {
 			return err
 		}
-		config, err := f.inside(e, p.Definition.Cluster)
+		config, err := f.connect(e, p.Definition.Cluster)
 		if err != nil {
 			return err
 		}

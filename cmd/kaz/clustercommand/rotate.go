@@ -113,7 +113,7 @@ kaz cluster kubeconfig. kaz cluster status shows the phase.`,
 		if err != nil {
 			return err
 		}
-		config, err := f.inside(e, p.Definition.Cluster)
+		config, err := f.connect(e, p.Definition.Cluster)
 		if err != nil {
 			return err
 		}
