@@ -505,7 +505,8 @@ func (w worker) deleteNode(ctx context.Context, s change.Step) error {
 		if err != nil {
 			return err
 		}
-		if _, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Post, ID: set, Action: "delete", Body: body}); err != nil {
+		_, err = azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Post, ID: set, Action: "delete", Body: body})
+		if err != nil && !azure.IsNotFound(err) { // a process that died may have deleted it after the list was read
 			return err
 		}
 	} else if err := w.deleteAll(ctx, one.ID, w.names.Group().Resource(nicType, one.ID.Name()+"-nic")); err != nil {
