@@ -14,7 +14,7 @@ declare -A shares=([smbd]=samba [smbclient]=smbclient [ganesha.nfsd]=nfs-ganesha
   [/usr/lib/*/ganesha/libfsalvfs.so]=nfs-ganesha-vfs [/usr/lib/*/libnss_wrapper.so]=libnss-wrapper)
 # Debian has user-mode Linux for x86-64 only.
 declare -A tests=([linux.uml]=user-mode-linux [modprobe]=kmod [mount.cifs]=cifs-utils [mount.nfs]=nfs-common
-  [/usr/lib/postgresql/15/bin/initdb]=postgresql-15)
+  [/usr/lib/postgresql/15/bin/initdb]=postgresql-15 [openssl]=openssl)
 
 # missing prints the packages of the programs and files of a table that are not there.
 missing() {

@@ -6,10 +6,6 @@ import (
 	"maps"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
 	framework "k8s.io/cloud-provider"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
@@ -18,6 +14,7 @@ import (
 	"k8s.io/controller-manager/controller"
 
 	"kaz/internal/cloudprovider"
+	"kaz/internal/component/event"
 	"kaz/internal/plan/joining"
 )
 
@@ -56,15 +53,14 @@ func withNodeApproval(controllers map[string]frameworkapp.ControllerInitFuncCons
 func startNodeApproval(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, cloud *cloudprovider.Cloud,
 	running *sync.WaitGroup) error {
 	client := c.ClientBuilder.ClientOrDie(init.ClientName)
-	events := record.NewBroadcaster(record.WithContext(ctx))
-	a, err := cloud.Approver(client, c.SharedInformers.Certificates().V1().CertificateSigningRequests(),
-		events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: nodeApproval}))
+	events, stopEvents := event.NewRecorder(ctx, client, nodeApproval)
+	a, err := cloud.Approver(client, c.SharedInformers.Certificates().V1().CertificateSigningRequests(), events)
 	if err != nil {
+		stopEvents()
 		return fmt.Errorf("--approve-attested-nodes: %w", err)
 	}
-	events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	running.Go(func() {
-		defer events.Shutdown()
+		defer stopEvents()
 		a.Run(ctx)
 	})
 	return nil

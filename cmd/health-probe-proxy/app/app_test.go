@@ -100,7 +100,8 @@ func TestRun(t *testing.T) {
 	// The port is in use.
 	taken := newOptions()
 	taken.port, taken.bindAddress = at[0].(*net.TCPAddr).Port, "127.0.0.1"
-	if err := run(ctx, taken, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), "--health-check-port: listen tcp 127.0.0.1:") {
+	err = run(ctx, taken, slog.Default(), nil)
+	if err == nil || !strings.Contains(err.Error(), "--health-check-port: listen tcp 127.0.0.1:") {
 		t.Error(err)
 	}
 	taken.port, taken.metricsAddress = 0, at[1].String()

@@ -19,7 +19,8 @@ func TestText(t *testing.T) {
 		for offset := range 4 {
 			text := strings.Repeat("x", offset) + "begin" + strings.Repeat(character, 1<<16) + "end"
 			got := Text(text)
-			if len(got) > Most+64 || !strings.HasSuffix(got, "end") || !strings.Contains(got, "begin") || !strings.Contains(got, " bytes left out)") {
+			if len(got) > Most+64 || !strings.HasSuffix(got, "end") || !strings.Contains(got, "begin") ||
+				!strings.Contains(got, " bytes left out)") {
 				t.Errorf("%q: %d bytes: %.100q", character, len(got), got)
 			}
 			if utf8.ValidString(text) != utf8.ValidString(got) {

@@ -95,7 +95,8 @@ func (p pair) request(t *testing.T, name, node, machine string) *certificates.Ce
 		t.Fatal(err)
 	}
 	const form = "01/02/06 15:04:05 -0700"
-	message, err := pkcs7.NewSignedData(fmt.Appendf(nil, `{"nonce":%q,"vmId":%q,"subscriptionId":%q,"timeStamp":{"createdOn":%q,"expiresOn":%q}}`,
+	message, err := pkcs7.NewSignedData(fmt.Appendf(nil,
+		`{"nonce":%q,"vmId":%q,"subscriptionId":%q,"timeStamp":{"createdOn":%q,"expiresOn":%q}}`,
 		joining.Nonce(public), machine, subscription, time.Now().UTC().Format(form), time.Now().UTC().Add(time.Hour).Format(form)))
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +113,9 @@ func (p pair) request(t *testing.T, name, node, machine string) *certificates.Ce
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{joining.Annotation: base64.StdEncoding.EncodeToString(signed)}},
 		Spec: certificates.CertificateSigningRequestSpec{
 			SignerName: certificates.KubeAPIServerClientKubeletSignerName, Username: "system:bootstrap:abcdef",
-			Usages: []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth},
-			Groups: []string{"system:bootstrappers:kubeadm:default-node-token"}, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			Usages:  []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth},
+			Groups:  []string{"system:bootstrappers:kubeadm:default-node-token"},
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 		},
 	}
 }
@@ -237,8 +239,9 @@ func TestIssuers(t *testing.T) {
 	certificate := issue(t, nil).certificate.Raw
 	for address, want := range map[string]int32{
 		issuerURL: 1, "https://cacerts.digicert.com/a.crt": 1, "http://caissuers.microsoft.com/a.crt": 1,
-		"http://example.com/a.crt": 0, "http://169.254.169.254/a": 0, "http://www.microsoft.com:8080/a": 0, "http://www.microsoft.com@10.0.0.1/a": 0,
-		"http://a@www.microsoft.com/a": 0, "ftp://www.microsoft.com/a": 0, "file:///etc/passwd": 0, "http://www.microsoft.com.example.com/a": 0,
+		"http://example.com/a.crt": 0, "http://169.254.169.254/a": 0, "http://www.microsoft.com:8080/a": 0,
+		"http://www.microsoft.com@10.0.0.1/a": 0,
+		"http://a@www.microsoft.com/a":        0, "ftp://www.microsoft.com/a": 0, "file:///etc/passwd": 0, "http://www.microsoft.com.example.com/a": 0,
 		"http://[::1": 0, "": 0,
 	} {
 		var asked atomic.Int32
