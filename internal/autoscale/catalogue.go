@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"kaz/internal/azure"
@@ -17,10 +16,14 @@ type catalogue struct {
 	subscription azure.ID
 	location     string
 
-	mu         sync.Mutex // guards what follows; not held while waiting
+	known guarded[offer]
+}
+
+// offer is what a region offers, as it was read last.
+type offer struct {
 	sizes      map[string]nodegroup.Size
 	sizesRead  time.Time
-	usages     nodegroup.Usages
+	usages     nodegroup.Usages // nil: to be read
 	usagesRead time.Time
 }
 
@@ -34,20 +37,18 @@ func newCatalogue(from azure.Reader, subscription, location string) *catalogue {
 	return &catalogue{azure: from, subscription: azure.SubscriptionID(subscription), location: location}
 }
 
+// now returns what is known. Its maps are replaced, never changed.
+func (o *offer) now() offer { return *o }
+
 // size returns a size that was read.
 func (c *catalogue) size(name string) (nodegroup.Size, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, ok := c.sizes[strings.ToLower(name)]
+	s, ok := ask(&c.known, (*offer).now).sizes[strings.ToLower(name)]
 	return s, ok
 }
 
 // readSizes reads the sizes if they are too old.
 func (c *catalogue) readSizes(ctx context.Context) error {
-	c.mu.Lock()
-	good := !c.sizesRead.IsZero() && time.Since(c.sizesRead) < sizesTTL
-	c.mu.Unlock()
-	if good {
+	if read := ask(&c.known, (*offer).now).sizesRead; !read.IsZero() && time.Since(read) < sizesTTL {
 		return nil
 	}
 	docs, err := c.azure.List(ctx, azure.Query{
@@ -66,9 +67,7 @@ func (c *catalogue) readSizes(ctx context.Context) error {
 			sizes[strings.ToLower(size.Name)] = size
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sizes, c.sizesRead = sizes, time.Now()
+	c.known.change(func(o *offer) { o.sizes, o.sizesRead = sizes, time.Now() })
 	return nil
 }
 
@@ -100,11 +99,8 @@ func (c *catalogue) room(ctx context.Context, g nodegroup.Group, n int) (int, *n
 
 // readUsages reads the usages if they are too old.
 func (c *catalogue) readUsages(ctx context.Context) (nodegroup.Usages, error) {
-	c.mu.Lock()
-	usages, age := c.usages, time.Since(c.usagesRead)
-	c.mu.Unlock()
-	if usages != nil && age < usagesTTL {
-		return usages, nil
+	if now := ask(&c.known, (*offer).now); now.usages != nil && time.Since(now.usagesRead) < usagesTTL {
+		return now.usages, nil
 	}
 	docs, err := c.azure.List(ctx, azure.Query{
 		Scope: azure.ID(string(c.subscription) + "/providers/Microsoft.Compute/locations/" + c.location),
@@ -113,25 +109,20 @@ func (c *catalogue) readUsages(ctx context.Context) (nodegroup.Usages, error) {
 	if err != nil {
 		return nil, err
 	}
-	if usages, err = nodegroup.ReadUsages(docs); err != nil {
+	usages, err := nodegroup.ReadUsages(docs)
+	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.usages, c.usagesRead = usages, time.Now()
+	c.known.change(func(o *offer) { o.usages, o.usagesRead = usages, time.Now() })
 	return usages, nil
 }
 
 // use counts machines that are asked for, so that the next increase does not count on the same cores.
 func (c *catalogue) use(size nodegroup.Size, spot bool, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.usages = c.usages.With(size, spot, n)
+	c.known.change(func(o *offer) { o.usages = o.usages.With(size, spot, n) })
 }
 
 // forgetUsages has the usages read again before the next increase.
 func (c *catalogue) forgetUsages() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.usages = nil
+	c.known.change(func(o *offer) { o.usages = nil })
 }

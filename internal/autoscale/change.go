@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -92,12 +91,8 @@ func (w *writes) commit(ctx context.Context, _ string, batch []change) ([]struct
 
 // grow asks Azure for n machines, as far as they are still wanted.
 func (w *writes) grow(ctx context.Context, g *group, n int) {
-	g.mu.Lock()
-	spec := g.status.Group
-	n = min(n, g.queued)
-	g.queued -= n
-	g.sending = n // one request of a group at a time
-	g.mu.Unlock()
+	n = ask(&g.known, func(l *ledger) int { return l.send(n) })
+	spec := g.spec()
 	fits, refused := w.catalogue.take(ctx, spec, n)
 	if refused != nil {
 		w.refuse(g, n-fits, *refused)
@@ -108,7 +103,7 @@ func (w *writes) grow(ctx context.Context, g *group, n int) {
 	if fits <= 0 {
 		return
 	}
-	op, err := w.setCapacity(ctx, g, func(capacity int) int { return capacity + fits }, func() { g.sending -= fits })
+	op, err := w.setCapacity(ctx, g, func(capacity int) int { return capacity + fits }, func(l *ledger) { l.sending -= fits })
 	if err != nil {
 		w.refuse(g, fits, failure(err))
 		return
@@ -128,10 +123,7 @@ func failure(err error) nodegroup.Failure {
 
 // refuse turns n machines of the request that is being made into placeholders.
 func (w *writes) refuse(g *group, n int, f nodegroup.Failure) {
-	g.mu.Lock()
-	g.sending -= n
-	g.refuse(n, f, false)
-	g.mu.Unlock()
+	g.known.change(func(l *ledger) { l.notSent(n, f, time.Now()) })
 	w.Metrics.refused(f.Code, n)
 	w.Log.Warn("machines are not asked for, or refused", "scale_set", g.set, "machines", n, "code", f.Code, "message", f.Message)
 }
@@ -146,24 +138,15 @@ func (w *writes) grown(g *group, n int, err error) {
 	if f == nil {
 		return
 	}
-	g.mu.Lock()
-	var failed int
-	g.status, failed = g.status.Failed(*f)
-	missing := max(min(n-failed, g.account().Missing()-g.waived-(len(g.refused)-g.uncounted())), 0)
-	g.refuse(missing, *f, true)
-	g.mu.Unlock()
+	var failed, missing int
+	g.known.change(func(l *ledger) { failed, missing = l.grown(n, *f, time.Now()) })
 	w.Metrics.refused(f.Code, failed+missing)
 	w.Log.Warn("machines were not made", "scale_set", g.set, "failed", failed, "missing", missing, "code", f.Code, "message", f.Message)
 }
 
 // restart starts up to n deallocated machines. It returns for how many of the n machines no new machine is to be made.
 func (w *writes) restart(ctx context.Context, g *group, n int) int {
-	g.mu.Lock()
-	var ids []azure.ID
-	for _, i := range g.account().Restart(n) {
-		ids = append(ids, i.ID)
-	}
-	g.mu.Unlock()
+	ids := ask(&g.known, func(l *ledger) []azure.ID { return l.restartable(n) })
 	if len(ids) == 0 {
 		return 0
 	}
@@ -172,25 +155,12 @@ func (w *writes) restart(ctx context.Context, g *group, n int) int {
 		w.refuse(g, len(ids), failure(err))
 		return len(ids)
 	}
-	g.mu.Lock()
-	g.sending -= len(ids)
-	g.under++
-	g.status = g.status.Started(ids)
-	g.mu.Unlock()
+	g.known.change(func(l *ledger) { l.started(ids) })
 	w.Log.Info("deallocated machines start", "scale_set", g.set, "machines", len(ids))
 	w.follow(g, op, func(err error) {
-		if err == nil {
-			return
+		if err != nil {
+			g.known.change(func(l *ledger) { l.notStarted(ids, failure(err), time.Now()) })
 		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		off := 0
-		for _, id := range ids {
-			if at, listed := g.index[id.Key()]; listed && g.status.Instances[at].Deallocated {
-				off++
-			}
-		}
-		g.refuse(off, failure(err), false)
 	})
 	return len(ids)
 }
@@ -227,8 +197,10 @@ func retry(ctx context.Context, do func(try int) (*azure.Operation, error)) (op 
 
 // setCapacity changes the capacity of a scale set if the scale set is as it was read; otherwise it reads the scale set again.
 // If the scale set then has the capacity that was asked for, the request came through and its answer was lost. When Azure
-// accepts the request, setCapacity calls accepted with the lock, so that no machine counts twice.
-func (w *writes) setCapacity(ctx context.Context, g *group, to func(capacity int) int, accepted func()) (*azure.Operation, error) {
+// accepts the request, accepted is a part of the same event, so that no machine counts twice.
+func (w *writes) setCapacity(ctx context.Context, g *group, to func(capacity int) int, accepted func(*ledger)) (
+	*azure.Operation, error,
+) {
 	wanted := -1
 	op, err := retry(ctx, func(try int) (*azure.Operation, error) {
 		now, err := w.status(ctx, g, try > 0)
@@ -248,11 +220,10 @@ func (w *writes) setCapacity(ctx context.Context, g *group, to func(capacity int
 		return w.Azure.Begin(ctx, azure.Request{Verb: azure.Patch, ID: g.set, Body: body, IfMatch: now.Etag, Unseen: true})
 	})
 	if err == nil {
-		g.mu.Lock()
-		g.status = g.status.Accepted(wanted)
-		g.under++
-		accepted()
-		g.mu.Unlock()
+		g.known.change(func(l *ledger) {
+			l.accepted(wanted)
+			accepted(l)
+		})
 	}
 	return op, err
 }
@@ -261,12 +232,11 @@ func (w *writes) setCapacity(ctx context.Context, g *group, to func(capacity int
 // is needed, or if again says so. If the capacity is in doubt, it reads the machines too. A doubt that lasts is an error.
 func (w *writes) status(ctx context.Context, g *group, again bool) (nodegroup.Status, error) {
 	isNode := w.inventory.nodesNow()
-	current := func() (nodegroup.Status, nodegroup.Circumstances) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return g.status, g.circumstances(isNode)
-	}
-	now, circumstances := current()
+	var circumstances nodegroup.Circumstances
+	now := ask(&g.known, func(l *ledger) nodegroup.Status {
+		circumstances = l.circumstances(isNode)
+		return l.status
+	})
 	if !again && now.Etag != "" {
 		return now, nil
 	}
@@ -277,11 +247,9 @@ func (w *writes) status(ctx context.Context, g *group, again bool) (nodegroup.St
 	if now = now.Shown(fresh, circumstances); now.Doubt == "" {
 		return now, nil
 	}
-	g.mu.Lock()
-	g.status, g.stale = g.status.Shown(fresh, circumstances), true
-	g.mu.Unlock()
+	g.known.change(func(l *ledger) { l.status, l.stale = l.status.Shown(fresh, circumstances), true })
 	w.inventory.inspect(ctx, g)
-	if now, _ = current(); now.Doubt != "" {
+	if now = ask(&g.known, func(l *ledger) nodegroup.Status { return l.status }); now.Doubt != "" {
 		return now, &azure.Error{Kind: azure.Unavailable, Op: "patch", ID: g.set, Message: now.Doubt}
 	}
 	return now, nil
@@ -303,9 +271,7 @@ func (w *writes) act(ctx context.Context, g *group, action string, ids []azure.I
 		return w.Azure.Begin(ctx, azure.Request{Verb: azure.Post, ID: g.set, Action: action, Parameters: parameters, Body: body})
 	})
 	if err == nil {
-		g.mu.Lock()
-		g.status = g.status.Touched()
-		g.mu.Unlock()
+		g.known.change((*ledger).touched)
 	}
 	return op, err
 }
@@ -318,20 +284,13 @@ func (w *writes) follow(g *group, op *azure.Operation, ended func(error)) {
 		if ctx.Err() != nil {
 			return
 		}
-		g.mu.Lock()
-		g.under--
-		g.stale = true
-		last := g.under == 0
-		g.mu.Unlock()
+		last := ask(&g.known, (*ledger).ended)
 		if err != nil {
 			w.Log.Warn("operation of a scale set failed", "scale_set", g.set, "error", err)
 		}
 		w.inventory.inspect(ctx, g)
 		ended(err)
-		g.mu.Lock()
-		waived := g.waived > 0
-		g.mu.Unlock()
-		if last && waived {
+		if waived := ask(&g.known, func(l *ledger) bool { return l.waived > 0 }); last && waived {
 			w.submit(change{group: g, lower: true})
 		}
 	})
@@ -339,40 +298,20 @@ func (w *writes) follow(g *group, op *azure.Operation, ended func(error)) {
 
 // shrink deletes machines, or deallocates them where the group keeps them.
 func (w *writes) shrink(ctx context.Context, g *group, ids []azure.ID) {
-	keep, del := g.split(ids)
+	var keep, del []azure.ID
+	var parameters map[string]string
+	g.known.change(func(l *ledger) {
+		keep, del = l.split(ids)
+		if l.forces(w.ForceDelete) {
+			parameters = map[string]string{"forceDeletion": "true"}
+		}
+	})
 	if len(keep) > 0 {
 		w.remove(ctx, g, "deallocate", keep, nil)
 	}
 	if len(del) > 0 {
-		w.remove(ctx, g, "delete", del, w.force(g))
+		w.remove(ctx, g, "delete", del, parameters)
 	}
-}
-
-// split returns the machines that are to be deallocated and those that are to be deleted.
-func (g *group) split(ids []azure.ID) (keep, del []azure.ID) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, id := range ids {
-		if g.leaving[id.Key()].deallocate {
-			keep = append(keep, id)
-		} else {
-			del = append(del, id)
-		}
-	}
-	return keep, del
-}
-
-func (w *writes) force(g *group) map[string]string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	force := w.ForceDelete
-	if g.status.Group.Options.ForceDelete != nil {
-		force = *g.status.Group.Options.ForceDelete
-	}
-	if !force || !g.status.Group.Forceable || g.unforced {
-		return nil
-	}
-	return map[string]string{"forceDeletion": "true"}
 }
 
 // remove has machines deleted or deallocated.
@@ -380,18 +319,14 @@ func (w *writes) remove(ctx context.Context, g *group, action string, ids []azur
 	op, err := w.act(ctx, g, action, ids, parameters)
 	if parameters != nil && notAllowed(err) {
 		w.Log.Info("machines of the scale set cannot be deleted by force", "scale_set", g.set, "error", err)
-		g.mu.Lock()
-		g.unforced = true
-		g.mu.Unlock()
+		g.known.change(func(l *ledger) { l.unforced = true })
 		op, err = w.act(ctx, g, action, ids, nil)
 	}
 	if err != nil {
 		w.stay(g, ids, err)
 		return
 	}
-	g.mu.Lock()
-	g.under++
-	g.mu.Unlock()
+	g.known.change(func(l *ledger) { l.under++ })
 	w.Log.Info("machines leave a scale set", "scale_set", g.set, "action", action, "machines", len(ids))
 	w.follow(g, op, func(err error) { w.left(g, action, ids, err) })
 }
@@ -403,10 +338,8 @@ func notAllowed(err error) bool {
 
 // left notes the machines that are there although their operation ended.
 func (w *writes) left(g *group, action string, ids []azure.ID, err error) {
-	g.mu.Lock()
-	unread := g.err != nil
-	ids = slices.DeleteFunc(slices.Clone(ids), g.forget)
-	g.mu.Unlock()
+	var unread bool
+	g.known.change(func(l *ledger) { ids, unread = l.remaining(ids) })
 	switch {
 	case len(ids) == 0, err == nil && unread:
 		return
@@ -426,16 +359,7 @@ func (w *writes) left(g *group, action string, ids []azure.ID, err error) {
 
 // stay notes that machines do not leave.
 func (w *writes) stay(g *group, ids []azure.ID, err error) {
-	g.mu.Lock()
-	stayed := 0
-	for _, id := range ids {
-		if _, leaves := g.leaving[id.Key()]; leaves {
-			delete(g.leaving, id.Key())
-			stayed++
-		}
-	}
-	g.stale = true
-	g.mu.Unlock()
+	stayed := ask(&g.known, func(l *ledger) int { return l.stay(ids) })
 	w.Metrics.stayed(g.name, stayed)
 	w.Log.Error("machines do not leave a scale set", "scale_set", g.set, "machines", stayed, "error", err)
 }
@@ -443,23 +367,14 @@ func (w *writes) stay(g *group, ids []azure.ID, err error) {
 // lower takes waived machines, which Azure did not make, off the capacity. While an operation is under way it does nothing:
 // follow calls it again at the end.
 func (w *writes) lower(ctx context.Context, g *group) {
-	g.mu.Lock()
-	busy := g.under > 0 || g.waived == 0
-	g.mu.Unlock()
-	if busy {
+	if !ask(&g.known, (*ledger).lowers) {
 		return
 	}
 	w.inventory.inspect(ctx, g)
-	g.mu.Lock()
-	existing, waived := 0, g.waived
-	for _, i := range g.status.Instances {
-		if _, leaves := g.leaving[i.Key]; !leaves && i.State != nodegroup.Deleting {
-			existing++
-		}
-	}
-	g.mu.Unlock()
+	var existing, waived int
+	g.known.change(func(l *ledger) { existing, waived = l.existing(), l.waived })
 	op, err := w.setCapacity(ctx, g, func(capacity int) int { return nodegroup.Lower(capacity, existing, waived) },
-		func() { g.waived = max(g.waived-waived, 0) })
+		func(l *ledger) { l.waived = max(l.waived-waived, 0) })
 	if err != nil {
 		w.Log.Warn("the capacity of a scale set cannot be lowered", "scale_set", g.set, "error", err)
 		return

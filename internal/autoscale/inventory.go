@@ -34,10 +34,7 @@ func (p *Provider) Run(ctx context.Context) {
 
 // refresh reads what is due: the list of scale sets, and the instances of groups that changed.
 func (p *Provider) refresh(ctx context.Context) {
-	p.mu.Lock()
-	due := time.Since(p.listed) >= p.SetsEvery
-	p.mu.Unlock()
-	if due {
+	if time.Since(p.listed()) >= p.SetsEvery {
 		if err := p.catalogue.readSizes(ctx); err != nil {
 			p.Log.Warn("the sizes of machines are not known; node groups without nodes have no template", "error", err)
 		}
@@ -49,7 +46,7 @@ func (p *Provider) refresh(ctx context.Context) {
 	var reads errgroup.Group
 	reads.SetLimit(together)
 	for _, g := range p.all() {
-		if g.due(time.Now(), p.InstancesEvery) {
+		if ask(&g.known, func(l *ledger) bool { return l.due(time.Now(), p.InstancesEvery) }) {
 			reads.Go(func() error {
 				p.inspect(ctx, g)
 				return nil
@@ -90,69 +87,10 @@ func (p *Provider) list(ctx context.Context) error {
 	for _, name := range p.Selection.Missing(has) {
 		ignored[name] = nodegroup.NoScaleSet
 	}
-	p.adopt(found, ignored)
+	for _, tell := range ask(&p.roster, func(r *roster) []news { return r.adopt(found, ignored, time.Now()) }) {
+		tell(p)
+	}
 	return nil
-}
-
-// adopt takes over what a list of scale sets shows. A group is gone if two lists in a row lack it. It is gone at once if a
-// list shows its scale set and the reason why it is no node group.
-func (p *Provider) adopt(found []nodegroup.Group, ignored map[string]string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listed = time.Now()
-	here := map[string]bool{}
-	for _, spec := range found {
-		key := strings.ToLower(spec.Name)
-		here[key] = true
-		delete(p.absent, key)
-		if g, known := p.groups[key]; known {
-			if doubt := g.adopt(spec, p.isNode); doubt != "" {
-				p.doubt(g, doubt)
-			}
-			continue
-		}
-		p.groups[key] = newGroup(spec)
-		p.Log.Info("node group found", "scale_set", spec.Set, "min", spec.Min, "max", spec.Max)
-		for _, w := range spec.Warnings {
-			p.Log.Warn("node group", "scale_set", spec.Set, "warning", w)
-		}
-	}
-	for name, why := range ignored {
-		key := strings.ToLower(name)
-		if _, known := p.groups[key]; known {
-			p.absent[key] = 1 // the scale set is there and says so itself
-		}
-		if p.ignored[name] != why {
-			p.Log.Info("scale set is no node group", "scale_set", name, "reason", why)
-		}
-	}
-	p.ignored = ignored
-	for key, g := range p.groups {
-		if here[key] {
-			continue
-		}
-		if p.absent[key]++; p.absent[key] > 1 {
-			p.Log.Info("node group is gone", "scale_set", g.set)
-			delete(p.groups, key)
-			delete(p.absent, key)
-		} else {
-			p.Log.Warn("a node group is missing in the list of scale sets; the next list decides", "scale_set", g.set)
-		}
-	}
-}
-
-// adopt takes what a list shows of the group's scale set. It returns what contradicts the capacity in the list, "" if
-// nothing does.
-func (g *group) adopt(spec nodegroup.Group, isNode func(azure.ID) bool) (doubt string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.under > 0 { // while a change is under way, its own answers and the reads after it count
-		g.status.Group = spec
-		return ""
-	}
-	g.status = g.status.Shown(spec, g.circumstances(isNode))
-	g.stale = g.stale || g.status.Doubt != ""
-	return g.status.Doubt
 }
 
 func (p *Provider) doubt(g *group, doubt string) {
@@ -170,34 +108,28 @@ func (p *Provider) inspect(ctx context.Context, g *group) {
 	case <-ctx.Done():
 		return
 	}
-	g.mu.Lock()
-	spec := g.status.Group
-	changed := g.under > 0 || g.stale || g.status.Etag == "" || g.version != spec.Version()
-	first := g.read.IsZero() && g.under == 0
-	g.tried = time.Now()
-	g.mu.Unlock()
-	machines, err := p.machines(ctx, spec)
-	fresh := spec
-	if err == nil && changed && (!first || !spec.Matches(machines)) {
-		fresh, err = p.read(ctx, spec)
+	begun := ask(&g.known, func(l *ledger) reading { return l.begin(time.Now()) })
+	machines, err := p.machines(ctx, begun.spec)
+	fresh := begun.spec
+	if err == nil && begun.changed && (!begun.first || !fresh.Matches(machines)) {
+		fresh, err = p.read(ctx, fresh)
 	}
 	if err != nil {
-		g.mu.Lock()
-		g.err = err
-		g.mu.Unlock()
+		g.known.change(func(l *ledger) { l.err = err })
 		if ctx.Err() == nil {
-			p.Log.Warn("the instances of a scale set cannot be read; what was read before is used", "scale_set", spec.Set, "error", err)
+			p.Log.Warn("the instances of a scale set cannot be read; what was read before is used", "scale_set", g.set, "error", err)
 		}
 		return
 	}
-	gone, doubt := g.take(fresh, machines, p.nodesNow())
-	if gone > 0 {
+	isNode := p.nodesNow()
+	got := ask(&g.known, func(l *ledger) taken { return l.take(fresh, machines, isNode, time.Now()) })
+	if got.missing > 0 {
 		p.Log.Warn("most nodes of a scale set are missing in the list of its instances; the next list decides",
-			"scale_set", spec.Set, "missing", gone)
+			"scale_set", g.set, "missing", got.missing)
 		p.Metrics.doubt(g.name)
 	}
-	if doubt != "" {
-		p.doubt(g, doubt)
+	if got.doubt != "" {
+		p.doubt(g, got.doubt)
 	}
 }
 
@@ -238,80 +170,4 @@ func (p *Provider) read(ctx context.Context, spec nodegroup.Group) (nodegroup.Gr
 		return nodegroup.Group{}, fmt.Errorf("scale set %s is no node group any more: %w", spec.Name, err)
 	}
 	return fresh, nil
-}
-
-// take takes what Azure shows of a group. If a list lacks most nodes of the group, take does not use it and returns how many
-// nodes are missing. It uses the next list in any case. doubt says what contradicts the capacity, "" if nothing does.
-func (g *group) take(spec nodegroup.Group, machines []azure.Resource[compute.ScaledInstance], isNode func(azure.ID) bool) (
-	missing int, doubt string,
-) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	next := g.status.Listed(spec, machines, g.circumstances(isNode))
-	index := make(map[string]int, len(next.Instances))
-	for n, i := range next.Instances {
-		index[i.Key] = n
-	}
-	lost, had := 0, 0
-	for _, i := range g.status.Instances {
-		if _, leaves := g.leaving[i.Key]; leaves || i.State != nodegroup.Running || i.Deallocated {
-			continue
-		}
-		had++
-		if _, listed := index[i.Key]; !listed && isNode(i.ID) {
-			lost++
-		}
-	}
-	if lost*2 > had && !g.shrunk {
-		g.shrunk = true
-		return lost, ""
-	}
-	g.status, g.index, g.version = next, index, spec.Version()
-	g.read, g.shrunk, g.stale, g.err = time.Now(), false, next.Doubt != "", nil
-	g.settle()
-	return 0, next.Doubt
-}
-
-// hasLeft reports whether the last list lacks a machine that leaves, or shows it as being deleted or as deallocated. The
-// caller holds the lock.
-func (g *group) hasLeft(key string) bool {
-	n, listed := g.index[key]
-	return !listed || g.status.Instances[n].State == nodegroup.Deleting && !g.leaving[key].deallocate || g.status.Instances[n].Deallocated
-}
-
-// forget forgets that a machine leaves if it has left, and reports whether it has. The caller holds the lock.
-func (g *group) forget(id azure.ID) bool {
-	if _, leaves := g.leaving[id.Key()]; leaves && !g.hasLeft(id.Key()) {
-		return false
-	}
-	delete(g.leaving, id.Key())
-	return true
-}
-
-// settle drops what the new list of instances has settled. While an operation is under way, a machine that the list shows as
-// leaving can still come back: its operation may fail. The caller holds the lock.
-func (g *group) settle() {
-	for key := range g.leaving {
-		if _, listed := g.index[key]; !listed || g.under == 0 && g.hasLeft(key) {
-			delete(g.leaving, key)
-		}
-	}
-	for key := range g.wasNode {
-		if _, listed := g.index[key]; !listed {
-			delete(g.wasNode, key)
-		}
-	}
-	missing := g.account().Missing()
-	g.waived = min(g.waived, missing)
-	counted := 0
-	kept := g.refused[:0]
-	for _, r := range g.refused {
-		if r.counted {
-			if counted++; counted > missing-g.waived {
-				continue // Azure made the machine after all, or another client lowered the capacity
-			}
-		}
-		kept = append(kept, r)
-	}
-	g.refused = kept
 }

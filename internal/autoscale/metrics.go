@@ -88,12 +88,11 @@ func (p *Provider) Collect(into chan<- prometheus.Metric) {
 		gauge := func(d *prometheus.Desc, value float64) {
 			into <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, g.name)
 		}
-		gauge(cacheAge, g.age(time.Now()).Seconds())
-		g.mu.Lock()
-		target, most, off := g.account().Target(), g.status.Capacity, g.switchedOff()
-		g.mu.Unlock()
-		gauge(targetSize, float64(target))
-		gauge(capacity, float64(most))
-		gauge(switched, float64(off))
+		g.known.change(func(l *ledger) {
+			gauge(cacheAge, l.age(time.Now()).Seconds())
+			gauge(targetSize, float64(l.target()))
+			gauge(capacity, float64(l.status.Capacity))
+			gauge(switched, float64(l.switchedOff()))
+		})
 	}
 }

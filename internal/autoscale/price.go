@@ -34,14 +34,37 @@ type prices struct {
 	region string
 	log    *slog.Logger
 
-	mu    sync.Mutex // guards what follows; not held while waiting
-	known map[string]nodegroup.Rates
-	next  map[string]time.Time // when a size is read again
+	known guarded[priceList]
 	tasks sync.WaitGroup
 }
 
+// priceList has the rates of sizes, by their names in lower case.
+type priceList struct {
+	rates map[string]nodegroup.Rates
+	next  map[string]time.Time // when a size is read again
+}
+
+// due reports whether a size is to be read, and if so has the next question wait for a while.
+func (l *priceList) due(size string, now time.Time) bool {
+	if now.Before(l.next[size]) {
+		return false
+	}
+	l.next[size] = now.Add(pricesAgain)
+	return true
+}
+
+// take takes the rates of a size. If there are none, those that were read before stay.
+func (l *priceList) take(size string, rates nodegroup.Rates, now time.Time) {
+	if len(rates) > 0 {
+		l.rates[size] = rates
+	}
+	l.next[size] = now.Add(pricesTTL)
+}
+
 func newPrices(source PriceSource, region string, log *slog.Logger) *prices {
-	return &prices{source: source, region: region, log: log, known: map[string]nodegroup.Rates{}, next: map[string]time.Time{}}
+	return &prices{source: source, region: region, log: log, known: guarded[priceList]{
+		state: priceList{rates: map[string]nodegroup.Rates{}, next: map[string]time.Time{}},
+	}}
 }
 
 // rates returns the rates of a size as they were last read, nil if they never were. If they are missing or old, it begins a
@@ -51,13 +74,10 @@ func (p *prices) rates(ctx context.Context, size string) nodegroup.Rates {
 		return nil
 	}
 	key := strings.ToLower(size)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := time.Now(); ctx.Err() == nil && !now.Before(p.next[key]) {
-		p.next[key] = now.Add(pricesAgain)
+	if ctx.Err() == nil && ask(&p.known, func(l *priceList) bool { return l.due(key, time.Now()) }) {
 		p.tasks.Go(func() { p.read(ctx, size) })
 	}
-	return p.known[key]
+	return ask(&p.known, func(l *priceList) nodegroup.Rates { return l.rates[key] })
 }
 
 // read reads the rates of a size. If that fails, the rates that were read before stay.
@@ -73,13 +93,7 @@ func (p *prices) read(ctx context.Context, size string) {
 	if len(rates) == 0 {
 		p.log.Warn("there are no prices of a size", "size", size, "region", p.region)
 	}
-	key := strings.ToLower(size)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(rates) > 0 {
-		p.known[key] = rates
-	}
-	p.next[key] = time.Now().Add(pricesTTL)
+	p.known.change(func(l *priceList) { l.take(strings.ToLower(size), rates, time.Now()) })
 }
 
 // PricingNodePrice returns what a machine like that of a node costs in a time.
@@ -115,12 +129,11 @@ func (p *Provider) machine(node *externalgrpc.ExternalGrpcNode) (size string, of
 	if g == nil {
 		return size, offer
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	spec := g.spec()
 	if size == "" {
-		size = g.status.Group.Size()
+		size = spec.Size()
 	}
-	return size, g.status.Group.Offer()
+	return size, spec.Offer()
 }
 
 // noPrice returns the error that makes cluster-autoscaler go on without a price.
@@ -153,9 +166,7 @@ func (s *Server) PricingPodPrice(_ context.Context, r *externalgrpc.PricingPodPr
 func (p *Provider) priced() []nodegroup.Priced {
 	var all []nodegroup.Priced
 	for _, g := range p.all() {
-		g.mu.Lock()
-		name := g.status.Group.Size()
-		g.mu.Unlock()
+		name := g.spec().Size()
 		rates := p.prices.rates(p.writes.ctx(), name)
 		size, known := p.catalogue.size(name)
 		if hourly, ok := rates.Price(nodegroup.Offer{}, time.Hour); ok && known {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,21 +51,7 @@ type Provider struct {
 	first     chan struct{}
 	firstOnce sync.Once
 
-	mu     sync.Mutex // guards what follows
-	groups map[string]*group
-	// absent counts the lists in a row in which a group was missing.
-	absent  map[string]int
-	listed  time.Time
-	ignored map[string]string // why scale sets are no node groups, by their names
-	nodes   map[string]seenNode
-	loop    int       // of cluster-autoscaler
-	began   time.Time // when the loop began
-}
-
-// seenNode is a node by the key of its machine's id.
-type seenNode struct {
-	providerID, name string
-	loop             int // in which cluster-autoscaler asked for it, -1: a watch shows it
+	roster guarded[roster]
 }
 
 // New returns a provider. It knows nothing until Run has read Azure. Close it when done.
@@ -83,7 +67,7 @@ func New(c Config) *Provider {
 		Config: c, catalogue: newCatalogue(c.Azure, c.ResourceGroup.Subscription(), c.Location),
 		prices: newPrices(c.Prices, c.Location, c.Log),
 		stop:   stop, wake: make(chan struct{}, 1), first: make(chan struct{}),
-		groups: map[string]*group{}, absent: map[string]int{}, ignored: map[string]string{}, nodes: map[string]seenNode{},
+		roster: guarded[roster]{state: newRoster()},
 	}
 	p.writes = newWrites(ctx, p)
 	return p
@@ -97,35 +81,27 @@ func (p *Provider) Close() {
 }
 
 // Ready reports whether all scale sets were read.
-func (p *Provider) Ready() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.listed.IsZero()
+func (p *Provider) Ready() bool { return !p.listed().IsZero() }
+
+// listed returns when the scale sets were read, zero if they never were.
+func (p *Provider) listed() time.Time {
+	return ask(&p.roster, func(r *roster) time.Time { return r.listed })
 }
 
 // group returns a group by its id, nil if there is none.
 func (p *Provider) group(id string) *group {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.groups[strings.ToLower(id)]
+	return ask(&p.roster, func(r *roster) *group { return r.group(id) })
 }
 
 // all returns the groups in the order of their names.
-func (p *Provider) all() []*group {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := make([]*group, 0, len(p.groups))
-	for _, key := range slices.Sorted(maps.Keys(p.groups)) {
-		all = append(all, p.groups[key])
-	}
-	return all
-}
+func (p *Provider) all() []*group { return ask(&p.roster, (*roster).all) }
+
+// seen returns the nodes by the keys of their machines.
+func (p *Provider) seen() map[string]seenNode { return ask(&p.roster, (*roster).seen) }
 
 // Ignored returns why scale sets of the resource group are no node groups, by their names.
 func (p *Provider) Ignored() map[string]string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.ignored)
+	return ask(&p.roster, func(r *roster) map[string]string { return maps.Clone(r.ignored) })
 }
 
 // groupOf returns the group with a machine, nil if it is in none.
@@ -137,24 +113,11 @@ func (p *Provider) groupOf(machine azure.ID) *group {
 		return nil
 	}
 	for _, g := range p.all() {
-		if g.lists(machine) {
+		if g.instance(machine).listed {
 			return g
 		}
 	}
 	return nil
-}
-
-// note remembers a node, with the spelling of its provider id.
-func (p *Provider) note(machine azure.ID, node seenNode) (isNew bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	key := machine.Key()
-	have, known := p.nodes[key]
-	if known && have.loop == -1 {
-		node.loop = -1
-	}
-	p.nodes[key] = node
-	return !known
 }
 
 // Observe records a node that a watch shows. The next machine of its group will be like the node.
@@ -163,11 +126,11 @@ func (p *Provider) Observe(node *corev1.Node) {
 	if !ok {
 		return
 	}
-	if p.note(machine, seenNode{node.Spec.ProviderID, node.Name, -1}) {
+	if ask(&p.roster, func(r *roster) bool { return r.note(machine, seenNode{node.Spec.ProviderID, node.Name, -1}) }) {
 		p.poke()
 	}
 	if g := p.groupOf(machine); g != nil {
-		g.observe(machine, node)
+		g.known.change(func(l *ledger) { l.observe(machine, node) })
 	}
 }
 
@@ -177,39 +140,20 @@ func (p *Provider) Forget(node *corev1.Node) {
 	if !ok {
 		return
 	}
-	p.mu.Lock()
-	delete(p.nodes, machine.Key())
-	p.mu.Unlock()
+	p.roster.change(func(r *roster) { delete(r.nodes, machine.Key()) })
 	if g := p.groupOf(machine); g != nil {
-		g.doubt()
+		g.known.change((*ledger).doubt)
 		p.poke()
 	}
 }
 
-// isNode reports whether there is a node at a machine. The caller holds the lock.
-func (p *Provider) isNode(machine azure.ID) bool {
-	_, is := p.nodes[machine.Key()]
-	return is
-}
-
-// nodesNow returns a function that reports whether there is a node at a machine, as of now. It needs no lock: the lock of a
-// provider is never taken while that of a group is held.
+// nodesNow returns a function that reports whether there is a node at a machine, as of now. It takes no lock, so a ledger can ask it.
 func (p *Provider) nodesNow() func(azure.ID) bool {
 	nodes := p.seen()
 	return func(machine azure.ID) bool {
 		_, is := nodes[machine.Key()]
 		return is
 	}
-}
-
-// nextLoop begins a loop of cluster-autoscaler. Nodes that it did not ask for in the last loops are gone.
-func (p *Provider) nextLoop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.loop++
-	p.began = time.Now()
-	const remembered = 3
-	maps.DeleteFunc(p.nodes, func(_ string, n seenNode) bool { return n.loop >= 0 && n.loop < p.loop-remembered })
 }
 
 // poke wakes the loop, which reads what is due.

@@ -90,18 +90,17 @@ func (p *Provider) View(ctx context.Context, name string) (View, error) {
 	if g == nil {
 		return p.ignoredView(name)
 	}
-	g.mu.Lock()
-	spec, seen := g.status.Group, g.seen
-	g.mu.Unlock()
+	spec, seen := g.example()
+	nodes := p.seen()
 	v := View{
 		Source: SourceProvider, ScaleSet: spec.Name, ID: string(spec.Set), Mode: "Uniform", Size: spec.Size(), Spot: spec.Spot,
 		Zones: spec.Zones(), Min: spec.Min, Max: spec.Max, Warnings: slices.Clone(spec.Warnings),
-		ReadAge: g.age(time.Now()).Seconds(), LoopAge: p.loopAge(),
+		LoopAge: p.loopAge(),
 	}
 	if spec.Flexible {
 		v.Mode = "Flexible"
 	}
-	g.view(&v, p.seen())
+	g.known.change(func(l *ledger) { l.view(&v, nodes, time.Now()) })
 	v.Next = p.next(ctx, spec, seen, &v)
 	return v, nil
 }
@@ -148,24 +147,22 @@ func (p *Provider) ignoredView(name string) (View, error) {
 }
 
 func (p *Provider) loopAge() *float64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.loop == 0 {
-		return nil
-	}
-	age := time.Since(p.began).Seconds()
-	return &age
+	return ask(&p.roster, func(r *roster) *float64 {
+		if r.loop == 0 {
+			return nil
+		}
+		age := time.Since(r.began).Seconds()
+		return &age
+	})
 }
 
 // view adds the group's sizes and instances.
-func (g *group) view(v *View, nodes map[string]seenNode) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	a := g.account()
-	v.Target, v.Capacity = a.Target(), a.Capacity
+func (l *ledger) view(v *View, nodes map[string]seenNode, now time.Time) {
+	a := l.account()
+	v.Target, v.Capacity, v.ReadAge = a.Target(), a.Capacity, l.age(now).Seconds()
 	count := map[string]int{}
 	failures := map[string]string{}
-	g.each(nodes, func(s shown) {
+	for _, s := range l.shown(nodes) {
 		i := viewInstance(s)
 		v.Instances = append(v.Instances, i)
 		switch {
@@ -177,9 +174,9 @@ func (g *group) view(v *View, nodes map[string]seenNode) {
 		default:
 			count[i.State]++
 		}
-	})
-	counted := len(g.refused) - g.uncounted()
-	v.Asked = g.queued + g.sending + max(a.Missing()-a.Waived-counted, 0)
+	}
+	counted := len(l.refused) - l.uncounted()
+	v.Asked = l.queued + l.sending + max(a.Missing()-a.Waived-counted, 0)
 	for _, wait := range []struct {
 		n    int
 		text string
@@ -188,7 +185,7 @@ func (g *group) view(v *View, nodes map[string]seenNode) {
 		{count[stateCreating], "machines that Azure makes: %d"},
 		{count["joins"], "machines to become nodes: %d"},
 		{count[stateDeleting], "machines to be deleted or deallocated: %d"},
-		{g.waived, "machines to be taken off the capacity, because Azure did not make them: %d"},
+		{l.waived, "machines to be taken off the capacity, because Azure did not make them: %d"},
 	} {
 		if wait.n > 0 {
 			v.Waits = append(v.Waits, fmt.Sprintf(wait.text, wait.n))
@@ -197,11 +194,11 @@ func (g *group) view(v *View, nodes map[string]seenNode) {
 	for _, code := range slices.Sorted(maps.Keys(failures)) {
 		v.Problems = append(v.Problems, fmt.Sprintf("machines that do not come: %d: %s: %s", count[code], code, failures[code]))
 	}
-	if g.err != nil {
-		v.Problems = append(v.Problems, fmt.Sprintf("the instances cannot be read: %v", g.err))
+	if l.err != nil {
+		v.Problems = append(v.Problems, fmt.Sprintf("the instances cannot be read: %v", l.err))
 	}
-	if g.status.Doubt != "" {
-		v.Problems = append(v.Problems, g.status.Doubt)
+	if l.status.Doubt != "" {
+		v.Problems = append(v.Problems, l.status.Doubt)
 	}
 }
 
