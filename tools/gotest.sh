@@ -30,8 +30,8 @@ fi
 pure='^kaz/internal/((azure|plan|key|template|cloudconfig)(/|$)|cluster(/(addon|apimodel|boot|change|definition|delta|emit|finding|graph|health|limit|lint|naming|units))?$)'
 
 # Packages with many tests in which one goroutine works at a time. The race detector makes them take eight times as long, so of the first
-# two only the tests of "concurrent" run with it. Their names are below kaz/.
-mostly_one='internal/cloudprovider/service internal/cluster/engine internal/cluster/preflight internal/cluster/doctor cmd/kaz/clustercommand'
+# three only the tests of "concurrent" run with it. Their names are below kaz/.
+mostly_one='internal/cloudprovider/service internal/cluster/engine internal/cluster/deploy internal/cluster/preflight internal/cluster/doctor cmd/kaz/clustercommand'
 
 # The tests of kaz cluster and of the Service controller in which several goroutines work.
 concurrent='^(TestCanceled|TestDeploy|TestDestroy|TestLostLock|TestRestore|TestScale|TestTwoOperators|TestUpgrade'

@@ -40,7 +40,7 @@ planner() {
 
 services() {
   step "services and clusters: each write fails in each way; speed" \
-    tests services -count=1 -timeout 60m ./internal/cloudprovider/service/... ./internal/cluster/engine
+    tests services -count=1 -timeout 60m ./internal/cloudprovider/service/... ./internal/cluster/engine ./internal/cluster/deploy
 }
 
 booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace|Ignition)$'

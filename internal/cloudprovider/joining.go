@@ -28,7 +28,7 @@ func (c *Cloud) Approver(client kubernetes.Interface, informer informers.Certifi
 		Transport: http.DefaultTransport}, client, informer, events)
 }
 
-// named returns the machine whose node has a name, or nil.
+// named returns the machine with a node of this name, or nil.
 func (i *instances) named(ctx context.Context, name string) (*joining.Machine, error) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	vm, err := i.locate(ctx, node, freshness{age: recently, wait: longWait})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/azure"
 	"kaz/internal/cluster/boot"
 	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/naming"
@@ -62,6 +63,17 @@ func (p Plan) armFiles() map[string][]byte {
 		files["units/"+name+".json"] = emit.JSON(body)
 	}
 	return files
+}
+
+// Groups are the further resource groups of a plan.
+func (p Plan) Groups() []azure.ID {
+	var all []azure.ID
+	for _, u := range p.Graph.Units {
+		if u.Unit.Group != "" && !slices.Contains(all, u.Unit.Group) {
+			all = append(all, u.Unit.Group)
+		}
+	}
+	return all
 }
 
 // GroupTags are the tags of the resource group that kaz makes, nil if the group has to exist.

@@ -28,7 +28,7 @@ type Service interface {
 	DeleteShare(ctx context.Context, name string) error
 	// CreateFolder creates a folder with those above it. Folders that exist are no error.
 	CreateFolder(ctx context.Context, share, path string) error
-	// Snapshot takes a snapshot and returns its time. Snapshots returns the snapshots of shares whose names begin with a prefix.
+	// Snapshot takes a snapshot and returns its time. Snapshots returns the snapshots of shares with names that begin with a prefix.
 	Snapshot(ctx context.Context, share string, metadata map[string]string) (at string, err error)
 	Snapshots(ctx context.Context, prefix string) ([]Snapshot, error)
 	DeleteSnapshot(ctx context.Context, share, at string) error

@@ -18,8 +18,10 @@ import (
 	clusterplan "kaz/internal/cluster"
 	"kaz/internal/cluster/boot"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/preflight"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/setup"
 	"kaz/internal/host/atomicfile"
 	"kaz/internal/localazure/server"
@@ -121,7 +123,7 @@ func (b *bootedNodes) deploy(ctx context.Context) error {
 	if b.plan, err = b.desired(ctx, e); err != nil {
 		return err
 	}
-	found, err := preflight.Run(ctx, e, b.plan)
+	found, err := preflight.Run(ctx, e.Deployer, b.plan)
 	if err != nil {
 		return err
 	}
@@ -155,11 +157,11 @@ func (b *bootedNodes) apply(ctx context.Context, e *engine.Engine) error {
 	for waits := false; ; waits = true {
 		_, err := e.Deploy(ctx, b.plan, save)
 		switch {
-		case errors.Is(err, engine.ErrOpen):
+		case errors.Is(err, record.ErrOpen):
 			b.progress.say("a change of the cluster has not ended; go on with: kaz cluster resume %s --local --kubeconfig %s",
 				b.plan.Names.Cluster, b.kubeconfig())
 			return nil
-		case !errors.Is(err, engine.ErrRunning):
+		case !errors.Is(err, deploy.ErrRunning):
 			return err
 		case !waits:
 			b.progress.say("waiting for the deployment of the last start, with which Azure goes on")
@@ -176,7 +178,7 @@ func (b *bootedNodes) apply(ctx context.Context, e *engine.Engine) error {
 func (b *bootedNodes) desired(ctx context.Context, e *engine.Engine) (clusterplan.Plan, error) {
 	info, had := b.azure.Info(), b.record.Cluster
 	if !b.isNew() && len(b.Definitions) == 0 {
-		at := engine.Place{Subscription: info.Subscription, Group: had.ResourceGroup, Name: had.Name}
+		at := record.Place{Subscription: info.Subscription, Group: had.ResourceGroup, Name: had.Name}
 		p, found, err := e.Recorded(ctx, at.Names())
 		if err != nil {
 			return p, err

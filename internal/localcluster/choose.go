@@ -74,7 +74,7 @@ func (c *cluster) chooseEngine(ctx context.Context) error {
 }
 
 // chooseFamilies returns the families of an existing cluster, else the given families.
-func chooseFamilies(given []string, r record, dir string) ([]string, error) {
+func chooseFamilies(given []string, r startRecord, dir string) ([]string, error) {
 	wanted, err := site.ReadFamilies(given)
 	if err != nil || r.isNew() {
 		return wanted, err

@@ -116,13 +116,13 @@ func TestEngineDefinition(t *testing.T) {
 
 // TestEngineOfExistingCluster checks that a directory keeps the way its cluster was made, with or without --engine.
 func TestEngineOfExistingCluster(t *testing.T) {
-	booted := record{Instance: "a", NodesKind: NodesBooted, Cluster: clusterRecord{"kaz", "kaz", []string{"1.36.3"}}}
+	booted := startRecord{Instance: "a", NodesKind: NodesBooted, Cluster: clusterRecord{"kaz", "kaz", []string{"1.36.3"}}}
 	for _, test := range []struct {
 		options UpOptions
-		record  record
+		record  startRecord
 		refused string
 	}{
-		{UpOptions{Engine: true}, record{Instance: "a", NodesKind: NodesHollow},
+		{UpOptions{Engine: true}, startRecord{Instance: "a", NodesKind: NodesHollow},
 			"has hollow nodes, and that cannot be changed; want another --dir"},
 		{UpOptions{ScaleSets: 2}, booted, "--scale-sets 2: the scale sets of --engine"},
 		{UpOptions{NodesKind: NodesHollow}, booted, "--nodes-kind hollow: the machines of --engine"},

@@ -82,7 +82,7 @@ func TestImageForHollowNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer group.Close(t.Context(), 0)
-	c := &cluster{UpOptions: UpOptions{Images: []string{"web.tar"}}, group: group, record: record{Instance: "a", NodesKind: NodesHollow}}
+	c := &cluster{UpOptions: UpOptions{Images: []string{"web.tar"}}, group: group, record: startRecord{Instance: "a", NodesKind: NodesHollow}}
 	if err := c.choose(t.Context()); err == nil || !strings.Contains(err.Error(), "allowed with real nodes") {
 		t.Errorf("choose: %v", err)
 	}

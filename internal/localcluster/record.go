@@ -17,11 +17,11 @@ import (
 	"kaz/internal/localcluster/site"
 )
 
-// recordFile is the file of a [record].
+// recordFile is the file of a [startRecord].
 const recordFile = "cluster.json"
 
-// record is what the next start of a cluster needs to know.
-type record struct {
+// startRecord is what the next start of a cluster needs to know.
+type startRecord struct {
 	Site site.Site `json:"site,omitzero"`
 	// ARM, HTTP and Proxy are the addresses (host:port) of the local Azure.
 	ARM   string `json:"arm"`
@@ -45,8 +45,8 @@ func newInstance() string {
 }
 
 // readRecord reads the record in a directory, a zero record for a new cluster.
-func readRecord(dir string) (record, error) {
-	var r record
+func readRecord(dir string) (startRecord, error) {
+	var r startRecord
 	path := filepath.Join(dir, recordFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -62,23 +62,23 @@ func readRecord(dir string) (record, error) {
 }
 
 // isNew reports whether the cluster has no resources yet.
-func (r record) isNew() bool { return len(r.Site.ScaleSets) == 0 }
+func (r startRecord) isNew() bool { return len(r.Site.ScaleSets) == 0 }
 
 // nodesKind returns the kind of the existing nodes, "" for a new cluster. Clusters from before the choice are hollow.
-func (r record) nodesKind() string {
+func (r startRecord) nodesKind() string {
 	if r.NodesKind == "" && !r.isNew() {
 		return NodesHollow
 	}
 	return r.NodesKind
 }
 
-func (r record) healthPort() string {
+func (r startRecord) healthPort() string {
 	_, port, _ := net.SplitHostPort(r.Health)
 	return port
 }
 
 // chooseAddresses replaces each address that is missing or taken by a free one.
-func (r *record) chooseAddresses() error {
+func (r *startRecord) chooseAddresses() error {
 	all := []*string{&r.ARM, &r.HTTP, &r.Proxy, &r.Health}
 	wanted := make([]string, len(all))
 	for i, address := range all {
@@ -95,7 +95,7 @@ func (r *record) chooseAddresses() error {
 }
 
 // sweep removes what a killed Up left of real nodes. The processes have ended with it.
-func (r record) sweep(ctx context.Context) error {
+func (r startRecord) sweep(ctx context.Context) error {
 	if r.NodesKind == NodesHollow || r.NodesKind == "" || r.Instance == "" {
 		return nil
 	}

@@ -22,7 +22,7 @@ func TestEngineWithoutRoot(t *testing.T) {
 	}
 	t.Cleanup(func() { group.Close(context.WithoutCancel(t.Context()), stopGrace) })
 	loseRoot(t)
-	for name, had := range map[string]record{"new": {}, "existing": {NodesKind: NodesBooted, Instance: "a1b2c3"}} {
+	for name, had := range map[string]startRecord{"new": {}, "existing": {NodesKind: NodesBooted, Instance: "a1b2c3"}} {
 		c := &cluster{UpOptions: UpOptions{Engine: true}, group: group, progress: newProgress(io.Discard), record: had}
 		err := c.choose(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "--engine: machines cannot boot here: not root") ||

@@ -55,7 +55,7 @@ type cluster struct {
 	group        *process.Group
 	progress     *progress
 	log          *os.File // of this program itself
-	record       record
+	record       startRecord
 	binaries     controlplane.Binaries
 	azure        *server.Server
 	controlPlane *controlplane.ControlPlane

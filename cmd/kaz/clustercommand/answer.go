@@ -12,9 +12,10 @@ import (
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
 	"kaz/internal/cluster/definition"
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/failure"
 	"kaz/internal/cluster/lock"
+	"kaz/internal/cluster/record"
 )
 
 // The exit statuses of kaz cluster besides 0 and 1.
@@ -107,7 +108,7 @@ func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, [
 // statusOf is the exit status of an error that has one of its own, 0 for others.
 func statusOf(err error) cli.ExitCode {
 	switch {
-	case errors.Is(err, engine.ErrOpen), errors.Is(err, lock.ErrHeld), errors.Is(err, engine.ErrRunning):
+	case errors.Is(err, record.ErrOpen), errors.Is(err, lock.ErrHeld), errors.Is(err, deploy.ErrRunning):
 		return held
 	case full(err):
 		return noRoom

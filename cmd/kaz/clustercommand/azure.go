@@ -16,6 +16,7 @@ import (
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/setup"
 	"kaz/internal/component/release"
 	"kaz/internal/localazure/client"
@@ -47,7 +48,7 @@ func (t *targetFlags) find(ctx context.Context, name, group string) (client.Info
 			return false, err
 		}
 		defer client.Close()
-		return client.Exists(ctx, engine.Place{Subscription: info.Subscription, Group: group, Name: name}.Deployment())
+		return client.Exists(ctx, record.Place{Subscription: info.Subscription, Group: group, Name: name}.Deployment())
 	}, t.endpoint, dir)
 	if err != nil {
 		return info, fmt.Errorf("cluster %s: %w", name, err)
@@ -108,8 +109,8 @@ func (p *clusterPlace) define(command *cobra.Command) {
 }
 
 // open returns an engine for the selected cluster, and where the cluster is.
-func (p *clusterPlace) open(command *cobra.Command, t *targetFlags, name string) (*engine.Engine, engine.Place, error) {
-	place := engine.Place{Subscription: p.subscription, Group: p.group, Name: name}
+func (p *clusterPlace) open(command *cobra.Command, t *targetFlags, name string) (*engine.Engine, record.Place, error) {
+	place := record.Place{Subscription: p.subscription, Group: p.group, Name: name}
 	if place.Group == "" {
 		place.Group = name
 	}
@@ -131,7 +132,7 @@ func (p *clusterPlace) open(command *cobra.Command, t *targetFlags, name string)
 }
 
 // checkPlace refuses names that no definition may have.
-func checkPlace(p engine.Place) error {
+func checkPlace(p record.Place) error {
 	fields := definition.Fields()
 	for _, c := range []struct{ what, field, value string }{
 		{"name of the cluster", "metadata.name", p.Name},

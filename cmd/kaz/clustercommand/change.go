@@ -31,11 +31,13 @@ import (
 	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/etcd"
 	"kaz/internal/cluster/lock"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/setup"
 	"kaz/internal/cluster/workload"
 	"kaz/internal/component/kubeconfig"
@@ -174,7 +176,7 @@ func connectEtcd(e *engine.Engine, c definition.Cluster, container dataplane.Con
 }
 
 // enter reads what is deployed at a place, and connects an engine with that cluster.
-func (f *changeFlags) enter(command *cobra.Command, e *engine.Engine, at engine.Place) (cluster.Plan, error) {
+func (f *changeFlags) enter(command *cobra.Command, e *engine.Engine, at record.Place) (cluster.Plan, error) {
 	p, err := recorded(command, e, at)
 	if err == nil {
 		_, err = f.connect(e, p.Definition.Cluster)
@@ -216,7 +218,7 @@ func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Name
 }
 
 // run shows or makes a change.
-func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Record) error {
+func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r record.Change) error {
 	if _, err := f.connect(e, r.Definition.Cluster); err != nil {
 		return err
 	}
@@ -224,7 +226,7 @@ func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Rec
 }
 
 // perform shows or makes a change with an engine that reaches the inside of the cluster.
-func (f *changeFlags) perform(command *cobra.Command, e *engine.Engine, r engine.Record) error {
+func (f *changeFlags) perform(command *cobra.Command, e *engine.Engine, r record.Change) error {
 	n := naming.Of(r.Definition.Cluster)
 	if f.dryRun {
 		steps, err := e.Steps(command.Context(), r)
@@ -237,7 +239,7 @@ func (f *changeFlags) perform(command *cobra.Command, e *engine.Engine, r engine
 }
 
 // resume shows the steps that are left of an open change, or goes on with it. If another process ends it first, nothing is begun.
-func (f *changeFlags) resume(command *cobra.Command, e *engine.Engine, open engine.Record) error {
+func (f *changeFlags) resume(command *cobra.Command, e *engine.Engine, open record.Change) error {
 	if f.dryRun {
 		return f.run(command, e, open)
 	}
@@ -295,7 +297,7 @@ func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed erro
 
 // begunNothing reports whether a change failed before it began.
 func begunNothing(failed error) bool {
-	return errors.Is(failed, engine.ErrOpen) || errors.Is(failed, lock.ErrHeld) || errors.Is(failed, lock.ErrUnlocked)
+	return errors.Is(failed, record.ErrOpen) || errors.Is(failed, lock.ErrHeld) || errors.Is(failed, lock.ErrUnlocked)
 }
 
 func upgradeCommand() *cobra.Command {
@@ -330,7 +332,7 @@ stopped the change. 8: another process makes a change, or one has begun and not 
 			if err != nil {
 				return err
 			}
-			r := engine.Record{Definition: p.Definition, AllowRemoved: removed, Manifests: true}
+			r := record.Change{Definition: p.Definition, AllowRemoved: removed, Manifests: true}
 			if r.Through, err = minors(through); err != nil {
 				return err
 			}
@@ -361,7 +363,7 @@ func minors(versions []string) (map[string]string, error) {
 
 // deployedCommand is a command that changes a cluster from the definition that Azure records. change gets that definition.
 func deployedCommand(command *cobra.Command, args cobra.PositionalArgs,
-	change func(*definition.Definition, []string) (engine.Record, error),
+	change func(*definition.Definition, []string) (record.Change, error),
 ) *cobra.Command {
 	var target targetFlags
 	var place clusterPlace
@@ -400,22 +402,22 @@ deployment brings the pool to it.`,
 		Example: `  kaz cluster scale prod general --count 5 --subscription 00000000-0000-0000-0000-000000000001`,
 	}, cli.Wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition,
 		args []string,
-	) (engine.Record, error) {
+	) (record.Change, error) {
 		i := slices.IndexFunc(d.Pools, func(p definition.NodePool) bool { return p.Metadata.Name == args[0] })
 		const most = 1000
 		switch {
 		case i < 0:
-			return engine.Record{}, fmt.Errorf("cluster %s has no pool %s: want one of %s", d.Cluster.Metadata.Name, args[0],
+			return record.Change{}, fmt.Errorf("cluster %s has no pool %s: want one of %s", d.Cluster.Metadata.Name, args[0],
 				poolNames(d.Pools))
 		case d.Pools[i].Spec.Autoscaling != nil:
 			a := d.Pools[i].Spec.Autoscaling
-			return engine.Record{}, fmt.Errorf("pool %s is autoscaled from %d to %d nodes: set spec.autoscaling of the NodePool, and run "+
+			return record.Change{}, fmt.Errorf("pool %s is autoscaled from %d to %d nodes: set spec.autoscaling of the NodePool, and run "+
 				"kaz cluster deploy", args[0], a.Min, a.Max)
 		case count < 0 || count > most:
-			return engine.Record{}, fmt.Errorf("--count %d: want 0 to %d", count, most)
+			return record.Change{}, fmt.Errorf("--count %d: want 0 to %d", count, most)
 		}
 		d.Pools[i].Spec.Replicas = count
-		return engine.Record{Definition: *d}, nil
+		return record.Change{Definition: *d}, nil
 	})
 	command.Flags().IntVar(&count, "count", -1, "number of nodes")
 	return command
@@ -439,13 +441,13 @@ leaves first. Etcd keeps a majority at every moment: if it has none, nothing is 
 		Example: `  kaz cluster repair prod cp-1 --subscription 00000000-0000-0000-0000-000000000001`,
 	}, cli.Wants(1, 6, "the name of one cluster, and of members such as cp-1"), func(d *definition.Definition,
 		args []string,
-	) (engine.Record, error) {
+	) (record.Change, error) {
 		for _, id := range args {
 			if _, _, ok := naming.MemberSlot(id); !ok {
-				return engine.Record{}, fmt.Errorf("%q is no member: want the end of the machine's name, such as cp-1", id)
+				return record.Change{}, fmt.Errorf("%q is no member: want the end of the machine's name, such as cp-1", id)
 			}
 		}
-		return engine.Record{Definition: *d, Replace: args}, nil
+		return record.Change{Definition: *d, Replace: args}, nil
 	})
 }
 
@@ -459,7 +461,7 @@ of the group system:masters, which is valid for a year. It needs the right to re
 secrets of the vault. During a rotation of the certificate authorities the kubeconfig trusts
 both, and its certificate is of the next one as soon as all members accept it.`,
 		Example: `  kaz cluster kubeconfig prod --subscription 00000000-0000-0000-0000-000000000001`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
 		p, err := recorded(command, e, at)
 		if err != nil {
 			return err
@@ -471,7 +473,7 @@ both, and its certificate is of the next one as soon as all members accept it.`,
 		if change.AuthorityPhaseAfter(p.Definition.Authorities) == change.Issue {
 			authority = authority.Newest() // all members trust it, also after the rotation
 		}
-		text, err := authority.Kubeconfig(p.Names.Cluster, engine.Server(p), time.Now())
+		text, err := authority.Kubeconfig(p.Names.Cluster, deploy.Server(p), time.Now())
 		if err != nil {
 			return err
 		}

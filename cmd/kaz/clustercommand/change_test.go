@@ -17,7 +17,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster/definition"
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/record"
 	"kaz/internal/localazure/client"
 )
 
@@ -193,22 +193,22 @@ func TestResumeChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := engine.Place{Subscription: "00000000-0000-0000-0000-000000000001", Group: "dev", Name: "dev"}
+	place := record.Place{Subscription: "00000000-0000-0000-0000-000000000001", Group: "dev", Name: "dev"}
 	p, found, err := e.Recorded(t.Context(), place.Names())
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
 	p.Definition.Pools[0].Spec.Replicas = 1
-	record, err := json.Marshal(engine.Record{Definition: p.Definition, Began: "2026-01-02T03:04:05Z"})
+	text, err := json.Marshal(record.Change{Definition: p.Definition, Began: "2026-01-02T03:04:05Z"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	body, err := json.Marshal(map[string]any{"location": "westeurope", "properties": map[string]any{
-		"mainTemplate": map[string]any{}, "metadata": map[string]any{"kaz": string(record)}}})
+		"mainTemplate": map[string]any{}, "metadata": map[string]any{"kaz": string(text)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := p.Names.Group().Resource(engine.SpecType, p.Names.Deployment()).Child("versions", "change")
+	open := p.Names.Group().Resource(record.SpecType, p.Names.Deployment()).Child("versions", "change")
 	if _, err := azure.Do(t.Context(), e.Azure, azure.Request{Verb: azure.Put, ID: open, Body: body}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/cluster"
+	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/failure"
 	"kaz/internal/cluster/finding"
@@ -77,7 +78,7 @@ type deployAnswer struct {
 	Findings finding.List `json:"findings,omitempty"`
 	// Units are those that were deployed, or would be.
 	Units      []string           `json:"units,omitempty"`
-	Changes    []engine.Change    `json:"changes,omitempty"`
+	Changes    []deploy.Change    `json:"changes,omitempty"`
 	DryRun     bool               `json:"dryRun,omitempty"`
 	Unchanged  bool               `json:"unchanged,omitempty"`
 	APIServer  string             `json:"apiServer,omitempty"`
@@ -87,7 +88,7 @@ type deployAnswer struct {
 	Documents bool `json:"documentsOnly,omitempty"`
 }
 
-// noMachines is said before a cluster is deployed whose machines are documents.
+// noMachines is said before the deployment of a cluster that has documents as machines.
 const noMachines = "this local Azure boots no machines: cluster %s will be documents without an API server, and gets no kubeconfig; " +
 	"for one that runs, start kaz local azure with --machines-dir\n"
 
@@ -113,7 +114,7 @@ func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Pla
 	return o.target.deploy(command, e, p, o.kubeconfig, answer)
 }
 
-// deploy deploys a plan and shows the answer. It says before if no machine will boot. On a local Azure whose machines boot, the
+// deployPlan deploys a plan and shows the answer. It says before if no machine will boot. If the machines of a local Azure boot, the
 // kubeconfig then reaches the API server from this machine.
 func (t *targetFlags) deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, kubeconfig string, answer deployAnswer) error {
 	if answer.Documents = t.documents(); answer.Documents {
@@ -122,7 +123,7 @@ func (t *targetFlags) deploy(command *cobra.Command, e *engine.Engine, p cluster
 		}
 	}
 	kubeconfig = cmp.Or(kubeconfig, p.Names.Cluster+".kubeconfig")
-	if err := deploy(command, e, p, kubeconfig, answer); err != nil || !t.local || answer.Documents {
+	if err := deployPlan(command, e, p, kubeconfig, answer); err != nil || !t.local || answer.Documents {
 		return err
 	}
 	return setup.ReachHere(command.Context(), e.Azure, p, kubeconfig)
@@ -130,7 +131,7 @@ func (t *targetFlags) deploy(command *cobra.Command, e *engine.Engine, p cluster
 
 // check adds the findings of the preflight to an answer, and returns an exit status if one of them stops a deployment.
 func check(command *cobra.Command, e *engine.Engine, p cluster.Plan, answer *deployAnswer) error {
-	found, err := preflight.Run(command.Context(), e, p)
+	found, err := preflight.Run(command.Context(), e.Deployer, p)
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func showChanges(command *cobra.Command, e *engine.Engine, p cluster.Plan, answe
 	if err != nil {
 		return err
 	}
-	answer.Changes = slices.DeleteFunc(changes, func(c engine.Change) bool { return c.Type == "NoChange" || c.Type == "Ignore" })
+	answer.Changes = slices.DeleteFunc(changes, func(c deploy.Change) bool { return c.Type == "NoChange" || c.Type == "Ignore" })
 	return show(command, answer, func(out io.Writer) error {
 		for _, c := range answer.Changes {
 			if _, err := fmt.Fprintln(out, c); err != nil {
@@ -166,7 +167,7 @@ func showChanges(command *cobra.Command, e *engine.Engine, p cluster.Plan, answe
 	})
 }
 
-func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file string, answer deployAnswer) error {
+func deployPlan(command *cobra.Command, e *engine.Engine, p cluster.Plan, file string, answer deployAnswer) error {
 	undo := func() error { return nil }
 	result, err := e.Deploy(command.Context(), p, func(kubeconfig []byte) (err error) {
 		if !answer.Documents {
@@ -174,7 +175,7 @@ func deploy(command *cobra.Command, e *engine.Engine, p cluster.Plan, file strin
 		}
 		return err
 	})
-	if errors.Is(err, engine.ErrRunning) { // the other deployment has another certificate authority
+	if errors.Is(err, deploy.ErrRunning) { // the other deployment has another certificate authority
 		err = errors.Join(err, undo())
 	}
 	if failed, ok := errors.AsType[*failure.Error](err); ok {

@@ -18,6 +18,7 @@ import (
 	"kaz/internal/cluster/doctor"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/health"
+	"kaz/internal/cluster/record"
 )
 
 func doctorCommand() *cobra.Command {
@@ -40,7 +41,7 @@ then list what they watch anew. It changes nothing else.
 Exit status 7: a finding marked ✘ needs an action.`,
 		Example: `  kaz cluster doctor prod --subscription 00000000-0000-0000-0000-000000000001
   kaz cluster doctor prod --fix`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
 		p, err := recorded(command, e, at)
 		if err != nil {
 			return err

@@ -13,8 +13,9 @@ import (
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/failure"
+	"kaz/internal/cluster/record"
 	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/server"
 )
@@ -182,8 +183,8 @@ func TestStatus(t *testing.T) {
 		want cli.ExitCode
 	}{
 		{errors.New("any"), 0},
-		{fmt.Errorf("%w (since today)", engine.ErrOpen), 8},
-		{fmt.Errorf("%w: that of dev", engine.ErrRunning), 8},
+		{fmt.Errorf("%w (since today)", record.ErrOpen), 8},
+		{fmt.Errorf("%w: that of dev", deploy.ErrRunning), 8},
 		{fmt.Errorf("grow: %w", &azure.Error{Code: "ZonalAllocationFailed"}), 5},
 		{&azure.Error{Code: "OperationNotAllowed",
 			Message: "Operation could not be completed as it results in exceeding approved Cores quota."}, 5},

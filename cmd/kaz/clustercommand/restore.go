@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/record"
 )
 
 func backupCommand() *cobra.Command {
@@ -14,7 +15,7 @@ func backupCommand() *cobra.Command {
 		Long: `Saves etcd as a blob in the container of the cluster, and checks the backup first. Machines
 do the same every hour, and each change of the control plane does.`,
 		Example: `  kaz cluster backup prod --subscription 00000000-0000-0000-0000-000000000001`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
 		p, err := f.enter(command, e, at)
 		if err != nil {
 			return err
@@ -51,7 +52,7 @@ It refuses to begin while the API server answers: kaz cluster repair replaces si
 A restore that stops goes on with kaz cluster resume.`,
 		Example: `  kaz cluster restore prod --subscription 00000000-0000-0000-0000-000000000001
   kaz cluster restore prod --from etcd/20260102T030405Z-1234.db`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
 		p, err := f.enter(command, e, at)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/rotate"
 )
 
@@ -33,14 +34,14 @@ func (f *rotateFlags) define(command *cobra.Command) {
 }
 
 // record is the change that the flags ask for.
-func (f rotateFlags) record(ctx context.Context, e *engine.Engine, n naming.Names, config *rest.Config) (engine.Record, error) {
+func (f rotateFlags) record(ctx context.Context, e *engine.Engine, n naming.Names, config *rest.Config) (record.Change, error) {
 	switch {
 	case f.issue && !f.authorities:
-		return engine.Record{}, errors.New("--issue is for --authorities: want both")
+		return record.Change{}, errors.New("--issue is for --authorities: want both")
 	case f.finish && !f.serviceAccount && !f.encryption && !f.authorities:
-		return engine.Record{}, errors.New("--finish is for --service-account, --encryption or --authorities: want one of them, too")
+		return record.Change{}, errors.New("--finish is for --service-account, --encryption or --authorities: want one of them, too")
 	case f.atOnce && (!f.finish || !f.serviceAccount):
-		return engine.Record{}, errors.New("--at-once is for --service-account --finish: want all of them")
+		return record.Change{}, errors.New("--at-once is for --service-account --finish: want all of them")
 	case f.authorities:
 		return f.authorityRecord(ctx, e, n, config)
 	case f.token:
@@ -54,7 +55,7 @@ func (f rotateFlags) record(ctx context.Context, e *engine.Engine, n naming.Name
 }
 
 // authorityRecord is the change of a phase of the rotation of the certificate authorities.
-func (f rotateFlags) authorityRecord(ctx context.Context, e *engine.Engine, n naming.Names, config *rest.Config) (engine.Record, error) {
+func (f rotateFlags) authorityRecord(ctx context.Context, e *engine.Engine, n naming.Names, config *rest.Config) (record.Change, error) {
 	phase := change.Trust
 	switch {
 	case f.issue:
@@ -64,7 +65,7 @@ func (f rotateFlags) authorityRecord(ctx context.Context, e *engine.Engine, n na
 	}
 	own := rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(own); err != nil {
-		return engine.Record{}, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+		return record.Change{}, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
 	}
 	return e.AuthorityRotation(ctx, n, phase, rotate.Client{Roots: own.CAData, Certificate: own.CertData})
 }
@@ -108,7 +109,7 @@ kaz cluster kubeconfig. kaz cluster status shows the phase.`,
   kaz cluster rotate prod --authorities
   kaz cluster rotate prod --authorities --issue
   kaz cluster rotate prod --authorities --finish`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
 		p, err := recorded(command, e, at)
 		if err != nil {
 			return err

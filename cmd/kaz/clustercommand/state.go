@@ -13,20 +13,22 @@ import (
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
+	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/record"
 )
 
 const clusterArgument = "the name of one cluster, as in its definition"
 
 // placeCommand is a command about a cluster that exists, without its definition.
-func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engine, engine.Place) error) *cobra.Command {
-	return targetCommand(command, func(command *cobra.Command, _ *targetFlags, e *engine.Engine, at engine.Place) error {
+func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engine, record.Place) error) *cobra.Command {
+	return targetCommand(command, func(command *cobra.Command, _ *targetFlags, e *engine.Engine, at record.Place) error {
 		return run(command, e, at)
 	})
 }
 
 // targetCommand is [placeCommand] for a command that depends on which Azure has the cluster.
-func targetCommand(command *cobra.Command, run func(*cobra.Command, *targetFlags, *engine.Engine, engine.Place) error) *cobra.Command {
+func targetCommand(command *cobra.Command, run func(*cobra.Command, *targetFlags, *engine.Engine, record.Place) error) *cobra.Command {
 	var target targetFlags
 	var place clusterPlace
 	target.define(command)
@@ -47,9 +49,9 @@ func statusCommand() *cobra.Command {
 		Use:     "status NAME",
 		Short:   "Show the state of a cluster in Azure",
 		Example: `  kaz cluster status prod --subscription 00000000-0000-0000-0000-000000000001 -o json`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
 		status, err := e.Status(command.Context(), at.Names())
-		if err == nil && status.State == engine.Absent {
+		if err == nil && status.State == record.Absent {
 			err = notDeployed(at)
 		}
 		if err != nil {
@@ -59,7 +61,7 @@ func statusCommand() *cobra.Command {
 	})
 }
 
-func writeStatus(out io.Writer, s engine.Status) error {
+func writeStatus(out io.Writer, s record.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
 		{"cluster", s.Cluster}, {"resource group", s.ResourceGroup}, {"last deployment", strings.TrimSpace(s.State + " " + s.Since)},
@@ -83,7 +85,7 @@ func writeStatus(out io.Writer, s engine.Status) error {
 }
 
 // recorded is the plan of a cluster from the definition in its deployment.
-func recorded(command *cobra.Command, e *engine.Engine, at engine.Place) (cluster.Plan, error) {
+func recorded(command *cobra.Command, e *engine.Engine, at record.Place) (cluster.Plan, error) {
 	p, found, err := e.Recorded(command.Context(), at.Names())
 	if err == nil && !found {
 		err = notDeployed(at)
@@ -92,7 +94,7 @@ func recorded(command *cobra.Command, e *engine.Engine, at engine.Place) (cluste
 }
 
 // notDeployed is the error about a place without a cluster.
-func notDeployed(at engine.Place) error {
+func notDeployed(at record.Place) error {
 	return fmt.Errorf("resource group %s has no deployment of cluster %s: check --resource-group and --subscription", at.Group, at.Name)
 }
 
@@ -105,7 +107,7 @@ func resumeCommand() *cobra.Command {
 deploys the definition that the last deployment recorded in Azure. It needs no file of
 the machine that began.`,
 		Example: `  kaz cluster resume prod --subscription 00000000-0000-0000-0000-000000000001`,
-	}, func(command *cobra.Command, target *targetFlags, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, target *targetFlags, e *engine.Engine, at record.Place) error {
 		open, err := e.Open(command.Context(), at.Names())
 		if err != nil {
 			return err
@@ -130,7 +132,7 @@ func abortCommand() *cobra.Command {
 	return placeCommand(&cobra.Command{
 		Use:   "abort NAME",
 		Short: "Cancel the running deployment or change of a cluster; what is done stays",
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
 		if err := e.Abort(command.Context(), at.Names()); err != nil {
 			return err
 		}
@@ -156,7 +158,7 @@ for 7 to 90 days. A cluster of the same name and group can be made again only af
 --purge, which nothing brings back.`,
 		Example: `  kaz cluster destroy prod --subscription 00000000-0000-0000-0000-000000000001
   kaz cluster destroy dev --yes --purge`,
-	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
 		p, err := recorded(command, e, at)
 		if err != nil {
 			return err
@@ -195,7 +197,7 @@ for 7 to 90 days. A cluster of the same name and group can be made again only af
 	return command
 }
 
-func writeRemoval(out io.Writer, p cluster.Plan, r engine.Removal) error {
+func writeRemoval(out io.Writer, p cluster.Plan, r deploy.Removal) error {
 	kept := "stays: "
 	if r.Group {
 		kept = "- in the group, and not of the definition: "

@@ -61,7 +61,7 @@ func Find(name string) (Size, bool) {
 
 var version = regexp.MustCompile(`(?i)^\w+?_([A-Z]+)\d.*_v(\d+)$`)
 
-// firstNVMe is the first version of sizes whose disks are NVMe devices alone. Those of the family L are since version 4.
+// firstNVMe is the first version of sizes that have NVMe devices alone as disks. Those of the family L are since version 4.
 func firstNVMe(family string) int {
 	if strings.EqualFold(family, "L") {
 		return 4

@@ -37,7 +37,7 @@ func Errorf(format string, args ...any) error {
 	return &shortened{Text(text), err}
 }
 
-// shortened is an error whose text is shorter.
+// shortened is an error with a shorter text.
 type shortened struct {
 	text string
 	err  error

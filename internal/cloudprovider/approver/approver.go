@@ -48,7 +48,7 @@ type Config struct {
 	Subscription, Domain string
 	// Roots are the authorities that sign the signer's certificates.
 	Roots *x509.CertPool
-	// Machine returns the machine whose node has a name, or nil.
+	// Machine returns the machine with a node of this name, or nil.
 	Machine func(ctx context.Context, node string) (*joining.Machine, error)
 	// Transport sends requests for the certificates of signers.
 	Transport http.RoundTripper

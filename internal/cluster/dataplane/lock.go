@@ -69,7 +69,7 @@ func judged(err error) error {
 	return err
 }
 
-// noRight are storage's codes for a caller whose roles or address do not allow a request.
+// noRight are storage's codes for a caller with roles or an address that do not allow a request.
 var noRight = []string{"AuthorizationPermissionMismatch", "AuthorizationFailure"}
 
 // create makes the blob of the lock, unless another process does at the same time.

@@ -71,7 +71,7 @@ func ReleasedChecksums(version string) string {
 	return text.String()
 }
 
-// DifferentChecksums are the paths of programs whose checksum in the definition is not that of this kaz.
+// DifferentChecksums are the paths of programs that have another checksum in the definition than in this kaz.
 func (k Kubernetes) DifferentChecksums() []string {
 	var different []string
 	for line := range strings.Lines(ReleasedChecksums(k.Version)) {

@@ -15,7 +15,7 @@ import (
 // OldestMinor is the oldest minor version of Kubernetes 1 that boot files are for: older kubeadm programs do not read their configuration.
 const OldestMinor = 31
 
-// oldEnough refuses versions whose kubeadm does not read the configuration of boot files.
+// oldEnough refuses versions with a kubeadm that does not read the configuration of boot files.
 func oldEnough(version string) string {
 	if minorOf(version) < OldestMinor {
 		return fmt.Sprintf("a version from 1.%d.0 on: older kubeadm programs do not read kubeadm.k8s.io/v1beta4", OldestMinor)
@@ -86,7 +86,7 @@ func sourceRange(source string) string {
 	return ""
 }
 
-// Labels of nodes that kubelet and cloud-node-manager set, whose values are facts of the machine.
+// Labels of nodes that kubelet and cloud-node-manager set. Their values are facts of the machine.
 const setByNodes = "kubernetes.io/hostname kubernetes.io/os kubernetes.io/arch topology.kubernetes.io/zone topology.kubernetes.io/region " +
 	"node.kubernetes.io/instance-type failure-domain.beta.kubernetes.io/zone failure-domain.beta.kubernetes.io/region " +
 	"beta.kubernetes.io/instance-type beta.kubernetes.io/os beta.kubernetes.io/arch"

@@ -82,7 +82,7 @@ func changed(tags map[string]string, c Change) object {
 	return all
 }
 
-// find finds a tag, whose name has no case.
+// find finds a tag. Names of tags have no case.
 func find(tags map[string]string, name string) (string, bool) {
 	for key, value := range tags {
 		if strings.EqualFold(key, name) {
@@ -101,7 +101,7 @@ func texts(tags any) map[string]string {
 	return all
 }
 
-// whole are lists whose elements belong to their writer: an element of the plan replaces one of the same name.
+// whole are lists in which elements belong to their writer: an element of the plan replaces one of the same name.
 var whole = []string{"securityRules"}
 
 // merge returns the live value with the changes of the plan.
@@ -192,7 +192,7 @@ func replaced(planned, live any) any {
 	return planned
 }
 
-// mergeInOrder merges lists whose elements have no identity. Lists of different lengths are not merged.
+// mergeInOrder merges lists of elements without an identity. Lists of different lengths are not merged.
 func mergeInOrder(planned, live []any) []any {
 	if len(planned) != len(live) {
 		return planned
@@ -237,7 +237,7 @@ func identities(list []any) ([]string, bool) {
 	return all, true
 }
 
-// agree reports whether two values are the same, whatever the order of lists whose elements have identities.
+// agree reports whether two values are the same, whatever the order of lists of elements with identities.
 func agree(a, b any) bool {
 	switch a := a.(type) {
 	case object:

@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"kaz/internal/azure"
-	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/health"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 )
 
 // mostReading is how long the run command on a machine may take.
@@ -53,7 +54,7 @@ func (d Doctor) disksOf(ctx context.Context, n naming.Names, name string) ([]hea
 	if d.Azure == nil {
 		return nil, errors.New("no Azure is known")
 	}
-	id := n.Group().Resource(machineType, name)
+	id := n.Group().Resource(record.MachineType, name)
 	body, err := json.Marshal(map[string]any{"commandId": "RunShellScript", "script": strings.Split(diskScript, "\n")})
 	if err != nil {
 		return nil, err
@@ -67,13 +68,13 @@ func (d Doctor) disksOf(ctx context.Context, n naming.Names, name string) ([]hea
 
 // roomFor refuses a defragmentation if a disk has no room for it. A defragmentation writes the used part of the database
 // again, beside the database.
-func (d Doctor) roomFor(ctx context.Context, n naming.Names, members []engine.EtcdMember) error {
+func (d Doctor) roomFor(ctx context.Context, n naming.Names, members []inspect.EtcdMember) error {
 	ctx, cancel := context.WithTimeout(ctx, mostReading)
 	defer cancel()
 	for _, m := range members {
 		disks, err := d.disksOf(ctx, n, m.Name)
 		if err != nil {
-			d.say("the disk of %s is not known: %v", m.Name, err)
+			d.Sayf("the disk of %s is not known: %v", m.Name, err)
 		}
 		for _, disk := range disks {
 			if disk.Path == health.EtcdDisk && disk.Free < m.InUse {

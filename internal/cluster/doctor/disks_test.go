@@ -17,6 +17,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster/health"
+	"kaz/internal/cluster/record"
 )
 
 // members answer run commands, as machines of Azure with Debian do.
@@ -76,7 +77,7 @@ func TestDisks(t *testing.T) {
 			t.Errorf("got\n%v\nwant %s", r.Findings, want)
 		}
 	}
-	stop := azure.Request{Verb: azure.Post, ID: w.plan.Names.Group().Resource(machineType, "prod-cp-2"), Action: "deallocate"}
+	stop := azure.Request{Verb: azure.Post, ID: w.plan.Names.Group().Resource(record.MachineType, "prod-cp-2"), Action: "deallocate"}
 	if _, err := azure.Do(t.Context(), w.Azure, stop); err != nil {
 		t.Fatal(err)
 	}

@@ -13,14 +13,16 @@ import (
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/finding"
 	"kaz/internal/cluster/health"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/workload"
 )
 
 // Etcd is the etcd of a cluster.
 type Etcd interface {
 	// Survey reads the members, also without a majority.
-	Survey(ctx context.Context) ([]engine.EtcdMember, error)
+	Survey(ctx context.Context) ([]inspect.EtcdMember, error)
 	// Save stores a backup and returns where it is.
 	Save(ctx context.Context) (string, error)
 	// Compact forgets old revisions of objects.
@@ -52,19 +54,6 @@ type Report struct {
 	Findings     finding.List         `json:"findings"`
 }
 
-func (d Doctor) now() time.Time {
-	if d.Now != nil {
-		return d.Now()
-	}
-	return time.Now()
-}
-
-func (d Doctor) say(format string, args ...any) {
-	if d.Say != nil {
-		d.Say(fmt.Sprintf(format, args...))
-	}
-}
-
 // mostSilent is how long an API server may take to answer before it counts as silent.
 const mostSilent = 20 * time.Second
 
@@ -82,12 +71,12 @@ func (d Doctor) Examine(ctx context.Context, n naming.Names) (Report, error) {
 }
 
 func (d Doctor) facts(ctx context.Context, n naming.Names) (health.Facts, error) {
-	f := health.Facts{Cluster: n.Cluster, Now: d.now(), Certificates: d.Certificates}
+	f := health.Facts{Cluster: n.Cluster, Now: d.Clock(), Certificates: d.Certificates}
 	status, err := d.Status(ctx, n)
 	if err != nil {
 		return f, err
 	}
-	if status.State == engine.Absent {
+	if status.State == record.Absent {
 		return f, fmt.Errorf("cluster %s is not deployed", n.Cluster)
 	}
 	f.Change, f.Deployment = status.Change, status.State
@@ -182,7 +171,7 @@ func (c *found) addNode(name string, node workload.Node) {
 	}
 }
 
-func (c *found) addEtcd(m engine.EtcdMember) {
+func (c *found) addEtcd(m inspect.EtcdMember) {
 	one := c.member(cmp.Or(m.Name, m.ID)) // a member that has not started has no name
 	one.Name, one.Role = m.Name, "voter"
 	switch {
@@ -237,22 +226,22 @@ func (d Doctor) fix(ctx context.Context, n naming.Names) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d.say("saved as %s", at)
+	d.Sayf("saved as %s", at)
 	if full {
-		d.say("forget old revisions")
+		d.Sayf("forget old revisions")
 		if err := d.Etcd.Compact(ctx); err != nil {
 			return false, fmt.Errorf("compact etcd: %w", err)
 		}
 	}
-	slices.SortStableFunc(members, func(a, b engine.EtcdMember) int { return rank(a.Leader) - rank(b.Leader) })
+	slices.SortStableFunc(members, func(a, b inspect.EtcdMember) int { return rank(a.Leader) - rank(b.Leader) })
 	for _, m := range members {
-		d.say("defragment %s", m.Name)
+		d.Sayf("defragment %s", m.Name)
 		if err := d.Etcd.Defragment(ctx, m.Name); err != nil {
 			return false, err
 		}
 	}
 	if full {
-		d.say("end the alarm NOSPACE")
+		d.Sayf("end the alarm NOSPACE")
 		if err := d.Etcd.Disarm(ctx); err != nil {
 			return false, fmt.Errorf("alarm NOSPACE: %w", err)
 		}
@@ -260,16 +249,16 @@ func (d Doctor) fix(ctx context.Context, n naming.Names) (bool, error) {
 	return true, nil
 }
 
-func noSpace(m engine.EtcdMember) bool { return slices.Contains(m.Alarms, "NOSPACE") }
+func noSpace(m inspect.EtcdMember) bool { return slices.Contains(m.Alarms, "NOSPACE") }
 
 // wasteful reports whether a defragmentation would give back half of a database, or more.
-func wasteful(m engine.EtcdMember) bool {
+func wasteful(m inspect.EtcdMember) bool {
 	const least = 16 << 20
 	return m.Size > least && 2*m.InUse <= m.Size
 }
 
 // safe refuses a defragmentation if a member does not answer. The member that is defragmented does not answer either.
-func safe(members []engine.EtcdMember) error {
+func safe(members []inspect.EtcdMember) error {
 	for _, m := range members {
 		switch {
 		case slices.Contains(m.Alarms, "CORRUPT"):

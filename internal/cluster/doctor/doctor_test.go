@@ -22,7 +22,9 @@ import (
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/health"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/cluster/lock"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/workload"
 	"kaz/internal/localazure/core"
 	"kaz/internal/testkit/clustertest"
@@ -30,12 +32,12 @@ import (
 
 // etcd is an etcd that notes what is done with it.
 type etcd struct {
-	members []engine.EtcdMember
+	members []inspect.EtcdMember
 	fault   error
 	done    []string
 }
 
-func (e *etcd) Survey(context.Context) ([]engine.EtcdMember, error) {
+func (e *etcd) Survey(context.Context) ([]inspect.EtcdMember, error) {
 	return slices.Clone(e.members), e.fault
 }
 
@@ -76,7 +78,8 @@ func open(t *testing.T) *ward {
 	client := clustertest.Client(t, m)
 	w := &ward{plan: p, etcd: &etcd{}, members: m}
 	now := time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC)
-	w.Engine = &engine.Engine{Azure: client, Now: func() time.Time { return now }, Backups: backups{latest: "etcd/20260102T030405Z-1234.db"}}
+	w.Engine = &engine.Engine{Backups: backups{latest: "etcd/20260102T030405Z-1234.db"}}
+	w.Azure, w.Now = client, func() time.Time { return now }
 	w.Etcd, w.Planes = w.etcd, local.Vaults()
 	if _, err := w.Deploy(t.Context(), p, func([]byte) error { return nil }); err != nil {
 		t.Fatal(err)
@@ -87,7 +90,7 @@ func open(t *testing.T) *ward {
 			ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-" + name, Namespace: "kube-system"}, Spec: corev1.PodSpec{NodeName: name},
 			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 		})
-		w.etcd.members = append(w.etcd.members, engine.EtcdMember{Name: name, ID: "id-" + name, Healthy: true, Leader: name == "prod-cp-1",
+		w.etcd.members = append(w.etcd.members, inspect.EtcdMember{Name: name, ID: "id-" + name, Healthy: true, Leader: name == "prod-cp-1",
 			Size: 20 << 20, InUse: 19 << 20, Quota: 2 << 30, Expires: now.AddDate(1, 0, 0)})
 	}
 	c := &clusterOf{t, w}
@@ -155,8 +158,8 @@ func TestExamine(t *testing.T) {
 		t.Error(diff)
 	}
 	group := w.plan.Names.Group()
-	stop := azure.Request{Verb: azure.Post, ID: group.Resource(machineType, "prod-cp-0"), Action: "deallocate"}
-	for _, request := range []azure.Request{stop, {Verb: azure.Delete, ID: group.Resource(machineType, "prod-cp-2")}} {
+	stop := azure.Request{Verb: azure.Post, ID: group.Resource(record.MachineType, "prod-cp-0"), Action: "deallocate"}
+	for _, request := range []azure.Request{stop, {Verb: azure.Delete, ID: group.Resource(record.MachineType, "prod-cp-2")}} {
 		if _, err := azure.Do(t.Context(), w.Azure, request); err != nil {
 			t.Fatal(err)
 		}

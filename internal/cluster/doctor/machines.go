@@ -7,11 +7,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster/naming"
-)
-
-const (
-	machineType  = "Microsoft.Compute/virtualMachines"
-	scaleSetType = "Microsoft.Compute/virtualMachineScaleSets"
+	"kaz/internal/cluster/record"
 )
 
 // machine is what is read of a machine.
@@ -46,7 +42,7 @@ func (m machine) power() string {
 // machines adds the machines of the cluster.
 func (d Doctor) machines(ctx context.Context, c *found) error {
 	group := c.names.Group()
-	sets, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: group, Type: scaleSetType})
+	sets, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: group, Type: record.ScaleSetType})
 	if err != nil {
 		return err
 	}
@@ -56,7 +52,7 @@ func (d Doctor) machines(ctx context.Context, c *found) error {
 			continue
 		}
 		ours[set.ID.Key()] = true
-		instances, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: set.ID, Type: scaleSetType + "/virtualMachines",
+		instances, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: set.ID, Type: record.ScaleSetType + "/virtualMachines",
 			Expand: "instanceView"})
 		if err != nil {
 			return err
@@ -67,7 +63,7 @@ func (d Doctor) machines(ctx context.Context, c *found) error {
 			}
 		}
 	}
-	machines, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: group, Type: machineType})
+	machines, err := azure.ListAs[machine](ctx, d.Azure, azure.Query{Scope: group, Type: record.MachineType})
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ import (
 	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/rotate"
 )
 
@@ -336,13 +337,13 @@ func TestAuthoritiesKept(t *testing.T) {
 		if r, err := l.Deploy(t.Context(), p, l.save); err != nil || !r.Unchanged {
 			t.Errorf("a deployment from the file: %v %+v", err, r)
 		}
-		if steps, err := l.Steps(t.Context(), Record{Definition: d}); err != nil || len(steps) > 0 {
+		if steps, err := l.Steps(t.Context(), record.Change{Definition: d}); err != nil || len(steps) > 0 {
 			t.Errorf("an upgrade from the file: %v %v", err, steps)
 		}
 		if l.change(d); !slices.Equal(before, s.nodes()) {
 			t.Errorf("an upgrade from the file replaced machines: %v, before %v", s.nodes(), before)
 		}
-		if err := l.Change(t.Context(), Record{Definition: d, Replace: []string{"cp-0-1"}}); err != nil {
+		if err := l.Change(t.Context(), record.Change{Definition: d, Replace: []string{"cp-0-1"}}); err != nil {
 			t.Fatal(err)
 		}
 		newer := copied(d)
@@ -475,7 +476,7 @@ func (l *lab) killAuthorities(s *simulation, phase change.AuthorityPhase, kill i
 	case openErr != nil || readErr != nil:
 		t.Fatal(openErr, readErr)
 	case open != nil:
-		doc, noDoc := l.client.Get(t.Context(), versionID(s.names, changeVersion))
+		doc, noDoc := l.client.Get(t.Context(), record.VersionID(s.names, record.ChangeVersion))
 		if noDoc != nil || strings.Contains(string(doc), "BEGIN") {
 			t.Errorf("the record of the change: %v, or it has a key", noDoc)
 		}

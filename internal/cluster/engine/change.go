@@ -15,42 +15,39 @@ import (
 	"kaz/internal/cluster/boot"
 	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/deploy"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/rotate"
+	"kaz/internal/cluster/step"
 	"kaz/internal/pause"
 )
-
-// ErrOpen is in the chain of an error about a change that has begun and not ended.
-var ErrOpen = errors.New("another change of the cluster has begun and not ended: end it with kaz cluster resume, or forget it with " +
-	"kaz cluster abort")
 
 // errInside says why a change needs the API server.
 var errInside = errors.New("the change drains nodes, so it needs the cluster's API server: want --kubeconfig")
 
-// changer makes changes of machines.
-type changer struct{ *Engine }
-
 // Steps are the steps that a change would take.
-func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
+func (e *Engine) Steps(ctx context.Context, r record.Change) ([]change.Step, error) {
 	n := naming.Of(r.Definition.Cluster)
-	in, err := changer{e}.look(ctx, n, r)
+	in, err := e.look(ctx, n, r)
 	if err != nil {
 		return nil, err
 	}
-	r = r.withSecrets(in.state.Definition)
-	if err := (changer{e}).used(ctx, in, r); err != nil {
+	r = r.WithSecrets(in.State.Definition)
+	if err := e.used(ctx, in, r); err != nil {
 		return nil, err
 	}
-	steps, err := change.Plan(in.Cluster, r.target())
+	steps, err := change.Plan(in.Cluster, r.Target())
 	if err != nil {
 		return nil, err
 	}
-	more, err := (changer{e}).manifests(ctx, *in.state.Definition, r)
+	more, err := e.manifests(ctx, *in.State.Definition, r)
 	return append(steps, more...), err
 }
 
 // manifests are the steps about the objects of add-ons and extensions, none if the cluster has them.
-func (e changer) manifests(ctx context.Context, old definition.Definition, r Record) ([]change.Step, error) {
+func (e *Engine) manifests(ctx context.Context, old definition.Definition, r record.Change) ([]change.Step, error) {
 	before, now := boot.Manifests(old), boot.Manifests(r.Definition)
 	same := slices.Equal(before, now)
 	if same && !r.Manifests {
@@ -69,7 +66,7 @@ func (e changer) manifests(ctx context.Context, old definition.Definition, r Rec
 }
 
 // used refuses an upgrade that removes APIs that clients use.
-func (e changer) used(ctx context.Context, in observation, r Record) error {
+func (e *Engine) used(ctx context.Context, in inspect.Observation, r record.Change) error {
 	version := r.Definition.Cluster.Spec.Kubernetes.Version
 	if r.AllowRemoved || in.Version == version {
 		return nil
@@ -86,8 +83,8 @@ func (e changer) used(ctx context.Context, in observation, r Record) error {
 }
 
 // Rotation is the change that replaces every member, so that all certificates of the control plane are new.
-func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
-	r, state, err := changer{e}.deployedRecord(ctx, n)
+func (e *Engine) Rotation(ctx context.Context, n naming.Names) (record.Change, error) {
+	r, state, err := e.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
@@ -99,21 +96,21 @@ func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
 }
 
 // look observes a cluster for a change. It asks etcd only if the control plane is to change.
-func (e changer) look(ctx context.Context, n naming.Names, r Record) (observation, error) {
+func (e *Engine) look(ctx context.Context, n naming.Names, r record.Change) (inspect.Observation, error) {
 	if e.Workload == nil {
-		return observation{}, errInside
+		return inspect.Observation{}, errInside
 	}
-	in, err := observer(e).observeFor(ctx, n, r, false)
-	for err == nil && in.state.Main.running() { // of a process that died
-		if err = pause.For(ctx, e.every()); err == nil {
-			in, err = observer(e).observeFor(ctx, n, r, false)
+	in, err := e.observeFor(ctx, n, r, false)
+	for err == nil && in.State.Main.Running() { // of a process that died
+		if err = pause.For(ctx, e.Every()); err == nil {
+			in, err = e.observeFor(ctx, n, r, false)
 		}
 	}
 	if err != nil {
 		return in, rotate.Untrusted(r.Definition, fromOutside(r.Definition, err))
 	}
-	r = r.withSecrets(in.state.Definition)
-	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
+	r = r.WithSecrets(in.State.Definition)
+	if step, stuck := change.Next(in.Cluster, r.Target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
 		in, err = e.lookAtEtcd(ctx, n, r)
 	}
 	if err != nil {
@@ -125,19 +122,19 @@ func (e changer) look(ctx context.Context, n naming.Names, r Record) (observatio
 }
 
 // lookAtEtcd observes a cluster with its etcd. If no member answers, or too few do, it looks again for a while.
-func (e changer) lookAtEtcd(ctx context.Context, n naming.Names, r Record) (observation, error) {
-	for deadline := e.now().Add(cmp.Or(e.Patience.Etcd, time.Minute)); ; {
-		in, err := observer(e).observeFor(ctx, n, r, true)
+func (e *Engine) lookAtEtcd(ctx context.Context, n naming.Names, r record.Change) (inspect.Observation, error) {
+	for deadline := e.Clock().Add(cmp.Or(e.Patience.Etcd, time.Minute)); ; {
+		in, err := e.observeFor(ctx, n, r, true)
 		fault := err
 		if err == nil {
-			_, fault = change.Next(in.Cluster, r.target())
+			_, fault = change.Next(in.Cluster, r.Target())
 		}
-		passes := errors.Is(fault, errSilentEtcd) || errors.Is(fault, change.ErrNoMajority)
-		if !passes || e.now().After(deadline) {
+		passes := errors.Is(fault, inspect.ErrSilentEtcd) || errors.Is(fault, change.ErrNoMajority)
+		if !passes || e.Clock().After(deadline) {
 			return in, err
 		}
-		e.say("  %v: looking again", fault)
-		if err := pause.For(ctx, e.every()); err != nil {
+		e.Sayf("  %v: looking again", fault)
+		if err := pause.For(ctx, e.Every()); err != nil {
 			return in, err
 		}
 	}
@@ -155,18 +152,18 @@ func fromOutside(d definition.Definition, err error) error {
 
 // Change brings the machines of a cluster to a record's definition. It records the change first, and reads the state of the
 // cluster before each step. So [Engine.Resume] can go on after a stop at any moment.
-func (e *Engine) Change(ctx context.Context, r Record) error {
-	return e.guard().Do(ctx, func(ctx context.Context) error { return changer{e}.change(ctx, r) })
+func (e *Engine) Change(ctx context.Context, r record.Change) error {
+	return e.guard().Do(ctx, func(ctx context.Context) error { return e.change(ctx, r) })
 }
 
-func (e changer) change(ctx context.Context, r Record) error {
+func (e *Engine) change(ctx context.Context, r record.Change) error {
 	n := naming.Of(r.Definition.Cluster)
 	open, err := e.Open(ctx, n)
 	if err != nil {
 		return err
 	}
-	if open != nil && !open.same(r.withSecrets(&open.Definition)) {
-		return fmt.Errorf("%w (since %s)", ErrOpen, open.Began)
+	if open != nil && !open.Same(r.WithSecrets(&open.Definition)) {
+		return fmt.Errorf("%w (since %s)", record.ErrOpen, open.Began)
 	}
 	if open != nil {
 		return e.carryOn(ctx, n, *open)
@@ -175,22 +172,22 @@ func (e changer) change(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	r = r.withSecrets(in.state.Definition)
-	if err := fixed(*in.state.Definition, r.Definition); err != nil {
+	r = r.WithSecrets(in.State.Definition)
+	if err := deploy.Fixed(*in.State.Definition, r.Definition); err != nil {
 		return err
 	}
 	if err := e.used(ctx, in, r); err != nil {
 		return err
 	}
-	steps, err := change.Plan(in.Cluster, r.target())
+	steps, err := change.Plan(in.Cluster, r.Target())
 	if err != nil {
 		return err
 	}
 	if len(steps) == 0 {
 		return e.settle(ctx, n, r)
 	}
-	r.Began = e.now().UTC().Format(time.RFC3339)
-	if err := e.writeRecord(ctx, n, r); err != nil {
+	r.Began = e.Clock().UTC().Format(time.RFC3339)
+	if err := e.WriteChange(ctx, n, r); err != nil {
 		return err
 	}
 	return e.carryOn(ctx, n, r)
@@ -206,30 +203,16 @@ func (e *Engine) Resume(ctx context.Context, n naming.Names) (found bool, err er
 		if err != nil || r == nil { // another process has ended it
 			return err
 		}
-		return changer{e}.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
+		return e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
 	})
-}
-
-// fixed refuses changed fields that no change of machines can bring into effect.
-func fixed(old, now definition.Definition) error {
-	var refused []string
-	for _, d := range definition.Compare(old, now) {
-		if d.Change == definition.Fixed {
-			refused = append(refused, d.String())
-		}
-	}
-	if len(refused) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: make a new pool or cluster, or take the change back:\n%s", ErrFixed, strings.Join(refused, "\n"))
 }
 
 // mostRepeats is how often a step that changes nothing is tried.
 const mostRepeats = 3
 
-func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {
+func (e *Engine) carryOn(ctx context.Context, n naming.Names, r record.Change) error {
 	if r.Restore != nil {
-		if err := restorer(e).restore(ctx, n, &r); err != nil {
+		if err := e.restore(ctx, n, &r); err != nil {
 			return err
 		}
 	}
@@ -238,7 +221,7 @@ func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {
 		if err != nil {
 			return err
 		}
-		step, err := change.Next(in.Cluster, r.target())
+		step, err := change.Next(in.Cluster, r.Target())
 		if err != nil {
 			return err
 		}
@@ -251,7 +234,7 @@ func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {
 		if repeats == mostRepeats {
 			return fmt.Errorf("%s: it was done %d times and changed nothing", step, repeats)
 		}
-		e.say("%s", step)
+		e.Sayf("%s", step)
 		if err := e.perform(ctx, n, &r, in, *step); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
@@ -259,17 +242,17 @@ func (e changer) carryOn(ctx context.Context, n naming.Names, r Record) error {
 }
 
 // deployDefinition deploys and records a definition without the machines.
-func (e changer) deployDefinition(ctx context.Context, state State, d definition.Definition) error {
+func (e *Engine) deployDefinition(ctx context.Context, state record.State, d definition.Definition) error {
 	p, err := cluster.WithMembers(d, state.Generations())
 	if err == nil {
-		_, err = deployer(e).deploy(ctx, p, nil, true)
+		err = e.Redeploy(ctx, p)
 	}
 	return err
 }
 
 // settle ends a change. It applies the manifests of add-ons and extensions, and deploys and records the definition without
 // the machines. Then it gives kube-proxy and CoreDNS the images of the version, and deletes the record of the change.
-func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
+func (e *Engine) settle(ctx context.Context, n naming.Names, r record.Change) error {
 	state, err := e.Read(ctx, n)
 	if err != nil {
 		return err
@@ -296,7 +279,7 @@ func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 			return err
 		}
 	} else {
-		e.say("CoreDNS keeps its image: that of version %s is not known", version)
+		e.Sayf("CoreDNS keeps its image: that of version %s is not known", version)
 	}
 	if err := e.rotation(n).Settle(ctx, r.Definition); err != nil {
 		return err
@@ -309,21 +292,13 @@ func (e changer) settle(ctx context.Context, n naming.Names, r Record) error {
 }
 
 // perform carries out one step.
-func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in observation, s change.Step) error {
+func (e *Engine) perform(ctx context.Context, n naming.Names, r *record.Change, in inspect.Observation, s change.Step) error {
 	w := e.worker(n, r, in)
-	actions := map[change.Action]func(context.Context, change.Step) error{
-		change.Save: w.save, change.SetVersion: w.setVersion,
-		change.AddMember: w.addMember, change.Unbalance: w.unbalance, change.DrainMember: w.drainMember,
-		change.UpgradeMember: w.upgradeMember,
-		change.RemoveVoter:   w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
-		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
-		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
-		change.Release: w.release,
-	}
+	actions := w.Steps()
 	rotation := e.rotation(n)
-	rotation.Join, rotation.Drain = w.waits.Join, w.waits.Drain.Timeout
-	rotation.Encrypted = in.state.Definition.Encrypted
-	rotation.Record = func(ctx context.Context) error { return e.deployDefinition(ctx, in.state, r.Definition) }
+	rotation.Join, rotation.Drain = w.Waits.Join, w.Waits.Drain.Timeout
+	rotation.Encrypted = in.State.Definition.Encrypted
+	rotation.Record = func(ctx context.Context) error { return e.deployDefinition(ctx, in.State, r.Definition) }
 	maps.Copy(actions, rotation.Steps())
 	do, known := actions[s.Action]
 	if !known {
@@ -332,33 +307,10 @@ func (e changer) perform(ctx context.Context, n naming.Names, r *Record, in obse
 	return do(ctx, s)
 }
 
-// worker carries out the steps of a change.
-type worker struct {
-	*Engine
-	names  naming.Names
-	record *Record
-	in     observation
-	waits  Patience
+func (e *Engine) inspector() inspect.Inspector {
+	return inspect.Inspector{Store: e.Store, Workload: e.Workload, Etcd: e.Etcd, Say: e.Sayf}
 }
 
-func (e changer) worker(n naming.Names, r *Record, in observation) worker {
-	waits := e.Patience
-	waits.Join = cmp.Or(waits.Join, 15*time.Minute)
-	waits.Voter = cmp.Or(waits.Voter, 2*time.Minute)
-	waits.Drain.Timeout = cmp.Or(waits.Drain.Timeout, 30*time.Minute)
-	waits.Settle = cmp.Or(waits.Settle, time.Minute)
-	waits.Drain.Settle = cmp.Or(waits.Drain.Settle, balancing)
-	return worker{e.Engine, n, r, in, waits}
-}
-
-// balancing is how long the cloud-controller-manager, which may have just been replaced, and a load balancer may take to leave a node
-// out.
-const balancing = 20 * time.Second
-
-// at is the plan of the change's definition for a version on the way, and the generations of the members.
-func (w worker) at(version string, generations map[int]int) (cluster.Plan, error) {
-	d := w.record.Definition
-	d.Cluster.Spec.Kubernetes.Version = version
-	d.Cluster.Spec.ControlPlane.Replicas = max(d.Cluster.Spec.ControlPlane.Replicas, len(generations))
-	return cluster.WithMembers(d, generations)
+func (e *Engine) worker(n naming.Names, r *record.Change, in inspect.Observation) step.Worker {
+	return step.New(e.Deployer, e.inspector(), n, r, in, e.Patience)
 }

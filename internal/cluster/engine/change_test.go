@@ -33,8 +33,12 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cluster/boot"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/deploy"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/record"
+	"kaz/internal/cluster/step"
 	"kaz/internal/cluster/workload"
 	"kaz/internal/localazure/core"
 	"kaz/internal/testkit/clustertest"
@@ -135,7 +139,7 @@ func (s *simulation) patch(name string, text []byte) {
 // nodes are the names of the machines of the local Azure that have joined.
 func (s *simulation) nodes() []string {
 	ctx := context.Background()
-	e := &Engine{Azure: s.l.client}
+	e := engineFor(s.l.client)
 	var all []string
 	there := map[string]bool{}
 	add := func(name string, tags map[string]string) {
@@ -149,7 +153,7 @@ func (s *simulation) nodes() []string {
 			all = append(all, name)
 		}
 	}
-	machines, err := observer{e}.machines(ctx, s.names)
+	machines, err := e.Machines(ctx, s.names)
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -159,16 +163,16 @@ func (s *simulation) nodes() []string {
 	}
 	for _, m := range machines {
 		if set := m.Properties.ScaleSet.ID; set != "" {
-			add(strings.ToLower(m.Properties.OS.Name), state.resources[set.Key()].Tags)
+			add(strings.ToLower(m.Properties.OS.Name), state.Resources[set.Key()].Tags)
 		} else {
 			add(m.ID.Name(), m.Tags)
 		}
 	}
-	for _, r := range state.resources {
-		if r.Tags[naming.PoolTag] == "" || !strings.EqualFold(r.Type, scaleSetType) {
+	for _, r := range state.Resources {
+		if r.Tags[naming.PoolTag] == "" || !strings.EqualFold(r.Type, record.ScaleSetType) {
 			continue
 		}
-		instances, err := observer{e}.instances(ctx, r.ID)
+		instances, err := e.Instances(ctx, r.ID)
 		if err != nil {
 			s.l.t.Fatal(err)
 		}
@@ -256,14 +260,14 @@ func (s *simulation) evict(pod string) error {
 }
 
 // Members implements [Etcd].
-func (s *simulation) Members(context.Context) ([]EtcdMember, error) {
+func (s *simulation) Members(context.Context) ([]inspect.EtcdMember, error) {
 	if s.silent != nil && time.Now().Before(s.answers) {
 		return nil, s.silent
 	}
-	var all []EtcdMember
+	var all []inspect.EtcdMember
 	for _, name := range s.nodes() {
 		if s.member(name) && !s.removed[name] {
-			one := EtcdMember{Name: name, Healthy: !time.Now().Before(s.answers), Leader: name == s.leader}
+			one := inspect.EtcdMember{Name: name, Healthy: !time.Now().Before(s.answers), Leader: name == s.leader}
 			if s.full {
 				one.Alarms = []string{"NOSPACE"}
 			}
@@ -299,11 +303,11 @@ func (s *simulation) Save(context.Context) (string, error) {
 
 // connect connects an engine to the simulation.
 func (s *simulation) connect(e *Engine) {
-	e.Workload = &workload.Cluster{Client: s.client, Say: e.say, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects},
+	e.Workload = &workload.Cluster{Client: s.client, Say: e.Sayf, Objects: s.objects, Kinds: clustertest.Kinds{Objects: s.objects},
 		Metrics: func(context.Context) ([]byte, error) { return []byte(s.metrics), nil }}
 	e.Etcd = s
 	e.Planes = s.l.azure.Vaults()
-	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
+	e.Patience = step.Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
 }
 
 // deployed deploys a definition and simulates its inside.
@@ -342,7 +346,7 @@ func (l *lab) unchanged(d definition.Definition, files ...string) {
 
 func (l *lab) change(d definition.Definition) {
 	l.t.Helper()
-	if err := l.Change(l.t.Context(), Record{Definition: d}); err != nil {
+	if err := l.Change(l.t.Context(), record.Change{Definition: d}); err != nil {
 		l.t.Fatalf("%v\n%s", err, strings.Join(l.said, "\n"))
 	}
 }
@@ -374,9 +378,9 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("%d nodes, want %d; %d backups\n%s", len(s.nodes()), before, s.saved, strings.Join(l.said, "\n"))
 		}
 		members, _ := s.Members(t.Context())
-		var want []EtcdMember
+		var want []inspect.EtcdMember
 		for _, name := range []string{"prod-cp-0-1", "prod-cp-1-1", "prod-cp-2-1"} {
-			want = append(want, EtcdMember{Name: name, Healthy: true})
+			want = append(want, inspect.EtcdMember{Name: name, Healthy: true})
 		}
 		for i := range members {
 			members[i].Leader = false
@@ -410,14 +414,14 @@ func TestRevised(t *testing.T) {
 		now.Cluster.Spec.ControlPlane.VMSize = "Standard_D8s_v5"
 		db.VMSize = "Standard_D2s_v5"
 		general.Labels, general.OSDisk.SizeGiB, general.Upgrade.MaxSurge = map[string]string{"tier": "small"}, 64, "100%"
-		deploy := func() error {
+		again := func() error {
 			_, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "ha.yaml"), l.save)
 			return err
 		}
-		err := deploy()
+		err := again()
 		for _, want := range []string{"and kaz cluster upgrade can", `spec.controlPlane.vmSize: "Standard_D4s_v5" -> "Standard_D8s_v5"`,
 			"NodePool general: spec.labels"} {
-			if !errors.Is(err, ErrFixed) || !strings.Contains(err.Error(), want) {
+			if !errors.Is(err, deploy.ErrFixed) || !strings.Contains(err.Error(), want) {
 				t.Errorf("a deployment: got %v, want %s", err, want)
 			}
 		}
@@ -429,7 +433,7 @@ func TestRevised(t *testing.T) {
 				t.Errorf("%s: %v\n%s\nwant %s", name, err, doc, want)
 			}
 		}
-		if err := deploy(); err != nil {
+		if err := again(); err != nil {
 			t.Errorf("a deployment after the change: %v", err)
 		}
 		for round := range 2 {
@@ -450,7 +454,7 @@ func TestRevised(t *testing.T) {
 			now.Extensions = []definition.Extension{{Metadata: definition.Metadata{Name: "motd"},
 				Spec: definition.ExtensionSpec{AppliesTo: definition.AppliesTo{Pools: []string{"general"}}, Commands: []string{"true"}}}}
 			want := "pool general gets other files or commands of extensions"
-			if err := deploy(); !errors.Is(err, ErrFixed) || !strings.HasSuffix(err.Error(), want) {
+			if err := again(); !errors.Is(err, deploy.ErrFixed) || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("a deployment: got %v, want %s", err, want)
 			}
 			l.change(now)
@@ -468,7 +472,7 @@ func TestInternal(t *testing.T) {
 		})
 		now := copied(d)
 		now.Pools[0].Spec.Replicas++
-		err := l.Change(t.Context(), Record{Definition: now})
+		err := l.Change(t.Context(), record.Change{Definition: now})
 		want := "https://api.dev.kaz.internal:6443/api/v1/nodes is reached from its network only"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -486,7 +490,7 @@ func TestLimits(t *testing.T) {
 		l, s, d := deployed(t, func(d *definition.Definition) {
 			d.Pools[0].Spec.Replicas, d.Pools[0].Spec.Autoscaling = 2, &definition.Autoscaling{Min: 1, Max: 3}
 		}, "dev.yaml")
-		set := s.names.Group().Resource(scaleSetType, "dev-general")
+		set := s.names.Group().Resource(record.ScaleSetType, "dev-general")
 		for _, limits := range []*definition.Autoscaling{{Min: 2, Max: 9}, nil} {
 			now := copied(d)
 			now.Pools[0].Spec.Autoscaling = limits
@@ -497,7 +501,7 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tags := state.resources[set.Key()].Tags
+			tags := state.Resources[set.Key()].Tags
 			want := [2]string{}
 			if limits != nil {
 				want = [2]string{strconv.Itoa(limits.Min), strconv.Itoa(limits.Max)}
@@ -566,7 +570,7 @@ func TestInPlace(t *testing.T) {
 				s.connect(l.Engine)
 				now := copied(d)
 				now.Cluster.Spec.Kubernetes.Version = "1.37.1"
-				if err := l.Change(t.Context(), Record{Definition: now}); err == nil || !strings.Contains(err.Error(), "phase upgrade: no space left") {
+				if err := l.Change(t.Context(), record.Change{Definition: now}); err == nil || !strings.Contains(err.Error(), "phase upgrade: no space left") {
 					t.Fatalf("an upgrade that fails: %v", err)
 				}
 				if found, err := l.Resume(t.Context(), s.names); !found || err != nil {
@@ -585,8 +589,8 @@ func TestInPlace(t *testing.T) {
 					t.Errorf("%s\nran %q", diff, way.ran)
 				}
 				for _, name := range after {
-					nic, err := observer{l.Engine}.network(t.Context(), s.names, name)
-					if err != nil || !nic.balanced() {
+					nic, err := l.NIC(t.Context(), s.names, name)
+					if err != nil || !nic.Balanced() {
 						t.Errorf("the load balancer does not know %s: %v", name, err)
 					}
 				}
@@ -604,8 +608,8 @@ func TestRemovedAPIs(t *testing.T) {
 		now := copied(d)
 		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
 		for _, try := range []func() error{
-			func() error { return l.Change(t.Context(), Record{Definition: now}) },
-			func() error { _, err := l.Steps(t.Context(), Record{Definition: now}); return err },
+			func() error { return l.Change(t.Context(), record.Change{Definition: now}) },
+			func() error { _, err := l.Steps(t.Context(), record.Change{Definition: now}); return err },
 		} {
 			if err := try(); err == nil || !strings.HasSuffix(err.Error(), "--allow-removed-apis:\nexample.com/v1 widgets (removed in 1.37)") {
 				t.Errorf("got %v", err)
@@ -614,7 +618,7 @@ func TestRemovedAPIs(t *testing.T) {
 		if writes, _ := l.requests(); len(writes) > 0 {
 			t.Errorf("wrote %v", writes)
 		}
-		if err := l.Change(t.Context(), Record{Definition: now, AllowRemoved: true}); err != nil {
+		if err := l.Change(t.Context(), record.Change{Definition: now, AllowRemoved: true}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -632,7 +636,7 @@ func TestManifests(t *testing.T) {
 			Manifests: []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: motd}, data: {text: hello}}"}}}}
 		_, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "dev.yaml"), l.save)
 		if want := `and kaz cluster upgrade can:
-Cluster dev: spec.addons.tag: "devel" -> "v9" (by an upgrade)`; !errors.Is(err, ErrFixed) || !strings.HasSuffix(err.Error(), want) {
+Cluster dev: spec.addons.tag: "devel" -> "v9" (by an upgrade)`; !errors.Is(err, deploy.ErrFixed) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("a deployment: got %v\nwant %s", err, want)
 		}
 		l.change(now)
@@ -662,10 +666,10 @@ Cluster dev: spec.addons.tag: "devel" -> "v9" (by an upgrade)`; !errors.Is(err, 
 func TestNewerManifests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
-		record := Record{Definition: d, Manifests: true}
+		r := record.Change{Definition: d, Manifests: true}
 		upgrade := func(want ...string) {
 			t.Helper()
-			steps, err := l.Steps(t.Context(), record)
+			steps, err := l.Steps(t.Context(), r)
 			var texts []string
 			for _, step := range steps {
 				texts = append(texts, step.String())
@@ -673,7 +677,7 @@ func TestNewerManifests(t *testing.T) {
 			if diff := cmp.Diff(want, texts); err != nil || diff != "" {
 				t.Errorf("%v %s", err, diff)
 			}
-			if err := l.Change(t.Context(), record); err != nil {
+			if err := l.Change(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			done := s.objects.Done()
@@ -751,7 +755,7 @@ func TestNoSpace(t *testing.T) {
 		s.full = true
 		now := copied(d)
 		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
-		err := l.Change(t.Context(), Record{Definition: now})
+		err := l.Change(t.Context(), record.Change{Definition: now})
 		if err == nil || !strings.Contains(err.Error(), "the database of etcd at dev-cp-0 has reached its quota") {
 			t.Errorf("got %v", err)
 		}
@@ -777,8 +781,8 @@ func (l *lab) named(_ string, ends ...string) []string {
 // all are the ids of the resources of the cluster with their versions.
 func (l *lab) all() []string {
 	l.t.Helper()
-	resources, err := azure.ListAs[resource](context.Background(), l.client,
-		azure.Query{Scope: azure.SubscriptionID(core.DefaultSubscription), Type: resourceType})
+	resources, err := azure.ListAs[record.Resource](context.Background(), l.client,
+		azure.Query{Scope: azure.SubscriptionID(core.DefaultSubscription), Type: "Microsoft.Resources/resources"})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -850,18 +854,18 @@ func TestEmptyNodes(t *testing.T) {
 		interrupted, cancel := context.WithCancel(t.Context())
 		s.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if len(s.excluded) > 0 {
-				time.AfterFunc(balancing/2, cancel)
+				time.AfterFunc(step.Balancing/2, cancel)
 			}
 			return false, nil, nil
 		})
-		if err := l.Change(interrupted, Record{Definition: now}); err == nil || len(s.excluded) != 3 {
+		if err := l.Change(interrupted, record.Change{Definition: now}); err == nil || len(s.excluded) != 3 {
 			t.Errorf("the wait was not interrupted: %v %v", err, s.excluded)
 		}
 		began = time.Now()
 		if found, err := l.Resume(t.Context(), s.names); !found || err != nil {
 			t.Fatal(found, err)
 		}
-		if len(deletions) != 3 || deletions[0] < balancing {
+		if len(deletions) != 3 || deletions[0] < step.Balancing {
 			t.Errorf("deleted after %v\n%s", deletions, strings.Join(l.said, "\n"))
 		}
 	})
@@ -884,7 +888,7 @@ func TestBlockedDrain(t *testing.T) {
 				}
 				now := copied(d)
 				now.Pools[0].Spec.Replicas = 1
-				err := l.Change(t.Context(), Record{Definition: now})
+				err := l.Change(t.Context(), record.Change{Definition: now})
 				if _, ok := errors.AsType[*workload.BlockedError](err); !ok || !strings.Contains(err.Error(), test.want) {
 					t.Fatalf("got %v", err)
 				}
@@ -916,13 +920,13 @@ func TestNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s, d := deployed(t, nil, "dev.yaml")
 		before := len(s.nodes())
-		faults := core.Fault{Method: "PATCH", Type: scaleSetType, Times: 1, Fault: "operation", Code: "AllocationFailed", Message: "no room"}
+		faults := core.Fault{Method: "PATCH", Type: record.ScaleSetType, Times: 1, Fault: "operation", Code: "AllocationFailed", Message: "no room"}
 		if err := l.azure.SetFaults([]core.Fault{faults}); err != nil {
 			t.Fatal(err)
 		}
 		now := copied(d)
 		now.Pools[0].Spec.Replicas += 3
-		if err := l.Change(t.Context(), Record{Definition: now}); err == nil || !strings.Contains(err.Error(), "AllocationFailed") {
+		if err := l.Change(t.Context(), record.Change{Definition: now}); err == nil || !strings.Contains(err.Error(), "AllocationFailed") {
 			t.Fatalf("got %v", err)
 		}
 		if !slices.ContainsFunc(l.said, func(s string) bool { return strings.Contains(s, "stays at") }) {
@@ -949,14 +953,14 @@ func TestRecovery(t *testing.T) {
 		"no majority":              {long, nil, "0 of 3 members of etcd answer, which is no majority", true},
 		"silent for a moment":      {short, refused, "", true},
 		"silent":                   {long, refused, "members of etcd: etcd of cp-2: connection refused", true},
-		"no certificate":           {long, fmt.Errorf("%w: 403", ErrEtcdAccess), "no certificate for etcd: 403", false},
+		"no certificate":           {long, fmt.Errorf("%w: 403", inspect.ErrEtcdAccess), "no certificate for etcd: 403", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, s, d := deployed(t, nil, "ha.yaml")
 				began := time.Now()
 				s.answers, s.silent = began.Add(test.after), test.silent
-				err := l.Change(t.Context(), Record{Definition: d, Replace: []string{"cp-1"}})
+				err := l.Change(t.Context(), record.Change{Definition: d, Replace: []string{"cp-1"}})
 				if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want %s\n%s", err, test.want, strings.Join(l.said, "\n"))
 				}
@@ -983,7 +987,7 @@ func TestMembers(t *testing.T) {
 		now := copied(d)
 		now.Cluster.Spec.ControlPlane.Replicas = 3
 		l.change(now)
-		if err := l.Change(t.Context(), Record{Definition: now, Replace: []string{"cp-1"}}); err != nil {
+		if err := l.Change(t.Context(), record.Change{Definition: now, Replace: []string{"cp-1"}}); err != nil {
 			t.Fatal(err)
 		}
 		members, _ := s.Members(t.Context())
@@ -1005,7 +1009,7 @@ func TestNeverJoins(t *testing.T) {
 		s.absent = func(machine string) bool { return strings.HasSuffix(machine, "-cp-0-1") }
 		now := copied(d)
 		now.Cluster.Spec.Kubernetes.Version = "1.37.0"
-		if err := l.Change(t.Context(), Record{Definition: now}); err == nil || !strings.Contains(err.Error(), "not ready after 1m0s: dev-cp-0-1") {
+		if err := l.Change(t.Context(), record.Change{Definition: now}); err == nil || !strings.Contains(err.Error(), "not ready after 1m0s: dev-cp-0-1") {
 			t.Fatalf("got %v", err)
 		}
 		if diff := cmp.Diff(before, l.all()); diff != "" {
@@ -1028,7 +1032,7 @@ func TestBadNode(t *testing.T) {
 				old = append(old, name)
 			}
 		}
-		set := s.names.Group().Resource(scaleSetType, "dev-general")
+		set := s.names.Group().Resource(record.ScaleSetType, "dev-general")
 		before := l.model(set)
 		way := &patches{next: l.azure.Transport()}
 		l.connect(way)
@@ -1036,7 +1040,7 @@ func TestBadNode(t *testing.T) {
 		s.absent = func(machine string) bool { return !s.member(machine) && !slices.Contains(old, machine) }
 		now := copied(d)
 		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
-		err := l.Change(t.Context(), Record{Definition: now})
+		err := l.Change(t.Context(), record.Change{Definition: now})
 		for _, want := range []string{"pool general: new nodes of version 1.37.1 are not ready, and are taken away: dev-general",
 			"new nodes are made as before again, with version 1.36.3: end the change with kaz cluster abort", "not ready after 1m0s"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -1055,9 +1059,10 @@ func TestBadNode(t *testing.T) {
 		if after := l.model(set); after != before {
 			t.Errorf("the model is\n%.300s\nwant\n%.300s", after, before)
 		}
-		_, r := worker{}.scaleSet(example(t, func(was *definition.Definition) { *was = d }, "dev.yaml"), "general")
+		_, r := step.ScaleSet(example(t, func(was *definition.Definition) { *was = d }, "dev.yaml"), "general")
 		profile := []string{"properties", "virtualMachineProfile", "osProfile", "customData"}
-		if want := at(r.Body, profile...); want == nil || at(way.last, profile...) != want {
+		want, _, _ := unstructured.NestedFieldNoCopy(r.Body, profile...)
+		if got, _, err := unstructured.NestedFieldNoCopy(way.last, profile...); err != nil || want == nil || got != want {
 			t.Error("new machines do not get the boot files of before")
 		}
 		s.absent = func(string) bool { return false }
@@ -1134,12 +1139,12 @@ func TestOpenChange(t *testing.T) {
 		}
 		now := copied(d)
 		now.Cluster.Spec.Kubernetes.Version = "1.36.4"
-		if err := l.Change(t.Context(), Record{Definition: now}); err == nil {
+		if err := l.Change(t.Context(), record.Change{Definition: now}); err == nil {
 			t.Fatal("the blocked upgrade ended")
 		}
 		other := copied(d)
 		other.Pools[0].Spec.Replicas = 7
-		if err := l.Change(t.Context(), Record{Definition: other}); !errors.Is(err, ErrOpen) {
+		if err := l.Change(t.Context(), record.Change{Definition: other}); !errors.Is(err, record.ErrOpen) {
 			t.Errorf("got %v", err)
 		}
 		if err := l.Close(t.Context(), s.names); err != nil {
@@ -1211,7 +1216,7 @@ func TestKilled(t *testing.T) {
 			victim := l.Engine
 			l.connect(healthy)
 			s.connect(l.Engine)
-			err := victim.Change(t.Context(), Record{Definition: now})
+			err := victim.Change(t.Context(), record.Change{Definition: now})
 			switch {
 			case kill == 0 && err != nil:
 				t.Fatal(err)
@@ -1227,7 +1232,7 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			if open == nil {
-				err = l.Change(t.Context(), Record{Definition: now}) // it died before it was recorded, or when all was done
+				err = l.Change(t.Context(), record.Change{Definition: now}) // it died before it was recorded, or when all was done
 			} else {
 				_, err = l.Resume(t.Context(), s.names)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/record"
 )
 
 // TestLargeChart checks scenario 46: a deployment says that a chart is not applied at boot, and the upgrade with the same definition
@@ -26,7 +27,7 @@ func TestLargeChart(t *testing.T) {
 		if done := s.objects.Done(); len(done) > 0 {
 			t.Errorf("a change that is no upgrade: %q", done)
 		}
-		if err := l.Change(t.Context(), Record{Definition: d, Manifests: true}); err != nil {
+		if err := l.Change(t.Context(), record.Change{Definition: d, Manifests: true}); err != nil {
 			t.Fatal(err)
 		}
 		if done := s.objects.Done(); !slices.Contains(done, "apply configmaps shops/shop") {
@@ -34,7 +35,7 @@ func TestLargeChart(t *testing.T) {
 		}
 		now := copied(d)
 		now.Extensions, now.Rendered = nil, nil
-		if err := l.Change(t.Context(), Record{Definition: now, Manifests: true}); err != nil {
+		if err := l.Change(t.Context(), record.Change{Definition: now, Manifests: true}); err != nil {
 			t.Fatal(err)
 		}
 		if done := s.objects.Done(); done[len(done)-1] != "delete configmaps shops/shop" {

@@ -17,6 +17,7 @@ import (
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/rotate"
 )
 
@@ -211,7 +212,7 @@ func TestEncryptionBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.look()
-		if there, err := (deployer{l.Engine}).exists(t.Context(), s.names.VaultID().Child("secrets", s.names.Secret(rotate.Encryption))); there || err != nil {
+		if there, err := l.Exists(t.Context(), s.names.VaultID().Child("secrets", s.names.Secret(rotate.Encryption))); there || err != nil {
 			t.Errorf("the key vault has a key: %t %v", there, err)
 		}
 		if err := l.rotateEncryption(s, true); err == nil || !strings.Contains(err.Error(), "does not encrypt Secrets") {
@@ -294,7 +295,7 @@ func TestEncryptionKilled(t *testing.T) {
 			case openErr != nil:
 				t.Fatal(openErr)
 			case open != nil:
-				doc, noDoc := l.client.Get(t.Context(), versionID(s.names, changeVersion))
+				doc, noDoc := l.client.Get(t.Context(), record.VersionID(s.names, record.ChangeVersion))
 				if noDoc != nil || leaks(string(doc), e) {
 					t.Errorf("the record of the change: %v, or it has a key", noDoc)
 				}

@@ -11,6 +11,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/record"
 )
 
 // scaler looks after each write at what an autoscaler may do with a scale set while its nodes are replaced.
@@ -56,12 +57,12 @@ func (l *lab) limits(s *simulation) (change.Limits, int) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	set := s.names.Group().Resource(scaleSetType, "dev-general")
-	machines, err := azure.ListAs[instance](ctx, l.client, azure.Query{Scope: set, Type: scaleSetType + "/virtualMachines"})
+	set := s.names.Group().Resource(record.ScaleSetType, "dev-general")
+	machines, err := azure.ListAs[record.Instance](ctx, l.client, azure.Query{Scope: set, Type: record.ScaleSetType + "/virtualMachines"})
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return limitsOf(state.resources[set.Key()].Tags), len(machines)
+	return record.LimitsOf(state.Resources[set.Key()].Tags), len(machines)
 }
 
 // TestAutoscaledUpgrade checks scenario 30: while an upgrade replaces the nodes of an autoscaled pool, its limits keep the
@@ -75,7 +76,7 @@ func TestAutoscaledUpgrade(t *testing.T) {
 		k := &scaler{next: healthy, within: change.Limits{Least: 1, Most: 5}, look: func() (change.Limits, int) { return look.limits(s) }}
 		l.connect(k)
 		s.connect(l.Engine)
-		steps, err := l.Steps(t.Context(), Record{Definition: now})
+		steps, err := l.Steps(t.Context(), record.Change{Definition: now})
 		if err != nil || len(steps) == 0 || steps[len(steps)-1].String() != "let the autoscaler scale pool general (1 to 5)" {
 			t.Errorf("%v %v", err, steps)
 		}
@@ -103,7 +104,7 @@ func TestAutoscalerReleased(t *testing.T) {
 			victim := l.Engine
 			l.connect(healthy)
 			s.connect(l.Engine)
-			if err := victim.Change(t.Context(), Record{Definition: now}); err == nil && !k.spent {
+			if err := victim.Change(t.Context(), record.Change{Definition: now}); err == nil && !k.spent {
 				t.Logf("%d places to die", kill/2)
 				return
 			}
@@ -142,7 +143,7 @@ func TestAbortedAutoscaling(t *testing.T) {
 		for name := range s.pods {
 			s.blocked[name] = true
 		}
-		if err := l.Change(t.Context(), Record{Definition: now}); err == nil {
+		if err := l.Change(t.Context(), record.Change{Definition: now}); err == nil {
 			t.Fatal("a drain against a disruption budget is complete")
 		}
 		if limits, _ := l.limits(s); limits != (change.Limits{Least: 3, Most: 3}) {

@@ -14,6 +14,7 @@ import (
 	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/lock"
+	"kaz/internal/cluster/record"
 )
 
 // way leads to blobs, unless broken refuses. With a status and a code storage refuses.
@@ -45,21 +46,23 @@ func lockable(t *testing.T) (*lab, *simulation, definition.Definition, func(hold
 	return l, s, d, func(holder string) (*Engine, *way) {
 		w := &way{Client: l.azure.Blobs()}
 		container := dataplane.Container{Client: dataplane.Client{Token: w.Token, HTTP: w}, URL: s.names.ContainerURL()}
-		e := &Engine{Azure: l.client, Holder: holder, Lock: &dataplane.Lock{Container: container}, Say: func(line string) {
+		e := engineFor(l.client)
+		e.Holder, e.Lock = holder, &dataplane.Lock{Container: container}
+		e.Say = func(line string) {
 			mu.Lock()
 			defer mu.Unlock()
 			l.said = append(l.said, holder+": "+line)
-		}}
+		}
 		s.connect(e)
 		return e, w
 	}
 }
 
 // scaled is the definition with another number of nodes.
-func scaled(d definition.Definition, count int) Record {
+func scaled(d definition.Definition, count int) record.Change {
 	d = copied(d)
 	d.Pools[0].Spec.Replicas = count
-	return Record{Definition: d}
+	return record.Change{Definition: d}
 }
 
 // TestTwoOperators checks scenario 25: while one process changes a cluster, another process waits, and learns the name of the
@@ -72,7 +75,7 @@ func TestTwoOperators(t *testing.T) {
 	}{
 		"ends":     {20 * time.Second, 0, false, nil},
 		"goes on":  {5 * time.Minute, 10 * time.Second, false, lock.ErrHeld},
-		"has died": {5 * time.Minute, 10 * time.Second, true, ErrOpen},
+		"has died": {5 * time.Minute, 10 * time.Second, true, record.ErrOpen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/dataplane"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/cluster/naming"
-	"kaz/internal/cluster/workload"
+	"kaz/internal/cluster/record"
 	"kaz/internal/pause"
 )
 
@@ -55,11 +55,11 @@ func (e *Engine) restoreFrom(ctx context.Context, n naming.Names, from string) e
 	}
 	if open != nil {
 		if open.Restore == nil || from != "" && from != open.Restore.From {
-			return fmt.Errorf("%w (since %s)", ErrOpen, open.Began)
+			return fmt.Errorf("%w (since %s)", record.ErrOpen, open.Began)
 		}
-		return changer{e}.carryOn(ctx, naming.Of(open.Definition.Cluster), *open)
+		return e.carryOn(ctx, naming.Of(open.Definition.Cluster), *open)
 	}
-	r, err := restorer{e}.newRestore(ctx, n, from)
+	r, err := e.newRestore(ctx, n, from)
 	if err != nil {
 		return err
 	}
@@ -68,15 +68,15 @@ func (e *Engine) restoreFrom(ctx context.Context, n naming.Names, from string) e
 			return err
 		}
 	}
-	r.Began = e.now().UTC().Format(time.RFC3339)
-	if err := e.writeRecord(ctx, n, r); err != nil {
+	r.Began = e.Clock().UTC().Format(time.RFC3339)
+	if err := e.WriteChange(ctx, n, r); err != nil {
 		return err
 	}
-	return changer{e}.carryOn(ctx, naming.Of(r.Definition.Cluster), r)
+	return e.carryOn(ctx, naming.Of(r.Definition.Cluster), r)
 }
 
 // verify refuses a backup that may have been planted in the container, unless an unsigned one is asked for.
-func (e restorer) verify(ctx context.Context, from string) error {
+func (e *Engine) verify(ctx context.Context, from string) error {
 	err := e.Backups.Verify(ctx, from)
 	if !errors.Is(err, dataplane.ErrUnsigned) {
 		return err
@@ -84,13 +84,13 @@ func (e restorer) verify(ctx context.Context, from string) error {
 	if !e.Unsigned {
 		return fmt.Errorf("%w: take another one, or --allow-unsigned if you know where it comes from, as from an earlier kaz", err)
 	}
-	e.say("%v: it is taken nevertheless", err)
+	e.Sayf("%v: it is taken nevertheless", err)
 	return nil
 }
 
 // RestoreSteps are the steps that a restore would take until the other members join.
 func (e *Engine) RestoreSteps(ctx context.Context, n naming.Names, from string) ([]change.Step, error) {
-	r, err := restorer{e}.newRestore(ctx, n, from)
+	r, err := e.newRestore(ctx, n, from)
 	if err != nil {
 		return nil, err
 	}
@@ -98,89 +98,62 @@ func (e *Engine) RestoreSteps(ctx context.Context, n naming.Names, from string) 
 	if err != nil {
 		return nil, err
 	}
-	return r.Restore.Plan(change.Loss{Left: state.members(n)})
+	return r.Restore.Plan(change.Loss{Left: state.Members(n)})
 }
 
-// restorer carries out restores.
-type restorer struct{ *Engine }
-
 // newRestore checks that a restore is possible, and that the control plane is lost.
-func (e restorer) newRestore(ctx context.Context, n naming.Names, from string) (Record, error) {
+func (e *Engine) newRestore(ctx context.Context, n naming.Names, from string) (record.Change, error) {
 	if e.Workload == nil {
-		return Record{}, errInside
+		return record.Change{}, errInside
 	}
 	if e.Backups == nil {
-		return Record{}, errNoBackups
+		return record.Change{}, errNoBackups
 	}
 	state, err := e.Read(ctx, n)
 	if err != nil {
-		return Record{}, err
+		return record.Change{}, err
 	}
 	if state.Definition == nil {
-		return Record{}, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
+		return record.Change{}, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
 	}
 	asked, cancel := context.WithTimeout(ctx, mostSilent)
 	defer cancel()
 	if _, err := e.Workload.Nodes(asked); err == nil {
-		return Record{}, errAnswers
+		return record.Change{}, errAnswers
 	}
 	if from == "" {
 		if from, err = e.Backups.Latest(ctx); err != nil {
-			return Record{}, err
+			return record.Change{}, err
 		}
 	}
 	if from == "" {
-		return Record{}, fmt.Errorf("cluster %s has no backup of etcd: want --from with the name of one", n.Cluster)
+		return record.Change{}, fmt.Errorf("cluster %s has no backup of etcd: want --from with the name of one", n.Cluster)
 	}
 	has, err := e.Backups.Has(ctx, from)
 	if err != nil {
-		return Record{}, err
+		return record.Change{}, err
 	}
 	if !has {
-		return Record{}, fmt.Errorf("--from %q: there is no such backup in the container of cluster %s: want a name such as "+
+		return record.Change{}, fmt.Errorf("--from %q: there is no such backup in the container of cluster %s: want a name such as "+
 			"etcd/20260102T030405Z-1234.db", from, n.Cluster)
 	}
 	if err := e.verify(ctx, from); err != nil {
-		return Record{}, err
+		return record.Change{}, err
 	}
 	if state.Definition.Encrypts() {
 		rotation := e.rotation(naming.Of(state.Definition.Cluster))
 		rotation.Encrypted = true
 		if err := rotation.Readable(ctx, from); err != nil {
-			return Record{}, err
+			return record.Change{}, err
 		}
 	}
-	restore := change.NewRestore(from, state.members(n))
-	return Record{Definition: *state.Definition, Restore: &restore}, nil
-}
-
-// members are the members of the control plane of which something is left.
-func (s State) members(n naming.Names) []string {
-	all := map[string]bool{}
-	add := func(unit string) {
-		if _, _, ok := naming.MemberSlot(unit); ok {
-			all[unit] = true
-		}
-	}
-	for unit := range s.units {
-		add(unit)
-	}
-	for _, r := range s.resources {
-		if r.Tags[naming.ClusterTag] == n.Cluster {
-			add(r.Tags[naming.UnitTag])
-		}
-	}
-	var names []string
-	for unit := range all {
-		names = append(names, unit)
-	}
-	slices.Sort(names)
-	return names
+	restore := change.NewRestore(from, state.Members(n))
+	return record.Change{Definition: *state.Definition, Restore: &restore}, nil
 }
 
 // restore carries out the steps of a restore, and then ends it. From then on the record is an ordinary change, with which the
 // other members join.
-func (e restorer) restore(ctx context.Context, n naming.Names, r *Record) error {
+func (e *Engine) restore(ctx context.Context, n naming.Names, r *record.Change) error {
 	if e.Backups == nil {
 		return errNoBackups
 	}
@@ -192,9 +165,9 @@ func (e restorer) restore(ctx context.Context, n naming.Names, r *Record) error 
 		step := r.Restore.Next(l)
 		if step == nil {
 			r.Restore = nil
-			return e.writeRecord(ctx, n, *r)
+			return e.WriteChange(ctx, n, *r)
 		}
-		e.say("%s", step)
+		e.Sayf("%s", step)
 		if err := e.restoreStep(ctx, n, r, state, *step); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
@@ -202,10 +175,10 @@ func (e restorer) restore(ctx context.Context, n naming.Names, r *Record) error 
 }
 
 // loss is what there is of a control plane that is restored.
-func (e restorer) loss(ctx context.Context, n naming.Names, r change.Restore) (change.Loss, State, error) {
+func (e *Engine) loss(ctx context.Context, n naming.Names, r change.Restore) (change.Loss, record.State, error) {
 	state, err := e.Read(ctx, n)
-	for err == nil && state.Main.running() { // of a process that died
-		if err = pause.For(ctx, e.every()); err == nil {
+	for err == nil && state.Main.Running() { // of a process that died
+		if err = pause.For(ctx, e.Every()); err == nil {
 			state, err = e.Read(ctx, n)
 		}
 	}
@@ -213,18 +186,18 @@ func (e restorer) loss(ctx context.Context, n naming.Names, r change.Restore) (c
 		return change.Loss{}, state, err
 	}
 	marked, err := e.Backups.Marked(ctx)
-	l := change.Loss{Left: state.members(n), Marked: marked == r.From}
-	unit, has := state.units[r.Founder()]
-	machine, there := state.resources[n.Group().Resource(machineType, n.With(r.Founder())).Key()]
+	l := change.Loss{Left: state.Members(n), Marked: marked == r.From}
+	unit, has := state.Units[r.Founder()]
+	machine, there := state.Resources[n.Group().Resource(record.MachineType, n.With(r.Founder())).Key()]
 	l.Founded = has && there && machine.Tags[naming.ClusterTag] == n.Cluster && unit.Properties.ProvisioningState == "Succeeded"
 	return l, state, err
 }
 
-func (e restorer) restoreStep(ctx context.Context, n naming.Names, r *Record, state State, s change.Step) error {
-	w := changer(e).worker(n, r, observation{state: state})
+func (e *Engine) restoreStep(ctx context.Context, n naming.Names, r *record.Change, state record.State, s change.Step) error {
+	w := e.worker(n, r, inspect.Observation{State: state})
 	switch s.Action {
 	case change.DeleteMember:
-		return w.deleteMember(ctx, s)
+		return w.DeleteMember(ctx, s)
 	case change.MarkBackup:
 		return e.Backups.Mark(ctx, s.Backup)
 	case change.Found:
@@ -232,32 +205,12 @@ func (e restorer) restoreStep(ctx context.Context, n naming.Names, r *Record, st
 		if err != nil {
 			return err
 		}
-		return w.deployUnit(ctx, p, s.Member)
+		return w.DeployUnit(ctx, p, s.Member)
 	case change.ReleaseBackup:
-		if err := w.awaitFounder(ctx, n.With(r.Restore.Founder())); err != nil {
+		if err := w.AwaitFounder(ctx, n.With(r.Restore.Founder())); err != nil {
 			return err
 		}
 		return e.Backups.Release(ctx)
 	}
 	return fmt.Errorf("no action %q", s.Action)
-}
-
-// awaitFounder waits until the API server of the new first member answers. Before that, nothing can be asked.
-func (w worker) awaitFounder(ctx context.Context, name string) error {
-	late, cancel := context.WithTimeout(ctx, w.waits.Join)
-	defer cancel()
-	for {
-		err := w.Workload.Await(late, w.waits.Join, func(nodes map[string]workload.Node) []string {
-			if n := nodes[name]; n.Ready && n.APIServer {
-				return nil
-			}
-			return []string{name}
-		})
-		if _, notReady := errors.AsType[*workload.NotReadyError](err); err == nil || notReady {
-			return err
-		}
-		if stopped := pause.For(late, w.every()); stopped != nil {
-			return errors.Join(stopped, err)
-		}
-	}
 }

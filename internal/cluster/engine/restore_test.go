@@ -14,6 +14,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster/dataplane"
+	"kaz/internal/cluster/record"
 )
 
 // archive is the container with the backups of a cluster.
@@ -67,7 +68,7 @@ func (s *simulation) lose() {
 	var lost []azure.ID
 	for _, name := range s.nodes() {
 		if s.member(name) {
-			lost = append(lost, s.names.Group().Resource(machineType, name))
+			lost = append(lost, s.names.Group().Resource(record.MachineType, name))
 		}
 	}
 	for _, id := range lost {

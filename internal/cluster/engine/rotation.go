@@ -6,15 +6,16 @@ import (
 	"slices"
 
 	"kaz/internal/cluster/change"
-	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/health"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/rotate"
 )
 
 // rotation reads and replaces the secrets of a cluster.
 func (e *Engine) rotation(n naming.Names) rotate.Rotation {
-	return rotate.Rotation{Azure: e.Azure, Planes: e.Planes, Workload: e.Workload, Names: n, Now: e.now, Say: e.say}
+	return rotate.Rotation{Azure: e.Azure, Planes: e.Planes, Workload: e.Workload, Names: n, Now: e.Clock, Say: e.Sayf}
 }
 
 // Secrets reads the state of the secrets of a cluster that are rotated. It returns no secret.
@@ -23,24 +24,24 @@ func (e *Engine) Secrets(ctx context.Context, n naming.Names) health.Secrets {
 }
 
 // deployedRecord is a change to what is deployed, with the names of the cluster.
-func (e changer) deployedRecord(ctx context.Context, n naming.Names) (Record, State, error) {
+func (e *Engine) deployedRecord(ctx context.Context, n naming.Names) (record.Change, record.State, error) {
 	state, err := e.Read(ctx, n)
 	if err != nil {
-		return Record{}, state, err
+		return record.Change{}, state, err
 	}
 	if state.Definition == nil {
-		return Record{}, state, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
+		return record.Change{}, state, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
 	}
-	return Record{Definition: *state.Definition}, state, nil
+	return record.Change{Definition: *state.Definition}, state, nil
 }
 
 // TokenRotation is the change that replaces the join token. It replaces all tokens that kaz made, also those that an aborted
 // rotation left. Tokens of other programs stay.
-func (e *Engine) TokenRotation(ctx context.Context, n naming.Names) (Record, error) {
+func (e *Engine) TokenRotation(ctx context.Context, n naming.Names) (record.Change, error) {
 	if e.Workload == nil {
-		return Record{}, errInside
+		return record.Change{}, errInside
 	}
-	r, _, err := changer{e}.deployedRecord(ctx, n)
+	r, _, err := e.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
@@ -59,11 +60,11 @@ func (e *Engine) TokenRotation(ctx context.Context, n naming.Names) (Record, err
 
 // KeyRotation is the change that replaces the key of service accounts. With finish it forgets the former keys instead.
 // Without atOnce, finish fails with [rotate.ErrEarly] while tokens of a former key may be in use.
-func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce bool) (Record, error) {
+func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce bool) (record.Change, error) {
 	if e.Workload == nil {
-		return Record{}, errInside
+		return record.Change{}, errInside
 	}
-	r, state, err := changer{e}.deployedRecord(ctx, n)
+	r, state, err := e.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
@@ -84,11 +85,11 @@ func (e *Engine) KeyRotation(ctx context.Context, n naming.Names, finish, atOnce
 
 // EncryptionRotation is the change that replaces the key that encrypts Secrets, or makes the first one. With finish it forgets the former
 // keys instead.
-func (e *Engine) EncryptionRotation(ctx context.Context, n naming.Names, finish bool) (Record, error) {
+func (e *Engine) EncryptionRotation(ctx context.Context, n naming.Names, finish bool) (record.Change, error) {
 	if e.Workload == nil {
-		return Record{}, errInside
+		return record.Change{}, errInside
 	}
-	r, state, err := changer{e}.deployedRecord(ctx, n)
+	r, state, err := e.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
@@ -108,11 +109,12 @@ func (e *Engine) EncryptionRotation(ctx context.Context, n naming.Names, finish 
 
 // AuthorityRotation is the change of one phase of the rotation of the certificate authorities. The phases must be run in
 // order. client makes the change, and must be accepted after the phase.
-func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase change.AuthorityPhase, client rotate.Client) (Record, error) {
+func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase change.AuthorityPhase,
+	client rotate.Client) (record.Change, error) {
 	if e.Workload == nil {
-		return Record{}, errInside
+		return record.Change{}, errInside
 	}
-	r, _, err := changer{e}.deployedRecord(ctx, n)
+	r, _, err := e.deployedRecord(ctx, n)
 	if err != nil {
 		return r, err
 	}
@@ -124,27 +126,15 @@ func (e *Engine) AuthorityRotation(ctx context.Context, n naming.Names, phase ch
 	return r, nil
 }
 
-// withSecrets returns the record with what the deployed definition says of the authorities and of the keys that encrypt Secrets. No file
-// of a definition says it.
-func (r Record) withSecrets(deployed *definition.Definition) Record {
-	if r.Authorities == "" && deployed != nil {
-		r.Definition.Authorities = deployed.Authorities
-	}
-	if deployed != nil && (r.Keys == nil || !r.Keys.Secrets) {
-		r.Definition.Encrypted = deployed.Encrypted
-	}
-	return r
-}
-
 // observeFor reads the state of a cluster, and the state of the secrets that a change replaces.
-func (e observer) observeFor(ctx context.Context, n naming.Names, r Record, etcd bool) (observation, error) {
-	in, err := e.observe(ctx, n, etcd)
+func (e *Engine) observeFor(ctx context.Context, n naming.Names, r record.Change, etcd bool) (inspect.Observation, error) {
+	in, err := e.inspector().Inspect(ctx, n, etcd)
 	rotation := e.rotation(naming.Of(r.Definition.Cluster))
 	if err == nil && len(r.Tokens) > 0 {
 		in.Token, in.Tokens, err = rotation.Tokens(ctx, r.Tokens)
 	}
 	if err == nil && r.Keys != nil {
-		rotation.Encrypted = in.state.Definition.Encrypted
+		rotation.Encrypted = in.State.Definition.Encrypted
 		in.Keys, err = keysFor(ctx, rotation, *r.Keys)
 	}
 	if err == nil && r.Authorities != "" {

@@ -19,6 +19,7 @@ import (
 
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/rotate"
 )
 
@@ -116,7 +117,7 @@ func TestTokenRotation(t *testing.T) {
 			t.Errorf("the change is open: %v %v", open, err)
 		}
 		for _, id := range []string{s.names.SecretDeployment(), s.names.Deployment()} {
-			doc, err := l.client.Get(t.Context(), deploymentID(s.names.Group(), id))
+			doc, err := l.client.Get(t.Context(), record.DeploymentID(s.names.Group(), id))
 			if (err == nil) != (id == s.names.Deployment()) || strings.Contains(string(doc), s.join().Token.Reveal()[7:]) {
 				t.Errorf("deployment %s: %v", id, err)
 			}
@@ -171,7 +172,7 @@ func TestTokenRotationKilled(t *testing.T) {
 				return
 			}
 			if open != nil {
-				doc, err := l.client.Get(t.Context(), versionID(s.names, changeVersion))
+				doc, err := l.client.Get(t.Context(), record.VersionID(s.names, record.ChangeVersion))
 				if err != nil || strings.Contains(string(doc), old.Token.Reveal()[7:]) || strings.Contains(string(doc), s.join().Token.Reveal()[7:]) {
 					t.Errorf("the record of the change: %v, or it has a secret", err)
 				}
@@ -315,7 +316,7 @@ func TestKeyRotationAborted(t *testing.T) {
 		if err := l.rotateKeys(s, false); err == nil || !strings.Contains(err.Error(), "not ready after 1m0s: dev-cp-0-2") {
 			t.Fatalf("got %v", err)
 		}
-		if err := l.rotateKeys(s, true); !errors.Is(err, ErrOpen) {
+		if err := l.rotateKeys(s, true); !errors.Is(err, record.ErrOpen) {
 			t.Errorf("another change beside it: %v", err)
 		}
 		if err := l.Close(t.Context(), s.names); err != nil {
@@ -356,7 +357,7 @@ func TestKeyRotationKilled(t *testing.T) {
 			case openErr != nil:
 				t.Fatal(openErr)
 			case open != nil:
-				doc, noDoc := l.client.Get(t.Context(), versionID(s.names, changeVersion))
+				doc, noDoc := l.client.Get(t.Context(), record.VersionID(s.names, record.ChangeVersion))
 				if noDoc != nil || strings.Contains(string(doc), "BEGIN") {
 					t.Errorf("the record of the change: %v, or it has a key", noDoc)
 				}

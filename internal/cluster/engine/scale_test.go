@@ -6,6 +6,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/record"
 	"kaz/internal/localazure/core"
 )
 
@@ -22,7 +23,7 @@ func TestDoubtfulCapacity(t *testing.T) {
 			if _, err := azure.Do(t.Context(), l.client, patch); err != nil { // another program grows the pool
 				t.Fatal(err)
 			}
-			wrong := core.Fault{Method: "GET", Type: scaleSetType, Fault: core.FaultAnswer, Path: "sku.capacity", Value: capacity}
+			wrong := core.Fault{Method: "GET", Type: record.ScaleSetType, Fault: core.FaultAnswer, Path: "sku.capacity", Value: capacity}
 			if err := l.azure.SetFaults([]core.Fault{wrong}); err != nil {
 				t.Fatal(err)
 			}
@@ -33,7 +34,7 @@ func TestDoubtfulCapacity(t *testing.T) {
 			if err := l.azure.SetFaults(nil); err != nil {
 				t.Fatal(err)
 			}
-			machines, err := observer{l.Engine}.instances(t.Context(), set)
+			machines, err := l.Instances(t.Context(), set)
 			if err != nil || len(machines) != 5 {
 				t.Errorf("%d machines, want 5; %v", len(machines), err)
 			}

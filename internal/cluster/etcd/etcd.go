@@ -19,7 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/pause"
 )
 
@@ -40,7 +40,7 @@ type Client struct {
 	expires map[string]time.Time // of the certificates of members
 }
 
-var _ engine.Etcd = (*Client)(nil)
+var _ inspect.Etcd = (*Client)(nil)
 
 func (c *Client) timeout() time.Duration {
 	if c.Timeout == 0 {
@@ -59,7 +59,7 @@ func (c *Client) open(ctx context.Context, member string) (*clientv3.Client, fun
 	if c.TLS != nil {
 		if config.TLS, err = c.TLS(ctx); err != nil {
 			closed()
-			return nil, nil, fmt.Errorf("%w: %w", engine.ErrEtcdAccess, err)
+			return nil, nil, fmt.Errorf("%w: %w", inspect.ErrEtcdAccess, err)
 		}
 		config.TLS = c.noting(config.TLS, member)
 		config.Endpoints = []string{"https://" + address}
@@ -114,7 +114,7 @@ func (c *Client) any(ctx context.Context, without string, f func(context.Context
 	return failed
 }
 
-// Remove implements [engine.Etcd]. It makes another member the leader before it removes the leader, so that writes go on. If
+// Remove implements [inspect.Etcd]. It makes another member the leader before it removes the leader, so that writes go on. If
 // no member has the name, it removes a learner without a name. Such a learner never started: it is left of a join that
 // stopped, and etcd takes no other learner beside it.
 func (c *Client) Remove(ctx context.Context, name string) error {
@@ -122,10 +122,10 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(members, func(m engine.EtcdMember) bool { return m.Name == name })
+	i := slices.IndexFunc(members, func(m inspect.EtcdMember) bool { return m.Name == name })
 	if i < 0 {
 		name = ""
-		i = slices.IndexFunc(members, func(m engine.EtcdMember) bool { return m.Name == "" && m.Learner })
+		i = slices.IndexFunc(members, func(m inspect.EtcdMember) bool { return m.Name == "" && m.Learner })
 	}
 	if i < 0 {
 		return nil
@@ -158,8 +158,8 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 const mostTries = 20
 
 // passOn makes another healthy member the leader.
-func (c *Client) passOn(ctx context.Context, leader string, members []engine.EtcdMember) error {
-	i := slices.IndexFunc(members, func(m engine.EtcdMember) bool { return m.Healthy && !m.Learner && m.Name != leader })
+func (c *Client) passOn(ctx context.Context, leader string, members []inspect.EtcdMember) error {
+	i := slices.IndexFunc(members, func(m inspect.EtcdMember) bool { return m.Healthy && !m.Learner && m.Name != leader })
 	if i < 0 {
 		return fmt.Errorf("no other member of etcd can lead than %s", leader)
 	}
@@ -187,7 +187,7 @@ func idOf(ctx context.Context, client *clientv3.Client, name string) (uint64, er
 	return 0, nil
 }
 
-// Save implements [engine.Etcd]. It checks the backup with the hash that etcd appends before it stores it.
+// Save implements [inspect.Etcd]. It checks the backup with the hash that etcd appends before it stores it.
 func (c *Client) Save(ctx context.Context) (string, error) {
 	names, err := c.Names(ctx)
 	if err != nil {

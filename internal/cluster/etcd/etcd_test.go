@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/localcluster/controlplane"
 )
 
@@ -104,9 +104,9 @@ func (r *ring) stop(name string) {
 }
 
 // until repeats a look at the members until it is as wanted.
-func until(t *testing.T, c *Client, want func([]engine.EtcdMember) bool) []engine.EtcdMember {
+func until(t *testing.T, c *Client, want func([]inspect.EtcdMember) bool) []inspect.EtcdMember {
 	t.Helper()
-	var members []engine.EtcdMember
+	var members []inspect.EtcdMember
 	var err error
 	deadline := time.After(30 * time.Second)
 	for {
@@ -121,7 +121,7 @@ func until(t *testing.T, c *Client, want func([]engine.EtcdMember) bool) []engin
 	}
 }
 
-func healthy(members []engine.EtcdMember) (count int, leader string) {
+func healthy(members []inspect.EtcdMember) (count int, leader string) {
 	for _, m := range members {
 		if m.Healthy {
 			count++
@@ -141,8 +141,8 @@ func TestNoCertificate(t *testing.T) {
 		Dial:  func(context.Context, string) (string, func(), error) { return "127.0.0.1:1", func() {}, nil },
 		TLS:   func(context.Context) (*tls.Config, error) { return nil, denied },
 	}
-	if _, err := c.Members(t.Context()); !errors.Is(err, engine.ErrEtcdAccess) || !errors.Is(err, denied) {
-		t.Errorf("got %v, want %v with its cause", err, engine.ErrEtcdAccess)
+	if _, err := c.Members(t.Context()); !errors.Is(err, inspect.ErrEtcdAccess) || !errors.Is(err, denied) {
+		t.Errorf("got %v, want %v with its cause", err, inspect.ErrEtcdAccess)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestNoCertificate(t *testing.T) {
 // member is found and removed. A backup is complete.
 func TestMembers(t *testing.T) {
 	r, c := start(t, "cp-0", "cp-1", "cp-2")
-	members := until(t, c, func(all []engine.EtcdMember) bool {
+	members := until(t, c, func(all []inspect.EtcdMember) bool {
 		count, leader := healthy(all)
 		return count == 3 && leader != ""
 	})
@@ -180,7 +180,7 @@ func TestMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.stop(leader)
-	left := until(t, c, func(all []engine.EtcdMember) bool { count, _ := healthy(all); return count == 2 && len(all) == 2 })
+	left := until(t, c, func(all []inspect.EtcdMember) bool { count, _ := healthy(all); return count == 2 && len(all) == 2 })
 	if err := c.Remove(t.Context(), leader); err != nil {
 		t.Errorf("removed twice: %v", err)
 	}
@@ -196,7 +196,7 @@ func TestMembers(t *testing.T) {
 	if _, err := c.Members(t.Context()); err != nil {
 		return // the rest has no majority, and etcd answers no question about members
 	}
-	if count, _ := healthy(until(t, c, func(all []engine.EtcdMember) bool { count, _ := healthy(all); return count < 2 })); count > 1 {
+	if count, _ := healthy(until(t, c, func(all []inspect.EtcdMember) bool { count, _ := healthy(all); return count < 2 })); count > 1 {
 		t.Errorf("%d members are healthy", count)
 	}
 }

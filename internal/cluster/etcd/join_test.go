@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/inspect"
 )
 
 // announce adds a member as a learner, as kubeadm does before it starts the member's etcd. It returns the members by then.
@@ -67,8 +67,8 @@ func TestJoinsOverlap(t *testing.T) {
 	r, c := start(t, "cp-0")
 	names := []string{"cp-0"}
 	c.Names = func(context.Context) ([]string, error) { return names, nil }
-	count := func(voters, learners int) func([]engine.EtcdMember) bool {
-		return func(all []engine.EtcdMember) bool {
+	count := func(voters, learners int) func([]inspect.EtcdMember) bool {
+		return func(all []inspect.EtcdMember) bool {
 			v, l := 0, 0
 			for _, m := range all {
 				switch {
@@ -94,14 +94,14 @@ func TestJoinsOverlap(t *testing.T) {
 	}
 	overlap("before the first one has started")
 	members := until(t, c, count(1, 1))
-	if !slices.ContainsFunc(members, func(m engine.EtcdMember) bool {
+	if !slices.ContainsFunc(members, func(m inspect.EtcdMember) bool {
 		return m.Name == "" && m.ID != "" && m.Problem == "it has not started"
 	}) {
 		t.Errorf("%+v", members)
 	}
 	r.run("cp-1", initial, "existing")
-	until(t, c, func(all []engine.EtcdMember) bool {
-		return slices.ContainsFunc(all, func(m engine.EtcdMember) bool { return m.Name == "cp-1" && m.Learner && m.Healthy })
+	until(t, c, func(all []inspect.EtcdMember) bool {
+		return slices.ContainsFunc(all, func(m inspect.EtcdMember) bool { return m.Name == "cp-1" && m.Learner && m.Healthy })
 	})
 	overlap("before the first one has its vote")
 	promote(t, c, "cp-1")

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/inspect"
 )
 
 // noting is a configuration that notes when the certificate of a member ends.
@@ -38,14 +38,14 @@ func (c *Client) end(member string) time.Time {
 	return c.expires[member]
 }
 
-// Members implements [engine.Etcd]. A member is healthy if it answers, knows a leader and is not corrupt. Without a majority it is
+// Members implements [inspect.Etcd]. A member is healthy if it answers, knows a leader and is not corrupt. Without a majority it is
 // an error.
-func (c *Client) Members(ctx context.Context) ([]engine.EtcdMember, error) {
+func (c *Client) Members(ctx context.Context) ([]inspect.EtcdMember, error) {
 	return c.members(ctx, c.alarms(ctx))
 }
 
 // Survey is [Client.Members] that also works without a majority. Then it returns what some member knew last, without alarms.
-func (c *Client) Survey(ctx context.Context) ([]engine.EtcdMember, error) {
+func (c *Client) Survey(ctx context.Context) ([]inspect.EtcdMember, error) {
 	all, err := c.members(ctx, nil, clientv3.WithSerializable())
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (c *Client) Survey(ctx context.Context) ([]engine.EtcdMember, error) {
 	return c.Members(ctx)
 }
 
-func (c *Client) members(ctx context.Context, alarms map[uint64][]string, how ...clientv3.OpOption) ([]engine.EtcdMember, error) {
+func (c *Client) members(ctx context.Context, alarms map[uint64][]string, how ...clientv3.OpOption) ([]inspect.EtcdMember, error) {
 	var list *clientv3.MemberListResponse
 	err := c.any(ctx, "", func(ctx context.Context, client *clientv3.Client) (err error) {
 		list, err = client.MemberList(ctx, how...)
@@ -74,9 +74,9 @@ func (c *Client) members(ctx context.Context, alarms map[uint64][]string, how ..
 	if err != nil {
 		return nil, err
 	}
-	var all []engine.EtcdMember
+	var all []inspect.EtcdMember
 	for _, m := range list.Members {
-		one := engine.EtcdMember{Name: m.Name, Learner: m.IsLearner, ID: strconv.FormatUint(m.ID, 16), Alarms: alarms[m.ID]}
+		one := inspect.EtcdMember{Name: m.Name, Learner: m.IsLearner, ID: strconv.FormatUint(m.ID, 16), Alarms: alarms[m.ID]}
 		if m.Name == "" {
 			one.Problem = "it has not started"
 		} else if err := c.with(ctx, m.Name, func(ctx context.Context, client *clientv3.Client) error {
@@ -91,7 +91,7 @@ func (c *Client) members(ctx context.Context, alarms map[uint64][]string, how ..
 }
 
 // ask adds what a member tells of itself.
-func ask(ctx context.Context, client *clientv3.Client, id uint64, one *engine.EtcdMember) error {
+func ask(ctx context.Context, client *clientv3.Client, id uint64, one *inspect.EtcdMember) error {
 	status, err := client.Status(ctx, client.Endpoints()[0])
 	if err != nil {
 		return err

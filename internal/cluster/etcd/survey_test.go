@@ -19,6 +19,7 @@ import (
 	"kaz/internal/cluster/doctor"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/health"
+	"kaz/internal/cluster/inspect"
 	"kaz/internal/cluster/naming"
 )
 
@@ -32,7 +33,7 @@ func put(t *testing.T, c *Client, key, value string) error {
 }
 
 // judged are the findings about members of etcd with machines that run.
-func judged(members []engine.EtcdMember) string {
+func judged(members []inspect.EtcdMember) string {
 	f := health.Facts{Cluster: "prod", Now: time.Now(), Backup: health.Backup{Name: "etcd/1.db"}}
 	for _, m := range members {
 		one := health.Member{Machine: health.Machine{Name: "prod-" + m.Name, Power: "running", Node: true, Ready: true}, Role: "voter", ID: m.ID,
@@ -46,14 +47,14 @@ func judged(members []engine.EtcdMember) string {
 // lost it does not. The survey reports both.
 func TestLostMajority(t *testing.T) {
 	r, c := start(t, "cp-0", "cp-1", "cp-2", "cp-3", "cp-4")
-	until(t, c, func(all []engine.EtcdMember) bool { count, leader := healthy(all); return count == 5 && leader != "" })
+	until(t, c, func(all []inspect.EtcdMember) bool { count, leader := healthy(all); return count == 5 && leader != "" })
 	if err := put(t, c, "a", "1"); err != nil {
 		t.Fatal(err)
 	}
 	for _, lost := range []string{"cp-3", "cp-4"} {
 		r.stop(lost)
 	}
-	left := until(t, c, func(all []engine.EtcdMember) bool { count, leader := healthy(all); return count == 3 && leader != "" })
+	left := until(t, c, func(all []inspect.EtcdMember) bool { count, leader := healthy(all); return count == 3 && leader != "" })
 	if err := put(t, c, "a", "2"); err != nil {
 		t.Errorf("with three of five members: %v", err)
 	}
@@ -61,7 +62,7 @@ func TestLostMajority(t *testing.T) {
 		t.Error(text)
 	}
 	r.stop("cp-2")
-	var members []engine.EtcdMember
+	var members []inspect.EtcdMember
 	for deadline := time.After(30 * time.Second); ; {
 		var err error
 		members, err = c.Survey(t.Context())
@@ -87,7 +88,7 @@ func TestLostMajority(t *testing.T) {
 func TestNoSpace(t *testing.T) {
 	const quota = 4 << 20
 	_, c := startWith(t, quota, "cp-0", "cp-1", "cp-2")
-	until(t, c, func(all []engine.EtcdMember) bool { count, leader := healthy(all); return count == 3 && leader != "" })
+	until(t, c, func(all []inspect.EtcdMember) bool { count, leader := healthy(all); return count == 3 && leader != "" })
 	value := strings.Repeat("x", 200<<10)
 	var err error
 	for range 100 {
@@ -98,8 +99,8 @@ func TestNoSpace(t *testing.T) {
 	if !errors.Is(err, rpctypes.ErrNoSpace) {
 		t.Fatalf("the database did not become full: %v", err)
 	}
-	full := until(t, c, func(all []engine.EtcdMember) bool {
-		return slices.ContainsFunc(all, func(m engine.EtcdMember) bool { return slices.Contains(m.Alarms, "NOSPACE") })
+	full := until(t, c, func(all []inspect.EtcdMember) bool {
+		return slices.ContainsFunc(all, func(m inspect.EtcdMember) bool { return slices.Contains(m.Alarms, "NOSPACE") })
 	})
 	if count, _ := healthy(full); count != 3 {
 		t.Errorf("%d members are healthy: a full one still answers", count)
@@ -109,7 +110,8 @@ func TestNoSpace(t *testing.T) {
 	}
 	c.Put = func(_ context.Context, name string, _ *os.File) (string, error) { return name, nil }
 	var said []string
-	d := doctor.Doctor{Engine: &engine.Engine{Say: func(line string) { said = append(said, line) }}, Etcd: c}
+	d := doctor.Doctor{Engine: &engine.Engine{}, Etcd: c}
+	d.Say = func(line string) { said = append(said, line) }
 	if did, err := d.Fix(t.Context(), naming.Names{}); err != nil || !did {
 		t.Fatalf("%v %v\n%s", did, err, strings.Join(said, "\n"))
 	}

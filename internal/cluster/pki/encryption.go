@@ -41,7 +41,7 @@ const (
 
 var encryptionKeyForm = regexp.MustCompile(`^(encrypts|reads|next) ([a-z0-9-]+) ([A-Za-z0-9+/]{43}=)$`)
 
-// NewEncryptionKeys makes the first key of a new cluster, whose members have written nothing yet.
+// NewEncryptionKeys makes the first key of a new cluster: its members have written nothing yet.
 func NewEncryptionKeys(now time.Time) EncryptionKeys {
 	return NoEncryptionKeys().WithNext(now).Switched().CompleteSince(now)
 }

@@ -9,14 +9,15 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/deploy"
+	"kaz/internal/cluster/record"
 	"kaz/internal/localazure/core"
 	"kaz/internal/testkit/clustertest"
 )
 
 // lab is a local Azure and an engine for it.
 type lab struct {
-	*engine.Engine
+	deploy.Deployer
 	azure  *clustertest.Azure
 	client *arm.Client
 	t      *testing.T
@@ -32,7 +33,7 @@ func newLab(t *testing.T) *lab {
 func (l *lab) connect(way http.RoundTripper) {
 	l.t.Helper()
 	l.client = clustertest.Client(l.t, way)
-	l.Engine = &engine.Engine{Azure: l.client}
+	l.Deployer = deploy.Deployer{Store: record.Store{Azure: l.client}}
 }
 
 // writes are the requests since the last call that change something.

@@ -61,7 +61,7 @@ func as(t *testing.T, links ...string) *lab {
 // missingLinks are the rights to use other resources that the preflight misses.
 func (l *lab) missingLinks(p cluster.Plan) []string {
 	l.t.Helper()
-	found, err := Run(l.t.Context(), l.Engine, p)
+	found, err := Run(l.t.Context(), l.Deployer, p)
 	if err != nil {
 		l.t.Fatal(err)
 	}

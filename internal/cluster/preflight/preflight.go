@@ -15,46 +15,39 @@ import (
 	"kaz/internal/azure/registry"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/emit"
-	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/finding"
+	"kaz/internal/cluster/record"
 	"kaz/internal/plan/rights"
 )
 
 // checker runs the checks of one plan.
 type checker struct {
-	*engine.Engine
+	deploy.Deployer
 	p     cluster.Plan
-	state engine.State
+	state record.State
 	found finding.List
 	// offered are the sizes of the location, once they are read.
 	offered map[string]size
 }
 
-func (c *checker) add(check, remedy, format string, args ...any) {
-	c.found.Add(check, remedy, format, args...)
-}
-
-func (c *checker) warn(check, remedy, format string, args ...any) {
-	c.found.Warn(check, remedy, format, args...)
-}
-
 // unread reports a check that could not be made.
 func (c *checker) unread(check string, err error) {
-	c.warn(check, "give the caller the right to read this, or go on without the check", "not checked: %v", err)
+	c.found.Warn(check, "give the caller the right to read this, or go on without the check", "not checked: %v", err)
 }
 
 // Run checks, without a write, whether Azure will take the plan. It checks the caller's credential and rights, the location,
 // sizes, zones and quotas, names, and the resources that the definition expects to exist. If nothing is left to deploy, it
 // checks only the credential.
-func Run(ctx context.Context, e *engine.Engine, p cluster.Plan) (finding.List, error) {
-	c := &checker{Engine: e, p: p}
+func Run(ctx context.Context, d deploy.Deployer, p cluster.Plan) (finding.List, error) {
+	c := &checker{Deployer: d, p: p}
 	if !c.login(ctx) {
 		return c.found, ctx.Err()
 	}
-	state, complete, err := e.Look(ctx, p)
+	state, complete, err := d.Look(ctx, p)
 	if err != nil {
-		c.add("resource group", "give the caller the role Contributor at the resource group", "%v", err)
+		c.found.Add("resource group", "give the caller the role Contributor at the resource group", "%v", err)
 		return c.found, ctx.Err()
 	}
 	c.state = state
@@ -100,17 +93,17 @@ func (c *checker) login(ctx context.Context) bool {
 		TenantID string `json:"tenantId"`
 	}
 	if err := json.Unmarshal(doc, &s); err != nil {
-		c.add("login", "check the endpoint of Azure Resource Manager", "the answer about subscription %s cannot be read: %v",
+		c.found.Add("login", "check the endpoint of Azure Resource Manager", "the answer about subscription %s cannot be read: %v",
 			a.SubscriptionID, err)
 		return false
 	}
 	if s.TenantID != "" && !strings.EqualFold(s.TenantID, a.TenantID) {
-		c.add("login", "set spec.azure.tenantID to the tenant of the subscription",
+		c.found.Add("login", "set spec.azure.tenantID to the tenant of the subscription",
 			"subscription %s is of tenant %s, and spec.azure.tenantID is %s",
 			a.SubscriptionID, s.TenantID, a.TenantID)
 	}
 	if s.State != "" && s.State != "Enabled" && s.State != "Warned" {
-		c.add("login", "enable the subscription, or choose another one", "subscription %s is %s", a.SubscriptionID, s.State)
+		c.found.Add("login", "enable the subscription, or choose another one", "subscription %s is %s", a.SubscriptionID, s.State)
 	}
 	return true
 }
@@ -128,7 +121,7 @@ func (c *checker) loginFailed(err error) {
 		{"AADSTS70021", "no federated credential fits to the token", "check issuer, subject and audience of the federated credential"},
 	} {
 		if strings.Contains(text, known.code) {
-			c.add("login", known.remedy, "%s (%s)", known.message, known.code)
+			c.found.Add("login", known.remedy, "%s (%s)", known.message, known.code)
 			return
 		}
 	}
@@ -138,16 +131,16 @@ func (c *checker) loginFailed(err error) {
 	}
 	switch {
 	case code == "SubscriptionNotFound" || azure.IsNotFound(err):
-		c.add("login", "check spec.azure.subscriptionID, and that the caller has a role in the subscription",
+		c.found.Add("login", "check spec.azure.subscriptionID, and that the caller has a role in the subscription",
 			"the caller does not see subscription %s", id)
 	case code == "InvalidAuthenticationTokenTenant":
-		c.add("login", "log in to the tenant of the subscription", "the credential is of another tenant than subscription %s", id)
+		c.found.Add("login", "log in to the tenant of the subscription", "the credential is of another tenant than subscription %s", id)
 	case code == "ExpiredAuthenticationToken":
-		c.add("login", "log in again", "the token is expired")
+		c.found.Add("login", "log in again", "the token is expired")
 	case code == "AuthorizationFailed":
-		c.add("login", "ask an owner for the role Contributor", "the caller has no role in subscription %s", id)
+		c.found.Add("login", "ask an owner for the role Contributor", "the caller has no role in subscription %s", id)
 	default:
-		c.add("login", "log in with az login, or set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
+		c.found.Add("login", "log in with az login, or set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
 			"subscription %s cannot be read: %v", id, err)
 	}
 }
@@ -158,9 +151,9 @@ func (c *checker) group() {
 	owner := c.state.Tags["kaz_cluster"]
 	switch {
 	case g.Lifecycle == "Existing" && c.state.Group == nil:
-		c.add("resource group", "make it, or set spec.azure.resourceGroup.lifecycle to Owned", "resource group %s does not exist", g.Name)
+		c.found.Add("resource group", "make it, or set spec.azure.resourceGroup.lifecycle to Owned", "resource group %s does not exist", g.Name)
 	case g.Lifecycle == "Owned" && c.state.Group != nil && owner != c.p.Names.Cluster:
-		c.add("resource group", "choose another name, or set spec.azure.resourceGroup.lifecycle to Existing",
+		c.found.Add("resource group", "choose another name, or set spec.azure.resourceGroup.lifecycle to Existing",
 			"resource group %s exists and kaz did not make it for cluster %s", g.Name, c.p.Names.Cluster)
 	}
 }
@@ -171,13 +164,13 @@ func (c *checker) rights(ctx context.Context) {
 	if c.state.Group != nil {
 		scope = *c.state.Group
 	}
-	granted, err := c.permissions(ctx, scope)
+	granted, err := permissionsAt(ctx, c.Azure, scope)
 	if err != nil {
 		c.unread("rights", err)
 		return
 	}
-	needed := map[string]bool{engine.DeploymentType + "/write": true, engine.DeploymentType + "/validate/action": true,
-		engine.SpecType + "/write": true, engine.SpecType + "/versions/write": true}
+	needed := map[string]bool{record.DeploymentType + "/write": true, record.DeploymentType + "/validate/action": true,
+		record.SpecType + "/write": true, record.SpecType + "/versions/write": true}
 	if c.state.Group == nil {
 		needed["Microsoft.Resources/subscriptions/resourceGroups/write"] = true
 	}
@@ -200,12 +193,12 @@ func (c *checker) rights(ctx context.Context) {
 	if slices.Contains(missing, "Microsoft.Authorization/roleAssignments/write") {
 		remedy += ", and for User Access Administrator, or set spec.identity.roles to None and assign the roles yourself"
 	}
-	c.add("rights", remedy, "the caller may not: %s", strings.Join(missing, ", "))
+	c.found.Add("rights", remedy, "the caller may not: %s", strings.Join(missing, ", "))
 }
 
-// permissions are what the caller may do at a scope.
-func (c *checker) permissions(ctx context.Context, scope azure.ID) ([]rights.Permission, error) {
-	docs, err := c.Azure.List(ctx, azure.Query{Scope: scope, Type: "Microsoft.Authorization/permissions"})
+// permissionsAt are what the caller may do at a scope.
+func permissionsAt(ctx context.Context, from azure.Reader, scope azure.ID) ([]rights.Permission, error) {
+	docs, err := from.List(ctx, azure.Query{Scope: scope, Type: "Microsoft.Authorization/permissions"})
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +232,7 @@ func (c *checker) providers(ctx context.Context) {
 			RegistrationState string `json:"registrationState"`
 		}
 		if json.Unmarshal(doc, &p) == nil && p.RegistrationState == "NotRegistered" {
-			c.add("resource providers", "az provider register --namespace "+namespace, "%s is not registered in the subscription",
+			c.found.Add("resource providers", "az provider register --namespace "+namespace, "%s is not registered in the subscription",
 				namespace)
 		}
 	}
@@ -265,7 +258,7 @@ func (c *checker) location(ctx context.Context) bool {
 		return true
 	}
 	slices.Sort(names)
-	c.add("location", "choose one of "+strings.Join(names, ", "), "the subscription has no location %s", want)
+	c.found.Add("location", "choose one of "+strings.Join(names, ", "), "the subscription has no location %s", want)
 	return false
 }
 
@@ -298,7 +291,7 @@ func (c *checker) globalNames(ctx context.Context) {
 			Message   string `json:"message"`
 		}
 		if json.Unmarshal(doc, &answer) == nil && answer.Available != nil && !*answer.Available {
-			c.add("names", "purge what was deleted, choose another name of the cluster, or give an existing one in "+unit.field,
+			c.found.Add("names", "purge what was deleted, choose another name of the cluster, or give an existing one in "+unit.field,
 				"%s %s: %s", r.Type, r.Name, answer.Message)
 		}
 	}
@@ -323,7 +316,7 @@ func (c *checker) publicName(ctx context.Context) {
 		Available *bool `json:"available"`
 	}
 	if json.Unmarshal(doc, &answer) == nil && answer.Available != nil && !*answer.Available {
-		c.add("names", "choose another name in spec.network.apiServer.dnsLabel", "the public name %s is taken in %s", c.p.Names.DNSLabel(),
+		c.found.Add("names", "choose another name in spec.network.apiServer.dnsLabel", "the public name %s is taken in %s", c.p.Names.DNSLabel(),
 			location)
 	}
 }
@@ -336,11 +329,11 @@ func (c *checker) outbound() {
 		return
 	}
 	if s.Network.Subnets.Nodes.ID == "" {
-		c.warn("outbound", "give them private endpoints in the virtual network, for example as resources of an Extension",
+		c.found.Warn("outbound", "give them private endpoints in the virtual network, for example as resources of an Extension",
 			"spec.network.outbound.type is None, so machines do not reach the public addresses of Azure Resource Manager, the key vault "+
 				"and the storage account")
 		if s.Network.APIServer.Access == "Public" {
-			c.add("outbound", "set spec.network.apiServer.access to PublicAndInternal or Internal",
+			c.found.Add("outbound", "set spec.network.apiServer.access to PublicAndInternal or Internal",
 				"spec.network.outbound.type is None, so machines do not reach the API server at its public address")
 		}
 	}
@@ -349,11 +342,11 @@ func (c *checker) outbound() {
 		complete = complete && pool.Spec.Image.ID != ""
 	}
 	if !complete && s.Kubernetes.ArtifactMirror == public { // an image of the marketplace has no programs of Kubernetes
-		c.add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
+		c.found.Add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
 			"spec.network.outbound.type is None, so machines do not reach %s, where spec.kubernetes.artifactMirror is", public)
 	}
 	if !complete && s.Kubernetes.ArtifactMirror != public && !s.Kubernetes.Pinned() {
-		c.warn("outbound", "give the checksums of version "+s.Kubernetes.Version+" in spec.kubernetes.artifactChecksums",
+		c.found.Warn("outbound", "give the checksums of version "+s.Kubernetes.Version+" in spec.kubernetes.artifactChecksums",
 			"spec.network.outbound.type is None, so machines do not reach %s for checksums, and the mirror vouches for its own programs",
 			public)
 	}
@@ -363,12 +356,12 @@ func (c *checker) outbound() {
 func (c *checker) artifacts() {
 	k := c.p.Definition.Cluster.Spec.Kubernetes
 	for _, path := range k.DifferentChecksums() {
-		c.warn("checksums", "remove the checksum from spec.kubernetes.artifactChecksums, unless the mirror has builds of your own",
+		c.found.Warn("checksums", "remove the checksum from spec.kubernetes.artifactChecksums, unless the mirror has builds of your own",
 			"spec.kubernetes.artifactChecksums has another checksum of %s than the one that the project of Kubernetes publishes", path)
 	}
 }
 
-// registries warns of pools whose nodes have the right to pull from registries, and may lack the program that uses it.
+// registries warns of pools if their nodes may pull from registries, and may lack the program that uses this right.
 func (c *checker) registries() {
 	d := c.p.Definition
 	if len(d.Cluster.Spec.Identity.RegistryIDs) == 0 {
@@ -381,7 +374,7 @@ func (c *checker) registries() {
 			})
 		})
 		if !brings {
-			c.warn("registries", "bring "+registry.Program+" to the nodes with the files of an Extension, if their image does not have it",
+			c.found.Warn("registries", "bring "+registry.Program+" to the nodes with the files of an Extension, if their image does not have it",
 				"spec.identity.registryIDs gives nodes the right to pull, and no Extension brings pool %s the program that pulls with it",
 				pool.Metadata.Name)
 		}
@@ -409,9 +402,9 @@ func (c *checker) locks(ctx context.Context) {
 		}
 		switch l.Properties.Level {
 		case "ReadOnly":
-			c.add("locks", "remove the lock", "the lock %s forbids changes in the resource group", l.Name)
+			c.found.Add("locks", "remove the lock", "the lock %s forbids changes in the resource group", l.Name)
 		case "CanNotDelete":
-			c.warn("locks", "remove the lock before machines are replaced, or pools shrink",
+			c.found.Warn("locks", "remove the lock before machines are replaced, or pools shrink",
 				"the lock %s forbids deletions in the resource group", l.Name)
 		}
 	}
@@ -420,9 +413,9 @@ func (c *checker) locks(ctx context.Context) {
 // validate lets Azure check the whole template, which also applies policies.
 func (c *checker) validate(ctx context.Context) {
 	switch err := c.Validate(ctx, c.p, c.state); {
-	case errors.Is(err, engine.ErrFixed):
-		c.add("definition", "see kaz cluster explain for what a change of a field does", "%v", err)
+	case errors.Is(err, deploy.ErrFixed):
+		c.found.Add("definition", "see kaz cluster explain for what a change of a field does", "%v", err)
 	case err != nil:
-		c.add("validation", "correct the definition, or ask the owner of the policy", "Azure refuses the template: %v", err)
+		c.found.Add("validation", "correct the definition, or ask the owner of the policy", "Azure refuses the template: %v", err)
 	}
 }

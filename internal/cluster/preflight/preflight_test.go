@@ -12,7 +12,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster/definition"
-	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/record"
 	"kaz/internal/testkit/clustertest"
 )
 
@@ -197,7 +197,7 @@ func TestPreflight(t *testing.T) {
 			l.put(test.before...)
 			l.writes()
 			l.Azure = answering{l.Azure, test.answers}
-			found, err := Run(t.Context(), l.Engine, example(t, test.change, "dev.yaml"))
+			found, err := Run(t.Context(), l.Deployer, example(t, test.change, "dev.yaml"))
 			if err != nil || found.Stop() != (test.want != "") || !strings.Contains(found.Error(), test.want+test.warns) {
 				t.Errorf("%v, got\n%v\nwant %s", err, found, test.want+test.warns)
 			}
@@ -214,7 +214,7 @@ func TestNamesTaken(t *testing.T) {
 	p := example(t, nil, "dev.yaml")
 	taken := group + "other/providers/Microsoft.Storage/storageAccounts/" + p.Names.Account()
 	l.put(group+`other {"location":"westeurope"}`, taken+` {"location":"westeurope","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`)
-	found, err := Run(t.Context(), l.Engine, p)
+	found, err := Run(t.Context(), l.Deployer, p)
 	if err != nil || !found.Stop() || !strings.Contains(found.Error(), "✘ names: Microsoft.Storage/storageAccounts "+p.Names.Account()) {
 		t.Errorf("%v %v", err, found)
 	}
@@ -226,7 +226,7 @@ func TestNamesTaken(t *testing.T) {
 		d.Pools = append(d.Pools, d.Pools[0])
 		d.Pools[1].Metadata.Name = "more"
 	}, "dev.yaml")
-	if found, err := Run(t.Context(), l.Engine, more); err != nil || len(found) > 0 {
+	if found, err := Run(t.Context(), l.Deployer, more); err != nil || len(found) > 0 {
 		t.Errorf("the cluster's own names count as taken: %v %v", err, found)
 	}
 }
@@ -237,7 +237,7 @@ func TestPublicNameTaken(t *testing.T) {
 	p := example(t, nil, "dev.yaml")
 	l.put(group+`other {"location":"westeurope"}`, group+`other/providers/Microsoft.Network/publicIPAddresses/web {"location":"westeurope",
 		"sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","dnsSettings":{"domainNameLabel":"`+p.Names.DNSLabel()+`"}}}`)
-	found, err := Run(t.Context(), l.Engine, p)
+	found, err := Run(t.Context(), l.Deployer, p)
 	want := "✘ names: the public name " + p.Names.DNSLabel() + " is taken in westeurope\n" +
 		"  remedy: choose another name in spec.network.apiServer.dnsLabel"
 	if err != nil || !strings.Contains(found.Error(), want) {
@@ -254,7 +254,7 @@ func TestDeletedVault(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.writes()
-	found, err := Run(t.Context(), l.Engine, p)
+	found, err := Run(t.Context(), l.Deployer, p)
 	want := "✘ names: Microsoft.KeyVault/vaults " + p.Names.VaultID().Name()
 	if err != nil || !strings.Contains(found.Error(), want) || !strings.Contains(found.Error(), "purge what was deleted") {
 		t.Errorf("got %v %v\nwant %s", err, found, want)
@@ -304,7 +304,7 @@ func TestExistingSubnets(t *testing.T) {
 			test.change(n, d)
 		}, "dev.yaml")
 		l.writes()
-		found, err := Run(t.Context(), l.Engine, p)
+		found, err := Run(t.Context(), l.Deployer, p)
 		if err != nil || !strings.Contains(found.Error(), test.want) {
 			t.Errorf("%s: got %v %v\nwant %s", test.name, err, found, test.want)
 		}
@@ -324,7 +324,7 @@ func TestRightsAtExistingResources(t *testing.T) {
 	l.writes()
 	l.Azure = atScope{l.Azure, azure.ID(identity)}
 	p := example(t, func(d *definition.Definition) { d.Cluster.Spec.Identity.Nodes.ID = identity }, "dev.yaml")
-	found, err := Run(t.Context(), l.Engine, p)
+	found, err := Run(t.Context(), l.Deployer, p)
 	want := "✘ rights: spec.identity.nodes.id: the caller may not: Microsoft.ManagedIdentity/userAssignedIdentities/assign/action\n" +
 		"  remedy: ask an owner for a role with Microsoft.ManagedIdentity/userAssignedIdentities/assign/action at " + identity
 	if err != nil || !strings.HasPrefix(found.Error(), want) {
@@ -337,7 +337,7 @@ func TestRightsAtExistingResources(t *testing.T) {
 
 // atScope is an Azure in which the caller may only read at one resource.
 type atScope struct {
-	engine.Azure
+	record.Azure
 	resource azure.ID
 }
 
@@ -402,7 +402,7 @@ func TestLogin(t *testing.T) {
 		l := &lab{t: t}
 		way := &readOnly{next: test.way}
 		l.connect(way)
-		found, err := Run(t.Context(), l.Engine, example(t, nil, "dev.yaml"))
+		found, err := Run(t.Context(), l.Deployer, example(t, nil, "dev.yaml"))
 		if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || found[0].Remedy == "" {
 			t.Errorf("got %v %v, want %s", err, found, test.want)
 		}
@@ -414,7 +414,7 @@ func TestLogin(t *testing.T) {
 
 // answering is an Azure that gives other answers to some reads: lists by their type, and documents by their id.
 type answering struct {
-	engine.Azure
+	record.Azure
 	answers map[string]string
 }
 
@@ -436,13 +436,13 @@ func (a answering) Get(ctx context.Context, id azure.ID) (azure.Document, error)
 func TestRights(t *testing.T) {
 	l := newLab(t)
 	l.Azure = answering{l.Azure, map[string]string{permissions: `{"actions":["*"],"notActions":["Microsoft.Authorization/*/Write"]}`}}
-	found, err := Run(t.Context(), l.Engine, example(t, nil, "dev.yaml"))
+	found, err := Run(t.Context(), l.Deployer, example(t, nil, "dev.yaml"))
 	want := "✘ rights: the caller may not: Microsoft.Authorization/roleAssignments/write\n  remedy: ask an owner for the role Contributor at " +
 		"/subscriptions/00000000-0000-0000-0000-000000000001, and for User Access Administrator, or set spec.identity.roles to None"
 	if err != nil || !strings.HasPrefix(found.Error(), want) {
 		t.Errorf("got %v %v\nwant %s", err, found, want)
 	}
-	found, err = Run(t.Context(), l.Engine, example(t, func(d *definition.Definition) { d.Cluster.Spec.Identity.Roles = "None" }, "dev.yaml"))
+	found, err = Run(t.Context(), l.Deployer, example(t, func(d *definition.Definition) { d.Cluster.Spec.Identity.Roles = "None" }, "dev.yaml"))
 	if err != nil || found.Stop() {
 		t.Errorf("without role assignments: %v %v", err, found)
 	}
@@ -457,7 +457,7 @@ func TestNothingLeft(t *testing.T) {
 	p := example(t, nil, "ha.yaml")
 	l.deploy(p)
 	l.azure.Requests()
-	found, err := Run(t.Context(), l.Engine, p)
+	found, err := Run(t.Context(), l.Deployer, p)
 	if err != nil || len(found) > 0 {
 		t.Errorf("%v\n%v", err, found)
 	}
@@ -469,7 +469,7 @@ func TestNothingLeft(t *testing.T) {
 
 // TestNothingFound checks that the example definitions have no finding.
 func TestNothingFound(t *testing.T) {
-	found, err := Run(t.Context(), newLab(t).Engine, example(t, nil, "ha.yaml", "team-a.yaml", "team-b.yaml", "flatcar.yaml"))
+	found, err := Run(t.Context(), newLab(t).Deployer, example(t, nil, "ha.yaml", "team-a.yaml", "team-b.yaml", "flatcar.yaml"))
 	if err != nil || len(found) > 0 {
 		t.Errorf("%v\n%v", err, found)
 	}

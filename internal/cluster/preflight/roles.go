@@ -52,7 +52,7 @@ type holder struct {
 func (c *checker) holder(ctx context.Context, role cluster.Role) *holder {
 	h := &holder{has: map[string][]assigned{}}
 	if role.Identity == "" {
-		c.warn("roles", "make an identity with these roles and set "+role.Field+", or set spec.identity.roles to Scoped",
+		c.found.Warn("roles", "make an identity with these roles and set "+role.Field+", or set spec.identity.roles to Scoped",
 			"spec.identity.roles is None, and %s is empty: the identity that kaz makes has no roles", role.Field)
 		return h
 	}
@@ -79,7 +79,7 @@ func (c *checker) holder(ctx context.Context, role cluster.Role) *holder {
 func (c *checker) role(ctx context.Context, h *holder, role cluster.Role) {
 	subscription := role.Scope.Subscription()
 	if _, read := h.has[subscription]; !read {
-		all, err := c.assignments(ctx, azure.SubscriptionID(subscription), h.object)
+		all, err := assignments(ctx, c.Azure, azure.SubscriptionID(subscription), h.object)
 		if err != nil {
 			c.unread("roles", err)
 			h.object = ""
@@ -105,10 +105,10 @@ func (c *checker) role(ctx context.Context, h *holder, role cluster.Role) {
 	message := fmt.Sprintf("%s: identity %s may not do this at %s: %s", role.Field, role.Identity.Name(), role.Scope,
 		strings.Join(missing, ", "))
 	if c.scopeExists(ctx, role.Scope) {
-		c.add("roles", remedy, "%s", message)
+		c.found.Add("roles", remedy, "%s", message)
 		return
 	}
-	c.warn("roles", "as soon as the deployment has made it: "+remedy, "%s, which does not exist yet; machines wait ten minutes for it",
+	c.found.Warn("roles", "as soon as the deployment has made it: "+remedy, "%s, which does not exist yet; machines wait ten minutes for it",
 		message)
 }
 
@@ -122,8 +122,8 @@ func (c *checker) scopeExists(ctx context.Context, scope azure.ID) bool {
 }
 
 // assignments are the roles that a principal has in a subscription, also those of its groups.
-func (c *checker) assignments(ctx context.Context, subscription azure.ID, principal string) ([]assigned, error) {
-	docs, err := c.Azure.List(ctx, azure.Query{Scope: subscription, Type: "Microsoft.Authorization/roleAssignments",
+func assignments(ctx context.Context, from azure.Reader, subscription azure.ID, principal string) ([]assigned, error) {
+	docs, err := from.List(ctx, azure.Query{Scope: subscription, Type: "Microsoft.Authorization/roleAssignments",
 		Filter: "assignedTo('" + principal + "')"})
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (c *checker) assignments(ctx context.Context, subscription azure.ID, princi
 		if err := json.Unmarshal(doc, &a); err != nil {
 			return nil, err
 		}
-		doc, err := c.Azure.Get(ctx, a.Properties.Role)
+		doc, err := from.Get(ctx, a.Properties.Role)
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", a.Properties.Role.Name(), err)
 		}

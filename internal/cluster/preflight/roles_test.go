@@ -55,7 +55,7 @@ func TestRoles(t *testing.T) {
 	l, plan := ownIdentities(t)
 	p := plan("None")
 	l.writes()
-	found, err := Run(t.Context(), l.Engine, p)
+	found, err := Run(t.Context(), l.Deployer, p)
 	if err != nil || !found.Stop() {
 		t.Fatalf("%v %v", err, found)
 	}
@@ -91,7 +91,7 @@ func TestRolesForCopies(t *testing.T) {
 			`"principalType":"ServicePrincipal"}}`,
 			group, i, role, l.principal(machines)))
 	}
-	found, err := Run(t.Context(), l.Engine, p)
+	found, err := Run(t.Context(), l.Deployer, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +108,11 @@ func TestRolesForCopies(t *testing.T) {
 // TestRolesAssigned checks that the roles that kaz assigns itself are all that the check asks for.
 func TestRolesAssigned(t *testing.T) {
 	l, plan := ownIdentities(t)
-	if found, err := Run(t.Context(), l.Engine, plan("Scoped")); err != nil || found.Stop() {
+	if found, err := Run(t.Context(), l.Deployer, plan("Scoped")); err != nil || found.Stop() {
 		t.Fatalf("kaz assigns the roles: %v %v", err, found)
 	}
 	l.deploy(plan("Scoped"))
-	c := &checker{Engine: l.Engine, p: plan("None")}
+	c := &checker{Deployer: l.Deployer, p: plan("None")}
 	c.roles(t.Context())
 	if len(c.found) > 0 {
 		t.Errorf("found %v", c.found)
@@ -121,7 +121,7 @@ func TestRolesAssigned(t *testing.T) {
 
 // TestRolesOfNewIdentity checks the warning about an identity that is to get no roles.
 func TestRolesOfNewIdentity(t *testing.T) {
-	found, err := Run(t.Context(), newLab(t).Engine, example(t, func(d *definition.Definition) {
+	found, err := Run(t.Context(), newLab(t).Deployer, example(t, func(d *definition.Definition) {
 		d.Cluster.Spec.Identity.Roles = "None"
 	}, "dev.yaml"))
 	if err != nil || found.Stop() || !strings.Contains(found.Error(), "the identity that kaz makes has no roles") {

@@ -60,7 +60,7 @@ func EncryptionOf(d definition.Definition) string {
 // backupTime is how the time begins the name of a backup.
 const backupTime = "etcd/20060102T150405Z"
 
-// Readable checks that the keys of the key vault can read the Secrets of a backup. A backup whose name has no time is not checked.
+// Readable checks that the keys of the key vault can read the Secrets of a backup. A backup without a time in its name is not checked.
 func (r Rotation) Readable(ctx context.Context, backup string) error {
 	text, _, _ := strings.Cut(backup, "-")
 	at, err := time.Parse(backupTime, text)

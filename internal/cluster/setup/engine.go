@@ -20,7 +20,9 @@ import (
 
 	"kaz/internal/arm"
 	"kaz/internal/cluster/dataplane"
+	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/engine"
+	"kaz/internal/cluster/record"
 	"kaz/internal/localazure/client"
 )
 
@@ -46,7 +48,7 @@ func Open(config arm.Config, say func(line string)) (*engine.Engine, error) {
 	if planes.HTTP == nil {
 		planes.HTTP = http.DefaultClient
 	}
-	return &engine.Engine{Azure: client, Poll: azurePoll, Planes: planes, Say: say}, nil
+	return &engine.Engine{Deployer: deploy.Deployer{Store: record.Store{Azure: client}, Poll: azurePoll, Planes: planes, Say: say}}, nil
 }
 
 // OpenLocal returns an engine for a local Azure.

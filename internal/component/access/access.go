@@ -72,7 +72,7 @@ type ClientOptions struct {
 	Finish time.Duration
 }
 
-// Open opens the Azure of a configuration, whose endpoints it returns too.
+// Open opens the Azure of a configuration. It also returns the endpoints of that Azure.
 func Open(ctx context.Context, c cloudconfig.Config, o ClientOptions) (*Clients, cloudconfig.Environment, error) {
 	environment, err := DescribeCloud(ctx, o.Transport, c)
 	if err != nil {

@@ -38,7 +38,7 @@ type Uses interface {
 	// OutOfService reports whether an administrator or a controller has declared that a node's machine is off: the node
 	// has the taint node.kubernetes.io/out-of-service.
 	OutOfService(ctx context.Context, node string) (bool, error)
-	// Volumes returns the persistent volumes whose handle is a disk.
+	// Volumes returns the persistent volumes that have a disk as their handle.
 	Volumes(ctx context.Context, id azure.ID) ([]disk.PersistentVolume, error)
 }
 

@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -33,9 +32,9 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 	if err := c.useSource(ctx, &volume, r.GetVolumeContentSource()); err != nil {
 		return nil, err
 	}
-	if !c.allowed(volume, r.GetAccessibilityRequirements()) {
+	if !c.locator().allowed(volume, r.GetAccessibilityRequirements()) {
 		return nil, status.Errorf(codes.ResourceExhausted, "CreateVolume: a copy of disk %s is in its zone %s-%s, which is not "+
-			"allowed here", volume.Source.Name(), c.region(volume.Parameters), volume.Zone)
+			"allowed here", volume.Source.Name(), c.locator().region(volume.Parameters), volume.Zone)
 	}
 	made, err := c.create(ctx, c.config.Cluster.Disk(volume), volume.Parameters.DiskName != "")
 	if err != nil {
@@ -44,7 +43,7 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 	return &csispec.CreateVolumeResponse{Volume: &csispec.Volume{
 		VolumeId: string(made.ID), CapacityBytes: disk.Bytes(made.Properties.DiskSizeGB),
 		VolumeContext: volume.Context(r.GetParameters(), r.GetMutableParameters()), ContentSource: r.GetVolumeContentSource(),
-		AccessibleTopology: c.topology(volume),
+		AccessibleTopology: c.locator().topology(volume),
 	}}, nil
 }
 
@@ -68,7 +67,7 @@ func (c *Controller) requested(r *csispec.CreateVolumeRequest) (disk.Volume, err
 	if err != nil {
 		return none, status.Errorf(codes.OutOfRange, "CreateVolume: %v", err)
 	}
-	zone, err := c.zone(p, r.GetAccessibilityRequirements())
+	zone, err := c.locator().zone(p, r.GetAccessibilityRequirements())
 	if err != nil {
 		return none, err
 	}
@@ -220,67 +219,4 @@ func (c *Controller) deletable(ctx context.Context, have attachedDisk) error {
 		return status.Errorf(codes.FailedPrecondition, "delete disk %s: %s", have.ID.Name(), why)
 	}
 	return nil
-}
-
-// zone returns the number of the zone in which a disk is created, "" for none. It is the first preferred or allowed zone of
-// the region. Zones of other regions alone are an error.
-func (c *Controller) zone(p disk.Parameters, r *csispec.TopologyRequirement) (string, error) {
-	if p.ZoneRedundant() {
-		return "", nil
-	}
-	foreign := ""
-	for _, topology := range append(r.GetPreferred(), r.GetRequisite()...) {
-		for _, key := range []string{wellKnownZone, zoneKey(c.config.Name)} {
-			zone := topology.GetSegments()[key]
-			number, ok := strings.CutPrefix(zone, c.region(p)+"-")
-			switch {
-			case ok && number != "":
-				return number, nil
-			case zone != "":
-				foreign = zone
-			}
-		}
-	}
-	if foreign != "" {
-		return "", csi.Invalid("CreateVolume: zone %q is not in region %s: zones of disks are REGION-NUMBER", foreign, c.region(p))
-	}
-	return "", nil
-}
-
-// allowed reports whether the zone of a copy is among the allowed zones. A copy is in the zone of its source. Another node
-// may be in that zone, so the error for a zone that is not allowed lets the scheduler choose again.
-func (c *Controller) allowed(v disk.Volume, r *csispec.TopologyRequirement) bool {
-	if v.Source == "" || v.Zone == "" || len(r.GetRequisite()) == 0 {
-		return true
-	}
-	zone := c.region(v.Parameters) + "-" + v.Zone
-	return slices.ContainsFunc(r.GetRequisite(), func(t *csispec.Topology) bool {
-		return t.GetSegments()[wellKnownZone] == zone || t.GetSegments()[zoneKey(c.config.Name)] == zone
-	})
-}
-
-// region returns the region of a disk as zones of nodes begin with it.
-func (c *Controller) region(p disk.Parameters) string {
-	region := p.Location
-	if region == "" {
-		region = c.config.Cluster.Location
-	}
-	return strings.ToLower(strings.ReplaceAll(region, " ", ""))
-}
-
-// topology returns where a volume can be used: in its zone, or anywhere in its region.
-func (c *Controller) topology(v disk.Volume) []*csispec.Topology {
-	region, key := c.region(v.Parameters), zoneKey(c.config.Name)
-	values := []string{""}
-	switch {
-	case v.Parameters.ZoneRedundant():
-		values = []string{region + "-1", region + "-2", region + "-3", region + "-4", ""}
-	case v.Zone != "":
-		values = []string{region + "-" + v.Zone}
-	}
-	var all []*csispec.Topology
-	for _, value := range values {
-		all = append(all, &csispec.Topology{Segments: map[string]string{key: value}})
-	}
-	return all
 }

@@ -165,7 +165,7 @@ func (c *Controller) createIn(ctx context.Context, p place, v volume) (int64, er
 			return 0, err
 		}
 	}
-	size, err := c.sizeIn(p.account, v)
+	size, err := sizeIn(p.account, v)
 	if err != nil {
 		return 0, err
 	}
@@ -183,7 +183,7 @@ func (c *Controller) createIn(ctx context.Context, p place, v volume) (int64, er
 }
 
 // sizeIn returns the size of a volume's share in an account. The SKU of an account that the user names decides the least size.
-func (c *Controller) sizeIn(a share.Account, v volume) (int64, error) {
+func sizeIn(a share.Account, v volume) (int64, error) {
 	if v.parameters.SKU != "" || a.SKU == nil {
 		return v.size, nil
 	}
@@ -344,7 +344,7 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 	} else if err = c.needAzure(r.GetVolumeId()); err == nil {
 		err = c.deleteShare(ctx, c.config.Cluster.ShareID(v))
 	}
-	return done, c.deletion(err, v)
+	return done, deletion(err, v)
 }
 
 func (c *Controller) deleteShare(ctx context.Context, id azure.ID) error {
@@ -362,7 +362,7 @@ func (c *Controller) deleteShare(ctx context.Context, id azure.ID) error {
 }
 
 // deletion returns how a deletion ended.
-func (c *Controller) deletion(err error, v share.Volume) error {
+func deletion(err error, v share.Volume) error {
 	if azure.IsNotFound(err) {
 		return nil
 	}

@@ -71,7 +71,7 @@ func (c *Controller) listShares(ctx context.Context) ([]listed, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, listed{c.volumeID(names, account, s.ID), s.ID, s.Properties.QuotaGiB})
+			all = append(all, listed{volumeID(names, account, s.ID), s.ID, s.Properties.QuotaGiB})
 		}
 	}
 	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(a.id.Key(), b.id.Key()) })
@@ -98,7 +98,7 @@ func (c *Controller) claimed(ctx context.Context) (names map[string]string, acco
 }
 
 // volumeID returns the volume id of a share: that of its persistent volume, or the one that it had without a namespace.
-func (c *Controller) volumeID(names map[string]string, account, id azure.ID) string {
+func volumeID(names map[string]string, account, id azure.ID) string {
 	if name, known := names[id.Key()]; known {
 		return name
 	}

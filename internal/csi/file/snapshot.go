@@ -113,7 +113,7 @@ func (s *snapshots) find(ctx context.Context, of azure.ID, name string) (*taken,
 	return nil, nil
 }
 
-// unknown returns the number of snapshots whose names are not known yet.
+// unknown returns the number of snapshots without a known name.
 func (s *snapshots) unknown(all []taken) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

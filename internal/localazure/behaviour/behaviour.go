@@ -228,7 +228,7 @@ type Call struct {
 	Param map[string]string
 	// Notes is kept with an operation from its start to its end; JSON values only.
 	Notes Object
-	// Caller is for whom the request is made. An operation has the caller of the request that began it.
+	// Caller is the principal that makes the request. An operation has the caller of the request that began it.
 	Caller Caller
 	// Download returns the content at a URI that the request names, nil when there is no request. It may return a
 	// [NotDownloaded], which the behaviour returns: then the core gets the content, and calls the behaviour again.

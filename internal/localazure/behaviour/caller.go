@@ -2,7 +2,7 @@ package behaviour
 
 import "strings"
 
-// Caller is for whom a request is made. The zero value has no rights.
+// Caller is the principal that makes a request. The zero value has no rights.
 type Caller struct {
 	Principal *Principal `json:"principal,omitempty"`
 	// Auxiliary are the principals of the same caller in other tenants.

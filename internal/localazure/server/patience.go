@@ -23,7 +23,7 @@ func withBodyTimeout(next http.Handler, timeout time.Duration) http.Handler {
 	})
 }
 
-// patientBody is a body whose deadline moves while data comes.
+// patientBody is a body with a deadline that moves while data comes.
 type patientBody struct {
 	io.ReadCloser
 	connection *http.ResponseController

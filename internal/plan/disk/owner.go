@@ -82,14 +82,14 @@ func OtherSnapshot(have, want azure.Resource[compute.Snapshot], source azure.ID)
 	return ""
 }
 
-// PersistentVolume is a persistent volume whose handle is a disk.
+// PersistentVolume is a persistent volume that has a disk as its handle.
 type PersistentVolume struct {
 	Name string
 	// Released says that its claim is gone and that its disk is to be deleted.
 	Released bool
 }
 
-// Keep reports why a disk must not be deleted, "" if it may be. volumes are the persistent volumes whose handle it is, as far
+// Keep reports why a disk must not be deleted, "" if it may be. volumes are the persistent volumes that have it as their handle, as far
 // as they are known. The only one is that which is being deleted. With several, none may still be used.
 func Keep(have azure.Resource[compute.Disk], volumes []PersistentVolume) string {
 	owner := OwnerOfDisk(have.Tags)

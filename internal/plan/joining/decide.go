@@ -118,7 +118,7 @@ func usages(given []certificates.KeyUsage) error {
 	return nil
 }
 
-// Machine is the machine in the cluster's resource group whose node has the wanted name.
+// Machine is the machine in the cluster's resource group that has the wanted name as a node.
 type Machine struct {
 	ID     azure.ID
 	VMID   string

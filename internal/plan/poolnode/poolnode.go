@@ -106,7 +106,7 @@ func Encode(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "_", "~2"), "/", "_")
 }
 
-// Decode is the key of a label, taint or resource whose encoded form is in the name of a tag.
+// Decode is the key of a label, taint or resource that is encoded in the name of a tag.
 func Decode(encoded string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(encoded, "_", "/"), "~2", "_")
 }

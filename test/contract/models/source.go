@@ -143,7 +143,7 @@ func (s *source) nameMembers(f *ast.FuncDecl) {
 	})
 }
 
-// nameAll gives a name to the fields whose address a clause takes.
+// nameAll gives a name to the fields of which a clause takes the address.
 func (s *structure) nameAll(name string, clause *ast.CaseClause) {
 	ast.Inspect(clause, func(n ast.Node) bool {
 		if address, ok := n.(*ast.UnaryExpr); ok && address.Op == token.AND {

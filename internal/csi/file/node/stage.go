@@ -109,7 +109,7 @@ func (n *Node) mountNow(ctx context.Context, v *volume, path string) error {
 	return err
 }
 
-// check refuses a volume whose names or mount options mean more than one name or option to a mount program.
+// check refuses a volume if its names or mount options mean more than one name or option to a mount program.
 func (n *Node) check(v *volume) error {
 	if err := n.mounting(v).Check(); err != nil {
 		return csi.Invalid("volume %.256q: %v", v.id, err)

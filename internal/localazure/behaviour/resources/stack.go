@@ -102,7 +102,7 @@ func fillStack(c *behaviour.Call) error {
 	return nil
 }
 
-// permitDeny refuses a caller who may not manage the deny settings that a stack has or gets.
+// permitDeny refuses a caller without the right to manage the deny settings that a stack has or gets.
 func permitDeny(c *behaviour.Call) error {
 	for _, doc := range []behaviour.Object{c.Old, c.Doc} {
 		if mode := behaviour.Text(doc, "properties.denySettings.mode"); mode != "" && mode != "none" {

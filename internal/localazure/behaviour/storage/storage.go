@@ -85,7 +85,7 @@ func child(etag behaviour.Etag) behaviour.Style {
 	return s
 }
 
-// unconditional returns the style of children whose writes ignore If-Match and If-None-Match, though they show an etag.
+// unconditional returns the style of children that ignore, on writes, If-Match and If-None-Match, though they show an etag.
 func unconditional(s behaviour.Style) behaviour.Style {
 	s.Unconditional = true
 	return s

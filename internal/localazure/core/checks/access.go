@@ -29,7 +29,7 @@ func (t Checks) links(r *message.Request, c *behaviour.Call) error {
 	return t.access.AuthorizeLinks(l, c.Doc)
 }
 
-// Permit refuses what a behaviour does for a caller who may not do it, and what a lock forbids.
+// Permit refuses what a behaviour does for a caller without the right to it, and what a lock forbids.
 func (t Checks) Permit(by behaviour.Caller, action string, scope azure.ID) error {
 	if by.Principal != nil && by.Principal.Azure {
 		return nil

@@ -90,7 +90,7 @@ func (t Checks) Pass(at Stage, r *message.Request, c *behaviour.Call) error {
 	return nil
 }
 
-// frame refuses a body whose members that all resources have are not of their form.
+// frame refuses a body in which the members that all resources have are not of their form.
 func (t Checks) frame(r *message.Request, _ *behaviour.Call) error {
 	return document.CheckFrame(r.Body)
 }

@@ -48,7 +48,7 @@ func (t Checks) values(r *message.Request, c *behaviour.Call) error {
 	return nil
 }
 
-// takenMember is a member of a structure in bodies of types whose names begin with of in lower case. An empty member stands for all.
+// takenMember is a member of a structure in bodies of types with names that begin with of in lower case. An empty member stands for all.
 type takenMember struct{ of, structure, member string }
 
 // taken are members that the models lack, and that Azure's own command line sends.

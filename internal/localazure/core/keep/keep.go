@@ -13,7 +13,7 @@ import (
 // UnreadableSuffix ends the name of a file that was set aside.
 const UnreadableSuffix = ".unreadable"
 
-// RemoveTemporary removes the files in a directory whose whole name matches. Other names, directories and links stay. A missing
+// RemoveTemporary removes the files in a directory if their whole name matches. Other names, directories and links stay. A missing
 // directory has none.
 func RemoveTemporary(dir string, name *regexp.Regexp) error {
 	entries, err := os.ReadDir(dir)

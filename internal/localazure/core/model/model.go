@@ -14,7 +14,8 @@ import (
 	"sync"
 )
 
-//go:generate go -C ../../../../test/contract run ./models -out ../../internal/localazure/core/model/table.txt -tagged ../../internal/cluster/units/tagged.txt
+//go:generate -command models go -C ../../../../test/contract run ./models
+//go:generate models -out ../../internal/localazure/core/model/table.txt -tagged ../../internal/cluster/units/tagged.txt
 
 //go:embed table.txt
 var official string

@@ -58,7 +58,7 @@ type savedOp struct {
 	Body     behaviour.Object `json:"body,omitempty"`
 	Notes    behaviour.Object `json:"notes,omitempty"`
 	Old      behaviour.Object `json:"old,omitempty"`
-	// Caller is for whom the operation began. An operation without a caller, of an older file, has no rights.
+	// Caller is the principal that began the operation. An operation without a caller, of an older file, has no rights.
 	Caller behaviour.Caller `json:"caller,omitzero"`
 }
 

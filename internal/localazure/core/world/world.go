@@ -83,8 +83,8 @@ func (w *World) Write(f func(t *Transaction) error) error {
 // endPause is the time between attempts to end operations while their end cannot be saved, such as on a full disk.
 const endPause = time.Second
 
-// EndDue ends all operations that are due, each in a transaction of its own. An operation whose end cannot be saved runs on, and so do
-// later ones until the pause ends.
+// EndDue ends all operations that are due, each in a transaction of its own. If the end of an operation cannot be saved, it runs on,
+// and so do later ones until the pause ends.
 func (w *World) EndDue() {
 	now := time.Now()
 	if !w.Queue.Due(now) || now.UnixNano() < w.paused.Load() {

@@ -123,7 +123,7 @@ func (s *Service) knows(secret string) bool {
 	return s.Header != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(s.Header)) == 1
 }
 
-// metadata answers requests about a machine, or about no machine. It gives tokens to those who know the secret only.
+// metadata answers requests about a machine, or about no machine. It gives tokens only to requests with the secret.
 func (s *Service) metadata(path string, machine azure.ID) http.Handler {
 	switch path {
 	case tokenPath:

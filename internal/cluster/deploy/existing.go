@@ -1,9 +1,8 @@
-package engine
+package deploy
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"kaz/internal/cluster/delta"
 	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/graph"
-	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 )
 
 // retag is a change of the tags of a resource.
@@ -33,12 +32,12 @@ type existing struct {
 
 // compare reads the resources of the units that are deployed, and finds what must change in them. Lists of Azure may lag, so a
 // resource counts as absent only if a read of it says so.
-func (e deployer) compare(ctx context.Context, p cluster.Plan, s State, leave map[string]bool) (existing, error) {
+func (d Deployer) compare(ctx context.Context, p cluster.Plan, s record.State, leave map[string]bool) (existing, error) {
 	x := existing{keep: map[string]bool{}, bodies: map[string]map[string]any{}}
 	if s.Group == nil {
 		return x, nil
 	}
-	former := s.former(p)
+	former := former(s, p)
 	for _, u := range p.Graph.Units {
 		if leave[u.Name] {
 			continue
@@ -47,7 +46,7 @@ func (e deployer) compare(ctx context.Context, p cluster.Plan, s State, leave ma
 			if !readable(r.Resource) {
 				continue
 			}
-			if err := e.compareOne(ctx, p, s, &x, u.Unit, r.Resource, former); err != nil {
+			if err := d.compareOne(ctx, p, s, &x, u.Unit, r.Resource, former); err != nil {
 				return x, err
 			}
 		}
@@ -61,18 +60,18 @@ func readable(r *graph.Resource) bool {
 	return r.Scope.IsZero() && !strings.HasPrefix(r.Type, "Microsoft.Authorization/")
 }
 
-func (e deployer) compareOne(ctx context.Context, p cluster.Plan, s State, x *existing, u *graph.Unit, r *graph.Resource,
+func (d Deployer) compareOne(ctx context.Context, p cluster.Plan, s record.State, x *existing, u *graph.Unit, r *graph.Resource,
 	former map[string][]map[string]any) error {
 	id := emit.ID(p.Names, r, u)
-	live, err := e.read(ctx, id)
+	live, err := d.Find(ctx, id)
 	if err != nil {
 		return err
 	}
 	if live == nil {
-		delete(s.resources, id.Key())
+		delete(s.Resources, id.Key())
 		return nil
 	}
-	if err := s.add(live); err != nil {
+	if err := s.Add(live); err != nil {
 		return err
 	}
 	if r.Once || r.Condition != "" { // a secret that exists is never written
@@ -91,44 +90,11 @@ func (e deployer) compareOne(ctx context.Context, p cluster.Plan, s State, x *ex
 	return nil
 }
 
-// read reads a resource, nil if Azure says that there is none.
-func (e deployer) read(ctx context.Context, id azure.ID) (map[string]any, error) {
-	doc, err := e.Azure.Get(ctx, id)
-	if azure.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("whether %s exists: %w", id, err)
-	}
-	var live map[string]any
-	if err := json.Unmarshal(doc, &live); err != nil {
-		return nil, fmt.Errorf("%s: %w", id, err)
-	}
-	if text, _ := live["id"].(string); !azure.ID(text).Equal(id) {
-		return nil, fmt.Errorf("whether %s exists: the answer has the id %q", id, text)
-	}
-	return live, nil
-}
-
-// add adds a resource that a list did not have.
-func (s State) add(live map[string]any) error {
-	text, err := json.Marshal(map[string]any{"id": live["id"], "type": live["type"], "tags": live["tags"]})
-	if err != nil {
-		return err
-	}
-	var r resource
-	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("resource %v: %w", live["id"], err)
-	}
-	s.resources[r.ID.Key()] = r
-	return nil
-}
-
 // former are the bodies that earlier deployments wrote, by the ids of their resources in lower case. A definition that this version of kaz
 // cannot plan has none.
-func (s State) former(p cluster.Plan) map[string][]map[string]any {
+func former(s record.State, p cluster.Plan) map[string][]map[string]any {
 	all := map[string][]map[string]any{}
-	for _, d := range s.definitions() {
+	for _, d := range s.Definitions() {
 		before, err := cluster.WithMembers(d, s.Generations())
 		if err != nil {
 			continue
@@ -144,15 +110,15 @@ func (s State) former(p cluster.Plan) map[string][]map[string]any {
 }
 
 // confirm reads the resources of complete units that the lists lack. Those that exist count as listed.
-func (e deployer) confirm(ctx context.Context, p cluster.Plan, s State) error {
+func confirm(ctx context.Context, st record.Store, p cluster.Plan, s record.State) error {
 	for unit, hash := range p.Template(emit.Options{}).Hashes {
-		if !s.succeeded(unit, hash) {
+		if !succeeded(s, unit, hash) {
 			continue
 		}
-		for _, id := range s.unlisted(p, unit) {
-			live, err := e.read(ctx, id)
+		for _, id := range unlisted(s, p, unit) {
+			live, err := st.Find(ctx, id)
 			if err == nil && live != nil {
-				err = s.add(live)
+				err = s.Add(live)
 			}
 			if err != nil {
 				return err
@@ -162,34 +128,15 @@ func (e deployer) confirm(ctx context.Context, p cluster.Plan, s State) error {
 	return nil
 }
 
-// confirmMembers reads the machines of members that have a deployment and are in no list. Names of new machines follow from those that
-// exist.
-func (e *Engine) confirmMembers(ctx context.Context, n naming.Names, s *State) error {
-	for unit := range s.units {
-		id := n.Group().Resource(machineType, n.With(unit))
-		if _, _, member := naming.MemberSlot(unit); !member || s.Has(id) {
-			continue
-		}
-		live, err := deployer{e}.read(ctx, id)
-		if err == nil && live != nil {
-			err = s.add(live)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // retag changes tags without the documents that have them.
-func (e deployer) retag(ctx context.Context, all []retag) error {
+func (d Deployer) retag(ctx context.Context, all []retag) error {
 	for _, one := range all {
-		e.say("tags of %s %s: %s", one.id.Type(), one.id.Name(), strings.Join(one.names(), ", "))
+		d.Sayf("tags of %s %s: %s", one.id.Type(), one.id.Name(), strings.Join(one.names(), ", "))
 		for operation, tags := range map[string]map[string]string{"Merge": one.set, "Delete": one.drop} {
 			if len(tags) == 0 {
 				continue
 			}
-			if err := e.patch(ctx, one.id.Resource(tagsType, "default"),
+			if err := d.Patch(ctx, one.id.Resource(record.TagsType, "default"),
 				object{"operation": operation, "properties": object{"tags": tags}}); err != nil {
 				return err
 			}
@@ -218,4 +165,30 @@ func (r retag) change() Change {
 		c.Delta = append(c.Delta, Delta{Path: "tags." + name, Type: "Delete", Before: quote(r.drop[name])})
 	}
 	return c
+}
+
+// succeeded reports whether a unit was deployed with its current template.
+func succeeded(s record.State, unit, hash string) bool {
+	d, has := s.Units[unit]
+	return has && d.Properties.ProvisioningState == "Succeeded" && d.Hash() == hash
+}
+
+// done reports whether a unit is deployed with its current template and its resources are there.
+func done(s record.State, p cluster.Plan, unit, hash string) bool {
+	return succeeded(s, unit, hash) && len(unlisted(s, p, unit)) == 0
+}
+
+// unlisted are the resources of a unit that the lists lack.
+func unlisted(s record.State, p cluster.Plan, unit string) []azure.ID {
+	var all []azure.ID
+	u := p.Graph.Unit(unit)
+	for _, r := range u.Resources {
+		if strings.Count(r.Type, "/") > 1 || !readable(r.Resource) {
+			continue // not in the list of resources
+		}
+		if id := emit.ID(p.Names, r.Resource, u.Unit); !s.Has(id) {
+			all = append(all, id)
+		}
+	}
+	return all
 }

@@ -1,4 +1,4 @@
-package engine
+package deploy
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // outbound gives the load balancer of outbound traffic the addresses and the timeout of the definition. The template does not
 // write it when it exists, because the cloud-controller-manager keeps Services in it. outbound reports whether it wrote.
-func (e deployer) outbound(ctx context.Context, w work) (bool, error) {
+func (d Deployer) outbound(ctx context.Context, w work) (bool, error) {
 	cluster, names := w.plan.Definition.Cluster, w.plan.Names
 	id := names.Group().Resource(network.LoadBalancers, names.OutboundBalancer())
 	if cluster.Spec.Network.Outbound.Type != "LoadBalancer" || !w.state.Has(id) { // or it was made as it must be
@@ -20,7 +20,7 @@ func (e deployer) outbound(ctx context.Context, w work) (bool, error) {
 	const attempts = 3 // because others write it at the same time
 	var last error
 	for range attempts {
-		have, err := e.Azure.Get(ctx, id)
+		have, err := d.Azure.Get(ctx, id)
 		if err != nil {
 			return false, err
 		}
@@ -28,8 +28,8 @@ func (e deployer) outbound(ctx context.Context, w work) (bool, error) {
 		if err != nil || len(changes) == 0 {
 			return false, err
 		}
-		e.say("change load balancer %s: %s", id.Name(), strings.Join(changes, ", "))
-		_, last = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Put, ID: id, Body: next, IfMatch: have.Etag(), Unseen: true})
+		d.Sayf("change load balancer %s: %s", id.Name(), strings.Join(changes, ", "))
+		_, last = azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Put, ID: id, Body: next, IfMatch: have.Etag(), Unseen: true})
 		if azure.KindOf(last) != azure.Changed {
 			return last == nil, last
 		}

@@ -1,4 +1,4 @@
-package engine
+package record
 
 import (
 	"context"
@@ -15,24 +15,24 @@ import (
 const (
 	// SpecType is the type of template specs.
 	SpecType = "Microsoft.Resources/templateSpecs"
-	// definitionVersion has the definitions of the cluster.
-	definitionVersion = "definition"
-	// changeVersion has the change that has begun and not ended.
-	changeVersion = "change"
+	// DefinitionVersion has the definitions of the cluster.
+	DefinitionVersion = "definition"
+	// ChangeVersion has the change that has begun and not ended.
+	ChangeVersion = "change"
 )
 
-// definitions are what a cluster was deployed from.
-type definitions struct {
+// Definitions are what a cluster was deployed from.
+type Definitions struct {
 	// Definition is that of the last deployment that Azure has taken.
 	Definition *definition.Definition `json:"definition"`
 	// Deployed is that of the last deployment that succeeded.
 	Deployed *definition.Definition `json:"deployed,omitempty"`
 }
 
-// definitions are those from which earlier deployments made resources.
-func (s State) definitions() []definition.Definition {
+// Definitions are those from which earlier deployments made resources.
+func (s State) Definitions() []definition.Definition {
 	var all []definition.Definition
-	for _, d := range []*definition.Definition{s.Definition, s.kept.Definition, s.kept.Deployed} {
+	for _, d := range []*definition.Definition{s.Definition, s.Kept.Definition, s.Kept.Deployed} {
 		if d != nil {
 			all = append(all, *d)
 		}
@@ -40,9 +40,11 @@ func (s State) definitions() []definition.Definition {
 	return all
 }
 
-func specID(n naming.Names) azure.ID { return n.Group().Resource(SpecType, n.Deployment()) }
+// SpecID is the id of a cluster's template spec.
+func SpecID(n naming.Names) azure.ID { return n.Group().Resource(SpecType, n.Deployment()) }
 
-func versionID(n naming.Names, version string) azure.ID { return specID(n).Child("versions", version) }
+// VersionID is the id of a version of the template spec.
+func VersionID(n naming.Names, version string) azure.ID { return SpecID(n).Child("versions", version) }
 
 // specVersion is a version of a template spec. Its template deploys nothing.
 type specVersion struct {
@@ -60,15 +62,15 @@ type specMetadata struct {
 	Text string `json:"kaz"`
 }
 
-// makeSpec makes the template spec of a cluster.
-func (e *Engine) makeSpec(ctx context.Context, n naming.Names, c definition.Cluster) error {
+// MakeSpec makes the template spec of a cluster.
+func (st Store) MakeSpec(ctx context.Context, n naming.Names, c definition.Cluster) error {
 	body, err := json.Marshal(map[string]any{"location": c.Spec.Azure.Location, "tags": specTags(n), "properties": map[string]any{
 		"description": "What kaz keeps of cluster " + n.Cluster + ". It is not to be deleted before the cluster.",
 	}})
 	if err != nil {
 		return err
 	}
-	if _, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Put, ID: specID(n), Body: body, Unseen: true}); err != nil {
+	if _, err = azure.Do(ctx, st.Azure, azure.Request{Verb: azure.Put, ID: SpecID(n), Body: body, Unseen: true}); err != nil {
 		return fmt.Errorf("template spec that keeps the definition: %w", err)
 	}
 	return nil
@@ -78,8 +80,8 @@ func specTags(n naming.Names) map[string]string {
 	return map[string]string{naming.ClusterTag: n.Cluster}
 }
 
-// keep writes a version of the template spec.
-func (e *Engine) keep(ctx context.Context, n naming.Names, c definition.Cluster, version string, what any) error {
+// Keep writes a version of the template spec.
+func (st Store) Keep(ctx context.Context, n naming.Names, c definition.Cluster, version string, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -95,20 +97,20 @@ func (e *Engine) keep(ctx context.Context, n naming.Names, c definition.Cluster,
 	if err != nil {
 		return err
 	}
-	write := azure.Request{Verb: azure.Put, ID: versionID(n, version), Body: body, Unseen: true}
-	_, err = azure.Do(ctx, e.Azure, write)
+	write := azure.Request{Verb: azure.Put, ID: VersionID(n, version), Body: body, Unseen: true}
+	_, err = azure.Do(ctx, st.Azure, write)
 	if azure.IsNotFound(err) { // of a cluster that an earlier version of kaz has deployed
-		if err = e.makeSpec(ctx, n, c); err == nil {
-			_, err = azure.Do(ctx, e.Azure, write)
+		if err = st.MakeSpec(ctx, n, c); err == nil {
+			_, err = azure.Do(ctx, st.Azure, write)
 		}
 	}
 	return err
 }
 
 // kept reads a version of the template spec. It is false if there is none.
-func (e *Engine) kept(ctx context.Context, n naming.Names, version string, into any) (bool, error) {
-	id := versionID(n, version)
-	doc, err := e.Azure.Get(ctx, id)
+func (st Store) kept(ctx context.Context, n naming.Names, version string, into any) (bool, error) {
+	id := VersionID(n, version)
+	doc, err := st.Azure.Get(ctx, id)
 	if azure.IsNotFound(err) {
 		return false, nil
 	}
@@ -126,30 +128,14 @@ func (e *Engine) kept(ctx context.Context, n naming.Names, version string, into 
 }
 
 // readDefinitions reads the definitions of a cluster, none for one that an earlier version of kaz has deployed.
-func (e *Engine) readDefinitions(ctx context.Context, n naming.Names) (definitions, error) {
-	var d definitions
-	_, err := e.kept(ctx, n, definitionVersion, &d)
+func (st Store) readDefinitions(ctx context.Context, n naming.Names) (Definitions, error) {
+	var d Definitions
+	_, err := st.kept(ctx, n, DefinitionVersion, &d)
 	return d, err
 }
 
-// keepDefinition keeps the definition of a deployment that has begun, or is complete.
-func (e deployer) keepDefinition(ctx context.Context, w work, complete bool) error {
-	d := w.plan.Definition
-	now := definitions{&d, w.state.kept.Deployed}
-	if complete {
-		now.Deployed = &d
-	}
-	if sameText(now, w.state.kept) {
-		return nil
-	}
-	if err := e.keep(ctx, w.plan.Names, d.Cluster, definitionVersion, now); err != nil {
-		return fmt.Errorf("record of the definition: %w", err)
-	}
-	return nil
-}
-
-// sameText reports whether two values have the same JSON.
-func sameText(a, b any) bool {
+// SameText reports whether two values have the same JSON.
+func SameText(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)

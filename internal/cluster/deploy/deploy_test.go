@@ -1,4 +1,4 @@
-package engine
+package deploy
 
 import (
 	"bytes"
@@ -17,13 +17,14 @@ import (
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/failure"
+	"kaz/internal/cluster/record"
 	"kaz/internal/localazure/core"
 	"kaz/internal/testkit/clustertest"
 )
 
-// lab is a local Azure and an engine for it.
+// lab is a local Azure and a deployer for it.
 type lab struct {
-	*Engine
+	*Deployer
 	azure  *clustertest.Azure
 	client *arm.Client
 	t      *testing.T
@@ -41,7 +42,7 @@ func newLab(t *testing.T, o core.Options) *lab {
 func (l *lab) connect(way http.RoundTripper) {
 	l.t.Helper()
 	l.client = clustertest.Client(l.t, way)
-	l.Engine = &Engine{Azure: l.client, Say: func(line string) { l.said = append(l.said, line) }}
+	l.Deployer = &Deployer{Store: record.Store{Azure: l.client}, Say: func(line string) { l.said = append(l.said, line) }}
 }
 
 // requests are the requests since the last call, "PUT kaz-prod".
@@ -113,7 +114,7 @@ func TestDeployedSecrets(t *testing.T) {
 	l := newLab(t, core.Options{})
 	p := example(t, nil, "dev.yaml")
 	l.deploy(p)
-	main := deploymentID(p.Names.Group(), p.Names.Deployment())
+	main := record.DeploymentID(p.Names.Group(), p.Names.Deployment())
 	doc, err := l.client.Get(t.Context(), main)
 	if err != nil || bytes.Contains(doc, []byte("PRIVATE KEY")) {
 		t.Errorf("the deployment shows a secret, or %v", err)
@@ -238,7 +239,7 @@ func TestElsewhere(t *testing.T) {
 	p := example(t, nil, "ha.yaml", "team-a.yaml")
 	l.deploy(p)
 	a := p.Definition.Cluster.Spec.Azure
-	recorded, found, err := l.Recorded(t.Context(), Place{a.SubscriptionID, a.ResourceGroup.Name, "prod"}.Names())
+	recorded, found, err := l.Recorded(t.Context(), record.Place{Subscription: a.SubscriptionID, Group: a.ResourceGroup.Name, Name: "prod"}.Names())
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
@@ -305,8 +306,8 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", scope, err, want)
 			}
 		}
-		if state, err := l.Read(t.Context(), p.Names); err != nil || len(state.resources) > 0 {
-			t.Errorf("%s: made %v: %v", scope, state.resources, err)
+		if state, err := l.Read(t.Context(), p.Names); err != nil || len(state.Resources) > 0 {
+			t.Errorf("%s: made %v: %v", scope, state.Resources, err)
 		}
 	}
 }
@@ -340,7 +341,7 @@ func TestDestroy(t *testing.T) {
 			if err := l.Destroy(t.Context(), p, r); err != nil {
 				t.Fatal(err)
 			}
-			left, err := l.client.List(t.Context(), azure.Query{Scope: p.Names.Group(), Type: resourceType})
+			left, err := l.client.List(t.Context(), azure.Query{Scope: p.Names.Group(), Type: "Microsoft.Resources/resources"})
 			again := example(t, func(d *definition.Definition) { d.Cluster.Spec.Azure.ResourceGroup.Lifecycle = lifecycle }, "ha.yaml")
 			if _, err := l.Deploy(t.Context(), again, l.save); err == nil || !strings.Contains(err.Error(), p.Names.Vault()) {
 				t.Errorf("a cluster with the name of a deleted vault: %v", err)
@@ -405,7 +406,7 @@ func TestTwoDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, core.Options{Latency: 1})
 		p := example(t, nil, "dev.yaml")
-		other := &Engine{Azure: l.client}
+		other := &Deployer{Store: record.Store{Azure: l.client}}
 		first := make(chan error, 1)
 		_, err := l.Deploy(t.Context(), p, func([]byte) error {
 			go func() {
@@ -434,7 +435,7 @@ func TestCanceled(t *testing.T) {
 			done <- err
 		}()
 		<-time.After(12 * time.Second)
-		other := &Engine{Azure: l.client}
+		other := &Deployer{Store: record.Store{Azure: l.client}}
 		if _, err := other.Deploy(t.Context(), p, l.save); err == nil || !strings.Contains(err.Error(), "a deployment runs: that of dev, since") {
 			t.Errorf("two deployments at once: %v", err)
 		}

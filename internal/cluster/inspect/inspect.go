@@ -1,8 +1,9 @@
-package engine
+// Package inspect reads what is there of a cluster, in Azure and inside of the cluster, for the changes that package change
+// plans. Layer L3.
+package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"kaz/internal/azure"
 	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/workload"
 )
 
@@ -43,86 +44,50 @@ type EtcdMember struct {
 	Expires time.Time
 }
 
-const (
-	machineType  = "Microsoft.Compute/virtualMachines"
-	scaleSetType = "Microsoft.Compute/virtualMachineScaleSets"
-	nicType      = "Microsoft.Network/networkInterfaces"
-	// rolloutTag at a scale set has the version of an upgrade and the number of nodes before it: "1.37.1=3".
-	rolloutTag = "kaz_rollout"
-	// previousTag at a scale set has the version that its model had before.
-	previousTag = "kaz_previous"
-)
-
-// Generations are those of the newest members that exist, by index.
-func (s State) Generations() map[int]int {
-	all := map[int]int{}
-	for _, r := range s.resources {
-		index, generation, ok := naming.MemberSlot(r.Tags[naming.UnitTag])
-		if !ok || !strings.EqualFold(r.Type, machineType) {
-			continue
-		}
-		if had, has := all[index]; !has || had < generation {
-			all[index] = generation
-		}
-	}
-	return all
-}
-
-// instance is a machine of a pool as Azure has it.
-type instance struct {
-	ID         azure.ID          `json:"id"`
-	InstanceID string            `json:"instanceId"`
-	Zones      []string          `json:"zones"`
-	Tags       map[string]string `json:"tags"`
-	Properties struct {
-		ProvisioningState string `json:"provisioningState"`
-		LatestModel       bool   `json:"latestModelApplied"`
-		ScaleSet          struct {
-			ID azure.ID `json:"id"`
-		} `json:"virtualMachineScaleSet"`
-		OS struct {
-			Name string `json:"computerName"`
-		} `json:"osProfile"`
-	} `json:"properties"`
-}
-
 // observation is what was found of a cluster: what [change] plans with, and the ids of the machines of pools by the names of nodes.
-type observation struct {
+type Observation struct {
 	change.Cluster
 
-	state     State
-	instances map[string]instance
+	State     record.State
+	Instances map[string]record.Instance
 }
 
-// observer reads what is there of a cluster, for changes.
-type observer struct{ *Engine }
+// Inspector reads what is there of a cluster, for changes.
+type Inspector struct {
+	record.Store
+	Workload *workload.Cluster
+	// Etcd is the etcd of the cluster, nil if it is not used.
+	Etcd Etcd
+	// Say gets a line for each problem of etcd, for people.
+	Say func(format string, args ...any)
+}
 
-// observe reads what is there of a cluster, in Azure and inside of the cluster. Without etcd the nodes of the control plane count
+// Inspect reads what is there of a cluster, in Azure and inside of the cluster. Without etcd the nodes of the control plane count
 // as its members.
-func (e observer) observe(ctx context.Context, n naming.Names, etcd bool) (observation, error) {
-	var in observation
+func (i Inspector) Inspect(ctx context.Context, n naming.Names, etcd bool) (Observation, error) {
+	var in Observation
 	var err error
-	if in.state, err = e.Read(ctx, n); err != nil {
+	if in.State, err = i.Read(ctx, n); err != nil {
 		return in, err
 	}
-	if in.state.Definition == nil {
+	if in.State.Definition == nil {
 		return in, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
 	}
-	nodes, err := e.Workload.Nodes(ctx)
+	nodes, err := i.Workload.Nodes(ctx)
 	if err != nil {
 		return in, err
 	}
-	if in.Version, err = e.Workload.Version(ctx); err != nil {
+	if in.Version, err = i.Workload.Version(ctx); err != nil {
 		return in, err
 	}
-	if err := e.observeMembers(ctx, n, &in, nodes, etcd && e.Etcd != nil); err != nil {
+	if err := i.observeMembers(ctx, n, &in, nodes, etcd && i.Etcd != nil); err != nil {
 		return in, err
 	}
-	return in, e.observePools(ctx, n, &in, nodes)
+	return in, i.observePools(ctx, n, &in, nodes)
 }
 
 // observeMembers joins what Azure, the API server and etcd know of the control plane.
-func (e observer) observeMembers(ctx context.Context, n naming.Names, in *observation, nodes map[string]workload.Node,
+func (i Inspector) observeMembers(ctx context.Context, n naming.Names, in *Observation, nodes map[string]workload.Node,
 	etcd bool) error {
 	all := map[string]*change.Member{}
 	member := func(name string) *change.Member {
@@ -136,26 +101,26 @@ func (e observer) observeMembers(ctx context.Context, n naming.Names, in *observ
 		}
 		return all[name]
 	}
-	for unit := range in.state.units {
+	for unit := range in.State.Units {
 		member(n.With(unit))
 	}
-	for _, r := range in.state.resources {
+	for _, r := range in.State.Resources {
 		if r.Tags[naming.ClusterTag] != n.Cluster {
 			continue
 		}
 		// What is left of a member after its machine is gone counts as a member without a machine.
-		if m := member(n.With(r.Tags[naming.UnitTag])); m != nil && strings.EqualFold(r.Type, machineType) {
+		if m := member(n.With(r.Tags[naming.UnitTag])); m != nil && strings.EqualFold(r.Type, record.MachineType) {
 			m.Machine, m.Version, m.Revision = true, r.Tags[naming.VersionTag], r.Tags[naming.RevisionTag]
-			nic, err := e.network(ctx, n, r.ID.Name())
+			nic, err := i.NIC(ctx, n, r.ID.Name())
 			if err != nil {
 				return err
 			}
-			m.Balanced = nic.balanced()
+			m.Balanced = nic.Balanced()
 		}
 	}
 	addMemberNodes(nodes, member, etcd)
 	if etcd {
-		if err := e.observeEtcd(ctx, all, member); err != nil {
+		if err := i.observeEtcd(ctx, all, member); err != nil {
 			return err
 		}
 	}
@@ -179,20 +144,20 @@ func addMemberNodes(nodes map[string]workload.Node, member func(string) *change.
 	}
 }
 
-// errSilentEtcd is in the chain of an error about an etcd of which no member answers.
-var errSilentEtcd = errors.New("members of etcd")
+// ErrSilentEtcd is in the chain of an error about an etcd of which no member answers.
+var ErrSilentEtcd = errors.New("members of etcd")
 
 // ErrEtcdAccess is in the chain of an error of an [Etcd] that cannot get the certificate of its client. To look again does not help.
 var ErrEtcdAccess = errors.New("no certificate for etcd")
 
 // observeEtcd adds what etcd knows of its members.
-func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member, member func(string) *change.Member) error {
-	members, err := e.Etcd.Members(ctx)
+func (i Inspector) observeEtcd(ctx context.Context, all map[string]*change.Member, member func(string) *change.Member) error {
+	members, err := i.Etcd.Members(ctx)
 	switch {
 	case errors.Is(err, ErrEtcdAccess):
 		return err
 	case err != nil:
-		return fmt.Errorf("%w: %w: see kaz cluster doctor", errSilentEtcd, err)
+		return fmt.Errorf("%w: %w: see kaz cluster doctor", ErrSilentEtcd, err)
 	}
 	for name := range all {
 		answers := slices.ContainsFunc(members, func(one EtcdMember) bool { return one.Name == name && one.Healthy })
@@ -204,7 +169,7 @@ func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member
 				one.Name)
 		}
 		if one.Problem != "" {
-			e.say("  %s", one.Problem)
+			i.Say("  %s", one.Problem)
 		}
 		if m := member(one.Name); m != nil {
 			m.Voter, m.Learner, m.Leader = !one.Learner, one.Learner, one.Leader
@@ -213,68 +178,26 @@ func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member
 	return nil
 }
 
-// nic is a network interface as far as the load balancers are concerned.
-type nic struct {
-	document map[string]any
-	id       azure.ID
-}
-
-// network reads the network interface of a member.
-func (e observer) network(ctx context.Context, n naming.Names, machine string) (nic, error) {
-	one := nic{id: n.Group().Resource(nicType, machine+"-nic")}
-	doc, err := e.Azure.Get(ctx, one.id)
-	if azure.IsNotFound(err) {
-		return one, nil
-	}
-	if err != nil {
-		return one, err
-	}
-	return one, json.Unmarshal(doc, &one.document)
-}
-
-const backendPools = "loadBalancerBackendAddressPools"
-
-// addresses are the properties of the IP configurations.
-func (n nic) addresses() []map[string]any {
-	properties, _ := n.document["properties"].(map[string]any)
-	configurations, _ := properties["ipConfigurations"].([]any)
-	var all []map[string]any
-	for _, one := range configurations {
-		configuration, _ := one.(map[string]any)
-		if p, ok := configuration["properties"].(map[string]any); ok {
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
-func (n nic) balanced() bool {
-	return slices.ContainsFunc(n.addresses(), func(p map[string]any) bool {
-		pools, _ := p[backendPools].([]any)
-		return len(pools) > 0
-	})
-}
-
 // observePools joins what Azure and the API server know of the pools.
-func (e observer) observePools(ctx context.Context, n naming.Names, in *observation, nodes map[string]workload.Node) error {
-	in.instances = map[string]instance{}
-	machines, err := e.machines(ctx, n)
+func (i Inspector) observePools(ctx context.Context, n naming.Names, in *Observation, nodes map[string]workload.Node) error {
+	in.Instances = map[string]record.Instance{}
+	machines, err := i.Machines(ctx, n)
 	if err != nil {
 		return err
 	}
 	pools := map[string]*change.Pool{}
-	for _, p := range in.state.Definition.Pools {
-		if _, deployed := in.state.units[naming.PoolUnit(p.Metadata.Name)]; deployed && p.Spec.Backend == "StandaloneVM" {
+	for _, p := range in.State.Definition.Pools {
+		if _, deployed := in.State.Units[naming.PoolUnit(p.Metadata.Name)]; deployed && p.Spec.Backend == "StandaloneVM" {
 			pools[p.Metadata.Name] = &change.Pool{Name: p.Metadata.Name, Standalone: true}
 		}
 	}
-	for _, r := range in.state.resources {
+	for _, r := range in.State.Resources {
 		name := r.Tags[naming.PoolTag]
-		if !strings.EqualFold(r.Type, scaleSetType) || name == "" || r.Tags[naming.ClusterTag] != n.Cluster {
+		if !strings.EqualFold(r.Type, record.ScaleSetType) || name == "" || r.Tags[naming.ClusterTag] != n.Cluster {
 			continue
 		}
-		pools[name] = scaledPool(name, r, *in.state.Definition)
-		members, err := e.instances(ctx, r.ID)
+		pools[name] = scaledPool(name, r, *in.State.Definition)
+		members, err := i.Instances(ctx, r.ID)
 		if err != nil {
 			return err
 		}
@@ -292,7 +215,7 @@ func (e observer) observePools(ctx context.Context, n naming.Names, in *observat
 }
 
 // scaledPool is the pool of a scale set.
-func scaledPool(name string, set resource, d definition.Definition) *change.Pool {
+func scaledPool(name string, set record.Resource, d definition.Definition) *change.Pool {
 	p := &change.Pool{Name: name, Model: set.Tags[naming.VersionTag], Revision: set.Tags[naming.RevisionTag]}
 	for _, pool := range d.Pools {
 		if pool.Metadata.Name == name {
@@ -301,8 +224,8 @@ func scaledPool(name string, set resource, d definition.Definition) *change.Pool
 			}
 		}
 	}
-	p.Limits = limitsOf(set.Tags)
-	version, count, _ := strings.Cut(set.Tags[rolloutTag], "=")
+	p.Limits = record.LimitsOf(set.Tags)
+	version, count, _ := strings.Cut(set.Tags[record.RolloutTag], "=")
 	if desired, err := strconv.Atoi(count); err == nil && version == p.Model {
 		p.Desired = desired
 	}
@@ -310,11 +233,12 @@ func scaledPool(name string, set resource, d definition.Definition) *change.Pool
 }
 
 // addMachines adds machines that stand alone and those of scale sets in Flexible mode to their pools.
-func (in *observation) addMachines(n naming.Names, machines []instance, pools map[string]*change.Pool, nodes map[string]workload.Node) {
+func (in *Observation) addMachines(n naming.Names, machines []record.Instance, pools map[string]*change.Pool,
+	nodes map[string]workload.Node) {
 	for _, one := range machines {
 		name := one.Tags[naming.PoolTag]
 		if set := one.Properties.ScaleSet.ID; set != "" {
-			name = in.state.resources[set.Key()].Tags[naming.PoolTag]
+			name = in.State.Resources[set.Key()].Tags[naming.PoolTag]
 		} else if name != "" && pools[name] == nil && one.Tags[naming.ClusterTag] == n.Cluster {
 			pools[name] = &change.Pool{Name: name, Standalone: true} // the definition no longer has it
 		}
@@ -324,21 +248,10 @@ func (in *observation) addMachines(n naming.Names, machines []instance, pools ma
 	}
 }
 
-// machines are the machines of the resource group.
-func (e observer) machines(ctx context.Context, n naming.Names) ([]instance, error) {
-	return azure.ListAs[instance](ctx, e.Azure, azure.Query{Scope: n.Group(), Type: machineType})
-}
-
-// instances are the machines of a scale set in Uniform mode.
-func (e observer) instances(ctx context.Context, set azure.ID) ([]instance, error) {
-	all, err := azure.ListAs[instance](ctx, e.Azure, azure.Query{Scope: set, Type: scaleSetType + "/virtualMachines"})
-	return slices.DeleteFunc(all, func(i instance) bool { return !i.ID.Under(set) }), err
-}
-
 // addNode adds a machine to a pool.
-func (in *observation) addNode(p *change.Pool, one instance, nodes map[string]workload.Node) {
+func (in *Observation) addNode(p *change.Pool, one record.Instance, nodes map[string]workload.Node) {
 	name := strings.ToLower(one.Properties.OS.Name)
-	in.instances[name] = one
+	in.Instances[name] = one
 	node, joined := nodes[name]
 	n := change.Node{Name: name, Zone: strings.Join(one.Zones, ","), Failed: one.Properties.ProvisioningState == "Failed"}
 	if joined {
@@ -351,4 +264,34 @@ func (in *observation) addNode(p *change.Pool, one instance, nodes map[string]wo
 	}
 	n.Failed = n.Failed && !joined
 	p.Nodes = append(p.Nodes, n)
+}
+
+// Voter reports whether etcd counted a member before the step.
+func (in Observation) Voter(id string) bool {
+	return slices.ContainsFunc(in.Members, func(m change.Member) bool { return m.ID() == id && m.Voter })
+}
+
+// QuorumWithout reports whether etcd has a majority while a member that it still counts is down.
+func (in Observation) QuorumWithout(id string) bool {
+	voters, healthy := 0, 0
+	for _, m := range in.Members {
+		if !m.Voter {
+			continue
+		}
+		voters++
+		if m.Healthy && m.ID() != id {
+			healthy++
+		}
+	}
+	return healthy > voters/2
+}
+
+// LowestVersion is the version of new standalone machines: that of the change, once all members have it.
+func (in Observation) LowestVersion(d definition.Definition) string {
+	for _, m := range in.Members {
+		if m.Machine && m.Version != d.Cluster.Spec.Kubernetes.Version {
+			return in.Version
+		}
+	}
+	return d.Cluster.Spec.Kubernetes.Version
 }

@@ -1,4 +1,4 @@
-package engine
+package step
 
 import (
 	"context"
@@ -10,18 +10,19 @@ import (
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/workload"
 )
 
 // retreat deletes new nodes that did not become ready during the upgrade of a pool. The upgrade then stops before an old node
 // goes. If no new node is ready, the scale set gets its previous model again. The error failed says why the nodes are not
 // ready. It is nil if they are ready.
-func (w worker) retreat(ctx context.Context, s change.Step, failed error) error {
+func (w Worker) retreat(ctx context.Context, s change.Step, failed error) error {
 	_, late := errors.AsType[*workload.NotReadyError](failed)
 	if failed == nil || ctx.Err() != nil {
 		return failed
 	}
-	in, err := observer{w.Engine}.observe(ctx, w.names, false)
+	in, err := w.inspector.Inspect(ctx, w.names, false)
 	if err != nil {
 		return failed
 	}
@@ -35,7 +36,7 @@ func (w worker) retreat(ctx context.Context, s change.Step, failed error) error 
 		return failed
 	}
 	for _, name := range bad {
-		w.say("  %s is not ready, and is taken away again", name)
+		w.Sayf("  %s is not ready, and is taken away again", name)
 		if err := w.deleteNode(ctx, change.Step{Pool: s.Pool, Node: name}); err != nil {
 			return errors.Join(failed, err)
 		}
@@ -54,21 +55,22 @@ func (w worker) retreat(ctx context.Context, s change.Step, failed error) error 
 }
 
 // rollback gives the scale set of a pool the model that it had before its upgrade. It returns the version of that model.
-func (w worker) rollback(ctx context.Context, pool string) (string, error) {
+func (w Worker) rollback(ctx context.Context, pool string) (string, error) {
 	previous := ""
-	for _, r := range w.in.state.resources {
-		if r.Tags[naming.PoolTag] == pool && r.Tags[naming.ClusterTag] == w.names.Cluster && strings.EqualFold(r.Type, scaleSetType) {
-			previous = r.Tags[previousTag]
+	for _, r := range w.in.State.Resources {
+		ours := r.Tags[naming.PoolTag] == pool && r.Tags[naming.ClusterTag] == w.names.Cluster
+		if ours && strings.EqualFold(r.Type, record.ScaleSetType) {
+			previous = r.Tags[record.PreviousTag]
 		}
 	}
 	if previous == "" {
 		return "", fmt.Errorf("pool %s does not tell the version that it had before", pool)
 	}
-	d := *w.in.state.Definition
+	d := *w.in.State.Definition
 	d.Cluster.Spec.Kubernetes.Version = previous
-	p, err := cluster.WithMembers(d, w.in.state.Generations())
+	p, err := cluster.WithMembers(d, w.in.State.Generations())
 	if err != nil {
 		return "", err
 	}
-	return previous, w.writeModel(ctx, p, pool, func(tags, _ map[string]string) { delete(tags, rolloutTag) })
+	return previous, w.writeModel(ctx, p, pool, func(tags, _ map[string]string) { delete(tags, record.RolloutTag) })
 }

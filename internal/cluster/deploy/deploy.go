@@ -1,4 +1,6 @@
-package engine
+// Package deploy brings Azure to the plan of a cluster: it compares the plan with what is there, makes absent secrets, and
+// writes one deployment. Layer L3.
+package deploy
 
 import (
 	"cmp"
@@ -9,15 +11,18 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/boot"
+	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/failure"
 	"kaz/internal/cluster/lint"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/units"
 	"kaz/internal/pause"
 )
@@ -44,7 +49,7 @@ const activeDeployment = "DeploymentActive"
 // work is what a deployment is going to write.
 type work struct {
 	plan     cluster.Plan
-	state    State
+	state    record.State
 	template emit.Template
 	seed     seed
 	left     int
@@ -58,31 +63,31 @@ type work struct {
 
 // prepare compares a plan with Azure. replaced says that a change has replaced the machines, so that fields may differ that a
 // deployment cannot change.
-func (e deployer) prepare(ctx context.Context, p cluster.Plan, replaced bool) (work, error) {
-	state, err := e.Read(ctx, p.Names, others(p)...)
+func (d Deployer) prepare(ctx context.Context, p cluster.Plan, replaced bool) (work, error) {
+	state, err := d.Read(ctx, p.Names, p.Groups()...)
 	if err != nil {
 		return work{}, err
 	}
-	w, err := state.left(p, replaced)
+	w, err := left(state, p, replaced)
 	if err != nil {
 		return w, err
 	}
-	if err := e.confirm(ctx, w.plan, state); err != nil {
+	if err := confirm(ctx, d.Store, w.plan, state); err != nil {
 		return w, err
 	}
-	if w, err = state.left(p, replaced); err != nil || w.empty() {
+	if w, err = left(state, p, replaced); err != nil || w.empty() {
 		return w, err
 	}
-	if w.seed, err = e.absentSecrets(ctx, w.plan, state, w.leave["vault"]); err != nil {
+	if w.seed, err = absentSecrets(ctx, d.Store, w.plan, state, w.leave["vault"]); err != nil {
 		return w, err
 	}
 	w.leave["vault"] = w.leave["vault"] && w.seed.empty()
-	return w, e.fit(ctx, &w)
+	return w, d.fit(ctx, &w)
 }
 
 // fit leaves out of the template what need not be written.
-func (e deployer) fit(ctx context.Context, w *work) error {
-	x, err := e.compare(ctx, w.plan, w.state, w.leave)
+func (d Deployer) fit(ctx context.Context, w *work) error {
+	x, err := d.compare(ctx, w.plan, w.state, w.leave)
 	if err != nil {
 		return err
 	}
@@ -92,16 +97,16 @@ func (e deployer) fit(ctx context.Context, w *work) error {
 }
 
 // Look reads what there is of a plan, and reports whether nothing is left to deploy.
-func (e *Engine) Look(ctx context.Context, p cluster.Plan) (state State, complete bool, err error) {
-	if state, err = e.Read(ctx, p.Names, others(p)...); err != nil {
+func (d Deployer) Look(ctx context.Context, p cluster.Plan) (state record.State, complete bool, err error) {
+	if state, err = d.Read(ctx, p.Names, p.Groups()...); err != nil {
 		return state, false, err
 	}
-	w, err := state.left(p, false)
+	w, err := left(state, p, false)
 	return state, err == nil && w.empty(), nil // a deployment says why it is refused
 }
 
 // left is what is left to deploy of a plan.
-func (s State) left(p cluster.Plan, replaced bool) (work, error) {
+func left(s record.State, p cluster.Plan, replaced bool) (work, error) {
 	if s.Definition != nil && !replaced {
 		p.Definition.Authorities, p.Definition.Encrypted = s.Definition.Authorities, s.Definition.Encrypted // no file says it
 	}
@@ -110,23 +115,23 @@ func (s State) left(p cluster.Plan, replaced bool) (work, error) {
 		return work{}, err
 	}
 	w := work{plan: p, state: s}
-	if err := s.allowed(p.Definition); err != nil && !replaced {
+	if err := allowed(s, p.Definition); err != nil && !replaced {
 		return w, err
 	}
 	w.leave = map[string]bool{}
 	for unit, hash := range p.Template(emit.Options{}).Hashes {
-		if s.done(p, unit, hash) {
+		if done(s, p, unit, hash) {
 			w.leave[unit] = true
 		}
 	}
 	w.left = len(w.leave)
-	w.recorded = s.Definition != nil && same(*s.Definition, p.Definition)
-	w.template = p.Template(emit.Options{Leave: w.leave, Keep: s.once(p)})
+	w.recorded = s.Definition != nil && record.SameText(*s.Definition, p.Definition)
+	w.template = p.Template(emit.Options{Leave: w.leave, Keep: once(s, p)})
 	return w, nil
 }
 
 // once are the listed resources of a plan that are written only once, by their ids in lower case.
-func (s State) once(p cluster.Plan) map[string]bool {
+func once(s record.State, p cluster.Plan) map[string]bool {
 	all := map[string]bool{}
 	for _, u := range p.Graph.Units {
 		for _, r := range u.Resources {
@@ -139,11 +144,11 @@ func (s State) once(p cluster.Plan) map[string]bool {
 }
 
 // allowed refuses changes that need machines to be replaced, or a new cluster.
-func (s State) allowed(d definition.Definition) error {
+func allowed(s record.State, d definition.Definition) error {
 	if s.Definition == nil {
 		return nil
 	}
-	if err := fixed(*s.Definition, d); err != nil {
+	if err := Fixed(*s.Definition, d); err != nil {
 		return err
 	}
 	var replaced []string
@@ -202,85 +207,91 @@ func (w work) body(secrets map[string]string) (azure.Document, error) {
 }
 
 // Preview shows what a deployment would do without asking Azure to compare: the units that it would deploy.
-func (e *Engine) Preview(ctx context.Context, p cluster.Plan) ([]string, error) {
-	w, err := deployer{e}.prepare(ctx, p, false)
+func (d Deployer) Preview(ctx context.Context, p cluster.Plan) ([]string, error) {
+	w, err := d.prepare(ctx, p, false)
 	return slices.Sorted(maps.Keys(w.template.Units)), err
 }
 
 // Deploy deploys what Azure lacks of the plan. It passes save the kubeconfig of a new cluster before the deployment begins.
 // The key of the certificate authority is known only then.
-func (e *Engine) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfig []byte) error) (Result, error) {
-	return deployer{e}.deploy(ctx, p, save, false)
+func (d Deployer) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfig []byte) error) (Result, error) {
+	return d.deploy(ctx, p, save, false)
 }
 
-func (e deployer) deploy(ctx context.Context, p cluster.Plan, save func([]byte) error, replaced bool) (Result, error) {
-	w, err := e.prepare(ctx, p, replaced)
+// Redeploy deploys and records what Azure lacks of the plan, after a change has replaced the machines.
+func (d Deployer) Redeploy(ctx context.Context, p cluster.Plan) error {
+	_, err := d.deploy(ctx, p, nil, true)
+	return err
+}
+
+func (d Deployer) deploy(ctx context.Context, p cluster.Plan, save func([]byte) error, replaced bool) (Result, error) {
+	w, err := d.prepare(ctx, p, replaced)
 	if err != nil {
 		return Result{}, err
 	}
-	if m := w.state.Main; m.running() {
+	if m := w.state.Main; m.Running() {
 		return Result{}, fmt.Errorf("%w: that of %s, since %s: wait for it, or end it with kaz cluster abort", ErrRunning,
 			p.Names.Cluster, m.Properties.Timestamp)
 	}
-	if open, err := e.Open(ctx, p.Names); err != nil || open != nil && !replaced {
-		return Result{}, cmp.Or(err, ErrOpen)
+	if open, err := d.Open(ctx, p.Names); err != nil || open != nil && !replaced {
+		return Result{}, cmp.Or(err, record.ErrOpen)
 	}
-	e.sayOrphans(w)
+	d.sayOrphans(w)
 	result := Result{Units: slices.Sorted(maps.Keys(w.template.Units))}
 	if w.empty() {
 		result.Unchanged = true
-		return result, errors.Join(e.keepDefinition(ctx, w, true), e.scale(ctx, w, &result))
+		return result, errors.Join(d.keepDefinition(ctx, w, true), d.scale(ctx, w, &result))
 	}
-	secrets, err := e.newSecrets(ctx, w, save, &result)
+	secrets, err := d.newSecrets(ctx, w, save, &result)
 	if err != nil {
 		return result, err
 	}
 	if err := clean(w, secrets); err != nil {
 		return result, err
 	}
-	if err := e.write(ctx, w, secrets); err != nil {
+	if err := d.write(ctx, w, secrets); err != nil {
 		return result, err
 	}
 	if !replaced {
-		e.sayCharts(p.Definition)
+		d.sayCharts(p.Definition.Rendered)
 	}
-	return result, e.scale(ctx, w, &result)
+	return result, d.scale(ctx, w, &result)
 }
 
 // write writes what is left to deploy. Azure keeps the definition from the begin of the deployment on.
-func (e deployer) write(ctx context.Context, w work, secrets map[string]string) error {
-	if err := e.makeGroup(ctx, w); err != nil {
+func (d Deployer) write(ctx context.Context, w work, secrets map[string]string) error {
+	if err := d.makeGroup(ctx, w); err != nil {
 		return err
 	}
-	if w.state.kept.Definition == nil {
-		if err := e.makeSpec(ctx, w.plan.Names, w.plan.Definition.Cluster); err != nil {
+	if w.state.Kept.Definition == nil {
+		if err := d.MakeSpec(ctx, w.plan.Names, w.plan.Definition.Cluster); err != nil {
 			return err
 		}
 	}
-	if err := e.retag(ctx, w.retags); err != nil {
+	if err := d.retag(ctx, w.retags); err != nil {
 		return err
 	}
-	begun := func() error { return e.keepDefinition(ctx, w, false) }
-	if err := e.run(ctx, w, secrets, begun); err != nil {
+	begun := func() error { return d.keepDefinition(ctx, w, false) }
+	if err := d.run(ctx, w, secrets, begun); err != nil {
 		return err
 	}
-	return e.keepDefinition(ctx, w, true)
+	return d.keepDefinition(ctx, w, true)
 }
 
 // newSecrets makes the secrets that the key vault lacks, and passes save the kubeconfig of a new certificate authority.
-func (e deployer) newSecrets(ctx context.Context, w work, save func([]byte) error, result *Result) (map[string]string, error) {
+func (d Deployer) newSecrets(ctx context.Context, w work, save func([]byte) error, result *Result) (map[string]string, error) {
 	if w.seed.empty() {
 		return nil, nil
 	}
-	secrets, kubeconfig, err := e.secrets(ctx, w.plan, w.seed)
+	secrets, kubeconfig, err := d.secrets(ctx, w.plan, w.seed)
 	if err != nil {
 		return nil, err
 	}
 	if len(w.seed.kept) > 0 {
-		e.say("key vault %s has %s already: they stay", w.plan.Names.Vault(), strings.Join(w.seed.kept, ", "))
+		d.Sayf("key vault %s has %s already: they stay", w.plan.Names.Vault(), strings.Join(w.seed.kept, ", "))
 	}
 	if kubeconfig == nil {
-		e.say("the certificate authority exists: kaz cluster kubeconfig %s makes a kubeconfig", w.plan.Names.Cluster)
+		d.Sayf("the certificate authority exists: kaz cluster kubeconfig %s makes a kubeconfig", w.plan.Names.Cluster)
 		return secrets, nil
 	}
 	result.Kubeconfig = kubeconfig
@@ -290,23 +301,51 @@ func (e deployer) newSecrets(ctx context.Context, w work, save func([]byte) erro
 	return secrets, nil
 }
 
-// deployer carries out deployments.
-type deployer struct{ *Engine }
+// Deployer carries out deployments.
+type Deployer struct {
+	record.Store
+	// Say gets a line for each event, for people.
+	Say func(line string)
+	// Poll is the time between two looks at a running deployment, by default 5 s.
+	Poll time.Duration
+	// Now is the time, by default that of the machine.
+	Now func() time.Time
+	// Planes are the data planes of Azure.
+	Planes dataplane.Client
+}
+
+// Sayf says a line for people.
+func (d Deployer) Sayf(format string, args ...any) {
+	if d.Say != nil {
+		d.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// Every is the time between two looks at a deployment.
+func (d Deployer) Every() time.Duration { return cmp.Or(d.Poll, 5*time.Second) }
+
+// Clock is the time.
+func (d Deployer) Clock() time.Time {
+	if d.Now != nil {
+		return d.Now()
+	}
+	return time.Now()
+}
 
 // sayCharts names the releases that the first member does not apply.
-func (e deployer) sayCharts(d definition.Definition) {
-	for _, r := range d.Rendered {
+func (d Deployer) sayCharts(all []definition.Rendered) {
+	for _, r := range all {
 		if !r.AtBoot {
-			e.say("Extension %s: release %s is not applied at boot: kaz cluster upgrade applies it", r.Extension, r.Release)
+			d.Sayf("Extension %s: release %s is not applied at boot: kaz cluster upgrade applies it", r.Extension, r.Release)
 		}
 	}
 }
 
 // sayOrphans names units that were deployed and are no longer in the definition.
-func (e deployer) sayOrphans(w work) {
-	for _, unit := range slices.Sorted(maps.Keys(w.state.units)) {
+func (d Deployer) sayOrphans(w work) {
+	for _, unit := range slices.Sorted(maps.Keys(w.state.Units)) {
 		if w.plan.Graph.Unit(unit) == nil {
-			e.say("unit %s is in Azure and not in the definition: it stays, and kaz cluster upgrade removes pools", unit)
+			d.Sayf("unit %s is in Azure and not in the definition: it stays, and kaz cluster upgrade removes pools", unit)
 		}
 	}
 }
@@ -333,7 +372,7 @@ func Server(p cluster.Plan) string {
 }
 
 // makeGroup makes the resource group of a new cluster.
-func (e deployer) makeGroup(ctx context.Context, w work) error {
+func (d Deployer) makeGroup(ctx context.Context, w work) error {
 	if w.state.Group != nil {
 		return nil
 	}
@@ -342,51 +381,51 @@ func (e deployer) makeGroup(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	e.say("create resource group %s", a.ResourceGroup.Name)
-	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Put, ID: w.plan.Names.Group(), Body: body})
+	d.Sayf("create resource group %s", a.ResourceGroup.Name)
+	_, err = azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Put, ID: w.plan.Names.Group(), Body: body})
 	return err
 }
 
 // run deploys and shows the progress of the units. It calls begun as soon as Azure has taken the deployment.
-func (e deployer) run(ctx context.Context, w work, secrets map[string]string, begun func() error) error {
+func (d Deployer) run(ctx context.Context, w work, secrets map[string]string, begun func() error) error {
 	body, err := w.body(secrets)
 	if err != nil {
 		return err
 	}
-	id := deploymentID(w.plan.Names.Group(), w.plan.Names.Deployment())
-	e.say("deploy %d units, %d unchanged: %s", len(w.template.Units), w.left, id.Name())
-	op, err := e.Azure.Begin(ctx, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
+	id := record.DeploymentID(w.plan.Names.Group(), w.plan.Names.Deployment())
+	d.Sayf("deploy %d units, %d unchanged: %s", len(w.template.Units), w.left, id.Name())
+	op, err := d.Azure.Begin(ctx, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
 	if fault, ok := errors.AsType[*azure.Error](err); ok && fault.Code == activeDeployment {
 		return fmt.Errorf("%w: another one of %s began at the same time: wait for it, or end it with kaz cluster abort", ErrRunning,
 			w.plan.Names.Cluster)
 	}
 	if err != nil {
-		return failure.Of(ctx, e.Azure, id, err)
+		return failure.Of(ctx, d.Azure, id, err)
 	}
 	watching, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		e.watch(watching, w.plan.Names, id)
+		d.watch(watching, w.plan.Names, id)
 	}()
 	kept := begun()
 	_, err = op.Wait(ctx)
 	stop()
 	<-ended
 	if err != nil {
-		return errors.Join(failure.Of(ctx, e.Azure, id, err), kept)
+		return errors.Join(failure.Of(ctx, d.Azure, id, err), kept)
 	}
 	return kept
 }
 
 // watch says when units begin and end, until ctx is done.
-func (e deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
+func (d Deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
 	said := map[string]string{}
 	for {
-		if pause.For(ctx, e.every()) != nil {
+		if pause.For(ctx, d.Every()) != nil {
 			return
 		}
-		operations, err := failure.Operations(ctx, e.Azure, id)
+		operations, err := failure.Operations(ctx, d.Azure, id)
 		if err != nil {
 			continue // the deployment goes on, and its end is read elsewhere
 		}
@@ -395,31 +434,31 @@ func (e deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
 			state := o.Properties.State
 			if unit != "" && said[unit] != state {
 				said[unit] = state
-				e.say("  %-24s %s", unit, strings.ToLower(state))
+				d.Sayf("  %-24s %s", unit, strings.ToLower(state))
 			}
 		}
 	}
 }
 
 // Abort cancels the running deployment of a cluster and forgets a change that has not ended. What was done stays.
-func (e *Engine) Abort(ctx context.Context, n naming.Names) error {
-	open, err := e.Open(ctx, n)
+func (d Deployer) Abort(ctx context.Context, n naming.Names) error {
+	open, err := d.Open(ctx, n)
 	if err != nil {
 		return err
 	}
 	if open != nil {
-		state, err := e.Read(ctx, n)
+		state, err := d.Read(ctx, n)
 		if err != nil {
 			return err
 		}
-		if err := (deployer{e}).releaseAll(ctx, state, *open); err != nil {
+		if err := d.releaseAll(ctx, state, *open); err != nil {
 			return err
 		}
-		if err := e.Close(ctx, n); err != nil || !state.Main.running() {
+		if err := d.Close(ctx, n); err != nil || !state.Main.Running() {
 			return err
 		}
 	}
-	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: deploymentID(n.Group(), n.Deployment()), Action: "cancel"})
+	_, err = azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Post, ID: record.DeploymentID(n.Group(), n.Deployment()), Action: "cancel"})
 	return err
 }
 
@@ -433,3 +472,57 @@ func (w work) created() []Change {
 	}
 	return all
 }
+
+// keepDefinition keeps the definition of a deployment that has begun, or is complete.
+func (d Deployer) keepDefinition(ctx context.Context, w work, complete bool) error {
+	deployed := w.plan.Definition
+	now := record.Definitions{Definition: &deployed, Deployed: w.state.Kept.Deployed}
+	if complete {
+		now.Deployed = &deployed
+	}
+	if record.SameText(now, w.state.Kept) {
+		return nil
+	}
+	if err := d.Keep(ctx, w.plan.Names, deployed.Cluster, record.DefinitionVersion, now); err != nil {
+		return fmt.Errorf("record of the definition: %w", err)
+	}
+	return nil
+}
+
+// DeployUnit deploys one unit of a plan. The deployment records the previous definition, because the change has not ended.
+func (d Deployer) DeployUnit(ctx context.Context, p cluster.Plan, unit string) error {
+	state, err := d.Read(ctx, p.Names)
+	if err != nil {
+		return err
+	}
+	leave := map[string]bool{}
+	for _, u := range p.Graph.Units {
+		leave[u.Name] = u.Name != unit
+	}
+	x, err := d.compare(ctx, p, state, leave)
+	if err != nil {
+		return err
+	}
+	if err := d.retag(ctx, x.retags); err != nil {
+		return err
+	}
+	o := emit.Options{Leave: leave, Keep: x.keep, Bodies: x.bodies, Definition: state.Definition}
+	return d.run(ctx, work{plan: p, state: state, template: p.Template(o), left: len(p.Graph.Units) - 1}, nil,
+		func() error { return nil })
+}
+
+// Fixed refuses changed fields that no change of machines can bring into effect.
+func Fixed(old, now definition.Definition) error {
+	var refused []string
+	for _, d := range definition.Compare(old, now) {
+		if d.Change == definition.Fixed {
+			refused = append(refused, d.String())
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: make a new pool or cluster, or take the change back:\n%s", ErrFixed, strings.Join(refused, "\n"))
+}
+
+type object = map[string]any

@@ -1,4 +1,4 @@
-package engine
+package deploy
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"kaz/internal/azure"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/units"
 )
 
@@ -28,14 +28,14 @@ type seed struct {
 func (s seed) empty() bool { return len(s.parameters) == 0 }
 
 // absentSecrets finds the secrets to make. unchanged says that the deployment does not touch the key vault.
-func (e deployer) absentSecrets(ctx context.Context, p cluster.Plan, s State, unchanged bool) (seed, error) {
-	machines := s.machines(p.Names)
+func absentSecrets(ctx context.Context, st record.Store, p cluster.Plan, s record.State, unchanged bool) (seed, error) {
+	machines := s.Machines(p.Names)
 	if unchanged && len(machines) > 0 {
 		return seed{}, nil
 	}
 	var found seed
 	vault := p.Names.VaultID()
-	there, err := e.exists(ctx, vault)
+	there, err := st.Exists(ctx, vault)
 	if err != nil {
 		return found, err
 	}
@@ -44,7 +44,7 @@ func (e deployer) absentSecrets(ctx context.Context, p cluster.Plan, s State, un
 		name := p.Names.Secret(secrets[parameter])
 		has := false
 		if there {
-			if has, err = e.exists(ctx, vault.Child("secrets", name)); err != nil {
+			if has, err = st.Exists(ctx, vault.Child("secrets", name)); err != nil {
 				return found, err
 			}
 		}
@@ -58,7 +58,7 @@ func (e deployer) absentSecrets(ctx context.Context, p cluster.Plan, s State, un
 		return found, nil
 	}
 	if len(machines) == 0 {
-		if machines, err = e.findMachines(ctx, p, s); err != nil {
+		if machines, err = findMachines(ctx, st, p, s); err != nil {
 			return found, err
 		}
 	}
@@ -66,12 +66,6 @@ func (e deployer) absentSecrets(ctx context.Context, p cluster.Plan, s State, un
 		return found, lost(p, found, there, machines)
 	}
 	return found, nil
-}
-
-// exists reads whether a resource is there.
-func (e deployer) exists(ctx context.Context, id azure.ID) (bool, error) {
-	live, err := e.read(ctx, id)
-	return live != nil, err
 }
 
 // lost is the error about secrets that a cluster with machines lacks.
@@ -93,25 +87,12 @@ func lost(p cluster.Plan, found seed, vault bool, machines []string) error {
 		strings.Join(remedy, "\n"))
 }
 
-// machines are the names of the cluster's machines and scale sets in the lists.
-func (s State) machines(n naming.Names) []string {
-	var all []string
-	for _, r := range s.resources {
-		machine := strings.EqualFold(r.Type, machineType) || strings.EqualFold(r.Type, scaleSetType)
-		if machine && strings.EqualFold(r.Tags[naming.ClusterTag], n.Cluster) {
-			all = append(all, r.ID.Name())
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
 // findMachines finds machines of a cluster that the lists lack: by the list of Compute, and by a read of each planned one.
-func (e deployer) findMachines(ctx context.Context, p cluster.Plan, s State) ([]string, error) {
+func findMachines(ctx context.Context, st record.Store, p cluster.Plan, s record.State) ([]string, error) {
 	if s.Group == nil {
 		return nil, nil
 	}
-	listed, err := observer(e).machines(ctx, p.Names)
+	listed, err := st.Machines(ctx, p.Names)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +104,7 @@ func (e deployer) findMachines(ctx context.Context, p cluster.Plan, s State) ([]
 	}
 	for index := range p.Definition.Cluster.Spec.ControlPlane.Replicas {
 		name := p.Names.Member(index, s.Generations()[index])
-		there, err := e.exists(ctx, p.Names.Group().Resource(machineType, name))
+		there, err := st.Exists(ctx, p.Names.Group().Resource(record.MachineType, name))
 		if err != nil {
 			return nil, err
 		}
@@ -135,8 +116,8 @@ func (e deployer) findMachines(ctx context.Context, p cluster.Plan, s State) ([]
 }
 
 // secrets makes the secrets that are absent. It returns a kubeconfig if the certificate authority is among them.
-func (e deployer) secrets(ctx context.Context, p cluster.Plan, absent seed) (parameters map[string]string, kubeconfig []byte, err error) {
-	made, err := pki.New(e.now())
+func (d Deployer) secrets(ctx context.Context, p cluster.Plan, absent seed) (parameters map[string]string, kubeconfig []byte, err error) {
+	made, err := pki.New(d.Clock())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -145,7 +126,7 @@ func (e deployer) secrets(ctx context.Context, p cluster.Plan, absent seed) (par
 		return slices.ContainsFunc(absent.parameters, func(parameter string) bool { return all[parameter] == secret })
 	}
 	if !isNew("pki-ca") && isNew("bootstrap-token") { // machines join with the token and the hash of the authority
-		if made.CA, err = e.authority(ctx, p.Names); err != nil {
+		if made.CA, err = d.authority(ctx, p.Names); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -156,18 +137,18 @@ func (e deployer) secrets(ctx context.Context, p cluster.Plan, absent seed) (par
 	if !isNew("pki-ca") {
 		return parameters, nil, nil
 	}
-	kubeconfig, err = made.CA.Kubeconfig(p.Names.Cluster, Server(p), e.now())
+	kubeconfig, err = made.CA.Kubeconfig(p.Names.Cluster, Server(p), d.Clock())
 	return parameters, kubeconfig, err
 }
 
 // authority reads the certificate authority of a cluster.
-func (e deployer) authority(ctx context.Context, n naming.Names) (pki.Authority, error) {
-	if e.Planes.Token == nil {
+func (d Deployer) authority(ctx context.Context, n naming.Names) (pki.Authority, error) {
+	if d.Planes.Token == nil {
 		return pki.Authority{}, errors.New(
 			"the join token needs the certificate authority that exists: want the right to read secrets of " +
 				"the key vault")
 	}
-	text, err := e.Planes.Secret(ctx, n.VaultURL(), n.VaultAudience()+"/.default", n.Secret("pki-ca"))
+	text, err := d.Planes.Secret(ctx, n.VaultURL(), n.VaultAudience()+"/.default", n.Secret("pki-ca"))
 	if err != nil {
 		return pki.Authority{}, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package deploy
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/pki"
+	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/units"
 	"kaz/internal/localazure/core"
 )
@@ -45,7 +46,7 @@ func badVault(t *testing.T) cluster.Plan {
 func TestSecretsStay(t *testing.T) {
 	for name, lose := range map[string]func(*lab, cluster.Plan){
 		"the deployment of the vault is deleted": func(l *lab, p cluster.Plan) {
-			if err := l.client.Delete(l.t.Context(), deploymentID(p.Names.Group(), p.Names.UnitDeployment("vault"))); err != nil {
+			if err := l.client.Delete(l.t.Context(), record.DeploymentID(p.Names.Group(), p.Names.UnitDeployment("vault"))); err != nil {
 				l.t.Fatal(err)
 			}
 		},
@@ -53,11 +54,11 @@ func TestSecretsStay(t *testing.T) {
 		"Azure deletes old deployments": func(l *lab, p cluster.Plan) {
 			for i := range 701 {
 				body := `{"properties":{"mode":"Incremental","template":{"$schema":"s","contentVersion":"1.0.0.0","resources":[]}}}`
-				if err := l.write(deploymentID(p.Names.Group(), fmt.Sprintf("other-%d", i)), body); err != nil {
+				if err := l.write(record.DeploymentID(p.Names.Group(), fmt.Sprintf("other-%d", i)), body); err != nil {
 					l.t.Fatal(err)
 				}
 			}
-			if state, err := l.Read(l.t.Context(), p.Names); err != nil || state.Main != nil || len(state.units) > 0 {
+			if state, err := l.Read(l.t.Context(), p.Names); err != nil || state.Main != nil || len(state.Units) > 0 {
 				l.t.Fatalf("the deployments of the cluster are still there: %v", err)
 			}
 		},
@@ -159,7 +160,7 @@ func (b bundles) Do(r *http.Request) (*http.Response, error) {
 func TestRestOfSecrets(t *testing.T) {
 	l := newLab(t, core.Options{})
 	p := example(t, nil, "dev.yaml")
-	made, err := pki.New(l.now())
+	made, err := pki.New(l.Clock())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestRestOfSecrets(t *testing.T) {
 	}
 	l.Planes = dataplane.Client{HTTP: bundles{"dev-pki-ca": string(bundle)},
 		Token: func(context.Context, string) (string, error) { return "t", nil }}
-	given, kubeconfig, err := deployer{l.Engine}.secrets(t.Context(), p, seed{parameters: []string{"bootstrapToken", "pkiServiceAccount"}})
+	given, kubeconfig, err := l.Deployer.secrets(t.Context(), p, seed{parameters: []string{"bootstrapToken", "pkiServiceAccount"}})
 	if err != nil || kubeconfig != nil || len(given) != 2 || given["pkiServiceAccount"] == "" {
 		t.Fatalf("%d secrets, kubeconfig %s, %v", len(given), kubeconfig, err)
 	}
@@ -180,7 +181,7 @@ func TestRestOfSecrets(t *testing.T) {
 	for parameter := range units.Secrets() {
 		all.parameters = append(all.parameters, parameter)
 	}
-	if given, kubeconfig, err = (deployer{l.Engine}).secrets(t.Context(), p, all); err != nil || len(given) != 6 || kubeconfig == nil {
+	if given, kubeconfig, err = l.Deployer.secrets(t.Context(), p, all); err != nil || len(given) != 6 || kubeconfig == nil {
 		t.Errorf("a new cluster: %d secrets, %v", len(given), err)
 	}
 }
@@ -190,7 +191,7 @@ func TestFirstDeploymentGoesOn(t *testing.T) {
 	l := newLab(t, core.Options{})
 	broken := example(t, func(d *definition.Definition) {
 		d.Patches = append(d.Patches, definition.TemplatePatch{Spec: definition.PatchSpec{
-			Target: definition.Target{Type: machineType},
+			Target: definition.Target{Type: record.MachineType},
 			Merge:  map[string]any{"properties": map[string]any{"hardwareProfile": map[string]any{"vmSize": "Standard_None"}}}}})
 	}, "dev.yaml")
 	if _, err := l.Deploy(t.Context(), broken, l.save); err == nil {
@@ -210,18 +211,18 @@ func TestForgotten(t *testing.T) {
 	l := newLab(t, core.Options{})
 	p := example(t, nil, "ha.yaml")
 	l.deploy(p)
-	r := Record{Definition: p.Definition, Began: "2026-01-02T03:04:05Z", Replace: []string{"cp-1"}}
-	if err := l.writeRecord(t.Context(), p.Names, r); err != nil {
+	r := record.Change{Definition: p.Definition, Began: "2026-01-02T03:04:05Z", Replace: []string{"cp-1"}}
+	if err := l.WriteChange(t.Context(), p.Names, r); err != nil {
 		t.Fatal(err)
 	}
 	l.forgetHistory(p.Names.Group())
-	place := Place{p.Names.Group().Subscription(), p.Names.Group().Name(), "prod"}.Names()
+	place := record.Place{Subscription: p.Names.Group().Subscription(), Group: p.Names.Group().Name(), Name: "prod"}.Names()
 	open, err := l.Open(t.Context(), place)
 	if err != nil || open == nil || !reflect.DeepEqual(*open, r) {
 		t.Fatalf("the open change is %v, %v", open, err)
 	}
 	status, err := l.Status(t.Context(), place)
-	if err != nil || status.State != Forgotten || status.Version != "1.36.3" || status.Change == "" {
+	if err != nil || status.State != record.Forgotten || status.Version != "1.36.3" || status.Change == "" {
 		t.Errorf("status %+v, %v", status, err)
 	}
 	if _, err := l.Deploy(t.Context(), p, l.save); err == nil || !strings.Contains(err.Error(), "has begun and not ended") {
@@ -234,7 +235,7 @@ func TestForgotten(t *testing.T) {
 		t.Errorf("the change is not closed: %v, %v", open, err)
 	}
 	recorded, found, err := l.Recorded(t.Context(), place)
-	if err != nil || !found || !same(recorded.Definition, p.Definition) {
+	if err != nil || !found || !record.SameText(recorded.Definition, p.Definition) {
 		t.Fatalf("the definition is not recorded: %t, %v", found, err)
 	}
 	fixed := example(t, func(d *definition.Definition) { d.Cluster.Spec.Kubernetes.ServiceCIDR = "10.1.0.0/16" }, "ha.yaml")
@@ -253,7 +254,7 @@ func TestEarlierOpenChange(t *testing.T) {
 	l.deploy(p)
 	body := `{"properties":{"mode":"Incremental","template":{"$schema":"s","contentVersion":"1.0.0.0","parameters":{"change":{"type":"object"}},
 		"resources":[]},"parameters":{"change":{"value":{"began":"2026-01-02T03:04:05Z"}}}}}`
-	if err := l.write(deploymentID(p.Names.Group(), p.Names.Change()), body); err != nil {
+	if err := l.write(record.DeploymentID(p.Names.Group(), p.Names.Change()), body); err != nil {
 		t.Fatal(err)
 	}
 	if open, err := l.Open(t.Context(), p.Names); err != nil || open == nil || open.Began == "" {
@@ -273,7 +274,7 @@ func TestEarlierCluster(t *testing.T) {
 	l := newLab(t, core.Options{})
 	p := example(t, nil, "dev.yaml")
 	l.deploy(p)
-	if err := l.client.Delete(t.Context(), specID(p.Names)); err != nil {
+	if err := l.client.Delete(t.Context(), record.SpecID(p.Names)); err != nil {
 		t.Fatal(err)
 	}
 	if r := l.deploy(p); !r.Unchanged {

@@ -1,4 +1,4 @@
-package engine
+package deploy
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/cluster/record"
 )
 
 // Removal is what destroy would remove.
@@ -25,8 +26,8 @@ type Removal struct {
 }
 
 // Removal finds what destroy would remove.
-func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
-	s, err := e.Read(ctx, p.Names, others(p)...)
+func (d Deployer) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
+	s, err := d.Read(ctx, p.Names, p.Groups()...)
 	if err != nil || s.Group == nil {
 		return Removal{}, err
 	}
@@ -34,10 +35,10 @@ func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
 	own := p.Definition.Cluster.Spec.Azure.ResourceGroup.Lifecycle == "Owned"
 	r.Group = own && s.Tags[naming.ClusterTag] == p.Names.Cluster && s.Tags[naming.LifecycleTag] == "Owned"
 	listed := r.planned(p, s)
-	for _, key := range slices.Sorted(maps.Keys(s.resources)) {
-		there := s.resources[key]
+	for _, key := range slices.Sorted(maps.Keys(s.Resources)) {
+		there := s.Resources[key]
 		switch mine := there.Tags[naming.ClusterTag] == p.Names.Cluster; {
-		case listed[key] || there.ID.Under(specID(p.Names)): // the last to go, with what Destroy needs to go on
+		case listed[key] || there.ID.Under(record.SpecID(p.Names)): // the last to go, with what Destroy needs to go on
 		case mine && !r.Group: // of a pool, or of an extension, that the definition no longer has
 			r.Resources = append([]azure.ID{there.ID}, r.Resources...)
 		case !mine && there.ID.Under(*s.Group):
@@ -49,7 +50,7 @@ func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
 
 // planned adds the existing resources of the plan, and its role assignments even if they are not listed. A resource comes
 // before the resources that it needs. planned returns the keys of the resources with the tag of the cluster.
-func (r *Removal) planned(p cluster.Plan, s State) map[string]bool {
+func (r *Removal) planned(p cluster.Plan, s record.State) map[string]bool {
 	listed := map[string]bool{}
 	for _, u := range slices.Backward(p.Graph.Units) {
 		for _, res := range slices.Backward(u.Resources) {
@@ -57,7 +58,7 @@ func (r *Removal) planned(p cluster.Plan, s State) map[string]bool {
 			if r.Group && id.Under(*s.Group) {
 				continue
 			}
-			there, has := s.resources[id.Key()]
+			there, has := s.Resources[id.Key()]
 			switch {
 			case has && there.Tags[naming.ClusterTag] == p.Names.Cluster:
 				r.Resources = append(r.Resources, id)
@@ -72,15 +73,15 @@ func (r *Removal) planned(p cluster.Plan, s State) map[string]bool {
 
 // Destroy removes what Removal found. Role assignments go first, because their scopes are removed, too. If a resource is
 // still used by another one, Destroy tries it again after the others.
-func (e *Engine) Destroy(ctx context.Context, p cluster.Plan, r Removal) error {
+func (d Deployer) Destroy(ctx context.Context, p cluster.Plan, r Removal) error {
 	rest := slices.Clone(r.Resources)
 	slices.SortStableFunc(rest, func(a, b azure.ID) int { return rank(a) - rank(b) })
 	for len(rest) > 0 {
 		var used []azure.ID
 		var last error
 		for _, id := range rest {
-			e.say("delete %s %s", id.Type(), id.Name())
-			_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: id})
+			d.Sayf("delete %s %s", id.Type(), id.Name())
+			_, err := azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Delete, ID: id})
 			switch kind := azure.KindOf(err); {
 			case err == nil || azure.IsNotFound(err):
 			case kind == azure.InUse || kind == azure.Busy || kind == azure.Invalid:
@@ -95,23 +96,23 @@ func (e *Engine) Destroy(ctx context.Context, p cluster.Plan, r Removal) error {
 		rest = used
 	}
 	if !r.Group {
-		return e.forget(ctx, p)
+		return d.forget(ctx, p)
 	}
-	e.say("delete resource group %s", p.Names.Group().Name())
-	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: p.Names.Group()})
+	d.Sayf("delete resource group %s", p.Names.Group().Name())
+	_, err := azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Delete, ID: p.Names.Group()})
 	return err
 }
 
 // Purge removes the key vault that kaz made for good, after [Engine.Destroy]. Until then Azure keeps the vault and its name.
 // So no cluster of the same name and group can be made.
-func (e *Engine) Purge(ctx context.Context, p cluster.Plan) error {
+func (d Deployer) Purge(ctx context.Context, p cluster.Plan) error {
 	spec := p.Definition.Cluster.Spec
 	if spec.KeyVault.ID != "" {
 		return nil
 	}
-	e.say("purge key vault %s", p.Names.Vault())
+	d.Sayf("purge key vault %s", p.Names.Vault())
 	at := azure.SubscriptionID(spec.Azure.SubscriptionID).Resource("Microsoft.KeyVault/locations", spec.Azure.Location)
-	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: at.Child("deletedVaults", p.Names.Vault()), Action: "purge"})
+	_, err := azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Post, ID: at.Child("deletedVaults", p.Names.Vault()), Action: "purge"})
 	if azure.IsNotFound(err) {
 		return nil
 	}
@@ -126,25 +127,20 @@ func rank(id azure.ID) int {
 }
 
 // forget removes the deployments of a cluster in a resource group that stays, so that a later cluster of this name is new.
-func (e *Engine) forget(ctx context.Context, p cluster.Plan) error {
-	s, err := e.Read(ctx, p.Names, others(p)...)
+func (d Deployer) forget(ctx context.Context, p cluster.Plan) error {
+	s, err := d.Read(ctx, p.Names, p.Groups()...)
 	if err != nil {
 		return err
 	}
-	for unit, d := range s.units {
+	for unit, u := range s.Units {
 		if p.Graph.Unit(unit) == nil && !strings.HasPrefix(unit, "pool-") && !strings.HasPrefix(unit, "extension-") {
 			continue
 		}
-		if _, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: d.ID}); err != nil {
+		if _, err := azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Delete, ID: u.ID}); err != nil {
 			return err
 		}
 	}
-	last := []azure.ID{deploymentID(p.Names.Group(), p.Names.Deployment()), deploymentID(p.Names.Group(), p.Names.Change()),
-		versionID(p.Names, changeVersion), versionID(p.Names, definitionVersion), specID(p.Names)}
-	for _, id := range last {
-		if _, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: id}); err != nil && !azure.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
+	last := []azure.ID{record.DeploymentID(p.Names.Group(), p.Names.Deployment()), record.DeploymentID(p.Names.Group(), p.Names.Change()),
+		record.VersionID(p.Names, record.ChangeVersion), record.VersionID(p.Names, record.DefinitionVersion), record.SpecID(p.Names)}
+	return d.Delete(ctx, last...)
 }

@@ -1,4 +1,4 @@
-package engine
+package deploy
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
+	"kaz/internal/cluster/record"
 )
 
 // Change is what a deployment would do with a resource.
@@ -66,8 +67,8 @@ func short(v json.RawMessage) string {
 
 // WhatIf asks Azure what a deployment of the plan would change. Azure compares inside of a resource group. If the group does
 // not exist, WhatIf answers that every resource is created.
-func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
-	w, err := deployer{e}.prepare(ctx, p, false)
+func (d Deployer) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
+	w, err := d.prepare(ctx, p, false)
 	if err != nil || w.empty() {
 		return nil, err
 	}
@@ -78,8 +79,8 @@ func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := deploymentID(p.Names.Group(), p.Names.Deployment())
-	answer, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: id, Action: "whatIf", Body: body})
+	id := record.DeploymentID(p.Names.Group(), p.Names.Deployment())
+	answer, err := azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Post, ID: id, Action: "whatIf", Body: body})
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +102,8 @@ func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
 
 // Validate lets Azure check the template of a plan, which also applies policies. Azure can only validate in a resource group
 // that exists: without one Validate returns nil. The error is [ErrFixed] if a deployment cannot make the change.
-func (e *Engine) Validate(ctx context.Context, p cluster.Plan, s State) error {
-	w, err := s.left(p, false)
+func (d Deployer) Validate(ctx context.Context, p cluster.Plan, s record.State) error {
+	w, err := left(s, p, false)
 	if errors.Is(err, ErrFixed) {
 		return err
 	}
@@ -113,7 +114,7 @@ func (e *Engine) Validate(ctx context.Context, p cluster.Plan, s State) error {
 	if err != nil {
 		return err
 	}
-	id := deploymentID(p.Names.Group(), p.Names.Deployment())
-	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: id, Action: "validate", Body: body})
+	id := record.DeploymentID(p.Names.Group(), p.Names.Deployment())
+	_, err = azure.Do(ctx, d.Azure, azure.Request{Verb: azure.Post, ID: id, Action: "validate", Body: body})
 	return err
 }

@@ -1,8 +1,9 @@
-package engine
+package record
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,8 +13,8 @@ import (
 	"kaz/internal/cluster/naming"
 )
 
-// Record is a change of a cluster that has begun and not ended. Azure keeps it, in a template spec, so that any machine can go on.
-type Record struct {
+// Change is a change of a cluster that has begun and not ended. Azure keeps it, in a template spec, so that any machine can go on.
+type Change struct {
 	Definition definition.Definition `json:"definition"`
 	Through    map[string]string     `json:"through,omitempty"`
 	Replace    []string              `json:"replace,omitempty"`
@@ -34,8 +35,8 @@ type Record struct {
 	Restore *change.Restore `json:"restore,omitempty"`
 }
 
-// target is what the cluster is to be.
-func (r Record) target() change.Target {
+// Target is what the cluster is to be.
+func (r Change) Target() change.Target {
 	spec := r.Definition.Cluster.Spec
 	t := change.Target{Version: spec.Kubernetes.Version, Revision: definition.Revision(r.Definition, ""), Through: r.Through,
 		Members: spec.ControlPlane.Replicas, InPlace: spec.ControlPlane.Upgrade.Strategy == "InPlace", Replace: map[string]bool{}}
@@ -47,7 +48,7 @@ func (r Record) target() change.Target {
 		t.Tokens[id] = true
 	}
 	for _, p := range r.Definition.Pools {
-		t.Pools = append(t.Pools, change.PoolTarget{Limits: limitsFor(p),
+		t.Pools = append(t.Pools, change.PoolTarget{Limits: LimitsFor(p),
 			Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
 			Revision: definition.Revision(r.Definition, p.Metadata.Name), Surge: change.Amount(p.Spec.Upgrade.MaxSurge),
 			Unavailable: change.Amount(p.Spec.Upgrade.MaxUnavailable)})
@@ -55,36 +56,37 @@ func (r Record) target() change.Target {
 	return t
 }
 
-func (e *Engine) writeRecord(ctx context.Context, n naming.Names, r Record) error {
-	if err := e.keep(ctx, n, r.Definition.Cluster, changeVersion, r); err != nil {
+// WriteChange records a change.
+func (st Store) WriteChange(ctx context.Context, n naming.Names, r Change) error {
+	if err := st.Keep(ctx, n, r.Definition.Cluster, ChangeVersion, r); err != nil {
 		return fmt.Errorf("record of the change: %w", err)
 	}
 	return nil
 }
 
 // Open reads the change that has begun and not ended, nil for none.
-func (e *Engine) Open(ctx context.Context, n naming.Names) (*Record, error) {
-	var r Record
-	if kept, err := e.kept(ctx, n, changeVersion, &r); kept || err != nil {
+func (st Store) Open(ctx context.Context, n naming.Names) (*Change, error) {
+	var r Change
+	if kept, err := st.kept(ctx, n, ChangeVersion, &r); kept || err != nil {
 		return &r, err
 	}
-	return e.openDeployment(ctx, n)
+	return st.openDeployment(ctx, n)
 }
 
 // openDeployment reads a change that an earlier version of kaz has begun: the parameter of a deployment without resources.
-func (e *Engine) openDeployment(ctx context.Context, n naming.Names) (*Record, error) {
-	doc, err := e.Azure.Get(ctx, deploymentID(n.Group(), n.Change()))
+func (st Store) openDeployment(ctx context.Context, n naming.Names) (*Change, error) {
+	doc, err := st.Azure.Get(ctx, DeploymentID(n.Group(), n.Change()))
 	if azure.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var d deployment
+	var d Deployment
 	if err := json.Unmarshal(doc, &d); err != nil {
 		return nil, err
 	}
-	var r Record
+	var r Change
 	if err := json.Unmarshal(d.Properties.Parameters["change"].Value, &r); err != nil {
 		return nil, fmt.Errorf("the change in deployment %s: %w", n.Change(), err)
 	}
@@ -92,28 +94,37 @@ func (e *Engine) openDeployment(ctx context.Context, n naming.Names) (*Record, e
 }
 
 // Close forgets the change that has begun. What it did stays.
-func (e *Engine) Close(ctx context.Context, n naming.Names) error {
-	for _, id := range []azure.ID{versionID(n, changeVersion), deploymentID(n.Group(), n.Change())} {
-		if _, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: id}); err != nil && !azure.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
+func (st Store) Close(ctx context.Context, n naming.Names) error {
+	return st.Delete(ctx, VersionID(n, ChangeVersion), DeploymentID(n.Group(), n.Change()))
 }
 
-// same reports whether two records want the same.
-func (r Record) same(other Record) bool {
-	return same(r.Definition, other.Definition) && slices.Equal(r.Replace, other.Replace) &&
+// Same reports whether two changes want the same.
+func (r Change) Same(other Change) bool {
+	return SameText(r.Definition, other.Definition) && slices.Equal(r.Replace, other.Replace) &&
 		len(r.Tokens) > 0 == (len(other.Tokens) > 0) && r.rotatesKeys() == other.rotatesKeys() &&
 		r.Authorities == other.Authorities
 }
 
-// rotatesKeys says what a record wants of the key of service accounts, or of the one that encrypts Secrets.
-func (r Record) rotatesKeys() string {
+// rotatesKeys says what a change wants of the key of service accounts, or of the one that encrypts Secrets.
+func (r Change) rotatesKeys() string {
 	if r.Keys == nil {
 		return ""
 	}
 	return fmt.Sprintf("secrets %t, finish %t", r.Keys.Secrets, r.Keys.Finish)
 }
 
-func same(a, b definition.Definition) bool { return sameText(a, b) }
+// ErrOpen is in the chain of an error about a change that has begun and not ended.
+var ErrOpen = errors.New("another change of the cluster has begun and not ended: end it with kaz cluster resume, or forget it with " +
+	"kaz cluster abort")
+
+// WithSecrets returns the change with what the deployed definition says of the authorities and of the keys that encrypt Secrets. No file
+// of a definition says it.
+func (r Change) WithSecrets(deployed *definition.Definition) Change {
+	if r.Authorities == "" && deployed != nil {
+		r.Definition.Authorities = deployed.Authorities
+	}
+	if deployed != nil && (r.Keys == nil || !r.Keys.Secrets) {
+		r.Definition.Encrypted = deployed.Encrypted
+	}
+	return r
+}

@@ -1,4 +1,4 @@
-package engine
+package record
 
 import (
 	"cmp"
@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"kaz/internal/azure"
-	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/rotate"
@@ -24,7 +22,7 @@ type UnitStatus struct {
 const (
 	// Absent is the state of a cluster that was not deployed.
 	Absent = "Absent"
-	// Forgotten is the state of a cluster whose last deployment Azure has deleted from its history.
+	// Forgotten is the state of a cluster after Azure has deleted its last deployment from the history.
 	Forgotten = "Forgotten"
 )
 
@@ -50,14 +48,14 @@ type Status struct {
 }
 
 // Status reads the state of a cluster.
-func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
+func (st Store) Status(ctx context.Context, n naming.Names) (Status, error) {
 	group := n.Group()
 	status := Status{Cluster: n.Cluster, ResourceGroup: group.Name(), State: Absent}
-	s, err := e.Read(ctx, n)
+	s, err := st.Read(ctx, n)
 	if err != nil || s.Main == nil && s.Definition == nil {
 		return status, err
 	}
-	open, err := e.Open(ctx, n)
+	open, err := st.Open(ctx, n)
 	if err != nil {
 		return status, err
 	}
@@ -80,41 +78,14 @@ func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
 			status.Pools = append(status.Pools, pool.Metadata.Name)
 		}
 	}
-	for name, d := range s.units {
+	for name, d := range s.Units {
 		status.Units = append(status.Units, UnitStatus{name, d.Properties.ProvisioningState, d.Properties.Timestamp})
 	}
 	slices.SortFunc(status.Units, func(a, b UnitStatus) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Name, b.Name)) })
-	for _, r := range s.resources {
+	for _, r := range s.Resources {
 		if strings.EqualFold(r.Tags[naming.ClusterTag], n.Cluster) {
 			status.Resources++
 		}
 	}
 	return status, nil
-}
-
-// Recorded is the plan of a cluster from the definition that its deployment records. It is false if there is none.
-func (e *Engine) Recorded(ctx context.Context, n naming.Names) (cluster.Plan, bool, error) {
-	s, err := e.Read(ctx, n)
-	if err != nil || s.Definition == nil {
-		return cluster.Plan{}, false, err
-	}
-	p, err := cluster.New(*s.Definition)
-	return p, err == nil, err
-}
-
-// Place is where a cluster is of which the definition is not at hand.
-type Place struct{ Subscription, Group, Name string }
-
-// Deployment is the deployment of the cluster.
-func (p Place) Deployment() azure.ID {
-	n := p.Names()
-	return deploymentID(n.Group(), n.Deployment())
-}
-
-// Names are the names of the cluster that do not depend on its definition.
-func (p Place) Names() naming.Names {
-	var c definition.Cluster
-	c.Metadata.Name = p.Name
-	c.Spec.Azure.SubscriptionID, c.Spec.Azure.ResourceGroup.Name = p.Subscription, p.Group
-	return naming.Of(c)
 }

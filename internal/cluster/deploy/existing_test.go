@@ -1,4 +1,4 @@
-package engine
+package deploy
 
 import (
 	"encoding/json"
@@ -15,19 +15,20 @@ import (
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/emit"
+	"kaz/internal/cluster/record"
 	"kaz/internal/localazure/core"
 )
 
 // documents are the resources of a cluster's groups that the lists have, by id.
 func (l *lab) documents(p cluster.Plan) map[azure.ID]map[string]any {
 	l.t.Helper()
-	state, err := l.Read(l.t.Context(), p.Names, others(p)...)
+	state, err := l.Read(l.t.Context(), p.Names, p.Groups()...)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	all := map[azure.ID]map[string]any{}
-	for _, r := range state.resources {
-		if !r.ID.Under(specID(p.Names)) {
+	for _, r := range state.Resources {
+		if !r.ID.Under(record.SpecID(p.Names)) {
 			all[r.ID] = l.document(r.ID)
 		}
 	}
@@ -104,7 +105,7 @@ func (l *lab) controllers(p cluster.Plan) {
 		},
 		"Microsoft.Network/networkInterfaces": func(o map[string]any) {
 			ip := o["ipConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)
-			ip[backendPools] = appended(ip[backendPools], pool)
+			ip["loadBalancerBackendAddressPools"] = appended(ip["loadBalancerBackendAddressPools"], pool)
 		},
 		"Microsoft.Network/loadBalancers": func(o map[string]any) {
 			o["backendAddressPools"] = appended(o["backendAddressPools"], map[string]any{"name": "others"})
@@ -122,12 +123,12 @@ func (l *lab) controllers(p cluster.Plan) {
 	}
 	for id := range l.documents(p) {
 		member := !strings.HasSuffix(string(id), "-nic") || strings.Contains(id.Name(), "-cp-") // of the load balancer of the API server alone
-		if add := additions[id.Type()]; add != nil && (id.Type() != nicType || !member) {
+		if add := additions[id.Type()]; add != nil && (id.Type() != record.NICType || !member) {
 			l.edit(id, add)
 		}
 		if _, tagged := l.document(id)["tags"]; tagged {
 			tag := `{"operation":"Merge","properties":{"tags":{"owner":"team"}}}`
-			if _, err := azure.Do(l.t.Context(), l.client, azure.Request{Verb: azure.Patch, ID: id.Resource(tagsType, "default"),
+			if _, err := azure.Do(l.t.Context(), l.client, azure.Request{Verb: azure.Patch, ID: id.Resource(record.TagsType, "default"),
 				Body: azure.Document(tag), Unseen: true}); err != nil {
 				l.t.Fatal(err)
 			}
@@ -138,12 +139,12 @@ func (l *lab) controllers(p cluster.Plan) {
 // forgetHistory deletes all deployments of a group, as people do.
 func (l *lab) forgetHistory(group azure.ID) {
 	l.t.Helper()
-	all, err := l.client.List(l.t.Context(), azure.Query{Scope: group, Type: DeploymentType})
+	all, err := l.client.List(l.t.Context(), azure.Query{Scope: group, Type: record.DeploymentType})
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	for _, doc := range all {
-		var d deployment
+		var d record.Deployment
 		if err := json.Unmarshal(doc, &d); err != nil {
 			l.t.Fatal(err)
 		}
@@ -244,7 +245,7 @@ func TestAdditionsStay(t *testing.T) {
 			t.Errorf("%s: the deployment never ends: %v", step.name, again.Units)
 		}
 	}
-	machine := p.Names.Group().Resource(machineType, "prod-db-2")
+	machine := p.Names.Group().Resource(record.MachineType, "prod-db-2")
 	if _, err := l.client.Get(t.Context(), machine); err != nil {
 		t.Errorf("the pool did not grow: %v", err)
 	}
@@ -345,13 +346,13 @@ func TestLaggingMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := work{plan: p, template: p.Template(emit.Options{})}
-	if err := (deployer{l.Engine}).write(t.Context(), w, map[string]string{"pkiCA": "a", "pkiEtcdCA": "b", "pkiFrontProxyCA": "c",
+	if err := l.Deployer.write(t.Context(), w, map[string]string{"pkiCA": "a", "pkiEtcdCA": "b", "pkiFrontProxyCA": "c",
 		"pkiServiceAccount": "d", "bootstrapToken": "e"}); err != nil {
 		t.Fatal(err)
 	}
 	l.connect(lagging{l.azure.Transport(), func(id string) bool { return strings.Contains(id, "/virtualMachines/") }})
 	l.deploy(example(t, func(d *definition.Definition) { d.Cluster.Spec.Azure.Tags = map[string]string{"a": "b"} }, "dev.yaml"))
-	if _, err := l.client.Get(t.Context(), p.Names.Group().Resource(machineType, "dev-cp-0")); !azure.IsNotFound(err) {
+	if _, err := l.client.Get(t.Context(), p.Names.Group().Resource(record.MachineType, "dev-cp-0")); !azure.IsNotFound(err) {
 		t.Errorf("a second first member was made: %v", err)
 	}
 }
@@ -400,7 +401,7 @@ func TestTagsAlone(t *testing.T) {
 	l := newLab(t, core.Options{})
 	p := example(t, nil, "dev.yaml")
 	l.deploy(p)
-	w, err := deployer{l.Engine}.prepare(t.Context(), example(t, func(d *definition.Definition) {
+	w, err := l.Deployer.prepare(t.Context(), example(t, func(d *definition.Definition) {
 		d.Cluster.Spec.Azure.Tags = map[string]string{"a": "b"}
 	}, "dev.yaml"), false)
 	if err != nil {
