@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/tagname"
 )
 
 const groupType = "Microsoft.Resources/resourceGroups"
@@ -21,9 +22,9 @@ func Provider() behaviour.Provider {
 		shortDeployment = "/resourceGroups/{group}/deployments/{deployment}"
 	)
 	return behaviour.Provider{
-		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), stacks(), tags(), tagNames()},
+		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), stacks(), tags(), tagname.Type()},
 			featureTypes()...),
-		Routes: slices.Concat(featureRoutes(), tagNameRoutes(), []behaviour.Route{
+		Routes: slices.Concat(featureRoutes(), tagname.Routes(), []behaviour.Route{
 			{Method: "POST", Pattern: "/providers/Microsoft.Resources/calculateTemplateHash", Do: templateHash},
 			read("/tenants", "", listTenants),
 			read("/subscriptions", "", listSubscriptions),
