@@ -3,44 +3,27 @@ package clustercommand
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
-	"os"
-	"os/user"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/connrotation"
-	"k8s.io/klog/v2"
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/change"
-	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/engine"
-	"kaz/internal/cluster/etcd"
 	"kaz/internal/cluster/lock"
 	"kaz/internal/cluster/naming"
-	"kaz/internal/cluster/pki"
 	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/setup"
 	"kaz/internal/cluster/workload"
-	"kaz/internal/component/kubeconfig"
 )
 
 // changeFlags are the flags of commands that drain and replace machines.
@@ -71,108 +54,17 @@ func (f *changeFlags) defineUnlocked(command *cobra.Command) {
 		"go on without the right to lock the cluster, although another process may then change it at the same time")
 }
 
-const (
-	// dialTimeout bounds one attempt to connect to an API server. A load balancer needs some ten seconds to find out that a member is dead.
-	dialTimeout = 3 * time.Second
-	dialAll     = 20 * time.Second
-	keepAlive   = 10 * time.Second
-)
-
 // defineKubernetes defines the flags that select the API server of the cluster.
 func (f *changeFlags) defineKubernetes(command *cobra.Command) {
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
 	command.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig (default its current one)")
 }
 
-// connect connects an engine with a cluster: its API server, its backups and lock, and etcd. It returns how the API server is reached.
+// connect connects an engine with a cluster. It returns how the API server is reached.
 func (f *changeFlags) connect(e *engine.Engine, c definition.Cluster) (*rest.Config, error) {
-	n := naming.Of(c)
-	config, connections, err := f.restConfig(n)
-	if err != nil {
-		return nil, err
-	}
-	client, err := connectWorkload(e, config, connections)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
-	}
-	e.Patience.Etcd = f.etcdTimeout
+	e.Patience.Etcd, e.Unlocked = f.etcdTimeout, f.unlocked
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
-	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL(), Cluster: n.Cluster,
-		Seal: func(ctx context.Context) (dataplane.Seal, error) {
-			return secretAuthority(ctx, e.Planes, n, "pki-etcd-ca")
-		}}
-	e.Backups = container
-	e.Lock, e.Holder, e.Unlocked = &dataplane.Lock{Container: container}, holder(), f.unlocked
-	connectEtcd(e, c, container, etcd.Pods{Client: client, Config: config})
-	return config, nil
-}
-
-// restConfig reads the kubeconfig of a cluster. The connections of its clients can be closed together.
-func (f *changeFlags) restConfig(n naming.Names) (*rest.Config, *connrotation.Dialer, error) {
-	file := f.kubeconfig
-	if file == "" {
-		file = n.Cluster + ".kubeconfig"
-	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: file},
-		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("kubeconfig of cluster %s: %s does not exist; want --kubeconfig, or make one with "+
-			"kaz cluster kubeconfig %s", n.Cluster, file, n.Cluster)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("kubeconfig of cluster %s: %s: %w", n.Cluster, file, kubeconfig.Explain(err))
-	}
-	dialer := workload.Dialer{Once: (&net.Dialer{KeepAlive: keepAlive}).DialContext, Try: dialTimeout, All: dialAll,
-		Between: 500 * time.Millisecond}
-	connections := connrotation.NewDialer(dialer.DialContext)
-	config.Dial = connections.DialContext
-	config.QPS, config.Burst = 50, 100
-	return config, connections, nil
-}
-
-// connectWorkload connects an engine with the API server of a cluster.
-func connectWorkload(e *engine.Engine, config *rest.Config, connections *connrotation.Dialer) (kubernetes.Interface, error) {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
-	say := func(format string, args ...any) {
-		if e.Say != nil {
-			e.Say(fmt.Sprintf(format, args...))
-		}
-	}
-	e.Workload = &workload.Cluster{Client: client, Objects: objects, Kinds: kinds, Close: connections.CloseAll, Say: say,
-		Metrics: func(ctx context.Context) ([]byte, error) {
-			return client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-		}}
-	// Libraries log what they return as errors, too, and the end of each connection.
-	klog.SetLogger(logr.Discard())
-	return client, nil
-}
-
-// connectEtcd connects an engine with etcd, through the pods of its members. Backups go to the container.
-func connectEtcd(e *engine.Engine, c definition.Cluster, container dataplane.Container, pods etcd.Pods) {
-	e.Etcd = &etcd.Client{Names: pods.Names, Dial: pods.Dial,
-		TLS: func(ctx context.Context) (*tls.Config, error) {
-			authority, err := secretAuthority(ctx, e.Planes, naming.Of(c), "pki-etcd-ca")
-			if err != nil {
-				return nil, err
-			}
-			return authority.TLS("kaz", time.Now())
-		},
-		Put: func(ctx context.Context, name string, backup *os.File) (string, error) {
-			at, err := container.Save(ctx, name, backup)
-			if err == nil {
-				prune(ctx, e, container, c.Spec.ControlPlane.EtcdBackups)
-			}
-			return at, err
-		},
-	}
+	return setup.Connect(e, c, f.kubeconfig, f.context)
 }
 
 // enter reads what is deployed at a place, and connects an engine with that cluster.
@@ -182,39 +74,6 @@ func (f *changeFlags) enter(command *cobra.Command, e *engine.Engine, at record.
 		_, err = f.connect(e, p.Definition.Cluster)
 	}
 	return p, err
-}
-
-// holder is how other processes see this one.
-func holder() string {
-	name := "a user without a name"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "a machine without a name"
-	}
-	return fmt.Sprintf("%s at %s (process %d, since %s)", name, host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
-}
-
-// prune deletes old backups. The new one counts although that fails.
-func prune(ctx context.Context, e *engine.Engine, c dataplane.Container, keep int) {
-	deleted, err := c.Prune(ctx, keep)
-	if len(deleted) > 0 {
-		e.Say(fmt.Sprintf("%d old backups are deleted: %d are kept", len(deleted), keep))
-	}
-	if err != nil {
-		e.Say(fmt.Sprintf("old backups stay: %v", err))
-	}
-}
-
-// secretAuthority reads a certificate authority from the key vault of a cluster.
-func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Names, what string) (pki.Authority, error) {
-	text, err := planes.Secret(ctx, n.VaultURL(), n.VaultAudience()+"/.default", n.Secret(what))
-	if err != nil {
-		return pki.Authority{}, err
-	}
-	return pki.Parse([]byte(text))
 }
 
 // run shows or makes a change.
@@ -466,7 +325,7 @@ both, and its certificate is of the next one as soon as all members accept it.`,
 		if err != nil {
 			return err
 		}
-		authority, err := secretAuthority(command.Context(), e.Planes, p.Names, "pki-ca")
+		authority, err := setup.SecretAuthority(command.Context(), e.Planes, p.Names, "pki-ca")
 		if err != nil {
 			return err
 		}
