@@ -1,9 +1,5 @@
-// Package engine carries out what kaz cluster plans. It checks that Azure will take a cluster before it writes anything. It
-// deploys the cluster, shows its state and removes it. The plan is internal/cluster. Layer L3.
-//
-// Azure itself keeps the state. Each unit is a nested deployment that records the hash of its template. The deployment of the
-// cluster records the definition. So any machine can continue where another machine stopped. Azure forgets deployments, so a
-// template spec has the definition and an open change, too.
+// Package engine changes clusters that are deployed: it brings their machines to a definition, restores their control plane and
+// rotates their secrets, while no other process changes them. Package change plans, package step carries out. Layer L3.
 package engine
 
 import (

@@ -44,7 +44,7 @@ type EtcdMember struct {
 	Expires time.Time
 }
 
-// observation is what was found of a cluster: what [change] plans with, and the ids of the machines of pools by the names of nodes.
+// Observation is what was found of a cluster: what [change] plans with, and the ids of the machines of pools by the names of nodes.
 type Observation struct {
 	change.Cluster
 

@@ -185,14 +185,14 @@ func (c *checker) sizes(ctx context.Context) {
 			if offered {
 				why = "is not available to the subscription in"
 			}
-			c.found.Add("sizes", "choose another size, such as "+strings.Join(alike(all, m.size), ", "), "%svmSize: %s %s %s", m.at, m.size, why,
+			c.Add("sizes", "choose another size, such as "+strings.Join(alike(all, m.size), ", "), "%svmSize: %s %s %s", m.at, m.size, why,
 				location)
 			continue
 		}
 		offeredZones := s.zones()
 		for _, zone := range m.zones {
 			if !slices.Contains(offeredZones, strconv.Itoa(zone)) {
-				c.found.Add("zones", fmt.Sprintf("choose zones of [%s], or another size", strings.Join(offeredZones, ", ")),
+				c.Add("zones", fmt.Sprintf("choose zones of [%s], or another size", strings.Join(offeredZones, ", ")),
 					"%svmSize: %s is not offered in zone %d of %s", m.at, m.size, zone, location)
 			}
 		}
@@ -204,16 +204,16 @@ func (c *checker) capabilities(m machines, s size) {
 	const remedy = "choose a larger size, or one with this capability"
 	at := m.at + "vmSize: " + m.size
 	if n := s.number("vCPUs"); n < 2 {
-		c.found.Add("sizes", remedy, "%s has %v processors, and kubeadm needs 2", at, n)
+		c.Add("sizes", remedy, "%s has %v processors, and kubeadm needs 2", at, n)
 	}
 	if n := s.number("MemoryGB"); n < float64(m.least) {
-		c.found.Add("sizes", remedy, "%s has %v GiB of memory, want at least %d", at, n, m.least)
+		c.Add("sizes", remedy, "%s has %v GiB of memory, want at least %d", at, n, m.least)
 	}
 	if most := s.capability("MaxDataDiskCount"); most != "" && s.number("MaxDataDiskCount") < float64(m.disks) {
-		c.found.Add("sizes", "choose a larger size, or fewer disks", "%s takes %s data disks, and each machine has %d", at, most, m.disks)
+		c.Add("sizes", "choose a larger size, or fewer disks", "%s takes %s data disks, and each machine has %d", at, most, m.disks)
 	}
 	if m.premium && s.capability("PremiumIO") != "True" {
-		c.found.Add("sizes", "choose a disk type such as StandardSSD_LRS, or a size with an s, such as Standard_D4s_v5",
+		c.Add("sizes", "choose a disk type such as StandardSSD_LRS, or a size with an s, such as Standard_D4s_v5",
 			"%s takes no premium disks", at)
 	}
 	c.network(at, m, s)
@@ -228,12 +228,12 @@ func (c *checker) network(at string, m machines, s size) {
 	says := s.capability("AcceleratedNetworkingEnabled")
 	switch has := says == "True"; {
 	case planned.Accelerated && says == "False":
-		c.found.Add("sizes", "choose another size", "%s has no accelerated networking here, and the template asks for it", at)
+		c.Add("sizes", "choose another size", "%s has no accelerated networking here, and the template asks for it", at)
 	case has && !planned.Accelerated && known:
-		c.found.Warn("sizes", "choose another size if the network must be fast", "%s has accelerated networking, and the template does not ask "+
+		c.Warn("sizes", "choose another size if the network must be fast", "%s has accelerated networking, and the template does not ask "+
 			"for it", at)
 	case has && !known:
-		c.found.Warn("sizes", "choose a size of an earlier series, or use a newer version of kaz", "%s is not known to this version of kaz: "+
+		c.Warn("sizes", "choose a size of an earlier series, or use a newer version of kaz", "%s is not known to this version of kaz: "+
 			"its machines get no accelerated networking", at)
 	}
 }
@@ -242,7 +242,7 @@ func (c *checker) network(at string, m machines, s size) {
 // size has.
 func (c *checker) ephemeral(at string, m machines, s size) {
 	if s.capability("EphemeralOSDiskSupported") != "True" {
-		c.found.Add("sizes", "set osDisk.ephemeral to false, or choose a size with a local disk, such as Standard_D4ds_v5",
+		c.Add("sizes", "set osDisk.ephemeral to false, or choose a size with a local disk, such as Standard_D4ds_v5",
 			"%s takes no ephemeral disks", at)
 		return
 	}
@@ -260,7 +260,7 @@ func (c *checker) ephemeral(at string, m machines, s size) {
 			continue
 		}
 		if p.room < float64(m.osDisk) {
-			c.found.Add("sizes", "choose a larger size, or a smaller disk",
+			c.Add("sizes", "choose a larger size, or a smaller disk",
 				"%s has room for an ephemeral disk of %v GiB at the placement %s, and osDisk.sizeGiB is %d", at, p.room, p.name, m.osDisk)
 		}
 		return
@@ -353,7 +353,7 @@ func (c *checker) compare(have map[string]usage, need map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		u, known := have[strings.ToLower(name)]
 		if known && need[name] > 0 && u.Current+float64(need[name]) > u.Limit {
-			c.found.Add("quota", "ask for a higher quota in the Azure portal (Subscription, Usage + quotas), or choose fewer or smaller machines",
+			c.Add("quota", "ask for a higher quota in the Azure portal (Subscription, Usage + quotas), or choose fewer or smaller machines",
 				"%s: the limit is %v, %v are used, and the cluster needs %d more", name, u.Limit, u.Current, need[name])
 		}
 	}

@@ -78,7 +78,7 @@ func (c *checker) existing(ctx context.Context) {
 }
 
 func (c *checker) missing(field string, id azure.ID) {
-	c.found.Add("existing resources", "make it, correct the id, or leave the field out so that kaz makes one", "%s: %s does not exist", field, id)
+	c.Add("existing resources", "make it, correct the id, or leave the field out so that kaz makes one", "%s: %s does not exist", field, id)
 }
 
 // mayUse checks that the caller may use a resource. Azure asks for that right at the resource itself, which can be in another group.
@@ -92,7 +92,7 @@ func (c *checker) mayUse(ctx context.Context, r existingResource) {
 		return
 	}
 	if !rights.Allowed(granted, r.action) {
-		c.found.Add("rights", fmt.Sprintf("ask an owner for a role with %s at %s", r.action, r.id),
+		c.Add("rights", fmt.Sprintf("ask an owner for a role with %s at %s", r.action, r.id),
 			"%s: the caller may not: %s", r.field, r.action)
 	}
 }
@@ -128,11 +128,11 @@ func (c *checker) subnet(_ context.Context, field string, doc azure.Document) {
 	network := c.p.Definition.Cluster.Spec.Network
 	table := s.Properties.RouteTable
 	if want := network.RouteTableID; want != "" && (table == nil || !table.ID.Equal(azure.ID(want))) {
-		c.found.Add("subnets", "give the subnet this route table, which gets the routes to pods",
+		c.Add("subnets", "give the subnet this route table, which gets the routes to pods",
 			"%s: subnet %s does not have the route table of spec.network.routeTableID, %s", field, s.ID.Name(), want)
 	}
 	if network.Outbound.Type == "UserDefinedRouting" && table == nil && s.Properties.NATGateway == nil {
-		c.found.Add("subnets", "give the subnet a route table with a route to the firewall, or a NAT gateway, or choose another outbound type",
+		c.Add("subnets", "give the subnet a route table with a route to the firewall, or a NAT gateway, or choose another outbound type",
 			"%s: spec.network.outbound.type is UserDefinedRouting, and subnet %s has neither a route table nor a NAT gateway", field,
 			s.ID.Name())
 	}
@@ -143,7 +143,7 @@ func (c *checker) subnet(_ context.Context, field string, doc azure.Document) {
 	const reserved = 5
 	free := 1<<(32-prefix.Bits()) - reserved - len(s.Properties.IPConfigurations)
 	if need := c.machinesIn(s.ID); need > free {
-		c.found.Add("subnets", "choose a larger subnet, or fewer machines", "%s: subnet %s has %d free addresses, and the cluster needs %d",
+		c.Add("subnets", "choose a larger subnet, or fewer machines", "%s: subnet %s has %d free addresses, and the cluster needs %d",
 			field, s.ID.Name(), free, need)
 	}
 }
@@ -164,7 +164,7 @@ func (c *checker) controlPlaneSubnet(ctx context.Context, field string, doc azur
 		return
 	}
 	if !prefix.Contains(ip) {
-		c.found.Add("subnets", "set "+at+" to a free address of "+prefix.String(), "%s: %s is not in subnet %s", at, text, s.ID.Name())
+		c.Add("subnets", "set "+at+" to a free address of "+prefix.String(), "%s: %s is not in subnet %s", at, text, s.ID.Name())
 		return
 	}
 	answer, err := azure.Do(ctx, c.Azure, azure.Request{
@@ -179,7 +179,7 @@ func (c *checker) controlPlaneSubnet(ctx context.Context, field string, doc azur
 		Others    []string `json:"availableIPAddresses"`
 	}
 	if json.Unmarshal(answer, &is) == nil && is.Available != nil && !*is.Available {
-		c.found.Add("subnets", fmt.Sprintf("set %s to a free address such as %v", at, is.Others), "%s: %s is in use", at, text)
+		c.Add("subnets", fmt.Sprintf("set %s to a free address such as %v", at, is.Others), "%s: %s is in use", at, text)
 	}
 }
 

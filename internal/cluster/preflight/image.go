@@ -72,15 +72,15 @@ func (c imageChecker) check(ctx context.Context) {
 		s := sizes[strings.ToLower(m.size)]
 		generations := strings.Split(s.capability("HyperVGenerations"), ",")
 		if facts.generation != "" && generations[0] != "" && !slices.Contains(generations, facts.generation) {
-			c.found.Add("images", "choose an image of generation "+strings.Join(generations, " or ")+", or another size",
+			c.Add("images", "choose an image of generation "+strings.Join(generations, " or ")+", or another size",
 				"%simage is of generation %s, and size %s boots %s", m.at, facts.generation, m.size, strings.Join(generations, " and "))
 		}
 		if arch := s.capability("CpuArchitectureType"); facts.architecture != "" && arch != "" && facts.architecture != arch {
-			c.found.Add("images", "choose an image for "+arch+", or another size", "%simage is for %s, and size %s is %s", m.at,
+			c.Add("images", "choose an image for "+arch+", or another size", "%simage is for %s, and size %s is %s", m.at,
 				facts.architecture, m.size, arch)
 		}
 		if (onlyNVMe(s) || machinesize.NVMeOnly(m.size)) && !facts.boots("NVMe") {
-			c.found.Add("images", "choose an image with the feature DiskControllerTypes NVMe, or a size with SCSI disks, such as Standard_D4s_v5",
+			c.Add("images", "choose an image with the feature DiskControllerTypes NVMe, or a size with SCSI disks, such as Standard_D4s_v5",
 				"%simage boots from disks of the type %s, and size %s has NVMe disks", m.at, facts.controllers, m.size)
 		}
 	}
@@ -145,7 +145,7 @@ func (c imageChecker) galleryVersion(ctx context.Context, field string, id azure
 		return
 	}
 	if state := v.Properties.ProvisioningState; state != "" && state != "Succeeded" {
-		c.found.Add("images", "wait until it is complete, or choose another version", "%s.id: version %s is %s", field, id.Name(), state)
+		c.Add("images", "wait until it is complete, or choose another version", "%s.id: version %s is %s", field, id.Name(), state)
 	}
 	location := c.p.Definition.Cluster.Spec.Azure.Location
 	var regions []string
@@ -155,7 +155,7 @@ func (c imageChecker) galleryVersion(ctx context.Context, field string, id azure
 		}
 		regions = append(regions, r.Name)
 	}
-	c.found.Add("images", "replicate the version to "+location+", or choose another location", "%s.id: version %s is in %s, and not in %s", field,
+	c.Add("images", "replicate the version to "+location+", or choose another location", "%s.id: version %s is in %s, and not in %s", field,
 		id.Name(), strings.Join(regions, ", "), location)
 }
 
@@ -168,7 +168,7 @@ func (c imageChecker) galleryImage(ctx context.Context, field string, id azure.I
 		return imageFacts{}
 	}
 	if d.Properties.OSType != "" && d.Properties.OSType != "Linux" {
-		c.found.Add("images", "choose an image with Linux", "%s.id: the image %s has %s", field, id.Name(), d.Properties.OSType)
+		c.Add("images", "choose an image with Linux", "%s.id: the image %s has %s", field, id.Name(), d.Properties.OSType)
 	}
 	return d.Properties.facts()
 }
@@ -183,7 +183,7 @@ func (c imageChecker) ownImage(ctx context.Context, field string, id azure.ID) i
 		return imageFacts{}
 	}
 	if location := c.p.Definition.Cluster.Spec.Azure.Location; i.Location != "" && !sameLocation(i.Location, location) {
-		c.found.Add("images", "copy the image to "+location+", or choose another location", "%s.id: the image %s is in %s, and not in %s", field,
+		c.Add("images", "copy the image to "+location+", or choose another location", "%s.id: the image %s is in %s, and not in %s", field,
 			id.Name(), i.Location, location)
 	}
 	return i.Properties.facts()
@@ -208,12 +208,12 @@ func (c imageChecker) marketplaceImage(ctx context.Context, field string, image 
 	}
 	switch {
 	case azure.IsNotFound(err):
-		c.found.Add("images", fmt.Sprintf("choose one of: az vm image list --all --location %s --publisher %s", location, image.Publisher),
+		c.Add("images", fmt.Sprintf("choose one of: az vm image list --all --location %s --publisher %s", location, image.Publisher),
 			"%s: the marketplace has no image %s in %s", field, name, location)
 	case err != nil:
 		c.unread("images", err)
 	case i.Properties.Plan != nil:
-		c.found.Add("images", "choose an image without a plan, or copy it into a gallery and give its id",
+		c.Add("images", "choose an image without a plan, or copy it into a gallery and give its id",
 			"%s: the image %s is sold with the plan %s, and kaz makes no machines with a plan", field, name, i.Properties.Plan.Name)
 	}
 	if err != nil {

@@ -25,16 +25,16 @@ import (
 // checker runs the checks of one plan.
 type checker struct {
 	deploy.Deployer
+	finding.List
 	p     cluster.Plan
 	state record.State
-	found finding.List
 	// offered are the sizes of the location, once they are read.
 	offered map[string]size
 }
 
 // unread reports a check that could not be made.
 func (c *checker) unread(check string, err error) {
-	c.found.Warn(check, "give the caller the right to read this, or go on without the check", "not checked: %v", err)
+	c.Warn(check, "give the caller the right to read this, or go on without the check", "not checked: %v", err)
 }
 
 // Run checks, without a write, whether Azure will take the plan. It checks the caller's credential and rights, the location,
@@ -43,17 +43,17 @@ func (c *checker) unread(check string, err error) {
 func Run(ctx context.Context, d deploy.Deployer, p cluster.Plan) (finding.List, error) {
 	c := &checker{Deployer: d, p: p}
 	if !c.login(ctx) {
-		return c.found, ctx.Err()
+		return c.List, ctx.Err()
 	}
 	state, complete, err := d.Look(ctx, p)
 	if err != nil {
-		c.found.Add("resource group", "give the caller the role Contributor at the resource group", "%v", err)
-		return c.found, ctx.Err()
+		c.Add("resource group", "give the caller the role Contributor at the resource group", "%v", err)
+		return c.List, ctx.Err()
 	}
 	c.state = state
 	c.group()
-	if complete && !c.found.Stop() {
-		return c.found, ctx.Err()
+	if complete && !c.Stop() {
+		return c.List, ctx.Err()
 	}
 	c.rights(ctx)
 	c.providers(ctx)
@@ -70,10 +70,10 @@ func Run(ctx context.Context, d deploy.Deployer, p cluster.Plan) (finding.List, 
 	c.existing(ctx)
 	c.roles(ctx)
 	c.locks(ctx)
-	if !c.found.Stop() {
+	if !c.Stop() {
 		c.validate(ctx)
 	}
-	return c.found, ctx.Err()
+	return c.List, ctx.Err()
 }
 
 func (c *checker) subscription() azure.ID {
@@ -93,17 +93,17 @@ func (c *checker) login(ctx context.Context) bool {
 		TenantID string `json:"tenantId"`
 	}
 	if err := json.Unmarshal(doc, &s); err != nil {
-		c.found.Add("login", "check the endpoint of Azure Resource Manager", "the answer about subscription %s cannot be read: %v",
+		c.Add("login", "check the endpoint of Azure Resource Manager", "the answer about subscription %s cannot be read: %v",
 			a.SubscriptionID, err)
 		return false
 	}
 	if s.TenantID != "" && !strings.EqualFold(s.TenantID, a.TenantID) {
-		c.found.Add("login", "set spec.azure.tenantID to the tenant of the subscription",
+		c.Add("login", "set spec.azure.tenantID to the tenant of the subscription",
 			"subscription %s is of tenant %s, and spec.azure.tenantID is %s",
 			a.SubscriptionID, s.TenantID, a.TenantID)
 	}
 	if s.State != "" && s.State != "Enabled" && s.State != "Warned" {
-		c.found.Add("login", "enable the subscription, or choose another one", "subscription %s is %s", a.SubscriptionID, s.State)
+		c.Add("login", "enable the subscription, or choose another one", "subscription %s is %s", a.SubscriptionID, s.State)
 	}
 	return true
 }
@@ -121,7 +121,7 @@ func (c *checker) loginFailed(err error) {
 		{"AADSTS70021", "no federated credential fits to the token", "check issuer, subject and audience of the federated credential"},
 	} {
 		if strings.Contains(text, known.code) {
-			c.found.Add("login", known.remedy, "%s (%s)", known.message, known.code)
+			c.Add("login", known.remedy, "%s (%s)", known.message, known.code)
 			return
 		}
 	}
@@ -131,16 +131,16 @@ func (c *checker) loginFailed(err error) {
 	}
 	switch {
 	case code == "SubscriptionNotFound" || azure.IsNotFound(err):
-		c.found.Add("login", "check spec.azure.subscriptionID, and that the caller has a role in the subscription",
+		c.Add("login", "check spec.azure.subscriptionID, and that the caller has a role in the subscription",
 			"the caller does not see subscription %s", id)
 	case code == "InvalidAuthenticationTokenTenant":
-		c.found.Add("login", "log in to the tenant of the subscription", "the credential is of another tenant than subscription %s", id)
+		c.Add("login", "log in to the tenant of the subscription", "the credential is of another tenant than subscription %s", id)
 	case code == "ExpiredAuthenticationToken":
-		c.found.Add("login", "log in again", "the token is expired")
+		c.Add("login", "log in again", "the token is expired")
 	case code == "AuthorizationFailed":
-		c.found.Add("login", "ask an owner for the role Contributor", "the caller has no role in subscription %s", id)
+		c.Add("login", "ask an owner for the role Contributor", "the caller has no role in subscription %s", id)
 	default:
-		c.found.Add("login", "log in with az login, or set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
+		c.Add("login", "log in with az login, or set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
 			"subscription %s cannot be read: %v", id, err)
 	}
 }
@@ -151,9 +151,9 @@ func (c *checker) group() {
 	owner := c.state.Tags["kaz_cluster"]
 	switch {
 	case g.Lifecycle == "Existing" && c.state.Group == nil:
-		c.found.Add("resource group", "make it, or set spec.azure.resourceGroup.lifecycle to Owned", "resource group %s does not exist", g.Name)
+		c.Add("resource group", "make it, or set spec.azure.resourceGroup.lifecycle to Owned", "resource group %s does not exist", g.Name)
 	case g.Lifecycle == "Owned" && c.state.Group != nil && owner != c.p.Names.Cluster:
-		c.found.Add("resource group", "choose another name, or set spec.azure.resourceGroup.lifecycle to Existing",
+		c.Add("resource group", "choose another name, or set spec.azure.resourceGroup.lifecycle to Existing",
 			"resource group %s exists and kaz did not make it for cluster %s", g.Name, c.p.Names.Cluster)
 	}
 }
@@ -193,7 +193,7 @@ func (c *checker) rights(ctx context.Context) {
 	if slices.Contains(missing, "Microsoft.Authorization/roleAssignments/write") {
 		remedy += ", and for User Access Administrator, or set spec.identity.roles to None and assign the roles yourself"
 	}
-	c.found.Add("rights", remedy, "the caller may not: %s", strings.Join(missing, ", "))
+	c.Add("rights", remedy, "the caller may not: %s", strings.Join(missing, ", "))
 }
 
 // permissionsAt are what the caller may do at a scope.
@@ -232,7 +232,7 @@ func (c *checker) providers(ctx context.Context) {
 			RegistrationState string `json:"registrationState"`
 		}
 		if json.Unmarshal(doc, &p) == nil && p.RegistrationState == "NotRegistered" {
-			c.found.Add("resource providers", "az provider register --namespace "+namespace, "%s is not registered in the subscription",
+			c.Add("resource providers", "az provider register --namespace "+namespace, "%s is not registered in the subscription",
 				namespace)
 		}
 	}
@@ -258,7 +258,7 @@ func (c *checker) location(ctx context.Context) bool {
 		return true
 	}
 	slices.Sort(names)
-	c.found.Add("location", "choose one of "+strings.Join(names, ", "), "the subscription has no location %s", want)
+	c.Add("location", "choose one of "+strings.Join(names, ", "), "the subscription has no location %s", want)
 	return false
 }
 
@@ -291,7 +291,7 @@ func (c *checker) globalNames(ctx context.Context) {
 			Message   string `json:"message"`
 		}
 		if json.Unmarshal(doc, &answer) == nil && answer.Available != nil && !*answer.Available {
-			c.found.Add("names", "purge what was deleted, choose another name of the cluster, or give an existing one in "+unit.field,
+			c.Add("names", "purge what was deleted, choose another name of the cluster, or give an existing one in "+unit.field,
 				"%s %s: %s", r.Type, r.Name, answer.Message)
 		}
 	}
@@ -316,7 +316,7 @@ func (c *checker) publicName(ctx context.Context) {
 		Available *bool `json:"available"`
 	}
 	if json.Unmarshal(doc, &answer) == nil && answer.Available != nil && !*answer.Available {
-		c.found.Add("names", "choose another name in spec.network.apiServer.dnsLabel", "the public name %s is taken in %s", c.p.Names.DNSLabel(),
+		c.Add("names", "choose another name in spec.network.apiServer.dnsLabel", "the public name %s is taken in %s", c.p.Names.DNSLabel(),
 			location)
 	}
 }
@@ -329,11 +329,11 @@ func (c *checker) outbound() {
 		return
 	}
 	if s.Network.Subnets.Nodes.ID == "" {
-		c.found.Warn("outbound", "give them private endpoints in the virtual network, for example as resources of an Extension",
+		c.Warn("outbound", "give them private endpoints in the virtual network, for example as resources of an Extension",
 			"spec.network.outbound.type is None, so machines do not reach the public addresses of Azure Resource Manager, the key vault "+
 				"and the storage account")
 		if s.Network.APIServer.Access == "Public" {
-			c.found.Add("outbound", "set spec.network.apiServer.access to PublicAndInternal or Internal",
+			c.Add("outbound", "set spec.network.apiServer.access to PublicAndInternal or Internal",
 				"spec.network.outbound.type is None, so machines do not reach the API server at its public address")
 		}
 	}
@@ -342,11 +342,11 @@ func (c *checker) outbound() {
 		complete = complete && pool.Spec.Image.ID != ""
 	}
 	if !complete && s.Kubernetes.ArtifactMirror == public { // an image of the marketplace has no programs of Kubernetes
-		c.found.Add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
+		c.Add("outbound", "set spec.kubernetes.artifactMirror to a mirror in the network, or give images with the programs of Kubernetes",
 			"spec.network.outbound.type is None, so machines do not reach %s, where spec.kubernetes.artifactMirror is", public)
 	}
 	if !complete && s.Kubernetes.ArtifactMirror != public && !s.Kubernetes.Pinned() {
-		c.found.Warn("outbound", "give the checksums of version "+s.Kubernetes.Version+" in spec.kubernetes.artifactChecksums",
+		c.Warn("outbound", "give the checksums of version "+s.Kubernetes.Version+" in spec.kubernetes.artifactChecksums",
 			"spec.network.outbound.type is None, so machines do not reach %s for checksums, and the mirror vouches for its own programs",
 			public)
 	}
@@ -356,7 +356,7 @@ func (c *checker) outbound() {
 func (c *checker) artifacts() {
 	k := c.p.Definition.Cluster.Spec.Kubernetes
 	for _, path := range k.DifferentChecksums() {
-		c.found.Warn("checksums", "remove the checksum from spec.kubernetes.artifactChecksums, unless the mirror has builds of your own",
+		c.Warn("checksums", "remove the checksum from spec.kubernetes.artifactChecksums, unless the mirror has builds of your own",
 			"spec.kubernetes.artifactChecksums has another checksum of %s than the one that the project of Kubernetes publishes", path)
 	}
 }
@@ -374,7 +374,7 @@ func (c *checker) registries() {
 			})
 		})
 		if !brings {
-			c.found.Warn("registries", "bring "+registry.Program+" to the nodes with the files of an Extension, if their image does not have it",
+			c.Warn("registries", "bring "+registry.Program+" to the nodes with the files of an Extension, if their image does not have it",
 				"spec.identity.registryIDs gives nodes the right to pull, and no Extension brings pool %s the program that pulls with it",
 				pool.Metadata.Name)
 		}
@@ -402,9 +402,9 @@ func (c *checker) locks(ctx context.Context) {
 		}
 		switch l.Properties.Level {
 		case "ReadOnly":
-			c.found.Add("locks", "remove the lock", "the lock %s forbids changes in the resource group", l.Name)
+			c.Add("locks", "remove the lock", "the lock %s forbids changes in the resource group", l.Name)
 		case "CanNotDelete":
-			c.found.Warn("locks", "remove the lock before machines are replaced, or pools shrink",
+			c.Warn("locks", "remove the lock before machines are replaced, or pools shrink",
 				"the lock %s forbids deletions in the resource group", l.Name)
 		}
 	}
@@ -414,8 +414,8 @@ func (c *checker) locks(ctx context.Context) {
 func (c *checker) validate(ctx context.Context) {
 	switch err := c.Validate(ctx, c.p, c.state); {
 	case errors.Is(err, deploy.ErrFixed):
-		c.found.Add("definition", "see kaz cluster explain for what a change of a field does", "%v", err)
+		c.Add("definition", "see kaz cluster explain for what a change of a field does", "%v", err)
 	case err != nil:
-		c.found.Add("validation", "correct the definition, or ask the owner of the policy", "Azure refuses the template: %v", err)
+		c.Add("validation", "correct the definition, or ask the owner of the policy", "Azure refuses the template: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ type holder struct {
 func (c *checker) holder(ctx context.Context, role cluster.Role) *holder {
 	h := &holder{has: map[string][]assigned{}}
 	if role.Identity == "" {
-		c.found.Warn("roles", "make an identity with these roles and set "+role.Field+", or set spec.identity.roles to Scoped",
+		c.Warn("roles", "make an identity with these roles and set "+role.Field+", or set spec.identity.roles to Scoped",
 			"spec.identity.roles is None, and %s is empty: the identity that kaz makes has no roles", role.Field)
 		return h
 	}
@@ -105,10 +105,10 @@ func (c *checker) role(ctx context.Context, h *holder, role cluster.Role) {
 	message := fmt.Sprintf("%s: identity %s may not do this at %s: %s", role.Field, role.Identity.Name(), role.Scope,
 		strings.Join(missing, ", "))
 	if c.scopeExists(ctx, role.Scope) {
-		c.found.Add("roles", remedy, "%s", message)
+		c.Add("roles", remedy, "%s", message)
 		return
 	}
-	c.found.Warn("roles", "as soon as the deployment has made it: "+remedy, "%s, which does not exist yet; machines wait ten minutes for it",
+	c.Warn("roles", "as soon as the deployment has made it: "+remedy, "%s, which does not exist yet; machines wait ten minutes for it",
 		message)
 }
 

@@ -114,8 +114,8 @@ func TestRolesAssigned(t *testing.T) {
 	l.deploy(plan("Scoped"))
 	c := &checker{Deployer: l.Deployer, p: plan("None")}
 	c.roles(t.Context())
-	if len(c.found) > 0 {
-		t.Errorf("found %v", c.found)
+	if len(c.List) > 0 {
+		t.Errorf("found %v", c.List)
 	}
 }
 

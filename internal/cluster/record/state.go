@@ -1,5 +1,9 @@
 // Package record has what Azure records of a cluster: its deployments, its definition, a change that has begun, and its
 // resources. Layer L3.
+//
+// Azure itself keeps the state. Each unit is a nested deployment that records the hash of its template. The deployment of the
+// cluster records the definition. So any machine can continue where another machine stopped. Azure forgets deployments, so a
+// template spec has the definition and an open change, too.
 package record
 
 import (
