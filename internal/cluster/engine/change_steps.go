@@ -133,10 +133,11 @@ func (w worker) deployUnit(ctx context.Context, p cluster.Plan, unit string) err
 	if err != nil {
 		return err
 	}
-	if err := (deployer{w.Engine}).retag(ctx, x.retags); err != nil {
+	if err := (deployer{w.Engine}).change(ctx, x); err != nil {
 		return err
 	}
-	o := emit.Options{Leave: leave, Keep: x.keep, Bodies: x.bodies, Definition: state.Definition}
+	o := x.written(leave)
+	o.Definition = state.Definition
 	return deployer{w.Engine}.run(ctx, work{plan: p, state: state, template: p.Template(o), left: len(p.Graph.Units) - 1}, nil,
 		func() error { return nil })
 }
@@ -146,14 +147,13 @@ func (w worker) unbalance(ctx context.Context, s change.Step) error {
 	if err != nil || n.document == nil {
 		return err
 	}
-	for _, p := range n.addresses() {
-		delete(p, backendPools)
-	}
-	body, err := json.Marshal(n.document)
+	err = w.rewrite(ctx, n.id, func(live object) (object, error) {
+		for _, p := range (nic{document: live}).addresses() {
+			delete(p, backendPools)
+		}
+		return live, nil
+	})
 	if err != nil {
-		return err
-	}
-	if _, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Put, ID: n.id, Body: body, Unseen: true}); err != nil {
 		return err
 	}
 	if err := pause.For(ctx, w.waits.Settle); err != nil {

@@ -50,8 +50,8 @@ type work struct {
 	left     int
 	// leave are the units that are not deployed.
 	leave map[string]bool
-	// retags are the resources of which only tags change. They are not in the template.
-	retags []retag
+	// existing is what is done with resources that exist.
+	existing existing
 	// recorded says that Azure records the definition.
 	recorded bool
 }
@@ -86,8 +86,8 @@ func (e deployer) fit(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	w.retags = x.retags
-	w.template = w.plan.Template(emit.Options{Leave: w.leave, Keep: x.keep, Bodies: x.bodies})
+	w.existing = x
+	w.template = w.plan.Template(x.written(w.leave))
 	return nil
 }
 
@@ -257,10 +257,16 @@ func (e deployer) write(ctx context.Context, w work, secrets map[string]string) 
 			return err
 		}
 	}
-	if err := e.retag(ctx, w.retags); err != nil {
+	begun := func() error { return e.keepDefinition(ctx, w, false) }
+	if len(w.existing.merges) > 0 { // what they write is known as kaz's own, even if the next step fails
+		if err := begun(); err != nil {
+			return err
+		}
+		begun = func() error { return nil }
+	}
+	if err := e.change(ctx, w.existing); err != nil {
 		return err
 	}
-	begun := func() error { return e.keepDefinition(ctx, w, false) }
 	if err := e.run(ctx, w, secrets, begun); err != nil {
 		return err
 	}
