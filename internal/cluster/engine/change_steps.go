@@ -147,7 +147,7 @@ func (w worker) unbalance(ctx context.Context, s change.Step) error {
 	if err != nil || n.document == nil {
 		return err
 	}
-	err = w.rewrite(ctx, n.id, func(live object) (object, error) {
+	err = w.rewrite(ctx, n.id, n.document, func(live object) (object, error) {
 		for _, p := range (nic{document: live}).addresses() {
 			delete(p, backendPools)
 		}

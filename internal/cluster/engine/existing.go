@@ -303,7 +303,7 @@ func (e deployer) merge(ctx context.Context, all []merge) error {
 }
 
 func (e deployer) mergeOne(ctx context.Context, m merge) error {
-	return e.rewrite(ctx, m.id, func(live object) (object, error) {
+	return e.rewrite(ctx, m.id, nil, func(live object) (object, error) {
 		change := delta.Of(m.id.Type(), m.planned, m.former, live)
 		if change.Body == nil {
 			return nil, e.retag(ctx, []retag{{m.id, change.Set, change.Drop}})
@@ -312,15 +312,17 @@ func (e deployer) mergeOne(ctx context.Context, m merge) error {
 	})
 }
 
-// rewrite reads a resource and writes what change makes of it, nil for nothing. It begins anew if another program wrote in between. Types
-// without etags cannot tell, so only the time between read and write is short.
-func (e *Engine) rewrite(ctx context.Context, id azure.ID, change func(live object) (object, error)) error {
+// rewrite writes what change makes of a resource, nil for nothing. The resource is read first, unless live has it. If another program wrote
+// since the read, rewrite begins anew. Types without etags cannot tell, so only the time between read and write is short.
+func (e *Engine) rewrite(ctx context.Context, id azure.ID, live object, change func(live object) (object, error)) error {
 	const attempts = 5
 	var last error
-	for range attempts {
-		live, err := deployer{e}.read(ctx, id)
-		if err != nil {
-			return err
+	for i := range attempts {
+		if i > 0 || live == nil {
+			var err error
+			if live, err = (deployer{e}).read(ctx, id); err != nil {
+				return err
+			}
 		}
 		if live == nil {
 			return fmt.Errorf("%s was removed in the meantime: try again", id)
