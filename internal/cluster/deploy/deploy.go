@@ -55,8 +55,8 @@ type work struct {
 	left     int
 	// leave are the units that are not deployed.
 	leave map[string]bool
-	// retags are the resources of which only tags change. They are not in the template.
-	retags []retag
+	// existing is what is done with resources that exist.
+	existing existing
 	// recorded says that Azure records the definition.
 	recorded bool
 }
@@ -91,8 +91,8 @@ func (d Deployer) fit(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	w.retags = x.retags
-	w.template = w.plan.Template(emit.Options{Leave: w.leave, Keep: x.keep, Bodies: x.bodies})
+	w.existing = x
+	w.template = w.plan.Template(x.written(w.leave))
 	return nil
 }
 
@@ -268,10 +268,16 @@ func (d Deployer) write(ctx context.Context, w work, secrets map[string]string) 
 			return err
 		}
 	}
-	if err := d.retag(ctx, w.retags); err != nil {
+	begun := func() error { return d.keepDefinition(ctx, w, false) }
+	if len(w.existing.merges) > 0 { // what they write is known as kaz's own, even if the next step fails
+		if err := begun(); err != nil {
+			return err
+		}
+		begun = func() error { return nil }
+	}
+	if err := d.change(ctx, w.existing); err != nil {
 		return err
 	}
-	begun := func() error { return d.keepDefinition(ctx, w, false) }
 	if err := d.run(ctx, w, secrets, begun); err != nil {
 		return err
 	}
@@ -503,10 +509,11 @@ func (d Deployer) DeployUnit(ctx context.Context, p cluster.Plan, unit string) e
 	if err != nil {
 		return err
 	}
-	if err := d.retag(ctx, x.retags); err != nil {
+	if err := d.change(ctx, x); err != nil {
 		return err
 	}
-	o := emit.Options{Leave: leave, Keep: x.keep, Bodies: x.bodies, Definition: state.Definition}
+	o := x.written(leave)
+	o.Definition = state.Definition
 	return d.run(ctx, work{plan: p, state: state, template: p.Template(o), left: len(p.Graph.Units) - 1}, nil,
 		func() error { return nil })
 }

@@ -415,11 +415,132 @@ func TestTagsAlone(t *testing.T) {
 			}
 		}
 	}
-	if len(w.retags) == 0 {
+	if len(w.existing.retags) == 0 {
 		t.Error("no tags change")
 	}
 	changes, err := l.WhatIf(t.Context(), w.plan)
 	if err != nil || !slices.ContainsFunc(changes, func(c Change) bool { return strings.Contains(c.String(), "tags.a: (none) -> \"b\"") }) {
 		t.Errorf("%v: %v", err, changes)
+	}
+}
+
+// between calls a function after Azure has answered a read of a resource, and before the client has the answer.
+type between struct {
+	next http.RoundTripper
+	read func(path string)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b between) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(r)
+	if r.Method == http.MethodGet {
+		b.read(r.URL.Path)
+	}
+	return answer, err
+}
+
+// TestWriteBetween checks that what another program writes between each read of a shared document and the write that follows it stays.
+func TestWriteBetween(t *testing.T) {
+	files := []string{"ha.yaml", "team-a.yaml", "team-b.yaml"}
+	l := newLab(t, core.Options{})
+	p := example(t, nil, files...)
+	l.deploy(p)
+	route, rules := func(n int) map[string]any {
+		return map[string]any{"name": fmt.Sprint("foreign-", n), "properties": map[string]any{
+			"addressPrefix": fmt.Sprintf("10.%d.0.0/24", 70+n)}}
+	}, func(n int) map[string]any {
+		return map[string]any{"name": fmt.Sprint("foreign-", n), "properties": map[string]any{"priority": 500 + n, "direction": "Inbound",
+			"access": "Allow", "protocol": "Tcp", "sourcePortRange": "*", "destinationPortRange": "80", "sourceAddressPrefix": "Internet",
+			"destinationAddressPrefix": "*"}}
+	}
+	network := p.Names.Group() + "/providers/Microsoft.Network/"
+	lists := map[azure.ID]func(o map[string]any, n int){
+		network + "virtualNetworks/prod-vnet": func(o map[string]any, n int) {
+			space := o["addressSpace"].(map[string]any)
+			space["addressPrefixes"] = appended(space["addressPrefixes"], fmt.Sprintf("10.%d.0.0/16", 70+n))
+			o["subnets"] = appended(o["subnets"], route(n))
+		},
+		network + "networkSecurityGroups/prod-cp-nsg": func(o map[string]any, n int) {
+			o["securityRules"] = appended(o["securityRules"], rules(n))
+		},
+		network + "networkInterfaces/prod-db-0-nic": func(o map[string]any, n int) {
+			o["dnsSettings"] = map[string]any{"internalDnsNameLabel": fmt.Sprint("foreign-", n)}
+		},
+		network + "loadBalancers/prod-api-lb": func(o map[string]any, n int) {
+			o["backendAddressPools"] = appended(o["backendAddressPools"], map[string]any{"name": fmt.Sprint("foreign-", n)})
+		},
+	}
+	const most = 3
+	count, quiet := map[azure.ID]int{}, false
+	l.connect(between{l.azure.Transport(), func(path string) {
+		change := lists[azure.ID(path)]
+		if change == nil || quiet || count[azure.ID(path)] == most {
+			return
+		}
+		quiet = true // its own reads are no occasion
+		defer func() { quiet = false }()
+		count[azure.ID(path)]++
+		l.edit(azure.ID(path), func(o map[string]any) { change(o, count[azure.ID(path)]) })
+	}})
+	l.deploy(example(t, func(d *definition.Definition) {
+		d.Cluster.Spec.Network.SSHSources = []string{"198.51.100.7/32"}
+		for kind, merge := range map[string]map[string]any{
+			"Microsoft.Network/networkInterfaces": {"disableTcpStateTracking": true},
+			"Microsoft.Network/virtualNetworks":   {"enableVmProtection": true},
+			"Microsoft.Network/loadBalancers": {"probes": []any{map[string]any{"name": "readyz", "properties": map[string]any{
+				"protocol": "Https", "port": 6443.0, "requestPath": "/readyz", "intervalInSeconds": 9.0, "probeThreshold": 2.0}}}},
+		} {
+			d.Patches = append(d.Patches, definition.TemplatePatch{Spec: definition.PatchSpec{Target: definition.Target{Type: kind},
+				Merge: map[string]any{"properties": merge}}})
+		}
+	}, files...))
+	quiet = true
+	for id := range lists {
+		if count[id] < most {
+			t.Errorf("%s: was read %d times, want %d and more", id.Name(), count[id], most)
+		}
+		text, err := json.Marshal(l.document(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range count[id] {
+			want := fmt.Sprintf("\"foreign-%d\"", n+1)
+			if id.Type() == record.NICType && n+1 < most {
+				continue // its label is one value
+			}
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s lost %s: %s", id.Name(), want, text)
+			}
+		}
+	}
+	for id, want := range map[azure.ID]string{network + "networkSecurityGroups/prod-cp-nsg": `"ssh"`,
+		network + "networkInterfaces/prod-db-0-nic": `"disableTcpStateTracking":true`,
+		network + "virtualNetworks/prod-vnet":       `"enableVmProtection":true`} {
+		if text, _ := json.Marshal(l.document(id)); !strings.Contains(string(text), want) {
+			t.Errorf("%s has not %s: %s", id.Name(), want, text)
+		}
+	}
+}
+
+// TestTagsOfMachines checks that a later definition changes the tags of what is written only once, and that the tags that say from what a
+// machine was made stay.
+func TestTagsOfMachines(t *testing.T) {
+	l := newLab(t, core.Options{})
+	tagged := func(tags map[string]string) cluster.Plan {
+		return example(t, func(d *definition.Definition) { d.Cluster.Spec.Azure.Tags = tags }, "ha.yaml", "team-a.yaml", "team-b.yaml")
+	}
+	p := tagged(map[string]string{"cost": "1", "old": "x"})
+	l.deploy(p)
+	before := l.documents(p)
+	l.deploy(tagged(map[string]string{"cost": "2"}))
+	for _, name := range []string{"Compute/virtualMachines/prod-cp-0", "Compute/virtualMachines/prod-db-0",
+		"Network/networkSecurityGroups/prod-node-nsg"} {
+		id := p.Names.Group() + azure.ID("/providers/Microsoft."+name)
+		want := maps.Clone(before[id]["tags"].(map[string]any))
+		want["cost"] = "2"
+		delete(want, "old")
+		if got := l.document(id)["tags"]; !reflect.DeepEqual(got, any(want)) {
+			t.Errorf("%s has tags %v, want %v", name, got, want)
+		}
 	}
 }

@@ -75,6 +75,7 @@ func (d Deployer) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) 
 	if w.state.Group == nil {
 		return w.created(), nil
 	}
+	w.template = w.plan.Template(w.existing.shown(w.leave))
 	body, err := w.body(nil) // the secrets are no part of the comparison
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (d Deployer) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) 
 		return nil, fmt.Errorf("the answer of what-if: %w", err)
 	}
 	changes := result.Properties.Changes
-	for _, one := range w.retags {
+	for _, one := range w.existing.retags {
 		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.ID.Equal(one.id) })
 		changes = append(changes, one.change())
 	}

@@ -58,13 +58,10 @@ func (st Store) Unbalance(ctx context.Context, names naming.Names, machine strin
 	if err != nil || n.document == nil {
 		return false, err
 	}
-	for _, p := range n.addresses() {
-		delete(p, backendPools)
-	}
-	body, err := json.Marshal(n.document)
-	if err != nil {
-		return true, err
-	}
-	_, err = azure.Do(ctx, st.Azure, azure.Request{Verb: azure.Put, ID: n.id, Body: body, Unseen: true})
-	return true, err
+	return true, st.Rewrite(ctx, n.id, n.document, func(live map[string]any) (map[string]any, error) {
+		for _, p := range (NIC{document: live}).addresses() {
+			delete(p, backendPools)
+		}
+		return live, nil
+	})
 }

@@ -245,6 +245,39 @@ func (st Store) Find(ctx context.Context, id azure.ID) (map[string]any, error) {
 	return live, nil
 }
 
+// Rewrite writes what change makes of a resource, nil for nothing. The resource is read first, unless live has it. If another program wrote
+// since the read, Rewrite begins anew. Types without etags cannot tell, so only the time between read and write is short.
+func (st Store) Rewrite(ctx context.Context, id azure.ID, live map[string]any,
+	change func(live map[string]any) (map[string]any, error)) error {
+	const attempts = 5
+	var last error
+	for i := range attempts {
+		if i > 0 || live == nil {
+			var err error
+			if live, err = st.Find(ctx, id); err != nil {
+				return err
+			}
+		}
+		if live == nil {
+			return fmt.Errorf("%s was removed in the meantime: try again", id)
+		}
+		etag, _ := live["etag"].(string)
+		next, err := change(live)
+		if err != nil || next == nil {
+			return err
+		}
+		body, err := json.Marshal(next)
+		if err != nil {
+			return err
+		}
+		_, last = azure.Do(ctx, st.Azure, azure.Request{Verb: azure.Put, ID: id, Body: body, IfMatch: etag, Unseen: true})
+		if azure.KindOf(last) != azure.Changed {
+			return last
+		}
+	}
+	return fmt.Errorf("other programs changed it %d times in the meantime: try again: %w", attempts, last)
+}
+
 // Add adds a resource that a list did not have.
 func (s State) Add(live map[string]any) error {
 	text, err := json.Marshal(map[string]any{"id": live["id"], "type": live["type"], "tags": live["tags"]})

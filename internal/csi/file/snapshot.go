@@ -11,6 +11,7 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -34,10 +35,24 @@ type snapshots struct {
 	mu    sync.Mutex
 	names map[string]string   // name by share and time
 	made  map[string]azure.ID // share by name, of snapshots that this process made
+	reads map[string]*rate.Limiter
 }
 
 func newSnapshots(c *Config, data dataPlane) *snapshots {
-	return &snapshots{azure: c.Azure, data: data, log: c.Log, names: map[string]string{}, made: map[string]azure.ID{}}
+	return &snapshots{azure: c.Azure, data: data, log: c.Log, names: map[string]string{}, made: map[string]azure.ID{},
+		reads: map[string]*rate.Limiter{}}
+}
+
+// mayRead reports whether the name of another snapshot of an account may be read at present.
+func (s *snapshots) mayRead(account azure.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.reads[account.Key()]
+	if l == nil {
+		l = rate.NewLimiter(readsPerSecond, readsInBurst)
+		s.reads[account.Key()] = l
+	}
+	return l.Allow()
 }
 
 // taken is a snapshot of a share.
@@ -78,12 +93,15 @@ const (
 	// fewNames is the number of names that are read one by one. Azure Resource Manager lists snapshots without their metadata, and
 	// allows 800 reads in 5 minutes for all accounts of a region. The file service lists them with it.
 	fewNames = 16
+	// readsPerSecond and readsInBurst bound the reads of names of an account: at most 600 in 5 minutes, so that other reads of shares
+	// have room below Azure's limit.
+	readsPerSecond, readsInBurst = 1, 300
 	// namesAtMost bounds the list of the file service, which the driver may not reach.
 	namesAtMost = 20 * time.Second
 )
 
 // find returns the snapshot of a share with a name, nil if there is none. If a snapshot cannot be read, the answer is not known.
-// The newest snapshots are looked at first.
+// The newest snapshots are looked at first. Names that were read stay known, so that a repeated request continues where this one ends.
 func (s *snapshots) find(ctx context.Context, of azure.ID, name string) (*taken, error) {
 	all, err := s.list(ctx, of.Parent().Parent(), of.Name())
 	if err != nil {
@@ -157,6 +175,11 @@ func (s *snapshots) name(ctx context.Context, t taken) (string, error) {
 	if known {
 		return name, nil
 	}
+	if !s.mayRead(t.share.Parent().Parent()) {
+		return "", status.Errorf(codes.Unavailable, "share %s has snapshots whose names are not known yet. The file service does not list "+
+			"them, and Azure Resource Manager allows few reads: at most %d names of a storage account are read in 5 minutes. Names that "+
+			"were read stay known: try again", t.share.Name(), readsInBurst+300*readsPerSecond)
+	}
 	doc, err := s.get(ctx, t.share, t.time)
 	if azure.IsNotFound(err) {
 		return "", nil // deleted meanwhile
@@ -165,10 +188,15 @@ func (s *snapshots) name(ctx context.Context, t taken) (string, error) {
 		return "", err
 	}
 	name = parameter.Lookup(doc.Properties.Metadata, share.Initiator)
+	s.know(t, name)
+	return name, nil
+}
+
+// know keeps the name of a snapshot.
+func (s *snapshots) know(t taken, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.names[t.key()] = name
-	return name, nil
 }
 
 // get reads a snapshot.
@@ -195,7 +223,9 @@ func (s *snapshots) create(ctx context.Context, of azure.ID, name string, metada
 		return taken{}, err
 	}
 	if made, err := azure.Decode[storage.Share](doc); err == nil && made.Properties.SnapshotTime != "" {
-		return taken{share: of, time: made.Properties.SnapshotTime}, nil
+		t := taken{share: of, time: made.Properties.SnapshotTime}
+		s.know(t, name)
+		return t, nil
 	}
 	found, err := s.find(ctx, of, name)
 	if azure.KindOf(err).Retryable() {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -406,6 +408,60 @@ func TestSnapshotNamesAreReadOnce(t *testing.T) {
 	if reads := w.calls()["GET shares"]; reads > 12 {
 		t.Errorf("%d reads to find the newest snapshot: %v", reads, w.calls())
 	}
+}
+
+// TestSnapshotNamesAreReadSlowly checks that a driver that does not reach the file service reads few names at once, because Azure allows
+// 800 reads in 5 minutes for a storage account, and in the end takes one snapshot of each new name.
+func TestSnapshotNamesAreReadSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const shares, each, window = 2, 155, 5 * time.Minute
+		w := newWorld(t, core.Options{})
+		var volumes []string
+		for i := range shares {
+			v := w.volume(fmt.Sprintf("pvc-%d", i)).GetVolumeId()
+			volumes = append(volumes, v)
+			for j := range each {
+				if _, err := w.snapshot(v, fmt.Sprintf("s-%d-%d", i, j)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		time.Sleep(window)
+		c := w.again()
+		var reads []time.Time // of each request for the shares
+		refused, left := 0, slices.Clone(volumes)
+		for len(left) > 0 {
+			v := left[0]
+			w.Forget()
+			_, err := c.CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "new-" + v, SourceVolumeId: v})
+			for range w.calls()["GET shares"] {
+				reads = append(reads, time.Now())
+			}
+			if err == nil {
+				left = left[1:]
+				continue
+			}
+			wantCode(t, "names are not known yet", err, codes.Unavailable)
+			refused++
+			time.Sleep(30 * time.Second) // as the sidecar repeats
+		}
+		if refused == 0 {
+			t.Error("no request was refused: the test reads too few names")
+		}
+		const most = 300 // in one moment
+		for i, at := range reads {
+			now := slices.DeleteFunc(slices.Clone(reads[i:]), func(other time.Time) bool { return other.Sub(at) > time.Second })
+			if lists := 2 * (shares + refused); len(now) > most+lists {
+				t.Fatalf("%d reads in one second, want at most %d names and %d lists", len(now), most, lists)
+			}
+		}
+		for _, v := range volumes {
+			answer, err := w.ListSnapshots(t.Context(), &csispec.ListSnapshotsRequest{SourceVolumeId: v})
+			if err != nil || len(answer.GetEntries()) != each+1 {
+				t.Errorf("%s: %d snapshots, %v; want %d", v, len(answer.GetEntries()), err, each+1)
+			}
+		}
+	})
 }
 
 // TestSnapshotsAtOnce checks defect 39: requests for one name at the same time take one snapshot.

@@ -90,7 +90,7 @@ func snapshotView(c *behaviour.Call) (behaviour.Object, error) {
 	if i < 0 {
 		return nil, notFound(c, "ShareSnapshotNotFound", "share snapshot")
 	}
-	return snapshotViews(c.Old)[i], nil
+	return asSnapshot(c.Old, behaviour.Objects(c.Old, snapshotsField)[i]), nil
 }
 
 // removeSnapshot removes the snapshot that a request names.
@@ -114,12 +114,19 @@ func refuseWithSnapshots(c *behaviour.Call) error {
 func snapshotViews(doc behaviour.Object) []behaviour.Object {
 	var views []behaviour.Object
 	for _, snapshot := range behaviour.Objects(doc, snapshotsField) {
-		view := behaviour.Clone(doc)
-		behaviour.Remove(view, "properties.metadata")
-		maps.Copy(behaviour.Sub(view, "properties"), behaviour.Clone(snapshot))
-		views = append(views, view)
+		views = append(views, asSnapshot(doc, snapshot))
 	}
 	return views
+}
+
+// asSnapshot is a share as one of its snapshots has it.
+func asSnapshot(share, snapshot behaviour.Object) behaviour.Object {
+	view := maps.Clone(share)
+	delete(view, snapshotsField)
+	view = behaviour.Clone(view)
+	behaviour.Remove(view, "properties.metadata")
+	maps.Copy(behaviour.Sub(view, "properties"), behaviour.Clone(snapshot))
+	return view
 }
 
 // Snapshot is a snapshot of a share.
