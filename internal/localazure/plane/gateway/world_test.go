@@ -44,8 +44,8 @@ type (
 
 const (
 	networks = behaviourtest.Group + "/providers/Microsoft.Network"
-	gateID  = networks + "/applicationGateways/g"
-	private = "10.0.0.100"
+	gateID   = networks + "/applicationGateways/g"
+	private  = "10.0.0.100"
 )
 
 // world is a local Azure with an application gateway, which listens at ports of this machine.
@@ -125,7 +125,9 @@ func (w *world) serve(properties object) {
 
 func ref(list, name string) object { return object{"id": gateID + "/" + list + "/" + name} }
 
-func child(name string, properties object) object { return object{"name": name, "properties": properties} }
+func child(name string, properties object) object {
+	return object{"name": name, "properties": properties}
+}
 
 // site are the properties of a gateway with a listener at port 80 for all hosts, and a rule that leads to the backends of the pool.
 func site(backends ...string) object {

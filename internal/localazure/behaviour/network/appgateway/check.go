@@ -14,7 +14,9 @@ import (
 )
 
 // unverified refuses with a code that no source shows. Codes that a source shows are refused with [behaviour.Invalid].
-func unverified(code, format string, args ...any) error { return schema.Malformed(code, format, args...) }
+func unverified(code, format string, args ...any) error {
+	return schema.Malformed(code, format, args...)
+}
 
 // checkSize checks the SKU, and how many instances there are.
 func checkSize(g *gateway) error {
