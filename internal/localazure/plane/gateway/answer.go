@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,7 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 		Header: r.Header.Clone(), Proto: r.Proto, Client: netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), ServerPort: f.at.Port(),
 		TLS: r.TLS}
 	q := &request{front: f, state: state, exchange: x, original: r.URL.RequestURI(), host: r.Host}
+	q.forwarded(x.Header) // before the rewrites, which can change these headers
 	action, literal := site.Choose(x.Path, f.gateway.options.ExactPaths)
 	q.rewrites = action.Rewrites
 	var reroute bool
@@ -94,19 +96,10 @@ func (q *request) pass(w http.ResponseWriter, r *http.Request) {
 // rewrite makes the request for the backend.
 func (q *request) rewrite(p *httputil.ProxyRequest) {
 	x, in := q.exchange, p.In
-	p.Out.Header = x.Header
-	for _, hopByHop := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te",
-		"Trailer", "Transfer-Encoding", "Upgrade"} {
-		p.Out.Header.Del(hopByHop)
+	p.Out.Header = withoutHops(x.Header, p.Out.Header)
+	if q.changed {
+		p.Out.Header.Set("X-Original-Url", q.original)
 	}
-	for _, field := range in.Header.Values("Connection") {
-		for name := range strings.SplitSeq(field, ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				p.Out.Header.Del(name)
-			}
-		}
-	}
-	q.forwarded(p.Out.Header, in)
 	p.Out.URL.Scheme = strings.ToLower(string(q.backend.Protocol))
 	p.Out.URL.RawQuery = x.Query
 	if path := routing.Override(q.backend.Path, x.Path, q.literal); path != in.URL.Path {
@@ -121,14 +114,38 @@ func (q *request) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
+// hopByHop are the headers between the client and the gateway. For those at the end the ReverseProxy knows what the backend gets.
+var hopByHop = []string{"Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Trailer", "Transfer-Encoding",
+	"Connection", "Upgrade", "Te"}
+
+// withoutHops returns headers without those that are between the client and the gateway. An upgrade, such as to WebSocket, stays.
+func withoutHops(header, proxied http.Header) http.Header {
+	for _, field := range header.Values("Connection") {
+		for name := range strings.SplitSeq(field, ",") {
+			header.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, name := range hopByHop {
+		header.Del(name)
+	}
+	for _, name := range hopByHop[len(hopByHop)-3:] {
+		if values := proxied.Values(name); len(values) > 0 {
+			header[name] = values
+		}
+	}
+	return header
+}
+
 // forwarded adds the headers by which a backend learns of the client.
-func (q *request) forwarded(h http.Header, in *http.Request) {
+func (q *request) forwarded(h http.Header) {
 	scheme := "http"
-	if in.TLS != nil {
+	if q.exchange.TLS != nil {
 		scheme = "https"
 	}
 	client := q.exchange.Client.String()
-	if before := in.Header.Values("X-Forwarded-For"); len(before) > 0 {
+	before := h.Values("X-Forwarded-For")
+	q.exchange.ForwardedFor = slices.Clone(before)
+	if len(before) > 0 {
 		client = strings.Join(before, ", ") + ", " + client
 	}
 	h.Set("X-Forwarded-For", client)
@@ -138,9 +155,7 @@ func (q *request) forwarded(h http.Header, in *http.Request) {
 	var trace [16]byte
 	_, _ = rand.Read(trace[:]) // never fails
 	h.Set("X-Appgw-Trace-Id", hex.EncodeToString(trace[:]))
-	if q.changed {
-		h.Set("X-Original-Url", q.original)
-	}
+	h.Del("X-Original-Url")
 }
 
 // unclosed keeps a body open for another attempt. The HTTP server closes it.

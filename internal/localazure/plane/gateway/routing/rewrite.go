@@ -105,11 +105,13 @@ type Exchange struct {
 	Original string
 	// Header are the headers for the backend, Response those for the client.
 	Header, Response http.Header
-	Status           int
-	Proto            string
-	Client           netip.AddrPort
-	ServerPort       uint16
-	TLS              *tls.ConnectionState
+	// ForwardedFor are the headers X-Forwarded-For as the client sent them.
+	ForwardedFor []string
+	Status       int
+	Proto        string
+	Client       netip.AddrPort
+	ServerPort   uint16
+	TLS          *tls.ConnectionState
 
 	host     string // as the client sent it
 	captures map[string]string
@@ -272,7 +274,7 @@ var variables = map[string]func(x *Exchange) string{
 		return "http"
 	},
 	"add_x_forwarded_for_proxy": func(x *Exchange) string {
-		return strings.Join(append(x.Header.Values("X-Forwarded-For"), x.Client.Addr().String()), ", ")
+		return strings.Join(append(slices.Clip(x.ForwardedFor), x.Client.Addr().String()), ", ")
 	},
 	"ssl_enabled": func(x *Exchange) string {
 		if x.TLS != nil {
