@@ -37,7 +37,8 @@ func (m *machine) web(address string) {
 // fetch asks a web server from a machine, until it answers.
 func (m *machine) fetch(address string) string {
 	m.w.Helper()
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (c net.Conn,
+		err error) {
 		err = netns.Do(m.path, func() error {
 			c, err = (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
 			return err
@@ -92,7 +93,8 @@ func TestApplicationGateway(t *testing.T) {
 		}
 		rule := func(listener string, priority int) object {
 			return object{"ruleType": "Basic", "priority": priority, "httpListener": part("httpListeners", listener),
-				"backendAddressPool": part("backendAddressPools", "web"), "backendHttpSettings": part("backendHttpSettingsCollection", "set")}
+				"backendAddressPool": part("backendAddressPools", "web"), "backendHttpSettings": part("backendHttpSettingsCollection",
+					"set")}
 		}
 		w.put(applicationGateway, object{"location": "eastus", "properties": object{
 			"sku":                     object{"name": "Standard_v2", "capacity": 1},

@@ -35,6 +35,7 @@ type request struct {
 	cookie   string // the affinity cookie that the client sent
 	used     *member
 	cancel   context.CancelFunc
+	leave    func() // the member
 }
 
 // answer serves a request.
@@ -83,7 +84,8 @@ func (q *request) redirect(w http.ResponseWriter, r *http.Request, to *routing.R
 func (q *request) pass(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	q.cancel = cancel
+	q.cancel, q.leave = cancel, func() {}
+	defer func() { q.leave() }()
 	if c, err := r.Cookie(q.backend.Cookie); q.backend.Cookie != "" && err == nil {
 		q.cookie = c.Value
 	}
@@ -182,13 +184,13 @@ func (q *request) RoundTrip(r *http.Request) (*http.Response, error) {
 		if q.backend.PickHost && q.backend.Host == "" && strings.EqualFold(q.exchange.Host, hostname(q.host)) {
 			r.Host = m.Host
 		}
-		stop := context.AfterFunc(m.gone, q.cancel)
+		q.leave()
+		q.leave = q.pool.enter(m, q.cancel)
 		response, err := q.pool.transport().RoundTrip(r)
 		if err == nil {
 			q.used = m
 			return response, nil
 		}
-		stop()
 		failure = err
 		if unreached, ok := errors.AsType[notConnected](err); !ok || r.Context().Err() != nil {
 			return nil, err

@@ -20,8 +20,9 @@ type gateway struct {
 	options       Options
 	healthChanged func()
 	tasks         sync.WaitGroup
-	context       context.Context
-	stop          context.CancelFunc
+	// begin calls a function on a goroutine. Its context ends with the gateway, or when the caller stops it.
+	begin func(f func(ctx context.Context)) (stop context.CancelFunc)
+	stop  context.CancelFunc
 
 	// The following fields belong to the goroutine of rounds.
 	applied [sha256.Size]byte // of what is served
@@ -34,8 +35,17 @@ type gateway struct {
 
 func newGateway(ctx context.Context, id azure.ID, o Options, healthChanged func()) *gateway {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	return &gateway{id: id, options: o, healthChanged: healthChanged, context: inner, stop: stop, fronts: map[netip.AddrPort]*front{},
+	g := &gateway{id: id, options: o, healthChanged: healthChanged, stop: stop, fronts: map[netip.AddrPort]*front{},
 		pools: map[string]*pool{}}
+	g.begin = func(f func(ctx context.Context)) context.CancelFunc {
+		one, stop := context.WithCancel(inner)
+		g.tasks.Go(func() {
+			defer stop()
+			f(one)
+		})
+		return stop
+	}
+	return g
 }
 
 // serving is what a front needs to serve. It is replaced as a whole.
@@ -93,12 +103,13 @@ func (g *gateway) applyPools(config *routing.Config, m *material) map[string]*po
 		}
 		roots, err := poolOf(m.roots, b.Roots)
 		if err != nil {
-			g.options.Log.Warn("a backend of an application gateway is not served", "gateway", string(g.id), "setting", b.Setting, "error", err)
+			g.options.Log.Warn("a backend of an application gateway is not served", "gateway", string(g.id), "setting", b.Setting,
+				"error", err)
 			continue
 		}
 		p := g.pools[k]
 		if p == nil {
-			p = &pool{gateway: g, probes: g.context}
+			p = &pool{gateway: g}
 		}
 		p.set(b, roots)
 		wanted[k] = p

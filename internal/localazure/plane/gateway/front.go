@@ -131,8 +131,8 @@ func (f *front) close() {
 	if f.server == nil {
 		return
 	}
-	f.gateway.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(f.gateway.context, shutdownTimeout)
+	f.gateway.begin(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 		defer cancel()
 		if f.server.Shutdown(ctx) != nil {
 			_ = f.server.Close() // requests exceeded the time

@@ -161,10 +161,12 @@ func TestRedirects(t *testing.T) {
 	}
 	var rules list
 	for _, name := range []string{"permanent", "found", "seeother", "temporary"} {
-		rules = append(rules, child(name, object{"paths": list{"/" + name + "*"}, "redirectConfiguration": ref("redirectConfigurations", name)}))
+		rules = append(rules, child(name, object{"paths": list{"/" + name + "*"}, "redirectConfiguration": ref("redirectConfigurations",
+			name)}))
 	}
 	byPath(p, rules...)
-	p["requestRoutingRules"] = append(p["requestRoutingRules"].(list), child("secure", rule(20, "secure", "b")), child("odd", rule(30, "odd", "b")))
+	p["requestRoutingRules"] = append(p["requestRoutingRules"].(list), child("secure", rule(20, "secure", "b")), child("odd", rule(30,
+		"odd", "b")))
 	w.serve(p)
 	for path, want := range map[string]string{
 		"/permanent/x?y=1": "301 https://a.example.com/permanent/x?y=1",
@@ -275,13 +277,15 @@ func TestRewrites(t *testing.T) {
 			"actionSet": object{"responseHeaderConfigurations": list{header("Location", "https://{var_host}{http_resp_Location_1}"),
 				header("X-Remove", "")}}},
 		object{"name": "first", "ruleSequence": 100, "conditions": list{condition("var_uri_path", "^/old/(.*)$")},
-			"actionSet": object{"requestHeaderConfigurations": list{header("X-Who", "{http_req_User-Agent}:{var_uri_path_1}"), header("X-Drop", ""),
+			"actionSet": object{"requestHeaderConfigurations": list{header("X-Who", "{http_req_User-Agent}:{var_uri_path_1}"),
+				header("X-Drop", ""),
 				header("Host", "rewritten.example.com")},
 				"urlConfiguration": object{"modifiedPath": "/new/{var_uri_path_1}", "modifiedQueryString": "was={var_query_string}"}}},
 		object{"name": "addresses only", "ruleSequence": 100, "conditions": list{condition("http_req_X-Bare", "1")},
 			"actionSet": object{"requestHeaderConfigurations": list{header("X-Forwarded-For", "{var_add_x_forwarded_for_proxy}"),
 				header("X-Who", "{http_req_X-Forwarded-For}")}}},
-		object{"name": "never", "ruleSequence": 100, "conditions": list{object{"variable": "var_request_method", "pattern": "GET", "negate": true}},
+		object{"name": "never", "ruleSequence": 100, "conditions": list{object{"variable": "var_request_method", "pattern": "GET",
+			"negate": true}},
 			"actionSet": object{"requestHeaderConfigurations": list{header("X-Who", "never")}}},
 	}})}
 	r := rule(10, "any", "a")
@@ -363,7 +367,8 @@ func TestAffinityAndDraining(t *testing.T) {
 		}
 	}
 	w.clock.pass()
-	w.eventually("the client leaves a drained backend", func() bool { return strings.HasPrefix(w.ask(c, "http://h/").body, other.name+" ") })
+	w.eventually("the client leaves a drained backend", func() bool { return strings.HasPrefix(w.ask(c, "http://h/").body,
+		other.name+" ") })
 }
 
 // eventually waits for a condition, which becomes true soon.
@@ -559,7 +564,8 @@ func TestLoadDistribution(t *testing.T) {
 	p["loadDistributionPolicies"] = list{child("spread", object{"loadDistributionAlgorithm": "RoundRobin",
 		"loadDistributionTargets": list{target("a", 9), target("b", 1)}})}
 	p["requestRoutingRules"] = list{child("any", object{"ruleType": "Basic", "priority": 10, "httpListener": ref("httpListeners", "any"),
-		"loadDistributionPolicy": ref("loadDistributionPolicies", "spread"), "backendHttpSettings": ref("backendHttpSettingsCollection", "set")})}
+		"loadDistributionPolicy": ref("loadDistributionPolicies", "spread"), "backendHttpSettings": ref("backendHttpSettingsCollection",
+			"set")})}
 	w.serve(p)
 	met := map[string]int{}
 	c := w.client()

@@ -26,11 +26,12 @@ const (
 // member is a backend server in a pool.
 type member struct {
 	routing.Member
-	cookie string // the value of the affinity cookie
-	// gone ends when the member no longer gets requests and those in flight are to end.
-	gone context.Context
-	end  context.CancelFunc
-	stop context.CancelFunc // of its probe
+	cookie string             // the value of the affinity cookie
+	stop   context.CancelFunc // of its probe
+	// served has the functions that end what is in flight, by their numbers. A member that has ended has none.
+	served map[int]context.CancelFunc
+	number int
+	ended  bool
 
 	health   health
 	failures int    // in a row
@@ -56,8 +57,6 @@ func (m *member) observe(failure error, threshold int) bool {
 // pool are the members of a backend pool as some settings reach them.
 type pool struct {
 	gateway *gateway
-	// probes is the context of all probes.
-	probes context.Context
 
 	mu       sync.Mutex
 	backend  *routing.Backend
@@ -115,9 +114,33 @@ func take(from *[]*member, address string) *member {
 
 func (p *pool) newMember(of routing.Member) *member {
 	sum := sha256.Sum256([]byte(p.gateway.id.Key() + " " + of.Address()))
-	m := &member{Member: of, health: unknown, cookie: hex.EncodeToString(sum[:16])}
-	m.gone, m.end = context.WithCancel(context.WithoutCancel(p.probes))
-	return m
+	return &member{Member: of, health: unknown, cookie: hex.EncodeToString(sum[:16]), served: map[int]context.CancelFunc{}}
+}
+
+// enter counts something in flight to a member, which the function ends if the member ends. The caller calls leave afterwards.
+func (p *pool) enter(m *member, end context.CancelFunc) (leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.ended {
+		end()
+		return func() {}
+	}
+	m.number++
+	number := m.number
+	m.served[number] = end
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(m.served, number)
+	}
+}
+
+// end ends what is in flight to the member.
+func (m *member) end() {
+	m.ended = true
+	for _, end := range m.served {
+		end()
+	}
 }
 
 // startProbe begins to probe a member with the probe of the backend.
@@ -125,10 +148,9 @@ func (p *pool) startProbe(m *member) {
 	if m.stop != nil {
 		m.stop()
 	}
-	ctx, stop := context.WithCancel(p.probes)
-	m.stop, m.failures = stop, 0
+	m.failures = 0
 	backend, wires := p.backend, p.wires
-	p.gateway.tasks.Go(func() { p.probe(ctx, m, backend, wires) })
+	m.stop = p.gateway.begin(func(ctx context.Context) { p.probe(ctx, m, backend, wires) })
 }
 
 // remove ends a member, after its clients had the time to leave.
@@ -139,14 +161,14 @@ func (p *pool) remove(m *member, drain time.Duration) {
 	}
 	p.draining = append(p.draining, m)
 	after := p.gateway.options.After(drain)
-	p.gateway.tasks.Go(func() {
+	p.gateway.begin(func(ctx context.Context) {
 		select {
 		case <-after:
-		case <-p.probes.Done():
+		case <-ctx.Done():
 		}
-		m.end()
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		m.end()
 		for i, d := range p.draining {
 			if d == m {
 				p.draining = append(p.draining[:i:i], p.draining[i+1:]...)

@@ -20,14 +20,14 @@ func (f *front) stream() error {
 			}
 			return err
 		}
-		f.gateway.tasks.Go(func() { f.splice(c) })
+		f.gateway.begin(func(ctx context.Context) { f.splice(ctx, c) })
 	}
 }
 
 // splice connects a client with a member. TLS ends here if the front is over TLS.
-func (f *front) splice(client net.Conn) {
+func (f *front) splice(ctx context.Context, client net.Conn) {
 	defer client.Close()
-	ctx, cancel := context.WithCancel(f.gateway.context)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	state := f.state.Load()
 	if len(state.front.Sites) == 0 {
@@ -58,7 +58,7 @@ func (f *front) splice(client net.Conn) {
 	defer server.Close()
 	stop := context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })
 	defer stop()
-	defer context.AfterFunc(m.gone, cancel)()
+	defer state.pools[key(b)].enter(m, cancel)()
 	var both sync.WaitGroup
 	both.Go(func() { pipe(server, client, b.Timeout) })
 	both.Go(func() { pipe(client, server, b.Timeout) })

@@ -60,7 +60,8 @@ func start(t testing.TB, o core.Options) cloud {
 		"addressSpace": object{"addressPrefixes": list{"10.0.0.0/16"}},
 		"subnets": list{object{"name": "gateways", "properties": object{"addressPrefix": "10.0.0.0/24"}},
 			object{"name": "nodes", "properties": object{"addressPrefix": "10.0.1.0/24"}}}}})
-	c.put(public, object{"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"}})
+	c.put(public, object{"location": "eastus", "sku": object{"name": "Standard"},
+		"properties": object{"publicIPAllocationMethod": "Static"}})
 	c.put(networks+"/publicIPAddresses/basic", object{"location": "eastus", "properties": object{}})
 	return c
 }
@@ -112,10 +113,12 @@ func document() object {
 		"urlPathMaps": list{child("map", object{"defaultBackendAddressPool": part("backendAddressPools", "pool"),
 			"defaultBackendHttpSettings": part("backendHttpSettingsCollection", "set"),
 			"pathRules": list{child("x", object{"paths": list{"/x/*"}, "backendAddressPool": part("backendAddressPools", "pool"),
-				"backendHttpSettings": part("backendHttpSettingsCollection", "set"), "rewriteRuleSet": part("rewriteRuleSets", "rewrite")})}})},
+				"backendHttpSettings": part("backendHttpSettingsCollection", "set"), "rewriteRuleSet": part("rewriteRuleSets",
+					"rewrite")})}})},
 		"requestRoutingRules": list{
 			child("basic", object{"ruleType": "Basic", "priority": 20, "httpListener": part("httpListeners", "any"),
-				"backendAddressPool": part("backendAddressPools", "pool"), "backendHttpSettings": part("backendHttpSettingsCollection", "set")}),
+				"backendAddressPool": part("backendAddressPools", "pool"), "backendHttpSettings": part("backendHttpSettingsCollection",
+					"set")}),
 			child("paths", object{"ruleType": "PathBasedRouting", "priority": 10, "httpListener": part("httpListeners", "host"),
 				"urlPathMap": part("urlPathMaps", "map")}),
 		},
@@ -250,7 +253,8 @@ func TestCertificates(t *testing.T) {
 		if bytes.Contains(text, []byte(data)) || bytes.Contains(text, []byte("secret\"")) {
 			t.Error("the secret is shown")
 		}
-		der, err := base64.StdEncoding.DecodeString(fmt.Sprint(behaviourtest.At(got, "properties.sslCertificates.0.properties.publicCertData")))
+		der, err := base64.StdEncoding.DecodeString(fmt.Sprint(behaviourtest.At(got,
+			"properties.sslCertificates.0.properties.publicCertData")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +310,8 @@ func TestRefusals(t *testing.T) {
 		{"", object{"sku": object{"name": "Standard_v2"}}, "ApplicationGatewayInvalidCapacity", "from 1 to 125"},
 		{"", object{"sku": object{"name": "Standard_v2", "capacity": 126}}, "ApplicationGatewayInvalidCapacity", "126"},
 		{"", object{"sku": object{"name": "Basic", "capacity": 3}}, "ApplicationGatewayInvalidCapacity", "from 1 to 2"},
-		{"", object{"autoscaleConfiguration": object{"minCapacity": 5, "maxCapacity": 4}}, "ApplicationGatewayInvalidAutoscaleConfiguration",
+		{"", object{"autoscaleConfiguration": object{"minCapacity": 5, "maxCapacity": 4}},
+			"ApplicationGatewayInvalidAutoscaleConfiguration",
 			"minCapacity 5"},
 		{"", object{"frontendPorts": list{}}, "MissingRequiredProperty", "frontendPorts"},
 		{"", object{"gatewayIPConfigurations": list{}}, "MissingRequiredProperty", "gatewayIPConfigurations"},
@@ -321,9 +326,11 @@ func TestRefusals(t *testing.T) {
 		{"backendAddressPools.pool", object{"backendAddresses": list{object{"ipAddress": "10.0.0.9", "fqdn": "a.b"}}},
 			"ApplicationGatewayBackendAddressInvalid", "10.0.0.9"},
 		{"gatewayIPConfigurations.i", object{"subnet": nil}, "MissingJsonReferenceId", "gatewayIPConfigurations/i"},
-		{"gatewayIPConfigurations.i", object{"subnet": ref(networks + "/virtualNetworks/v/subnets/none")}, "InvalidResourceReference", "none"},
+		{"gatewayIPConfigurations.i", object{"subnet": ref(networks + "/virtualNetworks/v/subnets/none")}, "InvalidResourceReference",
+			"none"},
 		{"frontendIPConfigurations.f", object{"publicIPAddress": nil}, "ApplicationGatewayFrontendIPConfigurationHasNoAddress", "f"},
-		{"frontendIPConfigurations.f", object{"publicIPAddress": ref(networks + "/publicIPAddresses/none")}, "InvalidResourceReference", "none"},
+		{"frontendIPConfigurations.f", object{"publicIPAddress": ref(networks + "/publicIPAddresses/none")}, "InvalidResourceReference",
+			"none"},
 		{"frontendIPConfigurations.f", object{"publicIPAddress": ref(networks + "/publicIPAddresses/basic")},
 			"ApplicationGatewayPublicIPAddressSkuMismatch", "basic"},
 		{"frontendPorts.http", object{"port": 443}, "ApplicationGatewayFrontendPortsUsingSamePortNumber", "443"},
@@ -331,20 +338,23 @@ func TestRefusals(t *testing.T) {
 		{"httpListeners.any", object{"frontendPort": nil}, "MissingJsonReferenceId", "httpListeners/any"},
 		{"httpListeners.any", object{"frontendPort": part("frontendPorts", "none")}, "InvalidResourceReference", "frontendPorts/none"},
 		{"httpListeners.any", object{"frontendPort": part("probes", "probe")}, "InvalidJsonReferenceId", "probes/probe"},
-		{"httpListeners.any", object{"frontendPort": ref(strings.Replace(id, "/g", "/other", 1) + "/frontendPorts/http")}, "InvalidResourceReference",
+		{"httpListeners.any", object{"frontendPort": ref(strings.Replace(id, "/g", "/other", 1) + "/frontendPorts/http")},
+			"InvalidResourceReference",
 			"other"},
 		{"httpListeners.host", object{"hostNames": list{}}, "ApplicationGatewayHttpListenersUsingSameFrontendPort", "frontendPorts/http"},
 		{"httpListeners.any", object{"hostName": "A.example.com"},
 			"ApplicationGatewayHttpListenersUsingSameFrontendPortHostNameAndFrontendIpConfig", "any and host"},
 		{"httpListeners.host", object{"hostName": "b"}, "ApplicationGatewayListenerHasHostNameAndHostNames", "host"},
-		{"httpListeners.host", object{"hostNames": list{"1", "2", "3", "4", "5", "6"}}, "ApplicationGatewayHttpListenerHostNamesLimitReached", "6"},
+		{"httpListeners.host", object{"hostNames": list{"1", "2", "3", "4", "5", "6"}},
+			"ApplicationGatewayHttpListenerHostNamesLimitReached", "6"},
 		{"httpListeners.host", object{"hostNames": list{"a/b"}}, "ApplicationGatewayHttpListenerHostNameInvalid", "a/b"},
 		{"httpListeners.host", object{"hostNames": list{strings.Repeat("a", 256)}}, "ApplicationGatewayHttpListenerHostNameInvalid", "255"},
 		{"httpListeners.host", object{"protocol": "Https"}, "ApplicationGatewayListenersUsingSamePortWithDifferentProtocols", "Https"},
 		{"", object{"httpListeners": list{child("any", listener("http")), child("host", object{"protocol": "Https",
 			"frontendIPConfiguration": part("frontendIPConfigurations", "f"), "frontendPort": part("frontendPorts", "https")})}},
 			"ApplicationGatewayHttpsListenerMustReferenceCert", "host"},
-		{"", object{"sslCertificates": list{child("c", object{})}}, "ApplicationGatewaySslCertificateDataMustBeSpecified", "sslCertificates/c"},
+		{"", object{"sslCertificates": list{child("c", object{})}}, "ApplicationGatewaySslCertificateDataMustBeSpecified",
+			"sslCertificates/c"},
 		{"", object{"sslCertificates": list{child("c", object{"data": data, "password": "wrong"})}},
 			"ApplicationGatewaySslCertificateInvalidData", "sslCertificates/c is invalid"},
 		{"", object{"sslCertificates": list{child("c", object{"data": "eHg=", "password": ""})}},
@@ -354,7 +364,8 @@ func TestRefusals(t *testing.T) {
 			"ApplicationGatewayKeyVaultSecretException", "user-assigned identity"},
 		{"", object{"sslCertificates": list{child("c", object{"keyVaultSecretId": "v/c"})}},
 			"ApplicationGatewaySslCertificateInvalidKeyVaultSecretId", "v/c"},
-		{"", object{"trustedRootCertificates": list{child("r", object{"data": "eHg="})}}, "ApplicationGatewayTrustedRootCertificateInvalidData",
+		{"", object{"trustedRootCertificates": list{child("r", object{"data": "eHg="})}},
+			"ApplicationGatewayTrustedRootCertificateInvalidData",
 			"trustedRootCertificates/r"},
 		{"backendHttpSettingsCollection.set", object{"port": 0}, "InvalidPropertyValue", "from 1 to 65535"},
 		{"backendHttpSettingsCollection.set", object{"requestTimeout": 86401}, "InvalidPropertyValue", "86401"},
@@ -364,18 +375,21 @@ func TestRefusals(t *testing.T) {
 			"ApplicationGatewayBackendHttpSettingsHostNameAndPickHostName", "set"},
 		{"backendHttpSettingsCollection.set", object{"path": "x"}, "ApplicationGatewayBackendHttpSettingsPathInvalid", `"x"`},
 		{"backendHttpSettingsCollection.set", object{"protocol": "Https"}, "ApplicationGatewayProbeProtocolMismatch", "probe"},
-		{"probes.probe", object{"unhealthyThreshold": 21}, "ApplicationGatewayProbeUnhealthyThresholdIsInvalid", "Supported range is [0, 20]"},
+		{"probes.probe", object{"unhealthyThreshold": 21}, "ApplicationGatewayProbeUnhealthyThresholdIsInvalid",
+			"Supported range is [0, 20]"},
 		{"probes.probe", object{"interval": 0}, "InvalidPropertyValue", "probes/probe"},
 		{"probes.probe", object{"timeout": 86401}, "InvalidPropertyValue", "probes/probe"},
 		{"probes.probe", object{"pickHostNameFromBackendHttpSettings": true}, "ApplicationGatewayProbeHostAndPickHostName", "probe"},
 		{"probes.probe", object{"host": nil}, "ApplicationGatewayProbeHostIsNull", "probe"},
-		{"probes.probe", object{"host": nil, "pickHostNameFromBackendHttpSettings": true}, "ApplicationGatewayProbeHostNameNotInBackendHttpSettings",
+		{"probes.probe", object{"host": nil, "pickHostNameFromBackendHttpSettings": true},
+			"ApplicationGatewayProbeHostNameNotInBackendHttpSettings",
 			"set"},
 		{"probes.probe", object{"path": "x"}, "ApplicationGatewayProbePathIsInvalid", `"x"`},
 		{"probes.probe", object{"match": object{"statusCodes": list{"2xx"}}}, "ApplicationGatewayProbeStatusCodesInvalid", "2xx"},
 		{"urlPathMaps.map", object{"pathRules": list{}}, "MissingRequiredProperty", "urlPathMaps/map"},
 		{"urlPathMaps.map", object{"defaultBackendHttpSettings": nil}, "ApplicationGatewayUrlPathMapHasNoTarget", "map"},
-		{"urlPathMaps.map.pathRules.x", object{"paths": list{"/"}}, "ApplicationGatewayPathRulePathShouldHaveNonEmptyMatchValue", "pathRules/x"},
+		{"urlPathMaps.map.pathRules.x", object{"paths": list{"/"}}, "ApplicationGatewayPathRulePathShouldHaveNonEmptyMatchValue",
+			"pathRules/x"},
 		{"urlPathMaps.map.pathRules.x", object{"paths": list{"x"}}, "ApplicationGatewayPathRulePathInvalid", `"x"`},
 		{"urlPathMaps.map.pathRules.x", object{"paths": list{"/*/x"}}, "ApplicationGatewayPathRulePathInvalid", `"/*/x"`},
 		{"urlPathMaps.map.pathRules.x", object{"paths": list{"/x?y"}}, "ApplicationGatewayPathRulePathInvalid", `"/x?y"`},
@@ -384,7 +398,8 @@ func TestRefusals(t *testing.T) {
 		{"requestRoutingRules.basic", object{"priority": 10}, "ApplicationGatewayRequestRoutingRulePriorityNotUnique",
 			"Priority must be unique across all the request routing rules"},
 		{"requestRoutingRules.basic", object{"priority": 20001}, "InvalidPropertyValue", "from 1 to 20000"},
-		{"requestRoutingRules.basic", object{"priority": nil}, "ApplicationGatewayRequestRoutingRulePartialPriorityDefined", "Either all or no rule"},
+		{"requestRoutingRules.basic", object{"priority": nil}, "ApplicationGatewayRequestRoutingRulePartialPriorityDefined",
+			"Either all or no rule"},
 		{"requestRoutingRules.basic", object{"httpListener": part("httpListeners", "host")},
 			"ApplicationGatewayRequestRoutingRulesUsingSameListener", "httpListeners/host"},
 		{"requestRoutingRules.basic", object{"redirectConfiguration": part("redirectConfigurations", "redirect")},
@@ -396,7 +411,8 @@ func TestRefusals(t *testing.T) {
 		{"redirectConfigurations.redirect", object{"targetUrl": nil}, "ApplicationGatewayRedirectConfigurationTargetInvalid", "redirect"},
 		{"redirectConfigurations.redirect", object{"targetUrl": "example.com"}, "ApplicationGatewayRedirectConfigurationTargetUrlInvalid",
 			"example.com"},
-		{"rewriteRuleSets.rewrite", object{"rewriteRules": list{object{"name": "r", "conditions": list{object{"variable": "x", "pattern": "x"}}}}},
+		{"rewriteRuleSets.rewrite", object{"rewriteRules": list{object{"name": "r", "conditions": list{object{"variable": "x",
+			"pattern": "x"}}}}},
 			"ApplicationGatewayRewriteRuleConditionVariableInvalid", `"x"`},
 		{"rewriteRuleSets.rewrite", object{"rewriteRules": list{object{"name": "r", "actionSet": object{
 			"requestHeaderConfigurations": list{object{"headerName": "Connection", "headerValue": "x"}}}}}},
@@ -428,8 +444,10 @@ func TestSubnets(t *testing.T) {
 	c := start(t, core.Options{})
 	c.put(networks+"/networkInterfaces/n", object{"location": "eastus", "properties": object{"ipConfigurations": list{child("c",
 		object{"subnet": ref(networks + "/virtualNetworks/v/subnets/nodes")})}}})
-	got := c.send("PUT", id, edit(document(), "gatewayIPConfigurations.i", object{"subnet": ref(networks + "/virtualNetworks/v/subnets/nodes")}))
-	if codes, text := codesOf(got); !slices.Contains(codes, "ApplicationGatewaySubnetNotEmpty") || !strings.Contains(text, "networkInterfaces/n") {
+	got := c.send("PUT", id, edit(document(), "gatewayIPConfigurations.i",
+		object{"subnet": ref(networks + "/virtualNetworks/v/subnets/nodes")}))
+	if codes, text := codesOf(got); !slices.Contains(codes, "ApplicationGatewaySubnetNotEmpty") || !strings.Contains(text,
+		"networkInterfaces/n") {
 		t.Errorf("%v %s", codes, text)
 	}
 	c.put(id, document())
@@ -467,7 +485,8 @@ func TestSupersededPUT(t *testing.T) {
 		<-time.After(time.Hour)
 		got := c.Request("GET", id, "").Body
 		if port := behaviourtest.At(got, "properties.frontendPorts.1.properties.port"); !behaviour.Equal(port, 444) ||
-			behaviour.Text(got, "properties.provisioningState") != "Succeeded" || behaviour.Text(got, "properties.operationalState") != "Running" {
+			behaviour.Text(got, "properties.provisioningState") != "Succeeded" || behaviour.Text(got,
+			"properties.operationalState") != "Running" {
 			t.Errorf("after both: port %v, %v", port, got)
 		}
 	})

@@ -143,7 +143,8 @@ func checkVaultSecret(c *behaviour.Call, p part, id string) error {
 	}
 	if !strings.Contains(strings.ToLower(behaviour.Text(c.Doc, "identity.type")), "userassigned") {
 		return unverified("ApplicationGatewayKeyVaultSecretException",
-			"Application gateway %s has no user-assigned identity, with which it can read KeyVaultSecretId %q of Certificate %s.", c.ID, id, p.id)
+			"Application gateway %s has no user-assigned identity, with which it can read KeyVaultSecretId %q of Certificate %s.", c.ID,
+			id, p.id)
 	}
 	return nil
 }

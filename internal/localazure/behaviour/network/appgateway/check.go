@@ -29,21 +29,13 @@ func checkSize(g *gateway) error {
 		want, _, _ = strings.Cut(name, "_")
 	}
 	if tier != "" && !strings.EqualFold(tier, want) {
-		return unverified("ApplicationGatewaySkuTierMismatch", "Application gateway %s has the SKU %s with the tier %s. The tier must be %s.",
+		return unverified("ApplicationGatewaySkuTierMismatch",
+			"Application gateway %s has the SKU %s with the tier %s. The tier must be %s.",
 			g.ID, name, tier, want)
 	}
 	behaviour.Default(g.Doc, "properties.sku.tier", want)
-	const autoscale = "properties.autoscaleConfiguration"
-	capacity, fixed := behaviour.Int(g.Doc, "properties.sku.capacity")
-	if scales := behaviour.At(g.Doc, autoscale) != nil; scales {
-		least, _ := behaviour.Int(g.Doc, autoscale+".minCapacity")
-		most, bounded := behaviour.Int(g.Doc, autoscale+".maxCapacity")
-		if least < 0 || least > largest || bounded && (most < max(least, 2) || most > largest) {
-			return unverified("ApplicationGatewayInvalidAutoscaleConfiguration",
-				"Autoscale configuration of application gateway %s with minCapacity %d and maxCapacity %d is invalid. minCapacity must be from 0 "+
-					"to %d, and maxCapacity from 2 to %d and not less.", g.ID, least, most, largest, largest)
-		}
-		return nil
+	if behaviour.At(g.Doc, autoscale) != nil {
+		return checkAutoscale(g)
 	}
 	limit := largest
 	switch {
@@ -52,10 +44,23 @@ func checkSize(g *gateway) error {
 	case strings.EqualFold(name, "Basic"):
 		limit = 2
 	}
-	if !fixed || capacity < 1 || capacity > limit {
+	if capacity, fixed := behaviour.Int(g.Doc, "properties.sku.capacity"); !fixed || capacity < 1 || capacity > limit {
 		return unverified("ApplicationGatewayInvalidCapacity",
 			"Capacity %v of application gateway %s is invalid. Without an autoscale configuration it must be from 1 to %d.",
 			behaviour.At(g.Doc, "properties.sku.capacity"), g.ID, limit)
+	}
+	return nil
+}
+
+const autoscale = "properties.autoscaleConfiguration"
+
+func checkAutoscale(g *gateway) error {
+	least, _ := behaviour.Int(g.Doc, autoscale+".minCapacity")
+	most, bounded := behaviour.Int(g.Doc, autoscale+".maxCapacity")
+	if least < 0 || least > largest || bounded && (most < max(least, 2) || most > largest) {
+		return unverified("ApplicationGatewayInvalidAutoscaleConfiguration",
+			"Autoscale configuration of application gateway %s with minCapacity %d and maxCapacity %d is invalid. minCapacity must be "+
+				"from 0 to %d, and maxCapacity from 2 to %d and not less.", g.ID, least, most, largest, largest)
 	}
 	return nil
 }
@@ -65,8 +70,10 @@ const largest = 125
 
 // checkNames checks the names of all parts, and of path rules.
 func checkNames(g *gateway) error {
-	lists := []string{addressesList, frontendsList, portsList, certificatesList, rootsList, clientRootsList, authenticationList, profilesList,
-		poolsList, settingsList, streamSettingsList, listenersList, streamListenersList, pathMapsList, rulesList, streamRulesList, probesList,
+	lists := []string{addressesList, frontendsList, portsList, certificatesList, rootsList, clientRootsList, authenticationList,
+		profilesList,
+		poolsList, settingsList, streamSettingsList, listenersList, streamListenersList, pathMapsList, rulesList, streamRulesList,
+		probesList,
 		redirectsList, rewritesList, distributionList, privateLinksList}
 	for _, p := range g.parts(lists...) {
 		if err := schema.CheckName(p.id); err != nil {
@@ -140,7 +147,8 @@ func checkLimits(g *gateway) error {
 
 func tooMany(singular, plural string, n, most int) error {
 	return behaviour.Invalid("ApplicationGateway"+singular+"LimitReached",
-		"The number of %s exceeds the maximum allowed value. The number of %s is %d and the maximum allowed is %d.", plural, plural, n, most)
+		"The number of %s exceeds the maximum allowed value. The number of %s is %d and the maximum allowed is %d.", plural, plural, n,
+		most)
 }
 
 // link is a property of the parts of a list that refers to parts of another list.
@@ -225,7 +233,8 @@ func (g *gateway) checkLink(p part, l link) error {
 	for _, id := range ids {
 		if _, err := azure.ParseID(string(id)); err != nil || !id.Is(gatewayType+"/"+l.to) {
 			return schema.Malformed("InvalidJsonReferenceId",
-				"Value for reference id '%s' is invalid. Path %s of resource %s must be the id of a %s.", id, path, p.id, gatewayType+"/"+l.to)
+				"Value for reference id '%s' is invalid. Path %s of resource %s must be the id of a %s.", id, path, p.id,
+				gatewayType+"/"+l.to)
 		}
 		if !id.Parent().Equal(g.ID) || g.lists[l.to][strings.ToLower(id.Name())] == nil {
 			return behaviour.InvalidReference(p.id, id)
@@ -240,7 +249,8 @@ func number(p part, path string, least, most int, optional bool) error {
 		return nil
 	}
 	if n, ok := behaviour.Int(p.Object, "properties."+path); !ok || n < least || n > most {
-		return unverified("InvalidPropertyValue", "Value %v of properties.%s of resource %s is invalid. It must be a whole number from %d to %d.",
+		return unverified("InvalidPropertyValue",
+			"Value %v of properties.%s of resource %s is invalid. It must be a whole number from %d to %d.",
 			behaviour.At(p.Object, "properties."+path), path, p.id, least, most)
 	}
 	return nil
@@ -291,7 +301,8 @@ func checkListeners(g *gateway) error {
 		at := place{p.refers("frontendIPConfiguration").Key(), p.refers("frontendPort").Key()}
 		if had := protocols[at]; had != "" && !strings.EqualFold(had, p.text("protocol")) {
 			return unverified("ApplicationGatewayListenersUsingSamePortWithDifferentProtocols",
-				"Listener %s has the protocol %s. Another listener with the same frontend IP configuration and frontend port %s has %s.", p.id,
+				"Listener %s has the protocol %s. Another listener with the same frontend IP configuration and frontend port %s has %s.",
+				p.id,
 				p.text("protocol"), p.refers("frontendPort"), had)
 		}
 		protocols[at] = p.text("protocol")
@@ -317,7 +328,8 @@ func sameSite(g *gateway, a, b part, host string) error {
 			With("ApplicationGatewayHttpListenersUsingSameFrontendPort", "The listeners are %s and %s.", a.id, b.id)
 	}
 	return behaviour.Invalid("ApplicationGatewayHttpListenersUsingSameFrontendPortHostNameAndFrontendIpConfig",
-		"Two Http Listeners of Application Gateway %s and %s are using the same Frontend Port %s, HostName %s and FrontendIpConfiguration %s.",
+		"Two Http Listeners of Application Gateway %s and %s are using the same Frontend Port %s, HostName %s and "+
+			"FrontendIpConfiguration %s.",
 		a.id.Name(), b.id.Name(), b.refers("frontendPort"), host, b.refers("frontendIPConfiguration"))
 }
 
@@ -328,13 +340,15 @@ func checkHosts(p part) error {
 	}
 	all := hosts(p)
 	if len(all) > mostHosts {
-		return unverified("ApplicationGatewayHttpListenerHostNamesLimitReached", "Http Listener %s has %d host names. The limit is %d.", p.id,
+		return unverified("ApplicationGatewayHttpListenerHostNamesLimitReached", "Http Listener %s has %d host names. The limit is %d.",
+			p.id,
 			len(all), mostHosts)
 	}
 	for _, h := range all {
 		if len(h) > longestHost || !hostForm.MatchString(h) {
 			return unverified("ApplicationGatewayHttpListenerHostNameInvalid",
-				"Host name %q of Http Listener %s is invalid. It must have up to %d characters and be a DNS name, in which * and ? are wildcards.",
+				"Host name %q of Http Listener %s is invalid. It must have up to %d characters and be a DNS name, in which "+
+					"* and ? are wildcards.",
 				h, p.id, longestHost)
 		}
 	}
@@ -349,14 +363,21 @@ func checkTLS(g *gateway) error {
 		case !p.has("protocol"):
 			return schema.Missing(g.at(p), "properties.protocol")
 		case secure && !p.has("sslCertificate"):
-			return unverified("ApplicationGatewayHttpsListenerMustReferenceCert", "Http Listener %s has the protocol %s and no SslCertificate.", p.id,
+			return unverified("ApplicationGatewayHttpsListenerMustReferenceCert",
+				"Http Listener %s has the protocol %s and no SslCertificate.", p.id,
 				p.text("protocol"))
 		case !secure && (p.has("sslCertificate") || p.has("sslProfile")):
 			return unverified("ApplicationGatewayHttpListenerCannotReferenceCert",
-				"Http Listener %s has the protocol %s. Only the protocols Https and Tls can have an SslCertificate and an SslProfile.", p.id,
+				"Http Listener %s has the protocol %s. Only the protocols Https and Tls can have an SslCertificate and an SslProfile.",
+				p.id,
 				p.text("protocol"))
 		}
 	}
+	return checkPolicies(g)
+}
+
+// checkPolicies refuses predefined TLS policies without a name.
+func checkPolicies(g *gateway) error {
 	policies := []behaviour.Object{behaviour.Sub(g.Doc, "properties.sslPolicy")}
 	for _, p := range g.parts(profilesList) {
 		policies = append(policies, behaviour.Sub(p.Object, "properties.sslPolicy"))
@@ -380,7 +401,8 @@ func checkPools(g *gateway) error {
 					"A backend address of %s must have either ipAddress or fqdn; it has %q and %q.", p.id, ip, fqdn)
 			}
 			if strings.ContainsAny(ip+fqdn, "/:?# ") && !strings.Contains(ip, ":") {
-				return unverified("ApplicationGatewayBackendAddressInvalid", "Backend address %q of %s is no address and no DNS name.", ip+fqdn, p.id)
+				return unverified("ApplicationGatewayBackendAddressInvalid", "Backend address %q of %s is no address and no DNS name.",
+					ip+fqdn, p.id)
 			}
 		}
 	}
@@ -413,7 +435,6 @@ func checkSettings(g *gateway) error {
 
 // checkSetting checks what the properties of backend settings allow each other.
 func (g *gateway) checkSetting(p part) error {
-	probe := g.find(probesList, p.refers("probe"))
 	secure := p.is("protocol", "Https") || p.is("protocol", "Tls")
 	path := p.text("path")
 	switch {
@@ -426,14 +447,28 @@ func (g *gateway) checkSetting(p part) error {
 		return unverified("ApplicationGatewayBackendHttpSettingsCannotReferenceRootCert",
 			"Backend settings %s have the protocol %s. Only Https and Tls can have trusted root certificates.", p.id, p.text("protocol"))
 	case path != "" && !strings.HasPrefix(path, "/"):
-		return unverified("ApplicationGatewayBackendHttpSettingsPathInvalid", "Path %q of backend settings %s must begin with '/'.", path, p.id)
-	case probe.Object != nil && !strings.EqualFold(probe.text("protocol"), p.text("protocol")):
-		return unverified("ApplicationGatewayProbeProtocolMismatch", "Probe %s has the protocol %s. Backend settings %s, which use it, have %s.",
+		return unverified("ApplicationGatewayBackendHttpSettingsPathInvalid",
+			"Path %q of backend settings %s must begin with '/'.", path, p.id)
+	}
+	if probe := g.find(probesList, p.refers("probe")); probe.Object != nil {
+		return checkProbeOf(p, probe)
+	}
+	return nil
+}
+
+// checkProbeOf checks backend settings against their probe.
+func checkProbeOf(p, probe part) error {
+	picks := behaviour.Bool(probe.Object, "properties.pickHostNameFromBackendHttpSettings")
+	named := p.text("hostName") != "" || behaviour.Bool(p.Object, "properties.pickHostNameFromBackendAddress")
+	switch {
+	case !strings.EqualFold(probe.text("protocol"), p.text("protocol")):
+		return unverified("ApplicationGatewayProbeProtocolMismatch",
+			"Probe %s has the protocol %s. Backend settings %s, which use it, have %s.",
 			probe.id, probe.text("protocol"), p.id, p.text("protocol"))
-	case probe.Object != nil && behaviour.Bool(probe.Object, "properties.pickHostNameFromBackendHttpSettings") && p.text("hostName") == "" &&
-		!behaviour.Bool(p.Object, "properties.pickHostNameFromBackendAddress"):
+	case picks && !named:
 		return unverified("ApplicationGatewayProbeHostNameNotInBackendHttpSettings",
-			"Probe %s takes its host from backend settings %s, which have neither HostName nor PickHostNameFromBackendAddress.", probe.id, p.id)
+			"Probe %s takes its host from backend settings %s, which have neither HostName nor PickHostNameFromBackendAddress.",
+			probe.id, p.id)
 	}
 	return nil
 }
@@ -502,17 +537,20 @@ func (a aim) check(kind string, p part) error {
 	code := "ApplicationGateway" + strings.ReplaceAll(kind, " ", "")
 	switch {
 	case a.redirect && (a.pool || a.distribution):
-		return unverified(code+"CannotReferenceBackendAddressPool", "%s %s cannot reference a BackendAddressPool when Redirect Setting is specified.",
+		return unverified(code+"CannotReferenceBackendAddressPool",
+			"%s %s cannot reference a BackendAddressPool when Redirect Setting is specified.",
 			kind, p.id)
 	case a.redirect && a.setting:
 		return unverified(code+"CannotReferenceBackendHttpSettings",
 			"%s %s cannot reference BackendHttpSettings when Redirect Setting is specified.", kind, p.id)
 	case a.pool && a.distribution:
-		return unverified(code+"HasPoolAndLoadDistributionPolicy", "%s %s cannot reference a BackendAddressPool and a LoadDistributionPolicy.",
+		return unverified(code+"HasPoolAndLoadDistributionPolicy",
+			"%s %s cannot reference a BackendAddressPool and a LoadDistributionPolicy.",
 			kind, p.id)
 	case !a.redirect && (!a.setting || !a.pool && !a.distribution):
 		return unverified(code+"HasNoTarget",
-			"%s %s must reference a RedirectConfiguration, or BackendHttpSettings with a BackendAddressPool or a LoadDistributionPolicy.", kind, p.id)
+			"%s %s must reference a RedirectConfiguration, or BackendHttpSettings with a BackendAddressPool or a LoadDistributionPolicy.",
+			kind, p.id)
 	}
 	return nil
 }
@@ -627,7 +665,8 @@ func checkPriorities(g *gateway) error {
 			With("ApplicationGatewayRequestRoutingRulePartialPriorityDefined", "%s has no priority.", rules[without].id)
 	case g.second() && version >= prioritized:
 		return behaviour.Invalid("ApplicationGatewayRequestRoutingRulePriorityCannotBeEmpty",
-			"Priority for the request routing rule %s cannot be empty. All request routing rules should have a priority defined starting from "+
+			"Priority for the request routing rule %s cannot be empty. All request routing rules should have a priority defined "+
+				"starting from "+
 				"api-version %s", rules[without].id, prioritized)
 	}
 	return nil
@@ -672,7 +711,8 @@ func checkRewrites(g *gateway) error {
 					name := behaviour.Text(h, "headerName")
 					if name == "" || strings.EqualFold(name, "Connection") || strings.EqualFold(name, "Upgrade") {
 						return unverified("ApplicationGatewayRewriteRuleHeaderNameInvalid",
-							"Header name %q of %s is invalid: it must not be empty, and Connection and Upgrade cannot be rewritten.", name, rule)
+							"Header name %q of %s is invalid: it must not be empty, and Connection and Upgrade cannot be rewritten.",
+							name, rule)
 					}
 				}
 			}

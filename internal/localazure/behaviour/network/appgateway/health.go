@@ -52,7 +52,8 @@ func backendHealth(c *behaviour.Call) (any, error) {
 func serversOf(doc behaviour.Object, pool, setting part) []any {
 	servers := []any{}
 	for _, h := range behaviour.Objects(doc, healthField) {
-		if !strings.EqualFold(behaviour.Text(h, "pool"), pool.id.Name()) || !strings.EqualFold(behaviour.Text(h, "setting"), setting.id.Name()) {
+		if !strings.EqualFold(behaviour.Text(h, "pool"), pool.id.Name()) || !strings.EqualFold(behaviour.Text(h, "setting"),
+			setting.id.Name()) {
 			continue
 		}
 		servers = append(servers, behaviour.Object{"address": behaviour.Text(h, "address"), "health": behaviour.Text(h, "state"),

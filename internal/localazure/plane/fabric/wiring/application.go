@@ -57,7 +57,8 @@ func (x *index) resolveApplications() {
 // of machines to a public frontend of their own network stay in the network, so they have the private source address. Security groups
 // of the gateways' subnet do not apply.
 func (n *network) addApplications(s *Namespace, b *builder) {
-	sets := []map[string]string{b.set("applications_public", "set", "type ipv4_addr"), b.set("applications_private", "set", "type ipv4_addr")}
+	sets := []map[string]string{b.set("applications_public", "set", "type ipv4_addr"), b.set("applications_private", "set",
+		"type ipv4_addr")}
 	for _, a := range n.applications {
 		s.Addresses = append(s.Addresses, Address{"lo", single(a.instance)})
 		for i, list := range [][]netip.Addr{a.public, a.private} {
