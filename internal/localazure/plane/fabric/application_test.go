@@ -30,7 +30,7 @@ func (m *machine) web(address string) {
 		fmt.Fprintf(w, "%s %s %s", m.name, from, strings.SplitN(r.Header.Get("X-Forwarded-For"), ":", 2)[0])
 	})}
 	l := m.listen(address)
-	go s.Serve(l)
+	go func() { _ = s.Serve(l) }()
 	m.w.Cleanup(func() { s.Close() })
 }
 

@@ -7,9 +7,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ func TestPassesRequestsOn(t *testing.T) {
 	w := start(t)
 	b := w.backends("a", "b")
 	w.serve(site(b[0].address, b[1].address))
+	w.probed(b...)
 	met := map[string]int{}
 	c := w.client()
 	for range 10 {
@@ -237,15 +240,13 @@ func TestTLSToBackends(t *testing.T) {
 	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s", r.TLS.ServerName, r.Host)
 	})}
-	go s.Serve(l)
+	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Close() })
 	p := site(l.Addr().String())
 	serve := func(root []byte, more object) {
 		set := setting(l.Addr().String())
 		set["protocol"], set["trustedRootCertificates"] = "Https", list{ref("trustedRootCertificates", "r")}
-		for k, v := range more {
-			set[k] = v
-		}
+		maps.Copy(set, more)
 		p["backendHttpSettingsCollection"] = list{child("set", set)}
 		p["trustedRootCertificates"] = list{child("r", object{"data": base64.StdEncoding.EncodeToString(root)})}
 		w.serve(p)
@@ -367,8 +368,10 @@ func TestAffinityAndDraining(t *testing.T) {
 		}
 	}
 	w.clock.pass()
-	w.eventually("the client leaves a drained backend", func() bool { return strings.HasPrefix(w.ask(c, "http://h/").body,
-		other.name+" ") })
+	w.eventually("the client leaves a drained backend", func() bool {
+		return strings.HasPrefix(w.ask(c, "http://h/").body,
+			other.name+" ")
+	})
 }
 
 // eventually waits for a condition, which becomes true soon.
@@ -433,6 +436,14 @@ func TestProbes(t *testing.T) {
 		return w.health(b[0]) == "Unhealthy" && w.health(b[1]) == "Unhealthy"
 	})
 	w.status("http://h/", http.StatusBadGateway)
+}
+
+// probed waits until backends are healthy.
+func (w *world) probed(all ...*backend) {
+	w.Helper()
+	w.eventually("all backends are healthy", func() bool {
+		return !slices.ContainsFunc(all, func(b *backend) bool { return w.health(b) != "Healthy" })
+	})
 }
 
 // health is the health of a backend, as the action backendhealth answers.
@@ -509,6 +520,7 @@ func TestWebSocket(t *testing.T) {
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%v %v", response, err)
 	}
+	defer response.Body.Close()
 	for _, message := range []string{"hello\n", "again\n"} {
 		_, _ = io.WriteString(c, message)
 		if got, err := r.ReadString('\n'); got != message {
@@ -534,8 +546,9 @@ func TestStopAndStart(t *testing.T) {
 		}
 	}
 	refused := func() {
-		if _, err := w.client().Get("http://h/"); err == nil {
+		if c, err := w.client().Transport.(*http.Transport).DialContext(t.Context(), "tcp", "h:80"); err == nil {
 			t.Error("a gateway that does not run answers")
+			c.Close()
 		}
 	}
 	turn("stop")
@@ -557,7 +570,7 @@ func TestStopAndStart(t *testing.T) {
 // A load distribution policy shares the requests by the weights of its pools.
 func TestLoadDistribution(t *testing.T) {
 	w := start(t)
-	p, _ := three(w)
+	p, b := three(w)
 	target := func(name string, weight int) object {
 		return child(name, object{"backendAddressPool": ref("backendAddressPools", name), "weightPerServer": weight})
 	}
@@ -569,7 +582,7 @@ func TestLoadDistribution(t *testing.T) {
 	w.serve(p)
 	met := map[string]int{}
 	c := w.client()
-	w.eventually("all backends are probed", func() bool { return strings.HasPrefix(w.ask(c, "http://h/").body, "b ") })
+	w.probed(b[:2]...)
 	for range 100 {
 		name, _, _ := strings.Cut(w.ask(c, "http://h/").body, " ")
 		met[name]++

@@ -41,7 +41,7 @@ func (g *gateway) health() []appgateway.Health {
 	for _, p := range g.pools {
 		p.mu.Lock()
 		for _, m := range p.members {
-			all = append(all, appgateway.Health{Pool: p.backend.Pool, Setting: p.backend.Setting, Address: m.Host, State: string(m.health),
+			all = append(all, appgateway.Health{Pool: m.Pool, Setting: p.backend.Setting, Address: m.Host, State: string(m.health),
 				Note: m.note})
 		}
 		p.mu.Unlock()

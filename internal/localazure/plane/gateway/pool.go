@@ -25,9 +25,10 @@ const (
 
 // member is a backend server in a pool.
 type member struct {
-	routing.Member
-	cookie string             // the value of the affinity cookie
-	stop   context.CancelFunc // of its probe
+	routing.Member // never changes
+	weight         int
+	cookie         string             // the value of the affinity cookie
+	stop           context.CancelFunc // of its probe
 	// served has the functions that end what is in flight, by their numbers. A member that has ended has none.
 	served map[int]context.CancelFunc
 	number int
@@ -90,7 +91,7 @@ func (p *pool) set(b *routing.Backend, roots *x509.CertPool) {
 		if m == nil {
 			m = p.newMember(wanted)
 		}
-		m.Member = wanted
+		m.weight = wanted.Weight
 		if m.stop == nil || !sameProbe {
 			p.startProbe(m)
 		}
@@ -208,8 +209,8 @@ func (p *pool) next(state health, tried map[*member]bool) *member {
 		if m.health != state || tried[m] {
 			continue
 		}
-		m.current += m.Weight
-		total += m.Weight
+		m.current += m.weight
+		total += m.weight
 		if best == nil || m.current > best.current {
 			best = m
 		}

@@ -175,16 +175,6 @@ const version = "privateIPAddressVersion"
 // checkAddresses checks the frontends and the subnet, and allocates private addresses.
 func checkAddresses(g *gateway) error {
 	var wanted []ipam.Configuration
-	var attached []publicip.Attachment
-	assign := func(p part, list string) {
-		old := behaviour.Clone(behaviour.Sub(behaviour.Named(g.Old, "properties."+list, p.id.Name()), "properties"))
-		for _, properties := range []behaviour.Object{behaviour.Sub(p.Object, "properties"), old} {
-			if properties != nil {
-				properties[version] = ipam.IPv4
-			}
-		}
-		wanted = append(wanted, ipam.Configuration{ID: p.id, Now: behaviour.Sub(p.Object, "properties"), Was: old})
-	}
 	for _, p := range g.parts(addressesList) {
 		subnet, err := schema.Reference(g.at(p), "properties.subnet", schema.Namespace+"virtualNetworks/subnets")
 		if err != nil {
@@ -193,24 +183,17 @@ func checkAddresses(g *gateway) error {
 		if err := checkSubnet(g, p, subnet); err != nil {
 			return err
 		}
-		assign(p, addressesList)
+		wanted = append(wanted, g.configuration(p, addressesList))
 	}
+	var attached []publicip.Attachment
 	for _, p := range g.parts(frontendsList) {
-		public, private := p.refers("publicIPAddress"), p.has("subnet")
-		switch {
-		case public != "" && private:
-			return unverified("ApplicationGatewayFrontendIPConfigurationHasSubnetAndPublicIP",
-				"Frontend IP configuration %s references a subnet and a public IP address. It must reference one of both.", p.id)
-		case public == "" && !private:
-			return unverified("ApplicationGatewayFrontendIPConfigurationHasNoAddress",
-				"Frontend IP configuration %s must reference a subnet or a public IP address.", p.id)
-		case public != "":
+		if err := g.checkFrontend(p); err != nil {
+			return err
+		}
+		if public := p.refers("publicIPAddress"); public != "" {
 			attached = append(attached, publicip.Attachment{Object: p.id, Address: public})
-		default:
-			if _, err := schema.Reference(g.at(p), "properties.subnet", schema.Namespace+"virtualNetworks/subnets"); err != nil {
-				return err
-			}
-			assign(p, frontendsList)
+		} else {
+			wanted = append(wanted, g.configuration(p, frontendsList))
 		}
 	}
 	if err := publicip.Attach(g.Call, attached); err != nil {
@@ -227,6 +210,34 @@ func checkAddresses(g *gateway) error {
 	for _, p := range g.parts(addressesList, frontendsList) {
 		behaviour.Remove(p.Object, "properties."+version)
 	}
+	return err
+}
+
+// configuration is a part with a private address as package ipam reads it.
+func (g *gateway) configuration(p part, list string) ipam.Configuration {
+	old := behaviour.Clone(behaviour.Sub(behaviour.Named(g.Old, "properties."+list, p.id.Name()), "properties"))
+	for _, properties := range []behaviour.Object{behaviour.Sub(p.Object, "properties"), old} {
+		if properties != nil {
+			properties[version] = ipam.IPv4
+		}
+	}
+	return ipam.Configuration{ID: p.id, Now: behaviour.Sub(p.Object, "properties"), Was: old}
+}
+
+// checkFrontend refuses a frontend that has not one of both kinds of addresses.
+func (g *gateway) checkFrontend(p part) error {
+	public, private := p.refers("publicIPAddress") != "", p.has("subnet")
+	switch {
+	case public && private:
+		return unverified("ApplicationGatewayFrontendIPConfigurationHasSubnetAndPublicIP",
+			"Frontend IP configuration %s references a subnet and a public IP address. It must reference one of both.", p.id)
+	case !public && !private:
+		return unverified("ApplicationGatewayFrontendIPConfigurationHasNoAddress",
+			"Frontend IP configuration %s must reference a subnet or a public IP address.", p.id)
+	case public:
+		return nil
+	}
+	_, err := schema.Reference(g.at(p), "properties.subnet", schema.Namespace+"virtualNetworks/subnets")
 	return err
 }
 

@@ -243,15 +243,15 @@ func (g *gateway) checkLink(p part, l link) error {
 	return nil
 }
 
-// number checks a whole number of a part. Without a value it returns true for optional.
-func number(p part, path string, least, most int, optional bool) error {
+// number checks that a property is a whole number from 1 to most. An optional property may have no value.
+func number(p part, path string, most int, optional bool) error {
 	if !p.has(path) && optional {
 		return nil
 	}
-	if n, ok := behaviour.Int(p.Object, "properties."+path); !ok || n < least || n > most {
+	if n, ok := behaviour.Int(p.Object, "properties."+path); !ok || n < 1 || n > most {
 		return unverified("InvalidPropertyValue",
 			"Value %v of properties.%s of resource %s is invalid. It must be a whole number from %d to %d.",
-			behaviour.At(p.Object, "properties."+path), path, p.id, least, most)
+			behaviour.At(p.Object, "properties."+path), path, p.id, 1, most)
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func checkPorts(g *gateway) error {
 	seen := map[int]bool{}
 	const most = 65535
 	for _, p := range g.parts(portsList) {
-		if err := number(p, "port", 1, most, false); err != nil {
+		if err := number(p, "port", most, false); err != nil {
 			return err
 		}
 		n, _ := behaviour.Int(p.Object, "properties.port")
@@ -415,12 +415,12 @@ func checkSettings(g *gateway) error {
 	for _, p := range g.parts(settingsList, streamSettingsList) {
 		const mostPort, longestDrain = 65535, 3600
 		err := schema.FirstError(
-			func() error { return number(p, "port", 1, mostPort, false) },
-			func() error { return number(p, "requestTimeout", 1, day, true) },
-			func() error { return number(p, "timeout", 1, day, true) },
+			func() error { return number(p, "port", mostPort, false) },
+			func() error { return number(p, "requestTimeout", day, true) },
+			func() error { return number(p, "timeout", day, true) },
 			func() error {
 				if behaviour.Bool(p.Object, "properties.connectionDraining.enabled") {
-					return number(p, "connectionDraining.drainTimeoutInSec", 1, longestDrain, false)
+					return number(p, "connectionDraining.drainTimeoutInSec", longestDrain, false)
 				}
 				return nil
 			},
@@ -484,9 +484,9 @@ func checkProbes(g *gateway) error {
 				"Unhealthy threshold specified for Probe %s is not valid. Supported range is [0, 20].", p.id)
 		}
 		err := schema.FirstError(
-			func() error { return number(p, "interval", 1, day, true) },
-			func() error { return number(p, "timeout", 1, day, true) },
-			func() error { return number(p, "port", 1, mostPort, true) },
+			func() error { return number(p, "interval", day, true) },
+			func() error { return number(p, "timeout", day, true) },
+			func() error { return number(p, "port", mostPort, true) },
 			func() error { return g.checkProbe(p) },
 		)
 		if err != nil {
@@ -647,7 +647,7 @@ func checkPriorities(g *gateway) error {
 		if !r.has("priority") {
 			continue
 		}
-		if err := number(r, "priority", 1, most, false); err != nil {
+		if err := number(r, "priority", most, false); err != nil {
 			return err
 		}
 		n, _ := behaviour.Int(r.Object, "properties.priority")

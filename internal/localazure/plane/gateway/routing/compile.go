@@ -266,14 +266,15 @@ func seconds(n number) time.Duration { return time.Duration(n) * time.Second }
 // members are the members of a pool in the order of the document, then those by network interface.
 func (c *compiler) members(of reference, port number, weight int) []Member {
 	var all []Member
+	pool := c.pools[of.name()].Name
 	for _, a := range c.pools[of.name()].Properties.Addresses {
 		if host := cmp.Or(a.IPAddress, strings.ToLower(a.FQDN)); host != "" && weight > 0 {
-			all = append(all, Member{Host: host, Port: int(port), Weight: weight})
+			all = append(all, Member{Pool: pool, Host: host, Port: int(port), Weight: weight})
 		}
 	}
 	for _, host := range c.facts.Members[c.doc.ID.Child("backendAddressPools", of.ID.Name()).Key()] {
 		if weight > 0 {
-			all = append(all, Member{Host: host, Port: int(port), Weight: weight})
+			all = append(all, Member{Pool: pool, Host: host, Port: int(port), Weight: weight})
 		}
 	}
 	return all

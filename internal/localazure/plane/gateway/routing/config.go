@@ -118,6 +118,8 @@ type Backend struct {
 
 // Member is a backend server.
 type Member struct {
+	// Pool is the name of its pool.
+	Pool string
 	// Host is an IP address or a name.
 	Host   string
 	Port   int
@@ -235,7 +237,8 @@ func (b *Backend) String() string {
 			members[i] += fmt.Sprintf("*%d", m.Weight)
 		}
 	}
-	text := fmt.Sprintf("pool %s [%s] %s %s timeout %s", b.Pool, strings.Join(members, " "), b.Setting, b.Protocol, b.Timeout)
+	var text strings.Builder
+	fmt.Fprintf(&text, "pool %s [%s] %s %s timeout %s", b.Pool, strings.Join(members, " "), b.Setting, b.Protocol, b.Timeout)
 	for _, more := range []struct {
 		given bool
 		text  string
@@ -245,10 +248,10 @@ func (b *Backend) String() string {
 		{b.Drain != 0, " drain " + b.Drain.String()}, {len(b.Roots) > 0, " roots " + strings.Join(b.Roots, ",")},
 	} {
 		if more.given {
-			text += more.text
+			text.WriteString(more.text)
 		}
 	}
-	return text + " " + b.Probe.String()
+	return text.String() + " " + b.Probe.String()
 }
 
 // String is the probe as text.

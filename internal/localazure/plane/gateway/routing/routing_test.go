@@ -171,7 +171,9 @@ func FuzzDocuments(f *testing.F) {
 				action.Redirect.Location(host, path, query)
 			}
 			if action.Backend != nil {
-				routing.Override(action.Backend.Path, x.Path, literal)
+				if path := routing.Override(action.Backend.Path, x.Path, literal); path == "" && x.Path != "" {
+					t.Errorf("path %q is empty for the backend", x.Path)
+				}
 			}
 		}
 	})
