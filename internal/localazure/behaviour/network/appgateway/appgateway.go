@@ -68,8 +68,11 @@ func Types() []behaviour.Type {
 	}
 }
 
-// fill takes the secrets out of the document.
+// fill checks the version of the request and takes the secrets out of the document.
 func fill(c *behaviour.Call) error {
+	if err := checkVersion(c); err != nil {
+		return err
+	}
 	behaviour.Default(c.Doc, "properties.operationalState", "Stopped")
 	return keepCertificates(c)
 }
@@ -262,9 +265,10 @@ func checkSubnet(g *gateway, p part, subnet azure.ID) error {
 	return nil
 }
 
-// show shows which parts refer to each part.
-func show(_ *behaviour.Call, view behaviour.Object) {
+// show hides what clients do not see, and shows which parts refer to each part.
+func show(c *behaviour.Call, view behaviour.Object) {
 	behaviour.Hide(view)
+	hideNewer(c, view)
 	byID := map[string]behaviour.Object{}
 	eachPart(view, func(_ string, part behaviour.Object) { byID[azure.ID(behaviour.Text(part, "id")).Key()] = part })
 	eachPart(view, func(list string, from behaviour.Object) {

@@ -492,6 +492,31 @@ func TestSupersededPUT(t *testing.T) {
 	})
 }
 
+// A client of an older API version does not see newer members, and its PUT loses them.
+func TestOlderVersions(t *testing.T) {
+	c := start(t, core.Options{})
+	const newest, oldest = id + "?api-version=2025-05-01", id + "?api-version=2024-05-01"
+	doc := edit(document(), "backendHttpSettingsCollection.set", object{"sniName": "a.example.com"})
+	if codes, text := codesOf(c.send("PUT", oldest, doc)); !slices.Contains(codes, "InvalidJson") || !strings.Contains(text, "'sniName'") {
+		t.Errorf("a newer member in an older version: %v %s", codes, text)
+	}
+	if got := c.send("PUT", newest, doc); got.Status != http.StatusCreated {
+		t.Fatalf("%d %v", got.Status, got.Body)
+	}
+	name := func(version string) any {
+		return behaviourtest.At(c.Request("GET", version, "").Body, "properties.backendHttpSettingsCollection.0.properties.sniName")
+	}
+	if name(newest) != "a.example.com" || name(oldest) != nil {
+		t.Errorf("the newest version shows %v, an older one %v", name(newest), name(oldest))
+	}
+	if got := c.send("PUT", oldest, c.Request("GET", oldest, "").Body); got.Status != http.StatusOK {
+		t.Fatalf("%d %v", got.Status, got.Body)
+	}
+	if name(newest) != nil {
+		t.Errorf("after a PUT of an older version the newest shows %v", name(newest))
+	}
+}
+
 // A PUT starts a gateway that is stopped.
 func TestOperationalState(t *testing.T) {
 	c := start(t, core.Options{})
