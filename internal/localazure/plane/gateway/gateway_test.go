@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/behaviourtest"
+	"kaz/internal/localazure/core"
 )
 
 // A gateway passes requests on to the members of its pool in turn, and tells them about the client.
@@ -638,4 +640,58 @@ func TestStreams(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+// A certificate in a key vault is served, and renewed when the secret is.
+func TestCertificateFromVault(t *testing.T) {
+	w := start(t)
+	b := w.backends("a")
+	const vaults = behaviourtest.Group + "/providers/Microsoft.KeyVault/vaults/vault"
+	w.put(vaults, object{"location": "eastus", "properties": object{"tenantId": core.DefaultTenant,
+		"sku": object{"family": "A", "name": "standard"}, "accessPolicies": list{}}})
+	secret := func(hosts ...string) {
+		data, _, _ := pfx(t, "", hosts...)
+		w.put(vaults+"/secrets/c", object{"properties": object{"value": data}})
+		if err := w.service.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret("a.example.com")
+	p := site(b[0].address)
+	l := listener("443")
+	l["protocol"], l["sslCertificate"] = "Https", ref("sslCertificates", "c")
+	p["httpListeners"] = list{child("any", l)}
+	p["sslCertificates"] = list{child("c", object{"keyVaultSecretId": "https://vault.vault.azure.net:443/secrets/c/"})}
+	identity := behaviourtest.Group + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i"
+	w.put(identity, object{"location": "eastus"})
+	w.put(gateID, object{"location": "eastus", "properties": p, "identity": object{"type": "UserAssigned",
+		"userAssignedIdentities": object{identity: object{}}}})
+	if err := w.service.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has := func(n int) {
+		t.Helper()
+		if got := w.ask(w.client(), "https://a.example.com/"); len(got.TLS.PeerCertificates[0].DNSNames) != n {
+			t.Errorf("the certificate is for %v", got.TLS.PeerCertificates[0].DNSNames)
+		}
+	}
+	has(1)
+	secret("a.example.com", "b.example.com")
+	has(2)
+}
+
+// BenchmarkRequests sends requests through a gateway, some at a time.
+func BenchmarkRequests(b *testing.B) {
+	w := start(b)
+	backends := w.backends("a", "b")
+	w.serve(site(backends[0].address, backends[1].address))
+	w.probed(backends...)
+	c := w.client()
+	c.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			w.ask(c, "http://h/x")
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 }

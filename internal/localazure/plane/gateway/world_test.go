@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -28,6 +29,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/behaviourtest"
+	"kaz/internal/localazure/behaviour/identity"
 	"kaz/internal/localazure/behaviour/network"
 	"kaz/internal/localazure/behaviour/resources"
 	"kaz/internal/localazure/behaviour/vault"
@@ -50,7 +52,7 @@ const (
 
 // world is a local Azure with an application gateway, which listens at ports of this machine.
 type world struct {
-	*testing.T
+	testing.TB
 	azure   *behaviourtest.Azure
 	network *gateway.Loopback
 	service *gateway.Service
@@ -78,18 +80,19 @@ func (c *clock) pass() {
 	c.ended = make(chan time.Time)
 }
 
-func start(t *testing.T) *world {
+func start(t testing.TB) *world {
 	t.Helper()
-	w := &world{T: t, network: &gateway.Loopback{}, clock: &clock{ended: make(chan time.Time)}}
+	w := &world{TB: t, network: &gateway.Loopback{}, clock: &clock{ended: make(chan time.Time)}}
 	w.azure = behaviourtest.StartWith(t, core.Options{Providers: []behaviour.Provider{resources.Provider(), network.Provider(),
-		vault.Provider()}})
+		vault.Provider(), identity.Provider()}})
 	w.put(networks+"/virtualNetworks/v", object{"location": "eastus", "properties": object{
 		"addressSpace": object{"addressPrefixes": list{"10.0.0.0/16"}},
 		"subnets":      list{object{"name": "gateways", "properties": object{"addressPrefix": "10.0.0.0/24"}}}}})
 	w.put(networks+"/publicIPAddresses/p", object{"location": "eastus", "sku": object{"name": "Standard"},
 		"properties": object{"publicIPAllocationMethod": "Static"}})
 	w.public = netip.MustParseAddr(behaviour.Text(w.get(networks+"/publicIPAddresses/p"), "properties.ipAddress"))
-	w.service = gateway.Start(t.Context(), gateway.Options{Azure: w.azure, Network: w.network, After: w.clock.after})
+	w.service = gateway.Start(t.Context(), gateway.Options{Azure: w.azure, Network: w.network, After: w.clock.after,
+		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	t.Cleanup(func() {
 		if err := w.service.Close(); err != nil {
 			t.Error(err)
