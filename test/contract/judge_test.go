@@ -288,6 +288,9 @@ const (
 // field may be in replies about it and what is below it. Most are in recordings of Azure. Tools that read lists of
 // resources and interfaces of instances rely on "zones" and "isInUseWithService".
 var unpublished = map[string][]string{
+	"microsoft.network/applicationgateways": {"frontendIPConfigurations[].properties.httpListeners", "frontendPorts[].properties.httpListeners",
+		"backendAddressPools[].properties.requestRoutingRules", "backendHttpSettingsCollection[].properties.requestRoutingRules",
+		"httpListeners[].properties.requestRoutingRules"},
 	"microsoft.network/loadbalancers": {"enableDestinationServiceEndpoint", "allowBackendPortConflict", "allocationPolicy",
 		"loadBalancerBackendAddresses[].id", "loadBalancerBackendAddresses[].type", "loadBalancerBackendAddresses[].etag",
 		"loadBalancerBackendAddresses[].properties.provisioningState"},
@@ -440,6 +443,7 @@ var models = map[string]reflect.Type{
 	"microsoft.network/networkinterfaces":                          reflect.TypeFor[armnetwork.Interface](),
 	"microsoft.network/networkinterfaces/ipconfigurations":         reflect.TypeFor[armnetwork.InterfaceIPConfiguration](),
 	"microsoft.network/natgateways":                                reflect.TypeFor[armnetwork.NatGateway](),
+	"microsoft.network/applicationgateways":                        reflect.TypeFor[armnetwork.ApplicationGateway](),
 	"microsoft.network/loadbalancers":                              reflect.TypeFor[armnetwork.LoadBalancer](),
 	"microsoft.network/loadbalancers/frontendipconfigurations":     reflect.TypeFor[armnetwork.FrontendIPConfiguration](),
 	"microsoft.network/loadbalancers/backendaddresspools":          reflect.TypeFor[armnetwork.BackendAddressPool](),

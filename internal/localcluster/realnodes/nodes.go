@@ -23,6 +23,7 @@ import (
 	"kaz/internal/localazure/plane/block"
 	"kaz/internal/localazure/plane/fabric"
 	"kaz/internal/localazure/plane/fabric/wiring"
+	"kaz/internal/localazure/plane/gateway"
 	"kaz/internal/localazure/plane/names"
 	"kaz/internal/localazure/server"
 	"kaz/internal/localcluster/boot"
@@ -58,7 +59,8 @@ type Nodes struct {
 	config  Config
 	lock    *process.Lock // of the instance
 	network *fabric.Fabric
-	disks   *block.Block // nil without disks
+	web     *gateway.Service // application gateways
+	disks   *block.Block     // nil without disks
 	egress  net.Listener
 }
 
@@ -86,6 +88,8 @@ func (n *Nodes) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.web = gateway.Start(ctx, gateway.Options{Azure: n.config.Azure.Emulator(), Network: fabric.ApplicationGateways{Fabric: n.network},
+		Log: n.config.Log})
 	if n.config.Disks {
 		if n.disks, err = startDisks(ctx, n.config); err != nil {
 			return err
@@ -112,6 +116,9 @@ func (n *Nodes) Stop(ctx context.Context) error {
 	}
 	if n.disks != nil {
 		n.disks.Close()
+	}
+	if n.web != nil {
+		problems = append(problems, n.web.Close())
 	}
 	if n.network != nil {
 		problems = append(problems, n.network.Close())

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/network/appgateway"
 	"kaz/internal/localazure/behaviour/network/dns"
 	"kaz/internal/localazure/behaviour/network/loadbalancer"
 	"kaz/internal/localazure/behaviour/network/privatelink"
@@ -30,7 +31,7 @@ var routes string
 // Provider is Microsoft.Network.
 func Provider() behaviour.Provider {
 	types := slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types(),
-		trafficManagerTypes())
+		appgateway.Types(), trafficManagerTypes())
 	firewall := behaviour.Network()
 	firewall.Protocol = behaviour.FirewallOperations()
 	now := behaviour.Network() // writes end in their reply
@@ -39,9 +40,6 @@ func Provider() behaviour.Provider {
 	types = behaviour.Describe(actions, nil, types)
 	for i := range types {
 		switch t := &types[i]; t.Name {
-		case "Microsoft.Network/applicationGateways":
-			t.Show = showGatewayParts
-			t.Actions = map[string]behaviour.Action{"start": turn("Running"), "stop": turn("Stopped")}
 		case "Microsoft.Network/connections":
 			t.Fill = keepSharedKey
 			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }

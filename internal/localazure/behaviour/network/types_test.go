@@ -142,35 +142,6 @@ func TestTrafficManager(t *testing.T) {
 	c.has(c.get(profile), `{"properties":{"endpoints":[{"name":"a"}]}}`)
 }
 
-// The parts of an application gateway show which parts refer to them.
-func TestApplicationGateway(t *testing.T) {
-	c := start(t)
-	c.network()
-	c.put(publicIP, staticIP)
-	const gateway = net + "/applicationGateways/g"
-	part := func(list, name string) string { return ref(gateway + "/" + list + "/" + name) }
-	got := c.put(gateway, `{"location":"eastus","properties":{"sku":{"name":"standard_v2","tier":"standard_v2","capacity":"2"},
-		"gatewayIPConfigurations":[{"name":"i","properties":{"subnet":`+ref(subnet)+`}}],
-		"frontendIPConfigurations":[{"name":"f","properties":{"publicIPAddress":`+ref(publicIP)+`}}],
-		"frontendPorts":[{"name":"p","properties":{"port":"80"}}],
-		"backendAddressPools":[{"name":"b"}],
-		"backendHttpSettingsCollection":[{"name":"s","properties":{"port":80,"protocol":"http"}}],
-		"httpListeners":[{"name":"l","properties":{"protocol":"http","frontendIPConfiguration":`+part("frontendIPConfigurations", "f")+`,
-			"frontendPort":`+part("frontendPorts", "p")+`}}],
-		"requestRoutingRules":[{"name":"r","properties":{"ruleType":"basic","priority":1,"httpListener":`+part("httpListeners", "l")+`,
-			"backendAddressPool":`+part("backendAddressPools", "b")+`,"backendHttpSettings":`+part("backendHttpSettingsCollection", "s")+`}}]}}`)
-	c.has(got, `{"properties":{"operationalState":"Running","enableHttp2":false,"probes":[],"sku":{"name":"Standard_v2","capacity":2},
-		"frontendPorts":[{"properties":{"port":80,"httpListeners":[`+part("httpListeners", "l")+`]}}],
-		"httpListeners":[{"properties":{"requestRoutingRules":[`+part("requestRoutingRules", "r")+`]}}],
-		"backendAddressPools":[{"type":"Microsoft.Network/applicationGateways/backendAddressPools","properties":{"backendAddresses":[],
-			"requestRoutingRules":[`+part("requestRoutingRules", "r")+`]}}],
-		"backendHttpSettingsCollection":[{"properties":{"requestTimeout":30,"cookieBasedAffinity":"Disabled"}}]}}`)
-	again := c.put(gateway, marshal(t, got))
-	if n := len(behaviour.Array(behaviour.Objects(again, "properties.httpListeners")[0], "properties.requestRoutingRules")); n != 1 {
-		t.Errorf("a document that is sent back has %d back-references", n)
-	}
-}
-
 // Actions and views of the table answer, actions with 202 as operations with an output.
 func TestActionsOfTheTable(t *testing.T) {
 	c := start(t)
@@ -276,10 +247,6 @@ func TestConnectionsOfAGateway(t *testing.T) {
 	c.put(gateway, `{"location":"eastus","properties":{"gatewayType":"Vpn"}}`)
 	c.put(net+"/connections/c", `{"location":"eastus","properties":{"virtualNetworkGateway1":`+ref(gateway)+`}}`)
 	c.has(c.get(gateway+"/connections"), `{"value":[{"name":"c"}]}`)
-	gateways := net + "/applicationGateways/a"
-	c.put(gateways, `{"location":"eastus","properties":{}}`)
-	c.ended(gateways, c.do("POST", gateways+"/stop", ""))
-	c.has(c.get(gateways), `{"properties":{"operationalState":"Stopped"}}`)
 }
 
 // A VPN gateway speaks BGP at the last address of its subnet. A firewall has the first address.

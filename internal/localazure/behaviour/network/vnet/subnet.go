@@ -15,13 +15,15 @@ const (
 	nicSubnet      = "properties.ipConfigurations.properties.subnet"
 	frontendSubnet = "properties.frontendIPConfigurations.properties.subnet"
 	endpointSubnet = "properties.subnet"
+	gatewaySubnet  = "properties.gatewayIPConfigurations.properties.subnet"
 )
 
 func subnets() behaviour.Type {
 	return schema.Inside("virtualNetworks/subnets", "properties.subnets", behaviour.Type{
 		Style: schema.RetryAfter(3, 10),
 		Own: []string{"properties.ipConfigurations", "properties.privateEndpoints", "properties.ipConfigurationProfiles",
-			"properties.serviceAssociationLinks", "properties.resourceNavigationLinks", "properties.purpose"},
+			"properties.serviceAssociationLinks", "properties.resourceNavigationLinks", "properties.purpose",
+			"properties.applicationGatewayIPConfigurations"},
 		Fill: fillSubnet,
 		InUse: func(c *behaviour.Call, _ []behaviour.Referrer) error {
 			if by := subnetUsers(c.World, c.ID); len(by) > 0 {
@@ -133,6 +135,7 @@ func checkSubnetReferences(c *behaviour.Call) error {
 
 func showSubnet(c *behaviour.Call, view behaviour.Object) {
 	schema.ShowReferences(view, "properties.ipConfigurations", addressUsers(c))
+	schema.ShowReferences(view, "properties.applicationGatewayIPConfigurations", schema.ReferrersAt(c.World, c.ID, gatewaySubnet))
 	if endpoints := schema.ReferrersAt(c.World, c.ID, endpointSubnet); len(endpoints) > 0 {
 		behaviour.Set(view, "properties.privateEndpoints", behaviour.Refs(schema.ObjectIDs(endpoints)))
 	}

@@ -51,6 +51,7 @@ func Compile(docs *Documents, state State) Net {
 			}
 		}
 		net.Routers = append(net.Routers, routerOf(n))
+		net.Applications = append(net.Applications, n.applicationGateways()...)
 	}
 	net.Namespaces = append(net.Namespaces, internet)
 	outsideWorld(&net, state)

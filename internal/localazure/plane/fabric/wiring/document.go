@@ -112,6 +112,12 @@ type frontend struct {
 	PublicIPAddress  *reference `json:"publicIPAddress"`
 }
 
+type applicationGateway struct {
+	OperationalState string            `json:"operationalState"`
+	Instances        []child[frontend] `json:"gatewayIPConfigurations"`
+	Frontends        []child[frontend] `json:"frontendIPConfigurations"`
+}
+
 type backendPool struct {
 	VirtualNetwork *reference              `json:"virtualNetwork"`
 	Addresses      []child[backendAddress] `json:"loadBalancerBackendAddresses"`
@@ -169,6 +175,7 @@ func Types() []string {
 		"Microsoft.Network/loadBalancers",
 		"Microsoft.Network/publicIPAddresses",
 		"Microsoft.Network/natGateways",
+		"Microsoft.Network/applicationGateways",
 		instanceInterfaces,
 		instanceAddresses,
 	}
@@ -182,28 +189,30 @@ const (
 
 // Documents are the documents that Compile uses, by the keys of their ids.
 type Documents struct {
-	networks   map[string]*resource[virtualNetwork]
-	interfaces map[string]*resource[networkInterface]
-	tables     map[string]*resource[routeTable]
-	groups     map[string]*resource[securityGroup]
-	balancers  map[string]*resource[loadBalancer]
-	addresses  map[string]*resource[publicIPAddress]
-	gateways   map[string]*resource[natGateway]
-	read       map[string]map[string]any // the maps of the last Read, to find changes
-	held       map[string]bool
+	networks     map[string]*resource[virtualNetwork]
+	interfaces   map[string]*resource[networkInterface]
+	tables       map[string]*resource[routeTable]
+	groups       map[string]*resource[securityGroup]
+	balancers    map[string]*resource[loadBalancer]
+	addresses    map[string]*resource[publicIPAddress]
+	gateways     map[string]*resource[natGateway]
+	applications map[string]*resource[applicationGateway]
+	read         map[string]map[string]any // the maps of the last Read, to find changes
+	held         map[string]bool
 }
 
 // NewDocuments returns no documents.
 func NewDocuments() *Documents {
 	return &Documents{
-		networks:   map[string]*resource[virtualNetwork]{},
-		interfaces: map[string]*resource[networkInterface]{},
-		tables:     map[string]*resource[routeTable]{},
-		groups:     map[string]*resource[securityGroup]{},
-		balancers:  map[string]*resource[loadBalancer]{},
-		addresses:  map[string]*resource[publicIPAddress]{},
-		gateways:   map[string]*resource[natGateway]{},
-		read:       map[string]map[string]any{},
+		networks:     map[string]*resource[virtualNetwork]{},
+		interfaces:   map[string]*resource[networkInterface]{},
+		tables:       map[string]*resource[routeTable]{},
+		groups:       map[string]*resource[securityGroup]{},
+		balancers:    map[string]*resource[loadBalancer]{},
+		addresses:    map[string]*resource[publicIPAddress]{},
+		gateways:     map[string]*resource[natGateway]{},
+		applications: map[string]*resource[applicationGateway]{},
+		read:         map[string]map[string]any{},
 	}
 }
 
@@ -272,6 +281,7 @@ func (d *Documents) forget(key string) {
 	delete(d.balancers, key)
 	delete(d.addresses, key)
 	delete(d.gateways, key)
+	delete(d.applications, key)
 }
 
 func (d *Documents) put(id azure.ID, doc map[string]any) error {
@@ -292,6 +302,8 @@ func (d *Documents) put(id azure.ID, doc map[string]any) error {
 		return decode(d.balancers, id, text)
 	case "microsoft.network/natgateways":
 		return decode(d.gateways, id, text)
+	case "microsoft.network/applicationgateways":
+		return decode(d.applications, id, text)
 	case "microsoft.network/publicipaddresses", strings.ToLower(instanceAddresses):
 		return decode(d.addresses, id, text)
 	default:

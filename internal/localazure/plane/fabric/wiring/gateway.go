@@ -46,7 +46,7 @@ func compileGateway(l *balancing, n *network, taken map[netip.Addr]bool) (Namesp
 	return s, slices.SortedFunc(maps.Keys(g.reachable), netip.Addr.Compare)
 }
 
-// frontends adds the public frontends of load balancers and returns the routes to them.
+// frontends adds the public frontends of load balancers and application gateways, and returns the routes to them.
 func (g *gateway) frontends() []Route {
 	var routes []Route
 	frontends := map[bool]map[string]string{true: g.ruleset.set("frontends4", "set", "type ipv4_addr"),
@@ -58,7 +58,7 @@ func (g *gateway) frontends() []Route {
 			routes = append(routes, towards(r.frontend, "in", near4, near6))
 		}
 	}
-	return routes
+	return append(routes, g.applications(frontends[true])...)
 }
 
 // translations adds the translations between private and public addresses. Machines without a public address leave
@@ -71,6 +71,7 @@ func (g *gateway) translations(fallback netip.Addr) {
 		false: b.set("source6", "map", "type ipv6_addr : ipv6_addr")}
 	leaving := map[bool]map[string]string{true: b.set("leaving4", "set", "type ipv4_addr"),
 		false: b.set("leaving6", "set", "type ipv6_addr")}
+	g.leave(source[true], leaving[true], fallback)
 	o := outbound{balanced: g.balancedSources(), members: g.memberInterfaces(), fallback: fallback}
 	for _, c := range g.network.interfaces {
 		o.nat = g.natAddress(c.subnet)

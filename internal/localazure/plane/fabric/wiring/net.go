@@ -11,11 +11,12 @@ import (
 
 // Net is the state of the kernel. Everything in it is in a fixed order, so equal values mean the same state.
 type Net struct {
-	Namespaces []Namespace
-	Links      []Link
-	Probes     []Probe
-	Routers    []Router
-	Balancers  []Balancer
+	Namespaces   []Namespace
+	Links        []Link
+	Probes       []Probe
+	Routers      []Router
+	Balancers    []Balancer
+	Applications []ApplicationGateway
 }
 
 // Namespace is a network namespace with everything in it except links.

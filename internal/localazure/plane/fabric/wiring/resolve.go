@@ -25,14 +25,15 @@ type index struct {
 
 // network is a virtual network.
 type network struct {
-	id         azure.ID
-	space      []netip.Prefix
-	subnets    []*resolvedSubnet
-	interfaces []*nic
-	byAddress  map[netip.Addr]*address
-	router     string // names of its namespaces
-	gateway    string
-	link       string // its link to the internet
+	id           azure.ID
+	space        []netip.Prefix
+	subnets      []*resolvedSubnet
+	interfaces   []*nic
+	applications []*application
+	byAddress    map[netip.Addr]*address
+	router       string // names of its namespaces
+	gateway      string
+	link         string // its link to the internet
 }
 
 type resolvedSubnet struct {
@@ -93,6 +94,7 @@ func resolve(docs *Documents, state State) *index {
 	for _, key := range slices.Sorted(maps.Keys(docs.interfaces)) {
 		x.addInterface(docs.interfaces[key])
 	}
+	x.resolveApplications()
 	for _, n := range x.networks {
 		slices.SortFunc(n.interfaces, func(a, b *nic) int { return a.primary.Compare(b.primary) })
 		for _, s := range n.subnets {

@@ -38,6 +38,7 @@ func compileRouter(l *balancing, n *network) Namespace {
 	addInterfaceSets(b, n)
 	security{index: l.index, rules: b}.addInterfaces(n)
 	addBalancing(b, l, n)
+	n.addApplications(&s, b)
 	preroutingChains(b)
 	forwardChains(b)
 	platformChains(b)
@@ -187,6 +188,8 @@ func platformChains(b *builder) {
 		"icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
 		fmt.Sprintf(`iifname "n*" ip daddr { %s, %s } meta l4proto { tcp, udp } accept`, Platform, Metadata),
 		`iifname "n*" ip daddr 255.255.255.255 udp dport 67 accept`,
+		`iifname { "up", "n*" } ip daddr @applications_public meta l4proto tcp accept`,
+		`iifname "n*" ip daddr @applications_private meta l4proto tcp accept`,
 	)
 }
 
