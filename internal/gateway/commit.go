@@ -126,6 +126,11 @@ func (f fresh) List(ctx context.Context, q azure.Query) ([]azure.Document, error
 func (c *Controller) accept(ctx context.Context, ch choice, d planner.Decision) {
 	c.hold(d.Hold)
 	if d.Hold != nil {
+		for _, key := range ch.batch { // the comparison with Azure comes again by itself
+			if key != everything {
+				c.queue.MarkAfter(key, reasons{}, c.config.Drift)
+			}
+		}
 		return
 	}
 	c.mu.Lock()
@@ -193,7 +198,7 @@ func culprits(err error, d planner.Decision) []string {
 	text := strings.ToLower(e.Target + " " + e.Message)
 	var fewest []string
 	for name, objects := range d.Objects {
-		if (fewest == nil || len(objects) < len(fewest)) && controller.Mentions(text, name) {
+		if (fewest == nil || len(objects) < len(fewest)) && (controller.Mentions(text, name) || controller.Mentions(text, "/"+name)) {
 			fewest = objects
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -304,4 +305,45 @@ func (w *world) raw(list, name string) string {
 		}
 	}
 	return ""
+}
+
+func newKube(objects ...runtime.Object) *fake.Clientset { return fake.NewClientset(objects...) }
+
+var etag = regexp.MustCompile(`"etag":"W/\\"[^"]*\\""`)
+
+func withoutEtag(child string) string { return etag.ReplaceAllString(child, "") }
+
+// edit changes the gateway's document as another writer.
+func (w *world) edit(change func(g object)) {
+	w.t.Helper()
+	client := w.OtherClient()
+	doc, err := client.Get(w.t.Context(), gatewayID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var g object
+	if err := json.Unmarshal(doc, &g); err != nil {
+		w.t.Fatal(err)
+	}
+	change(g)
+	text, err := json.Marshal(g)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := azure.Do(w.t.Context(), client, azure.Request{Verb: azure.Put, ID: gatewayID, Body: text}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func childrenOf(g object, list string) []any { return g["properties"].(object)[list].([]any) }
+
+// editByPerson changes the only backend of the pool that a person has made.
+func (w *world) editByPerson(address string) {
+	w.edit(func(g object) {
+		for _, p := range childrenOf(g, "backendAddressPools") {
+			if p := p.(object); p["name"] == "other" {
+				p["properties"].(object)["backendAddresses"] = []object{{"ipAddress": address}}
+			}
+		}
+	})
 }
