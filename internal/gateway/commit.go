@@ -74,7 +74,8 @@ func (c *Controller) choose(batch []string) choice {
 // commit writes the gateway once for all Ingresses of a batch. The answer of each is empty: what became of it is in its events and its
 // status.
 func (c *Controller) commit(ctx context.Context, _ string, batch []string) ([]struct{}, error) {
-	objects := c.kube.objects()
+	objects := c.kube.objects().After(c.objects)
+	c.objects = objects
 	for {
 		ch := c.choose(batch)
 		d, err := c.write(ctx, ch, objects)

@@ -21,6 +21,7 @@ import (
 	"kaz/internal/controller"
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
+	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/ingress"
 	"kaz/internal/reconcile"
 )
@@ -69,6 +70,7 @@ type Controller struct {
 
 	// What follows belongs to the commit, of which there is one at a time.
 	accepted map[string]*networking.Ingress // as they were last written
+	objects  *cluster.Objects               // of the last commit
 	address  addresses
 	empty    emptiness
 

@@ -94,7 +94,9 @@ func newWorld(t *testing.T, o core.Options, objects ...runtime.Object) *world {
 
 // byPerson is the document of a gateway as a person writes it, with a listener at port 8000.
 func byPerson() object {
-	child := func(name string, properties object) []object { return []object{{"name": name, "properties": properties}} }
+	child := func(name string, properties object) []object {
+		return []object{{"name": name, "properties": properties}}
+	}
 	ref := func(list, name string) object { return object{"id": string(gatewayID) + "/" + list + "/" + name} }
 	return object{"location": testkit.Location, "tags": object{"team": "web"}, "properties": object{
 		"sku":                     object{"name": "Standard_v2", "tier": "Standard_v2", "capacity": 2},

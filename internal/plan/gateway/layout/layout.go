@@ -103,13 +103,14 @@ func (b *builder) place(index int, s route.Site) {
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	frontend := b.live.FrontendID(s.Private)
+	others := b.live.ForeignListeners(b.live.FrontendID(s.Private), s.Port)
 	for _, name := range names {
 		key := hostKey{s.Private, s.Port, name}
 		h, known := b.hosts[key]
 		if !known {
-			if other, taken := b.live.ForeignListener(frontend, s.Port, name); taken {
-				b.conflict(s.Object, "%s has the listener %s already, which does not belong to this cluster; it stays", key, other)
+			i := slices.IndexFunc(others, func(l live.Listener) bool { return slices.Contains(l.Hosts, name) })
+			if i >= 0 {
+				b.conflict(s.Object, "%s has the listener %s already, which does not belong to this cluster; it stays", key, others[i].Name)
 				continue
 			}
 			h = &host{hostKey: key, tls: s.TLS, first: s.Object}

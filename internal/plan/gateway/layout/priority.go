@@ -1,10 +1,13 @@
 package layout
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"kaz/internal/plan/gateway/live"
 	"kaz/internal/plan/gateway/route"
 )
 
@@ -28,7 +31,7 @@ func band(host string) prioritized {
 	switch {
 	case host == "":
 		return prioritized{firstAny, afterAny}
-	case !strings.ContainsAny(host, "*?"):
+	case !isWild(host):
 		return prioritized{firstExact, firstWildcard}
 	}
 	labels := int32(min(strings.Count(host, ".")+1, mostLabels))
@@ -48,24 +51,63 @@ func (b *builder) prioritize() {
 		}
 		taken[first], given[l.ruleName(b.prefix)] = true, first
 	}
-	ordered := slices.Clone(b.listeners)
-	slices.SortFunc(ordered, func(x, y *listener) int { return strings.Compare(x.name, y.name) })
 	b.explicit(give, given)
+	asked := maps.Clone(given)
+	ordered := slices.Clone(b.listeners)
+	slices.SortFunc(ordered, func(x, y *listener) int {
+		return cmp.Or(int(band(x.host.host).first-band(y.host.host).first), strings.Compare(x.name, y.name))
+	})
 	for _, l := range ordered {
 		name := l.ruleName(b.prefix)
-		have, in := b.live.Priority(name), band(l.host.host)
-		if given[name] == 0 && have >= in.first && have < in.end && !taken[have] {
+		if have := b.live.Priority(name); given[name] == 0 && have >= b.least(l, given) && have < band(l.host.host).end && !taken[have] {
 			give(l, have)
 		}
 	}
 	for _, l := range ordered {
-		if given[l.ruleName(b.prefix)] == 0 {
-			give(l, band(l.host.host).first)
+		if name := l.ruleName(b.prefix); asked[name] == 0 && given[name] < b.least(l, given) {
+			give(l, b.least(l, given))
 		}
 	}
 	for i := range b.result.Gateway.Rules {
 		r := &b.result.Gateway.Rules[i]
 		r.Properties.Priority = given[r.Name]
+	}
+	for _, l := range b.listeners {
+		b.checkShadow(l, given[l.ruleName(b.prefix)])
+	}
+}
+
+// least returns the lowest priority that the rule of a listener may have. It leaves to others the requests for their hosts.
+func (b *builder) least(l *listener, given map[string]int32) int32 {
+	least := band(l.host.host).first
+	if l.host.host != "" && !isWild(l.host.host) {
+		return least
+	}
+	for _, other := range b.live.ForeignListeners(b.live.FrontendID(l.private), l.host.port) {
+		if slices.ContainsFunc(other.Hosts, func(host string) bool { return live.Covers(l.host.host, host) }) {
+			least = max(least, other.Priority+1)
+		}
+	}
+	for _, own := range b.listeners {
+		if own.private == l.private && own.host.port == l.host.port && live.Covers(l.host.host, own.host.host) {
+			least = max(least, given[own.ruleName(b.prefix)]+1)
+		}
+	}
+	return least
+}
+
+func isWild(host string) bool { return strings.ContainsAny(host, "*?") }
+
+// checkShadow notes that a listener of others, which goes first, gets the requests of a listener.
+func (b *builder) checkShadow(l *listener, priority int32) {
+	for _, other := range b.live.ForeignListeners(b.live.FrontendID(l.private), l.host.port) {
+		for _, host := range other.Hosts {
+			if other.Priority < priority && live.Covers(host, l.host.host) {
+				b.conflict(l.first, "requests for %s go to the listener %s, which does not belong to this cluster: its rule has the priority %d, and "+
+					"that of the object has %d; want a higher number there, or a lower one by the annotation rule-priority", l.hostKey, other.Name,
+					other.Priority, priority)
+			}
+		}
 	}
 }
 

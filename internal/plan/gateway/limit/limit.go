@@ -112,8 +112,14 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 		if s.TLS != nil && s.TLS.Certificate != nil {
 			need(aCertificate, s.TLS.Certificate.Namespace, s.TLS.Certificate.Secret)
 		}
+		rest := false
 		for _, r := range s.Routes {
 			c.route(s, r, need)
+			rest = rest || r.Path.Match >= route.All
+		}
+		if !rest { // other paths lead to a pool without backends
+			need(aPool, "nowhere")
+			need(aSetting, "nowhere")
 		}
 	}
 	for i, kind := range kinds {

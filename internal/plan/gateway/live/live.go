@@ -76,22 +76,55 @@ func Foreign[P any](g Gateway, children []azure.Child[P]) (n int) {
 	return n
 }
 
-// ForeignListener returns the name of a listener of others for a host at a port. The host "" stands for all hosts.
-func (g Gateway) ForeignListener(frontend azure.ID, port int32, host string) (string, bool) {
+// Listener is a listener of others.
+type Listener struct {
+	Name string
+	// Hosts are in lower case; "" stands for all hosts.
+	Hosts []string
+	// Priority is that of its rule, 0 without one.
+	Priority int32
+}
+
+// ForeignListeners returns the listeners of others at a port of a frontend.
+func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
+	var all []Listener
 	for _, l := range g.Properties.Listeners {
 		p := l.Properties
 		if g.Mine(l.Name) || !strings.EqualFold(string(p.Frontend.To()), string(frontend)) || g.portOf(p.Port.To()) != port {
 			continue
 		}
-		hosts := p.HostNames
-		if p.HostName != "" || len(hosts) == 0 {
-			hosts = append(slices.Clone(hosts), p.HostName)
+		one := Listener{Name: l.Name, Priority: g.priorityOf(l.Name)}
+		for _, h := range p.HostNames {
+			one.Hosts = append(one.Hosts, strings.ToLower(h))
 		}
-		if slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
-			return l.Name, true
+		if p.HostName != "" || len(one.Hosts) == 0 {
+			one.Hosts = append(one.Hosts, strings.ToLower(p.HostName))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// priorityOf returns the priority of the rule of a listener.
+func (g Gateway) priorityOf(listener string) int32 {
+	for _, r := range g.Properties.Rules {
+		if strings.EqualFold(r.Properties.Listener.To().Name(), listener) {
+			return r.Properties.Priority
 		}
 	}
-	return "", false
+	return 0
+}
+
+// Covers reports whether a host of a listener also matches another host, which is not the same. "" stands for all hosts.
+func Covers(host, other string) bool {
+	if host == other {
+		return false
+	}
+	if host == "" {
+		return true
+	}
+	parent, wild := strings.CutPrefix(host, "*")
+	return wild && strings.HasSuffix(other, parent)
 }
 
 func (g Gateway) portOf(id azure.ID) int32 {
