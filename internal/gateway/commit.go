@@ -126,6 +126,9 @@ func (f fresh) List(ctx context.Context, q azure.Query) ([]azure.Document, error
 // accept notes what a commit has written.
 func (c *Controller) accept(ctx context.Context, ch choice, d planner.Decision) {
 	c.hold(d.Hold)
+	c.mu.Lock()
+	c.compared = true
+	c.mu.Unlock()
 	if d.Hold != nil {
 		for _, key := range ch.batch { // the comparison with Azure comes again by itself
 			if key != everything {
@@ -143,7 +146,6 @@ func (c *Controller) accept(ctx context.Context, ch choice, d planner.Decision) 
 		}
 		delete(c.refused, key)
 	}
-	c.ready = true
 	c.mu.Unlock()
 	c.publish(ctx, ch, d)
 }

@@ -80,7 +80,8 @@ type Controller struct {
 	events   map[string]*controller.Deduplicator[plan.Problem]
 	wanted   map[string]string // addresses in the status of Ingresses, "" for none
 	held     string            // why nothing is written
-	ready    bool              // a commit has ended well
+	running  bool
+	compared bool // a commit has ended well
 }
 
 // New returns a controller, which [Controller.Run] runs.
@@ -97,14 +98,11 @@ func New(c Config) *Controller {
 	return k
 }
 
-// Ready returns an error until the controller has compared the gateway with the Ingresses.
+// Ready returns an error from the start of [Controller.Run] until the gateway was compared with the Ingresses.
 func (c *Controller) Ready(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.held != "":
-		return errors.New(c.held)
-	case !c.ready:
+	if c.running && !c.compared {
 		return errors.New("the application gateway has not been compared with the Ingresses yet")
 	}
 	return nil
@@ -113,6 +111,9 @@ func (c *Controller) Ready(context.Context) error {
 // Run serves Ingresses until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.commits.Close()
+	c.mu.Lock()
+	c.running = true
+	c.mu.Unlock()
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer c.statuses.ShutDown()

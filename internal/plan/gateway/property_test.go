@@ -169,7 +169,7 @@ func foreignOf(t testing.TB, doc azure.Document) map[string]string {
 func TestIdenticalBytes(t *testing.T) {
 	w := newWorld(t)
 	w.parseCluster("service default/web 80:8080 10.0.0.1\nsecret default/tls\n")
-	for n := range 10 {
+	for n := range 4 {
 		i := ingressOf(n)
 		i.Spec.TLS = []networking.IngressTLS{{SecretName: "tls"}}
 		i.Annotations = map[string]string{"appgw.ingress.kubernetes.io/ssl-redirect": "true"}

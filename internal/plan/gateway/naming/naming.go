@@ -7,7 +7,6 @@ package naming
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 )
 
@@ -30,8 +29,6 @@ const (
 	hashLength = 10
 )
 
-var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
-
 // Child returns the name of a child of a kind, such as "pool". The parts tell it from others of its kind.
 func (p Prefix) Child(kind string, parts ...string) string {
 	return string(p) + Local(longest-len(p), kind, parts...)
@@ -39,11 +36,22 @@ func (p Prefix) Child(kind string, parts ...string) string {
 
 // Local returns a name without a prefix and with a greatest length, for what lies inside a child.
 func Local(most int, kind string, parts ...string) string {
-	readable := notInNames.ReplaceAllString(strings.ToLower(strings.Join(append([]string{kind}, parts...), "-")), "-")
+	readable := strings.Map(inName, kind+"-"+strings.Join(parts, "-"))
 	if room := most - hashLength - 1; len(readable) > room {
 		readable = readable[:room]
 	}
 	return strings.Trim(readable, "-") + "-" + hash(hashLength, parts...)
+}
+
+// inName returns a character as names have it.
+func inName(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
+		return r
+	case r >= 'A' && r <= 'Z':
+		return r + 'a' - 'A'
+	}
+	return '-'
 }
 
 // hash returns hexadecimal digits that differ for different lists of texts.
