@@ -45,6 +45,7 @@ type choice struct {
 	batch     []string
 	current   map[string]*networking.Ingress
 	chosen    map[string]*networking.Ingress
+	kept      []*networking.Ingress // that were refused, and that this process has never written
 	undecided bool // there are further Ingresses, about which no commit has decided
 }
 
@@ -59,7 +60,9 @@ func (c *Controller) choose(batch []string) choice {
 			ch.chosen[key] = i
 		case accepted:
 			ch.chosen[key] = was
-		case c.refused[key] == nil:
+		case c.refused[key] != nil:
+			ch.kept = append(ch.kept, i)
+		default:
 			ch.undecided = true
 		}
 	}
@@ -93,11 +96,11 @@ func (c *Controller) commit(ctx context.Context, _ string, batch []string) ([]st
 // write converges on the gateway with the chosen Ingresses. A gateway that must not be written is no error.
 func (c *Controller) write(ctx context.Context, ch choice, objects *cluster.Objects) (planner.Decision, error) {
 	var d planner.Decision
-	in := planner.Input{Config: c.config.Config, Objects: objects, Undecided: ch.undecided}
+	in := planner.Input{Config: c.config.Config, Objects: objects, Kept: ch.kept, Undecided: ch.undecided}
 	for _, i := range ch.chosen {
 		in.Ingresses = append(in.Ingresses, i)
 	}
-	if len(ch.chosen) > 0 {
+	if len(ch.chosen)+len(ch.kept) > 0 {
 		c.empty.since = time.Time{}
 	} else if err := c.believesEmpty(ctx); err != nil && !ch.undecided {
 		return planner.Decision{Hold: err}, nil

@@ -7,6 +7,8 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	networking "k8s.io/api/networking/v1"
 
@@ -35,6 +37,8 @@ type Input struct {
 	Ingresses []*networking.Ingress // of the controller's class
 	Objects   *cluster.Objects
 	Rewrites  ingress.RewriteObjects
+	// Kept are Ingresses that Azure has refused as they are. What the gateway has for them alone stays as it is.
+	Kept []*networking.Ingress
 	// Undecided says that there are further Ingresses, about which the caller has not decided. What the gateway has for them stays.
 	Undecided bool
 	Have      plan.Snapshot
@@ -69,15 +73,40 @@ func Desired(in Input) (Decision, error) {
 			in.Identity)
 		return d, nil
 	}
-	sites, problems := ingress.Read(ingress.Input{
-		Options: in.Ingress, Ingresses: in.Ingresses, Objects: in.Objects, Gateway: g, Rewrites: in.Rewrites,
-	})
-	sites, refused := limit.Admit(sites, g)
-	d.Result = layout.Build(sites, g, in.Prefix)
-	d.Problems = append(append(problems, refused...), d.Result.Problems...)
+	d.Result, d.Problems = in.build(g, in.Ingresses)
+	if len(in.Kept) > 0 {
+		d.Live.Mine = in.withoutKept(g, d.Result)
+		d.Result, d.Problems = in.build(d.Live, in.Ingresses)
+	}
 	if g.IsStopped() {
 		d.Hold = fmt.Errorf("the application gateway %s is stopped, and a write would start it", in.Gateway)
 		return d, nil
 	}
-	return d, d.Graph.Add(in.Node(g, d.Result, in.Identity, in.Undecided))
+	return d, d.Graph.Add(in.Node(d.Live, d.Result, in.Identity, in.Undecided))
+}
+
+// build lays out what serves Ingresses.
+func (in Input) build(g live.Gateway, ingresses []*networking.Ingress) (layout.Result, []plan.Problem) {
+	sites, problems := ingress.Read(ingress.Input{
+		Options: in.Ingress, Ingresses: ingresses, Objects: in.Objects, Gateway: g, Rewrites: in.Rewrites,
+	})
+	sites, refused := limit.Admit(sites, g)
+	r := layout.Build(sites, g, in.Prefix)
+	return r, slices.Concat(problems, refused, r.Problems)
+}
+
+// withoutKept returns the cluster's children without those that only the kept Ingresses need. These count as those of others: they stay,
+// with what they refer to.
+func (in Input) withoutKept(g live.Gateway, decided layout.Result) live.Mine {
+	all, _ := in.build(g, slices.Concat(in.Ingresses, in.Kept))
+	kept := map[string]bool{}
+	for name, objects := range all.Objects {
+		if _, stated := decided.Objects[name]; stated {
+			continue
+		}
+		kept[name] = slices.ContainsFunc(in.Kept, func(i *networking.Ingress) bool {
+			return slices.Contains(objects, ingress.Object(i).Key())
+		})
+	}
+	return func(name string) bool { return g.Mine(name) && !kept[strings.ToLower(name)] }
 }
