@@ -81,8 +81,8 @@ func Roles() map[string]Role {
 		"cluster-autoscaler-provider-subscription": newRole("kaz cluster-autoscaler-provider (subscription)",
 			"What the cluster-autoscaler-provider reads in the subscription of a cluster.", needs(true, rights.NodeGroupFeatures()...)),
 		"application-gateway-controller": newRole("kaz application-gateway-controller",
-			"All that the application-gateway-controller may have to do, in the resource groups of the application gateway, of its public IP, "+
-				"and of the virtual network.",
+			"All that the application-gateway-controller may have to do, in the resource groups of the application gateway, of its public "+
+				"IP, and of the virtual network.",
 			needs(false, rights.GatewayFeatures()...)),
 		"cloud-node-manager": newRole("kaz cloud-node-manager",
 			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With "+

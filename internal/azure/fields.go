@@ -21,7 +21,7 @@ type field struct {
 // fieldOptions are the words of the `azure` tag; see [Resource].
 type fieldOptions struct {
 	exact, read, set, fold, key, positional, ordered, required bool
-	keys                                              []string // of a list's elements
+	keys                                                       []string // of a list's elements
 }
 
 // absent reports whether a view's field states no value.

@@ -46,7 +46,7 @@ type choice struct {
 	current   map[string]*networking.Ingress
 	chosen    map[string]*networking.Ingress
 	kept      []*networking.Ingress // that were refused, and that this process has never written
-	undecided bool // there are further Ingresses, about which no commit has decided
+	undecided bool                  // there are further Ingresses, about which no commit has decided
 }
 
 func (c *Controller) choose(batch []string) choice {
@@ -86,7 +86,7 @@ func (c *Controller) commit(ctx context.Context, _ string, batch []string) ([]st
 			c.accept(ctx, ch, d)
 			return make([]struct{}, len(batch)), nil
 		}
-		refusal, again := c.blame(err, ch, d)
+		again, refusal := c.blame(err, ch, d)
 		if !again {
 			return nil, refusal
 		}
@@ -170,10 +170,10 @@ func (c *Controller) hold(why error) {
 
 // blame finds the Ingresses that Azure refuses. If it names children of Ingresses in the batch, these are the culprits. If it names only
 // children of others, these are refused, and the commit is made again without them. Else the coalescer finds the culprit by halves.
-func (c *Controller) blame(err error, ch choice, d planner.Decision) (refusal error, again bool) {
+func (c *Controller) blame(err error, ch choice, d planner.Decision) (again bool, refusal error) {
 	named := culprits(err, d)
 	if len(named) == 0 {
-		return err, false
+		return false, err
 	}
 	found := map[int]error{}
 	for i, key := range ch.batch {
@@ -182,7 +182,7 @@ func (c *Controller) blame(err error, ch choice, d planner.Decision) (refusal er
 		}
 	}
 	if len(found) > 0 {
-		return &reconcile.Refusal{Culprits: found}, false
+		return false, &reconcile.Refusal{Culprits: found}
 	}
 	for _, key := range named {
 		if _, ok := c.accepted[key]; ok {
@@ -192,7 +192,7 @@ func (c *Controller) blame(err error, ch choice, d planner.Decision) (refusal er
 			again = true
 		}
 	}
-	return err, again
+	return again, err
 }
 
 // culprits returns the keys of the Ingresses with the children that a refusal names: of several children, those that the fewest need.

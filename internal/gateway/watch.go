@@ -32,7 +32,8 @@ func (c *Controller) watch() error {
 			c.kube.listen(s.pods, controller.Watch[*corev1.Pod]{}.Handler()),
 		)
 	}
-	classes := watcher(func(a, b *networking.IngressClass) bool { return a.Spec.Controller == b.Spec.Controller }, func(*networking.IngressClass) {
+	sameClass := func(a, b *networking.IngressClass) bool { return a.Spec.Controller == b.Spec.Controller }
+	classes := watcher(sameClass, func(*networking.IngressClass) {
 		for _, i := range c.kube.ingresses() {
 			c.queue.Mark(keyOf(i), reasons{})
 		}

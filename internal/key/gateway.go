@@ -44,9 +44,9 @@ var (
 		Doc: "Protocol of the backends. Without it, it is https for port 443 of a Service, else http.",
 	}
 	BackendRoots = Annotation[[]string]{
-		Name: gateway + "appgw-trusted-root-certificate", parse: parseList, Allowed: "names of trusted root certificates of the application " +
-			"gateway, separated by commas",
-		Doc: "Certificates that sign those of https backends. Without backend-hostname, the name of a backend's certificate is its address.",
+		Name: gateway + "appgw-trusted-root-certificate", parse: parseList,
+		Allowed: "names of trusted root certificates of the application gateway, separated by commas",
+		Doc:     "Certificates that sign those of https backends. Without backend-hostname, a backend's certificate has its address.",
 	}
 	RequestTimeout = Annotation[int32]{
 		Name: gateway + "request-timeout", Default: 30, parse: parseNumber(1, mostSeconds), Allowed: allowedSeconds,
@@ -100,11 +100,13 @@ var (
 	FirewallPolicy = Annotation[string]{
 		Name: gateway + "waf-policy-for-path", parse: parseFirewall, Allowed: "the id of a firewall policy: /subscriptions/.../" +
 			"applicationGatewayWebApplicationFirewallPolicies/NAME",
-		Doc: "Web application firewall policy for the paths of the Ingress. Where a rule has a path for all requests, it is the listener's policy.",
+		Doc: "Web application firewall policy for the paths of the Ingress. " +
+			"Where a rule has a path for all requests, it is the listener's policy.",
 	}
 	RulePriority = Annotation[int32]{
 		Name: gateway + "rule-priority", parse: parseNumber(1, mostPriority), Allowed: "a whole number from 1 to 20000",
-		Doc: "Priority of the Ingress' listeners among those of the gateway; lower numbers go first. A number that is taken becomes the next free one.",
+		Doc: "Priority of the Ingress' listeners among those of the gateway; lower numbers go first. " +
+			"A number that is taken becomes the next free one.",
 	}
 	RewriteSet = Annotation[string]{
 		Name: gateway + "rewrite-rule-set", parse: parseWord, Allowed: allowedOnGate,
@@ -132,8 +134,9 @@ var (
 		Doc: "Path of health probes.",
 	}
 	GateProbeCodes = Annotation[[]string]{
-		Name: gateway + "health-probe-status-codes", parse: parseCodes, Allowed: "HTTP status codes or ranges such as 200-399, separated by commas",
-		Doc: "Status codes of healthy backends, instead of 200-399.",
+		Name: gateway + "health-probe-status-codes", parse: parseCodes,
+		Allowed: "HTTP status codes or ranges such as 200-399, separated by commas",
+		Doc:     "Status codes of healthy backends, instead of 200-399.",
 	}
 	GateProbeInterval = Annotation[int32]{
 		Name: gateway + "health-probe-interval", parse: parseNumber(1, mostSeconds), Allowed: allowedSeconds,
@@ -155,7 +158,8 @@ var gatewayGroups = []group{
 		BackendPath, BackendHost, BackendProtocol, BackendRoots, RequestTimeout, Draining, DrainingTimeout, Affinity, AffinityOwnName,
 	}},
 	{"Listeners", []annotation{
-		SSLRedirect, SSLCertificate, SSLProfile, FrontendPort, PrivateIP, MoreHosts, FirewallPolicy, RulePriority, RewriteSet, RewriteObject,
+		SSLRedirect, SSLCertificate, SSLProfile, FrontendPort, PrivateIP, MoreHosts, FirewallPolicy, RulePriority,
+		RewriteSet, RewriteObject,
 	}},
 	{"Health probes", []annotation{
 		GateProbeHost, GateProbePort, GateProbePath, GateProbeCodes, GateProbeInterval, GateProbeTimeout, GateProbeThreshold,

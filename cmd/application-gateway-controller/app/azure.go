@@ -38,7 +38,7 @@ func (o *settings) readConfig(lookup func(string) (string, bool), log *slog.Logg
 		return c, err
 	}
 	if err != nil {
-		return cloudconfig.Config{}, fmt.Errorf("--cloud-config: %w; name the azure.json of the cluster, or the gateway by --gateway-id", err)
+		return cloudconfig.Config{}, fmt.Errorf("--cloud-config: %w; name the azure.json of the cluster, or use --gateway-id", err)
 	}
 	c, warnings, err := cloudconfig.Merge(file, nil)
 	return component.CheckCloudConfig(log, o.cloudConfig, c, warnings, err)
@@ -65,7 +65,8 @@ func (o *settings) subscription() string {
 	return o.gatewaySubscription
 }
 
-// ofPod returns the keys of a cloud configuration with the identity of the pod: a workload identity if it has a token, or else a managed one.
+// ofPod returns the keys of a cloud configuration with the identity of the pod: a workload identity if it has a token, or else a
+// managed one.
 func (o *settings) ofPod(lookup func(string) (string, bool)) map[string]any {
 	value := func(name string) string { v, _ := lookup(name); return v }
 	group := o.gatewayGroup

@@ -61,7 +61,8 @@ func (o *settings) flags() cliflag.NamedFlagSets {
 	o.addGateway(sets.FlagSet("gateway"))
 	o.addIngress(sets.FlagSet("ingress"))
 	server := sets.FlagSet("server")
-	server.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "HOST:PORT for /metrics, /healthz and /readyz. Empty means none.")
+	server.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress,
+		"HOST:PORT for /metrics, /healthz and /readyz. Empty means none.")
 	options.BindLeaderElectionFlags(&o.election, sets.FlagSet("leader election"))
 	o.kube.AddFlags(sets.FlagSet("kubernetes"))
 	return sets
@@ -69,18 +70,21 @@ func (o *settings) flags() cliflag.NamedFlagSets {
 
 func (o *settings) addGateway(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cloudConfig, "cloud-config", o.cloudConfig,
-		"Path of the cloud configuration (azure.json). If it does not exist, the subscription of --gateway-id or --gateway-subscription and the "+
-			"workload identity or managed identity of the pod are used.")
+		"Path of the cloud configuration (azure.json). If it does not exist, the subscription of --gateway-id or --gateway-subscription and "+
+			"the workload identity or managed identity of the pod are used.")
 	flags.StringVar(&o.gatewayID, "gateway-id", "", "Id of the application gateway. It excludes --gateway.")
 	flags.StringVar(&o.gateway, "gateway", "", "Name of the application gateway.")
-	flags.StringVar(&o.gatewayGroup, "gateway-resource-group", "", "Resource group of --gateway. Empty means that of the cloud configuration.")
-	flags.StringVar(&o.gatewaySubscription, "gateway-subscription", "", "Subscription of --gateway. Empty means that of the cloud configuration.")
+	flags.StringVar(&o.gatewayGroup, "gateway-resource-group", "",
+		"Resource group of --gateway. Empty means that of the cloud configuration.")
+	flags.StringVar(&o.gatewaySubscription, "gateway-subscription", "",
+		"Subscription of --gateway. Empty means that of the cloud configuration.")
 	flags.StringVar(&o.clusterID, "cluster-id", "",
 		"1 to 8 letters and digits that tell the cluster's children at the gateway from those of other clusters. They must never change. "+
 			"Empty means a hash of the UID of the namespace kube-system.")
 	flags.BoolVar(&o.exclusive, "exclusive", false,
 		"Remove the listeners, rules, pools and the like that others have at the gateway. Without it, they stay.")
-	flags.BoolVar(&o.adoptAGIC, "adopt-agic", false, "Take over what AGIC has made at the gateway, in one write. AGIC must not run any more.")
+	flags.BoolVar(&o.adoptAGIC, "adopt-agic", false,
+		"Take over what AGIC has made at the gateway, in one write. AGIC must not run any more.")
 	flags.DurationVar(&o.drift, "drift-interval", o.drift, "Time between comparisons of the gateway with the Ingresses if nothing changes.")
 }
 

@@ -69,8 +69,8 @@ func Desired(in Input) (Decision, error) {
 	}
 	d := Decision{Live: g}
 	if other := in.Other(g.Tags, in.Identity); other != "" {
-		d.Hold = fmt.Errorf("the prefix %s at the application gateway %s belongs to the cluster %s; this one is %s", in.Prefix, in.Gateway, other,
-			in.Identity)
+		d.Hold = fmt.Errorf("the prefix %s at the application gateway %s belongs to the cluster %s; this one is %s",
+			in.Prefix, in.Gateway, other, in.Identity)
 		return d, nil
 	}
 	d.Result, d.Problems = in.build(g, in.Ingresses)

@@ -14,10 +14,10 @@ func GatewayFeatures() []Feature { return []Feature{Gateways, GatewayFirewalls} 
 func gateways() []Need {
 	return []Need{
 		{network + "applicationGateways/read", ApplicationGateways, Gateways, "read the application gateway", false},
-		{network + "applicationGateways/write", ApplicationGateways, Gateways, "write listeners, rules and backends of the application gateway", false},
+		{network + "applicationGateways/write", ApplicationGateways, Gateways, "write what serves Ingresses", false},
 		{network + "publicIPAddresses/join/action", PublicIPs, Gateways, "write an application gateway that has a public IP", false},
 		{network + "publicIPAddresses/read", PublicIPs, Gateways, "write the public address to the status of Ingresses", true},
-		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, Gateways, "write an application gateway that is in a subnet", false},
+		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, Gateways, "write a gateway that is in a subnet", false},
 		{
 			network + "applicationGatewayWebApplicationFirewallPolicies/join/action", ApplicationGateways, GatewayFirewalls,
 			"write an application gateway with a firewall policy", true,

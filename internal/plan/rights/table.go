@@ -139,8 +139,9 @@ func table() []Need {
 // checked: they are optional and used at once. Those of disks and shares are checked by their use.
 func check() []Need {
 	var all []Need
+	unchecked := []Scope{Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways}
 	for _, s := range Scopes() {
-		if slices.Contains([]Scope{Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways}, s) {
+		if slices.Contains(unchecked, s) {
 			continue
 		}
 		all = append(all, Need{"Microsoft.Authorization/permissions/read", s, Check, "check at start which rights are missing", true})

@@ -131,7 +131,8 @@ func (o *Objects) Port(namespace, service string, port networking.ServiceBackend
 	}
 	found, ok := portOf(s, port)
 	if !ok {
-		p.Missing = fmt.Errorf("service %s/%s has no TCP port %s; it has %s", namespace, service, cmp.Or(port.Name, fmt.Sprint(port.Number)), portsOf(s))
+		p.Missing = fmt.Errorf("service %s/%s has no TCP port %s; it has %s", namespace, service,
+			cmp.Or(port.Name, fmt.Sprint(port.Number)), portsOf(s))
 		return p
 	}
 	p.Port = found.Port
@@ -194,7 +195,7 @@ func (o *Objects) resolve(p *Port, s *corev1.Service, port corev1.ServicePort) {
 	byNumber := map[int32][]*discovery.EndpointSlice{}
 	for _, e := range o.slices[name{s.Namespace, s.Name}] {
 		for _, q := range e.Ports {
-			if q.Port != nil && (q.Protocol == nil || *q.Protocol == corev1.ProtocolTCP) && (q.Name == nil && port.Name == "" || q.Name != nil && *q.Name == port.Name) {
+			if isPort(q, port.Name) {
 				byNumber[*q.Port] = append(byNumber[*q.Port], e)
 			}
 		}
@@ -216,6 +217,12 @@ func (o *Objects) resolve(p *Port, s *corev1.Service, port corev1.ServicePort) {
 			return
 		}
 	}
+}
+
+// isPort reports whether the port of a slice is the TCP port of a Service with a name.
+func isPort(p discovery.EndpointPort, name string) bool {
+	return p.Port != nil && (p.Protocol == nil || *p.Protocol == corev1.ProtocolTCP) &&
+		(p.Name == nil && name == "" || p.Name != nil && *p.Name == name)
 }
 
 // readyIn returns the addresses of ready backends that are not terminating, sorted.

@@ -34,8 +34,8 @@ func (r *reader) backend(host, path string, to networking.IngressServiceBackend)
 	case p.Missing != nil:
 		r.warn(ReasonPort, "%v; its paths get the answer 502", p.Missing)
 	case p.Left > 0:
-		r.warn(ReasonPool, "service %s/%s has %d ready endpoints more than the %d that a backend pool can have", p.Namespace, p.Service, p.Left,
-			len(p.Pool.Addresses))
+		r.warn(ReasonPool, "service %s/%s has %d ready endpoints more than the %d that a backend pool can have",
+			p.Namespace, p.Service, p.Left, len(p.Pool.Addresses))
 	}
 	b := &route.Backend{Namespace: p.Namespace, Service: p.Service, Port: name, Pool: p.Pool, Settings: r.settings(p)}
 	if b.Settings.Protocol == network.GatewayHTTPS {
@@ -49,8 +49,9 @@ func (r *reader) backend(host, path string, to networking.IngressServiceBackend)
 
 func (r *reader) settings(p cluster.Port) network.GatewaySettings {
 	s := network.GatewaySettings{
-		Port: p.Target, Protocol: network.GatewayHTTP, CookieBasedAffinity: network.SwitchedOff, RequestTimeout: value(r, key.RequestTimeout),
-		Path: value(r, key.BackendPath), HostName: value(r, key.BackendHost),
+		Port: p.Target, Protocol: network.GatewayHTTP, CookieBasedAffinity: network.SwitchedOff,
+		RequestTimeout: value(r, key.RequestTimeout),
+		Path:           value(r, key.BackendPath), HostName: value(r, key.BackendHost),
 	}
 	const https = "https"
 	if asked := value(r, key.BackendProtocol); asked == https || asked == "" && p.Port == httpsPort {
@@ -133,8 +134,8 @@ func (r *reader) likePods(b *network.GatewayProbe, p cluster.Port) {
 		}
 		b.Path, _, _ = strings.Cut(b.Path, "?")
 	} else if b.Path = "/"; value(r, key.GateProbePath) == "" {
-		r.warn(ReasonProbe, "the pods of service %s/%s have a probe that is no httpGet, so the gateway asks for / and wants 200-399; set %s and %s "+
-			"if another answer is healthy", p.Namespace, p.Service, key.GateProbePath.Name, key.GateProbeCodes.Name)
+		r.warn(ReasonProbe, "the pods of service %s/%s have a probe that is no httpGet, so the gateway asks for / and wants 200-399; "+
+			"set %s and %s if another answer is healthy", p.Namespace, p.Service, key.GateProbePath.Name, key.GateProbeCodes.Name)
 	}
 	b.Interval = cmp.Or(p.Probe.PeriodSeconds, b.Interval)
 	b.Timeout = cmp.Or(p.Probe.TimeoutSeconds, b.Timeout)

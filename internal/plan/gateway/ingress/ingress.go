@@ -98,7 +98,8 @@ type reader struct {
 }
 
 func (r *reader) warn(reason, format string, args ...any) {
-	r.problems = append(r.problems, plan.Problem{Object: r.object.Key(), Reason: reason, Message: fmt.Sprintf(format, args...), Warning: true})
+	message := fmt.Sprintf(format, args...)
+	r.problems = append(r.problems, plan.Problem{Object: r.object.Key(), Reason: reason, Message: message, Warning: true})
 }
 
 // drop notes why the Ingress is not served at all.
@@ -144,8 +145,8 @@ func (r *reader) checkAddress() {
 			key.PrivateIP.Name, r.Gateway.ID.Name())
 		return
 	}
-	r.drop(ReasonPublicIP, "the application gateway %s has no public address; want one with a public frontend IP configuration, or %s: \"true\"",
-		r.Gateway.ID.Name(), key.PrivateIP.Name)
+	r.drop(ReasonPublicIP, "the application gateway %s has no public address; want one with a public frontend IP configuration, "+
+		"or %s: \"true\"", r.Gateway.ID.Name(), key.PrivateIP.Name)
 }
 
 // rewriteSet returns the rewrite rules of all paths.
@@ -153,7 +154,8 @@ func (r *reader) rewriteSet() route.Rewrite {
 	installed, object := value(r, key.RewriteSet), value(r, key.RewriteObject)
 	switch {
 	case installed != "" && object != "":
-		r.warn(ReasonAnnotation, "%s: %q and %s: %q exclude each other; neither is used", key.RewriteSet.Name, installed, key.RewriteObject.Name, object)
+		r.warn(ReasonAnnotation, "%s: %q and %s: %q exclude each other; neither is used", key.RewriteSet.Name, installed,
+			key.RewriteObject.Name, object)
 	case installed != "":
 		if !live.Has(r.Gateway.Properties.RewriteSets, installed) {
 			r.drop(ReasonRewrite, "%s: the application gateway has no rewrite rule set %q", key.RewriteSet.Name, installed)
@@ -166,8 +168,8 @@ func (r *reader) rewriteSet() route.Rewrite {
 			set, ok = r.Rewrites(r.ingress.Namespace, object)
 		}
 		if !ok {
-			r.warn(ReasonRewrite, "%s: there is no AzureApplicationGatewayRewrite %q in namespace %s; nothing is rewritten", key.RewriteObject.Name,
-				object, r.ingress.Namespace)
+			r.warn(ReasonRewrite, "%s: there is no AzureApplicationGatewayRewrite %q in namespace %s; nothing is rewritten",
+				key.RewriteObject.Name, object, r.ingress.Namespace)
 			return route.Rewrite{}
 		}
 		return route.Rewrite{Namespace: r.ingress.Namespace, Name: object, Set: set}

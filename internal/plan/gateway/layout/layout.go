@@ -138,7 +138,8 @@ func (k hostKey) String() string {
 func (b *builder) agree(h *host, s route.Site) bool {
 	switch {
 	case (h.tls == nil) != (s.TLS == nil):
-		b.conflict(s.Object, "%s is HTTPS for one object and HTTP for the other; that of %s, which is older, counts", h.hostKey, h.first.Key())
+		b.conflict(s.Object, "%s is HTTPS for one object and HTTP for the other; that of %s, which is older, counts", h.hostKey,
+			h.first.Key())
 		return false
 	case h.tls != nil && (certificateOf(h.tls) != certificateOf(s.TLS) || h.tls.Profile != s.TLS.Profile):
 		b.conflict(s.Object, "%s has another certificate or SSL profile by %s, which is older and counts", h.hostKey, h.first.Key())

@@ -103,9 +103,10 @@ func (b *builder) child(l *listener) {
 	if l.policy != "" {
 		properties.FirewallPolicy = azure.Ref(l.policy)
 	}
-	b.result.Gateway.Listeners = append(b.result.Gateway.Listeners, azure.Child[network.GatewayListener]{Name: l.name, Properties: properties})
+	g := &b.result.Gateway
+	g.Listeners = append(g.Listeners, azure.Child[network.GatewayListener]{Name: l.name, Properties: properties})
 	rule := b.rule(l)
-	b.result.Gateway.Rules = append(b.result.Gateway.Rules, azure.Child[network.GatewayRule]{Name: l.ruleName(b.prefix), Properties: rule})
+	g.Rules = append(g.Rules, azure.Child[network.GatewayRule]{Name: l.ruleName(b.prefix), Properties: rule})
 	for _, r := range l.routes {
 		b.needs(l.name, r.Object)
 		b.needs(l.ruleName(b.prefix), r.Object)
@@ -117,10 +118,10 @@ func (l *listener) ruleName(prefix naming.Prefix) string { return prefix.Child("
 
 // port returns the frontend port of a listener: that of others, or one of our own.
 func (b *builder) port(l *listener) *azure.Reference {
-	name, foreign := b.live.ForeignPort(l.host.port)
+	name, foreign := b.live.ForeignPort(l.port)
 	if !foreign {
-		name = b.prefix.Child("fp", fmt.Sprint(l.host.port))
-		b.ports[name] = azure.Child[network.GatewayPort]{Name: name, Properties: network.GatewayPort{Port: l.host.port}}
+		name = b.prefix.Child("fp", fmt.Sprint(l.port))
+		b.ports[name] = azure.Child[network.GatewayPort]{Name: name, Properties: network.GatewayPort{Port: l.port}}
 	}
 	b.needs(name, l.first)
 	return b.ref("frontendPorts", name)
@@ -165,7 +166,8 @@ func (b *builder) rule(l *listener) network.GatewayRule {
 		return rule
 	}
 	name := b.prefix.Child("url", l.parts...)
-	b.result.Gateway.PathMaps = append(b.result.Gateway.PathMaps, azure.Child[network.GatewayPathMap]{Name: name, Properties: network.GatewayPathMap{
+	g := &b.result.Gateway
+	g.PathMaps = append(g.PathMaps, azure.Child[network.GatewayPathMap]{Name: name, Properties: network.GatewayPathMap{
 		DefaultPool: t.pool, DefaultSettings: t.settings, DefaultRedirect: t.redirect, DefaultRewriteSet: t.rewrite,
 		PathRules: b.pathRules(l, paths, name),
 	}})
@@ -200,7 +202,9 @@ func (b *builder) pathRules(l *listener, paths []route.Route, inMap string) []az
 	rules := make([]azure.Child[network.GatewayPathRule], len(paths))
 	for i, r := range paths {
 		t := b.target(l, r)
-		properties := network.GatewayPathRule{Paths: r.Path.Patterns(), Pool: t.pool, Settings: t.settings, Redirect: t.redirect, RewriteSet: t.rewrite}
+		properties := network.GatewayPathRule{
+			Paths: r.Path.Patterns(), Pool: t.pool, Settings: t.settings, Redirect: t.redirect, RewriteSet: t.rewrite,
+		}
 		if r.FirewallPolicy != "" {
 			properties.FirewallPolicy = azure.Ref(r.FirewallPolicy)
 		}

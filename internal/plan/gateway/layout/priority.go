@@ -83,13 +83,13 @@ func (b *builder) least(l *listener, given map[string]int32) int32 {
 	if l.host.host != "" && !isWild(l.host.host) {
 		return least
 	}
-	for _, other := range b.live.ForeignListeners(b.live.FrontendID(l.private), l.host.port) {
+	for _, other := range b.live.ForeignListeners(b.live.FrontendID(l.private), l.port) {
 		if slices.ContainsFunc(other.Hosts, func(host string) bool { return live.Covers(l.host.host, host) }) {
 			least = max(least, other.Priority+1)
 		}
 	}
 	for _, own := range b.listeners {
-		if own.private == l.private && own.host.port == l.host.port && live.Covers(l.host.host, own.host.host) {
+		if own.private == l.private && own.port == l.port && live.Covers(l.host.host, own.host.host) {
 			least = max(least, given[own.ruleName(b.prefix)]+1)
 		}
 	}
@@ -100,12 +100,12 @@ func isWild(host string) bool { return strings.ContainsAny(host, "*?") }
 
 // checkShadow notes that a listener of others, which goes first, gets the requests of a listener.
 func (b *builder) checkShadow(l *listener, priority int32) {
-	for _, other := range b.live.ForeignListeners(b.live.FrontendID(l.private), l.host.port) {
+	for _, other := range b.live.ForeignListeners(b.live.FrontendID(l.private), l.port) {
 		for _, host := range other.Hosts {
 			if other.Priority < priority && live.Covers(host, l.host.host) {
-				b.conflict(l.first, "requests for %s go to the listener %s, which does not belong to this cluster: its rule has the priority %d, and "+
-					"that of the object has %d; want a higher number there, or a lower one by the annotation rule-priority", l.hostKey, other.Name,
-					other.Priority, priority)
+				b.conflict(l.first, "requests for %s go to the listener %s, which does not belong to this cluster: its rule has the "+
+					"priority %d, and that of the object has %d; want a higher number there, or a lower one by the annotation rule-priority",
+					l.hostKey, other.Name, other.Priority, priority)
 			}
 		}
 	}

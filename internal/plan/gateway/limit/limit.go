@@ -3,6 +3,7 @@ package limit
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"kaz/internal/plan"
@@ -131,9 +132,7 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 	for key := range fresh {
 		c.used[key] = true
 	}
-	for key, n := range chunks {
-		c.chunks[key] = n
-	}
+	maps.Copy(c.chunks, chunks)
 	return ""
 }
 

@@ -16,7 +16,8 @@ import (
 // Ownership says which children of a gateway belong to the cluster.
 type Ownership struct {
 	Prefix naming.Prefix
-	// Exclusive says that no other writer has children at the gateway. Certificates, rewrite rule sets and what only a person can make stay.
+	// Exclusive says that no other writer has children at the gateway. Certificates, rewrite rule sets and what only a person
+	// can make stay.
 	Exclusive bool
 	// AGIC also takes the children that the Application Gateway Ingress Controller has made.
 	AGIC bool
@@ -27,8 +28,8 @@ func (o Ownership) ownerTag() string { return "kaz-" + strings.TrimSuffix(string
 
 // agic matches the names that AGIC gives to children that one document replaces as a whole. Others give such names, too, so that they count
 // only where AGIC's tag is.
-var agic = regexp.MustCompile(`^(?i:(pool-.+-bp-\d+|bp-.+|pb-.+|fp-\d+|(fl|url|rr|sslr-fl)-[0-9a-f]{32}|sslr-fl-.+|pr-.+|defaultaddresspool|` +
-	`defaulthttpsetting|defaultprobe-https?))$`)
+var agic = regexp.MustCompile(`^(?i:(pool-.+-bp-\d+|bp-.+|pb-.+|fp-\d+|(fl|url|rr|sslr-fl)-[0-9a-f]{32}|sslr-fl-.+|pr-.+|` +
+	`defaultaddresspool|defaulthttpsetting|defaultprobe-https?))$`)
 
 const agicTag = "managed-by-k8s-ingress"
 
