@@ -131,6 +131,13 @@ func byPerson() object {
 // start runs the controller until the test ends or stop is called.
 func (w *world) start() {
 	w.t.Helper()
+	w.run(w.t)
+	w.pass(5 * time.Second)
+}
+
+// run runs the controller until stop is called. Outside of simulated time, it returns at once.
+func (w *world) run(t testing.TB) {
+	t.Helper()
 	c := gateway.New(w.config)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
@@ -141,7 +148,6 @@ func (w *world) start() {
 		}
 	}()
 	w.stop = sync.OnceFunc(func() { cancel(); <-done })
-	w.pass(5 * time.Second)
 }
 
 // pass lets time pass.
