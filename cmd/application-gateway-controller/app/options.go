@@ -70,8 +70,8 @@ func (o *settings) flags() cliflag.NamedFlagSets {
 
 func (o *settings) addGateway(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cloudConfig, "cloud-config", o.cloudConfig,
-		"Path of the cloud configuration (azure.json). If it does not exist, the subscription of --gateway-id or --gateway-subscription and "+
-			"the workload identity or managed identity of the pod are used.")
+		"Path of the cloud configuration (azure.json). If it does not exist, the subscription of --gateway-id or --gateway-subscription "+
+			"and the workload identity or managed identity of the pod are used.")
 	flags.StringVar(&o.gatewayID, "gateway-id", "", "Id of the application gateway. It excludes --gateway.")
 	flags.StringVar(&o.gateway, "gateway", "", "Name of the application gateway.")
 	flags.StringVar(&o.gatewayGroup, "gateway-resource-group", "",

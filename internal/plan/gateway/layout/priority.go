@@ -104,7 +104,8 @@ func (b *builder) checkShadow(l *listener, priority int32) {
 		for _, host := range other.Hosts {
 			if other.Priority < priority && live.Covers(host, l.host.host) {
 				b.conflict(l.first, "requests for %s go to the listener %s, which does not belong to this cluster: its rule has the "+
-					"priority %d, and that of the object has %d; want a higher number there, or a lower one by the annotation rule-priority",
+					"priority %d, and that of the object has %d; want a higher number there, or a lower one by the annotation "+
+					"rule-priority",
 					l.hostKey, other.Name, other.Priority, priority)
 			}
 		}
