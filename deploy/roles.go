@@ -80,6 +80,10 @@ func Roles() map[string]Role {
 			needs(false, rights.NodeGroupFeatures()...)),
 		"cluster-autoscaler-provider-subscription": newRole("kaz cluster-autoscaler-provider (subscription)",
 			"What the cluster-autoscaler-provider reads in the subscription of a cluster.", needs(true, rights.NodeGroupFeatures()...)),
+		"application-gateway-controller": newRole("kaz application-gateway-controller",
+			"All that the application-gateway-controller may have to do, in the resource groups of the application gateway, of its public "+
+				"IP, and of the virtual network.",
+			needs(false, rights.GatewayFeatures()...)),
 		"cloud-node-manager": newRole("kaz cloud-node-manager",
 			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With "+
 				"instance metadata it needs no role.",
@@ -93,6 +97,7 @@ func Roles() map[string]Role {
 	addFeatures(all, "azuredisk-csi-driver", rights.DiskFeatures(), needs)
 	addFeatures(all, "azurefile-csi-driver", rights.FileFeatures(), needs)
 	addFeatures(all, "cluster-autoscaler-provider", rights.NodeGroupFeatures(), needs)
+	addFeatures(all, "application-gateway-controller", rights.GatewayFeatures(), needs)
 	return all
 }
 

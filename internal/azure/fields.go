@@ -20,8 +20,8 @@ type field struct {
 
 // fieldOptions are the words of the `azure` tag; see [Resource].
 type fieldOptions struct {
-	exact, read, set, fold, key, positional, required bool
-	keys                                              []string // of a list's elements
+	exact, read, set, fold, key, positional, ordered, required bool
+	keys                                                       []string // of a list's elements
 }
 
 // absent reports whether a view's field states no value.
@@ -72,7 +72,7 @@ func optionsOf(tag string) fieldOptions {
 	has := func(word string) bool { return slices.Contains(words, word) }
 	opts := fieldOptions{
 		exact: has("exact"), read: has("read"), set: has("set"), fold: has("fold"), key: has("key"), positional: has("positional"),
-		required: has("required"),
+		ordered: has("ordered"), required: has("required"),
 	}
 	for _, word := range words {
 		if names, ok := strings.CutPrefix(word, "key="); ok {

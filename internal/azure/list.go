@@ -90,6 +90,9 @@ func (o *overlay) keyed(v reflect.Value, opts fieldOptions, have raw, p pairing)
 	before := len(o.changes)
 	o.mergeOld(&m, have.elements())
 	o.addNew(&m)
+	if opts.ordered && p.whole {
+		o.order(&m, have)
+	}
 	if len(o.changes) == before && !have.none() {
 		return have
 	}
@@ -97,6 +100,25 @@ func (o *overlay) keyed(v reflect.Value, opts fieldOptions, have raw, p pairing)
 		slices.SortStableFunc(m.result, func(a, b raw) int { return m.wanted[p.keyIn(a)] - m.wanted[p.keyIn(b)] })
 	}
 	return joinElements(m.result)
+}
+
+// order gives the elements the order of the view. An order that differs is a change of the list.
+func (o *overlay) order(m *merging, have raw) {
+	byView := func(a, b raw) int { return m.wanted[m.keyIn(a)] - m.wanted[m.keyIn(b)] }
+	if slices.IsSortedFunc(m.result, byView) {
+		return
+	}
+	slices.SortStableFunc(m.result, byView)
+	o.changed(m.names(have.elements()), m.names(m.result))
+}
+
+// names are the keys of elements as a list, for people.
+func (p pairing) names(elements []raw) raw {
+	names := make([]string, len(elements))
+	for i, x := range elements {
+		names[i] = strings.Trim(p.label("", x), "[]")
+	}
+	return encoded(names)
 }
 
 // merging is one list that is being merged.

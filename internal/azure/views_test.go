@@ -29,6 +29,7 @@ func views() []reflect.Type {
 		reflect.TypeFor[compute.AttachDetach](),
 		reflect.TypeFor[azure.Resource[compute.ScaleSetModel]](),
 		reflect.TypeFor[azure.Resource[compute.ScaledInstance]](),
+		reflect.TypeFor[azure.Resource[network.ApplicationGateway]](),
 		reflect.TypeFor[azure.Resource[network.Interface]](),
 		reflect.TypeFor[azure.Resource[network.LoadBalancer]](),
 		reflect.TypeFor[azure.Resource[network.PrivateLinkService]](),

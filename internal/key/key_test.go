@@ -15,23 +15,26 @@ import (
 	"kaz/internal/key"
 )
 
-var update = flag.Bool("update", false, "write docs/resources/service/annotations.md anew")
+var update = flag.Bool("update", false, "write the pages of annotations anew")
 
 const service = "service.beta.kubernetes.io/"
 
 func TestReferenceIsUpToDate(t *testing.T) {
-	const file = "../../docs/resources/service/annotations.md"
-	if *update {
-		if err := os.WriteFile(file, []byte(key.Reference()), 0o644); err != nil {
+	for file, want := range map[string]string{
+		"../../docs/resources/service/annotations.md": key.Reference(), "../../docs/resources/ingress/annotations.md": key.GatewayReference(),
+	} {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		have, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	have, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(have), key.Reference()); d != "" {
-		t.Error("run with -update (-file +table):\n" + d)
+		if d := cmp.Diff(string(have), want); d != "" {
+			t.Error("run with -update (-file +table):\n" + d)
+		}
 	}
 }
 

@@ -1,13 +1,11 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
-	"slices"
 	"sync"
 	"time"
 
@@ -206,7 +204,7 @@ func (c *Coalescer[Req, Res]) observe(batch []*ticket[Req, Res]) {
 	c.begun(waits)
 }
 
-// suspects are requests among which a culprit is sought, and the error of their commit.
+// suspects are requests of which at least one is at fault, and the error of their commit.
 type suspects[Req, Res any] struct {
 	batch []*ticket[Req, Res]
 	err   error
@@ -220,36 +218,78 @@ func commitsAtMost(batch int) int {
 	return 2*culprits*bits.Len(uint(batch)) + more
 }
 
-// settle commits a batch and answers every ticket in it. While a culprit is sought, the largest group is next, so
-// that most callers are served soon.
-func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
-	groups := []suspects[Req, Res]{{batch: batch}}
-	for commits := commitsAtMost(len(batch)); len(groups) > 0; commits-- {
-		next := groups[0]
-		groups = groups[1:]
-		if commits <= 0 {
-			answerAll(next.batch, next.err)
-			continue
-		}
-		groups = append(groups, c.try(key, next.batch)...)
-		slices.SortStableFunc(groups, func(a, b suspects[Req, Res]) int { return cmp.Compare(len(b.batch), len(a.batch)) })
-	}
+// search is the search for culprits in one batch.
+type search[Req, Res any] struct {
+	*Coalescer[Req, Res]
+	key  string
+	left int // commits
+	err  error
 }
 
-// try commits a group, answers the requests with a known outcome, and returns the
-// others in smaller groups.
-func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) []suspects[Req, Res] {
+// settle commits a batch and answers every ticket in it. If the batch is refused, halves of halves lead to one culprit.
+// All others are then committed together, so that one culprit costs few commits.
+func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
+	s := search[Req, Res]{Coalescer: c, key: key, left: commitsAtMost(len(batch))}
+	for len(batch) > 0 && s.left > 0 {
+		rest, guilty := s.commitOne(batch)
+		if guilty {
+			rest = s.narrow(rest)
+		}
+		batch = rest
+	}
+	answerAll(batch, s.err)
+}
+
+// commitOne commits a group. It returns the requests that are not answered, and whether one of these is at fault.
+func (s *search[Req, Res]) commitOne(batch []*ticket[Req, Res]) (rest []*ticket[Req, Res], guilty bool) {
+	s.left--
+	left, guilty := s.try(s.key, batch)
+	if left.err != nil {
+		s.err = left.err
+	}
+	return left.batch, guilty
+}
+
+// narrow finds one culprit in a refused group and answers it. It returns the requests that are not answered. If one half of a group
+// is committed, the other half is at fault.
+func (s *search[Req, Res]) narrow(group []*ticket[Req, Res]) (others []*ticket[Req, Res]) {
+	for len(group) > 1 {
+		if s.left <= 0 {
+			return append(others, group...)
+		}
+		half, other := group[:len(group)/2], group[len(group)/2:]
+		rest, guilty := s.commitOne(half)
+		switch {
+		case guilty:
+			group, others = rest, append(others, other...)
+		case len(rest) > 0 || half[0].err != nil: // the culprits are answered, or they are named
+			return append(append(others, rest...), other...)
+		default:
+			group = other
+		}
+	}
+	if azure.KindOf(s.err) == azure.Invalid || s.left <= 0 {
+		answerAll(group, s.err)
+		return others
+	}
+	rest, _ := s.commitOne(group) // what was missing or in use may be there or free by now
+	return append(others, rest...)
+}
+
+// try commits a group, answers the requests with a known outcome, and returns the others, and whether one of these is
+// at fault.
+func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) (rest suspects[Req, Res], guilty bool) {
 	if c.stopped() {
 		answerAll(batch, ErrClosed)
-		return nil
+		return rest, false
 	}
 	reqs := make([]Req, len(batch))
 	for i, t := range batch {
 		reqs[i] = t.req
 	}
 	answers, err := c.commit(key, reqs)
-	if rest := answerOthers(batch, answers, err); len(rest) > 0 {
-		return []suspects[Req, Res]{{rest, err}}
+	if later := answerOthers(batch, answers, err); len(later) > 0 {
+		return suspects[Req, Res]{later, err}, false
 	}
 	refusal, blamed := errors.AsType[*Refusal](err)
 	switch {
@@ -260,16 +300,13 @@ func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) []suspe
 	case err == nil:
 		answerAll(batch, fmt.Errorf("commit of %s: %d answers for %d requests", key, len(answers), len(batch)))
 	case blamed && len(refusal.Culprits) > 0:
-		if innocent := split(batch, refusal); len(innocent) > 0 {
-			return []suspects[Req, Res]{{innocent, err}}
-		}
+		return suspects[Req, Res]{split(batch, refusal), err}, false
 	case len(batch) > 1 && refused(err):
-		half := len(batch) / 2
-		return []suspects[Req, Res]{{batch[:half], err}, {batch[half:], err}}
+		return suspects[Req, Res]{batch, err}, true
 	default:
 		answerAll(batch, err)
 	}
-	return nil
+	return rest, false
 }
 
 // answerOthers answers the requests that are not postponed, and returns the postponed ones.

@@ -95,7 +95,7 @@ func charts() map[string]map[string]any {
 	// The charts of both drivers can have the snapshot-controller, and a cluster needs one.
 	share := everyShare()
 	delete(share, "snapshot")
-	return map[string]map[string]any{folder: everything(), diskFolder: disk, shareFolder: share, autoscalerFolder: {}}
+	return map[string]map[string]any{folder: everything(), diskFolder: disk, shareFolder: share, autoscalerFolder: {}, gatewayFolder: named()}
 }
 
 var (
@@ -103,7 +103,11 @@ var (
 	diskFolder       = filepath.Join("..", "..", "deploy", "charts", "azuredisk-csi-driver")
 	shareFolder      = filepath.Join("..", "..", "deploy", "charts", "azurefile-csi-driver")
 	autoscalerFolder = filepath.Join("..", "..", "deploy", "charts", "cluster-autoscaler-provider")
+	gatewayFolder    = filepath.Join("..", "..", "deploy", "charts", "application-gateway-controller")
 )
+
+// named returns values of the chart application-gateway-controller with the name of a gateway, which users replace.
+func named() map[string]any { return map[string]any{"gateway": map[string]any{"name": "gateway"}} }
 
 // everything returns values that enable all features of the chart kaz.
 func everything() map[string]any {
@@ -137,7 +141,8 @@ func everyShare() map[string]any {
 
 // sources are the folders of the charts in deploy.
 var sources = map[string]string{"kaz": "chart", "azuredisk-csi-driver": "charts/azuredisk-csi-driver",
-	"azurefile-csi-driver": "charts/azurefile-csi-driver", "cluster-autoscaler-provider": "charts/cluster-autoscaler-provider"}
+	"azurefile-csi-driver": "charts/azurefile-csi-driver", "cluster-autoscaler-provider": "charts/cluster-autoscaler-provider",
+	"application-gateway-controller": "charts/application-gateway-controller"}
 
 // notOfPlainManifests reports whether a line is a label that names Helm.
 func notOfPlainManifests(line string) bool {

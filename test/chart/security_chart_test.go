@@ -105,6 +105,7 @@ func TestNetworkPolicies(t *testing.T) {
 		diskFolder:       {pods(everyDisk()), []string{"csi-azuredisk-controller", "csi-snapshot-controller"}},
 		shareFolder:      {pods(everyShare()), []string{"csi-azurefile-controller", "csi-snapshot-controller"}},
 		autoscalerFolder: {map[string]any{}, []string{"cluster-autoscaler-provider"}},
+		gatewayFolder:    {named(), []string{"application-gateway-controller"}},
 	} {
 		for _, enabled := range []bool{true, false} {
 			c.values["networkPolicy"] = map[string]any{"enabled": enabled}

@@ -42,7 +42,7 @@ const (
 
 // Features returns all features, in the order of the reference.
 func Features() []Feature {
-	return slices.Concat(ClusterFeatures(), DiskFeatures(), FileFeatures(), NodeGroupFeatures())
+	return slices.Concat(ClusterFeatures(), DiskFeatures(), FileFeatures(), NodeGroupFeatures(), GatewayFeatures())
 }
 
 // ClusterFeatures returns the features of the cloud-controller-manager.
@@ -72,13 +72,14 @@ const (
 	DiskEncryption      Scope = "the resource groups of disk encryption sets and disk accesses"
 	StorageAccounts     Scope = "the resource groups of storage accounts"
 	PrivateZones        Scope = "the resource groups of private DNS zones"
+	ApplicationGateways Scope = "the resource group of the application gateway"
 )
 
 // Scopes returns all scopes, in the order of the reference.
 func Scopes() []Scope {
 	return []Scope{
 		Subscription, NetworkSubscription, Machines, LoadBalancers, PublicIPs, SecurityGroups, VirtualNetwork,
-		PrivateLinkServices, RouteTable, Disks, DiskEncryption, StorageAccounts, PrivateZones,
+		PrivateLinkServices, RouteTable, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways,
 	}
 }
 
@@ -131,15 +132,16 @@ const (
 )
 
 func table() []Need {
-	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), files(), nodeGroups())
+	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), files(), nodeGroups(), gateways())
 }
 
 // check is the right to read permissions at each resource group. Rights at subscriptions are not
 // checked: they are optional and used at once. Those of disks and shares are checked by their use.
 func check() []Need {
 	var all []Need
+	unchecked := []Scope{Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways}
 	for _, s := range Scopes() {
-		if slices.Contains([]Scope{Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones}, s) {
+		if slices.Contains(unchecked, s) {
 			continue
 		}
 		all = append(all, Need{"Microsoft.Authorization/permissions/read", s, Check, "check at start which rights are missing", true})

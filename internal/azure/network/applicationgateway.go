@@ -1,0 +1,212 @@
+package network
+
+import "kaz/internal/azure"
+
+// ApplicationGateways is the full type of application gateways.
+const ApplicationGateways = "Microsoft.Network/applicationGateways"
+
+// Values of fields of application gateways.
+const (
+	GatewayHTTP  = "Http"
+	GatewayHTTPS = "Https"
+
+	BasicRule = "Basic"
+	PathRule  = "PathBasedRouting"
+
+	PermanentRedirect = "Permanent"
+
+	SwitchedOn  = "Enabled"
+	SwitchedOff = "Disabled"
+
+	GatewayStopped  = "Stopped"
+	GatewayStopping = "Stopping"
+)
+
+// ApplicationGateway is the properties of an application gateway: one document for all that it serves. The order of
+// path rules says which of them matches first.
+type ApplicationGateway struct {
+	SKU               *azure.SKU                        `json:"sku,omitempty" azure:"read"`
+	Frontends         []azure.Child[GatewayFrontend]    `json:"frontendIPConfigurations,omitempty" azure:"read"`
+	SSLProfiles       []azure.Child[GatewaySSLProfile]  `json:"sslProfiles,omitempty" azure:"read"`
+	TrustedRoots      []azure.Child[GatewayTrustedRoot] `json:"trustedRootCertificates,omitempty" azure:"read"`
+	OperationalState  string                            `json:"operationalState,omitempty" azure:"read"`
+	ProvisioningState string                            `json:"provisioningState,omitempty" azure:"read"`
+	Ports             []azure.Child[GatewayPort]        `json:"frontendPorts,omitempty"`
+	Certificates      []azure.Child[GatewayCertificate] `json:"sslCertificates,omitempty"`
+	Pools             []azure.Child[GatewayPool]        `json:"backendAddressPools,omitempty"`
+	Settings          []azure.Child[GatewaySettings]    `json:"backendHttpSettingsCollection,omitempty"`
+	Probes            []azure.Child[GatewayProbe]       `json:"probes,omitempty"`
+	Listeners         []azure.Child[GatewayListener]    `json:"httpListeners,omitempty"`
+	PathMaps          []azure.Child[GatewayPathMap]     `json:"urlPathMaps,omitempty"`
+	Rules             []azure.Child[GatewayRule]        `json:"requestRoutingRules,omitempty"`
+	Redirects         []azure.Child[GatewayRedirect]    `json:"redirectConfigurations,omitempty"`
+	RewriteSets       []azure.Child[GatewayRewriteSet]  `json:"rewriteRuleSets,omitempty"`
+}
+
+// GatewayFrontend is an address that clients reach: a public IP, or a private address in a subnet.
+type GatewayFrontend struct {
+	PublicIPAddress  *azure.Reference `json:"publicIPAddress,omitempty"`
+	PrivateIPAddress string           `json:"privateIPAddress,omitempty"`
+	Subnet           *azure.Reference `json:"subnet,omitempty"`
+}
+
+// GatewaySSLProfile is a profile of TLS settings. Only its name is read.
+type GatewaySSLProfile struct{}
+
+// GatewayTrustedRoot is a certificate that signs those of backends. Only its name is read.
+type GatewayTrustedRoot struct{}
+
+// GatewayPort is a port that listeners use.
+type GatewayPort struct {
+	Port int32 `json:"port"`
+}
+
+// GatewayCertificate is a certificate with its key. Azure never shows data and password; a certificate that is written
+// without data keeps what it has.
+type GatewayCertificate struct {
+	Data     string `json:"data,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+// GatewayPool is a list of backends.
+type GatewayPool struct {
+	Addresses []GatewayAddress `json:"backendAddresses" azure:"key=ipAddress+fqdn"`
+}
+
+// GatewayAddress is one backend: an IP address or a domain name.
+type GatewayAddress struct {
+	IPAddress string `json:"ipAddress,omitempty"`
+	FQDN      string `json:"fqdn,omitempty" azure:"fold"`
+}
+
+// GatewaySettings say how the gateway speaks to backends.
+type GatewaySettings struct {
+	Port                int32             `json:"port"`
+	Protocol            string            `json:"protocol" azure:"fold"`
+	CookieBasedAffinity string            `json:"cookieBasedAffinity" azure:"fold"`
+	AffinityCookieName  string            `json:"affinityCookieName,omitempty" azure:"exact"`
+	RequestTimeout      int32             `json:"requestTimeout"`
+	Path                string            `json:"path,omitempty" azure:"exact"`
+	HostName            string            `json:"hostName,omitempty" azure:"exact"`
+	PickHostName        bool              `json:"pickHostNameFromBackendAddress"`
+	Draining            *GatewayDraining  `json:"connectionDraining,omitempty" azure:"exact"`
+	Probe               *azure.Reference  `json:"probe,omitempty" azure:"exact"`
+	TrustedRoots        []azure.Reference `json:"trustedRootCertificates,omitempty"`
+}
+
+// GatewayDraining says how long connections to a removed backend may last.
+type GatewayDraining struct {
+	Enabled bool  `json:"enabled"`
+	Timeout int32 `json:"drainTimeoutInSec"` // seconds
+}
+
+// GatewayProbe is a health probe.
+type GatewayProbe struct {
+	Protocol           string             `json:"protocol" azure:"fold"`
+	Host               string             `json:"host,omitempty" azure:"exact"`
+	PickHostName       bool               `json:"pickHostNameFromBackendHttpSettings"`
+	Path               string             `json:"path"`
+	Port               int32              `json:"port,omitempty" azure:"exact"`
+	Interval           int32              `json:"interval"` // seconds
+	Timeout            int32              `json:"timeout"`  // seconds
+	UnhealthyThreshold int32              `json:"unhealthyThreshold"`
+	Match              *GatewayProbeMatch `json:"match,omitempty"`
+}
+
+// GatewayProbeMatch says which answers are healthy.
+type GatewayProbeMatch struct {
+	StatusCodes []string `json:"statusCodes,omitempty"`
+}
+
+// GatewayListener accepts requests at a port for some hosts, or for all.
+type GatewayListener struct {
+	Frontend       *azure.Reference `json:"frontendIPConfiguration" azure:"required"`
+	Port           *azure.Reference `json:"frontendPort" azure:"required"`
+	Protocol       string           `json:"protocol" azure:"fold"`
+	HostName       string           `json:"hostName,omitempty" azure:"exact"`
+	HostNames      []string         `json:"hostNames,omitempty" azure:"set"`
+	Certificate    *azure.Reference `json:"sslCertificate,omitempty" azure:"exact"`
+	SSLProfile     *azure.Reference `json:"sslProfile,omitempty" azure:"exact"`
+	FirewallPolicy *azure.Reference `json:"firewallPolicy,omitempty" azure:"exact"`
+}
+
+// GatewayPathMap leads paths to backends.
+type GatewayPathMap struct {
+	DefaultPool       *azure.Reference               `json:"defaultBackendAddressPool,omitempty" azure:"exact"`
+	DefaultSettings   *azure.Reference               `json:"defaultBackendHttpSettings,omitempty" azure:"exact"`
+	DefaultRedirect   *azure.Reference               `json:"defaultRedirectConfiguration,omitempty" azure:"exact"`
+	DefaultRewriteSet *azure.Reference               `json:"defaultRewriteRuleSet,omitempty" azure:"exact"`
+	PathRules         []azure.Child[GatewayPathRule] `json:"pathRules" azure:"ordered"`
+}
+
+// GatewayPathRule leads requests with one of its paths to a backend, or redirects them.
+type GatewayPathRule struct {
+	Paths          []string         `json:"paths"`
+	Pool           *azure.Reference `json:"backendAddressPool,omitempty" azure:"exact"`
+	Settings       *azure.Reference `json:"backendHttpSettings,omitempty" azure:"exact"`
+	Redirect       *azure.Reference `json:"redirectConfiguration,omitempty" azure:"exact"`
+	RewriteSet     *azure.Reference `json:"rewriteRuleSet,omitempty" azure:"exact"`
+	FirewallPolicy *azure.Reference `json:"firewallPolicy,omitempty" azure:"exact"`
+}
+
+// GatewayRule connects a listener with what serves its requests. Lower priorities go first.
+type GatewayRule struct {
+	RuleType   string           `json:"ruleType" azure:"fold"`
+	Priority   int32            `json:"priority"`
+	Listener   *azure.Reference `json:"httpListener" azure:"required"`
+	Pool       *azure.Reference `json:"backendAddressPool,omitempty" azure:"exact"`
+	Settings   *azure.Reference `json:"backendHttpSettings,omitempty" azure:"exact"`
+	Redirect   *azure.Reference `json:"redirectConfiguration,omitempty" azure:"exact"`
+	PathMap    *azure.Reference `json:"urlPathMap,omitempty" azure:"exact"`
+	RewriteSet *azure.Reference `json:"rewriteRuleSet,omitempty" azure:"exact"`
+}
+
+// GatewayRedirect sends clients to a listener or to a URL.
+type GatewayRedirect struct {
+	Type       string           `json:"redirectType" azure:"fold"`
+	Listener   *azure.Reference `json:"targetListener,omitempty" azure:"exact"`
+	URL        string           `json:"targetUrl,omitempty" azure:"exact"`
+	KeepsPath  bool             `json:"includePath"`
+	KeepsQuery bool             `json:"includeQueryString"`
+}
+
+// GatewayRewriteSet is a list of rules that change requests and answers.
+type GatewayRewriteSet struct {
+	Rules []GatewayRewriteRule `json:"rewriteRules" azure:"key=name"`
+}
+
+// GatewayRewriteRule changes what its conditions match. Lower sequences go first.
+type GatewayRewriteRule struct {
+	Name       string                    `json:"name"`
+	Sequence   int32                     `json:"ruleSequence"`
+	Conditions []GatewayRewriteCondition `json:"conditions,omitempty" azure:"positional"`
+	Actions    GatewayRewriteActions     `json:"actionSet"`
+}
+
+// GatewayRewriteCondition compares a variable with a regular expression.
+type GatewayRewriteCondition struct {
+	Variable   string `json:"variable"`
+	Pattern    string `json:"pattern"`
+	IgnoreCase bool   `json:"ignoreCase"`
+	Negate     bool   `json:"negate"`
+}
+
+// GatewayRewriteActions are what a rewrite rule does.
+type GatewayRewriteActions struct {
+	RequestHeaders  []GatewayHeader   `json:"requestHeaderConfigurations,omitempty" azure:"positional"`
+	ResponseHeaders []GatewayHeader   `json:"responseHeaderConfigurations,omitempty" azure:"positional"`
+	URL             *GatewayURLChange `json:"urlConfiguration,omitempty" azure:"exact"`
+}
+
+// GatewayHeader is a header and its new value. An empty value removes the header.
+type GatewayHeader struct {
+	Name  string `json:"headerName"`
+	Value string `json:"headerValue"`
+}
+
+// GatewayURLChange replaces the path or the query of a request.
+type GatewayURLChange struct {
+	Path    string `json:"modifiedPath,omitempty" azure:"exact"`
+	Query   string `json:"modifiedQueryString,omitempty" azure:"exact"`
+	Reroute bool   `json:"reroute"`
+}

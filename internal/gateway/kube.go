@@ -1,0 +1,164 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	networking "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	networkinglisters "k8s.io/client-go/listers/networking/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"kaz/internal/plan/gateway/cluster"
+)
+
+// kube is what is known of Kubernetes' objects.
+type kube struct {
+	scopes    []scope
+	cluster   informers.SharedInformerFactory // of what is in no namespace
+	classList networkinglisters.IngressClassLister
+	factories []informers.SharedInformerFactory
+	synced    []cache.InformerSynced
+}
+
+// scope is a namespace, or all of them.
+type scope struct {
+	ingresses informer[networkinglisters.IngressLister]
+	services  informer[corelisters.ServiceLister]
+	endpoints informer[discoverylisters.EndpointSliceLister]
+	secrets   informer[corelisters.SecretLister]
+	pods      informer[corelisters.PodLister]
+}
+
+// informer is an informer with its lister.
+type informer[L any] struct {
+	cache.SharedIndexInformer
+	list L
+}
+
+// tlsSecrets is the field selector of Secrets with certificates: no other Secret is read.
+const tlsSecrets = "type=" + string(corev1.SecretTypeTLS)
+
+func newKube(c Config) *kube {
+	k := &kube{cluster: informers.NewSharedInformerFactory(c.Kube, 0)}
+	k.factories = append(k.factories, k.cluster)
+	k.classList = k.cluster.Networking().V1().IngressClasses().Lister()
+	namespaces := c.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		all := informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithNamespace(namespace), informers.WithTransform(slim))
+		secrets := informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithNamespace(namespace),
+			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = tlsSecrets }), informers.WithTransform(slim))
+		k.factories = append(k.factories, all, secrets)
+		core := all.Core().V1()
+		ingresses, endpoints := all.Networking().V1().Ingresses(), all.Discovery().V1().EndpointSlices()
+		k.scopes = append(k.scopes, scope{
+			ingresses: informer[networkinglisters.IngressLister]{ingresses.Informer(), ingresses.Lister()},
+			services:  informer[corelisters.ServiceLister]{core.Services().Informer(), core.Services().Lister()},
+			endpoints: informer[discoverylisters.EndpointSliceLister]{endpoints.Informer(), endpoints.Lister()},
+			secrets:   informer[corelisters.SecretLister]{secrets.Core().V1().Secrets().Informer(), secrets.Core().V1().Secrets().Lister()},
+			pods:      informer[corelisters.PodLister]{core.Pods().Informer(), core.Pods().Lister()},
+		})
+	}
+	return k
+}
+
+// slim leaves out what the controller does not read. Pods are many and large: only their labels, ports and probes are kept.
+func slim(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
+	}}
+	for _, c := range pod.Spec.Containers {
+		small.Spec.Containers = append(small.Spec.Containers,
+			corev1.Container{Name: c.Name, Ports: c.Ports, ReadinessProbe: c.ReadinessProbe, LivenessProbe: c.LivenessProbe})
+	}
+	return small, nil
+}
+
+// start starts the informers. The result waits for their end, which ctx brings.
+func (k *kube) start(ctx context.Context) (stop func()) {
+	for _, f := range k.factories {
+		f.StartWithContext(ctx)
+	}
+	return func() {
+		for _, f := range k.factories {
+			f.Shutdown()
+		}
+	}
+}
+
+func (k *kube) wait(ctx context.Context) error { return waitForCaches(ctx, k.synced) }
+
+// listen registers a handler. The controller waits until the handler has got what was there at the start.
+func (k *kube) listen(i cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
+	registration, err := i.AddEventHandler(handler)
+	if err == nil {
+		k.synced = append(k.synced, registration.HasSynced)
+	}
+	return err
+}
+
+// lister lists objects of a type.
+type lister[T runtime.Object] interface {
+	List(selector labels.Selector) ([]T, error)
+}
+
+// listed returns the objects of a lister in memory.
+func listed[T runtime.Object](l lister[T]) []T {
+	all, err := l.List(labels.Everything())
+	if err != nil {
+		return nil // a cache in memory does not fail
+	}
+	return all
+}
+
+func (k *kube) ingresses() (all []*networking.Ingress) {
+	for _, s := range k.scopes {
+		all = append(all, listed(s.ingresses.list)...)
+	}
+	return all
+}
+
+func (k *kube) classes() []*networking.IngressClass { return listed(k.classList) }
+
+// objects returns what Ingresses refer to.
+func (k *kube) objects() *cluster.Objects {
+	var services []*corev1.Service
+	var endpoints []*discovery.EndpointSlice
+	var secrets []*corev1.Secret
+	var pods []*corev1.Pod
+	for _, s := range k.scopes {
+		services = append(services, listed(s.services.list)...)
+		endpoints = append(endpoints, listed(s.endpoints.list)...)
+		secrets = append(secrets, listed(s.secrets.list)...)
+		pods = append(pods, listed(s.pods.list)...)
+	}
+	return cluster.New(services, endpoints, secrets, pods)
+}
+
+// ingress returns an Ingress by its key, nil if there is none.
+func (k *kube) ingress(key string) *networking.Ingress {
+	namespace, name, _ := strings.Cut(key, "/")
+	for _, s := range k.scopes {
+		if i, err := s.ingresses.list.Ingresses(namespace).Get(name); err == nil {
+			return i
+		}
+	}
+	return nil
+}

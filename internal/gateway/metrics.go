@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kaz/internal/azure"
+)
+
+// Metrics are the metrics of a controller. A nil one counts nothing.
+type Metrics struct {
+	writes  *prometheus.CounterVec
+	took    prometheus.Histogram
+	ingress *prometheus.GaugeVec
+}
+
+// NewMetrics returns metrics that are registered.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kaz_gateway_writes_total", Help: "Writes of the application gateway, by result: succeeded, or the kind of the error.",
+		}, []string{"result"}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "kaz_gateway_write_duration_seconds", Help: "Time from the read of the application gateway to the end of its write.",
+			Buckets: []float64{.1, .5, 1, 5, 15, 30, 60, 120, 300, 600, 1800},
+		}),
+		ingress: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kaz_gateway_ingresses", Help: "Ingresses by state: served, unserved, or refused by Azure.",
+		}, []string{"state"}),
+	}
+	r.MustRegister(m.writes, m.took, m.ingress)
+	return m
+}
+
+func (m *Metrics) wrote(writes int, took time.Duration, err error) {
+	if m == nil || writes == 0 {
+		return
+	}
+	result := "succeeded"
+	if err != nil {
+		result = azure.KindOf(err).String()
+	}
+	m.writes.WithLabelValues(result).Add(float64(writes))
+	m.took.Observe(took.Seconds())
+}
+
+func (m *Metrics) objects(served, unserved, refused int) {
+	if m == nil {
+		return
+	}
+	m.ingress.WithLabelValues("served").Set(float64(served))
+	m.ingress.WithLabelValues("unserved").Set(float64(unserved))
+	m.ingress.WithLabelValues("refused").Set(float64(refused))
+}

@@ -1,0 +1,161 @@
+// Package live reads from the document of an application gateway what others have put there, and what is left of a cluster's own
+// children. Layer L1.
+package live
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+)
+
+// Mine reports whether a child with a name belongs to the cluster.
+type Mine func(name string) bool
+
+// Gateway is an application gateway as it is.
+type Gateway struct {
+	azure.Resource[network.ApplicationGateway]
+	Mine Mine
+}
+
+// Read returns the gateway of a snapshot, and false if it is not there.
+func Read(have plan.Snapshot, id azure.ID, mine Mine) (Gateway, bool, error) {
+	r, ok, err := plan.View[network.ApplicationGateway](have, id)
+	r.ID = id
+	return Gateway{Resource: r, Mine: mine}, ok, err
+}
+
+// IsStopped reports whether the gateway was stopped. A PUT would start it.
+func (g Gateway) IsStopped() bool {
+	state := g.Properties.OperationalState
+	return strings.EqualFold(state, network.GatewayStopped) || strings.EqualFold(state, network.GatewayStopping)
+}
+
+// Frontend returns the first public or private address of the gateway, and false if it has none.
+func (g Gateway) Frontend(private bool) (azure.Child[network.GatewayFrontend], bool) {
+	i := slices.IndexFunc(g.Properties.Frontends, func(f azure.Child[network.GatewayFrontend]) bool {
+		return private == (f.Properties.PublicIPAddress == nil)
+	})
+	if i < 0 {
+		return azure.Child[network.GatewayFrontend]{}, false
+	}
+	return g.Properties.Frontends[i], true
+}
+
+// FrontendID returns the id of a frontend.
+func (g Gateway) FrontendID(private bool) azure.ID {
+	f, _ := g.Frontend(private)
+	return cmp.Or(f.ID, g.ID.Child("frontendIPConfigurations", f.Name))
+}
+
+// ForeignPort returns the name of a port that others have made.
+func (g Gateway) ForeignPort(port int32) (string, bool) {
+	for _, p := range g.Properties.Ports {
+		if p.Properties.Port == port && !g.Mine(p.Name) {
+			return p.Name, true
+		}
+	}
+	return "", false
+}
+
+// Has reports whether the gateway has a child of others with a name, in any case.
+func Has[P any](children []azure.Child[P], name string) bool {
+	return slices.ContainsFunc(children, func(c azure.Child[P]) bool { return strings.EqualFold(c.Name, name) })
+}
+
+// Foreign counts the children of others in a list.
+func Foreign[P any](g Gateway, children []azure.Child[P]) (n int) {
+	for _, c := range children {
+		if !g.Mine(c.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// Listener is a listener of others.
+type Listener struct {
+	Name string
+	// Hosts are in lower case; "" stands for all hosts.
+	Hosts []string
+	// Priority is that of its rule, 0 without one.
+	Priority int32
+}
+
+// ForeignListeners returns the listeners of others at a port of a frontend.
+func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
+	var all []Listener
+	for _, l := range g.Properties.Listeners {
+		p := l.Properties
+		if g.Mine(l.Name) || !strings.EqualFold(string(p.Frontend.To()), string(frontend)) || g.portOf(p.Port.To()) != port {
+			continue
+		}
+		one := Listener{Name: l.Name, Priority: g.priorityOf(l.Name)}
+		for _, h := range p.HostNames {
+			one.Hosts = append(one.Hosts, strings.ToLower(h))
+		}
+		if p.HostName != "" || len(one.Hosts) == 0 {
+			one.Hosts = append(one.Hosts, strings.ToLower(p.HostName))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// priorityOf returns the priority of the rule of a listener.
+func (g Gateway) priorityOf(listener string) int32 {
+	for _, r := range g.Properties.Rules {
+		if strings.EqualFold(r.Properties.Listener.To().Name(), listener) {
+			return r.Properties.Priority
+		}
+	}
+	return 0
+}
+
+// Covers reports whether a host of a listener also matches another host, which is not the same. "" stands for all hosts.
+func Covers(host, other string) bool {
+	if host == other {
+		return false
+	}
+	if host == "" {
+		return true
+	}
+	parent, wild := strings.CutPrefix(host, "*")
+	return wild && strings.HasSuffix(other, parent)
+}
+
+func (g Gateway) portOf(id azure.ID) int32 {
+	for _, p := range g.Properties.Ports {
+		if strings.EqualFold(p.Name, id.Name()) {
+			return p.Properties.Port
+		}
+	}
+	return 0
+}
+
+// Priorities returns the priorities of the rules of others.
+func (g Gateway) Priorities() map[int32]bool {
+	taken := map[int32]bool{}
+	for _, r := range g.Properties.Rules {
+		if !g.Mine(r.Name) {
+			taken[r.Properties.Priority] = true
+		}
+	}
+	return taken
+}
+
+// Priority returns the priority of a rule that is there, 0 for none.
+func (g Gateway) Priority(rule string) int32 {
+	for _, r := range g.Properties.Rules {
+		if strings.EqualFold(r.Name, rule) {
+			return r.Properties.Priority
+		}
+	}
+	return 0
+}
+
+// OnlyMine reports whether others have no rule at the gateway.
+func (g Gateway) OnlyMine() bool { return Foreign(g, g.Properties.Rules) == 0 }

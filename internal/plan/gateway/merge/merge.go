@@ -1,0 +1,137 @@
+// Package merge decides what of an application gateway's document a cluster owns, and writes the cluster's children into it. Layer L1.
+package merge
+
+import (
+	"regexp"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	"kaz/internal/plan/gateway/layout"
+	"kaz/internal/plan/gateway/live"
+	"kaz/internal/plan/gateway/naming"
+)
+
+// Ownership says which children of a gateway belong to the cluster.
+type Ownership struct {
+	Prefix naming.Prefix
+	// Exclusive says that no other writer has children at the gateway. Certificates, rewrite rule sets and what only a person
+	// can make stay.
+	Exclusive bool
+	// AGIC also takes the children that the Application Gateway Ingress Controller has made.
+	AGIC bool
+}
+
+// ownerTag is the tag with the identity of the cluster that has a prefix.
+func (o Ownership) ownerTag() string { return "kaz-" + strings.TrimSuffix(string(o.Prefix), "-") }
+
+// agic matches the names that AGIC gives to children that one document replaces as a whole. Others give such names, too, so that they count
+// only where AGIC's tag is.
+var agic = regexp.MustCompile(`^(?i:(pool-.+-bp-\d+|bp-.+|pb-.+|fp-\d+|(fl|url|rr|sslr-fl)-[0-9a-f]{32}|sslr-fl-.+|pr-.+|` +
+	`defaultaddresspool|defaulthttpsetting|defaultprobe-https?))$`)
+
+const agicTag = "managed-by-k8s-ingress"
+
+// Mine returns the names that belong to the cluster in a gateway's document.
+func (o Ownership) Mine(tags azure.Tags) live.Mine {
+	_, byAGIC := tags.Get(agicTag)
+	return func(name string) bool {
+		return o.Prefix.Has(name) || o.Exclusive || o.AGIC && byAGIC && agic.MatchString(name)
+	}
+}
+
+// Other returns the identity of another cluster that uses the prefix at a gateway, "" for none.
+func (o Ownership) Other(tags azure.Tags, identity string) string {
+	owner, ok := tags.Get(o.ownerTag())
+	if !ok || owner == identity {
+		return ""
+	}
+	return owner
+}
+
+// Node returns the gateway with the children of a layout. With keep, no child is removed: there are objects about which nothing is decided
+// yet.
+func (o Ownership) Node(g live.Gateway, l layout.Result, identity string, keep bool) plan.Node {
+	tags := azure.Tags{o.ownerTag(): identity}
+	if o.AGIC {
+		tags[agicTag] = azure.DropTag
+	}
+	want := azure.Resource[network.ApplicationGateway]{ID: g.ID, Tags: tags, Properties: l.Gateway}
+	stated, held := names(l.Gateway), heldByOthers(g)
+	ours := func(whole live.Mine) func(string) bool {
+		return func(name string) bool {
+			name = strings.ToLower(name)
+			return stated[name] || !keep && !held[name] && whole(name)
+		}
+	}
+	mine, made := ours(g.Mine), ours(o.Prefix.Has)
+	return plan.Wanted(want, "serve the cluster's Ingresses").Owning(
+		azure.Named[azure.Child[network.GatewayPort]](mine), azure.Named[azure.Child[network.GatewayPool]](mine),
+		azure.Named[azure.Child[network.GatewaySettings]](mine), azure.Named[azure.Child[network.GatewayProbe]](mine),
+		azure.Named[azure.Child[network.GatewayListener]](mine), azure.Named[azure.Child[network.GatewayPathMap]](mine),
+		azure.Named[azure.Child[network.GatewayRule]](mine), azure.Named[azure.Child[network.GatewayRedirect]](mine),
+		azure.Named[azure.Child[network.GatewayCertificate]](made), azure.Named[azure.Child[network.GatewayRewriteSet]](made),
+	)
+}
+
+// names are the names of a layout's children, in lower case.
+func names(g network.ApplicationGateway) map[string]bool {
+	all := map[string]bool{}
+	add(all, g.Ports)
+	add(all, g.Pools)
+	add(all, g.Settings)
+	add(all, g.Probes)
+	add(all, g.Listeners)
+	add(all, g.PathMaps)
+	add(all, g.Rules)
+	add(all, g.Redirects)
+	add(all, g.Certificates)
+	add(all, g.RewriteSets)
+	return all
+}
+
+func add[P any](names map[string]bool, children []azure.Child[P]) {
+	for _, c := range children {
+		names[strings.ToLower(c.Name)] = true
+	}
+}
+
+// heldByOthers are the names, in lower case, of the cluster's children that children of others refer to, and of what these need. Azure
+// refuses a document without them.
+func heldByOthers(g live.Gateway) map[string]bool {
+	refers := map[string][]azure.ID{}
+	var others []azure.ID
+	p := g.Properties
+	refersOf(g, p.Ports, refers, &others)
+	refersOf(g, p.Pools, refers, &others)
+	refersOf(g, p.Settings, refers, &others)
+	refersOf(g, p.Probes, refers, &others)
+	refersOf(g, p.Listeners, refers, &others)
+	refersOf(g, p.PathMaps, refers, &others)
+	refersOf(g, p.Rules, refers, &others)
+	refersOf(g, p.Redirects, refers, &others)
+	held := map[string]bool{}
+	for len(others) > 0 {
+		name := strings.ToLower(others[0].Name())
+		inside := others[0].Under(g.ID)
+		others = others[1:]
+		if inside && g.Mine(name) && !held[name] {
+			held[name] = true
+			others = append(others, refers[name]...)
+		}
+	}
+	return held
+}
+
+// refersOf notes what the cluster's children in a list refer to, and what those of others do.
+func refersOf[P any](g live.Gateway, children []azure.Child[P], refers map[string][]azure.ID, others *[]azure.ID) {
+	for _, c := range children {
+		ids := azure.References(c.Properties)
+		if name := strings.ToLower(c.Name); g.Mine(name) {
+			refers[name] = append(refers[name], ids...)
+		} else {
+			*others = append(*others, ids...)
+		}
+	}
+}

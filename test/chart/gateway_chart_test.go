@@ -1,0 +1,102 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const gatewayController = "Deployment application-gateway-controller"
+
+func gatewayObjects(t *testing.T, values map[string]any) map[string]object {
+	t.Helper()
+	return objectsOf[object](t, gatewayFolder, values, func(o object) string { return o.Kind + " " + o.Metadata.Name })
+}
+
+// alsoNamed returns values with the name of a gateway.
+func alsoNamed(more map[string]any) map[string]any {
+	all := named()
+	maps.Copy(all, more)
+	return all
+}
+
+// TestGatewayObjects checks which objects the values create.
+func TestGatewayObjects(t *testing.T) {
+	roles := map[string]int{"ServiceAccount": 1, "ClusterRole": 1, "ClusterRoleBinding": 1, "Role": 1, "RoleBinding": 1}
+	with := func(more map[string]int) map[string]int {
+		all := maps.Clone(roles)
+		maps.Copy(all, more)
+		return all
+	}
+	for name, c := range map[string]struct {
+		values map[string]any
+		want   map[string]int
+	}{
+		"defaults":    {nil, with(map[string]int{"IngressClass": 1, "Deployment": 1, "NetworkPolicy": 1, "PodDisruptionBudget": 1})},
+		"one replica": {set("replicas", 1), with(map[string]int{"IngressClass": 1, "Deployment": 1, "NetworkPolicy": 1})},
+		"objects of the user": {map[string]any{
+			"serviceAccount": map[string]any{"create": false}, "rbac": map[string]any{"create": false},
+			"ingressClass": map[string]any{"create": false, "name": "mine"},
+		}, map[string]int{"Deployment": 1, "NetworkPolicy": 1, "PodDisruptionBudget": 1}},
+	} {
+		got := map[string]int{}
+		for _, o := range gatewayObjects(t, alsoNamed(c.values)) {
+			got[o.Kind]++
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestGatewayRights checks that the pod has what the program needs, and nothing else.
+func TestGatewayRights(t *testing.T) {
+	want := slices.Concat(
+		can("list watch", "networking.k8s.io/ingresses", "networking.k8s.io/ingressclasses", "services", "pods", "secrets",
+			"discovery.k8s.io/endpointslices"),
+		can("update", "networking.k8s.io/ingresses/status"), can("get", "namespaces kube-system"), can("create patch", "events"),
+		[]string{})
+	for _, namespaced := range slices.Concat(can("create", "coordination.k8s.io/leases"),
+		can("get update", "coordination.k8s.io/leases application-gateway-controller")) {
+		want = append(want, namespaced+" in kube-system")
+	}
+	slices.Sort(want)
+	if got := rights(t, gatewayFolder, named(), "application-gateway-controller"); !slices.Equal(got, want) {
+		t.Errorf("\ngot  %q\nwant %q", got, want)
+	}
+}
+
+// TestGatewayConfined checks that the container has no rights on the machine.
+func TestGatewayConfined(t *testing.T) {
+	p := gatewayObjects(t, named())[gatewayController].Spec.Template.Spec
+	if p.HostNetwork || p.SecurityContext.RunAsNonRoot == nil || !*p.SecurityContext.RunAsNonRoot || p.SecurityContext.RunAsUser == 0 {
+		t.Errorf("pod %+v", p.SecurityContext)
+	}
+	s := p.Containers[0].SecurityContext
+	if s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+		!slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+		t.Errorf("container %+v", s)
+	}
+}
+
+// TestGatewayFlags checks that the program knows every flag that the chart sets.
+func TestGatewayFlags(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "application-gateway-controller.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/applicationGateways/a"
+	for _, values := range []map[string]any{
+		alsoNamed(map[string]any{"watchNamespaces": []any{"a", "b"}, "clusterID": "abc"}),
+		{"gateway": map[string]any{"id": id}, "cloudConfig": ""},
+	} {
+		for _, arg := range gatewayObjects(t, values)[gatewayController].Spec.Template.Spec.Containers[0].Args {
+			if flag, _, _ := strings.Cut(arg, "="); flag != "--v" && !strings.Contains(string(page), "| `"+flag+"` |") {
+				t.Errorf("the program has no %s", flag)
+			}
+		}
+	}
+}
