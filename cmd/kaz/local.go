@@ -59,6 +59,7 @@ machine. So whoever may write machines in this Azure, as its owner may, is root 
   kaz local up --nodes 5 --scale-sets 2 --detach
   kaz local up --ip-families IPv4,IPv6               # dual stack
   kaz local up --without cloud-controller-manager    # to run another one
+  kaz local up --gateway                             # an application gateway, for Ingresses
   kaz local up --latency azure --throttle azure      # the delays and rate limits of the real Azure
   kaz local up --engine --nodes 2                    # machines that boot, with the cluster engine
   kaz local up --engine --definition cluster.yaml --definition team-a.yaml --kubernetes 1.35.4,1.36.3`,
@@ -92,6 +93,7 @@ func upFlags(command *cobra.Command, o *localcluster.UpOptions) {
 	f.StringVar(&o.Azure.Identities, "identities", "", "file with the identities that can log in to Azure, and their roles")
 	f.StringSliceVar(&o.Images, "image", nil,
 		"archive with images (tar, OCI or docker) that real nodes import at boot, can be repeated")
+	f.BoolVar(&o.Gateway, "gateway", false, "make an application gateway, and run the controller that serves Ingresses by it")
 	f.BoolVar(&o.Example, "example", false, "on real nodes, run a web server behind a load balancer and wait until it answers")
 	behaviourFlags(command, &o.Azure)
 }
@@ -131,7 +133,7 @@ func runUp(command *cobra.Command, o localcluster.UpOptions, detach bool) error 
 func upArguments(command *cobra.Command) []string {
 	args := []string{"local", "up"}
 	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "image", "ip-families", "example", "without", "latency",
-		"throttle", "access-control", "identities", "engine", "definition", "kubernetes"} {
+		"throttle", "access-control", "identities", "engine", "definition", "kubernetes", "gateway"} {
 		f := command.Flags().Lookup(name)
 		if f.Changed || name == "dir" {
 			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))

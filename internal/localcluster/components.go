@@ -113,6 +113,27 @@ func (c components) startCloudNodeManager(ctx context.Context) error {
 	return err
 }
 
+// startGatewayController starts the controller of the application gateway.
+func (c components) startGatewayController(context.Context) error {
+	if c.without(GatewayController) {
+		c.progress.say("left out; its kubeconfig is %s", c.controlPlane.Kubeconfig)
+		return nil
+	}
+	kubeconfig, err := c.controlPlane.IssueKubeconfig(GatewayController, "kaz:"+GatewayController, "system:masters")
+	if err != nil {
+		return err
+	}
+	_, err = c.group.Start(process.Spec{
+		Name: GatewayController, Path: c.Program,
+		Args: []string{
+			GatewayController, "--cloud-config=" + c.path(cloudConfigFile), "--kubeconfig=" + kubeconfig,
+			"--gateway=" + string(c.record.Site.GatewayID()), "--leader-elect=false",
+		},
+		Env: c.environment(),
+	})
+	return err
+}
+
 // writeNodeList writes the list of running machines for the cloud-node-manager. A stopped machine has no metadata service.
 func (c components) writeNodeList(machines []inventory.Machine) error {
 	var lines []string

@@ -52,6 +52,9 @@ func (o *UpOptions) checkEngine() error {
 		refuse("--ip-families %s: the cluster engine makes no IPv6 networks; want %s with --engine",
 			strings.Join(o.IPFamilies, ","), site.IPv4)
 	}
+	if o.Gateway {
+		refuse("--gateway: --engine makes no application gateway; want --gateway without --engine")
+	}
 	if o.Example {
 		refuse("--example: --engine has no example; want --engine without --example")
 	}

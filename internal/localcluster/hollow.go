@@ -30,11 +30,11 @@ func (n hollowNodes) later(context.Context) {}
 func (n hollowNodes) prepareAzure(*server.Options) {}
 
 func (n hollowNodes) steps() []step {
-	return []step{
+	return append([]step{
 		n.resourcesStep(), n.controlPlaneStep(n.unused()), {"nodes", n.register}, n.managerStep(),
 		{CloudNodeManager, n.components().startCloudNodeManager},
 		{"nodes ready", n.waitNodes},
-	}
+	}, n.gatewaySteps()...)
 }
 
 // register begins to register a Node for each machine.

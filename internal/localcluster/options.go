@@ -18,6 +18,7 @@ import (
 const (
 	CloudControllerManager = "cloud-controller-manager"
 	CloudNodeManager       = "cloud-node-manager"
+	GatewayController      = "application-gateway-controller"
 )
 
 // Components returns the components that [UpOptions.Without] can leave out.
@@ -27,7 +28,7 @@ func Components() []string {
 
 // ownComponents returns the components of kaz itself.
 func ownComponents() []string {
-	return []string{CloudControllerManager, CloudNodeManager, DiskDriver, FileDriver}
+	return []string{CloudControllerManager, CloudNodeManager, DiskDriver, FileDriver, GatewayController}
 }
 
 // Kinds of nodes.
@@ -63,6 +64,8 @@ type UpOptions struct {
 	Without []string
 	// Images are archives with images that real nodes import at boot.
 	Images []string
+	// Gateway gives the cluster an application gateway, and its controller. A cluster that has one keeps it.
+	Gateway bool
 	// Example runs an example on real nodes and waits until it answers.
 	Example bool
 	// Azure is the behaviour of the local Azure. Up sets its files and addresses.

@@ -73,6 +73,7 @@ func (n *realNodes) steps() []step {
 	if !n.storageLater {
 		first = append(first, step{"storage", n.startStorage})
 	}
+	first = append(first, n.gatewaySteps()...)
 	return append(first, step{"name server", n.startNameServer}, step{"nodes ready", n.waitNodes}, step{"example", n.startExample})
 }
 

@@ -83,9 +83,12 @@ func (c *cluster) createResources(ctx context.Context) error {
 		info := c.azure.Info()
 		c.record.Site = site.New(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
 		c.record.Site.IPFamilies = c.IPFamilies
-		if err := c.writeRecord(); err != nil {
-			return err
-		}
+	}
+	if c.Gateway {
+		c.record.Site.Gateway = site.GatewayName
+	}
+	if err := c.writeRecord(); err != nil {
+		return err
 	}
 	s, count := c.record.Site, c.Nodes
 	if c.ScaleSets > 0 && c.ScaleSets != len(s.ScaleSets) {

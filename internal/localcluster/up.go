@@ -157,6 +157,14 @@ func (c *cluster) managerStep() step {
 	return step{CloudControllerManager, c.components().startCloudControllerManager}
 }
 
+// gatewaySteps has the step of the controller of the application gateway, if the cluster has one.
+func (c *cluster) gatewaySteps() []step {
+	if !c.Gateway && c.record.Site.Gateway == "" {
+		return nil
+	}
+	return []step{{GatewayController, c.components().startGatewayController}}
+}
+
 // watch returns when the cluster must stop: nil after the end of ctx.
 func (c *cluster) watch(ctx context.Context) error {
 	for {

@@ -26,6 +26,8 @@ type Site struct {
 	SecurityGroup string   `json:"securityGroup"`
 	RouteTable    string   `json:"routeTable"`
 	ScaleSets     []string `json:"scaleSets"`
+	// Gateway is the application gateway, "" if the cluster has none.
+	Gateway string `json:"gateway,omitempty"`
 	// IPFamilies are [IPv4], or [IPv4] and [IPv6] in a dual-stack cluster. Empty means IPv4.
 	IPFamilies []string `json:"ipFamilies,omitempty"`
 }
@@ -172,6 +174,14 @@ func (s Site) Create(ctx context.Context, c client, nodes int, scaleExisting boo
 			return scale(ctx, c, have, shares[i-first])
 		})
 	}
+	sets.Go(func() error {
+		for _, r := range s.gatewayResources() {
+			if _, err := r.create(ctx, c, created); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	return sets.Wait()
 }
 
