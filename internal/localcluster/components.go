@@ -2,6 +2,7 @@ package localcluster
 
 import (
 	"context"
+	_ "embed" // the class of Ingresses
 	"fmt"
 	"maps"
 	"slices"
@@ -113,8 +114,14 @@ func (c components) startCloudNodeManager(ctx context.Context) error {
 	return err
 }
 
+//go:embed gateway.yaml
+var gatewayClass []byte
+
 // startGatewayController starts the controller of the application gateway.
-func (c components) startGatewayController(context.Context) error {
+func (c components) startGatewayController(ctx context.Context) error {
+	if err := c.apply(ctx, gatewayClass); err != nil {
+		return err
+	}
 	if c.without(GatewayController) {
 		c.progress.say("left out; its kubeconfig is %s", c.controlPlane.Kubeconfig)
 		return nil

@@ -1,7 +1,6 @@
 package localcluster
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // manifests
 	"fmt"
@@ -207,22 +206,6 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 }
 
 func (n *realNodes) startNameServer(ctx context.Context) error { return n.apply(ctx, coredns) }
-
-// apply applies manifests with kubectl.
-func (n *realNodes) apply(ctx context.Context, manifests []byte) error {
-	return n.kubectl(ctx, manifests, "apply", "--server-side", "--field-manager=kaz", "--force-conflicts", "-f", "-")
-}
-
-// kubectl runs kubectl with standard input. The first argument is the command.
-func (n *realNodes) kubectl(ctx context.Context, input []byte, args ...string) error {
-	args = append([]string{"--kubeconfig", n.kubeconfig()}, args...)
-	cmd := exec.CommandContext(ctx, n.binaries[controlplane.Kubectl], args...)
-	cmd.Stdin, cmd.Env = bytes.NewReader(input), []string{"HOME=" + n.group.Dir()}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", args[2], err, bytes.TrimSpace(out))
-	}
-	return nil
-}
 
 func (n *realNodes) stop(ctx context.Context) error {
 	if n.network == nil {

@@ -1,8 +1,10 @@
 package localcluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os/exec"
 	"slices"
 	"time"
 
@@ -130,4 +132,20 @@ func (c *cluster) startControlPlane(ctx context.Context, unused []string) error 
 	var err error
 	c.controlPlane, err = controlplane.Start(ctx, config)
 	return err
+}
+
+// apply applies manifests with kubectl.
+func (c *cluster) apply(ctx context.Context, manifests []byte) error {
+	return c.kubectl(ctx, manifests, "apply", "--server-side", "--field-manager=kaz", "--force-conflicts", "-f", "-")
+}
+
+// kubectl runs kubectl with standard input. The first argument is the command.
+func (c *cluster) kubectl(ctx context.Context, input []byte, args ...string) error {
+	args = append([]string{"--kubeconfig", c.kubeconfig()}, args...)
+	cmd := exec.CommandContext(ctx, c.binaries[controlplane.Kubectl], args...)
+	cmd.Stdin, cmd.Env = bytes.NewReader(input), []string{"HOME=" + c.group.Dir()}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", args[2], err, bytes.TrimSpace(out))
+	}
+	return nil
 }

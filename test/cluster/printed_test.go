@@ -1,8 +1,6 @@
 package cluster_test
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,27 +25,16 @@ var documented = []struct {
 
 // documentedCommands runs what is printed, as it is printed: in the home folder of a user whose cluster this is.
 func documentedCommands(c *cluster) {
-	home := c.t.TempDir()
-	if err := os.Mkdir(filepath.Join(home, ".kaz"), 0o700); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.Symlink(c.dir, filepath.Join(home, ".kaz/local")); err != nil {
-		c.t.Fatal(err)
-	}
+	home := c.homeOf()
 	defer c.must("", "delete", "--ignore-not-found", "service/web", "deployment/web", "service/external")
 	for _, p := range documented {
 		lines := c.printedFrom(p.page, p.first, p.commands)
 		for i := range lines[:len(lines)-1] {
 			lines[i] = mayJoinLater(lines[i])
 		}
-		script := "set -ex\nkubectl() { command kubectl --cache-dir \"$HOME/kubectl\" \"$@\"; }\n. ~/.kaz/local/env.sh\n" +
-			strings.Join(lines, "\n")
-		cmd := exec.CommandContext(c.t.Context(), "bash", "-c", script)
-		cmd.Dir = filepath.Join("..", "..")
-		cmd.Env = append(cmd.Environ(), "HOME="+home)
 		began := time.Now()
-		said, _ := cmd.CombinedOutput() // the exit status says how it ended
-		if got := cmd.ProcessState.ExitCode(); got != p.status {
+		said, got := c.runPrinted(home, lines)
+		if got != p.status {
 			c.t.Errorf("%s: exit status %d, want %d:\n%s", p.page, got, p.status, said)
 		}
 		c.t.Logf("%s: %q after %s", p.page, lines[len(lines)-1], short(time.Since(began)))

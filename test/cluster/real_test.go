@@ -84,7 +84,7 @@ func alone(t *testing.T) {
 func TestReal(t *testing.T) {
 	needsReal(t)
 	before := hostState(t)
-	c := startUp(t, newDir(t), "--nodes-kind", "real", "--nodes", "3")
+	c := startUp(t, newDir(t), "--nodes-kind", "real", "--nodes", "3", "--gateway")
 	c.must(workloads, "apply", "-f", "-")
 	c.routed()
 	for _, name := range []string{"web", "tools"} {
@@ -137,6 +137,8 @@ func alonePlayed() []scenario {
 		{"an aggregated API in a pod", aggregated},
 		{"labels that a kubelet may not change", restrictedKubelet},
 		{"the commands that README and the guides print", documentedCommands},
+		{"the commands of the guide for gateways", gatewayCommands},
+		{"a bad Ingress beside a good one", badIngressHurtsNobody},
 	}
 }
 
