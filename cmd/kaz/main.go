@@ -19,6 +19,7 @@ import (
 	disk "kaz/cmd/azuredisk-csi-driver/app"
 	file "kaz/cmd/azurefile-csi-driver/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
+	gateway "kaz/cmd/application-gateway-controller/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
 	"kaz/cmd/kaz/cli"
 	"kaz/cmd/kaz/clustercommand"
@@ -92,7 +93,8 @@ func components() []*cobra.Command {
 	pull := acr.Command(acr.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environment: os.LookupEnv})
 	pull.Version = "" // the other components define a version flag of another type
 	all := []*cobra.Command{
-		ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv), disk.Command(os.LookupEnv), file.Command(os.LookupEnv), pull,
+		ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv), disk.Command(os.LookupEnv), file.Command(os.LookupEnv),
+		gateway.Command(os.LookupEnv), pull,
 	}
 	for _, command := range all {
 		command.Hidden = true
