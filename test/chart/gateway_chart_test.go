@@ -52,20 +52,37 @@ func TestGatewayObjects(t *testing.T) {
 	}
 }
 
-// TestGatewayRights checks that the pod has what the program needs, and nothing else.
+// TestGatewayRights checks that the pod has what the program needs, and nothing else: in all namespaces, or in those of the Ingresses.
 func TestGatewayRights(t *testing.T) {
-	want := slices.Concat(
-		can("list watch", "networking.k8s.io/ingresses", "networking.k8s.io/ingressclasses", "services", "pods", "secrets",
-			"discovery.k8s.io/endpointslices"),
-		can("update", "networking.k8s.io/ingresses/status"), can("get", "namespaces kube-system"), can("create patch", "events"),
-		[]string{})
-	for _, namespaced := range slices.Concat(can("create", "coordination.k8s.io/leases"),
-		can("get update", "coordination.k8s.io/leases application-gateway-controller")) {
-		want = append(want, namespaced+" in kube-system")
+	in := func(namespace string, all []string) []string {
+		for i := range all {
+			all[i] += " in " + namespace
+		}
+		return all
 	}
-	slices.Sort(want)
-	if got := rights(t, gatewayFolder, named(), "application-gateway-controller"); !slices.Equal(got, want) {
-		t.Errorf("\ngot  %q\nwant %q", got, want)
+	events := func() []string { return can("create patch", "events") }
+	served := func() []string {
+		return slices.Concat(events(), can("update", "networking.k8s.io/ingresses/status"),
+			can("list watch", "networking.k8s.io/ingresses", "services", "pods", "secrets", "discovery.k8s.io/endpointslices"))
+	}
+	always := slices.Concat(can("list watch", "networking.k8s.io/ingressclasses"), can("get", "namespaces kube-system"),
+		in("kube-system", slices.Concat(can("create", "coordination.k8s.io/leases"),
+			can("get update", "coordination.k8s.io/leases application-gateway-controller"))))
+	for _, c := range []struct {
+		namespaces []any
+		want       []string
+	}{
+		{nil, slices.Concat(always, served())},
+		{[]any{"shop"}, slices.Concat(always, in("kube-system", events()), in("shop", served()))},
+	} {
+		slices.Sort(c.want)
+		values := alsoNamed(map[string]any{"watchNamespaces": c.namespaces})
+		if c.namespaces == nil {
+			values = named()
+		}
+		if got := rights(t, gatewayFolder, values, "application-gateway-controller"); !slices.Equal(got, c.want) {
+			t.Errorf("%v:\ngot  %q\nwant %q", c.namespaces, got, c.want)
+		}
 	}
 }
 
@@ -90,7 +107,7 @@ func TestGatewayFlags(t *testing.T) {
 	}
 	id := "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/applicationGateways/a"
 	for _, values := range []map[string]any{
-		alsoNamed(map[string]any{"watchNamespaces": []any{"a", "b"}, "clusterID": "abc"}),
+		alsoNamed(map[string]any{"watchNamespaces": []any{"a"}, "clusterID": "abc"}),
 		{"gateway": map[string]any{"id": id}, "cloudConfig": ""},
 	} {
 		for _, arg := range gatewayObjects(t, values)[gatewayController].Spec.Template.Spec.Containers[0].Args {

@@ -6,6 +6,26 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{- /* What the program reads and writes where Ingresses are. */ -}}
+{{- define "gateway.rules" -}}
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses]
+  verbs: [list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses/status]
+  verbs: [update]
+# Pods have the probes of backends. Of Secrets, the program lists those of type kubernetes.io/tls.
+- apiGroups: [""]
+  resources: [services, pods, secrets]
+  verbs: [list, watch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
 {{- /* Mistakes that the schema cannot tell. */ -}}
 {{- define "gateway.check" -}}
 {{- if and .Values.gateway.id .Values.gateway.name }}
