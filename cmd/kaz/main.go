@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/pflag"
 
 	acr "kaz/cmd/acr-credential-provider/app"
+	gateway "kaz/cmd/application-gateway-controller/app"
 	disk "kaz/cmd/azuredisk-csi-driver/app"
 	file "kaz/cmd/azurefile-csi-driver/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
-	gateway "kaz/cmd/application-gateway-controller/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
 	"kaz/cmd/kaz/cli"
 	"kaz/cmd/kaz/clustercommand"
