@@ -63,7 +63,7 @@ func newLedger(spec nodegroup.Group) ledger {
 // account returns what is known of the group's size.
 func (l *ledger) account() nodegroup.Account {
 	return nodegroup.Account{
-		Capacity: l.status.Capacity, Instances: l.status.Instances, Queued: l.queued + l.sending, Waived: l.waived, Refused: l.uncounted(),
+		Capacity: l.status.Capacity, Instances: l.status.Instances, Queued: l.queued + l.sending, Waived: l.waived, Refused: uncounted(l.refused),
 		Leaving: func(i nodegroup.Instance) bool { _, leaves := l.leaving[i.Key]; return leaves },
 	}
 }
@@ -84,10 +84,10 @@ func (l *ledger) circumstances(isNode func(azure.ID) bool) nodegroup.Circumstanc
 	}
 }
 
-// uncounted returns how many placeholders the capacity does not count.
-func (l *ledger) uncounted() int {
+// uncounted returns how many of the placeholders the capacity does not count.
+func uncounted(all []placeholder) int {
 	n := 0
-	for _, r := range l.refused {
+	for _, r := range all {
 		if !r.counted {
 			n++
 		}
@@ -129,9 +129,6 @@ func usable(node *corev1.Node) bool {
 	}
 	return false
 }
-
-// doubt has the instances read again.
-func (l *ledger) doubt() { l.stale = true }
 
 // due reports whether the instances are to be read.
 func (l *ledger) due(now time.Time, every time.Duration) bool {

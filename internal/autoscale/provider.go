@@ -142,7 +142,7 @@ func (p *Provider) Forget(node *corev1.Node) {
 	}
 	p.roster.change(func(r *roster) { delete(r.nodes, machine.Key()) })
 	if g := p.groupOf(machine); g != nil {
-		g.known.change((*ledger).doubt)
+		g.known.change(func(l *ledger) { l.stale = true })
 		p.poke()
 	}
 }

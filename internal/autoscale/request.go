@@ -43,7 +43,7 @@ func (l *ledger) accepted(capacity int) {
 // missing.
 func (l *ledger) grown(n int, f nodegroup.Failure, now time.Time) (failed, missing int) {
 	l.status, failed = l.status.Failed(f)
-	missing = max(min(n-failed, l.account().Missing()-l.waived-(len(l.refused)-l.uncounted())), 0)
+	missing = max(min(n-failed, l.account().Missing()-l.waived-(len(l.refused)-uncounted(l.refused))), 0)
 	l.refuse(missing, f, true, now)
 	return failed, missing
 }

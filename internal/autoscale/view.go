@@ -175,7 +175,7 @@ func (l *ledger) view(v *View, nodes map[string]seenNode, now time.Time) {
 			count[i.State]++
 		}
 	}
-	counted := len(l.refused) - l.uncounted()
+	counted := len(l.refused) - uncounted(l.refused)
 	v.Asked = l.queued + l.sending + max(a.Missing()-a.Waived-counted, 0)
 	for _, wait := range []struct {
 		n    int
