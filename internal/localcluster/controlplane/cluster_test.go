@@ -148,6 +148,7 @@ func TestCluster(t *testing.T) {
 	}
 	c.reachesServices(way, authority)
 	c.registersAndRuns()
+	c.holdsNodePrograms()
 	c.givesUpAndComesBack()
 	admin, err := os.ReadFile(c.Kubeconfig)
 	if err != nil {
