@@ -54,7 +54,7 @@ func (c *Controller) believesEmpty(ctx context.Context) error {
 	}
 	if wait := emptyAfter - time.Since(c.empty.since); wait > 0 {
 		c.queue.MarkAfter(everything, reasons{}, wait)
-		return fmt.Errorf("there is no Ingress, and the application gateway serves some: nothing is removed before that lasts %v",
+		return fmt.Errorf("there is no Ingress, although the application gateway may serve some: nothing is removed before that lasts %v",
 			emptyAfter)
 	}
 	namespaces := c.config.Namespaces
