@@ -185,8 +185,11 @@ func (c *Controller) blame(err error, ch choice, d planner.Decision) (again bool
 		return false, &reconcile.Refusal{Culprits: found}
 	}
 	for _, key := range named {
-		if _, ok := c.accepted[key]; ok {
-			delete(c.accepted, key)
+		c.mu.Lock()
+		_, accepted := c.accepted[key]
+		delete(c.accepted, key)
+		c.mu.Unlock()
+		if accepted {
 			c.refuse(key, err)
 			c.queue.MarkAfter(key, reasons{}, controller.Delay(err, 1))
 			again = true

@@ -30,6 +30,9 @@ type Result struct {
 	Problems []plan.Problem
 }
 
+// IsEmpty reports whether there are no children.
+func (r Result) IsEmpty() bool { return len(r.Gateway.Listeners) == 0 }
+
 // Build returns the children that serve sites. The sites are in the order of their objects: of two that conflict, the first one wins.
 func Build(sites []route.Site, g live.Gateway, prefix naming.Prefix) Result {
 	b := builder{

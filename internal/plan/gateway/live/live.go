@@ -157,5 +157,14 @@ func (g Gateway) Priority(rule string) int32 {
 	return 0
 }
 
+// HasMine reports whether the gateway has children of the cluster.
+func (g Gateway) HasMine() bool {
+	p := g.Properties
+	return mine(g, p.Ports) || mine(g, p.Pools) || mine(g, p.Settings) || mine(g, p.Probes) || mine(g, p.Listeners) || mine(g, p.PathMaps) ||
+		mine(g, p.Rules) || mine(g, p.Redirects) || mine(g, p.Certificates) || mine(g, p.RewriteSets)
+}
+
+func mine[P any](g Gateway, children []azure.Child[P]) bool { return Foreign(g, children) < len(children) }
+
 // OnlyMine reports whether others have no rule at the gateway.
 func (g Gateway) OnlyMine() bool { return Foreign(g, g.Properties.Rules) == 0 }
