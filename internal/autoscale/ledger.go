@@ -63,7 +63,8 @@ func newLedger(spec nodegroup.Group) ledger {
 // account returns what is known of the group's size.
 func (l *ledger) account() nodegroup.Account {
 	return nodegroup.Account{
-		Capacity: l.status.Capacity, Instances: l.status.Instances, Queued: l.queued + l.sending, Waived: l.waived, Refused: uncounted(l.refused),
+		Capacity: l.status.Capacity, Instances: l.status.Instances, Queued: l.queued + l.sending, Waived: l.waived,
+		Refused: uncounted(l.refused),
 		Leaving: func(i nodegroup.Instance) bool { _, leaves := l.leaving[i.Key]; return leaves },
 	}
 }

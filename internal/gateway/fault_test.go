@@ -66,6 +66,14 @@ func TestFaults(t *testing.T) {
 
 // TestStart has the scenarios of a controller that starts where Ingresses are served.
 func TestStart(t *testing.T) {
+	scenario(t, "I2 a gateway is not touched before there is an Ingress", func(t *testing.T) {
+		w := newWorld(t, core.Options{}, class())
+		w.start()
+		defer w.stop()
+		w.Forget()
+		w.pass(time.Hour)
+		want(t, "writes", len(w.Writes()), 0)
+	})
 	scenario(t, "I25 what is served stays while a culprit is sought", func(t *testing.T) {
 		w := newWorld(t, core.Options{}, append(many(16), class())...)
 		w.start()

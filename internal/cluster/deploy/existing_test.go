@@ -401,7 +401,7 @@ func TestTagsAlone(t *testing.T) {
 	l := newLab(t, core.Options{})
 	p := example(t, nil, "dev.yaml")
 	l.deploy(p)
-	w, err := l.Deployer.prepare(t.Context(), example(t, func(d *definition.Definition) {
+	w, err := l.prepare(t.Context(), example(t, func(d *definition.Definition) {
 		d.Cluster.Spec.Azure.Tags = map[string]string{"a": "b"}
 	}, "dev.yaml"), false)
 	if err != nil {

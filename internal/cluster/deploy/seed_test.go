@@ -170,7 +170,7 @@ func TestRestOfSecrets(t *testing.T) {
 	}
 	l.Planes = dataplane.Client{HTTP: bundles{"dev-pki-ca": string(bundle)},
 		Token: func(context.Context, string) (string, error) { return "t", nil }}
-	given, kubeconfig, err := l.Deployer.secrets(t.Context(), p, seed{parameters: []string{"bootstrapToken", "pkiServiceAccount"}})
+	given, kubeconfig, err := l.secrets(t.Context(), p, seed{parameters: []string{"bootstrapToken", "pkiServiceAccount"}})
 	if err != nil || kubeconfig != nil || len(given) != 2 || given["pkiServiceAccount"] == "" {
 		t.Fatalf("%d secrets, kubeconfig %s, %v", len(given), kubeconfig, err)
 	}
@@ -181,7 +181,7 @@ func TestRestOfSecrets(t *testing.T) {
 	for parameter := range units.Secrets() {
 		all.parameters = append(all.parameters, parameter)
 	}
-	if given, kubeconfig, err = l.Deployer.secrets(t.Context(), p, all); err != nil || len(given) != 6 || kubeconfig == nil {
+	if given, kubeconfig, err = l.secrets(t.Context(), p, all); err != nil || len(given) != 6 || kubeconfig == nil {
 		t.Errorf("a new cluster: %d secrets, %v", len(given), err)
 	}
 }

@@ -426,7 +426,7 @@ func TestSnapshotNamesAreReadSlowly(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(window)
+		<-time.After(window)
 		c := w.again()
 		var reads []time.Time // of each request for the shares
 		refused, left := 0, slices.Clone(volumes)
@@ -443,7 +443,7 @@ func TestSnapshotNamesAreReadSlowly(t *testing.T) {
 			}
 			wantCode(t, "names are not known yet", err, codes.Unavailable)
 			refused++
-			time.Sleep(30 * time.Second) // as the sidecar repeats
+			<-time.After(30 * time.Second) // as the sidecar repeats
 		}
 		if refused == 0 {
 			t.Error("no request was refused: the test reads too few names")

@@ -52,7 +52,8 @@ func (s Site) gatewayResources() []resource {
 					"port": 80, "protocol": "Http", "cookieBasedAffinity": "Disabled", "requestTimeout": 30,
 				}),
 				"httpListeners": named(object{
-					"frontendIPConfiguration": child("frontendIPConfigurations"), "frontendPort": child("frontendPorts"), "protocol": "Http",
+					"protocol": "Http", "frontendIPConfiguration": child("frontendIPConfigurations"),
+					"frontendPort": child("frontendPorts"),
 				}),
 				"requestRoutingRules": named(object{
 					"ruleType": "Basic", "priority": 20000, "httpListener": child("httpListeners"),

@@ -164,7 +164,9 @@ func (g Gateway) HasMine() bool {
 		mine(g, p.Rules) || mine(g, p.Redirects) || mine(g, p.Certificates) || mine(g, p.RewriteSets)
 }
 
-func mine[P any](g Gateway, children []azure.Child[P]) bool { return Foreign(g, children) < len(children) }
+func mine[P any](g Gateway, children []azure.Child[P]) bool {
+	return Foreign(g, children) < len(children)
+}
 
 // OnlyMine reports whether others have no rule at the gateway.
 func (g Gateway) OnlyMine() bool { return Foreign(g, g.Properties.Rules) == 0 }
