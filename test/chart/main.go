@@ -95,7 +95,9 @@ func charts() map[string]map[string]any {
 	// The charts of both drivers can have the snapshot-controller, and a cluster needs one.
 	share := everyShare()
 	delete(share, "snapshot")
-	return map[string]map[string]any{folder: everything(), diskFolder: disk, shareFolder: share, autoscalerFolder: {}, gatewayFolder: named()}
+	return map[string]map[string]any{
+		folder: everything(), diskFolder: disk, shareFolder: share, autoscalerFolder: {}, gatewayFolder: named(),
+	}
 }
 
 var (
