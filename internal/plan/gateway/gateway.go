@@ -82,7 +82,7 @@ func Desired(in Input) (Decision, error) {
 		d.Hold = fmt.Errorf("the application gateway %s is stopped, and a write would start it", in.Gateway)
 		return d, nil
 	}
-	if d.Result.IsEmpty() && !g.HasMine() {
+	if d.IsEmpty() && !g.HasMine() {
 		return d, nil // nothing is claimed before there is something to claim
 	}
 	return d, d.Graph.Add(in.Node(d.Live, d.Result, in.Identity, in.Undecided))

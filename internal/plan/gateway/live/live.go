@@ -160,8 +160,8 @@ func (g Gateway) Priority(rule string) int32 {
 // HasMine reports whether the gateway has children of the cluster.
 func (g Gateway) HasMine() bool {
 	p := g.Properties
-	return mine(g, p.Ports) || mine(g, p.Pools) || mine(g, p.Settings) || mine(g, p.Probes) || mine(g, p.Listeners) || mine(g, p.PathMaps) ||
-		mine(g, p.Rules) || mine(g, p.Redirects) || mine(g, p.Certificates) || mine(g, p.RewriteSets)
+	return mine(g, p.Ports) || mine(g, p.Pools) || mine(g, p.Settings) || mine(g, p.Probes) || mine(g, p.Listeners) ||
+		mine(g, p.PathMaps) || mine(g, p.Rules) || mine(g, p.Redirects) || mine(g, p.Certificates) || mine(g, p.RewriteSets)
 }
 
 func mine[P any](g Gateway, children []azure.Child[P]) bool {
