@@ -134,7 +134,7 @@ func (c components) startGatewayController(ctx context.Context) error {
 		Name: GatewayController, Path: c.Program,
 		Args: []string{
 			GatewayController, "--cloud-config=" + c.path(cloudConfigFile), "--kubeconfig=" + kubeconfig,
-			"--gateway=" + string(c.record.Site.GatewayID()), "--leader-elect=false",
+			"--gateway-id=" + string(c.record.Site.GatewayID()), "--leader-elect=false", "--metrics-address=",
 		},
 		Env: c.environment(),
 	})

@@ -166,13 +166,16 @@ func togetherPlayed() []scenario {
 // hostState returns the state of this machine that a cluster must not change.
 func hostState(t *testing.T) map[string]string {
 	t.Helper()
+	const withoutOthers = `awk '!/\/tmp\/Test/ || /\/tmp\/TestReal/'` // leaves out what tests beside this one have
 	state := map[string]string{}
 	for what, command := range map[string]string{
 		"namespaces": "ls /run/netns 2>/dev/null | grep -vE '^kazm?-t'", // those are of tests beside this one
-		"mounts":     "grep -v ' /run/netns' /proc/self/mounts", "links": "ip -br link",
-		"routes": "ip route; ip -6 route", "rules": "nft list ruleset",
+		"mounts":     "grep -v ' /run/netns' /proc/self/mounts | " + withoutOthers,
+		"links":      "ip -br link",
+		"routes":     "ip route; ip -6 route", "rules": "nft list ruleset",
 		"cgroups":      "ls -d /sys/fs/cgroup/*kaz* /sys/fs/cgroup/*/*kaz* 2>/dev/null",
-		"loop devices": "losetup -a", "forwarding": "cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding",
+		"loop devices": "losetup -a | " + withoutOthers,
+		"forwarding":   "cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding",
 	} {
 		out, _ := exec.Command("/bin/sh", "-c", command).Output() // ls of nothing fails
 		state[what] = string(out)

@@ -49,6 +49,7 @@ func TestBadFlags(t *testing.T) {
 		},
 		"--gateway=a --cluster-id=a_b":                             {`--cluster-id "a_b": must be 1 to 8`},
 		"--gateway=a --ingress-class= --ingress-class-annotation=": {"want at least one"},
+		"--gateway=/subscriptions/s/x":                             {`--gateway "/subscriptions/s/x": must be a name; --gateway-id takes an id`},
 		"--gateway=a more":                                         {"no arguments are allowed"},
 	} {
 		err := execute(nil, strings.Fields(args)...)

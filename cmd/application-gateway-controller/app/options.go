@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -117,6 +118,13 @@ func (o *settings) validate() error {
 		note("--gateway-id %s and --gateway %s exclude each other: want one", o.gatewayID, o.gateway)
 	case o.gatewayID != "" && (err != nil || !id.Is(network.ApplicationGateways)):
 		note("--gateway-id %q: must be /subscriptions/.../providers/%s/NAME", o.gatewayID, network.ApplicationGateways)
+	}
+	for _, given := range []struct{ flag, name string }{
+		{"--gateway", o.gateway}, {"--gateway-resource-group", o.gatewayGroup}, {"--gateway-subscription", o.gatewaySubscription},
+	} {
+		if strings.Contains(given.name, "/") {
+			note("%s %q: must be a name; --gateway-id takes an id", given.flag, given.name)
+		}
 	}
 	if !clusterID.MatchString(o.clusterID) {
 		note("--cluster-id %q: must be 1 to 8 letters and digits, or empty", o.clusterID)

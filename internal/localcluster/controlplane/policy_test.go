@@ -2,11 +2,13 @@ package controlplane
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
-	"os"
-	"os/exec"
+	"errors"
+	"io"
+	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,9 +27,11 @@ metadata:
 // nodeProgram is a program that runs on each node, with the rights of its manifest.
 type nodeProgram struct {
 	account string
-	// allowed are the writes of nodes that its role allows. %s is the name of the node, whose object is the standard input.
-	allowed [][]string
+	allowed []nodeWrite // that its role allows
 }
+
+// nodeWrite is a write of a node, of which it changes an annotation or the status.
+type nodeWrite struct{ method, part, body string }
 
 // ownNode is the message of the policies of the charts.
 const ownNode = "may change only the node on which its pod runs"
@@ -41,14 +45,15 @@ func (c *cluster) holdsNodePrograms() {
 		c.run("", "apply", "-f", filepath.Join(manifests, name))
 	}
 	c.run(otherNode, "apply", "-f", "-")
-	access := c.withoutCertificate()
-	patch := `{"metadata":{"annotations":{"attack":"yes"}}}`
+	api := c.reach()
 	for name, p := range map[string]nodeProgram{
-		"cloud-node-manager": {"cloud-node-manager", [][]string{
-			{"patch", "node", "%s", "--subresource=status", "-p", `{"status":{"addresses":[{"type":"InternalIP","address":"10.240.0.66"}]}}`},
-			{"replace", "-f", "-"},
+		"cloud-node-manager": {"cloud-node-manager", []nodeWrite{
+			{http.MethodPatch, "/status", `{"status":{"addresses":[{"type":"InternalIP","address":"10.240.0.66"}]}}`},
+			{http.MethodPut, "", ""},
 		}},
-		"csi-azuredisk-node": {"csi-azuredisk-node-sa", [][]string{{"patch", "node", "%s", "-p", patch}}},
+		"csi-azuredisk-node": {"csi-azuredisk-node-sa", []nodeWrite{
+			{http.MethodPatch, "", `{"metadata":{"annotations":{"attack":"yes"}}}`},
+		}},
 	} {
 		pod := "attack-" + name
 		c.run("", "run", pod, "-n", "kube-system", "--image=registry.example/attack", "--overrides",
@@ -57,22 +62,18 @@ func (c *cluster) holdsNodePrograms() {
 		free := c.run("", "create", "token", p.account, "-n", "kube-system")
 		for _, write := range p.allowed {
 			as := func(token, node string) (string, error) {
-				args := slices.Concat(access, []string{"--token", strings.TrimSpace(token), "--dry-run=server"}, write)
-				for i, arg := range args {
-					args[i] = strings.ReplaceAll(arg, "%s", node)
+				body := write.body
+				if body == "" {
+					body = c.run("", "get", "node", node, "-o", "json")
 				}
-				cmd := exec.CommandContext(c.t.Context(), c.kubectl, args...)
-				cmd.Env = []string{"HOME=" + c.t.TempDir()}
-				cmd.Stdin = strings.NewReader(c.run("", "get", "node", node, "-o", "json"))
-				out, err := cmd.CombinedOutput()
-				return string(out), err
+				return api.send(c.t.Context(), strings.TrimSpace(token), write, node, body)
 			}
 			c.refused(func() (string, error) { return as(bound, "simulated-1") })
 			if out, err := as(free, "simulated-0"); err == nil || !strings.Contains(out, ownNode) {
-				c.t.Errorf("%s: a token of no pod may %q: %v\n%s", name, write, err, out)
+				c.t.Errorf("%s: a token of no pod may %s a node%s: %v\n%s", name, write.method, write.part, err, out)
 			}
 			if out, err := as(bound, "simulated-0"); err != nil {
-				c.t.Errorf("%s: the token of a pod of the node may not %q: %v\n%s", name, write, err, out)
+				c.t.Errorf("%s: the token of a pod of the node may not %s a node%s: %v\n%s", name, write.method, write.part, err, out)
 			}
 		}
 	}
@@ -98,8 +99,13 @@ func (c *cluster) refused(write func() (string, error)) {
 	}
 }
 
-// withoutCertificate are the arguments by which kubectl reaches the API server as nobody: a client certificate counts more than a token.
-func (c *cluster) withoutCertificate() []string {
+// api is an API server that is reached without a client certificate, which would count more than a token.
+type api struct {
+	server string
+	client *http.Client
+}
+
+func (c *cluster) reach() api {
 	c.t.Helper()
 	view := func(field string) string {
 		return c.run("", "config", "view", "--raw", "-o", "jsonpath={.clusters[0].cluster."+field+"}")
@@ -108,9 +114,34 @@ func (c *cluster) withoutCertificate() []string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	file := filepath.Join(c.t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, authority, 0o600); err != nil {
-		c.t.Fatal(err)
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(authority) {
+		c.t.Fatal("the kubeconfig has no certificate authority")
 	}
-	return []string{"--kubeconfig", os.DevNull, "--server", view("server"), "--certificate-authority", file}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}
+	c.t.Cleanup(transport.CloseIdleConnections)
+	return api{server: view("server"), client: &http.Client{Transport: transport}}
+}
+
+// send makes a write as the owner of a token, without an effect. It returns what the API server answers, and an error if it refuses.
+func (a api) send(ctx context.Context, token string, write nodeWrite, node, body string) (string, error) {
+	url := a.server + "/api/v1/nodes/" + node + write.part + "?dryRun=All"
+	r, err := http.NewRequestWithContext(ctx, write.method, url, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", map[string]string{
+		http.MethodPatch: "application/merge-patch+json", http.MethodPut: "application/json",
+	}[write.method])
+	answer, err := a.client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(answer.Status)
+	}
+	return string(said), err
 }
