@@ -111,7 +111,7 @@ func quotedAfter(b []byte, separator byte) (quoted, rest []byte, ok bool) {
 //	azure:"key=lun"     at the list: these fields tell them apart ("key=a+b" for two),
 //	                    whatever the element's own tags say
 //	azure:"positional"  a list of structs without a key, compared by position
-//	azure:"ordered"     a list whose order has a meaning: it takes the order of the view
+//	azure:"ordered"     a list with a meaning in its order: it takes the order of the view
 //	azure:"set"         a list of texts without order
 //
 // The key of a [Child] is its name, the key of a [Reference] its id. Lists of plain values are compared by position

@@ -240,7 +240,7 @@ func (d Deployer) change(ctx context.Context, x existing) error {
 	return d.merge(ctx, x.merges)
 }
 
-// merge writes what changes in resources that other programs write, too. Each write demands that nobody wrote since the read.
+// merge writes what changes in resources that other programs write, too. Each write demands that nothing has changed since the read.
 func (d Deployer) merge(ctx context.Context, all []merge) error {
 	for _, one := range all {
 		d.Sayf("change %s %s", one.id.Type(), one.id.Name())

@@ -19,8 +19,8 @@ func (s Site) GatewayID() azure.ID { return s.Network("applicationGateways", s.G
 func (s Site) GatewayAddressID() azure.ID { return s.Network("publicIPAddresses", s.Gateway) }
 
 // gatewayResources returns the documents of the application gateway, each one behind the documents that it refers to. Its subnet
-// has the route table of the nodes, so that the gateway reaches pods. Azure refuses a gateway without a rule, so it has one whose
-// pool is empty.
+// has the route table of the nodes, so that the gateway reaches pods. Azure refuses a gateway without a rule, so it has one with an
+// empty pool.
 func (s Site) gatewayResources() []resource {
 	if s.Gateway == "" {
 		return nil

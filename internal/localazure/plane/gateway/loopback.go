@@ -52,7 +52,7 @@ func (l *Loopback) Address(frontend netip.AddrPort) (string, error) {
 	return "", fmt.Errorf("no application gateway listens at %s", frontend)
 }
 
-// Reach connects to a frontend as a client does, whose address is host:port. The function fits net/http's DialContext.
+// Reach connects to a frontend as a client does. The address is host:port. The function fits net/http's DialContext.
 func (l *Loopback) Reach(ctx context.Context, network, address string) (net.Conn, error) {
 	frontend, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -94,7 +94,7 @@ func pipe(to, from net.Conn, idle time.Duration) {
 	}
 }
 
-// patient is a connection whose reads wait for a limited time.
+// patient is a connection with reads that wait for a limited time.
 type patient struct {
 	net.Conn
 	idle time.Duration

@@ -19,7 +19,7 @@ type securedHosts struct {
 }
 
 // secured splits hosts into those of each certificate and those without. No hosts stand for all hosts, and plain is then not nil if these
-// have no certificate. A host whose certificate cannot be used is in neither: it must not be served in clear.
+// have no certificate. A host with a certificate that cannot be used is in neither: it must not be served in clear.
 func (r *reader) secured(hosts []string) (secured []securedHosts, plain []string) {
 	asked := hosts
 	if len(hosts) == 0 {

@@ -14,7 +14,7 @@ import (
 // Reason is the reason of problems.
 const Reason = "LimitExceeded"
 
-// Limits of the SKUs Standard_v2 and WAF_v2. A gateway whose firewall has rules of CRS 3.1 or older has lower ones, which its document does
+// Limits of the SKUs Standard_v2 and WAF_v2. A gateway with firewall rules of CRS 3.1 or older has lower ones, which its document does
 // not show; Azure's refusal tells then.
 const (
 	Hosts        = 5 // of a listener

@@ -51,7 +51,7 @@ func Encode(certificate, key []byte) (route.Certificate, time.Time, error) {
 	}, chain[0].NotAfter, nil
 }
 
-// stream gives bytes that follow from a seed. They salt the file, whose password is not secret to its readers: both go to Azure in one
+// stream gives bytes that follow from a seed. They salt the file. Its password is not secret to its readers: both go to Azure in one
 // request.
 type stream struct {
 	seed  [sha256.Size]byte

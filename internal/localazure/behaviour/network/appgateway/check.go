@@ -635,7 +635,7 @@ func checkRule(r part) error {
 	return a.check("Request Routing Rule", r)
 }
 
-// prioritized is the first API version whose rules must have a priority.
+// prioritized is the first API version in which rules must have a priority.
 const prioritized = "2021-08-01"
 
 func checkPriorities(g *gateway) error {

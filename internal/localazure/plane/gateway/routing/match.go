@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Site returns the first site whose listener has the host, nil for none. The host has no port.
+// Site returns the first site with the host at its listener, nil for none. The host has no port.
 func (f *Front) Site(host string) *Site {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for i := range f.Sites {
@@ -21,7 +21,7 @@ func (s *Site) serves(host string) bool {
 	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, func(h string) bool { return matchesHost(h, host) })
 }
 
-// Certified returns the site whose certificate a client gets that asks for a server name: the site with the most specific host. A name
+// Certified returns the site that a client for a server name gets the certificate of: the site with the most specific host. A name
 // that no site has gets the certificate of the first site.
 func (f *Front) Certified(name string) *Site {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
@@ -118,7 +118,7 @@ func matchesPath(pattern, requested string, exact bool) (string, bool) {
 	return requested[:len(fixed)], true
 }
 
-// Override returns the path for a backend whose settings have a path: the path of the settings replaces the part that the pattern
+// Override returns the path for a backend with a path in its settings: the path of the settings replaces the part that the pattern
 // fixes. The default action fixes nothing, so there the path of the settings is put before the path of the request.
 func Override(override, requested, literal string) string {
 	if override == "" {
