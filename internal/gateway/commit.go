@@ -100,7 +100,7 @@ func (c *Controller) write(ctx context.Context, ch choice, objects *cluster.Obje
 	for _, i := range ch.chosen {
 		in.Ingresses = append(in.Ingresses, i)
 	}
-	if len(ch.chosen)+len(ch.kept) > 0 {
+	if len(ch.current) > 0 {
 		c.empty.since = time.Time{}
 	} else if err := c.believesEmpty(ctx); err != nil && !ch.undecided {
 		return planner.Decision{Hold: err}, nil
@@ -185,11 +185,8 @@ func (c *Controller) blame(err error, ch choice, d planner.Decision) (again bool
 		return false, &reconcile.Refusal{Culprits: found}
 	}
 	for _, key := range named {
-		c.mu.Lock()
-		_, accepted := c.accepted[key]
-		delete(c.accepted, key)
-		c.mu.Unlock()
-		if accepted {
+		if _, ok := c.accepted[key]; ok {
+			delete(c.accepted, key)
 			c.refuse(key, err)
 			c.queue.MarkAfter(key, reasons{}, controller.Delay(err, 1))
 			again = true

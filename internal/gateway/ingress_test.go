@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	networking "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	kubetesting "k8s.io/client-go/testing"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -172,6 +176,42 @@ func update(w *world, o runtime.Object) {
 	}
 }
 
+// losing returns a function that ends all watches of Ingresses, after which lists of them are empty: that of an API server that has lost
+// its data.
+func (w *world) losing() (lose func()) {
+	var mu sync.Mutex
+	var open []watch.Interface
+	lost := false
+	w.kube.PrependWatchReactor("ingresses", func(a kubetesting.Action) (bool, watch.Interface, error) {
+		one, err := w.kube.Tracker().Watch(a.GetResource(), a.GetNamespace())
+		mu.Lock()
+		defer mu.Unlock()
+		open = append(open, one)
+		return true, one, err
+	})
+	w.kube.PrependReactor("list", "ingresses", func(kubetesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return lost, &networking.IngressList{}, nil
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		lost = true
+		for _, one := range open {
+			gone := apierrors.NewResourceExpired("compacted").Status()
+			one.(*watch.RaceFreeFakeWatcher).Error(&gone)
+		}
+	}
+}
+
+func create(w *world, i *networking.Ingress) {
+	w.t.Helper()
+	if _, err := w.kube.NetworkingV1().Ingresses("default").Create(w.t.Context(), i, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func remove(w *world, name string) {
 	w.t.Helper()
 	if err := w.kube.NetworkingV1().Ingresses("default").Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -245,6 +285,29 @@ func TestShared(t *testing.T) {
 		want(t, "hosts", w.hosts(), "")
 		_ = kept
 	})
+	for _, again := range []bool{false, true} {
+		scenario(t, fmt.Sprintf("I35 a watch loses all Ingresses, made again: %t", again), func(t *testing.T) {
+			w := newWorld(t, core.Options{}, append(many(3), class())...)
+			lose := w.losing()
+			w.start()
+			defer w.stop()
+			if again {
+				for n := range 3 {
+					name := fmt.Sprintf("web%d", n)
+					remove(w, name)
+					create(w, web(name, fmt.Sprintf("a%d.example.com", n), name, n))
+				}
+				w.pass(time.Minute)
+			}
+			before := w.hosts()
+			want(t, "hosts at first", before, "a0.example.com a1.example.com a2.example.com")
+			lose()
+			w.pass(20 * time.Second)
+			want(t, "hosts while the list is new", w.hosts(), before)
+			w.pass(2 * time.Minute) // a second list is empty, too
+			want(t, "hosts at last", w.hosts(), "")
+		})
+	}
 	scenario(t, "another cluster has the prefix", func(t *testing.T) {
 		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.start()

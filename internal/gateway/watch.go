@@ -80,7 +80,12 @@ func (c *Controller) ingressHandler() cache.ResourceEventHandler {
 		Deleted: mark,
 	}.Handler()
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    watch.OnAdd,
+		AddFunc: func(object any, atStart bool) {
+			if i, ok := object.(*networking.Ingress); ok {
+				c.empty.left(keyOf(i), false) // it may have been there before
+			}
+			watch.OnAdd(object, atStart)
+		},
 		UpdateFunc: watch.OnUpdate,
 		DeleteFunc: func(object any) {
 			if i, reported := object.(*networking.Ingress); reported {
