@@ -68,6 +68,10 @@ func Desired(in Input) (Decision, error) {
 		return Decision{}, err
 	}
 	d := Decision{Live: g}
+	if len(g.Properties.Frontends) == 0 { // every gateway has one: the answer is not the whole document
+		d.Hold = fmt.Errorf("the answer of Azure about the application gateway %s has no frontend IP configuration", in.Gateway)
+		return d, nil
+	}
 	if other := in.Other(g.Tags, in.Identity); other != "" {
 		d.Hold = fmt.Errorf("the prefix %s at the application gateway %s belongs to the cluster %s; this one is %s",
 			in.Prefix, in.Gateway, other, in.Identity)
