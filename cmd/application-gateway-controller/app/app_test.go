@@ -66,13 +66,15 @@ func TestEnvironment(t *testing.T) {
 	o := newOptions()
 	sets := o.flags()
 	o.readEnvironment(sets, environment(map[string]string{
-		"APPGW_NAME": "gate", "APPGW_RESOURCE_GROUP": "g", "APPGW_SUBSCRIPTION_ID": "s", "KUBERNETES_WATCHNAMESPACE": "a,b", "USE_PRIVATE_IP": "TRUE",
-		"INGRESS_CLASS": "x", "INGRESS_CLASS_RESOURCE_DEFAULT": "true", "RECONCILE_PERIOD_SECONDS": "45", "HTTP_SERVICE_PORT": "9000",
+		"APPGW_NAME": "gate", "APPGW_RESOURCE_GROUP": "g", "APPGW_SUBSCRIPTION_ID": "s", "KUBERNETES_WATCHNAMESPACE": "a,b",
+		"USE_PRIVATE_IP": "TRUE",
+		"INGRESS_CLASS":  "x", "INGRESS_CLASS_RESOURCE_DEFAULT": "true", "RECONCILE_PERIOD_SECONDS": "45", "HTTP_SERVICE_PORT": "9000",
 		"APPGW_ENABLE_DEPLOY": "false", "AGIC_POD_NAMESPACE": "ns",
 	}))
 	class := ingress.Class{Value: "x", Name: ingress.ClassName, Controller: ingress.ClassValue, TakesUnclassed: true}
-	if o.gateway != "gate" || o.gatewayGroup != "g" || o.gatewaySubscription != "s" || strings.Join(o.namespaces, " ") != "a b" || !o.ingress.Private ||
-		o.class != class || o.drift != 45*time.Second || o.metricsAddress != ":9000" || o.election.ResourceNamespace != "ns" || len(o.environment) > 0 {
+	if o.gateway != "gate" || o.gatewayGroup != "g" || o.gatewaySubscription != "s" || strings.Join(o.namespaces, " ") != "a b" ||
+		!o.ingress.Private || o.class != class || o.drift != 45*time.Second || o.metricsAddress != ":9000" ||
+		o.election.ResourceNamespace != "ns" || len(o.environment) > 0 {
 		t.Errorf("%+v", o)
 	}
 	if err := sets.FlagSet("gateway").Parse([]string{"--gateway=other"}); err != nil || o.gateway != "other" {
@@ -88,7 +90,8 @@ func TestEnvironment(t *testing.T) {
 // TestBadEnvironment checks that variables with a value that is not allowed are named, all at once.
 func TestBadEnvironment(t *testing.T) {
 	err := execute(map[string]string{
-		"APPGW_NAME": "gate", "USE_PRIVATE_IP": "maybe", "RECONCILE_PERIOD_SECONDS": "soon", "APPGW_ENABLE_DEPLOY": "true", "MULTI_CLUSTER_MODE": "true",
+		"APPGW_NAME": "gate", "USE_PRIVATE_IP": "maybe", "RECONCILE_PERIOD_SECONDS": "soon", "APPGW_ENABLE_DEPLOY": "true",
+		"MULTI_CLUSTER_MODE":             "true",
 		"INGRESS_CLASS_RESOURCE_ENABLED": "x", "HTTP_SERVICE_PORT": "99999",
 	})
 	for _, want := range []string{
@@ -109,7 +112,8 @@ func TestConfigOfPod(t *testing.T) {
 	c, err := o.readConfig(environment(map[string]string{
 		"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_FEDERATED_TOKEN_FILE": "/token",
 	}), log)
-	if err != nil || !c.UseFederatedWorkloadIdentityExtension || c.AADClientID != "c" || c.SubscriptionID != "s" || string(o.id(c)) != o.gatewayID {
+	if err != nil || !c.UseFederatedWorkloadIdentityExtension || c.AADClientID != "c" || c.SubscriptionID != "s" ||
+		string(o.id(c)) != o.gatewayID {
 		t.Errorf("%+v, %v", c.Auth, err)
 	}
 	c, err = o.readConfig(environment(map[string]string{"AZURE_CLIENT_ID": "c"}), log)

@@ -28,6 +28,7 @@ import (
 	"kaz/internal/localazure/plane/fabric/health"
 	"kaz/internal/localazure/plane/fabric/netns"
 	"kaz/internal/localazure/plane/fabric/wiring"
+	"kaz/internal/localazure/plane/rounds"
 )
 
 // Azure is the local Azure with the documents.
@@ -57,7 +58,7 @@ type Options struct {
 // Fabric forwards packets until it is closed.
 type Fabric struct {
 	options Options
-	wake    chan struct{}
+	rounds  *rounds.Rounds
 	stop    context.CancelFunc
 	done    <-chan struct{} // closed when the fabric has stopped
 	tasks   sync.WaitGroup
@@ -66,7 +67,6 @@ type Fabric struct {
 	mu       sync.Mutex
 	attached map[string]wiring.Attachment
 	made     uint64
-	waiting  []chan error
 	net      wiring.Net
 	broken   map[string]bool // machines to which not everything could be applied
 	rounded  chan struct{}   // closed and replaced after every round
@@ -93,7 +93,7 @@ func Start(ctx context.Context, o Options) (*Fabric, error) {
 		return nil, err
 	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Fabric{options: o, stop: stop, done: inner.Done(), rounded: make(chan struct{}), wake: make(chan struct{}, 1),
+	f := &Fabric{options: o, stop: stop, done: inner.Done(), rounded: make(chan struct{}), rounds: rounds.New(),
 		docs:     wiring.NewDocuments(),
 		attached: map[string]wiring.Attachment{}, broken: map[string]bool{}}
 	f.web = []*webServers{
@@ -139,38 +139,13 @@ func (f *Fabric) watch(ctx context.Context, changes func(context.Context, func([
 	})
 }
 
-func (f *Fabric) requestRound() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
+func (f *Fabric) requestRound() { f.rounds.Request() }
 
-// run executes rounds, one after the other, until the context ends.
+// run executes rounds until the context ends.
 func (f *Fabric) run(ctx context.Context) {
-	const again = time.Second
-	var retry <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.wake:
-		case <-retry:
-		}
-		retry = nil
-		f.mu.Lock()
-		waiting := f.waiting
-		f.waiting = nil
-		f.mu.Unlock()
-		err := f.round(ctx)
-		if err != nil && ctx.Err() == nil {
-			f.options.Log.Warn("cannot apply the network of the local azure; trying again", "error", err)
-			retry = time.After(again)
-		}
-		for _, w := range waiting {
-			w <- err
-		}
-	}
+	f.rounds.Run(ctx, f.round, func(err error) {
+		f.options.Log.Warn("cannot apply the network of the local azure; trying again", "error", err)
+	})
 }
 
 // round applies the present documents and state to the kernel.
@@ -232,19 +207,11 @@ func (f *Fabric) round(ctx context.Context) error {
 
 // Settle waits until all earlier changes are in force.
 func (f *Fabric) Settle(ctx context.Context) error {
-	done := make(chan error, 1)
-	f.mu.Lock()
-	f.waiting = append(f.waiting, done)
-	f.mu.Unlock()
-	f.requestRound()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-f.done:
+	err := f.rounds.Settle(ctx)
+	if errors.Is(err, rounds.ErrClosed) {
 		return errClosed
 	}
+	return err
 }
 
 var errClosed = errors.New("the network of the local Azure is closed")

@@ -20,6 +20,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/rounds"
 )
 
 // Azure is the local Azure with the documents.
@@ -52,13 +53,11 @@ type Options struct {
 // Service serves all gateways until it is closed.
 type Service struct {
 	options Options
-	wake    chan struct{}
+	rounds  *rounds.Rounds
 	stop    context.CancelFunc
-	done    <-chan struct{}
 	tasks   sync.WaitGroup
 
 	mu       sync.Mutex
-	waiting  []chan error
 	unsaved  map[string]bool // gateways whose health is not written yet, by key
 	gateways map[string]*gateway
 }
@@ -72,8 +71,7 @@ func Start(ctx context.Context, o Options) *Service {
 		o.After = time.After
 	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Service{options: o, wake: make(chan struct{}, 1), stop: stop, done: inner.Done(), unsaved: map[string]bool{},
-		gateways: map[string]*gateway{}}
+	s := &Service{options: o, rounds: rounds.New(), stop: stop, unsaved: map[string]bool{}, gateways: map[string]*gateway{}}
 	changes := o.Azure.Subscribe() // before the first round
 	s.tasks.Go(func() { s.run(inner) })
 	s.tasks.Go(func() { changes(inner, s.changed) })
@@ -95,39 +93,14 @@ func (s *Service) changed(batch []core.Change) {
 	}
 }
 
-func (s *Service) requestRound() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
+func (s *Service) requestRound() { s.rounds.Request() }
 
-// run executes rounds, one after the other, until the context ends.
+// run executes rounds until the context ends, and closes all gateways then.
 func (s *Service) run(ctx context.Context) {
-	const again = time.Second
-	var retry <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			s.closeAll()
-			return
-		case <-s.wake:
-		case <-retry:
-		}
-		retry = nil
-		s.mu.Lock()
-		waiting := s.waiting
-		s.waiting = nil
-		s.mu.Unlock()
-		err := s.round(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.options.Log.Warn("an application gateway does not serve as its document says; trying again", "error", err)
-			retry = time.After(again)
-		}
-		for _, w := range waiting {
-			w <- err
-		}
-	}
+	defer s.closeAll()
+	s.rounds.Run(ctx, s.round, func(err error) {
+		s.options.Log.Warn("an application gateway does not serve as its document says; trying again", "error", err)
+	})
 }
 
 // round brings what is served up to date with the documents, and writes the health of the backends.
@@ -183,19 +156,11 @@ func (s *Service) read() (wanted map[string]*source, kept map[string]bool) {
 
 // Settle waits until all earlier changes are in force.
 func (s *Service) Settle(ctx context.Context) error {
-	done := make(chan error, 1)
-	s.mu.Lock()
-	s.waiting = append(s.waiting, done)
-	s.mu.Unlock()
-	s.requestRound()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.done:
+	err := s.rounds.Settle(ctx)
+	if errors.Is(err, rounds.ErrClosed) {
 		return errors.New("the application gateways of the local Azure are closed")
 	}
+	return err
 }
 
 // Close stops serving and waits for all goroutines.
