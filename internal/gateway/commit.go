@@ -146,6 +146,7 @@ func (c *Controller) accept(ctx context.Context, ch choice, d planner.Decision) 
 			c.accepted[key] = i
 		} else {
 			delete(c.accepted, key)
+			c.empty.left(key, false) // that is settled
 		}
 		delete(c.refused, key)
 	}
