@@ -52,14 +52,10 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 		TLS: r.TLS}
 	q := &request{front: f, state: state, exchange: x, original: r.URL.RequestURI(), host: r.Host}
 	q.forwarded(x.Header) // before the rewrites, which can change these headers
-	action, literal := site.Choose(x.Path, f.gateway.options.ExactPaths)
-	q.rewrites = action.Rewrites
-	var reroute bool
-	if reroute, q.changed = x.Request(q.rewrites); reroute {
-		action, literal = site.Choose(x.Path, f.gateway.options.ExactPaths)
-	}
-	q.literal = literal
+	action, ends := q.choose(site)
 	switch {
+	case !ends:
+		refuse(w, http.StatusInternalServerError)
 	case action.Redirect != nil:
 		q.redirect(w, r, action.Redirect)
 	case action.Backend == nil || state.pools[key(action.Backend)] == nil:
@@ -70,13 +66,32 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// mostRounds is how often the path rule of a request is chosen. The rewrites of a path rule can lead to another one, with rewrites of its
+// own; Azure answers 500 if that does not end.
+const mostRounds = 10
+
+// choose returns what becomes of a request, and false if its rewrites lead in a circle. Redirects have no rewrites.
+func (q *request) choose(site *routing.Site) (action routing.Action, ends bool) {
+	for range mostRounds {
+		action, q.literal = site.Choose(q.exchange.Path, q.front.gateway.options.ExactPaths)
+		q.rewrites = nil
+		if action.Redirect != nil {
+			return action, true
+		}
+		q.rewrites = action.Rewrites
+		reroute, changed := q.exchange.Request(q.rewrites)
+		if q.changed = q.changed || changed; !reroute {
+			return action, true
+		}
+	}
+	return action, false
+}
+
 // hostname is a host without its port.
 func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
 
 func (q *request) redirect(w http.ResponseWriter, r *http.Request, to *routing.Redirect) {
 	w.Header().Set("Location", to.Location(hostname(r.Host), r.URL.EscapedPath(), r.URL.RawQuery))
-	q.exchange.Response, q.exchange.Status = w.Header(), to.Status
-	q.exchange.Respond(q.rewrites)
 	page(w, to.Status)
 }
 
