@@ -52,7 +52,9 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 		TLS: r.TLS}
 	q := &request{front: f, state: state, exchange: x, original: r.URL.RequestURI(), host: r.Host}
 	q.forwarded(x.Header) // before the rewrites, which can change these headers
-	action, ends := q.choose(site)
+	chosen, ends := site.Route(x, f.gateway.options.ExactPaths)
+	action := chosen.Action
+	q.literal, q.rewrites, q.changed = chosen.Literal, chosen.Rewrites, chosen.Changed
 	switch {
 	case !ends:
 		refuse(w, http.StatusInternalServerError)
@@ -64,27 +66,6 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 		q.backend, q.pool = action.Backend, state.pools[key(action.Backend)]
 		q.pass(w, r)
 	}
-}
-
-// mostRounds is how often the path rule of a request is chosen. The rewrites of a path rule can lead to another one, with rewrites of its
-// own; Azure answers 500 if that does not end.
-const mostRounds = 10
-
-// choose returns what becomes of a request, and false if its rewrites lead in a circle. Redirects have no rewrites.
-func (q *request) choose(site *routing.Site) (action routing.Action, ends bool) {
-	for range mostRounds {
-		action, q.literal = site.Choose(q.exchange.Path, q.front.gateway.options.ExactPaths)
-		q.rewrites = nil
-		if action.Redirect != nil {
-			return action, true
-		}
-		q.rewrites = action.Rewrites
-		reroute, changed := q.exchange.Request(q.rewrites)
-		if q.changed = q.changed || changed; !reroute {
-			return action, true
-		}
-	}
-	return action, false
 }
 
 // hostname is a host without its port.
