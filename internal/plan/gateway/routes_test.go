@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -13,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/plane/gateway/routing"
@@ -131,7 +134,7 @@ func matched(routes []*gatewayv1.HTTPRoute, a asked) got {
 			}
 		}
 	}
-	if len(found) == 0 || strings.HasPrefix(a.path, "/.kaz/") { // that is ours
+	if len(found) == 0 {
 		return got{service: "404"}
 	}
 	top := slices.MaxFunc(found, func(x, y best) int { return slices.Compare(x.rank[:5], y.rank[:5]) })
@@ -230,7 +233,11 @@ func TestRoutesLikeTheGatewayAPI(t *testing.T) {
 			a := drawAsked(rt)
 			want := matched(byAge(routes), a)
 			for _, exact := range []bool{false, true} {
-				if have := through(rt, site, a, exact); have != want {
+				have := through(rt, site, a, exact)
+				if strings.HasPrefix(a.path, "/.kaz/") && have.service == "404" { // that is ours, if there is something there
+					continue
+				}
+				if have != want {
 					text, _ := json.MarshalIndent(routes, "", " ")
 					rt.Fatalf("exact %t: %+v: %+v, want %+v\n%s\n%s", exact, a, have, want, text, body)
 				}
@@ -243,4 +250,88 @@ func byAge(routes []*gatewayv1.HTTPRoute) []*gatewayv1.HTTPRoute {
 	return slices.SortedFunc(slices.Values(routes), func(a, b *gatewayv1.HTTPRoute) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
+}
+
+// readAPI reads objects of the Gateway API in place of those before, beside a class and the Service that answers with status codes. Their order
+// is that of their ages.
+func (w *world) readAPI(text []byte) {
+	w.serving()
+	w.in.API.Gateways = nil
+	w.in.Public, w.in.Private = "203.0.113.1", "10.1.0.10"
+	for n, one := range strings.Split(string(text), "---\n") {
+		var o struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(one), &o); err != nil {
+			w.t.Fatal(err)
+		}
+		switch o.Kind {
+		case "Gateway":
+			w.in.API.Gateways = append(w.in.API.Gateways, read[gatewayv1.Gateway](w.t, one, n))
+		case "HTTPRoute":
+			w.in.API.Routes = append(w.in.API.Routes, read[gatewayv1.HTTPRoute](w.t, one, n))
+		case "ReferenceGrant":
+			w.in.API.Grants = append(w.in.API.Grants, read[gatewayv1.ReferenceGrant](w.t, one, n))
+		case "Namespace":
+			w.in.API.Namespaces = append(w.in.API.Namespaces, read[corev1.Namespace](w.t, one, n))
+		default:
+			w.t.Fatalf("kind %q is not known", o.Kind)
+		}
+	}
+	w.in.Applications = gatewayapi.Assign(w.in.API, []azure.ID{gatewayID}, nil)
+}
+
+// read reads an object. Its namespace is default, and it is n minutes younger than the first one.
+func read[T any, P interface {
+	*T
+	metav1.Object
+}](t testing.TB, text string, n int) *T {
+	t.Helper()
+	o := P(new(T))
+	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
+		t.Fatal(err)
+	}
+	if o.GetNamespace() == "" {
+		o.SetNamespace("default")
+	}
+	o.SetGeneration(1)
+	o.SetCreationTimestamp(metav1.NewTime(epoch.Add(time.Duration(n) * time.Minute)))
+	return o
+}
+
+// statuses are the statuses of a result as text.
+func statuses(r gatewayapi.Result) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(r.Gateways)) {
+		s := r.Gateways[key]
+		fmt.Fprintf(&b, "Gateway %s:%s", key, conditions(s.Conditions))
+		for _, a := range s.Addresses {
+			b.WriteString(" at " + a.Value)
+		}
+		for _, l := range s.Listeners {
+			fmt.Fprintf(&b, "\n  %s: %d routes of %d kinds%s", l.Name, l.AttachedRoutes, len(l.SupportedKinds), conditions(l.Conditions))
+		}
+		b.WriteString("\n")
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Routes)) {
+		for _, p := range r.Routes[key] {
+			fmt.Fprintf(&b, "HTTPRoute %s of %s:%s\n", key, p.ParentRef.Name, conditions(p.Conditions))
+		}
+	}
+	return b.String()
+}
+
+// conditions names what is as it should be, and says the rest whole.
+func conditions(all []metav1.Condition) string {
+	var b strings.Builder
+	for _, c := range all {
+		good := c.Status == metav1.ConditionTrue
+		if c.Type == string(gatewayv1.ListenerConditionConflicted) || c.Type == string(gatewayv1.RouteConditionPartiallyInvalid) {
+			good = !good
+		}
+		if good && c.Reason == c.Type {
+			b.WriteString(" " + c.Type)
+		} else if !good || c.Reason != string(gatewayv1.ListenerReasonNoConflicts) {
+			fmt.Fprintf(&b, "\n    %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return b.String()
 }

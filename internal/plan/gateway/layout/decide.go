@@ -265,7 +265,7 @@ func (d *decision) inner(r route.Route) string {
 	const longest = 80
 	id := fmt.Sprint(r.Target.Status)
 	if r.Target.Status == 0 || len(r.When) > 0 || r.Path.Match < route.All {
-		id = naming.Local(longest-len(inner), "to", r.Object.Key(), fmt.Sprint(int(r.Path.Match), r.Path.Literal, r.When, r.Rank))
+		id = naming.Local(longest-len(inner), r.Object.Kind, r.Object.Namespace, r.Object.Name, fmt.Sprint(r.Rank))
 	}
 	path := inner + id
 	name := naming.Local(longest, "pr", path)
