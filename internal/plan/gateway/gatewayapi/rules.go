@@ -3,11 +3,8 @@ package gatewayapi
 import (
 	"fmt"
 	"math"
-	"net"
-	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,7 +38,7 @@ func (r *reader) rules(h *gatewayv1.HTTPRoute) ruleSet {
 		all := one.read()
 		if one.refused != "" {
 			if !s.refused.is() {
-				s.refused = problem{string(gatewayv1.RouteReasonUnsupportedValue), fmt.Sprintf("spec.rules[%d].%s", i, one.refused)}
+				s.refused = because(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[%d].%s", i, one.refused)
 			}
 			continue
 		}
@@ -195,7 +192,7 @@ func (r *ruleReader) headers(field string, f gatewayv1.HTTPHeaderFilter) route.H
 
 // header refuses headers that an application gateway does not change.
 func (r *ruleReader) header(field, name string) {
-	if slices.ContainsFunc([]string{"Connection", "Upgrade", "X-Original-Host"}, func(n string) bool { return strings.EqualFold(n, name) }) {
+	if slices.Contains([]string{"connection", "upgrade", "x-original-host"}, strings.ToLower(name)) {
 		r.refuse("%s has the header %s, which an application gateway does not change", field, name)
 	}
 }
@@ -233,14 +230,15 @@ type redirect struct {
 	port                     int32
 }
 
+const usualRedirect = 302
+
 // redirectTypes are Azure's types of redirects.
 var redirectTypes = map[int]string{
-	http.StatusMovedPermanently: network.PermanentRedirect, http.StatusFound: network.FoundRedirect,
-	http.StatusSeeOther: network.SeeOtherRedirect, http.StatusTemporaryRedirect: network.TemporaryRedirect,
+	301: network.PermanentRedirect, usualRedirect: network.FoundRedirect, 303: network.SeeOtherRedirect, 307: network.TemporaryRedirect,
 }
 
 func (r *ruleReader) redirectTo(field string, f gatewayv1.HTTPRequestRedirectFilter) {
-	code := value(f.StatusCode, http.StatusFound)
+	code := value(f.StatusCode, usualRedirect)
 	kind, ok := redirectTypes[code]
 	if !ok {
 		r.refuse("%s.statusCode is %d; an application gateway has 301, 302, 303 and 307", field, code)
@@ -258,7 +256,8 @@ func (r *ruleReader) redirectTo(field string, f gatewayv1.HTTPRequestRedirectFil
 	}
 	if slices.ContainsFunc(r.route.Spec.Hostnames, func(h gatewayv1.Hostname) bool { return strings.Contains(string(h), "*") }) &&
 		r.redirect.host == "" {
-		r.refuse("%s.hostname is not set, and spec.hostnames has a wildcard; an application gateway redirects to a host that is known", field)
+		r.refuse("%s.hostname is not set, and spec.hostnames has a wildcard; an application gateway redirects to a "+
+			"host that is known", field)
 	}
 }
 
@@ -279,7 +278,7 @@ func (d redirect) url(host string, l *listener) (string, bool) {
 		}
 	}
 	if port != 0 && (scheme != "http" || port != httpPort) && (scheme != "https" || port != httpsPort) {
-		host = net.JoinHostPort(host, strconv.Itoa(int(port)))
+		host = fmt.Sprintf("%s:%d", host, port)
 	}
 	return scheme + "://" + host + d.path, true
 }
@@ -309,7 +308,7 @@ func (r *ruleReader) target() route.Target {
 	}
 	switch len(shares) {
 	case 0:
-		return route.Target{Status: http.StatusInternalServerError}
+		return route.Target{Status: route.InternalError}
 	case 1:
 		return route.Target{Backend: shares[0].Backend}
 	}
@@ -358,21 +357,21 @@ func (r *ruleReader) timeout() int32 {
 // backend returns the backend that a reference leads to.
 func (r *ruleReader) backend(ref gatewayv1.HTTPBackendRef, timeout int32) (*route.Backend, problem) {
 	if group, kind := value(ref.Group, ""), value(ref.Kind, kindService); group != "" || kind != kindService {
-		return nil, problem{string(gatewayv1.RouteReasonInvalidKind), fmt.Sprintf("backend %s is a %s of group %q; allowed is a Service", ref.Name, kind,
-			group)}
+		return nil, because(gatewayv1.RouteReasonInvalidKind, "backend %s is a %s of group %q; allowed is a Service", ref.Name, kind,
+			group)
 	}
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(r.route.Namespace)))
 	if !r.permitted(reference{KindRoute, r.route.Namespace, kindService, namespace, string(ref.Name)}) {
-		return nil, problem{string(gatewayv1.RouteReasonRefNotPermitted), fmt.Sprintf(
-			"no ReferenceGrant in namespace %s allows %ss of %s to use Service %s", namespace, KindRoute, r.route.Namespace, ref.Name)}
+		return nil, because(gatewayv1.RouteReasonRefNotPermitted,
+			"no ReferenceGrant in namespace %s allows %ss of %s to use Service %s", namespace, KindRoute, r.route.Namespace, ref.Name)
 	}
 	port := r.Cluster.Port(namespace, string(ref.Name), networking.ServiceBackendPort{Number: int32(value(ref.Port, 0))})
 	if port.Missing != nil {
-		return nil, problem{string(gatewayv1.RouteReasonBackendNotFound), port.Missing.Error()}
+		return nil, because(gatewayv1.RouteReasonBackendNotFound, "%v", port.Missing)
 	}
 	if p := port.Protocol; p == "kubernetes.io/h2c" {
-		return nil, problem{string(gatewayv1.RouteReasonUnsupportedProtocol), fmt.Sprintf("service %s/%s: appProtocol is %s; an application gateway "+
-			"speaks HTTP/1.1 to backends", namespace, ref.Name, p)}
+		return nil, because(gatewayv1.RouteReasonUnsupportedProtocol, "service %s/%s: appProtocol is %s; an application gateway "+
+			"speaks HTTP/1.1 to backends", namespace, ref.Name, p)
 	}
 	b := &route.Backend{
 		Namespace: namespace, Service: string(ref.Name), Port: fmt.Sprint(port.Port), Pool: port.Pool,

@@ -2,7 +2,6 @@ package layout
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,10 +13,10 @@ import (
 	"kaz/internal/plan/gateway/route"
 )
 
-// A path map knows paths alone, and whether it looks at the case of letters is not certain. What it cannot tell is decided by rewrites: each
-// of its rules has a rewrite rule for each route that a request with such a path may belong to. Its conditions are those of the route, and it
-// sends the request to an inner path, whose path rule leads to the backend of the route and gives the request the path that the client sent.
-// Of several rewrite rules that hold, the last one decides, so that the best route comes last.
+// A path map knows paths alone, and whether it looks at the case of letters is not certain. What it cannot tell is decided by rewrites:
+// each of its rules has a rewrite rule for each route that a request with such a path may belong to. Its conditions are those of the route,
+// and it sends the request to an inner path, whose path rule leads to the backend of the route and gives the request the path that the
+// client sent. Of several rewrite rules that hold, the last one decides, so that the best route comes last.
 
 // inner is what inner paths begin with. A client that asks for one gets 404.
 const inner = "/.kaz/"
@@ -176,7 +175,7 @@ func (d *decision) candidates(c class) []route.Route {
 			return all[:i+1]
 		}
 	}
-	return append(all, route.Route{Object: d.l.first, Path: others().Path, Target: route.Target{Status: http.StatusNotFound}})
+	return append(all, route.Route{Object: d.l.first, Path: others().Path, Target: route.Target{Status: route.NotFound}})
 }
 
 // whole makes the path rules of all classes, and returns the target of all other requests.
@@ -186,7 +185,8 @@ func (d *decision) whole() target {
 		const longest = 80
 		first := d.candidates(c)[0]
 		name := naming.Local(longest, "pr", fmt.Sprint(int(c.Match)), c.Literal)
-		d.rules = append(d.rules, azure.Child[network.GatewayPathRule]{Name: name, Properties: t.pathRule(c.patterns(), first.FirewallPolicy)})
+		rule := t.pathRule(c.patterns(), first.FirewallPolicy)
+		d.rules = append(d.rules, azure.Child[network.GatewayPathRule]{Name: name, Properties: rule})
 		d.needs(name, c)
 	}
 	return d.class(others())
@@ -282,7 +282,7 @@ func (d *decision) inner(r route.Route) string {
 	d.inside = append(d.inside, azure.Child[network.GatewayPathRule]{Name: name})
 	if r.Target.Status == 0 {
 		set.send([]network.GatewayRewriteCondition{{Variable: pathVariable, Pattern: "^/\\.kaz/", IgnoreCase: true}}, d.inner(route.Route{
-			Object: r.Object, Path: others().Path, Target: route.Target{Status: http.StatusNotFound},
+			Object: r.Object, Path: others().Path, Target: route.Target{Status: route.NotFound},
 		}))
 	}
 	d.inside[at].Properties = d.target(r, set, path).pathRule([]string{path}, r.FirewallPolicy)

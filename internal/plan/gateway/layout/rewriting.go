@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,7 +88,7 @@ func (w *rewriting) replacePrefix(p route.Path, by string, when []network.Gatewa
 		return
 	}
 	alone := network.GatewayRewriteCondition{Variable: pathVariable, Pattern: "^" + quoted + "$"}
-	w.add(append(slices.Clone(when), alone), network.GatewayRewriteActions{URL: &network.GatewayURLChange{Path: by + strings.Repeat("/", 1-min(1, len(by)))}})
+	w.add(append(slices.Clone(when), alone), network.GatewayRewriteActions{URL: &network.GatewayURLChange{Path: cmp.Or(by, "/")}})
 }
 
 // append adds values to headers, which may have some.
@@ -96,7 +97,8 @@ func (w *rewriting) append(variable string, add []route.HeaderValue, when []netw
 ) {
 	for _, h := range add {
 		has := network.GatewayRewriteCondition{Variable: variable + h.Name, Pattern: "."}
-		w.add(append(slices.Clone(when), has), actions([]network.GatewayHeader{{Name: h.Name, Value: "{" + variable + h.Name + "}," + h.Value}}))
+		more := network.GatewayHeader{Name: h.Name, Value: "{" + variable + h.Name + "}," + h.Value}
+		w.add(append(slices.Clone(when), has), actions([]network.GatewayHeader{more}))
 		has.Negate = true
 		w.add(append(slices.Clone(when), has), actions([]network.GatewayHeader{{Name: h.Name, Value: h.Value}}))
 	}

@@ -121,6 +121,12 @@ type Target struct {
 	Status     int
 }
 
+// Status codes of a [Target].
+const (
+	NotFound      = 404
+	InternalError = 500
+)
+
 // Share is a backend with the weight of all its members together.
 type Share struct {
 	*Backend
