@@ -364,6 +364,8 @@ func TestRefusals(t *testing.T) {
 			"ApplicationGatewayKeyVaultSecretException", "user-assigned identity"},
 		{"", object{"sslCertificates": list{child("c", object{"keyVaultSecretId": "v/c"})}},
 			"ApplicationGatewaySslCertificateInvalidKeyVaultSecretId", "v/c"},
+		{"", object{"trustedRootCertificates": list{child("r", object{"keyVaultSecretId": "https://v/c"})}},
+			"ApplicationGatewayTrustedRootCertificateInvalidKeyVaultSecretId", "https://v/c"},
 		{"", object{"trustedRootCertificates": list{child("r", object{"data": "eHg="})}},
 			"ApplicationGatewayTrustedRootCertificateInvalidData",
 			"trustedRootCertificates/r"},

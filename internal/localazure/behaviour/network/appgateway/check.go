@@ -74,7 +74,7 @@ func checkNames(g *gateway) error {
 		profilesList,
 		poolsList, settingsList, streamSettingsList, listenersList, streamListenersList, pathMapsList, rulesList, streamRulesList,
 		probesList,
-		redirectsList, rewritesList, distributionList, privateLinksList}
+		redirectsList, rewritesList, distributionList, privateLinksList, jwtList}
 	for _, p := range g.parts(lists...) {
 		if err := schema.CheckName(p.id); err != nil {
 			return err
@@ -181,6 +181,7 @@ var links = []link{
 	{rulesList, "redirectConfiguration", redirectsList, false},
 	{rulesList, "rewriteRuleSet", rewritesList, false},
 	{rulesList, "loadDistributionPolicy", distributionList, false},
+	{rulesList, "entraJWTValidationConfig", jwtList, false},
 	{streamRulesList, "listener", streamListenersList, true},
 	{streamRulesList, "backendAddressPool", poolsList, true},
 	{streamRulesList, "backendSettings", streamSettingsList, true},
@@ -532,7 +533,8 @@ func aimOf(p part, prefix string) aim {
 	return aim{has("backendAddressPool"), has("backendHttpSettings"), has("redirectConfiguration"), has("loadDistributionPolicy")}
 }
 
-// check refuses a target that is none, or more than one. Kind names the part in messages.
+// check refuses a target that is none, or a redirect and a backend. A pool beside a load distribution policy is no second target: Azure's
+// documented examples have both. Kind names the part in messages.
 func (a aim) check(kind string, p part) error {
 	code := "ApplicationGateway" + strings.ReplaceAll(kind, " ", "")
 	switch {
@@ -543,10 +545,6 @@ func (a aim) check(kind string, p part) error {
 	case a.redirect && a.setting:
 		return unverified(code+"CannotReferenceBackendHttpSettings",
 			"%s %s cannot reference BackendHttpSettings when Redirect Setting is specified.", kind, p.id)
-	case a.pool && a.distribution:
-		return unverified(code+"HasPoolAndLoadDistributionPolicy",
-			"%s %s cannot reference a BackendAddressPool and a LoadDistributionPolicy.",
-			kind, p.id)
 	case !a.redirect && (!a.setting || !a.pool && !a.distribution):
 		return unverified(code+"HasNoTarget",
 			"%s %s must reference a RedirectConfiguration, or BackendHttpSettings with a BackendAddressPool or a LoadDistributionPolicy.",
