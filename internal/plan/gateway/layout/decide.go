@@ -33,7 +33,7 @@ type decision struct {
 	inMap  string
 	rules  []azure.Child[network.GatewayPathRule]
 	inside []azure.Child[network.GatewayPathRule] // for inner paths
-	most   int                                    // conditions in a rewrite rule set
+	most   int                                    // conditions or headers of a rewrite rule set
 }
 
 // decide returns the rule of a listener. The newest object loses its routes as long as there are too many of something.
@@ -67,8 +67,8 @@ func (d *decision) full() string {
 	if n := len(d.rules) + len(d.inside); n > limit.PathRules {
 		return fmt.Sprintf("a URL path map can have %d path rules", limit.PathRules)
 	}
-	if d.most > limit.Conditions {
-		return fmt.Sprintf("a rewrite rule set can have %d conditions", limit.Conditions)
+	if d.most > limit.InRewriteSet {
+		return fmt.Sprintf("a rewrite rule set can have %d conditions and %d headers", limit.InRewriteSet, limit.InRewriteSet)
 	}
 	return ""
 }
@@ -302,7 +302,7 @@ func (d *decision) target(r route.Route, set rewriting, of string) target {
 			"an application gateway cannot have both there", d.l.hostKey, of)
 		return t
 	}
-	d.most = max(d.most, set.conditions)
+	d.most = max(d.most, set.conditions, set.headers)
 	name := d.b.prefix.Child("rs", append(slices.Clone(d.l.parts), of)...)
 	d.b.rewrites[name] = azure.Child[network.GatewayRewriteSet]{Name: name, Properties: network.GatewayRewriteSet{Rules: set.rules}}
 	d.b.needs(name, r.Object)

@@ -17,6 +17,7 @@ const pathVariable = "var_uri_path"
 type rewriting struct {
 	rules      []network.GatewayRewriteRule
 	conditions int
+	headers    int
 }
 
 const firstSequence = 100
@@ -24,6 +25,7 @@ const firstSequence = 100
 func (w *rewriting) add(conditions []network.GatewayRewriteCondition, actions network.GatewayRewriteActions) {
 	n := len(w.rules)
 	w.conditions += len(conditions)
+	w.headers += len(actions.RequestHeaders) + len(actions.ResponseHeaders)
 	w.rules = append(w.rules, network.GatewayRewriteRule{
 		Name: fmt.Sprintf("rule-%d", n+1), Sequence: int32(firstSequence + n), Conditions: conditions, Actions: actions,
 	})

@@ -19,7 +19,7 @@ const Reason = "LimitExceeded"
 const (
 	Hosts        = 5 // of a listener
 	PathRules    = 100
-	Conditions   = 40 // of a rewrite rule set
+	InRewriteSet = 40 // conditions, and as many headers
 	listeners    = 100
 	pools        = 100
 	settings     = 100

@@ -112,7 +112,7 @@ func check(c *behaviour.Call) error {
 	}
 	for _, check := range []func(*gateway) error{
 		checkSize, checkNames, checkPresent, checkLimits, checkReferences, checkAddresses, checkPorts, checkListeners, checkTLS, checkPools,
-		checkProbes, checkSettings, checkPathMaps, checkRules, checkRedirects, checkRewrites,
+		checkProbes, checkSettings, checkPathMaps, checkRules, checkRedirects, checkRewrites, checkReroutes,
 	} {
 		if err := check(g); err != nil {
 			return err

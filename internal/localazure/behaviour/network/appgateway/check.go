@@ -687,6 +687,59 @@ func checkRedirects(g *gateway) error {
 	return nil
 }
 
+// endless are the rewrite rule sets, by the lower case of their ids, with a rule that evaluates the path map again: true for those in which
+// each rule does so without a condition.
+func (g *gateway) endless() map[string]bool {
+	sets := map[string]bool{}
+	for _, p := range g.parts(rewritesList) {
+		again, always := false, true
+		for _, r := range behaviour.Objects(p.Object, "properties.rewriteRules") {
+			reroute := behaviour.Bool(r, "actionSet.urlConfiguration.reroute")
+			again = again || reroute
+			always = always && reroute && len(behaviour.Objects(r, "conditions")) == 0
+		}
+		if again {
+			sets[strings.ToLower(string(p.id))] = always
+		}
+	}
+	return sets
+}
+
+// checkReroutes refuses what would evaluate the path map forever: Azure's documentation says that a basic rule cannot do so, and that a rule
+// with a path map needs at least one rewrite rule with a condition, or one that does not.
+func checkReroutes(g *gateway) error {
+	sets := g.endless()
+	refuse := func(p part, kind, name string) error {
+		always, again := sets[strings.ToLower(string(p.refers(name)))]
+		switch {
+		case again && kind == "Request Routing Rule":
+			return unverified("ApplicationGatewayBasicRuleCannotReroute",
+				"%s %s has the rewrite rule set %s, which evaluates a path map again. A basic rule has none.", kind, p.id, p.refers(name))
+		case always:
+			return unverified("ApplicationGatewayRewriteRuleSetReroutesAlways",
+				"%s %s has the rewrite rule set %s, of which each rule evaluates the path map again without a condition.", kind, p.id,
+				p.refers(name))
+		}
+		return nil
+	}
+	for _, p := range g.parts(rulesList) {
+		if err := refuse(p, "Request Routing Rule", "rewriteRuleSet"); err != nil {
+			return err
+		}
+	}
+	for _, m := range g.parts(pathMapsList) {
+		if err := refuse(m, "Url Path Map", "defaultRewriteRuleSet"); err != nil {
+			return err
+		}
+		for _, p := range inside(m.id, m.Object, "pathRules") {
+			if err := refuse(p, "Path Rule", "rewriteRuleSet"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // variableForm matches the variables of rewrite conditions.
 var variableForm = regexp.MustCompile(`^(var|http_req|http_resp)_[A-Za-z0-9_-]+$`)
 
