@@ -31,8 +31,8 @@ func condition[T ~string, R ~string](kind T, generation int64, reason R, message
 // tests each of them.
 var supported = []gatewayv1.FeatureName{
 	"Gateway", "GatewayPort8080", "HTTPRoute", "HTTPRoute303RedirectStatusCode", "HTTPRoute307RedirectStatusCode",
-	"HTTPRouteBackendProtocolWebSocket", "HTTPRouteBackendTimeout", "HTTPRouteHostRewrite", "HTTPRouteMethodMatching",
-	"HTTPRouteNamedRouteRule", "HTTPRouteParentRefPort", "HTTPRoutePathRewrite", "HTTPRouteQueryParamMatching", "HTTPRouteRequestTimeout",
+	"HTTPRouteBackendProtocolWebSocket", "HTTPRouteHostRewrite", "HTTPRouteMethodMatching",
+	"HTTPRouteNamedRouteRule", "HTTPRouteParentRefPort", "HTTPRoutePathRewrite", "HTTPRouteQueryParamMatching",
 	"HTTPRouteResponseHeaderModification", "ReferenceGrant",
 }
 
