@@ -15,6 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/gateway/cluster"
+	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/plan/gateway/ingress"
 	"kaz/internal/plan/gateway/layout"
 	"kaz/internal/plan/gateway/limit"
@@ -29,6 +30,8 @@ type Config struct {
 	// Identity tells the cluster from others.
 	Identity string
 	Ingress  ingress.Options
+	// Answers is the namespace/name of the Service that answers 404 and 500 for the application gateway, "" for none.
+	Answers string
 }
 
 // Input is all facts of a decision.
@@ -42,6 +45,11 @@ type Input struct {
 	// Undecided says that there are further Ingresses, about which the caller has not decided. What the gateway has for them stays.
 	Undecided bool
 	Have      plan.Snapshot
+
+	API          gatewayapi.Objects
+	Applications gatewayapi.Applications
+	// Public and Private are the addresses of the application gateway, empty if they are not known.
+	Public, Private string
 }
 
 // Decision is what is decided.
@@ -50,6 +58,8 @@ type Decision struct {
 	Problems []plan.Problem
 	layout.Result
 	Live live.Gateway
+	// API has the statuses of the objects of the Gateway API.
+	API gatewayapi.Result
 	// Hold says why nothing may be written, nil if it may be.
 	Hold error
 }
