@@ -188,4 +188,3 @@ func found[T object](o T, err error) object {
 	}
 	return o
 }
-

@@ -35,7 +35,9 @@ func (c *Controller) listenToAPI() error {
 
 // classHandler chooses the application gateways of Gateways anew, and has the status of the class written.
 func (c *Controller) classHandler() cache.ResourceEventHandler {
-	same := func(a, b *gatewayv1.GatewayClass) bool { return a.Generation == b.Generation && equality.Semantic.DeepEqual(a.Spec, b.Spec) }
+	same := func(a, b *gatewayv1.GatewayClass) bool {
+		return a.Generation == b.Generation && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+	}
 	return watcher(same, func(class *gatewayv1.GatewayClass) {
 		if class.Spec.ControllerName == gatewayapi.Controller {
 			c.assign()
@@ -163,8 +165,12 @@ func sameRoute(a, b *gatewayv1.HTTPRoute) bool {
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil)
 }
 
-func samePolicy(a, b *gatewayv1.BackendTLSPolicy) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) }
+func samePolicy(a, b *gatewayv1.BackendTLSPolicy) bool {
+	return equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
 
-func sameGrant(a, b *gatewayv1.ReferenceGrant) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) }
+func sameGrant(a, b *gatewayv1.ReferenceGrant) bool {
+	return equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
 
 func sameConfigMap(a, b *corev1.ConfigMap) bool { return equality.Semantic.DeepEqual(a.Data, b.Data) }

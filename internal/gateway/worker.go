@@ -30,7 +30,7 @@ type worker struct {
 	empty   emptiness
 
 	state struct {
-		sync.Mutex // guards what follows
+		sync.Mutex                   // guards what follows
 		accepted   map[string]object // as they were last written
 		refused    map[string]error
 		failures   map[string]int
