@@ -14,6 +14,11 @@ const (
 	PathRule  = "PathBasedRouting"
 
 	PermanentRedirect = "Permanent"
+	FoundRedirect     = "Found"
+	SeeOtherRedirect  = "SeeOther"
+	TemporaryRedirect = "Temporary"
+
+	RoundRobin = "RoundRobin"
 
 	SwitchedOn  = "Enabled"
 	SwitchedOff = "Disabled"
@@ -25,22 +30,23 @@ const (
 // ApplicationGateway is the properties of an application gateway: one document for all that it serves. The order of
 // path rules says which of them matches first.
 type ApplicationGateway struct {
-	SKU               *azure.SKU                        `json:"sku,omitempty" azure:"read"`
-	Frontends         []azure.Child[GatewayFrontend]    `json:"frontendIPConfigurations,omitempty" azure:"read"`
-	SSLProfiles       []azure.Child[GatewaySSLProfile]  `json:"sslProfiles,omitempty" azure:"read"`
-	TrustedRoots      []azure.Child[GatewayTrustedRoot] `json:"trustedRootCertificates,omitempty" azure:"read"`
-	OperationalState  string                            `json:"operationalState,omitempty" azure:"read"`
-	ProvisioningState string                            `json:"provisioningState,omitempty" azure:"read"`
-	Ports             []azure.Child[GatewayPort]        `json:"frontendPorts,omitempty"`
-	Certificates      []azure.Child[GatewayCertificate] `json:"sslCertificates,omitempty"`
-	Pools             []azure.Child[GatewayPool]        `json:"backendAddressPools,omitempty"`
-	Settings          []azure.Child[GatewaySettings]    `json:"backendHttpSettingsCollection,omitempty"`
-	Probes            []azure.Child[GatewayProbe]       `json:"probes,omitempty"`
-	Listeners         []azure.Child[GatewayListener]    `json:"httpListeners,omitempty"`
-	PathMaps          []azure.Child[GatewayPathMap]     `json:"urlPathMaps,omitempty"`
-	Rules             []azure.Child[GatewayRule]        `json:"requestRoutingRules,omitempty"`
-	Redirects         []azure.Child[GatewayRedirect]    `json:"redirectConfigurations,omitempty"`
-	RewriteSets       []azure.Child[GatewayRewriteSet]  `json:"rewriteRuleSets,omitempty"`
+	SKU               *azure.SKU                         `json:"sku,omitempty" azure:"read"`
+	Frontends         []azure.Child[GatewayFrontend]     `json:"frontendIPConfigurations,omitempty" azure:"read"`
+	SSLProfiles       []azure.Child[GatewaySSLProfile]   `json:"sslProfiles,omitempty" azure:"read"`
+	TrustedRoots      []azure.Child[GatewayTrustedRoot]  `json:"trustedRootCertificates,omitempty" azure:"read"`
+	OperationalState  string                             `json:"operationalState,omitempty" azure:"read"`
+	ProvisioningState string                             `json:"provisioningState,omitempty" azure:"read"`
+	Ports             []azure.Child[GatewayPort]         `json:"frontendPorts,omitempty"`
+	Certificates      []azure.Child[GatewayCertificate]  `json:"sslCertificates,omitempty"`
+	Pools             []azure.Child[GatewayPool]         `json:"backendAddressPools,omitempty"`
+	Settings          []azure.Child[GatewaySettings]     `json:"backendHttpSettingsCollection,omitempty"`
+	Probes            []azure.Child[GatewayProbe]        `json:"probes,omitempty"`
+	Listeners         []azure.Child[GatewayListener]     `json:"httpListeners,omitempty"`
+	PathMaps          []azure.Child[GatewayPathMap]      `json:"urlPathMaps,omitempty"`
+	Rules             []azure.Child[GatewayRule]         `json:"requestRoutingRules,omitempty"`
+	Redirects         []azure.Child[GatewayRedirect]     `json:"redirectConfigurations,omitempty"`
+	RewriteSets       []azure.Child[GatewayRewriteSet]   `json:"rewriteRuleSets,omitempty"`
+	Distributions     []azure.Child[GatewayDistribution] `json:"loadDistributionPolicies,omitempty"`
 }
 
 // GatewayFrontend is an address that clients reach: a public IP, or a private address in a subnet.
@@ -132,11 +138,12 @@ type GatewayListener struct {
 
 // GatewayPathMap leads paths to backends.
 type GatewayPathMap struct {
-	DefaultPool       *azure.Reference               `json:"defaultBackendAddressPool,omitempty" azure:"exact"`
-	DefaultSettings   *azure.Reference               `json:"defaultBackendHttpSettings,omitempty" azure:"exact"`
-	DefaultRedirect   *azure.Reference               `json:"defaultRedirectConfiguration,omitempty" azure:"exact"`
-	DefaultRewriteSet *azure.Reference               `json:"defaultRewriteRuleSet,omitempty" azure:"exact"`
-	PathRules         []azure.Child[GatewayPathRule] `json:"pathRules" azure:"ordered"`
+	DefaultPool         *azure.Reference               `json:"defaultBackendAddressPool,omitempty" azure:"exact"`
+	DefaultSettings     *azure.Reference               `json:"defaultBackendHttpSettings,omitempty" azure:"exact"`
+	DefaultRedirect     *azure.Reference               `json:"defaultRedirectConfiguration,omitempty" azure:"exact"`
+	DefaultRewriteSet   *azure.Reference               `json:"defaultRewriteRuleSet,omitempty" azure:"exact"`
+	DefaultDistribution *azure.Reference               `json:"defaultLoadDistributionPolicy,omitempty" azure:"exact"`
+	PathRules           []azure.Child[GatewayPathRule] `json:"pathRules" azure:"ordered"`
 }
 
 // GatewayPathRule leads requests with one of its paths to a backend, or redirects them.
@@ -146,19 +153,33 @@ type GatewayPathRule struct {
 	Settings       *azure.Reference `json:"backendHttpSettings,omitempty" azure:"exact"`
 	Redirect       *azure.Reference `json:"redirectConfiguration,omitempty" azure:"exact"`
 	RewriteSet     *azure.Reference `json:"rewriteRuleSet,omitempty" azure:"exact"`
+	Distribution   *azure.Reference `json:"loadDistributionPolicy,omitempty" azure:"exact"`
 	FirewallPolicy *azure.Reference `json:"firewallPolicy,omitempty" azure:"exact"`
 }
 
 // GatewayRule connects a listener with what serves its requests. Lower priorities go first.
 type GatewayRule struct {
-	RuleType   string           `json:"ruleType" azure:"fold"`
-	Priority   int32            `json:"priority"`
-	Listener   *azure.Reference `json:"httpListener" azure:"required"`
-	Pool       *azure.Reference `json:"backendAddressPool,omitempty" azure:"exact"`
-	Settings   *azure.Reference `json:"backendHttpSettings,omitempty" azure:"exact"`
-	Redirect   *azure.Reference `json:"redirectConfiguration,omitempty" azure:"exact"`
-	PathMap    *azure.Reference `json:"urlPathMap,omitempty" azure:"exact"`
-	RewriteSet *azure.Reference `json:"rewriteRuleSet,omitempty" azure:"exact"`
+	RuleType     string           `json:"ruleType" azure:"fold"`
+	Priority     int32            `json:"priority"`
+	Listener     *azure.Reference `json:"httpListener" azure:"required"`
+	Pool         *azure.Reference `json:"backendAddressPool,omitempty" azure:"exact"`
+	Settings     *azure.Reference `json:"backendHttpSettings,omitempty" azure:"exact"`
+	Redirect     *azure.Reference `json:"redirectConfiguration,omitempty" azure:"exact"`
+	PathMap      *azure.Reference `json:"urlPathMap,omitempty" azure:"exact"`
+	RewriteSet   *azure.Reference `json:"rewriteRuleSet,omitempty" azure:"exact"`
+	Distribution *azure.Reference `json:"loadDistributionPolicy,omitempty" azure:"exact"`
+}
+
+// GatewayDistribution shares requests among pools.
+type GatewayDistribution struct {
+	Algorithm string                                   `json:"loadDistributionAlgorithm" azure:"fold"`
+	Targets   []azure.Child[GatewayDistributionTarget] `json:"loadDistributionTargets"`
+}
+
+// GatewayDistributionTarget is a pool with the weight of each of its members.
+type GatewayDistributionTarget struct {
+	Weight int32            `json:"weightPerServer"` // 1 to 100
+	Pool   *azure.Reference `json:"backendAddressPool" azure:"required"`
 }
 
 // GatewayRedirect sends clients to a listener or to a URL.

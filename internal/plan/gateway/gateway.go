@@ -1,4 +1,5 @@
-// Package gateway decides the content of an application gateway: what serves a cluster's Ingresses, beside what others have there.
+// Package gateway decides the content of an application gateway: what serves a cluster's Ingresses and
+// objects of the Gateway API, beside what others have there.
 // Layer L1: decisions only.
 //
 // The gateway is one document for many objects, and Azure takes it as a whole or not at all. So each object is checked by itself before,
@@ -13,6 +14,7 @@ import (
 	networking "k8s.io/api/networking/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/gatewayapi"
@@ -21,6 +23,7 @@ import (
 	"kaz/internal/plan/gateway/limit"
 	"kaz/internal/plan/gateway/live"
 	"kaz/internal/plan/gateway/merge"
+	"kaz/internal/plan/gateway/route"
 )
 
 // Config says which gateway serves a cluster, and how.
@@ -30,7 +33,7 @@ type Config struct {
 	// Identity tells the cluster from others.
 	Identity string
 	Ingress  ingress.Options
-	// Answers is the namespace/name of the Service that answers 404 and 500 for the application gateway, "" for none.
+	// Answers is the namespace/name of the Service that answers requests which get a status code at once, "" for none.
 	Answers string
 }
 
@@ -40,16 +43,16 @@ type Input struct {
 	Ingresses []*networking.Ingress // of the controller's class
 	Objects   *cluster.Objects
 	Rewrites  ingress.RewriteObjects
+	// API are the objects of the Gateway API, and Applications says which application gateway serves which Gateway.
+	API          gatewayapi.Objects
+	Applications gatewayapi.Applications
+	// Public and Private are the addresses of the application gateway, empty if they are not known.
+	Public, Private string
 	// Kept are Ingresses that Azure has refused as they are. What the gateway has for them alone stays as it is.
 	Kept []*networking.Ingress
 	// Undecided says that there are further Ingresses, about which the caller has not decided. What the gateway has for them stays.
 	Undecided bool
 	Have      plan.Snapshot
-
-	API          gatewayapi.Objects
-	Applications gatewayapi.Applications
-	// Public and Private are the addresses of the application gateway, empty if they are not known.
-	Public, Private string
 }
 
 // Decision is what is decided.
@@ -57,9 +60,8 @@ type Decision struct {
 	Graph    plan.Graph
 	Problems []plan.Problem
 	layout.Result
+	API  gatewayapi.Result
 	Live live.Gateway
-	// API has the statuses of the objects of the Gateway API.
-	API gatewayapi.Result
 	// Hold says why nothing may be written, nil if it may be.
 	Hold error
 }
@@ -87,10 +89,10 @@ func Desired(in Input) (Decision, error) {
 			in.Prefix, in.Gateway, other, in.Identity)
 		return d, nil
 	}
-	d.Result, d.Problems = in.build(g, in.Ingresses)
+	in.build(&d, in.Ingresses)
 	if len(in.Kept) > 0 {
-		d.Live.Mine = in.withoutKept(g, d.Result)
-		d.Result, d.Problems = in.build(d.Live, in.Ingresses)
+		d.Live.Mine = in.withoutKept(d)
+		in.build(&d, in.Ingresses)
 	}
 	if g.IsStopped() {
 		d.Hold = fmt.Errorf("the application gateway %s is stopped, and a write would start it", in.Gateway)
@@ -102,20 +104,48 @@ func Desired(in Input) (Decision, error) {
 	return d, d.Graph.Add(in.Node(d.Live, d.Result, in.Identity, in.Undecided))
 }
 
-// build lays out what serves Ingresses.
-func (in Input) build(g live.Gateway, ingresses []*networking.Ingress) (layout.Result, []plan.Problem) {
+// build lays out what serves Ingresses and the objects of the Gateway API, at the gateway that the decision has.
+func (in Input) build(d *Decision, ingresses []*networking.Ingress) {
 	sites, problems := ingress.Read(ingress.Input{
-		Options: in.Ingress, Ingresses: ingresses, Objects: in.Objects, Gateway: g, Rewrites: in.Rewrites,
+		Options: in.Ingress, Ingresses: ingresses, Objects: in.Objects, Gateway: d.Live, Rewrites: in.Rewrites,
 	})
-	sites, refused := limit.Admit(sites, g)
-	r := layout.Build(sites, g, in.Prefix)
-	return r, slices.Concat(problems, refused, r.Problems)
+	d.API = gatewayapi.Read(gatewayapi.Input{
+		Objects: in.API, Applications: in.Applications, Cluster: in.Objects, Gateway: d.Live, Public: in.Public, Private: in.Private,
+	})
+	sites = append(sites, d.API.Sites...)
+	slices.SortStableFunc(sites, func(a, b route.Site) int { return route.Compare(a.Object, b.Object) })
+	sites, refused := limit.Admit(sites, d.Live)
+	d.Result = layout.Build(sites, d.Live, in.Prefix, in.answers())
+	d.Problems = slices.Concat(problems, refused, d.Result.Problems)
+	d.API.Refuse(d.Problems)
 }
+
+// answers returns the backend that answers with status codes. It gives the code of the path's first segment.
+func (in Input) answers() *route.Backend {
+	namespace, name, ok := strings.Cut(in.Answers, "/")
+	if !ok {
+		return nil
+	}
+	const named = "answers"
+	port := in.Objects.Port(namespace, name, networking.ServiceBackendPort{Name: named})
+	b := &route.Backend{
+		Namespace: namespace, Service: name, Port: named, Pool: port.Pool, Probe: cluster.Healthy(network.GatewayHTTP),
+		Settings: network.GatewaySettings{
+			Port: port.Target, Protocol: network.GatewayHTTP, CookieBasedAffinity: network.SwitchedOff, RequestTimeout: answerTimeout,
+		},
+	}
+	b.Probe.Path, b.Probe.Interval, b.Probe.Timeout = "/200", answerTimeout, answerTimeout
+	return b
+}
+
+const answerTimeout = 5 // seconds
 
 // withoutKept returns the cluster's children without those that only the kept Ingresses need. These count as those of others: they stay,
 // with what they refer to.
-func (in Input) withoutKept(g live.Gateway, decided layout.Result) live.Mine {
-	all, _ := in.build(g, slices.Concat(in.Ingresses, in.Kept))
+func (in Input) withoutKept(decided Decision) live.Mine {
+	all := Decision{Live: decided.Live}
+	in.build(&all, slices.Concat(in.Ingresses, in.Kept))
+	mine := decided.Live.Mine
 	kept := map[string]bool{}
 	for name, objects := range all.Objects {
 		if _, stated := decided.Objects[name]; stated {
@@ -125,5 +155,5 @@ func (in Input) withoutKept(g live.Gateway, decided layout.Result) live.Mine {
 			return slices.Contains(objects, ingress.Object(i).Key())
 		})
 	}
-	return func(name string) bool { return g.Mine(name) && !kept[strings.ToLower(name)] }
+	return func(name string) bool { return mine(name) && !kept[strings.ToLower(name)] }
 }

@@ -52,14 +52,12 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 		TLS: r.TLS}
 	q := &request{front: f, state: state, exchange: x, original: r.URL.RequestURI(), host: r.Host}
 	q.forwarded(x.Header) // before the rewrites, which can change these headers
-	action, literal := site.Choose(x.Path, f.gateway.options.ExactPaths)
-	q.rewrites = action.Rewrites
-	var reroute bool
-	if reroute, q.changed = x.Request(q.rewrites); reroute {
-		action, literal = site.Choose(x.Path, f.gateway.options.ExactPaths)
-	}
-	q.literal = literal
+	chosen, ends := site.Route(x, f.gateway.options.ExactPaths)
+	action := chosen.Action
+	q.literal, q.rewrites, q.changed = chosen.Literal, chosen.Rewrites, chosen.Changed
 	switch {
+	case !ends:
+		refuse(w, http.StatusInternalServerError)
 	case action.Redirect != nil:
 		q.redirect(w, r, action.Redirect)
 	case action.Backend == nil || state.pools[key(action.Backend)] == nil:
@@ -75,8 +73,6 @@ func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
 
 func (q *request) redirect(w http.ResponseWriter, r *http.Request, to *routing.Redirect) {
 	w.Header().Set("Location", to.Location(hostname(r.Host), r.URL.EscapedPath(), r.URL.RawQuery))
-	q.exchange.Response, q.exchange.Status = w.Header(), to.Status
-	q.exchange.Respond(q.rewrites)
 	page(w, to.Status)
 }
 

@@ -333,6 +333,34 @@ func TestReroute(t *testing.T) {
 	}
 }
 
+// The path rule that is chosen again has rewrites of its own, which see the path that the client sent. What leads in a circle gets 500.
+func TestRewritesOfTheNextPathRule(t *testing.T) {
+	w := start(t)
+	p, _ := three(w)
+	change := func(name, header, path string, reroute bool) object {
+		return child(name, object{"rewriteRules": list{object{"name": name, "ruleSequence": 1,
+			"conditions": list{object{"variable": "http_req_" + header, "pattern": "."}},
+			"actionSet":  object{"urlConfiguration": object{"modifiedPath": path, "reroute": reroute}}}}})
+	}
+	p["rewriteRuleSets"] = list{change("to-second", "X-Go", "/second", true), change("restore", "X-Go", "{var_uri_path}", false),
+		change("circle", "X-Circle", "/third", true)}
+	with := func(rule object, set string) object {
+		rule["properties"].(object)["rewriteRuleSet"] = ref("rewriteRuleSets", set)
+		return rule
+	}
+	byPath(p, with(pathRule("first", "b", "/x*"), "to-second"), with(pathRule("second", "c", "/second"), "restore"),
+		with(pathRule("third", "c", "/third"), "circle"))
+	w.serve(p)
+	if got := w.ask(w.client(), "http://h/x/y?z=1", "X-Go", "1"); got.body != "c GET h/x/y?z=1" {
+		t.Errorf("by two path rules: %q", got.body)
+	}
+	w.says("http://h/x/y?z=1", "b GET h/x/y?z=1")
+	w.says("http://h/third", "c GET h/third")
+	if got := w.ask(w.client(), "http://h/third", "X-Circle", "1"); got.StatusCode != http.StatusInternalServerError {
+		t.Errorf("a circle gets %d, want 500", got.StatusCode)
+	}
+}
+
 // A client stays with its backend by a cookie, also while the backend leaves the pool.
 func TestAffinityAndDraining(t *testing.T) {
 	w := start(t)

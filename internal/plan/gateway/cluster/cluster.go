@@ -105,6 +105,7 @@ type Port struct {
 	Pool               network.GatewayPool
 	Left               int           // ready backends that the pool has no room for
 	Probe              *corev1.Probe // of the pods, nil for none
+	Protocol           string        // appProtocol, "" for none
 	// Missing says why there are no backends, nil if there could be some.
 	Missing error
 	// NoService says that the Service itself does not exist.
@@ -136,6 +137,9 @@ func (o *Objects) Port(namespace, service string, port networking.ServiceBackend
 		return p
 	}
 	p.Port = found.Port
+	if found.AppProtocol != nil {
+		p.Protocol = *found.AppProtocol
+	}
 	o.resolve(&p, s, found)
 	p.Probe = o.readiness(s, p.Target)
 	return p

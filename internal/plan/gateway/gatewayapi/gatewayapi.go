@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan"
 	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/live"
 	"kaz/internal/plan/gateway/route"
@@ -47,7 +49,7 @@ type Input struct {
 	Applications Applications
 	Cluster      *cluster.Objects
 	Gateway      live.Gateway
-	// Addresses are the public and the private address of the application gateway, empty if they are not known.
+	// Public and Private are the addresses of the application gateway, empty if they are not known.
 	Public, Private string
 }
 
@@ -55,7 +57,7 @@ type Input struct {
 // object. All is there for the Gateways of this application gateway and for the routes that refer to one of them; of a route it is the
 // status for these parents alone.
 type Result struct {
-	Sites    []route.Site
+	Sites    []route.Site                             // the oldest object first
 	Gateways map[string]gatewayv1.GatewayStatus       // by namespace/name
 	Routes   map[string][]gatewayv1.RouteParentStatus // by namespace/name
 	Policies map[string][]gatewayv1.PolicyAncestorStatus
@@ -91,27 +93,59 @@ func (o Objects) Ours() []*gatewayv1.Gateway {
 	return all
 }
 
-// Assign chooses an application gateway for each Gateway: one that its annotation names, else the one of the address in its status, else
-// the first one where no other Gateway has the same port for the same host. A Gateway for which there is none is left out.
-func Assign(o Objects, applications []azure.ID, addresses map[azure.ID][]string) Applications {
-	return nil
-}
-
-// ClassStatus returns the status of a GatewayClass of this controller.
-func ClassStatus(c *gatewayv1.GatewayClass) gatewayv1.GatewayClassStatus {
-	return gatewayv1.GatewayClassStatus{}
-}
-
-// Uses reports what of others a route or a Gateway depends on.
-type Uses struct {
-	Services, Secrets, Gateways []string // namespace/name
-}
-
-// RouteUses returns what a route refers to.
-func RouteUses(r *gatewayv1.HTTPRoute) Uses { return Uses{} }
-
-// GatewayUses returns what a Gateway refers to.
-func GatewayUses(g *gatewayv1.Gateway) Uses { return Uses{} }
-
 // Read returns what the objects ask of an application gateway.
-func Read(in Input) Result { return Result{} }
+func Read(in Input) Result {
+	r := reader{Input: in, result: Result{
+		Gateways: map[string]gatewayv1.GatewayStatus{}, Routes: map[string][]gatewayv1.RouteParentStatus{},
+		Policies: map[string][]gatewayv1.PolicyAncestorStatus{},
+	}}
+	for _, g := range in.Ours() {
+		if in.Applications[KeyOf(g)].Equal(in.Gateway.ID) {
+			r.gateways = append(r.gateways, r.gateway(g))
+		}
+	}
+	routes := slices.Clone(in.Routes)
+	slices.SortFunc(routes, func(a, b *gatewayv1.HTTPRoute) int { return route.Compare(objectOf(a), objectOf(b)) })
+	for _, h := range routes {
+		if h.DeletionTimestamp == nil {
+			r.route(h)
+		}
+	}
+	for _, g := range r.gateways {
+		r.result.Gateways[KeyOf(g.Gateway)] = r.status(g)
+	}
+	return r.result
+}
+
+// Refuse notes the problems of routes that the application gateway has no room for.
+func (r *Result) Refuse(problems []plan.Problem) {
+	for _, p := range problems {
+		key, is := strings.CutPrefix(p.Object, KindRoute+"/")
+		if !is || p.Warning {
+			continue
+		}
+		for i := range r.Routes[key] {
+			set(r.Routes[key][i].Conditions, string(gatewayv1.RouteConditionAccepted), p.Reason, p.Message)
+		}
+	}
+}
+
+// set makes a condition of a list false.
+func set(conditions []metav1.Condition, kind, reason, message string) {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			conditions[i].Status, conditions[i].Reason, conditions[i].Message = metav1.ConditionFalse, reason, message
+		}
+	}
+}
+
+// reader reads the objects of one application gateway.
+type reader struct {
+	Input
+	gateways []*gateway
+	result   Result
+}
+
+func objectOf(h *gatewayv1.HTTPRoute) route.Object {
+	return route.Object{Kind: KindRoute, Namespace: h.Namespace, Name: h.Name, Created: h.CreationTimestamp.Time}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 
 	"kaz/internal/azure/network"
@@ -80,22 +79,14 @@ func (r *reader) roots() []string {
 	return roots
 }
 
-// Defaults of probes.
-const (
-	probeHost      = "localhost"
-	probeInterval  = 30
-	probeThreshold = 3
-	mostThreshold  = 20
-)
-
 // probe returns the health probe: that of the pods with what annotations change.
 func (r *reader) probe(p cluster.Port, s network.GatewaySettings, host, path string) network.GatewayProbe {
-	b := network.GatewayProbe{
-		Protocol: s.Protocol, Host: cmp.Or(s.HostName, plainHost(host), probeHost), Path: cmp.Or(s.Path, path, "/"),
-		Interval: probeInterval, Timeout: probeInterval, UnhealthyThreshold: probeThreshold,
-		Match: &network.GatewayProbeMatch{StatusCodes: []string{"200-399"}},
+	b := cluster.Healthy(s.Protocol)
+	b.Host, b.Path = cmp.Or(s.HostName, plainHost(host), b.Host), cmp.Or(s.Path, path, b.Path)
+	if !p.Like(&b) && value(r, key.GateProbePath) == "" {
+		r.warn(ReasonProbe, "the pods of service %s/%s have a probe that is no httpGet, so the gateway asks for / and wants 200-399; "+
+			"set %s and %s if another answer is healthy", p.Namespace, p.Service, key.GateProbePath.Name, key.GateProbeCodes.Name)
 	}
-	r.likePods(&b, p)
 	b.Host = cmp.Or(value(r, key.GateProbeHost), b.Host)
 	b.Path = cmp.Or(strings.TrimRight(value(r, key.GateProbePath), "*"), strings.TrimRight(b.Path, "*"), "/")
 	b.Port = cmp.Or(value(r, key.GateProbePort), b.Port)
@@ -117,27 +108,4 @@ func plainHost(host string) string {
 		return ""
 	}
 	return host
-}
-
-// likePods makes a probe like that of the pods, as far as an application gateway can.
-func (r *reader) likePods(b *network.GatewayProbe, p cluster.Port) {
-	if p.Probe == nil {
-		return
-	}
-	if get := p.Probe.HTTPGet; get != nil {
-		b.Host, b.Path, b.Port = cmp.Or(get.Host, b.Host), cmp.Or(get.Path, "/"), get.Port.IntVal
-		if get.Scheme == corev1.URISchemeHTTPS {
-			b.Protocol = network.GatewayHTTPS
-		}
-		if !strings.HasPrefix(b.Path, "/") {
-			b.Path = "/" + b.Path
-		}
-		b.Path, _, _ = strings.Cut(b.Path, "?")
-	} else if b.Path = "/"; value(r, key.GateProbePath) == "" {
-		r.warn(ReasonProbe, "the pods of service %s/%s have a probe that is no httpGet, so the gateway asks for / and wants 200-399; "+
-			"set %s and %s if another answer is healthy", p.Namespace, p.Service, key.GateProbePath.Name, key.GateProbeCodes.Name)
-	}
-	b.Interval = cmp.Or(p.Probe.PeriodSeconds, b.Interval)
-	b.Timeout = cmp.Or(p.Probe.TimeoutSeconds, b.Timeout)
-	b.UnhealthyThreshold = min(cmp.Or(p.Probe.FailureThreshold, b.UnhealthyThreshold), mostThreshold)
 }

@@ -34,14 +34,11 @@ type Result struct {
 func (r Result) IsEmpty() bool { return len(r.Gateway.Listeners) == 0 }
 
 // Build returns the children that serve sites. The sites are in the order of their objects: of two that conflict, the first one wins.
-func Build(sites []route.Site, g live.Gateway, prefix naming.Prefix) Result {
+// answers is what answers requests that get a status code at once, nil if there is nothing that does.
+func Build(sites []route.Site, g live.Gateway, prefix naming.Prefix, answers *route.Backend) Result {
 	b := builder{
-		live: g, prefix: prefix, hosts: map[hostKey]*host{},
+		live: g, prefix: prefix, answers: answers, hosts: map[hostKey]*host{}, parts: newParts(),
 		result: Result{Objects: map[string][]string{}, Served: map[string]bool{}},
-		pools:  map[string]azure.Child[network.GatewayPool]{}, settings: map[string]azure.Child[network.GatewaySettings]{},
-		probes: map[string]azure.Child[network.GatewayProbe]{}, ports: map[string]azure.Child[network.GatewayPort]{},
-		certificates: map[string]azure.Child[network.GatewayCertificate]{}, redirects: map[string]azure.Child[network.GatewayRedirect]{},
-		rewrites: map[string]azure.Child[network.GatewayRewriteSet]{},
 	}
 	for i, s := range sites {
 		b.place(i, s)
@@ -80,19 +77,62 @@ type host struct {
 type builder struct {
 	live      live.Gateway
 	prefix    naming.Prefix
+	answers   *route.Backend
 	order     []hostKey // in the order in which they are placed
 	hosts     map[hostKey]*host
 	listeners []*listener
 	of        map[hostKey]*listener
 
-	pools        map[string]azure.Child[network.GatewayPool]
-	settings     map[string]azure.Child[network.GatewaySettings]
-	probes       map[string]azure.Child[network.GatewayProbe]
-	ports        map[string]azure.Child[network.GatewayPort]
-	certificates map[string]azure.Child[network.GatewayCertificate]
-	redirects    map[string]azure.Child[network.GatewayRedirect]
-	rewrites     map[string]azure.Child[network.GatewayRewriteSet]
-	result       Result
+	parts
+	result Result
+}
+
+// parts are children by their names.
+type parts struct {
+	pools         map[string]azure.Child[network.GatewayPool]
+	settings      map[string]azure.Child[network.GatewaySettings]
+	probes        map[string]azure.Child[network.GatewayProbe]
+	ports         map[string]azure.Child[network.GatewayPort]
+	certificates  map[string]azure.Child[network.GatewayCertificate]
+	redirects     map[string]azure.Child[network.GatewayRedirect]
+	rewrites      map[string]azure.Child[network.GatewayRewriteSet]
+	distributions map[string]azure.Child[network.GatewayDistribution]
+}
+
+func newParts() parts {
+	return parts{
+		pools: map[string]azure.Child[network.GatewayPool]{}, settings: map[string]azure.Child[network.GatewaySettings]{},
+		probes: map[string]azure.Child[network.GatewayProbe]{}, ports: map[string]azure.Child[network.GatewayPort]{},
+		certificates: map[string]azure.Child[network.GatewayCertificate]{}, redirects: map[string]azure.Child[network.GatewayRedirect]{},
+		rewrites:      map[string]azure.Child[network.GatewayRewriteSet]{},
+		distributions: map[string]azure.Child[network.GatewayDistribution]{},
+	}
+}
+
+// trial is a builder for a listener whose children may be too many.
+func (b *builder) trial() *builder {
+	t := *b
+	t.parts = newParts()
+	t.result = Result{Objects: map[string][]string{}, Served: map[string]bool{}}
+	return &t
+}
+
+// take takes over what a trial has made.
+func (b *builder) take(t *builder) {
+	maps.Copy(b.pools, t.pools)
+	maps.Copy(b.settings, t.settings)
+	maps.Copy(b.probes, t.probes)
+	maps.Copy(b.redirects, t.redirects)
+	maps.Copy(b.rewrites, t.rewrites)
+	maps.Copy(b.distributions, t.distributions)
+	b.result.Problems = append(b.result.Problems, t.result.Problems...)
+	for name, objects := range t.result.Objects {
+		for _, o := range objects {
+			if !slices.Contains(b.result.Objects[name], o) {
+				b.result.Objects[name] = append(b.result.Objects[name], o)
+			}
+		}
+	}
 }
 
 func (b *builder) conflict(o route.Object, format string, args ...any) {
@@ -160,12 +200,12 @@ func certificateOf(t *route.TLS) string {
 // addRoutes adds the routes of a site to a host. Of two routes for the same path the first one counts.
 func (b *builder) addRoutes(h *host, s route.Site) {
 	for _, r := range s.Routes {
-		i := slices.IndexFunc(h.routes, func(x route.Route) bool { return x.Path == r.Path })
+		i := slices.IndexFunc(h.routes, func(x route.Route) bool { return route.SameRequests(x, r) })
 		if i < 0 {
 			h.routes = append(h.routes, r)
 			continue
 		}
-		if other := h.routes[i]; !sameTarget(other, r) && r.Path.Match != route.Fallback {
+		if other := h.routes[i]; !sameTarget(other, r) && r.Path.Match != route.Fallback && other.Object != r.Object {
 			b.conflict(r.Object, "path %q of %s leads to another backend by %s, which is older or has it first, and counts",
 				cmp.Or(r.Path.Literal, "/"), h.hostKey, other.Object.Key())
 		}
@@ -175,7 +215,7 @@ func (b *builder) addRoutes(h *host, s route.Site) {
 func sameTarget(a, b route.Route) bool {
 	x, y := a.Target.Backend, b.Target.Backend
 	if x == nil || y == nil {
-		return x == y && a.Target.RedirectTo == b.Target.RedirectTo
+		return x == y && a.Target.RedirectTo == b.Target.RedirectTo && a.Target.Status == b.Target.Status && len(a.Target.Shares) == 0
 	}
 	return x.Namespace == y.Namespace && x.Service == y.Service && x.Port == y.Port
 }
@@ -198,6 +238,7 @@ func (b *builder) finish() {
 	g := &b.result.Gateway
 	g.Pools, g.Settings, g.Probes = sorted(b.pools), sorted(b.settings), sorted(b.probes)
 	g.Ports, g.Certificates, g.Redirects, g.RewriteSets = sorted(b.ports), sorted(b.certificates), sorted(b.redirects), sorted(b.rewrites)
+	g.Distributions = sorted(b.distributions)
 	g.Listeners, g.PathMaps, g.Rules = inOrder(g.Listeners), inOrder(g.PathMaps), inOrder(g.Rules)
 }
 

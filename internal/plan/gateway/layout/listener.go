@@ -3,6 +3,7 @@ package layout
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -72,7 +73,7 @@ func (b *builder) newListener(h *host, target *listener) *listener {
 // targetOf returns the listener that the redirects of a host lead to, nil for none.
 func (b *builder) targetOf(h *host) *listener {
 	for _, r := range h.routes {
-		if r.Target.Backend == nil {
+		if r.Target.RedirectTo != 0 {
 			return b.of[hostKey{h.private, r.Target.RedirectTo, h.host}]
 		}
 	}
@@ -83,7 +84,7 @@ func (b *builder) targetOf(h *host) *listener {
 // has routes left.
 func (b *builder) hasRoutes(h *host) bool {
 	h.routes = slices.DeleteFunc(h.routes, func(r route.Route) bool {
-		return r.Target.Backend == nil && b.of[hostKey{h.private, r.Target.RedirectTo, h.host}] == nil
+		return r.Target.RedirectTo != 0 && b.of[hostKey{h.private, r.Target.RedirectTo, h.host}] == nil
 	})
 	return len(h.routes) > 0
 }
@@ -153,13 +154,16 @@ func (b *builder) hasCertificate(name string) bool {
 // rule returns the rule of a listener. It has a path map unless all requests go the same way.
 func (b *builder) rule(l *listener) network.GatewayRule {
 	rule := network.GatewayRule{RuleType: network.BasicRule, Listener: b.ref("httpListeners", l.name)}
+	if l.decides() {
+		return b.decide(l, rule)
+	}
 	rest, ok := l.rest()
 	paths := slices.DeleteFunc(slices.Clone(l.routes), func(r route.Route) bool { return r.Path.Match >= route.All })
 	var t target
 	if ok {
 		t = b.target(l, rest)
 	} else {
-		t = b.nowhere()
+		t = b.answer(l.first, http.StatusNotFound)
 	}
 	if len(paths) == 0 {
 		rule.Pool, rule.Settings, rule.Redirect, rule.RewriteSet = t.pool, t.settings, t.redirect, t.rewrite
@@ -202,15 +206,9 @@ func (b *builder) pathRules(l *listener, paths []route.Route, inMap string) []az
 	rules := make([]azure.Child[network.GatewayPathRule], len(paths))
 	for i, r := range paths {
 		t := b.target(l, r)
-		properties := network.GatewayPathRule{
-			Paths: r.Path.Patterns(), Pool: t.pool, Settings: t.settings, Redirect: t.redirect, RewriteSet: t.rewrite,
-		}
-		if r.FirewallPolicy != "" {
-			properties.FirewallPolicy = azure.Ref(r.FirewallPolicy)
-		}
 		const longest = 80
 		name := naming.Local(longest, "pr", r.Object.Namespace, r.Object.Name, fmt.Sprint(int(r.Path.Match)), r.Path.Literal)
-		rules[i] = azure.Child[network.GatewayPathRule]{Name: name, Properties: properties}
+		rules[i] = azure.Child[network.GatewayPathRule]{Name: name, Properties: t.pathRule(r.Path.Patterns(), r.FirewallPolicy)}
 		b.needs(name, r.Object)
 		b.needs(inMap, r.Object)
 	}

@@ -19,6 +19,7 @@ const Reason = "LimitExceeded"
 const (
 	Hosts        = 5 // of a listener
 	PathRules    = 100
+	Conditions   = 40 // of a rewrite rule set
 	listeners    = 100
 	pools        = 100
 	settings     = 100

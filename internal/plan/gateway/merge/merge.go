@@ -72,6 +72,7 @@ func (o Ownership) Node(g live.Gateway, l layout.Result, identity string, keep b
 		azure.Named[azure.Child[network.GatewayListener]](mine), azure.Named[azure.Child[network.GatewayPathMap]](mine),
 		azure.Named[azure.Child[network.GatewayRule]](mine), azure.Named[azure.Child[network.GatewayRedirect]](mine),
 		azure.Named[azure.Child[network.GatewayCertificate]](made), azure.Named[azure.Child[network.GatewayRewriteSet]](made),
+		azure.Named[azure.Child[network.GatewayDistribution]](made),
 	)
 }
 
@@ -88,6 +89,7 @@ func names(g network.ApplicationGateway) map[string]bool {
 	add(all, g.Redirects)
 	add(all, g.Certificates)
 	add(all, g.RewriteSets)
+	add(all, g.Distributions)
 	return all
 }
 
@@ -111,6 +113,7 @@ func heldByOthers(g live.Gateway) map[string]bool {
 	refersOf(g, p.PathMaps, refers, &others)
 	refersOf(g, p.Rules, refers, &others)
 	refersOf(g, p.Redirects, refers, &others)
+	refersOf(g, p.Distributions, refers, &others)
 	held := map[string]bool{}
 	for len(others) > 0 {
 		name := strings.ToLower(others[0].Name())

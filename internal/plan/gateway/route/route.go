@@ -61,7 +61,15 @@ type Certificate struct {
 type Route struct {
 	Object Object // of the site
 	Path   Path
+	// When are conditions that a request must meet beside the path.
+	When []Condition
+	// Sensitive says that the case of the path counts, whether or not the gateway looks at it.
+	Sensitive bool
+	// Rank orders the routes of one object: of two that match a request equally well the lower one counts.
+	Rank   int
 	Target Target
+	// Change is what becomes of the request on its way to the backend, and of the answer.
+	Change Change
 	// FirewallPolicy and Rewrite are empty for none.
 	FirewallPolicy azure.ID
 	Rewrite        Rewrite
@@ -103,10 +111,27 @@ func ComparePaths(a, b Path) int {
 	return cmp.Or(exact(a)-exact(b), len(b.Literal)-len(a.Literal), int(a.Match)-int(b.Match), strings.Compare(a.Literal, b.Literal))
 }
 
-// Target is where requests go: to a backend, or by a redirect to the site with the same hosts at another port.
+// Target is where requests go: to a backend, to several by their weights, or by a redirect to the site with the same hosts at another
+// port or to a URL. Or they get a status code at once.
 type Target struct {
 	Backend    *Backend
+	Shares     []Share
 	RedirectTo int32
+	Redirect   *Redirect
+	Status     int
+}
+
+// Share is a backend with the weight of all its members together.
+type Share struct {
+	*Backend
+	Weight int32
+}
+
+// Redirect sends clients to a URL without a path, or with one instead of the request's.
+type Redirect struct {
+	Type      string // of Azure
+	URL       string
+	KeepsPath bool
 }
 
 // Backend is a port of a Service with the way in which the gateway speaks to it. The settings and the probe lack their references.
@@ -117,6 +142,8 @@ type Backend struct {
 	Settings           network.GatewaySettings
 	Roots              []string // trusted root certificates that the gateway has
 	Probe              network.GatewayProbe
+	// Variant tells settings for the same port from others of the same object, "" for the usual ones.
+	Variant string
 }
 
 // Rewrite is a rewrite rule set: of the gateway, or of an object in a namespace. The zero value is none.

@@ -90,6 +90,36 @@ func (s *Site) Choose(requested string, exact bool) (action Action, literal stri
 	return s.Default, ""
 }
 
+// Chosen is what becomes of a request.
+type Chosen struct {
+	Action
+	// Literal is the part of the path that the pattern of the path rule fixes.
+	Literal string
+	// Changed says that rewrites have changed the path or the query.
+	Changed bool
+}
+
+// mostRounds is how often the path rule of a request is chosen.
+const mostRounds = 10
+
+// Route chooses what becomes of a request, and rewrites it. The rewrites of a path rule can lead to another path rule, with rewrites of its
+// own; it returns false if that does not end, which Azure answers with 500. Redirects have no rewrites.
+func (s *Site) Route(x *Exchange, exact bool) (c Chosen, ends bool) {
+	for range mostRounds {
+		c.Action, c.Literal = s.Choose(x.Path, exact)
+		if c.Redirect != nil {
+			c.Rewrites = nil
+			return c, true
+		}
+		reroute, changed := x.Request(c.Rewrites)
+		c.Changed = c.Changed || changed
+		if !reroute {
+			return c, true
+		}
+	}
+	return c, false
+}
+
 // Clean resolves the dot segments of a path, as the gateway does before it compares. A slash at the end stays.
 func Clean(requested string) string {
 	if requested == "" || requested[0] != '/' {

@@ -113,14 +113,22 @@ type Exchange struct {
 	ServerPort   uint16
 	TLS          *tls.ConnectionState
 
-	host     string // as the client sent it
+	asked    *asked
 	captures map[string]string
 	held     map[string]bool // rules by name whose conditions held when the request came
 }
 
-// Request applies the rules to the request. It reports whether the path rule is to be chosen again, and whether the address changed.
+// asked is a request as the client sent it. Rewrites do not change it: Azure's documentation says of the variable uri_path that it is the
+// path before any manipulation.
+type asked struct{ host, path, query string }
+
+// Request applies the rules to the request. It reports whether the path rule is to be chosen again, and whether the address changed. The
+// rules of a path rule that is chosen again see the request as the client sent it, too.
 func (x *Exchange) Request(rules []Rewrite) (reroute, changed bool) {
-	x.captures, x.held, x.host = map[string]string{}, map[string]bool{}, x.Host
+	if x.asked == nil {
+		x.asked = &asked{host: x.Host, path: x.Path, query: x.Query}
+	}
+	x.captures, x.held = map[string]string{}, map[string]bool{}
 	for _, r := range rules {
 		if r.late() || !x.holds(r) {
 			continue
@@ -250,11 +258,11 @@ func cookieOf(header http.Header, name string) string {
 
 // variables are the server variables.
 var variables = map[string]func(x *Exchange) string{
-	"host":           func(x *Exchange) string { return x.host },
-	"uri_path":       func(x *Exchange) string { return x.Path },
+	"host":           func(x *Exchange) string { return x.asked.host },
+	"uri_path":       func(x *Exchange) string { return x.asked.path },
 	"request_uri":    func(x *Exchange) string { return x.Original },
-	"query_string":   func(x *Exchange) string { return x.Query },
-	"request_query":  func(x *Exchange) string { return x.Query },
+	"query_string":   func(x *Exchange) string { return x.asked.query },
+	"request_query":  func(x *Exchange) string { return x.asked.query },
 	"request_method": func(x *Exchange) string { return x.Method },
 	"http_method":    func(x *Exchange) string { return x.Method },
 	"http_version":   func(x *Exchange) string { return x.Proto },

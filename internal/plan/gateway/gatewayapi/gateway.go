@@ -1,0 +1,251 @@
+package gatewayapi
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/gateway/route"
+)
+
+// gateway is a Gateway at the application gateway.
+type gateway struct {
+	*gatewayv1.Gateway
+	private   bool
+	address   problem
+	listeners []*listener
+}
+
+// listener is a listener of a Gateway.
+type listener struct {
+	gatewayv1.Listener
+	tls                          *route.TLS
+	kinds                        []gatewayv1.RouteGroupKind
+	accepted, conflict, resolved problem
+	attached                     map[string]bool // routes by namespace/name
+}
+
+// serves reports whether routes get requests by the listener.
+func (l *listener) serves() bool {
+	return !l.accepted.is() && !l.conflict.is() && (l.tls != nil || l.Protocol == gatewayv1.HTTPProtocolType)
+}
+
+// gateway reads a Gateway.
+func (r *reader) gateway(g *gatewayv1.Gateway) *gateway {
+	made := &gateway{Gateway: g}
+	made.private, made.address = r.side(g)
+	for _, l := range g.Spec.Listeners {
+		read := &listener{Listener: l, attached: map[string]bool{}}
+		read.kinds, read.resolved = kindsOf(l)
+		switch l.Protocol {
+		case gatewayv1.HTTPProtocolType:
+		case gatewayv1.HTTPSProtocolType:
+			var p problem
+			if read.tls, p = r.certificate(g, l); p.is() {
+				read.resolved = p
+			}
+		default:
+			read.accepted = problem{string(gatewayv1.ListenerReasonUnsupportedProtocol),
+				"protocol is " + string(l.Protocol) + "; an application gateway has HTTP and HTTPS"}
+		}
+		for _, other := range made.listeners {
+			if other.Port == l.Port && other.Protocol != l.Protocol {
+				read.conflict = problem{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf("listener %s has port %d with protocol %s",
+					other.Name, l.Port, other.Protocol)}
+				other.conflict = cmp.Or(other.conflict, problem{string(gatewayv1.ListenerReasonProtocolConflict),
+					fmt.Sprintf("listener %s has port %d with protocol %s", l.Name, l.Port, l.Protocol)})
+			}
+		}
+		made.listeners = append(made.listeners, read)
+	}
+	return made
+}
+
+// side says at which address of the application gateway a Gateway is.
+func (r *reader) side(g *gatewayv1.Gateway) (private bool, p problem) {
+	_, public := r.Gateway.Frontend(false)
+	for i, a := range g.Spec.Addresses {
+		if value(a.Type, gatewayv1.IPAddressType) != gatewayv1.IPAddressType {
+			return !public, problem{string(gatewayv1.GatewayReasonUnsupportedAddress),
+				fmt.Sprintf("spec.addresses[%d].type is %s; allowed is IPAddress", i, value(a.Type, ""))}
+		}
+		switch a.Value {
+		case r.Private:
+			return true, problem{}
+		case r.Public, "":
+		default:
+			return !public, problem{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf(
+				"spec.addresses[%d].value is %s; the application gateway %s has %s", i, a.Value, r.Gateway.ID.Name(), cmp.Or(r.Public, r.Private))}
+		}
+	}
+	return !public, problem{}
+}
+
+// kindsOf returns the kinds of routes that a listener takes.
+func kindsOf(l gatewayv1.Listener) ([]gatewayv1.RouteGroupKind, problem) {
+	group := gatewayv1.Group(gatewayv1.GroupName)
+	usual := gatewayv1.RouteGroupKind{Group: &group, Kind: KindRoute}
+	if l.Protocol != gatewayv1.HTTPProtocolType && l.Protocol != gatewayv1.HTTPSProtocolType {
+		return []gatewayv1.RouteGroupKind{}, problem{}
+	}
+	if l.AllowedRoutes == nil || len(l.AllowedRoutes.Kinds) == 0 {
+		return []gatewayv1.RouteGroupKind{usual}, problem{}
+	}
+	kinds := []gatewayv1.RouteGroupKind{}
+	var p problem
+	for _, k := range l.AllowedRoutes.Kinds {
+		if value(k.Group, group) == group && k.Kind == KindRoute {
+			kinds = append(kinds, usual)
+		} else {
+			p = problem{string(gatewayv1.ListenerReasonInvalidRouteKinds), fmt.Sprintf("allowedRoutes.kinds has %s; an application gateway has %s",
+				k.Kind, KindRoute)}
+		}
+	}
+	return kinds, p
+}
+
+// allows reports whether a listener takes routes of a namespace.
+func (r *reader) allows(g *gateway, l *listener, namespace string) bool {
+	if len(l.kinds) == 0 {
+		return false
+	}
+	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
+	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil {
+		from, selector = value(l.AllowedRoutes.Namespaces.From, from), l.AllowedRoutes.Namespaces.Selector
+	}
+	switch from {
+	case gatewayv1.NamespacesFromAll:
+		return true
+	case gatewayv1.NamespacesFromSelector:
+		s, err := metav1.LabelSelectorAsSelector(selector)
+		n := r.namespace(namespace)
+		return err == nil && n != nil && s.Matches(labels.Set(n.Labels))
+	case gatewayv1.NamespacesFromSame:
+		return namespace == g.Namespace
+	default:
+		return false
+	}
+}
+
+// status returns the status of a Gateway, with all routes that are attached. Programmed is what is true when the document is written.
+func (r *reader) status(g *gateway) gatewayv1.GatewayStatus {
+	invalid := problem{}
+	good := 0
+	var s gatewayv1.GatewayStatus
+	for _, l := range g.listeners {
+		s.Listeners = append(s.Listeners, l.status(g.Generation))
+		if l.serves() {
+			good++
+		} else if !invalid.is() {
+			invalid = problem{string(gatewayv1.GatewayReasonListenersNotValid), fmt.Sprintf("listener %s: %s", l.Name,
+				cmp.Or(l.accepted.message, l.conflict.message, l.resolved.message))}
+		}
+	}
+	accepted := condition(gatewayv1.GatewayConditionAccepted, g.Generation, gatewayv1.GatewayReasonAccepted, "", g.address)
+	switch {
+	case g.address.reason == string(gatewayv1.GatewayReasonAddressNotUsable):
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionTrue, string(gatewayv1.GatewayReasonAccepted), ""
+	case g.address.is():
+	case invalid.is() && good == 0:
+		accepted = condition(gatewayv1.GatewayConditionAccepted, g.Generation, gatewayv1.GatewayReasonAccepted, "", invalid)
+	case invalid.is():
+		accepted.Reason, accepted.Message = invalid.reason, invalid.message
+	}
+	programmed := problem{}
+	switch {
+	case g.address.is():
+		programmed = problem{string(gatewayv1.GatewayReasonAddressNotUsable), g.address.message}
+	case good == 0:
+		programmed = problem{string(gatewayv1.GatewayReasonInvalid), "no listener can be served"}
+	}
+	s.Conditions = []metav1.Condition{accepted, condition(gatewayv1.GatewayConditionProgrammed, g.Generation,
+		gatewayv1.GatewayReasonProgrammed, "The application gateway "+r.Gateway.ID.Name()+" serves the Gateway", programmed)}
+	if address := map[bool]string{true: r.Private, false: r.Public}[g.private]; address != "" && !g.address.is() {
+		kind := gatewayv1.IPAddressType
+		s.Addresses = []gatewayv1.GatewayStatusAddress{{Type: &kind, Value: address}}
+	}
+	return s
+}
+
+func (l *listener) status(generation int64) gatewayv1.ListenerStatus {
+	bad := cmp.Or(l.accepted, l.conflict)
+	programmed := problem{}
+	if !l.serves() {
+		programmed = problem{string(gatewayv1.ListenerReasonInvalid), cmp.Or(bad.message, l.resolved.message)}
+	}
+	conflicted := condition(gatewayv1.ListenerConditionConflicted, generation, gatewayv1.ListenerReasonNoConflicts, "", problem{})
+	conflicted.Status = metav1.ConditionFalse
+	if l.conflict.is() {
+		conflicted.Status, conflicted.Reason, conflicted.Message = metav1.ConditionTrue, l.conflict.reason, l.conflict.message
+	}
+	return gatewayv1.ListenerStatus{
+		Name: l.Name, SupportedKinds: l.kinds, AttachedRoutes: int32(len(l.attached)),
+		Conditions: []metav1.Condition{
+			condition(gatewayv1.ListenerConditionAccepted, generation, gatewayv1.ListenerReasonAccepted, "", bad),
+			condition(gatewayv1.ListenerConditionProgrammed, generation, gatewayv1.ListenerReasonProgrammed, "", programmed),
+			condition(gatewayv1.ListenerConditionResolvedRefs, generation, gatewayv1.ListenerReasonResolvedRefs, "", l.resolved),
+			conflicted,
+		},
+	}
+}
+
+// place is a host at a port; "" is any host.
+type place struct {
+	port gatewayv1.PortNumber
+	host gatewayv1.Hostname
+}
+
+func placesOf(g *gatewayv1.Gateway) []place {
+	var all []place
+	for _, l := range g.Spec.Listeners {
+		all = append(all, place{l.Port, value(l.Hostname, "")})
+	}
+	return all
+}
+
+// Assign chooses an application gateway for each Gateway: the one of the address that its spec or its status has, else the first one where no
+// other Gateway has the same port for the same host. A Gateway for which there is none is left out.
+func Assign(o Objects, applications []azure.ID, addresses map[azure.ID][]string) Applications {
+	assigned := Applications{}
+	taken := map[azure.ID][]place{}
+	free := func(id azure.ID, g *gatewayv1.Gateway) bool {
+		return !slices.ContainsFunc(placesOf(g), func(p place) bool { return slices.Contains(taken[id], p) })
+	}
+	give := func(id azure.ID, g *gatewayv1.Gateway) {
+		assigned[KeyOf(g)] = id
+		taken[id] = append(taken[id], placesOf(g)...)
+	}
+	var later []*gatewayv1.Gateway
+	for _, g := range o.Ours() {
+		i := slices.IndexFunc(applications, func(id azure.ID) bool {
+			return slices.ContainsFunc(addresses[id], func(a string) bool { return hasAddress(g, a) }) && free(id, g)
+		})
+		if i < 0 {
+			later = append(later, g)
+			continue
+		}
+		give(applications[i], g)
+	}
+	for _, g := range later {
+		if i := slices.IndexFunc(applications, func(id azure.ID) bool { return free(id, g) }); i >= 0 {
+			give(applications[i], g)
+		}
+	}
+	return assigned
+}
+
+// hasAddress reports whether a Gateway asks for an address, or has it if it asks for none.
+func hasAddress(g *gatewayv1.Gateway, address string) bool {
+	if address == "" {
+		return false
+	}
+	if i := slices.IndexFunc(g.Spec.Addresses, func(a gatewayv1.GatewaySpecAddress) bool { return a.Value != "" }); i >= 0 {
+		return g.Spec.Addresses[i].Value == address
+	}
+	return slices.ContainsFunc(g.Status.Addresses, func(a gatewayv1.GatewayStatusAddress) bool { return a.Value == address })
+}

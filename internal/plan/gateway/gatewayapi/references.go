@@ -1,0 +1,111 @@
+package gatewayapi
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"kaz/internal/plan/gateway/route"
+)
+
+const (
+	kindService = "Service"
+	kindSecret  = "Secret"
+)
+
+// reference is what an object in a namespace refers to.
+type reference struct {
+	from, fromNamespace string // kind and namespace
+	kind, namespace     string
+	name                string
+}
+
+// permitted reports whether a reference stays in its namespace, or a ReferenceGrant of the other one allows it.
+func (o Objects) permitted(r reference) bool {
+	return r.namespace == r.fromNamespace || slices.ContainsFunc(o.Grants, func(g *gatewayv1.ReferenceGrant) bool {
+		return g.Namespace == r.namespace && slices.ContainsFunc(g.Spec.From, func(f gatewayv1.ReferenceGrantFrom) bool {
+			return f.Group == gatewayv1.GroupName && string(f.Kind) == r.from && string(f.Namespace) == r.fromNamespace
+		}) && slices.ContainsFunc(g.Spec.To, func(t gatewayv1.ReferenceGrantTo) bool {
+			return t.Group == "" && string(t.Kind) == r.kind && (t.Name == nil || string(*t.Name) == r.name)
+		})
+	})
+}
+
+// value is what a pointer points to, or the usual value.
+func value[T any](p *T, usual T) T {
+	if p == nil {
+		return usual
+	}
+	return *p
+}
+
+// Uses are the objects that another one depends on, by namespace/name.
+type Uses struct{ Services, Secrets, Gateways []string }
+
+// RouteUses returns what a route refers to.
+func RouteUses(h *gatewayv1.HTTPRoute) Uses {
+	var u Uses
+	for _, p := range h.Spec.ParentRefs {
+		if isGateway(p) {
+			u.Gateways = append(u.Gateways, string(value(p.Namespace, gatewayv1.Namespace(h.Namespace)))+"/"+string(p.Name))
+		}
+	}
+	for _, rule := range h.Spec.Rules {
+		for _, b := range rule.BackendRefs {
+			if string(value(b.Kind, kindService)) == kindService {
+				u.Services = append(u.Services, string(value(b.Namespace, gatewayv1.Namespace(h.Namespace)))+"/"+string(b.Name))
+			}
+		}
+	}
+	return u
+}
+
+// GatewayUses returns what a Gateway refers to.
+func GatewayUses(g *gatewayv1.Gateway) Uses {
+	var u Uses
+	for _, l := range g.Spec.Listeners {
+		if l.TLS == nil {
+			continue
+		}
+		for _, ref := range l.TLS.CertificateRefs {
+			u.Secrets = append(u.Secrets, string(value(ref.Namespace, gatewayv1.Namespace(g.Namespace)))+"/"+string(ref.Name))
+		}
+	}
+	return u
+}
+
+// certificate returns the certificate of an HTTPS listener.
+func (r *reader) certificate(g *gatewayv1.Gateway, l gatewayv1.Listener) (*route.TLS, problem) {
+	const invalid = string(gatewayv1.ListenerReasonInvalidCertificateRef)
+	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
+		return nil, problem{invalid, "tls.certificateRefs is empty; want a Secret of type kubernetes.io/tls"}
+	}
+	if mode := value(l.TLS.Mode, gatewayv1.TLSModeTerminate); mode != gatewayv1.TLSModeTerminate {
+		return nil, problem{string(gatewayv1.ListenerReasonUnsupportedValue), "tls.mode is " + string(mode) + "; allowed is Terminate"}
+	}
+	ref := l.TLS.CertificateRefs[0]
+	if group, kind := value(ref.Group, ""), value(ref.Kind, kindSecret); group != "" || kind != kindSecret {
+		return nil, problem{invalid, "tls.certificateRefs has a " + string(kind) + " of group " + string(group) + "; allowed is a Secret"}
+	}
+	namespace := string(value(ref.Namespace, gatewayv1.Namespace(g.Namespace)))
+	if !r.permitted(reference{KindGateway, g.Namespace, kindSecret, namespace, string(ref.Name)}) {
+		return nil, problem{string(gatewayv1.ListenerReasonRefNotPermitted), "no ReferenceGrant in namespace " + namespace +
+			" allows Gateways of " + g.Namespace + " to use Secret " + string(ref.Name)}
+	}
+	c, err := r.Cluster.Certificate(namespace, string(ref.Name))
+	if err != nil {
+		return nil, problem{invalid, err.Error()}
+	}
+	return &route.TLS{Certificate: &c}, problem{}
+}
+
+// namespace returns a namespace, nil if it is not known.
+func (o Objects) namespace(name string) *corev1.Namespace {
+	for _, n := range o.Namespaces {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}

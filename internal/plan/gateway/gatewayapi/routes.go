@@ -1,0 +1,152 @@
+package gatewayapi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"kaz/internal/plan/gateway/route"
+)
+
+// isGateway reports whether a parent is a Gateway.
+func isGateway(p gatewayv1.ParentReference) bool {
+	return value(p.Group, gatewayv1.GroupName) == gatewayv1.GroupName && value(p.Kind, KindGateway) == KindGateway
+}
+
+// route reads a route: for each of its parents at this application gateway the sites and the status.
+func (r *reader) route(h *gatewayv1.HTTPRoute) {
+	for _, p := range h.Spec.ParentRefs {
+		i := slices.IndexFunc(r.gateways, func(g *gateway) bool {
+			return isGateway(p) && g.Name == string(p.Name) && g.Namespace == string(value(p.Namespace, gatewayv1.Namespace(h.Namespace)))
+		})
+		if i < 0 {
+			continue
+		}
+		rules := r.rules(h)
+		accepted := r.attach(h, p, r.gateways[i], rules)
+		if !accepted.is() && rules.refused.is() && len(rules.made) == 0 {
+			accepted = rules.refused
+		}
+		key := KeyOf(h)
+		r.result.Routes[key] = append(r.result.Routes[key], rules.status(h, p, accepted))
+	}
+}
+
+// status is the status of a route for one parent.
+func (s ruleSet) status(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, accepted problem) gatewayv1.RouteParentStatus {
+	status := gatewayv1.RouteParentStatus{ParentRef: p, ControllerName: Controller, Conditions: []metav1.Condition{
+		condition(gatewayv1.RouteConditionAccepted, h.Generation, gatewayv1.RouteReasonAccepted, "", accepted),
+		condition(gatewayv1.RouteConditionResolvedRefs, h.Generation, gatewayv1.RouteReasonResolvedRefs, "", s.unresolved),
+	}}
+	if s.refused.is() && len(s.made) > 0 {
+		status.Conditions = append(status.Conditions, condition(gatewayv1.RouteConditionPartiallyInvalid, h.Generation,
+			s.refused.reason, "Dropped Rule: "+s.refused.message, problem{}))
+	}
+	return status
+}
+
+// attach attaches a route to the listeners of a parent, and says why there is none.
+func (r *reader) attach(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, g *gateway, rules ruleSet) problem {
+	why := problem{string(gatewayv1.RouteReasonNoMatchingParent), fmt.Sprintf("Gateway %s has no listener with name %q and port %d", KeyOf(g.Gateway),
+		value(p.SectionName, ""), value(p.Port, 0))}
+	attached := false
+	for _, l := range g.listeners {
+		if p.SectionName != nil && *p.SectionName != l.Name || p.Port != nil && *p.Port != l.Port {
+			continue
+		}
+		if !r.allows(g, l, h.Namespace) {
+			if !attached && why.reason == string(gatewayv1.RouteReasonNoMatchingParent) {
+				why = problem{string(gatewayv1.RouteReasonNotAllowedByListeners), fmt.Sprintf("listener %s takes no %s of namespace %s", l.Name,
+					KindRoute, h.Namespace)}
+			}
+			continue
+		}
+		hosts, ok := intersect(string(value(l.Hostname, "")), h.Spec.Hostnames)
+		if !ok {
+			why = problem{string(gatewayv1.RouteReasonNoMatchingListenerHostname), fmt.Sprintf("no hostname of the route is one of listener %s, %q",
+				l.Name, value(l.Hostname, ""))}
+			continue
+		}
+		attached = true
+		l.attached[KeyOf(h)] = true
+		if l.serves() && !g.address.is() {
+			r.result.Sites = append(r.result.Sites, rules.sites(h, g, l, hosts)...)
+		}
+	}
+	if attached {
+		return problem{}
+	}
+	return why
+}
+
+// intersect returns the hosts that a listener and a route have both, and false if there are none. No hosts at all are any host.
+func intersect(listener string, hostnames []gatewayv1.Hostname) ([]string, bool) {
+	listener = strings.ToLower(listener)
+	if len(hostnames) == 0 {
+		if listener == "" {
+			return nil, true
+		}
+		return []string{listener}, true
+	}
+	var hosts []string
+	for _, name := range hostnames {
+		host := strings.ToLower(string(name))
+		switch {
+		case listener == "" || listener == host || within(host, listener):
+		case within(listener, host):
+			host = listener
+		default:
+			continue
+		}
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts, len(hosts) > 0
+}
+
+// within reports whether all that a host stands for is within a wildcard.
+func within(host, wildcard string) bool {
+	suffix, wild := strings.CutPrefix(wildcard, "*")
+	return wild && strings.HasSuffix(strings.TrimPrefix(host, "*"), suffix) && len(host) > len(suffix)
+}
+
+// sites returns the sites of a route at a listener. A redirect to the host that the client asked for names it, so that each host has a site.
+func (s ruleSet) sites(h *gatewayv1.HTTPRoute, g *gateway, l *listener, hosts []string) []route.Site {
+	site := route.Site{Object: objectOf(h), Port: l.Port, Private: g.private, Hosts: hosts, TLS: l.tls}
+	if !slices.ContainsFunc(s.made, func(m made) bool { return m.redirect != nil && m.redirect.host == "" }) {
+		site.Routes = s.routes("", l)
+		return []route.Site{site}
+	}
+	var all []route.Site
+	for _, host := range hosts {
+		one := site
+		one.Hosts, one.Routes = []string{host}, s.routes(host, l)
+		all = append(all, one)
+	}
+	if len(hosts) == 0 {
+		site.Routes = s.routes("", l)
+		all = append(all, site)
+	}
+	return all
+}
+
+// routes returns the routes of a host. Redirects to it are left out where it is not known.
+func (s ruleSet) routes(host string, l *listener) []route.Route {
+	var all []route.Route
+	for _, m := range s.made {
+		made := m.Route
+		if m.redirect != nil {
+			url, ok := m.redirect.url(host, l)
+			if !ok {
+				continue
+			}
+			made.Target.Redirect = &route.Redirect{Type: m.redirect.kind, URL: url, KeepsPath: m.redirect.path == ""}
+		}
+		all = append(all, made)
+	}
+	return all
+}
