@@ -40,9 +40,7 @@ func (c *Controller) assign() {
 	addresses, complete := c.knownAddresses()
 	if !complete {
 		o.Gateways = slices.DeleteFunc(slices.Clone(o.Gateways), func(g *gatewayv1.Gateway) bool {
-			waits := len(g.Status.Addresses) > 0 && !slices.ContainsFunc(g.Status.Addresses, func(a gatewayv1.GatewayStatusAddress) bool {
-				return isAmong(addresses, a.Value)
-			})
+			waits := !isAmong(addresses, addressOf(g))
 			now.waiting[gatewayapi.KeyOf(g)] = waits
 			return waits
 		})
@@ -85,7 +83,24 @@ func (c *Controller) markMoved(w *worker, was, now assignment) {
 	}
 }
 
+// addressOf returns the address that a Gateway asks for, or else that in its status, "" for none.
+func addressOf(g *gatewayv1.Gateway) string {
+	for _, a := range g.Spec.Addresses {
+		if a.Value != "" {
+			return a.Value
+		}
+	}
+	for _, a := range g.Status.Addresses {
+		return a.Value
+	}
+	return ""
+}
+
+// isAmong reports whether application gateways have an address; "" is any.
 func isAmong(addresses map[azure.ID][]string, address string) bool {
+	if address == "" {
+		return true
+	}
 	for _, some := range addresses {
 		if slices.Contains(some, address) {
 			return true

@@ -141,8 +141,8 @@ func isTrue(all []metav1.Condition, name string) bool {
 func Programmed(s gatewayv1.GatewayStatus, generation int64) gatewayv1.GatewayStatus {
 	s = *s.DeepCopy()
 	s.Conditions = accepted(s.Conditions, generation)
-	if isTrue(s.Conditions, string(gatewayv1.GatewayConditionProgrammed)) {
-		s.Conditions = Set(s.Conditions, metav1.Condition{
+	if position(s.Conditions, string(gatewayv1.GatewayConditionProgrammed)) == len(s.Conditions) {
+		s.Conditions = append(s.Conditions, metav1.Condition{
 			Type: string(gatewayv1.GatewayConditionProgrammed), Status: metav1.ConditionTrue, ObservedGeneration: generation,
 			Reason: string(gatewayv1.GatewayReasonProgrammed), Message: "The application gateway has the Gateway",
 		})
