@@ -16,6 +16,7 @@ import (
 
 	"kaz/internal/pause"
 	"kaz/internal/plan/gateway/gatewayapi"
+	"kaz/internal/plan/gateway/ingress"
 )
 
 // api is what is known of the objects of the Gateway API, and of what they alone refer to.
@@ -119,6 +120,17 @@ func newAPIScope(f gatewayinformers.SharedInformerFactory, core informers.Shared
 		s.policies = informer[gatewaylisters.BackendTLSPolicyLister]{v1.BackendTLSPolicies().Informer(), v1.BackendTLSPolicies().Lister()}
 	}
 	return s
+}
+
+// nameKind gives an object of the Gateway API its kind, which Events about it have. Lists of objects have none.
+func nameKind(o any) {
+	of, ok := o.(object)
+	if !ok {
+		return
+	}
+	if kind := kindOf(of); kind != "" && kind != ingress.Kind {
+		of.GetObjectKind().SetGroupVersionKind(gatewayv1.SchemeGroupVersion.WithKind(kind))
+	}
 }
 
 // authorityKey is the key of a ConfigMap with the certificates of authorities.

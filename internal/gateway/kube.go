@@ -2,11 +2,14 @@ package gateway
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	networking "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -27,7 +30,8 @@ type kube struct {
 	classList networkinglisters.IngressClassLister
 	factories []factory
 	synced    []cache.InformerSynced
-	api       *api // nil if the API server has no Gateway API, or the controller does not serve it
+	answers   *answers // nil if a scope has it
+	api       *api     // nil if the API server has no Gateway API, or the controller does not serve it
 }
 
 // factory has informers.
@@ -45,6 +49,12 @@ type scope struct {
 	pods      informer[corelisters.PodLister]
 
 	core informers.SharedInformerFactory
+}
+
+// answers is the Service that answers for the application gateway, in a namespace that has no scope.
+type answers struct {
+	services  informer[corelisters.ServiceLister]
+	endpoints informer[discoverylisters.EndpointSliceLister]
 }
 
 // informer is an informer with its lister.
@@ -76,7 +86,30 @@ func newKube(c Config) *kube {
 			core:      all,
 		})
 	}
+	if namespace, name, ok := strings.Cut(c.Answers, "/"); ok && len(c.Namespaces) > 0 && !slices.Contains(c.Namespaces, namespace) {
+		k.addAnswers(c, namespace, name)
+	}
 	return k
+}
+
+// addAnswers adds informers of one Service.
+func (k *kube) addAnswers(c Config, namespace, name string) {
+	of := func(tweak func(o *metav1.ListOptions)) informers.SharedInformerFactory {
+		f := informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithNamespace(namespace), informers.WithTransform(slim),
+			informers.WithTweakListOptions(tweak))
+		k.factories = append(k.factories, f)
+		return f
+	}
+	services := of(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}).Core().V1().Services()
+	endpoints := of(func(o *metav1.ListOptions) {
+		o.LabelSelector = labels.SelectorFromSet(labels.Set{discovery.LabelServiceName: name}).String()
+	}).Discovery().V1().EndpointSlices()
+	k.answers = &answers{
+		services:  informer[corelisters.ServiceLister]{services.Informer(), services.Lister()},
+		endpoints: informer[discoverylisters.EndpointSliceLister]{endpoints.Informer(), endpoints.Lister()},
+	}
 }
 
 // namespaces returns the namespaces of the objects that are served; that of all stands for any.
@@ -93,6 +126,7 @@ func slim(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil)
 	}
+	nameKind(object)
 	if m, ok := object.(*corev1.ConfigMap); ok {
 		return slimConfigMap(m), nil
 	}
@@ -167,6 +201,10 @@ func (k *kube) objects() *cluster.Objects {
 		endpoints = append(endpoints, listed(s.endpoints.list)...)
 		secrets = append(secrets, listed(s.secrets.list)...)
 		pods = append(pods, listed(s.pods.list)...)
+	}
+	if k.answers != nil {
+		services = append(services, listed(k.answers.services.list)...)
+		endpoints = append(endpoints, listed(k.answers.endpoints.list)...)
 	}
 	return cluster.New(services, endpoints, secrets, pods)
 }

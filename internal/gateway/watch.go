@@ -21,23 +21,22 @@ func (c *Controller) watch(ctx context.Context) error {
 	if err := c.watchGatewayAPI(ctx); err != nil {
 		return err
 	}
+	services := watcher(sameService, func(o *corev1.Service) { c.markUsersOfService(o.Namespace, o.Name) })
+	endpoints := watcher(sameEndpoints, func(o *discovery.EndpointSlice) {
+		c.markUsersOfService(o.Namespace, o.Labels[discovery.LabelServiceName])
+	})
+	secrets := watcher(sameSecret, func(o *corev1.Secret) { c.markUsersOfSecret(o) })
 	var errs []error
 	for _, s := range c.kube.scopes {
 		errs = append(errs,
-			c.kube.listen(s.ingresses, c.ingressHandler()),
-			c.kube.listen(s.services, watcher(sameService, func(o *corev1.Service) { c.markUsersOfService(o.Namespace, o.Name) })),
-			c.kube.listen(s.endpoints, watcher(sameEndpoints, func(o *discovery.EndpointSlice) {
-				c.markUsersOfService(o.Namespace, o.Labels[discovery.LabelServiceName])
-			})),
-			c.kube.listen(s.secrets, watcher(sameSecret, func(o *corev1.Secret) {
-				c.markUsers(o.Namespace, func(i *networking.Ingress) bool { return usesSecret(i, o.Name) })
-				c.markGateways(func(g *gatewayv1.Gateway) bool {
-					return slices.Contains(gatewayapi.GatewayUses(g).Secrets, gatewayapi.KeyOf(o))
-				})
-			})),
+			c.kube.listen(s.ingresses, c.ingressHandler()), c.kube.listen(s.services, services), c.kube.listen(s.endpoints, endpoints),
+			c.kube.listen(s.secrets, secrets),
 			// A pod matters for its probes alone; the comparison with Azure that a changed endpoint brings reads them.
 			c.kube.listen(s.pods, controller.Watch[*corev1.Pod]{}.Handler()),
 		)
+	}
+	if a := c.kube.answers; a != nil {
+		errs = append(errs, c.kube.listen(a.services, services), c.kube.listen(a.endpoints, endpoints))
 	}
 	sameClass := func(a, b *networking.IngressClass) bool { return a.Spec.Controller == b.Spec.Controller }
 	classes := watcher(sameClass, func(*networking.IngressClass) {
@@ -51,11 +50,24 @@ func (c *Controller) watch(ctx context.Context) error {
 
 func (c *Controller) markIngress(i *networking.Ingress) { c.workers[0].mark(keyOf(i)) }
 
-// markUsersOfService marks the Ingresses and routes that lead to a Service.
+// markUsersOfService marks the Ingresses and routes that lead to a Service. Any could have one that answers for the application gateway.
 func (c *Controller) markUsersOfService(namespace, name string) {
+	if namespace+"/"+name == c.config.Answers {
+		for _, w := range c.workers {
+			w.mark(everything)
+		}
+	}
 	c.markUsers(namespace, func(i *networking.Ingress) bool { return usesService(i, name) })
 	c.markRoutes(func(r *gatewayv1.HTTPRoute) bool {
 		return slices.Contains(gatewayapi.RouteUses(r).Services, namespace+"/"+name)
+	})
+}
+
+// markUsersOfSecret marks the Ingresses and Gateways with the certificate of a Secret.
+func (c *Controller) markUsersOfSecret(s *corev1.Secret) {
+	c.markUsers(s.Namespace, func(i *networking.Ingress) bool { return usesSecret(i, s.Name) })
+	c.markGateways(func(g *gatewayv1.Gateway) bool {
+		return slices.Contains(gatewayapi.GatewayUses(g).Secrets, gatewayapi.KeyOf(s))
 	})
 }
 

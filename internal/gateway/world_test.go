@@ -29,7 +29,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/reference"
 	gatewayfake "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned/fake"
 
 	"kaz/internal/azure"
@@ -186,6 +188,10 @@ func (e *events) Event(o runtime.Object, _, reason, message string) {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		panic(err)
+	}
+	if _, err := reference.GetReference(scheme.Scheme, o); err != nil { // as the real recorder does
+		e.all = append(e.all, err.Error())
+		return
 	}
 	e.all = append(e.all, fmt.Sprintf("%s/%s %s: %s", m.GetNamespace(), m.GetName(), reason, message))
 }
