@@ -3,21 +3,25 @@ package gateway
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	networking "k8s.io/api/networking/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/controller"
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/cluster"
+	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/reconcile"
 )
 
-// target is the gateway with the Ingresses of one commit.
+// target is an application gateway with the objects of one commit.
 type target struct {
 	planner.Input
 	decided *planner.Decision // the last decision
@@ -40,33 +44,35 @@ func (t target) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return reconcile.Decision{Graph: d.Graph, Problems: d.Problems}, nil
 }
 
-// choice is the Ingresses of a commit: those of the batch as they are, and the others as they were last written.
+// choice is the objects of a commit: those of the batch as they are, and the others as they were last written.
 type choice struct {
 	batch     []string
-	current   map[string]*networking.Ingress
-	chosen    map[string]*networking.Ingress
+	current   map[string]object
+	chosen    map[string]object
 	kept      []*networking.Ingress // that were refused, and that this process has never written
-	undecided bool                  // there are further Ingresses, about which no commit has decided
+	undecided bool                  // there are further objects, about which no commit has decided
 }
 
-func (c *Controller) choose(batch []string) choice {
-	ch := choice{batch: batch, current: c.current(), chosen: map[string]*networking.Ingress{}}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, i := range ch.current {
-		was, accepted := c.accepted[key]
+func (w *worker) choose(batch []string) choice {
+	ch := choice{batch: batch, chosen: map[string]object{}}
+	ch.current, ch.undecided = w.current()
+	w.state.Lock()
+	defer w.state.Unlock()
+	for key, o := range ch.current {
+		was, accepted := w.state.accepted[key]
+		i, isIngress := o.(*networking.Ingress)
 		switch {
 		case slices.Contains(batch, key):
-			ch.chosen[key] = i
+			ch.chosen[key] = o
 		case accepted:
 			ch.chosen[key] = was
-		case c.refused[key] != nil:
+		case w.state.refused[key] != nil && isIngress:
 			ch.kept = append(ch.kept, i)
 		default:
 			ch.undecided = true
 		}
 	}
-	for key, was := range c.accepted { // what left is removed by its own request
+	for key, was := range w.state.accepted { // what left is removed by its own request
 		if _, still := ch.current[key]; !still && !slices.Contains(batch, key) {
 			ch.chosen[key] = was
 		}
@@ -74,49 +80,76 @@ func (c *Controller) choose(batch []string) choice {
 	return ch
 }
 
-// commit writes the gateway once for all Ingresses of a batch. The answer of each is empty: what became of it is in its events and its
-// status.
-func (c *Controller) commit(ctx context.Context, _ string, batch []string) ([]struct{}, error) {
-	objects := c.kube.objects().After(c.objects)
-	c.objects = objects
+// commit writes the application gateway once for all objects of a batch. The answer of each is empty: what became of it is in its events
+// and its status.
+func (w *worker) commit(ctx context.Context, _ string, batch []string) ([]struct{}, error) {
+	objects := w.kube.objects().After(w.objects)
+	w.objects = objects
+	w.learnAddresses(ctx)
 	for {
-		ch := c.choose(batch)
-		d, err := c.write(ctx, ch, objects)
+		ch := w.choose(batch)
+		d, err := w.write(ctx, ch, objects)
 		if err == nil {
-			c.accept(ctx, ch, d)
+			w.accept(ctx, ch, d)
 			return make([]struct{}, len(batch)), nil
 		}
-		again, refusal := c.blame(err, ch, d)
+		again, refusal := w.blame(err, ch, d)
 		if !again {
 			return nil, refusal
 		}
 	}
 }
 
-// write converges on the gateway with the chosen Ingresses. A gateway that must not be written is no error.
-func (c *Controller) write(ctx context.Context, ch choice, objects *cluster.Objects) (planner.Decision, error) {
-	var d planner.Decision
-	in := planner.Input{Config: c.config.Config, Objects: objects, Kept: ch.kept, Undecided: ch.undecided}
-	for _, i := range ch.chosen {
-		in.Ingresses = append(in.Ingresses, i)
+// input returns what a decision is made of, beside the application gateway.
+func (w *worker) input(chosen map[string]object, objects *cluster.Objects) planner.Input {
+	in := planner.Input{Config: w.config.Config, Objects: objects, Ingresses: only[*networking.Ingress](chosen)}
+	in.Gateway = w.id
+	if w.kube.api == nil {
+		return in
 	}
+	in.API = w.kube.api.objects()
+	in.API.Gateways, in.API.Routes = only[*gatewayv1.Gateway](chosen), only[*gatewayv1.HTTPRoute](chosen)
+	in.Applications = gatewayapi.Applications{}
+	for _, g := range in.API.Gateways {
+		in.Applications[gatewayapi.KeyOf(g)] = w.id
+	}
+	a := w.addresses()
+	in.Public, in.Private = a.public, a.private
+	return in
+}
+
+// write converges on the application gateway with the chosen objects. One that must not be written is no error.
+func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects) (planner.Decision, error) {
+	var d planner.Decision
+	in := w.input(ch.chosen, objects)
+	in.Kept, in.Undecided = ch.kept, ch.undecided
 	if len(ch.current) > 0 {
-		c.empty.since = time.Time{}
-	} else if err := c.believesEmpty(ctx); err != nil && !ch.undecided {
+		w.empty.since = time.Time{}
+	} else if err := w.believesEmpty(ctx); err != nil && !ch.undecided {
 		return planner.Decision{Hold: err}, nil
 	}
 	began := time.Now()
-	out, err := reconcile.Converge(ctx, fresh{c.config.Azure}, target{in, &d})
+	writing := fresh{w.config.Azure, sync.OnceFunc(func() { w.publishPending(ch, d) })}
+	out, err := reconcile.Converge(ctx, writing, target{in, &d})
 	wrote := 0
 	for range out.Attempted() {
 		wrote++
 	}
-	c.config.Metrics.wrote(wrote, time.Since(began), err)
+	w.config.Metrics.wrote(wrote, time.Since(began), err)
+	if d.Hold != nil && d.API.Gateways == nil {
+		d.API = w.judge(in, d.Live)
+	}
+	w.state.Lock()
+	w.state.live = d.Live
+	w.state.Unlock()
 	return d, err
 }
 
-// fresh is Azure without a cache: each write is planned on what is there.
-type fresh struct{ reconcile.Azure }
+// fresh is Azure without a cache: each write is planned on what is there. It calls a function before a write.
+type fresh struct {
+	reconcile.Azure
+	before func()
+}
 
 func (f fresh) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	return f.Fresh().Get(ctx, id)
@@ -126,52 +159,41 @@ func (f fresh) List(ctx context.Context, q azure.Query) ([]azure.Document, error
 	return f.Fresh().List(ctx, q)
 }
 
+// Begin implements [azure.Writer].
+func (f fresh) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	f.before()
+	return f.Azure.Begin(ctx, r)
+}
+
 // accept notes what a commit has written.
-func (c *Controller) accept(ctx context.Context, ch choice, d planner.Decision) {
-	c.hold(d.Hold)
-	c.mu.Lock()
-	c.compared = true
-	c.mu.Unlock()
+func (w *worker) accept(ctx context.Context, ch choice, d planner.Decision) {
+	w.hold(d.Hold)
 	if d.Hold != nil {
 		for _, key := range ch.batch { // the comparison with Azure comes again by itself
 			if key != everything {
-				c.queue.MarkAfter(key, reasons{}, c.config.Drift)
+				w.queue.MarkAfter(key, reasons{}, w.config.Drift)
 			}
 		}
+		w.publishHeld(ch, d)
 		return
 	}
-	c.mu.Lock()
+	w.state.Lock()
 	for _, key := range ch.batch {
-		if i, ok := ch.chosen[key]; ok {
-			c.accepted[key] = i
+		if o, ok := ch.chosen[key]; ok {
+			w.state.accepted[key] = o
 		} else {
-			delete(c.accepted, key)
-			c.empty.left(key, false) // that is settled
+			delete(w.state.accepted, key)
+			w.empty.left(key, false) // that is settled
 		}
-		delete(c.refused, key)
+		delete(w.state.refused, key)
 	}
-	c.mu.Unlock()
-	c.publish(ctx, ch, d)
+	w.state.Unlock()
+	w.publish(ctx, ch, d)
 }
 
-// hold notes why nothing is written, nil if it is.
-func (c *Controller) hold(why error) {
-	text := ""
-	if why != nil {
-		text = why.Error()
-	}
-	c.mu.Lock()
-	was := c.held
-	c.held = text
-	c.mu.Unlock()
-	if text != "" && was != text {
-		c.config.Log.Warn("nothing is written", "reason", text)
-	}
-}
-
-// blame finds the Ingresses that Azure refuses. If it names children of Ingresses in the batch, these are the culprits. If it names only
+// blame finds the objects that Azure refuses. If it names children of objects in the batch, these are the culprits. If it names only
 // children of others, these are refused, and the commit is made again without them. Else the coalescer finds the culprit by halves.
-func (c *Controller) blame(err error, ch choice, d planner.Decision) (again bool, refusal error) {
+func (w *worker) blame(err error, ch choice, d planner.Decision) (again bool, refusal error) {
 	named := culprits(err, d)
 	if len(named) == 0 {
 		return false, err
@@ -186,17 +208,19 @@ func (c *Controller) blame(err error, ch choice, d planner.Decision) (again bool
 		return false, &reconcile.Refusal{Culprits: found}
 	}
 	for _, key := range named {
-		if _, ok := c.accepted[key]; ok {
-			delete(c.accepted, key)
-			c.refuse(key, err)
-			c.queue.MarkAfter(key, reasons{}, controller.Delay(err, 1))
+		if w.hasAccepted(key) {
+			w.state.Lock()
+			delete(w.state.accepted, key)
+			w.state.Unlock()
+			w.refuse(key, err)
+			w.queue.MarkAfter(key, reasons{}, controller.Delay(err, 1))
 			again = true
 		}
 	}
 	return again, err
 }
 
-// culprits returns the keys of the Ingresses with the children that a refusal names: of several children, those that the fewest need.
+// culprits returns the keys of the objects with the children that a refusal names: of several children, those that the fewest need.
 func culprits(err error, d planner.Decision) []string {
 	e, ok := errors.AsType[*azure.Error](err)
 	if !ok || !controller.IsLasting(err) {
@@ -204,14 +228,11 @@ func culprits(err error, d planner.Decision) []string {
 	}
 	text := strings.ToLower(e.Target + " " + e.Message)
 	var fewest []string
-	for name, objects := range d.Objects {
+	for _, name := range slices.Sorted(maps.Keys(d.Objects)) {
+		objects := d.Objects[name]
 		if (fewest == nil || len(objects) < len(fewest)) && (controller.Mentions(text, name) || controller.Mentions(text, "/"+name)) {
 			fewest = objects
 		}
 	}
-	keys := make([]string, len(fewest))
-	for i, object := range fewest {
-		keys[i] = strings.TrimPrefix(object, objectKey(""))
-	}
-	return keys
+	return fewest
 }

@@ -1,12 +1,11 @@
-// Package gateway is the controller that serves Ingresses with an application gateway. Layer L3.
+// Package gateway is the controller that serves Ingresses and the Gateway API with application gateways. Layer L3.
 //
-// The gateway is one document for all Ingresses. What changes within a moment is written together. Each write is planned on a fresh read,
-// and none is made if nothing differs. What Azure refuses is traced to its Ingress: all others are served.
+// An application gateway is one document for many objects. What changes within a moment is written together. Each write is planned on a
+// fresh read, and none is made if nothing differs. What Azure refuses is traced to its object: all others are served.
 package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -16,12 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	gatewayclient "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned"
 
 	"kaz/internal/azure"
 	"kaz/internal/controller"
-	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
-	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/ingress"
 	"kaz/internal/reconcile"
 )
@@ -29,11 +27,15 @@ import (
 // Config is what a controller is made with.
 type Config struct {
 	planner.Config
-	Class ingress.Class
-	// Namespaces are those of the Ingresses, none for all.
+	// Applications are the application gateways. The first one is Gateway, which alone serves Ingresses. None means Gateway alone.
+	Applications []azure.ID
+	Class        ingress.Class
+	// Namespaces are those of the objects that are served, none for all.
 	Namespaces []string
 	Azure      reconcile.Azure
 	Kube       kubernetes.Interface
+	// GatewayAPI is the client of the Gateway API, nil to serve Ingresses alone.
+	GatewayAPI gatewayclient.Interface
 	Events     record.EventRecorder
 	Log        *slog.Logger
 	Metrics    *Metrics // nil for none
@@ -51,74 +53,75 @@ const (
 	Drift = time.Minute
 )
 
-// everything is the key that stands for a comparison with Azure. It is no key of an Ingress.
-const everything = ""
-
-// reasons is empty: an Ingress is decided from what is known when it is decided.
+// reasons is empty: an object is decided from what is known when it is decided.
 type reasons struct{}
 
 // And implements [controller.Reasons].
 func (reasons) And(reasons) reasons { return reasons{} }
 
-// Controller serves Ingresses with an application gateway.
+// Controller serves Ingresses and the Gateway API with application gateways. Each of these has a worker.
 type Controller struct {
 	config   Config
 	kube     *kube
-	queue    *controller.Queue[string, reasons]
+	workers  []*worker
 	statuses *controller.Queue[string, reasons]
-	commits  *reconcile.Coalescer[string, struct{}]
 
-	// What follows belongs to the commit, of which there is one at a time.
-	accepted map[string]*networking.Ingress // as they were last written
-	objects  *cluster.Objects               // of the last commit
-	address  addresses
-	empty    emptiness
+	assigning sync.Mutex // held while the application gateways of Gateways are chosen
 
-	mu       sync.Mutex // guards what follows
-	refused  map[string]error
-	failures map[string]int
-	events   map[string]*controller.Deduplicator[plan.Problem]
-	wanted   map[string]string // addresses in the status of Ingresses, "" for none
-	held     string            // why nothing is written
-	running  bool
-	compared bool // a commit has ended well
+	mu         sync.Mutex // guards what follows
+	assignment assignment
+	verdicts   map[string]map[azure.ID]verdict // by object and application gateway
+	running    bool
 }
 
 // New returns a controller, which [Controller.Run] runs.
-func New(c Config) *Controller {
-	k := &Controller{
-		config: c, kube: newKube(c),
-		queue:    controller.NewQueue[string, reasons]("ingresses"),
-		statuses: controller.NewQueue[string, reasons]("statuses"),
-		accepted: map[string]*networking.Ingress{}, refused: map[string]error{}, failures: map[string]int{},
-		events: map[string]*controller.Deduplicator[plan.Problem]{}, wanted: map[string]string{},
+func New(config Config) *Controller {
+	if len(config.Applications) == 0 {
+		config.Applications = []azure.ID{config.Gateway}
 	}
-	k.commits = reconcile.NewCoalescer(k.commit)
-	k.commits.Gather(c.Calm, c.Most)
-	return k
+	c := &Controller{
+		config: config, kube: newKube(config), statuses: controller.NewQueue[string, reasons]("statuses"),
+		verdicts: map[string]map[azure.ID]verdict{},
+	}
+	for n, id := range config.Applications {
+		c.workers = append(c.workers, newWorker(c, id, n == 0))
+	}
+	return c
 }
 
-// Ready returns an error from the start of [Controller.Run] until the gateway was compared with the Ingresses.
+// Ready returns an error from the start of [Controller.Run] until each application gateway was compared with its objects.
 func (c *Controller) Ready(context.Context) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running && !c.compared {
-		return errors.New("the application gateway has not been compared with the Ingresses yet")
+	running := c.running
+	c.mu.Unlock()
+	for _, w := range c.workers {
+		if running && !w.hasCompared() {
+			return fmt.Errorf("the application gateway %s has not been compared with the Ingresses and Gateways yet", w.id)
+		}
 	}
 	return nil
 }
 
-// Run serves Ingresses until ctx ends.
+// Run serves objects until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
-	defer c.commits.Close()
 	c.mu.Lock()
 	c.running = true
 	c.mu.Unlock()
 	var work sync.WaitGroup
-	defer work.Wait()
-	defer c.statuses.ShutDown()
-	defer c.queue.ShutDown()
-	if err := c.watch(); err != nil {
+	defer func() {
+		c.statuses.ShutDown()
+		for _, w := range c.workers {
+			w.queue.ShutDown()
+		}
+		work.Wait()
+		for _, w := range c.workers {
+			w.commits.Close()
+		}
+	}()
+	if err := c.watch(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	stop := c.kube.start(ctx)
@@ -126,95 +129,41 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.kube.wait(ctx); err != nil {
 		return nil // ctx has ended
 	}
-	for _, i := range c.kube.ingresses() {
-		if c.isOurs(i) {
-			c.queue.Mark(keyOf(i), reasons{})
-		}
-	}
-	c.queue.Mark(everything, reasons{})
+	c.begin()
 	const writers = 4
 	for range writers {
 		work.Go(func() { c.updateStatuses(ctx) })
 	}
-	work.Go(func() { c.dispatch(ctx, &work) })
+	for _, w := range c.workers {
+		work.Go(func() { w.dispatch(ctx, &work) })
+	}
 	<-ctx.Done()
 	return nil
 }
 
-// dispatch hands the keys of the queue to commits. Each waits for its commit; a key that is marked meanwhile is handed over again.
-func (c *Controller) dispatch(ctx context.Context, work *sync.WaitGroup) {
-	for {
-		key, down := c.queue.Get()
-		if down {
-			return
+// begin marks what is there at the start.
+func (c *Controller) begin() {
+	for _, i := range c.kube.ingresses() {
+		if c.isOurs(i) {
+			c.workers[0].mark(keyOf(i))
 		}
-		work.Go(func() {
-			defer c.queue.Done(key)
-			c.queue.Take(key)
-			c.serve(ctx, key)
-		})
+	}
+	if c.kube.api != nil {
+		c.assign()
+		for _, class := range c.kube.api.objects().Classes {
+			c.statuses.Mark(keyOf(class), reasons{})
+		}
+		for _, r := range c.kube.routes() { // it may have the status of a Gateway that is gone
+			c.statuses.Mark(keyOf(r), reasons{})
+		}
+	}
+	for _, w := range c.workers {
+		w.mark(everything)
 	}
 }
-
-// serve commits one Ingress with all others that wait, and deals with the answer.
-func (c *Controller) serve(ctx context.Context, key string) {
-	_, err := c.commits.Submit(ctx, c.config.Gateway.Key(), key)
-	if key == everything {
-		defer c.queue.MarkAfter(everything, reasons{}, c.config.Drift)
-	}
-	if ctx.Err() != nil || errors.Is(err, reconcile.ErrClosed) {
-		return
-	}
-	c.mu.Lock()
-	if err == nil {
-		delete(c.failures, key)
-		c.mu.Unlock()
-		return
-	}
-	c.failures[key]++
-	wait := controller.Delay(err, c.failures[key])
-	c.mu.Unlock()
-	if key != everything {
-		c.refuse(key, err)
-		c.queue.MarkAfter(key, reasons{}, wait)
-	}
-	c.config.Log.Warn("cannot write the application gateway", "ingress", key, "error", err, "again_in", wait.String())
-}
-
-// refuse notes that Azure has refused an Ingress, and tells its owner.
-func (c *Controller) refuse(key string, err error) {
-	if refusal, ok := errors.AsType[*azure.Error](err); !ok || !controller.IsLasting(refusal) {
-		return
-	}
-	c.mu.Lock()
-	c.refused[key] = err
-	c.mu.Unlock()
-	c.report(key, []plan.Problem{{
-		Object: objectKey(key), Reason: reasonRefused,
-		Message: fmt.Sprintf("Azure refuses the application gateway with this Ingress: %v; others are served, and it is tried again", err),
-	}})
-}
-
-// reasonRefused is AGIC's reason of the event.
-const reasonRefused = "FailedApplyingAppGwConfig"
-
-func keyOf(i *networking.Ingress) string { return i.Namespace + "/" + i.Name }
-
-func objectKey(key string) string { return ingress.Kind + "/" + key }
 
 func (c *Controller) isOurs(i *networking.Ingress) bool {
 	return i.DeletionTimestamp == nil && c.config.Class.Takes(i, c.kube.classes())
-}
-
-// current returns the Ingresses of the controller's class by key.
-func (c *Controller) current() map[string]*networking.Ingress {
-	all := map[string]*networking.Ingress{}
-	for _, i := range c.kube.ingresses() {
-		if c.isOurs(i) {
-			all[keyOf(i)] = i
-		}
-	}
-	return all
 }
 
 // waitForCaches waits until all informers have their objects.

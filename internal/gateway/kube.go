@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	networking "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -15,8 +17,10 @@ import (
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
 	"k8s.io/client-go/tools/cache"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"kaz/internal/plan/gateway/cluster"
+	"kaz/internal/plan/gateway/ingress"
 )
 
 // kube is what is known of Kubernetes' objects.
@@ -24,8 +28,16 @@ type kube struct {
 	scopes    []scope
 	cluster   informers.SharedInformerFactory // of what is in no namespace
 	classList networkinglisters.IngressClassLister
-	factories []informers.SharedInformerFactory
+	factories []factory
 	synced    []cache.InformerSynced
+	answers   *answers // nil if a scope has it
+	api       *api     // nil if the API server has no Gateway API, or the controller does not serve it
+}
+
+// factory has informers.
+type factory interface {
+	StartWithContext(ctx context.Context)
+	Shutdown()
 }
 
 // scope is a namespace, or all of them.
@@ -35,6 +47,14 @@ type scope struct {
 	endpoints informer[discoverylisters.EndpointSliceLister]
 	secrets   informer[corelisters.SecretLister]
 	pods      informer[corelisters.PodLister]
+
+	core informers.SharedInformerFactory
+}
+
+// answers is the Service that answers for the application gateway, in a namespace that has no scope.
+type answers struct {
+	services  informer[corelisters.ServiceLister]
+	endpoints informer[discoverylisters.EndpointSliceLister]
 }
 
 // informer is an informer with its lister.
@@ -50,11 +70,7 @@ func newKube(c Config) *kube {
 	k := &kube{cluster: informers.NewSharedInformerFactory(c.Kube, 0)}
 	k.factories = append(k.factories, k.cluster)
 	k.classList = k.cluster.Networking().V1().IngressClasses().Lister()
-	namespaces := c.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	for _, namespace := range namespaces {
+	for _, namespace := range c.namespaces() {
 		all := informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithNamespace(namespace), informers.WithTransform(slim))
 		secrets := informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithNamespace(namespace),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = tlsSecrets }), informers.WithTransform(slim))
@@ -67,15 +83,52 @@ func newKube(c Config) *kube {
 			endpoints: informer[discoverylisters.EndpointSliceLister]{endpoints.Informer(), endpoints.Lister()},
 			secrets:   informer[corelisters.SecretLister]{secrets.Core().V1().Secrets().Informer(), secrets.Core().V1().Secrets().Lister()},
 			pods:      informer[corelisters.PodLister]{core.Pods().Informer(), core.Pods().Lister()},
+			core:      all,
 		})
+	}
+	if namespace, name, ok := strings.Cut(c.Answers, "/"); ok && len(c.Namespaces) > 0 && !slices.Contains(c.Namespaces, namespace) {
+		k.addAnswers(c, namespace, name)
 	}
 	return k
 }
 
-// slim leaves out what the controller does not read. Pods are many and large: only their labels, ports and probes are kept.
+// addAnswers adds informers of one Service.
+func (k *kube) addAnswers(c Config, namespace, name string) {
+	of := func(tweak func(o *metav1.ListOptions)) informers.SharedInformerFactory {
+		f := informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithNamespace(namespace), informers.WithTransform(slim),
+			informers.WithTweakListOptions(tweak))
+		k.factories = append(k.factories, f)
+		return f
+	}
+	services := of(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}).Core().V1().Services()
+	endpoints := of(func(o *metav1.ListOptions) {
+		o.LabelSelector = labels.SelectorFromSet(labels.Set{discovery.LabelServiceName: name}).String()
+	}).Discovery().V1().EndpointSlices()
+	k.answers = &answers{
+		services:  informer[corelisters.ServiceLister]{services.Informer(), services.Lister()},
+		endpoints: informer[discoverylisters.EndpointSliceLister]{endpoints.Informer(), endpoints.Lister()},
+	}
+}
+
+// namespaces returns the namespaces of the objects that are served; that of all stands for any.
+func (c Config) namespaces() []string {
+	if len(c.Namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return c.Namespaces
+}
+
+// slim leaves out what the controller does not read. Pods and ConfigMaps are many and large: of a pod, its labels, ports and probes are
+// kept, and of a ConfigMap the certificates of authorities.
 func slim(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil)
+	}
+	nameKind(object)
+	if m, ok := object.(*corev1.ConfigMap); ok {
+		return slimConfigMap(m), nil
 	}
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -149,12 +202,30 @@ func (k *kube) objects() *cluster.Objects {
 		secrets = append(secrets, listed(s.secrets.list)...)
 		pods = append(pods, listed(s.pods.list)...)
 	}
+	if k.answers != nil {
+		services = append(services, listed(k.answers.services.list)...)
+		endpoints = append(endpoints, listed(k.answers.endpoints.list)...)
+	}
 	return cluster.New(services, endpoints, secrets, pods)
 }
 
-// ingress returns an Ingress by its key, nil if there is none.
-func (k *kube) ingress(key string) *networking.Ingress {
-	namespace, name, _ := strings.Cut(key, "/")
+// routes returns the HTTPRoutes.
+func (k *kube) routes() []*gatewayv1.HTTPRoute {
+	if k.api == nil {
+		return nil
+	}
+	return k.api.objects().Routes
+}
+
+// object returns an object by its key, nil if there is none.
+func (k *kube) object(key string) object {
+	kind, namespace, name := split(key)
+	if kind != ingress.Kind {
+		if k.api == nil {
+			return nil
+		}
+		return k.api.object(kind, namespace, name)
+	}
 	for _, s := range k.scopes {
 		if i, err := s.ingresses.list.Ingresses(namespace).Get(name); err == nil {
 			return i

@@ -2,27 +2,21 @@ package gateway
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"kaz/internal/azure"
-	"kaz/internal/azure/network"
 	"kaz/internal/controller"
-	"kaz/internal/plan"
-	planner "kaz/internal/plan/gateway"
+	"kaz/internal/gateway/status"
+	"kaz/internal/plan/gateway/gatewayapi"
+	"kaz/internal/plan/gateway/ingress"
 )
-
-// addresses are the addresses of the gateway.
-type addresses struct {
-	publicID        azure.ID
-	public, private string
-}
 
 // Reasons of events about the status; they are AGIC's.
 const (
@@ -30,80 +24,12 @@ const (
 	reasonReset  = "ResetIngressStatus"
 )
 
-// publish reports the problems of a decision that was written, and has the status of its Ingresses written.
-func (c *Controller) publish(ctx context.Context, ch choice, d planner.Decision) {
-	c.readAddresses(ctx, d)
-	problems := map[string][]plan.Problem{}
-	for _, p := range d.Problems {
-		key := strings.TrimPrefix(p.Object, objectKey(""))
-		problems[key] = append(problems[key], p)
-	}
-	served := 0
-	for _, key := range slices.Sorted(maps.Keys(ch.chosen)) {
-		c.report(key, problems[key])
-		address := ""
-		if private, ok := d.Served[objectKey(key)]; ok {
-			served++
-			if address = c.address.public; private {
-				address = c.address.private
-			}
-		}
-		c.want(key, address)
-	}
-	for _, key := range ch.batch { // what left
-		if _, ok := ch.chosen[key]; !ok && key != everything {
-			c.want(key, "")
-			c.mu.Lock()
-			delete(c.events, key)
-			c.mu.Unlock()
-		}
-	}
-	c.mu.Lock()
-	refused := len(c.refused)
-	c.mu.Unlock()
-	c.config.Metrics.objects(served, len(ch.chosen)-served, refused)
-}
-
-// readAddresses reads the addresses of the gateway. The public one is read again when the gateway has another public IP.
-func (c *Controller) readAddresses(ctx context.Context, d planner.Decision) {
-	f, _ := d.Live.Frontend(true)
-	c.address.private = f.Properties.PrivateIPAddress
-	f, _ = d.Live.Frontend(false)
-	id := f.Properties.PublicIPAddress.To()
-	if id == "" || id.Equal(c.address.publicID) && c.address.public != "" {
-		return
-	}
-	doc, err := c.config.Azure.Fresh().Get(ctx, id)
-	var ip azure.Resource[network.PublicIPAddress]
-	if err == nil {
-		ip, err = azure.Decode[network.PublicIPAddress](doc)
-	}
-	if err != nil {
-		c.config.Log.Warn("cannot read the address of the application gateway", "public_ip", id, "error", err)
-		return
-	}
-	c.address.publicID, c.address.public = id, ip.Properties.IPAddress
-}
-
-// want has an address written to the status of an Ingress, "" for none.
-func (c *Controller) want(key, address string) {
-	c.mu.Lock()
-	c.wanted[key] = address
-	c.mu.Unlock()
-	if i := c.kube.ingress(key); i != nil && !c.hasStatus(i, address) {
-		c.statuses.Mark(key, reasons{})
-	}
-}
-
-// hasStatus reports whether the status of an Ingress needs no change. An address that is not the gateway's is another controller's.
-func (c *Controller) hasStatus(i *networking.Ingress, address string) bool {
-	have := i.Status.LoadBalancer.Ingress
-	if address != "" {
-		return len(have) == 1 && have[0].IP == address
-	}
-	return !slices.ContainsFunc(have, func(x networking.IngressLoadBalancerIngress) bool {
-		return x.IP != "" && (x.IP == c.address.public || x.IP == c.address.private)
-	})
+// verdict is what the status of an object shall say of an application gateway.
+type verdict struct {
+	address   string // of an Ingress, "" for none
+	gateway   gatewayv1.GatewayStatus
+	parents   []gatewayv1.RouteParentStatus
+	ancestors []gatewayv1.PolicyAncestorStatus
 }
 
 // updateStatuses writes statuses until the queue ends.
@@ -120,12 +46,60 @@ func (c *Controller) updateStatuses(ctx context.Context) {
 }
 
 func (c *Controller) updateStatus(ctx context.Context, key string) {
-	i := c.kube.ingress(key)
-	if i == nil || ctx.Err() != nil {
+	if key == unassigned {
+		c.judgeUnassigned()
 		return
 	}
+	o := c.kube.object(key)
+	if o == nil || ctx.Err() != nil {
+		return
+	}
+	var err error
+	switch o := o.(type) {
+	case *networking.Ingress:
+		err = c.updateIngress(ctx, o)
+	case *gatewayv1.Gateway:
+		err = c.updateGateway(ctx, o)
+	case *gatewayv1.HTTPRoute:
+		err = c.updateRoute(ctx, o)
+	case *gatewayv1.BackendTLSPolicy:
+		err = c.updatePolicy(ctx, o)
+	case *gatewayv1.GatewayClass:
+		err = c.updateClass(ctx, o)
+	}
+	switch {
+	case err == nil, apierrors.IsNotFound(err), ctx.Err() != nil:
+	case apierrors.IsConflict(err): // a newer object is on its way
+		c.statuses.MarkAfter(key, reasons{}, controller.Delay(nil, 1))
+	default:
+		c.config.Events.Event(o, corev1.EventTypeWarning, reasonStatus, err.Error())
+		c.statuses.MarkAfter(key, reasons{}, controller.Delay(err, 1))
+	}
+}
+
+// want has what an application gateway gives an Ingress written to its status, "" for none.
+func (w *worker) want(key, address string) {
+	w.judgedAt(w.id, key, &verdict{address: address})
+	if i, ok := w.kube.object(key).(*networking.Ingress); ok && !w.hasStatus(i, address) {
+		w.statuses.Mark(key, reasons{})
+	}
+}
+
+// hasStatus reports whether the status of an Ingress needs no change. An address that is not the gateway's is another controller's.
+func (w *worker) hasStatus(i *networking.Ingress, address string) bool {
+	have := i.Status.LoadBalancer.Ingress
+	if address != "" {
+		return len(have) == 1 && have[0].IP == address
+	}
+	a := w.addresses()
+	return !slices.ContainsFunc(have, func(x networking.IngressLoadBalancerIngress) bool {
+		return x.IP != "" && (x.IP == a.public || x.IP == a.private)
+	})
+}
+
+func (c *Controller) updateIngress(ctx context.Context, i *networking.Ingress) error {
 	c.mu.Lock()
-	address := c.wanted[key]
+	address := c.verdicts[keyFor(ingress.Kind, i.Namespace, i.Name)][c.workers[0].id].address
 	c.mu.Unlock()
 	i = i.DeepCopy()
 	i.Status.LoadBalancer.Ingress = nil
@@ -133,33 +107,71 @@ func (c *Controller) updateStatus(ctx context.Context, key string) {
 		i.Status.LoadBalancer.Ingress = []networking.IngressLoadBalancerIngress{{IP: address}}
 	}
 	_, err := c.config.Kube.NetworkingV1().Ingresses(i.Namespace).UpdateStatus(ctx, i, metav1.UpdateOptions{})
-	switch {
-	case err == nil && address == "":
+	if err == nil && address == "" {
 		c.config.Events.Event(i, corev1.EventTypeNormal, reasonReset, "The application gateway does not serve the Ingress")
-	case err == nil, apierrors.IsNotFound(err), ctx.Err() != nil:
-	case apierrors.IsConflict(err): // a newer Ingress is on its way
-		c.statuses.MarkAfter(key, reasons{}, controller.Delay(nil, 1))
-	default:
-		c.config.Events.Event(i, corev1.EventTypeWarning, reasonStatus, err.Error())
-		c.statuses.MarkAfter(key, reasons{}, controller.Delay(err, 1))
 	}
+	return err
 }
 
-// report writes Events about the problems of an Ingress that it has not had before.
-func (c *Controller) report(key string, problems []plan.Problem) {
-	c.mu.Lock()
-	known, ok := c.events[key]
+func (c *Controller) updateClass(ctx context.Context, class *gatewayv1.GatewayClass) error {
+	if class.Spec.ControllerName != gatewayapi.Controller {
+		return nil
+	}
+	now := class.DeepCopy()
+	now.Status = status.Class(class.Status, gatewayapi.ClassStatus(class), time.Now())
+	if equality.Semantic.DeepEqual(class.Status, now.Status) {
+		return nil
+	}
+	_, err := c.config.GatewayAPI.GatewayV1().GatewayClasses().UpdateStatus(ctx, now, metav1.UpdateOptions{})
+	return err
+}
+
+func (c *Controller) updateGateway(ctx context.Context, g *gatewayv1.Gateway) error {
+	want, ok := c.gatewayVerdict(g)
 	if !ok {
-		known = &controller.Deduplicator[plan.Problem]{}
-		c.events[key] = known
+		return nil
 	}
-	fresh := known.New(problems)
-	c.mu.Unlock()
-	i := c.kube.ingress(key)
-	if i == nil {
-		return
+	now := g.DeepCopy()
+	now.Status = status.Gateway(g.Status, want, time.Now())
+	if equality.Semantic.DeepEqual(g.Status, now.Status) {
+		return nil
 	}
-	for _, p := range fresh {
-		c.config.Events.Event(i, corev1.EventTypeWarning, p.Reason, p.Message)
+	_, err := c.config.GatewayAPI.GatewayV1().Gateways(g.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{})
+	return err
+}
+
+// gatewayVerdict returns what is decided about a Gateway, and false for nothing.
+func (c *Controller) gatewayVerdict(g *gatewayv1.Gateway) (gatewayv1.GatewayStatus, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.verdicts[keyOf(g)][c.assignment.at(g)]
+	return v.gateway, ok && c.kube.api.isOurs(g)
+}
+
+func (c *Controller) updateRoute(ctx context.Context, r *gatewayv1.HTTPRoute) error {
+	var want []gatewayv1.RouteParentStatus
+	for _, v := range c.verdictsOf(keyOf(r)) {
+		want = append(want, v.parents...)
 	}
+	now := r.DeepCopy()
+	now.Status.Parents = c.owner(keyOf(r), r.Namespace).Parents(now.Status.Parents, want, time.Now())
+	if equality.Semantic.DeepEqual(r.Status, now.Status) {
+		return nil
+	}
+	_, err := c.config.GatewayAPI.GatewayV1().HTTPRoutes(r.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{})
+	return err
+}
+
+func (c *Controller) updatePolicy(ctx context.Context, p *gatewayv1.BackendTLSPolicy) error {
+	var want []gatewayv1.PolicyAncestorStatus
+	for _, v := range c.verdictsOf(keyOf(p)) {
+		want = append(want, v.ancestors...)
+	}
+	now := p.DeepCopy()
+	now.Status.Ancestors = c.owner(keyOf(p), p.Namespace).Ancestors(now.Status.Ancestors, want, time.Now())
+	if equality.Semantic.DeepEqual(p.Status, now.Status) {
+		return nil
+	}
+	_, err := c.config.GatewayAPI.GatewayV1().BackendTLSPolicies(p.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{})
+	return err
 }

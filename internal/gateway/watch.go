@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -9,37 +10,65 @@ import (
 	networking "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"kaz/internal/controller"
+	"kaz/internal/plan/gateway/gatewayapi"
 )
 
-// watch marks Ingresses when something changes that they depend on.
-func (c *Controller) watch() error {
+// watch marks objects when something changes that they depend on.
+func (c *Controller) watch(ctx context.Context) error {
+	if err := c.watchGatewayAPI(ctx); err != nil {
+		return err
+	}
+	services := watcher(sameService, func(o *corev1.Service) { c.markUsersOfService(o.Namespace, o.Name) })
+	endpoints := watcher(sameEndpoints, func(o *discovery.EndpointSlice) {
+		c.markUsersOfService(o.Namespace, o.Labels[discovery.LabelServiceName])
+	})
+	secrets := watcher(sameSecret, func(o *corev1.Secret) { c.markUsersOfSecret(o) })
 	var errs []error
 	for _, s := range c.kube.scopes {
 		errs = append(errs,
-			c.kube.listen(s.ingresses, c.ingressHandler()),
-			c.kube.listen(s.services, watcher(sameService, func(o *corev1.Service) {
-				c.markUsers(o.Namespace, func(i *networking.Ingress) bool { return usesService(i, o.Name) })
-			})),
-			c.kube.listen(s.endpoints, watcher(sameEndpoints, func(o *discovery.EndpointSlice) {
-				c.markUsers(o.Namespace, func(i *networking.Ingress) bool { return usesService(i, o.Labels[discovery.LabelServiceName]) })
-			})),
-			c.kube.listen(s.secrets, watcher(sameSecret, func(o *corev1.Secret) {
-				c.markUsers(o.Namespace, func(i *networking.Ingress) bool { return usesSecret(i, o.Name) })
-			})),
+			c.kube.listen(s.ingresses, c.ingressHandler()), c.kube.listen(s.services, services), c.kube.listen(s.endpoints, endpoints),
+			c.kube.listen(s.secrets, secrets),
 			// A pod matters for its probes alone; the comparison with Azure that a changed endpoint brings reads them.
 			c.kube.listen(s.pods, controller.Watch[*corev1.Pod]{}.Handler()),
 		)
 	}
+	if a := c.kube.answers; a != nil {
+		errs = append(errs, c.kube.listen(a.services, services), c.kube.listen(a.endpoints, endpoints))
+	}
 	sameClass := func(a, b *networking.IngressClass) bool { return a.Spec.Controller == b.Spec.Controller }
 	classes := watcher(sameClass, func(*networking.IngressClass) {
 		for _, i := range c.kube.ingresses() {
-			c.queue.Mark(keyOf(i), reasons{})
+			c.markIngress(i)
 		}
 	})
 	errs = append(errs, c.kube.listen(c.kube.cluster.Networking().V1().IngressClasses().Informer(), classes))
 	return errors.Join(errs...)
+}
+
+func (c *Controller) markIngress(i *networking.Ingress) { c.workers[0].mark(keyOf(i)) }
+
+// markUsersOfService marks the Ingresses and routes that lead to a Service. Any could have one that answers for the application gateway.
+func (c *Controller) markUsersOfService(namespace, name string) {
+	if namespace+"/"+name == c.config.Answers {
+		for _, w := range c.workers {
+			w.mark(everything)
+		}
+	}
+	c.markUsers(namespace, func(i *networking.Ingress) bool { return usesService(i, name) })
+	c.markRoutes(func(r *gatewayv1.HTTPRoute) bool {
+		return slices.Contains(gatewayapi.RouteUses(r).Services, namespace+"/"+name)
+	})
+}
+
+// markUsersOfSecret marks the Ingresses and Gateways with the certificate of a Secret.
+func (c *Controller) markUsersOfSecret(s *corev1.Secret) {
+	c.markUsers(s.Namespace, func(i *networking.Ingress) bool { return usesSecret(i, s.Name) })
+	c.markGateways(func(g *gatewayv1.Gateway) bool {
+		return slices.Contains(gatewayapi.GatewayUses(g).Secrets, gatewayapi.KeyOf(s))
+	})
 }
 
 // watcher calls mark for an object that is added, changed or deleted.
@@ -63,33 +92,33 @@ func watcher[T any](same func(old, now T) bool, mark func(T)) cache.ResourceEven
 // ingressHandler marks the Ingresses of the controller's class, and those that leave it. A deletion that the API server has reported is
 // told from one that only a later list shows.
 func (c *Controller) ingressHandler() cache.ResourceEventHandler {
-	mark := func(i *networking.Ingress) { c.queue.Mark(keyOf(i), reasons{}) }
+	empty := &c.workers[0].empty
 	watch := controller.Watch[*networking.Ingress]{
 		Added: func(i *networking.Ingress, atStart bool) {
 			if c.isOurs(i) && !atStart {
-				mark(i)
+				c.markIngress(i)
 			}
 		},
 		Changed: func(old, i *networking.Ingress) {
 			if !equality.Semantic.DeepEqual(old.Spec, i.Spec) || !equality.Semantic.DeepEqual(old.Annotations, i.Annotations) ||
 				(old.DeletionTimestamp == nil) != (i.DeletionTimestamp == nil) {
-				c.empty.left(keyOf(i), !c.isOurs(i))
-				mark(i)
+				empty.left(keyOf(i), !c.isOurs(i))
+				c.markIngress(i)
 			}
 		},
-		Deleted: mark,
+		Deleted: c.markIngress,
 	}.Handler()
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, atStart bool) {
 			if i, ok := object.(*networking.Ingress); ok {
-				c.empty.left(keyOf(i), false) // it may have been there before
+				empty.left(keyOf(i), false) // it may have been there before
 			}
 			watch.OnAdd(object, atStart)
 		},
 		UpdateFunc: watch.OnUpdate,
 		DeleteFunc: func(object any) {
 			if i, reported := object.(*networking.Ingress); reported {
-				c.empty.left(keyOf(i), true)
+				empty.left(keyOf(i), true)
 			}
 			watch.OnDelete(object)
 		},
@@ -99,7 +128,7 @@ func (c *Controller) ingressHandler() cache.ResourceEventHandler {
 func (c *Controller) markUsers(namespace string, uses func(*networking.Ingress) bool) {
 	for _, i := range c.kube.ingresses() {
 		if i.Namespace == namespace && c.isOurs(i) && uses(i) {
-			c.queue.Mark(keyOf(i), reasons{})
+			c.markIngress(i)
 		}
 	}
 }

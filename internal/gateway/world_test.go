@@ -24,11 +24,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	networking "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/reference"
+	gatewayfake "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned/fake"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -49,8 +53,9 @@ func TestMain(m *testing.M) {
 
 // Names in the local Azure.
 const (
-	gatewayID = testkit.Group + "/providers/" + network.ApplicationGateways + "/gate"
-	publicIP  = testkit.Group + "/providers/Microsoft.Network/publicIPAddresses/gate"
+	gateways  = string(testkit.Group + "/providers/" + network.ApplicationGateways + "/")
+	publicIPs = string(testkit.Group + "/providers/Microsoft.Network/publicIPAddresses/")
+	gatewayID = azure.ID(gateways + "gate")
 	subnetID  = testkit.VNet + "/subnets/gate"
 	clusterID = "0c1d2e3f"
 )
@@ -60,6 +65,7 @@ type world struct {
 	*testkit.Azure
 	t       testing.TB
 	kube    *fake.Clientset
+	api     *gatewayfake.Clientset
 	events  *events
 	config  gateway.Config
 	address string // of the gateway
@@ -73,9 +79,6 @@ type object = map[string]any
 func newWorld(t *testing.T, o core.Options, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t, kube: fake.NewClientset(objects...), events: &events{}, log: &bytes.Buffer{}}
-	w.Put(testkit.Group+"/providers/Microsoft.Network/publicIPAddresses/gate", object{
-		"location": testkit.Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"},
-	})
 	w.Put(testkit.VNet, object{"location": testkit.Location, "properties": object{
 		"addressSpace": object{"addressPrefixes": []string{"10.240.0.0/16", "10.1.0.0/24"}},
 		"subnets": []object{
@@ -83,8 +86,7 @@ func newWorld(t *testing.T, o core.Options, objects ...runtime.Object) *world {
 			{"name": "gate", "properties": object{"addressPrefix": "10.1.0.0/24"}},
 		},
 	}})
-	w.Put(gatewayID, byPerson())
-	w.address = testkit.Must[network.PublicIPAddress](w.Azure, publicIP).Properties.IPAddress
+	w.address = w.makeGateway("gate", "10.1.0.10")
 	w.config = gateway.Config{
 		Config: planner.Config{
 			Gateway: gatewayID, Ownership: merge.Ownership{Prefix: naming.Of(clusterID)}, Identity: "cluster-uid",
@@ -98,19 +100,29 @@ func newWorld(t *testing.T, o core.Options, objects ...runtime.Object) *world {
 	return w
 }
 
+// makeGateway makes an application gateway, and returns its public address.
+func (w *world) makeGateway(name, private string) string {
+	ip, gate := azure.ID(publicIPs+name), azure.ID(gateways+name)
+	w.Put(ip, object{
+		"location": testkit.Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"},
+	})
+	w.Put(gate, byPerson(gate, ip, private))
+	return testkit.Must[network.PublicIPAddress](w.Azure, ip).Properties.IPAddress
+}
+
 // byPerson is the document of a gateway as a person writes it, with a listener at port 8000.
-func byPerson() object {
+func byPerson(gate, ip azure.ID, private string) object {
 	child := func(name string, properties object) []object {
 		return []object{{"name": name, "properties": properties}}
 	}
-	ref := func(list, name string) object { return object{"id": string(gatewayID) + "/" + list + "/" + name} }
+	ref := func(list, name string) object { return object{"id": gate.Child(list, name)} }
 	return object{"location": testkit.Location, "tags": object{"team": "web"}, "properties": object{
 		"sku":                     object{"name": "Standard_v2", "tier": "Standard_v2", "capacity": 2},
 		"gatewayIPConfigurations": child("subnet", object{"subnet": object{"id": subnetID}}),
 		"frontendIPConfigurations": []object{
-			{"name": "public", "properties": object{"publicIPAddress": object{"id": publicIP}}},
+			{"name": "public", "properties": object{"publicIPAddress": object{"id": ip}}},
 			{"name": "private", "properties": object{
-				"privateIPAddress": "10.1.0.10", "privateIPAllocationMethod": "Static", "subnet": object{"id": subnetID},
+				"privateIPAddress": private, "privateIPAllocationMethod": "Static", "subnet": object{"id": subnetID},
 			}},
 		},
 		"frontendPorts":       child("other", object{"port": 8000}),
@@ -173,8 +185,15 @@ type events struct {
 func (e *events) Event(o runtime.Object, _, reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	i := o.(*networking.Ingress)
-	e.all = append(e.all, fmt.Sprintf("%s/%s %s: %s", i.Namespace, i.Name, reason, message))
+	m, err := meta.Accessor(o)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := reference.GetReference(scheme.Scheme, o); err != nil { // as the real recorder does
+		e.all = append(e.all, err.Error())
+		return
+	}
+	e.all = append(e.all, fmt.Sprintf("%s/%s %s: %s", m.GetNamespace(), m.GetName(), reason, message))
 }
 
 // with returns how many events have a text.
@@ -198,8 +217,13 @@ func (w *world) gate() azure.Resource[network.ApplicationGateway] {
 // hosts returns the hosts of the gateway's listeners, in the order of their names.
 func (w *world) hosts() string {
 	w.t.Helper()
+	return w.hostsOf(gatewayID)
+}
+
+func (w *world) hostsOf(id azure.ID) string {
+	w.t.Helper()
 	var all []string
-	for _, l := range w.gate().Properties.Listeners {
+	for _, l := range testkit.Must[network.ApplicationGateway](w.Azure, id).Properties.Listeners {
 		all = append(all, l.Properties.HostNames...)
 	}
 	slices.Sort(all)

@@ -19,11 +19,12 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	o.readEnvironment(sets, lookup)
 	return component.Program{
 		Name:  name,
-		Short: "Serve Ingresses with an application gateway",
-		Long: `The application-gateway-controller serves the Ingresses of its class with an Azure Application Gateway that exists.
-It takes the annotations, the class and the environment variables of the Application Gateway Ingress Controller (AGIC).
+		Short: "Serve Ingresses and the Gateway API with application gateways",
+		Long: `The application-gateway-controller serves the Ingresses of its class with an Azure Application Gateway that exists,
+and the Gateways of its classes, if the API server has the Gateway API, with that one and further ones. It takes the
+annotations, the class and the environment variables of the Application Gateway Ingress Controller (AGIC).
 
-What others have at the gateway stays as it is. A wrong Ingress gets an Event, and all others are served.`,
+What others have at the gateway stays as it is. A wrong object gets an Event or a condition, and all others are served.`,
 		Example: `  # the Ingresses of the class azure-application-gateway
   application-gateway-controller --cloud-config=/etc/kubernetes/azure.json --gateway=web
 

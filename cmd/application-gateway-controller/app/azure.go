@@ -101,6 +101,17 @@ func (o *settings) id(c cloudconfig.Config) azure.ID {
 	return azure.GroupID(subscription, group).Resource(network.ApplicationGateways, o.gateway)
 }
 
+// applications returns the ids of all application gateways, that of Ingresses first.
+func (o *settings) applications(c cloudconfig.Config) []azure.ID {
+	all := []azure.ID{o.id(c)}
+	for _, text := range o.further {
+		if id := azure.ID(text); !id.Equal(all[0]) {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
 // open opens Azure as the cloud configuration describes it. The controller reads past the cache.
 func open(ctx context.Context, config cloudconfig.Config, registry prometheus.Registerer) (*access.Clients, error) {
 	config.UserAgent = name + "/" + release.Version()

@@ -16,10 +16,11 @@ type variable struct {
 	refused string
 }
 
-// variables returns the environment variables of AGIC that have a meaning here. A flag that is given goes before its variable.
+// variables returns the environment variables of AGIC that have a meaning here, and that of further application gateways. A flag that is given goes before its variable.
 func variables() []variable {
 	return []variable{
 		{name: "APPGW_RESOURCE_ID", flag: "gateway-id"},
+		{name: "APPGW_RESOURCE_IDS", flag: "further-gateway-ids"},
 		{name: "APPGW_NAME", flag: "gateway"},
 		{name: "APPGW_RESOURCE_GROUP", flag: "gateway-resource-group"},
 		{name: "APPGW_SUBSCRIPTION_ID", flag: "gateway-subscription"},

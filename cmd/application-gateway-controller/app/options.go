@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ type settings struct {
 	cloudConfig                      string
 	gateway, gatewayGroup, gatewayID string
 	gatewaySubscription              string
+	further                          []string // ids of further application gateways
+	answers, answersAddress          string
 	clusterID                        string
 	exclusive, adoptAGIC             bool
 	class                            ingress.Class
@@ -45,7 +48,7 @@ const leastDrift = 5 * time.Second
 func newOptions() *settings {
 	const lease, renew, retry = 15 * time.Second, 10 * time.Second, 2 * time.Second
 	return &settings{
-		cloudConfig: "/etc/kubernetes/azure.json", metricsAddress: "127.0.0.1:8123", drift: gateway.Drift,
+		cloudConfig: "/etc/kubernetes/azure.json", metricsAddress: "127.0.0.1:8123", drift: gateway.Drift, answersAddress: "0.0.0.0:8124",
 		class:   ingress.Class{Value: ingress.ClassValue, Name: ingress.ClassName, Controller: ingress.ClassValue},
 		logging: logsapi.NewLoggingConfiguration(),
 		election: componentbaseconfig.LeaderElectionConfiguration{
@@ -64,6 +67,8 @@ func (o *settings) flags() cliflag.NamedFlagSets {
 	server := sets.FlagSet("server")
 	server.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress,
 		"HOST:PORT for /metrics, /healthz and /readyz. Empty means none.")
+	server.StringVar(&o.answersAddress, "answers-address", o.answersAddress,
+		"HOST:PORT of the server that --answers-service leads to. It answers with the status code that the path begins with.")
 	options.BindLeaderElectionFlags(&o.election, sets.FlagSet("leader election"))
 	o.kube.AddFlags(sets.FlagSet("kubernetes"))
 	return sets
@@ -79,6 +84,11 @@ func (o *settings) addGateway(flags *pflag.FlagSet) {
 		"Resource group of --gateway. Empty means that of the cloud configuration.")
 	flags.StringVar(&o.gatewaySubscription, "gateway-subscription", "",
 		"Subscription of --gateway. Empty means that of the cloud configuration.")
+	flags.StringSliceVar(&o.further, "further-gateway-ids", nil,
+		"Ids of further application gateways, for Gateways of the Gateway API. Ingresses are at the first one alone.")
+	flags.StringVar(&o.answers, "answers-service", "",
+		"NAMESPACE/NAME of the Service that leads to --answers-address of this program, with a port of the name answers. An application "+
+			"gateway cannot answer 404 or 500 by itself. Empty means that it has no such backend.")
 	flags.StringVar(&o.clusterID, "cluster-id", "",
 		"1 to 8 letters and digits that tell the cluster's children at the gateway from those of other clusters. They must never change. "+
 			"Empty means a hash of the UID of the namespace kube-system.")
@@ -86,11 +96,11 @@ func (o *settings) addGateway(flags *pflag.FlagSet) {
 		"Remove the listeners, rules, pools and the like that others have at the gateway. Without it, they stay.")
 	flags.BoolVar(&o.adoptAGIC, "adopt-agic", false,
 		"Take over what AGIC has made at the gateway, in one write. AGIC must not run any more.")
-	flags.DurationVar(&o.drift, "drift-interval", o.drift, "Time between comparisons of the gateway with the Ingresses if nothing changes.")
+	flags.DurationVar(&o.drift, "drift-interval", o.drift, "Time between comparisons of the gateway with the Kubernetes objects if nothing changes.")
 }
 
 func (o *settings) addIngress(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&o.namespaces, "watch-namespaces", nil, "Namespaces of the Ingresses. Empty means all.")
+	flags.StringSliceVar(&o.namespaces, "watch-namespaces", nil, "Namespaces of the Ingresses, Gateways and routes. Empty means all.")
 	flags.StringVar(&o.class.Value, "ingress-class-annotation", o.class.Value,
 		"Value of the annotation kubernetes.io/ingress.class of the Ingresses that are served.")
 	flags.StringVar(&o.class.Name, "ingress-class", o.class.Name,
@@ -119,6 +129,7 @@ func (o *settings) validate() error {
 	case o.gatewayID != "" && (err != nil || !id.Is(network.ApplicationGateways)):
 		note("--gateway-id %q: must be /subscriptions/.../providers/%s/NAME", o.gatewayID, network.ApplicationGateways)
 	}
+	o.validateAPI(note)
 	for _, given := range []struct{ flag, name string }{
 		{"--gateway", o.gateway}, {"--gateway-resource-group", o.gatewayGroup}, {"--gateway-subscription", o.gatewaySubscription},
 	} {
@@ -136,4 +147,28 @@ func (o *settings) validate() error {
 		note("--ingress-class-annotation and --ingress-class are empty: want at least one")
 	}
 	return errors.Join(problems...)
+}
+
+// validateAPI notes problems of the flags for the Gateway API.
+func (o *settings) validateAPI(note func(format string, args ...any)) {
+	known := map[string]bool{azure.ID(o.gatewayID).Key(): o.gatewayID != ""}
+	for _, text := range o.further {
+		id, err := azure.ParseID(text)
+		switch {
+		case err != nil || !id.Is(network.ApplicationGateways):
+			note("--further-gateway-ids %q: must be /subscriptions/.../providers/%s/NAME", text, network.ApplicationGateways)
+		case known[id.Key()]:
+			note("--further-gateway-ids %q: is given twice", text)
+		}
+		known[id.Key()] = true
+	}
+	if o.answers == "" {
+		return
+	}
+	if namespace, name, ok := strings.Cut(o.answers, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		note("--answers-service %q: must be NAMESPACE/NAME", o.answers)
+	}
+	if _, _, err := net.SplitHostPort(o.answersAddress); err != nil {
+		note("--answers-address %q: must be HOST:PORT", o.answersAddress)
+	}
 }

@@ -13,17 +13,20 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
+	gatewayclient "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned"
 
 	"kaz/internal/component"
 	"kaz/internal/component/election"
 	"kaz/internal/component/event"
 	"kaz/internal/gateway"
+	"kaz/internal/gateway/answers"
+	"kaz/internal/observe"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/merge"
 	"kaz/internal/plan/gateway/naming"
 )
 
-// run serves Ingresses until ctx ends. With leader election, only one replica does at a time.
+// run serves Ingresses and the Gateway API until ctx ends. With leader election, only one replica does at a time.
 func run(ctx context.Context, o *settings, lookup func(string) (string, bool), log *slog.Logger) error {
 	kube, err := o.kube.Read(name)
 	if err == nil && kube == nil {
@@ -36,11 +39,16 @@ func run(ctx context.Context, o *settings, lookup func(string) (string, bool), l
 	if err != nil {
 		return err
 	}
+	gatewayAPI, err := gatewayclient.NewForConfig(kube)
+	if err != nil {
+		return err
+	}
 	config, stop, err := o.controller(ctx, client, lookup, log)
 	if err != nil {
 		return err
 	}
 	defer stop()
+	config.GatewayAPI = gatewayAPI
 	controller := gateway.New(config)
 	watch := leaderelection.NewLeaderHealthzAdaptor(o.election.LeaseDuration.Duration)
 	tasks, ctx := errgroup.WithContext(ctx)
@@ -52,7 +60,10 @@ func run(ctx context.Context, o *settings, lookup func(string) (string, bool), l
 	if _, err := d.Serve(ctx, tasks); err != nil {
 		return err
 	}
-	log.Info("serving Ingresses", "gateway", config.Gateway, "prefix", config.Prefix)
+	if err := o.serveAnswers(ctx, tasks, log); err != nil {
+		return err
+	}
+	log.Info("serving Ingresses and the Gateway API", "gateways", config.Applications, "prefix", config.Prefix)
 	tasks.Go(func() error {
 		if !o.election.LeaderElect {
 			return work(ctx, controller)
@@ -60,6 +71,20 @@ func run(ctx context.Context, o *settings, lookup func(string) (string, bool), l
 		return o.lead(ctx, kube, watch, config, controller)
 	})
 	return tasks.Wait()
+}
+
+// serveAnswers serves status codes, if a Service leads to them. All replicas do.
+func (o *settings) serveAnswers(ctx context.Context, tasks *errgroup.Group, log *slog.Logger) error {
+	if o.answers == "" {
+		return nil
+	}
+	listener, err := observe.Listen(ctx, o.answersAddress)
+	if err != nil {
+		return fmt.Errorf("--answers-address: %w", err)
+	}
+	log.Info("answering for the application gateway", "address", listener.Addr().String(), "service", o.answers)
+	tasks.Go(func() error { return observe.Serve(ctx, listener, answers.Handler()) })
+	return nil
 }
 
 // work runs the controller. When ctx ends, it waits for the write in flight.
@@ -119,9 +144,10 @@ func (o *settings) controller(ctx context.Context, client kubernetes.Interface, 
 		Config: planner.Config{
 			Gateway:   o.id(cloud),
 			Ownership: merge.Ownership{Prefix: naming.Of(short), Exclusive: o.exclusive, AGIC: o.adoptAGIC},
-			Identity:  identity, Ingress: o.ingress,
+			Identity:  identity, Ingress: o.ingress, Answers: o.answers,
 		},
-		Class: o.class, Namespaces: o.namespaces, Azure: azure, Kube: client, Events: events, Log: log,
+		Applications: o.applications(cloud),
+		Class:        o.class, Namespaces: o.namespaces, Azure: azure, Kube: client, Events: events, Log: log,
 		Metrics: gateway.NewMetrics(registry), Calm: gateway.Calm, Most: gateway.Most, Drift: o.drift,
 	}, stop, nil
 }

@@ -1,0 +1,202 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayinformers "sigs.k8s.io/gateway-api/pkg/client/informers/externalversions"
+	gatewaylisters "sigs.k8s.io/gateway-api/pkg/client/listers/apis/v1"
+
+	"kaz/internal/pause"
+	"kaz/internal/plan/gateway/gatewayapi"
+	"kaz/internal/plan/gateway/ingress"
+)
+
+// api is what is known of the objects of the Gateway API, and of what they alone refer to.
+type api struct {
+	classes    informer[gatewaylisters.GatewayClassLister]
+	namespaces informer[corelisters.NamespaceLister]
+	scopes     []apiScope
+}
+
+// apiScope is a namespace, or all of them. An informer of a kind that the API server does not have is nil.
+type apiScope struct {
+	gateways   informer[gatewaylisters.GatewayLister]
+	routes     informer[gatewaylisters.HTTPRouteLister]
+	grants     informer[gatewaylisters.ReferenceGrantLister]
+	policies   informer[gatewaylisters.BackendTLSPolicyLister]
+	configMaps informer[corelisters.ConfigMapLister]
+}
+
+// Resources of the Gateway API that are served; the first ones must be there.
+const (
+	classResource, gatewayResource, routeResource = "gatewayclasses", "gateways", "httproutes"
+	grantResource, policyResource                 = "referencegrants", "backendtlspolicies"
+)
+
+// askAgain is the time until the API server is asked again for the kinds that it has.
+const askAgain = 5 * time.Second
+
+// discover returns the resources of the Gateway API that the API server has, none if it has no Gateway API.
+func (c *Controller) discover(ctx context.Context) ([]string, error) {
+	for {
+		list, err := c.config.GatewayAPI.Discovery().ServerResourcesForGroupVersion(gatewayv1.GroupVersion.String())
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err == nil {
+			var names []string
+			for _, r := range list.APIResources {
+				names = append(names, r.Name)
+			}
+			return names, nil
+		}
+		c.config.Log.Warn("cannot ask the API server for the kinds of the Gateway API", "error", err, "again_in", askAgain.String())
+		if err := pause.For(ctx, askAgain); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// watchGatewayAPI makes the informers of the Gateway API, if the API server has it.
+func (c *Controller) watchGatewayAPI(ctx context.Context) error {
+	if c.config.GatewayAPI == nil {
+		return nil
+	}
+	served, err := c.discover(ctx)
+	if err != nil {
+		return err
+	}
+	has := func(resource string) bool { return slices.Contains(served, resource) }
+	if !has(classResource) || !has(gatewayResource) || !has(routeResource) {
+		c.config.Log.Info("the API server has no Gateway API; Ingresses alone are served until the controller starts again",
+			"wanted", gatewayv1.GroupVersion.String())
+		return nil
+	}
+	if !has(grantResource) || !has(policyResource) {
+		c.config.Log.Warn("the API server does not have all kinds of the Gateway API", "wanted", []string{grantResource, policyResource},
+			"version", gatewayv1.GroupVersion.String(), "has", served)
+	}
+	c.kube.addAPI(c.config, has)
+	return c.listenToAPI()
+}
+
+// addAPI adds the informers of the Gateway API.
+func (k *kube) addAPI(c Config, has func(resource string) bool) {
+	whole := gatewayinformers.NewSharedInformerFactoryWithOptions(c.GatewayAPI, 0, gatewayinformers.WithTransform(slim))
+	k.factories = append(k.factories, whole)
+	classes, namespaces := whole.Gateway().V1().GatewayClasses(), k.cluster.Core().V1().Namespaces()
+	a := &api{
+		classes:    informer[gatewaylisters.GatewayClassLister]{classes.Informer(), classes.Lister()},
+		namespaces: informer[corelisters.NamespaceLister]{namespaces.Informer(), namespaces.Lister()},
+	}
+	for n, namespace := range c.namespaces() {
+		f := gatewayinformers.NewSharedInformerFactoryWithOptions(c.GatewayAPI, 0, gatewayinformers.WithNamespace(namespace),
+			gatewayinformers.WithTransform(slim))
+		k.factories = append(k.factories, f)
+		a.scopes = append(a.scopes, newAPIScope(f, k.scopes[n].core, has))
+	}
+	k.api = a
+}
+
+func newAPIScope(f gatewayinformers.SharedInformerFactory, core informers.SharedInformerFactory, has func(resource string) bool) apiScope {
+	v1, configMaps := f.Gateway().V1(), core.Core().V1().ConfigMaps()
+	s := apiScope{
+		gateways:   informer[gatewaylisters.GatewayLister]{v1.Gateways().Informer(), v1.Gateways().Lister()},
+		routes:     informer[gatewaylisters.HTTPRouteLister]{v1.HTTPRoutes().Informer(), v1.HTTPRoutes().Lister()},
+		configMaps: informer[corelisters.ConfigMapLister]{configMaps.Informer(), configMaps.Lister()},
+	}
+	if has(grantResource) {
+		s.grants = informer[gatewaylisters.ReferenceGrantLister]{v1.ReferenceGrants().Informer(), v1.ReferenceGrants().Lister()}
+	}
+	if has(policyResource) {
+		s.policies = informer[gatewaylisters.BackendTLSPolicyLister]{v1.BackendTLSPolicies().Informer(), v1.BackendTLSPolicies().Lister()}
+	}
+	return s
+}
+
+// nameKind gives an object of the Gateway API its kind, which Events about it have. Lists of objects have none.
+func nameKind(o any) {
+	of, ok := o.(object)
+	if !ok {
+		return
+	}
+	if kind := kindOf(of); kind != "" && kind != ingress.Kind {
+		of.GetObjectKind().SetGroupVersionKind(gatewayv1.SchemeGroupVersion.WithKind(kind))
+	}
+}
+
+// authorityKey is the key of a ConfigMap with the certificates of authorities.
+const authorityKey = "ca.crt"
+
+// slimConfigMap is a ConfigMap with the certificates of authorities alone.
+func slimConfigMap(m *corev1.ConfigMap) *corev1.ConfigMap {
+	small := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+	}}
+	if text, ok := m.Data[authorityKey]; ok {
+		small.Data = map[string]string{authorityKey: text}
+	}
+	return small
+}
+
+// objects returns all objects as they are.
+func (a *api) objects() gatewayapi.Objects {
+	o := gatewayapi.Objects{Classes: listed(a.classes.list), Namespaces: listed(a.namespaces.list)}
+	for _, s := range a.scopes {
+		o.Gateways = append(o.Gateways, listed(s.gateways.list)...)
+		o.Routes = append(o.Routes, listed(s.routes.list)...)
+		o.ConfigMaps = append(o.ConfigMaps, listed(s.configMaps.list)...)
+		if s.grants.list != nil {
+			o.Grants = append(o.Grants, listed(s.grants.list)...)
+		}
+		if s.policies.list != nil {
+			o.TLSPolicies = append(o.TLSPolicies, listed(s.policies.list)...)
+		}
+	}
+	return o
+}
+
+// isOurs reports whether a Gateway has a class of this controller.
+func (a *api) isOurs(g *gatewayv1.Gateway) bool {
+	return len(gatewayapi.Objects{Classes: listed(a.classes.list), Gateways: []*gatewayv1.Gateway{g}}.Ours()) > 0
+}
+
+// object returns an object, nil if there is none.
+func (a *api) object(kind, namespace, name string) object {
+	if kind == kindClass {
+		return found(a.classes.list.Get(name))
+	}
+	for _, s := range a.scopes {
+		var o object
+		switch kind {
+		case gatewayapi.KindGateway:
+			o = found(s.gateways.list.Gateways(namespace).Get(name))
+		case gatewayapi.KindRoute:
+			o = found(s.routes.list.HTTPRoutes(namespace).Get(name))
+		case kindPolicy:
+			if s.policies.list != nil {
+				o = found(s.policies.list.BackendTLSPolicies(namespace).Get(name))
+			}
+		}
+		if o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// found returns what a lister has found, nil for nothing.
+func found[T object](o T, err error) object {
+	if err != nil {
+		return nil
+	}
+	return o
+}
