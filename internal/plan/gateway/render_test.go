@@ -176,6 +176,7 @@ func (r *renderer) settings(s network.GatewaySettings) string {
 	note(s.RequestTimeout != 30, "timeout %d", s.RequestTimeout)
 	note(s.Path != "", "path %s", s.Path)
 	note(s.HostName != "", "host %s", s.HostName)
+	note(s.ServerName != "", "server name %s", s.ServerName)
 	note(s.PickHostName, "host of the backend")
 	note(s.CookieBasedAffinity == network.SwitchedOn, "affinity %s", s.AffinityCookieName)
 	note(s.Draining != nil, "draining")

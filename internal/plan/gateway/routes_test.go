@@ -258,7 +258,7 @@ func (w *world) readAPI(text []byte) {
 	w.serving()
 	w.in.API.Gateways = nil
 	w.in.Public, w.in.Private = "203.0.113.1", "10.1.0.10"
-	for n, one := range strings.Split(string(text), "---\n") {
+	for n, one := range strings.Split(string(text), "\n---\n") {
 		var o struct{ Kind string }
 		if err := yaml.Unmarshal([]byte(one), &o); err != nil {
 			w.t.Fatal(err)
@@ -270,6 +270,10 @@ func (w *world) readAPI(text []byte) {
 			w.in.API.Routes = append(w.in.API.Routes, read[gatewayv1.HTTPRoute](w.t, one, n))
 		case "ReferenceGrant":
 			w.in.API.Grants = append(w.in.API.Grants, read[gatewayv1.ReferenceGrant](w.t, one, n))
+		case "BackendTLSPolicy":
+			w.in.API.TLSPolicies = append(w.in.API.TLSPolicies, read[gatewayv1.BackendTLSPolicy](w.t, one, n))
+		case "ConfigMap":
+			w.in.API.ConfigMaps = append(w.in.API.ConfigMaps, read[corev1.ConfigMap](w.t, one, n))
 		case "Namespace":
 			w.in.API.Namespaces = append(w.in.API.Namespaces, read[corev1.Namespace](w.t, one, n))
 		default:
@@ -314,6 +318,11 @@ func statuses(r gatewayapi.Result) string {
 	for _, key := range slices.Sorted(maps.Keys(r.Routes)) {
 		for _, p := range r.Routes[key] {
 			fmt.Fprintf(&b, "HTTPRoute %s of %s:%s\n", key, p.ParentRef.Name, conditions(p.Conditions))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {
+		for _, a := range r.Policies[key] {
+			fmt.Fprintf(&b, "BackendTLSPolicy %s of %s:%s\n", key, a.AncestorRef.Name, conditions(a.Conditions))
 		}
 	}
 	return b.String()

@@ -26,6 +26,9 @@ func (r *reader) route(h *gatewayv1.HTTPRoute) {
 		}
 		rules := r.rules(h)
 		accepted := r.attach(h, p, r.gateways[i], rules)
+		for _, policy := range rules.policies {
+			r.note(policy, r.gateways[i])
+		}
 		if !accepted.is() && rules.refused.is() && len(rules.made) == 0 {
 			accepted = rules.refused
 		}

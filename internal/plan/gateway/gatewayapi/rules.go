@@ -21,6 +21,7 @@ type ruleSet struct {
 	made       []made
 	refused    problem // of the first rule that an application gateway cannot do
 	unresolved problem // of the first reference that leads nowhere
+	policies   []*policy
 }
 
 // made is a route of a rule. A redirect depends on the listener.
@@ -36,6 +37,7 @@ func (r *reader) rules(h *gatewayv1.HTTPRoute) ruleSet {
 	for i, rule := range h.Spec.Rules {
 		one := ruleReader{reader: r, route: h, rule: rule}
 		all := one.read()
+		s.policies = append(s.policies, one.policies...)
 		if one.refused != "" {
 			if !s.refused.is() {
 				s.refused = because(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[%d].%s", i, one.refused)
@@ -63,6 +65,7 @@ type ruleReader struct {
 	redirect   *redirect
 	refused    string
 	unresolved problem
+	policies   []*policy // for its backends
 }
 
 func (r *ruleReader) refuse(format string, args ...any) {
@@ -296,13 +299,10 @@ func (r *ruleReader) target() route.Target {
 			r.refuse("backendRefs[%d].filters is set; an application gateway has filters of rules alone", i)
 		}
 		b, p := r.backend(ref, timeout)
-		if p.is() {
-			if !r.unresolved.is() {
-				r.unresolved = p
-			}
-			continue
+		if p.is() && !r.unresolved.is() {
+			r.unresolved = p
 		}
-		if weight > 0 {
+		if b != nil && weight > 0 {
 			shares = append(shares, route.Share{Backend: b, Weight: weight})
 		}
 	}
@@ -354,7 +354,7 @@ func (r *ruleReader) timeout() int32 {
 	return least
 }
 
-// backend returns the backend that a reference leads to.
+// backend returns the backend that a reference leads to, nil if it must get no requests.
 func (r *ruleReader) backend(ref gatewayv1.HTTPBackendRef, timeout int32) (*route.Backend, problem) {
 	if group, kind := value(ref.Group, ""), value(ref.Kind, kindService); group != "" || kind != kindService {
 		return nil, because(gatewayv1.RouteReasonInvalidKind, "backend %s is a %s of group %q; allowed is a Service", ref.Name, kind,
@@ -384,5 +384,23 @@ func (r *ruleReader) backend(ref gatewayv1.HTTPBackendRef, timeout int32) (*rout
 		b.Variant = fmt.Sprintf("timeout-%d", timeout)
 	}
 	port.Like(&b.Probe)
-	return b, problem{}
+	return r.secured(b, port.Name), problem{}
+}
+
+// secured gives a backend what a BackendTLSPolicy says of it. A policy that is not accepted leaves no backend: requests must not go to it
+// without TLS.
+func (r *ruleReader) secured(b *route.Backend, port string) *route.Backend {
+	all := r.policiesOf(b.Namespace, b.Service, port)
+	r.policies = append(r.policies, all...)
+	if len(all) == 0 {
+		return b
+	}
+	p := all[0]
+	if p.accepted.is() {
+		return nil
+	}
+	host := string(p.Spec.Validation.Hostname)
+	b.Settings.Protocol, b.Settings.ServerName, b.Authorities = network.GatewayHTTPS, host, p.roots
+	b.Probe.Protocol, b.Probe.Host = network.GatewayHTTPS, host
+	return b
 }
