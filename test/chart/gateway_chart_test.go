@@ -35,12 +35,17 @@ func TestGatewayObjects(t *testing.T) {
 		values map[string]any
 		want   map[string]int
 	}{
-		"defaults":    {nil, with(map[string]int{"IngressClass": 1, "Deployment": 1, "NetworkPolicy": 1, "PodDisruptionBudget": 1})},
-		"one replica": {set("replicas", 1), with(map[string]int{"IngressClass": 1, "Deployment": 1, "NetworkPolicy": 1})},
+		"defaults": {nil, with(map[string]int{
+			"IngressClass": 1, "Deployment": 1, "NetworkPolicy": 1, "PodDisruptionBudget": 1, "Service": 1,
+		})},
+		"one replica": {set("replicas", 1), with(map[string]int{"IngressClass": 1, "Deployment": 1, "NetworkPolicy": 1, "Service": 1})},
+		"a class of Gateways and no answers": {map[string]any{
+			"replicas": 1, "gatewayClass": map[string]any{"create": true}, "answers": map[string]any{"enabled": false},
+		}, with(map[string]int{"IngressClass": 1, "GatewayClass": 1, "Deployment": 1, "NetworkPolicy": 1})},
 		"objects of the user": {map[string]any{
 			"serviceAccount": map[string]any{"create": false}, "rbac": map[string]any{"create": false},
 			"ingressClass": map[string]any{"create": false, "name": "mine"},
-		}, map[string]int{"Deployment": 1, "NetworkPolicy": 1, "PodDisruptionBudget": 1}},
+		}, map[string]int{"Deployment": 1, "NetworkPolicy": 1, "PodDisruptionBudget": 1, "Service": 1}},
 	} {
 		got := map[string]int{}
 		for _, o := range gatewayObjects(t, alsoNamed(c.values)) {
@@ -65,21 +70,35 @@ func TestGatewayRights(t *testing.T) {
 		return slices.Concat(events(), can("update", "networking.k8s.io/ingresses/status"),
 			can("list watch", "networking.k8s.io/ingresses", "services", "pods", "secrets", "discovery.k8s.io/endpointslices"))
 	}
+	routes := func() []string {
+		return slices.Concat(can("list watch", "configmaps", "gateway.networking.k8s.io/gateways", "gateway.networking.k8s.io/httproutes",
+			"gateway.networking.k8s.io/referencegrants", "gateway.networking.k8s.io/backendtlspolicies"),
+			can("update", "gateway.networking.k8s.io/gateways/status", "gateway.networking.k8s.io/httproutes/status",
+				"gateway.networking.k8s.io/backendtlspolicies/status"))
+	}
+	classes := slices.Concat(can("list watch", "gateway.networking.k8s.io/gatewayclasses", "namespaces"),
+		can("update", "gateway.networking.k8s.io/gatewayclasses/status"))
+	ownService := func() []string {
+		return in("kube-system", can("list watch", "services application-gateway-controller-answers", "discovery.k8s.io/endpointslices"))
+	}
 	always := slices.Concat(can("list watch", "networking.k8s.io/ingressclasses"), can("get", "namespaces kube-system"),
 		in("kube-system", slices.Concat(can("create", "coordination.k8s.io/leases"),
 			can("get update", "coordination.k8s.io/leases application-gateway-controller"))))
 	for _, c := range []struct {
 		namespaces []any
+		ingresses  bool // alone
 		want       []string
 	}{
-		{nil, slices.Concat(always, served())},
-		{[]any{"shop"}, slices.Concat(always, in("kube-system", events()), in("shop", served()))},
+		{nil, false, slices.Concat(always, classes, served(), routes())},
+		{nil, true, slices.Concat(always, served())},
+		{[]any{"shop"}, false, slices.Concat(always, classes, ownService(), in("kube-system", events()), in("shop", slices.Concat(served(), routes())))},
 	} {
 		slices.Sort(c.want)
 		values := alsoNamed(map[string]any{"watchNamespaces": c.namespaces})
 		if c.namespaces == nil {
 			values = named()
 		}
+		values["gatewayAPI"] = map[string]any{"enabled": !c.ingresses}
 		if got := rights(t, gatewayFolder, values, "application-gateway-controller"); !slices.Equal(got, c.want) {
 			t.Errorf("%v:\ngot  %q\nwant %q", c.namespaces, got, c.want)
 		}
@@ -108,7 +127,7 @@ func TestGatewayFlags(t *testing.T) {
 	id := "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/applicationGateways/a"
 	for _, values := range []map[string]any{
 		alsoNamed(map[string]any{"watchNamespaces": []any{"a"}, "clusterID": "abc"}),
-		{"gateway": map[string]any{"id": id}, "cloudConfig": ""},
+		{"gateway": map[string]any{"id": id, "furtherIDs": []any{id + "2"}}, "cloudConfig": ""},
 	} {
 		for _, arg := range gatewayObjects(t, values)[gatewayController].Spec.Template.Spec.Containers[0].Args {
 			if flag, _, _ := strings.Cut(arg, "="); flag != "--v" && !strings.Contains(string(page), "| `"+flag+"` |") {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kaz/internal/cloudconfig"
 	"kaz/internal/plan/gateway/ingress"
 	"kaz/internal/testkit/page"
 )
@@ -39,6 +40,8 @@ func execute(values map[string]string, args ...string) error {
 	return command.Execute()
 }
 
+const anID = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/applicationGateways/gate"
+
 // TestBadFlags checks that all mistakes are named at once, before anything is opened.
 func TestBadFlags(t *testing.T) {
 	for args, want := range map[string][]string{
@@ -50,6 +53,9 @@ func TestBadFlags(t *testing.T) {
 		"--gateway=a --cluster-id=a_b":                             {`--cluster-id "a_b": must be 1 to 8`},
 		"--gateway=a --ingress-class= --ingress-class-annotation=": {"want at least one"},
 		"--gateway=/subscriptions/s/x":                             {`--gateway "/subscriptions/s/x": must be a name; --gateway-id takes an id`},
+		"--gateway=a --further-gateway-ids=b":                      {`--further-gateway-ids "b": must be /subscriptions/.../providers/Microsoft.Network/applicationGateways/NAME`},
+		"--gateway-id=" + anID + " --further-gateway-ids=" + anID:  {`--further-gateway-ids "` + anID + `": is given twice`},
+		"--gateway=a --answers-service=b --answers-address=80":     {`--answers-service "b": must be NAMESPACE/NAME`, `--answers-address "80": must be HOST:PORT`},
 		"--gateway=a more":                                         {"no arguments are allowed"},
 	} {
 		err := execute(nil, strings.Fields(args)...)
@@ -69,6 +75,7 @@ func TestEnvironment(t *testing.T) {
 		"APPGW_NAME": "gate", "APPGW_RESOURCE_GROUP": "g", "APPGW_SUBSCRIPTION_ID": "s", "KUBERNETES_WATCHNAMESPACE": "a,b",
 		"USE_PRIVATE_IP": "TRUE",
 		"INGRESS_CLASS":  "x", "INGRESS_CLASS_RESOURCE_DEFAULT": "true", "RECONCILE_PERIOD_SECONDS": "45", "HTTP_SERVICE_PORT": "9000",
+		"APPGW_RESOURCE_IDS":  anID + "," + anID + "2",
 		"APPGW_ENABLE_DEPLOY": "false", "AGIC_POD_NAMESPACE": "ns",
 	}))
 	class := ingress.Class{Value: "x", Name: ingress.ClassName, Controller: ingress.ClassValue, TakesUnclassed: true}
@@ -76,6 +83,9 @@ func TestEnvironment(t *testing.T) {
 		!o.ingress.Private || o.class != class || o.drift != 45*time.Second || o.metricsAddress != ":9000" ||
 		o.election.ResourceNamespace != "ns" || len(o.environment) > 0 {
 		t.Errorf("%+v", o)
+	}
+	if all := o.applications(cloudconfig.Config{}); len(all) != 2 || string(all[1]) != anID+"2" {
+		t.Errorf("application gateways %v", all)
 	}
 	if err := sets.FlagSet("gateway").Parse([]string{"--gateway=other"}); err != nil || o.gateway != "other" {
 		t.Errorf("the flag does not go before the variable: %q, %v", o.gateway, err)

@@ -30,6 +30,7 @@ type settings struct {
 	gatewaySubscription              string
 	further                          []string // ids of further application gateways
 	answers, answersAddress          string
+	gatewayAPI                       bool
 	clusterID                        string
 	exclusive, adoptAGIC             bool
 	class                            ingress.Class
@@ -48,7 +49,7 @@ const leastDrift = 5 * time.Second
 func newOptions() *settings {
 	const lease, renew, retry = 15 * time.Second, 10 * time.Second, 2 * time.Second
 	return &settings{
-		cloudConfig: "/etc/kubernetes/azure.json", metricsAddress: "127.0.0.1:8123", drift: gateway.Drift, answersAddress: "0.0.0.0:8124",
+		cloudConfig: "/etc/kubernetes/azure.json", metricsAddress: "127.0.0.1:8123", drift: gateway.Drift, answersAddress: "0.0.0.0:8124", gatewayAPI: true,
 		class:   ingress.Class{Value: ingress.ClassValue, Name: ingress.ClassName, Controller: ingress.ClassValue},
 		logging: logsapi.NewLoggingConfiguration(),
 		election: componentbaseconfig.LeaderElectionConfiguration{
@@ -84,6 +85,8 @@ func (o *settings) addGateway(flags *pflag.FlagSet) {
 		"Resource group of --gateway. Empty means that of the cloud configuration.")
 	flags.StringVar(&o.gatewaySubscription, "gateway-subscription", "",
 		"Subscription of --gateway. Empty means that of the cloud configuration.")
+	flags.BoolVar(&o.gatewayAPI, "gateway-api", o.gatewayAPI,
+		"Serve Gateways and HTTPRoutes, if the API server has the Gateway API when the program starts.")
 	flags.StringSliceVar(&o.further, "further-gateway-ids", nil,
 		"Ids of further application gateways, for Gateways of the Gateway API. Ingresses are at the first one alone.")
 	flags.StringVar(&o.answers, "answers-service", "",

@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/host/freeport"
 	"kaz/internal/localazure/server"
 )
 
@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 
 type object = map[string]any
 
-// TestProgram runs the program as AGIC is run, by its environment. It serves an Ingress and writes its status.
+// TestProgram runs the program as AGIC is run, by its environment. It serves an Ingress and a Gateway, writes their statuses, and answers
+// with status codes.
 func TestProgram(t *testing.T) {
 	local, config := serveAzure(t)
 	group := azure.GroupID(local.Info().Subscription, "kaz")
@@ -56,30 +57,32 @@ func TestProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kube := &api{status: make(chan string, 1)}
+	ports, err := freeport.Choose("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube := &api{statuses: map[string]chan string{"ingresses": make(chan string, 1), "gateways": make(chan string, 1)}}
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "--cloud-config="+config, "--kubeconfig="+kube.serve(t),
-		"--leader-elect=false", "--metrics-address=127.0.0.1:0")
+		"--leader-elect=false", "--metrics-address=127.0.0.1:0", "--answers-service=kube-system/answers", "--answers-address="+ports[0])
 	command.Env = []string{asProgram + "=1", "SSL_CERT_FILE=" + local.Info().CAFile, "APPGW_RESOURCE_ID=" + string(gate)}
 	var log bytes.Buffer
 	command.Stderr = &log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case status := <-kube.status:
-		doc, err := client.Get(t.Context(), group.Resource("Microsoft.Network/publicIPAddresses", "gate"))
-		ip, wrong := azure.Decode[network.PublicIPAddress](doc)
-		if err != nil || wrong != nil || !strings.Contains(status, ip.Properties.IPAddress) { // the client may write protocol buffers
-			t.Errorf("%v, %v: status %q has no address %s", err, wrong, status, ip.Properties.IPAddress)
-		}
-	case <-time.After(time.Minute):
-		t.Error("no status is written")
+	doc, err := client.Get(t.Context(), group.Resource("Microsoft.Network/publicIPAddresses", "gate"))
+	ip, wrong := azure.Decode[network.PublicIPAddress](doc)
+	if err != nil || wrong != nil {
+		t.Error(err, wrong)
 	}
+	kube.wait(t, "ingresses", ip.Properties.IPAddress)
+	kube.wait(t, "gateways", ip.Properties.IPAddress)
+	answersWith(t, "http://"+ports[0]+"/500/x", http.StatusInternalServerError)
 	if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
 		t.Error(err)
 	}
-	doc, err := client.Get(t.Context(), gate)
-	if err != nil || !strings.Contains(string(doc), "a.example.com") || !strings.Contains(string(doc), `"team":"web"`) {
+	doc, err = client.Get(t.Context(), gate)
+	if err != nil || !strings.Contains(string(doc), "b.example.com") || !strings.Contains(string(doc), "a.example.com") || !strings.Contains(string(doc), `"team":"web"`) {
 		t.Errorf("%v: %s\n%s", err, doc, log.String())
 	}
 	if t.Failed() {
@@ -157,10 +160,41 @@ func documents(group, gate azure.ID) []document {
 	}
 }
 
-// api is a Kubernetes API with one Ingress.
-type api struct {
-	once   sync.Once
-	status chan string
+// api is a Kubernetes API with one Ingress, and a Gateway with a route.
+type api struct{ statuses map[string]chan string } // by resource
+
+// wait waits until a status is written that has an address.
+func (a *api) wait(t *testing.T, resource, address string) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		select {
+		case status := <-a.statuses[resource]:
+			if strings.Contains(status, address) { // the client may write protocol buffers
+				return
+			}
+		case <-late:
+			t.Errorf("no status of %s with address %s is written", resource, address)
+			return
+		}
+	}
+}
+
+func answersWith(t *testing.T, url string, want int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	if err := response.Body.Close(); err != nil || response.StatusCode != want {
+		t.Errorf("%s: %s, %v", url, response.Status, err)
+	}
 }
 
 const anIngress = `{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"namespace":"default","name":"web","uid":"1","resourceVersion":"1"},
@@ -169,6 +203,16 @@ const anIngress = `{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metada
 
 const aClass = `{"apiVersion":"networking.k8s.io/v1","kind":"IngressClass","metadata":{"name":"azure-application-gateway","resourceVersion":"1"},
 	"spec":{"controller":"azure/application-gateway"}}`
+
+const (
+	served = `{"kind":"APIResourceList","groupVersion":"gateway.networking.k8s.io/v1","resources":[{"name":"gatewayclasses"},{"name":"gateways"},
+	{"name":"httproutes"},{"name":"referencegrants"},{"name":"backendtlspolicies"}]}`
+	aGatewayClass = `{"metadata":{"name":"azure","resourceVersion":"1"},"spec":{"controllerName":"azure/application-gateway"}}`
+	aGateway      = `{"metadata":{"namespace":"default","name":"gate","uid":"2","resourceVersion":"1","generation":1},
+	"spec":{"gatewayClassName":"azure","listeners":[{"name":"http","port":80,"protocol":"HTTP"}]}}`
+	aRoute = `{"metadata":{"namespace":"default","name":"web","uid":"3","resourceVersion":"1","generation":1},"spec":{"parentRefs":[{"name":"gate"}],
+	"hostnames":["b.example.com"],"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/"}}],"backendRefs":[{"name":"web","port":80}]}]}}`
+)
 
 // serve serves the API until the test ends, and returns a kubeconfig.
 func (a *api) serve(t *testing.T) string {
@@ -189,8 +233,15 @@ func (a *api) serve(t *testing.T) string {
 			}
 		case r.Method == http.MethodPut:
 			text, _ := io.ReadAll(r.Body) // what is missing is no status
-			a.once.Do(func() { a.status <- string(text) })
 			_, _ = w.Write(text)
+			for resource, statuses := range a.statuses {
+				if strings.Contains(r.URL.Path, "/"+resource+"/") {
+					select {
+					case statuses <- string(text):
+					case <-ended:
+					}
+				}
+			}
 		default:
 			_, _ = io.WriteString(w, a.answer(r.URL.Path))
 		}
@@ -217,8 +268,20 @@ func (a *api) answer(path string) string {
 		return list("networking.k8s.io/v1", "IngressList", anIngress)
 	case strings.HasSuffix(path, "/ingressclasses"):
 		return list("networking.k8s.io/v1", "IngressClassList", aClass)
+	case strings.HasSuffix(path, "/gateway.networking.k8s.io/v1"):
+		return served
+	case strings.Contains(path, "/gateway.networking.k8s.io/v1/"):
+		kind := map[string]string{
+			"gatewayclasses": "GatewayClass", "gateways": "Gateway", "httproutes": "HTTPRoute", "referencegrants": "ReferenceGrant",
+			"backendtlspolicies": "BackendTLSPolicy",
+		}[filepath.Base(path)]
+		return list("gateway.networking.k8s.io/v1", kind+"List", map[string]string{
+			"GatewayClass": aGatewayClass, "Gateway": aGateway, "HTTPRoute": aRoute,
+		}[kind])
 	case strings.HasSuffix(path, "/endpointslices"):
 		return list("discovery.k8s.io/v1", "EndpointSliceList", "")
 	}
-	return list("v1", map[string]string{"services": "ServiceList", "pods": "PodList", "secrets": "SecretList"}[filepath.Base(path)], "")
+	return list("v1", map[string]string{
+		"services": "ServiceList", "pods": "PodList", "secrets": "SecretList", "configmaps": "ConfigMapList", "namespaces": "NamespaceList",
+	}[filepath.Base(path)], "")
 }

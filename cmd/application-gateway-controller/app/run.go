@@ -39,16 +39,16 @@ func run(ctx context.Context, o *settings, lookup func(string) (string, bool), l
 	if err != nil {
 		return err
 	}
-	gatewayAPI, err := gatewayclient.NewForConfig(kube)
-	if err != nil {
-		return err
-	}
 	config, stop, err := o.controller(ctx, client, lookup, log)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	config.GatewayAPI = gatewayAPI
+	if o.gatewayAPI {
+		if config.GatewayAPI, err = gatewayclient.NewForConfig(kube); err != nil {
+			return err
+		}
+	}
 	controller := gateway.New(config)
 	watch := leaderelection.NewLeaderHealthzAdaptor(o.election.LeaseDuration.Duration)
 	tasks, ctx := errgroup.WithContext(ctx)

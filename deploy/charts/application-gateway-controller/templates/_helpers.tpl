@@ -21,6 +21,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]
+{{- if .Values.gatewayAPI.enabled }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways, httproutes, referencegrants, backendtlspolicies]
+  verbs: [list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways/status, httproutes/status, backendtlspolicies/status]
+  verbs: [update]
+# Of ConfigMaps, the program keeps the certificates of authorities, which a BackendTLSPolicy names.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list, watch]
+{{- end }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
