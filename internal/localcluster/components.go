@@ -130,12 +130,16 @@ func (c components) startGatewayController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	answers, err := c.answersFlags(ctx)
+	if err != nil {
+		return err
+	}
 	_, err = c.group.Start(process.Spec{
 		Name: GatewayController, Path: c.Program,
-		Args: []string{
+		Args: append([]string{
 			GatewayController, "--cloud-config=" + c.path(cloudConfigFile), "--kubeconfig=" + kubeconfig,
 			"--gateway-id=" + string(c.record.Site.GatewayID()), "--leader-elect=false", "--metrics-address=",
-		},
+		}, answers...),
 		Env: c.environment(),
 	})
 	return err
