@@ -132,16 +132,20 @@ func (c components) startGatewayController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	answers, err := c.answersFlags(ctx)
+	if err != nil {
+		return err
+	}
 	var ids []string
 	for _, id := range c.record.Site.GatewayIDs() {
 		ids = append(ids, string(id))
 	}
 	_, err = c.group.Start(process.Spec{
 		Name: GatewayController, Path: c.Program,
-		Args: []string{
+		Args: append([]string{
 			GatewayController, "--cloud-config=" + c.path(cloudConfigFile), "--kubeconfig=" + kubeconfig,
 			"--gateway-id=" + ids[0], "--leader-elect=false", "--metrics-address=",
-		},
+		}, answers...),
 		Env: append(c.environment(), gatewayIDsVariable+"="+strings.Join(ids, ",")),
 	})
 	return err

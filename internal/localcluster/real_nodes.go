@@ -160,6 +160,11 @@ func (n *realNodes) startMachines(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(n.gatewaySteps()) > 0 {
+		if err := n.serveAnswers(ctx); err != nil {
+			return err
+		}
+	}
 	n.tasks.Go(func() error { return n.writeNetworkStatus(ctx, n.network) })
 	n.network.Boot(ctx, n.tasks, describe)
 	return nil

@@ -54,7 +54,6 @@ func TestBadFlags(t *testing.T) {
 		"--gateway=a --ingress-class= --ingress-class-annotation=": {"want at least one"},
 		"--gateway=/subscriptions/s/x":                             {`--gateway "/subscriptions/s/x": must be a name; --gateway-id takes an id`},
 		"--gateway=a --further-gateway-ids=b":                      {`--further-gateway-ids "b": must be /subscriptions/.../providers/Microsoft.Network/applicationGateways/NAME`},
-		"--gateway-id=" + anID + " --further-gateway-ids=" + anID:  {`--further-gateway-ids "` + anID + `": is given twice`},
 		"--gateway=a --answers-service=b --answers-address=80":     {`--answers-service "b": must be NAMESPACE/NAME`, `--answers-address "80": must be HOST:PORT`},
 		"--gateway=a more":                                         {"no arguments are allowed"},
 	} {
@@ -75,7 +74,7 @@ func TestEnvironment(t *testing.T) {
 		"APPGW_NAME": "gate", "APPGW_RESOURCE_GROUP": "g", "APPGW_SUBSCRIPTION_ID": "s", "KUBERNETES_WATCHNAMESPACE": "a,b",
 		"USE_PRIVATE_IP": "TRUE",
 		"INGRESS_CLASS":  "x", "INGRESS_CLASS_RESOURCE_DEFAULT": "true", "RECONCILE_PERIOD_SECONDS": "45", "HTTP_SERVICE_PORT": "9000",
-		"APPGW_RESOURCE_IDS":  anID + "," + anID + "2",
+		"APPGW_RESOURCE_IDS":  anID + "," + anID + "2," + anID + "2",
 		"APPGW_ENABLE_DEPLOY": "false", "AGIC_POD_NAMESPACE": "ns",
 	}))
 	class := ingress.Class{Value: "x", Name: ingress.ClassName, Controller: ingress.ClassValue, TakesUnclassed: true}

@@ -105,7 +105,7 @@ func (o *settings) id(c cloudconfig.Config) azure.ID {
 func (o *settings) applications(c cloudconfig.Config) []azure.ID {
 	all := []azure.ID{o.id(c)}
 	for _, text := range o.further {
-		if id := azure.ID(text); !id.Equal(all[0]) {
+		if id := azure.ID(text); !slices.ContainsFunc(all, id.Equal) {
 			all = append(all, id)
 		}
 	}

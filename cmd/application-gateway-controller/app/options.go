@@ -88,7 +88,8 @@ func (o *settings) addGateway(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.gatewayAPI, "gateway-api", o.gatewayAPI,
 		"Serve Gateways and HTTPRoutes, if the API server has the Gateway API when the program starts.")
 	flags.StringSliceVar(&o.further, "further-gateway-ids", nil,
-		"Ids of further application gateways, for Gateways of the Gateway API. Ingresses are at the first one alone.")
+		"Ids of further application gateways, for Gateways of the Gateway API. Ingresses are at that of --gateway-id alone, which may be "+
+			"among them.")
 	flags.StringVar(&o.answers, "answers-service", "",
 		"NAMESPACE/NAME of the Service that leads to --answers-address of this program, with a port of the name answers. An application "+
 			"gateway cannot answer 404 or 500 by itself. Empty means that it has no such backend.")
@@ -154,16 +155,10 @@ func (o *settings) validate() error {
 
 // validateAPI notes problems of the flags for the Gateway API.
 func (o *settings) validateAPI(note func(format string, args ...any)) {
-	known := map[string]bool{azure.ID(o.gatewayID).Key(): o.gatewayID != ""}
 	for _, text := range o.further {
-		id, err := azure.ParseID(text)
-		switch {
-		case err != nil || !id.Is(network.ApplicationGateways):
+		if id, err := azure.ParseID(text); err != nil || !id.Is(network.ApplicationGateways) {
 			note("--further-gateway-ids %q: must be /subscriptions/.../providers/%s/NAME", text, network.ApplicationGateways)
-		case known[id.Key()]:
-			note("--further-gateway-ids %q: is given twice", text)
 		}
-		known[id.Key()] = true
 	}
 	if o.answers == "" {
 		return

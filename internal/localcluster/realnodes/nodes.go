@@ -145,6 +145,14 @@ func (n *Nodes) Connect(ctx context.Context, tasks *errgroup.Group, server strin
 	return n.serveNames(ctx, tasks, n.config.VNet)
 }
 
+// Answers is where application gateways reach the server of [Nodes.Listen] that answers with status codes.
+func Answers() netip.AddrPort { return netip.AddrPortFrom(wiring.Platform, 8124) }
+
+// Listen listens inside the cluster's virtual network.
+func (n *Nodes) Listen(ctx context.Context, address netip.AddrPort) (net.Listener, error) {
+	return n.network.Listen(ctx, n.config.VNet, "tcp", address.String())
+}
+
 // serveNames serves Azure's name server and the hosts of Azure itself at the platform's address, in a network.
 func (n *Nodes) serveNames(ctx context.Context, tasks *errgroup.Group, network azure.ID) error {
 	platform := func(port uint16) string { return netip.AddrPortFrom(wiring.Platform, port).String() }
