@@ -40,7 +40,6 @@ func skippedConformance() map[string]string { return map[string]string{} }
 
 // TestGatewayConformance runs Gateway API's own conformance suite against the application gateways of a cluster with real nodes.
 func TestGatewayConformance(t *testing.T) {
-	t.Skip("the controller does not serve Gateway API yet")
 	c := conformanceCluster(t)
 	// The suite takes the features to test from the status of the class.
 	c.must("", "wait", "gatewayclass/"+gatewayClass, "--for=condition=Accepted", "--timeout=1m")

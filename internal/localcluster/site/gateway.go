@@ -71,8 +71,10 @@ func (s Site) gatewaySubnet() resource {
 	}}}
 }
 
+const unusedPort = 64000
+
 // gatewayResources returns the documents of an application gateway, each one behind the documents that it refers to. Azure refuses
-// a gateway without a rule, so it has one with an empty pool.
+// a gateway without a rule, so it has one with an empty pool, at a port that no cluster wants.
 func (s Site) gatewayResources(name string) []resource {
 	gateway, address := s.Network("applicationGateways", name), s.Network("publicIPAddresses", name)
 	ref := func(id azure.ID) object { return object{"id": id} }
@@ -91,7 +93,7 @@ func (s Site) gatewayResources(name string) []resource {
 				"enableHttp2":              true,
 				"gatewayIPConfigurations":  named(object{"subnet": ref(s.gatewaySubnet().id)}),
 				"frontendIPConfigurations": named(object{"publicIPAddress": ref(address)}),
-				"frontendPorts":            named(object{"port": 80}),
+				"frontendPorts":            named(object{"port": unusedPort}),
 				"backendAddressPools":      named(object{}),
 				"backendHttpSettingsCollection": named(object{
 					"port": 80, "protocol": "Http", "cookieBasedAffinity": "Disabled", "requestTimeout": 30,

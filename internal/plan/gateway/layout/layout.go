@@ -149,6 +149,7 @@ func (b *builder) place(index int, s route.Site) {
 		names = []string{""}
 	}
 	others := b.live.ForeignListeners(b.live.FrontendID(s.Private), s.Port)
+	taken := 0
 	for _, name := range names {
 		key := hostKey{s.Private, s.Port, name}
 		h, known := b.hosts[key]
@@ -156,6 +157,9 @@ func (b *builder) place(index int, s route.Site) {
 			i := slices.IndexFunc(others, func(l live.Listener) bool { return slices.Contains(l.Hosts, name) })
 			if i >= 0 {
 				b.conflict(s.Object, "%s has the listener %s already, which does not belong to this cluster; it stays", key, others[i].Name)
+				if taken++; taken == len(names) { // nothing of the site is served
+					b.result.Problems[len(b.result.Problems)-1].Warning = false
+				}
 				continue
 			}
 			h = &host{hostKey: key, tls: s.TLS, first: s.Object}
