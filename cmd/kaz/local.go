@@ -20,6 +20,7 @@ import (
 	"kaz/internal/localazure/server"
 	"kaz/internal/localcluster"
 	"kaz/internal/localcluster/realnodes"
+	"kaz/internal/localcluster/site"
 )
 
 func localCommand() *cobra.Command {
@@ -59,7 +60,7 @@ machine. So whoever may write machines in this Azure, as its owner may, is root 
   kaz local up --nodes 5 --scale-sets 2 --detach
   kaz local up --ip-families IPv4,IPv6               # dual stack
   kaz local up --without cloud-controller-manager    # to run another one
-  kaz local up --gateway                             # an application gateway, for Ingresses
+  kaz local up --gateway                             # an application gateway, for Ingresses and Gateways
   kaz local up --latency azure --throttle azure      # the delays and rate limits of the real Azure
   kaz local up --engine --nodes 2                    # machines that boot, with the cluster engine
   kaz local up --engine --definition cluster.yaml --definition team-a.yaml --kubernetes 1.35.4,1.36.3`,
@@ -94,6 +95,8 @@ func upFlags(command *cobra.Command, o *localcluster.UpOptions) {
 	f.StringSliceVar(&o.Images, "image", nil,
 		"archive with images (tar, OCI or docker) that real nodes import at boot, can be repeated")
 	f.BoolVar(&o.Gateway, "gateway", false, "make an application gateway, and run the controller that serves Ingresses by it")
+	f.IntVar(&o.Gateways, "gateways", 0, fmt.Sprintf(
+		"number of application gateways, 1 to %d, as with --gateway (default 1, or the number of the existing cluster)", site.MaxGateways))
 	f.BoolVar(&o.Example, "example", false, "on real nodes, run a web server behind a load balancer and wait until it answers")
 	behaviourFlags(command, &o.Azure)
 }
@@ -112,7 +115,7 @@ func runUp(command *cobra.Command, o localcluster.UpOptions, detach bool) error 
 	if o.Program, err = os.Executable(); err != nil {
 		return err
 	}
-	for _, name := range []string{"nodes", "scale-sets"} {
+	for _, name := range []string{"nodes", "scale-sets", "gateways"} {
 		if f := command.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
 			return fmt.Errorf("--%s 0: want at least 1", name)
 		}
@@ -133,7 +136,7 @@ func runUp(command *cobra.Command, o localcluster.UpOptions, detach bool) error 
 func upArguments(command *cobra.Command) []string {
 	args := []string{"local", "up"}
 	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "image", "ip-families", "example", "without", "latency",
-		"throttle", "access-control", "identities", "engine", "definition", "kubernetes", "gateway"} {
+		"throttle", "access-control", "identities", "engine", "definition", "kubernetes", "gateway", "gateways"} {
 		f := command.Flags().Lookup(name)
 		if f.Changed || name == "dir" {
 			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))

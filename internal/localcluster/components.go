@@ -2,9 +2,10 @@ package localcluster
 
 import (
 	"context"
-	_ "embed" // the class of Ingresses
+	_ "embed" // the classes of application gateways
 	"fmt"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"kaz/internal/host/process"
 	"kaz/internal/localazure/inventory"
 	"kaz/internal/localcluster/cidr"
+	"kaz/internal/localcluster/controlplane"
 )
 
 // components starts kaz's own components, with the files that another project's component would use.
@@ -115,11 +117,11 @@ func (c components) startCloudNodeManager(ctx context.Context) error {
 }
 
 //go:embed gateway.yaml
-var gatewayClass []byte
+var gatewayClasses []byte
 
-// startGatewayController starts the controller of the application gateway.
+// startGatewayController starts the controller of the application gateways.
 func (c components) startGatewayController(ctx context.Context) error {
-	if err := c.apply(ctx, gatewayClass); err != nil {
+	if err := c.applyGatewayAPI(ctx); err != nil {
 		return err
 	}
 	if c.without(GatewayController) {
@@ -134,15 +136,41 @@ func (c components) startGatewayController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var ids []string
+	for _, id := range c.record.Site.GatewayIDs() {
+		ids = append(ids, string(id))
+	}
 	_, err = c.group.Start(process.Spec{
 		Name: GatewayController, Path: c.Program,
 		Args: append([]string{
 			GatewayController, "--cloud-config=" + c.path(cloudConfigFile), "--kubeconfig=" + kubeconfig,
-			"--gateway-id=" + string(c.record.Site.GatewayID()), "--leader-elect=false", "--metrics-address=",
+			"--gateway-id=" + ids[0], "--leader-elect=false", "--metrics-address=",
 		}, answers...),
-		Env: c.environment(),
+		Env: append(c.environment(), gatewayIDsVariable+"="+strings.Join(ids, ",")),
 	})
 	return err
+}
+
+// gatewayIDsVariable names all application gateways for the controller, separated by commas.
+const gatewayIDsVariable = "APPGW_RESOURCE_IDS"
+
+// applyGatewayAPI creates the definitions of Gateway API, and the classes that the application gateways serve.
+func (c components) applyGatewayAPI(ctx context.Context) error {
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		return fmt.Errorf("definitions of Gateway API: %w", err)
+	}
+	definitions, err := controlplane.GatewayCRDs(ctx, goCommand)
+	if err != nil {
+		return err
+	}
+	if err := c.apply(ctx, definitions); err != nil {
+		return err
+	}
+	if err := c.kubectl(ctx, definitions, "wait", "--for=condition=Established", "--timeout=1m", "-f", "-"); err != nil {
+		return err
+	}
+	return c.apply(ctx, gatewayClasses)
 }
 
 // writeNodeList writes the list of running machines for the cloud-node-manager. A stopped machine has no metadata service.

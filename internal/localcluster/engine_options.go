@@ -52,7 +52,7 @@ func (o *UpOptions) checkEngine() error {
 		refuse("--ip-families %s: the cluster engine makes no IPv6 networks; want %s with --engine",
 			strings.Join(o.IPFamilies, ","), site.IPv4)
 	}
-	if o.Gateway {
+	if o.Gateway || o.Gateways > 0 {
 		refuse("--gateway: --engine makes no application gateway; want --gateway without --engine")
 	}
 	if o.Example {

@@ -66,6 +66,9 @@ type UpOptions struct {
 	Images []string
 	// Gateway gives the cluster an application gateway, and its controller. A cluster that has one keeps it.
 	Gateway bool
+	// Gateways is the number of application gateways, each with a public address of its own. 0 keeps the number of an existing
+	// cluster, and is 1 for a new one with Gateway.
+	Gateways int
 	// Example runs an example on real nodes and waits until it answers.
 	Example bool
 	// Azure is the behaviour of the local Azure. Up sets its files and addresses.
@@ -84,6 +87,9 @@ func (o *UpOptions) check() error {
 	}
 	if o.ScaleSets < 0 || o.ScaleSets > 20 {
 		problems = append(problems, fmt.Errorf("--scale-sets %d: want 1 to 20", o.ScaleSets))
+	}
+	if o.Gateways < 0 || o.Gateways > site.MaxGateways {
+		problems = append(problems, fmt.Errorf("--gateways %d: want 1 to %d", o.Gateways, site.MaxGateways))
 	}
 	if !slices.Contains([]string{"", NodesReal, NodesHollow}, o.NodesKind) {
 		problems = append(problems, fmt.Errorf("--nodes-kind %s: want %s or %s", o.NodesKind, NodesReal, NodesHollow))

@@ -86,8 +86,8 @@ func (c *cluster) createResources(ctx context.Context) error {
 		c.record.Site = site.New(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
 		c.record.Site.IPFamilies = c.IPFamilies
 	}
-	if c.Gateway {
-		c.record.Site.Gateway = site.GatewayName
+	if err := c.chooseGateways(); err != nil {
+		return err
 	}
 	if err := c.writeRecord(); err != nil {
 		return err
@@ -113,6 +113,19 @@ func (c *cluster) createResources(ctx context.Context) error {
 		return err
 	}
 	return c.writeClientFiles(s.CloudConfig(c.azure.Info().ARM))
+}
+
+// chooseGateways records the number of application gateways. It refuses fewer than the cluster has: none is ever deleted.
+func (c *cluster) chooseGateways() error {
+	s := &c.record.Site
+	if !c.Gateway && c.Gateways == 0 {
+		return nil
+	}
+	if have := len(s.GatewayIDs()); c.Gateways > 0 && c.Gateways < have {
+		return fmt.Errorf("--gateways %d: the cluster in %s has %d; want at least %d", c.Gateways, c.group.Dir(), have, have)
+	}
+	s.Gateway, s.Gateways = site.GatewayName, max(c.Gateways, s.Gateways)
+	return nil
 }
 
 // startControlPlane starts the control plane as programs of this machine, without the unused programs.

@@ -157,9 +157,9 @@ func (c *cluster) managerStep() step {
 	return step{CloudControllerManager, c.components().startCloudControllerManager}
 }
 
-// gatewaySteps has the step of the controller of the application gateway, if the cluster has one.
+// gatewaySteps has the step of the controller of the application gateways, if the cluster has some.
 func (c *cluster) gatewaySteps() []step {
-	if !c.Gateway && c.record.Site.Gateway == "" {
+	if !c.Gateway && c.Gateways == 0 && c.record.Site.Gateway == "" {
 		return nil
 	}
 	return []step{{GatewayController, c.components().startGatewayController}}

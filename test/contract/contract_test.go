@@ -121,7 +121,12 @@ func clients[F any](a *local, make func(string, azcore.TokenCredential, *arm.Cli
 // group makes the resource group that most tests need.
 func (a *local) group() {
 	a.Helper()
-	_, err := a.resources.NewResourceGroupsClient().CreateOrUpdate(a.Context(), group,
+	a.groupNamed(group)
+}
+
+func (a *local) groupNamed(name string) {
+	a.Helper()
+	_, err := a.resources.NewResourceGroupsClient().CreateOrUpdate(a.Context(), name,
 		armresources.ResourceGroup{Location: new(region)}, nil)
 	a.must(err)
 }

@@ -38,8 +38,17 @@ var enums = sync.OnceValues(func() (map[string][]string, error) {
 			return nil, fmt.Errorf("enumerations of the models: %w", err)
 		}
 	}
+	for kind, more := range unlisted {
+		values[kind] = append(values[kind], more...)
+	}
 	return values, nil
 })
+
+// unlisted are values that Azure sends and that the models do not have. Microsoft's documentation of backend health has these.
+var unlisted = map[string][]string{
+	reflect.TypeFor[armnetwork.ApplicationGatewayBackendHealthServerHealth]().PkgPath() +
+		".ApplicationGatewayBackendHealthServerHealth": {"Healthy", "Unhealthy"},
+}
 
 func readEnums(values map[string][]string, path, file string) error {
 	parsed, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.SkipObjectResolution)

@@ -83,6 +83,8 @@ var polls = map[string]bool{
 var outputs = map[string]reflect.Type{
 	"accessSAS": reflect.TypeFor[armcompute.AccessURI](),
 	"osDisk":    reflect.TypeFor[armcompute.StorageProfile](),
+
+	"backendAddressPools": reflect.TypeFor[armnetwork.ApplicationGatewayBackendHealth](),
 }
 
 // results are the models of the results of operations, by the type of the resource that distinguishes them.
@@ -288,9 +290,17 @@ const (
 // field may be in replies about it and what is below it. Most are in recordings of Azure. Tools that read lists of
 // resources and interfaces of instances rely on "zones" and "isInUseWithService".
 var unpublished = map[string][]string{
-	"microsoft.network/applicationgateways": {"frontendIPConfigurations[].properties.httpListeners", "frontendPorts[].properties.httpListeners",
+	"microsoft.network/applicationgateways": {"frontendIPConfigurations[].properties.httpListeners",
+		"frontendPorts[].properties.httpListeners",
 		"backendAddressPools[].properties.requestRoutingRules", "backendHttpSettingsCollection[].properties.requestRoutingRules",
-		"httpListeners[].properties.requestRoutingRules"},
+		"httpListeners[].properties.requestRoutingRules", "sslCertificates[].properties.httpListeners", "sslProfiles[].properties.httpListeners",
+		"rewriteRuleSets[].properties.requestRoutingRules", "rewriteRuleSets[].properties.urlPathMaps",
+		"rewriteRuleSets[].properties.pathRules", "backendAddressPools[].properties.urlPathMaps",
+		"backendAddressPools[].properties.pathRules", "backendHttpSettingsCollection[].properties.urlPathMaps",
+		"backendHttpSettingsCollection[].properties.pathRules", "urlPathMaps[].properties.requestRoutingRules",
+		"entraJWTValidationConfigs[].properties.requestRoutingRules", "loadDistributionPolicies[].properties.requestRoutingRules",
+		"loadDistributionPolicies[].properties.urlPathMaps",
+		"loadDistributionPolicies[].properties.pathRules"},
 	"microsoft.network/loadbalancers": {"enableDestinationServiceEndpoint", "allowBackendPortConflict", "allocationPolicy",
 		"loadBalancerBackendAddresses[].id", "loadBalancerBackendAddresses[].type", "loadBalancerBackendAddresses[].etag",
 		"loadBalancerBackendAddresses[].properties.provisioningState"},

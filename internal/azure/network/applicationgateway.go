@@ -33,7 +33,6 @@ type ApplicationGateway struct {
 	SKU               *azure.SKU                         `json:"sku,omitempty" azure:"read"`
 	Frontends         []azure.Child[GatewayFrontend]     `json:"frontendIPConfigurations,omitempty" azure:"read"`
 	SSLProfiles       []azure.Child[GatewaySSLProfile]   `json:"sslProfiles,omitempty" azure:"read"`
-	TrustedRoots      []azure.Child[GatewayTrustedRoot]  `json:"trustedRootCertificates,omitempty" azure:"read"`
 	OperationalState  string                             `json:"operationalState,omitempty" azure:"read"`
 	ProvisioningState string                             `json:"provisioningState,omitempty" azure:"read"`
 	Ports             []azure.Child[GatewayPort]         `json:"frontendPorts,omitempty"`
@@ -46,6 +45,7 @@ type ApplicationGateway struct {
 	Rules             []azure.Child[GatewayRule]         `json:"requestRoutingRules,omitempty"`
 	Redirects         []azure.Child[GatewayRedirect]     `json:"redirectConfigurations,omitempty"`
 	RewriteSets       []azure.Child[GatewayRewriteSet]   `json:"rewriteRuleSets,omitempty"`
+	TrustedRoots      []azure.Child[GatewayTrustedRoot]  `json:"trustedRootCertificates,omitempty"`
 	Distributions     []azure.Child[GatewayDistribution] `json:"loadDistributionPolicies,omitempty"`
 }
 
@@ -59,8 +59,10 @@ type GatewayFrontend struct {
 // GatewaySSLProfile is a profile of TLS settings. Only its name is read.
 type GatewaySSLProfile struct{}
 
-// GatewayTrustedRoot is a certificate that signs those of backends. Only its name is read.
-type GatewayTrustedRoot struct{}
+// GatewayTrustedRoot is a certificate that signs those of backends. One that is written without data keeps what it has.
+type GatewayTrustedRoot struct {
+	Data string `json:"data,omitempty"` // DER in base64
+}
 
 // GatewayPort is a port that listeners use.
 type GatewayPort struct {
@@ -98,6 +100,8 @@ type GatewaySettings struct {
 	Draining            *GatewayDraining  `json:"connectionDraining,omitempty" azure:"exact"`
 	Probe               *azure.Reference  `json:"probe,omitempty" azure:"exact"`
 	TrustedRoots        []azure.Reference `json:"trustedRootCertificates,omitempty"`
+	// ServerName is what the gateway asks backends for by SNI, and checks their certificates for.
+	ServerName string `json:"sniName,omitempty" azure:"exact"`
 }
 
 // GatewayDraining says how long connections to a removed backend may last.

@@ -16,22 +16,46 @@ import (
 // is the go command.
 func SnapshotCRDs(ctx context.Context, goCommand string) ([]byte, error) {
 	const client = "github.com/kubernetes-csi/external-snapshotter/client/v8"
-	dir, err := downloadModule(ctx, goCommand, "csi", client)
+	all, err := definitions(ctx, goCommand, "csi", client, "config/crd/snapshot.storage.k8s.io_*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("definitions of snapshots: %w", err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "config/crd/snapshot.storage.k8s.io_*.yaml"))
+	return all, nil
+}
+
+// GatewayCRDs returns the definitions of Gateway API's standard channel, from its Go module. goCommand is the go command.
+func GatewayCRDs(ctx context.Context, goCommand string) ([]byte, error) {
+	const gatewayAPI = "sigs.k8s.io/gateway-api"
+	all, err := definitions(ctx, goCommand, "gateway-api", gatewayAPI, "config/crd/standard/gateway.networking.k8s.io_*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("definitions of Gateway API: %w", err)
+	}
+	return all, nil
+}
+
+// definitions returns the definitions in the files of a Go module that match a pattern, as one YAML stream. The embedded module
+// from pins the version. It leaves out files of other kinds: Gateway API has a policy there that would keep an older kaz from applying
+// its definitions.
+func definitions(ctx context.Context, goCommand, from, path, pattern string) ([]byte, error) {
+	dir, err := downloadModule(ctx, goCommand, from, path)
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("definitions of snapshots: none in %s", dir)
+		return nil, fmt.Errorf("none in %s", dir)
 	}
 	var all bytes.Buffer
 	for _, file := range slices.Sorted(slices.Values(files)) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
+		}
+		if !bytes.Contains(text, []byte("\nkind: CustomResourceDefinition\n")) {
+			continue
 		}
 		all.WriteString("---\n")
 		all.Write(text)

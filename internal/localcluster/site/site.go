@@ -26,8 +26,10 @@ type Site struct {
 	SecurityGroup string   `json:"securityGroup"`
 	RouteTable    string   `json:"routeTable"`
 	ScaleSets     []string `json:"scaleSets"`
-	// Gateway is the application gateway, "" if the cluster has none.
+	// Gateway is the first application gateway, "" if the cluster has none.
 	Gateway string `json:"gateway,omitempty"`
+	// Gateways is the number of application gateways if the cluster has some. 0 means 1.
+	Gateways int `json:"gateways,omitempty"`
 	// IPFamilies are [IPv4], or [IPv4] and [IPv6] in a dual-stack cluster. Empty means IPv4.
 	IPFamilies []string `json:"ipFamilies,omitempty"`
 }
@@ -152,9 +154,12 @@ type client interface {
 	azure.Writer
 }
 
+// created is called for a resource that was created, with the time that it took.
+type created = func(azure.ID, time.Duration)
+
 // Create creates the missing resources of the site, with a number of nodes over all scale sets. It scales existing
 // scale sets to that number if scaleExisting is true. It calls created for each resource that it created.
-func (s Site) Create(ctx context.Context, c client, nodes int, scaleExisting bool, created func(azure.ID, time.Duration)) error {
+func (s Site) Create(ctx context.Context, c client, nodes int, scaleExisting bool, created created) error {
 	var sets errgroup.Group
 	shares, all := s.shares(nodes), s.resources(nodes)
 	first := len(all) - len(s.ScaleSets)
@@ -174,19 +179,12 @@ func (s Site) Create(ctx context.Context, c client, nodes int, scaleExisting boo
 			return scale(ctx, c, have, shares[i-first])
 		})
 	}
-	sets.Go(func() error {
-		for _, r := range s.gatewayResources() {
-			if _, err := r.create(ctx, c, created); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	sets.Go(func() error { return s.createGateways(ctx, c, created) })
 	return sets.Wait()
 }
 
 // create creates a missing resource and returns its document.
-func (r resource) create(ctx context.Context, c client, created func(azure.ID, time.Duration)) (azure.Document, error) {
+func (r resource) create(ctx context.Context, c client, created created) (azure.Document, error) {
 	have, err := c.Get(ctx, r.id)
 	if err == nil {
 		return have, nil

@@ -21,8 +21,8 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestGolden runs the decision of each testdata/*.txtar. The input is ingresses.yaml, cluster (see parseCluster), gateway.yaml (changes of
-// the usual document) and options.yaml. The output is what the gateway then does, the problems, and the changes by a next cluster, which is
-// in the files with the suffix 2. A second decision on the same facts must change nothing.
+// the usual document) and options.yaml; routes.yaml has objects of the Gateway API. The output is what the gateway then does, the problems, the
+// statuses, and the changes by a next cluster, which is in the files with the suffix 2. A second decision on the same facts must change nothing.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -55,17 +55,26 @@ func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	settle := func() {
 		text, problems := w.decide()
 		out.Files = append(out.Files, txtar.File{Name: "gateway", Data: []byte(text)}, txtar.File{Name: "problems", Data: []byte(problems)})
+		if len(w.in.API.Classes) > 0 {
+			out.Files = append(out.Files, txtar.File{Name: "statuses", Data: []byte(statuses(w.desired().API))})
+		}
 		settled = true
 	}
 	for _, f := range archive.Files {
 		switch f.Name {
-		case "gateway", "problems":
+		case "gateway", "problems", "statuses":
 			continue
 		case "ingresses.yaml":
 			if settled = len(w.in.Ingresses) > 0 && !settled; settled {
 				settle()
 			}
 			w.ingresses(f.Data)
+			settled = false
+		case "routes.yaml":
+			if settled = len(w.in.API.Classes) > 0 && !settled; settled {
+				settle()
+			}
+			w.readAPI(f.Data)
 			settled = false
 		case "cluster":
 			w.parseCluster(string(f.Data))

@@ -54,15 +54,15 @@ func (r *renderer) rule(rule azure.Child[network.GatewayRule]) {
 	p := rule.Properties
 	fmt.Fprintf(&r.text, "%d %s\n", p.Priority, r.listener(p.Listener))
 	if p.PathMap == nil {
-		r.target("everything", p.Pool, p.Settings, p.Redirect, p.RewriteSet, nil)
+		r.target("everything", p.Pool, p.Settings, p.Redirect, p.RewriteSet, nil, p.Distribution)
 		return
 	}
 	m := find(r.t, r.g.PathMaps, p.PathMap)
 	for _, path := range m.PathRules {
 		q := path.Properties
-		r.target(strings.Join(q.Paths, " "), q.Pool, q.Settings, q.Redirect, q.RewriteSet, q.FirewallPolicy)
+		r.target(strings.Join(q.Paths, " "), q.Pool, q.Settings, q.Redirect, q.RewriteSet, q.FirewallPolicy, q.Distribution)
 	}
-	r.target("everything else", m.DefaultPool, m.DefaultSettings, m.DefaultRedirect, m.DefaultRewriteSet, nil)
+	r.target("everything else", m.DefaultPool, m.DefaultSettings, m.DefaultRedirect, m.DefaultRewriteSet, nil, m.DefaultDistribution)
 }
 
 func (r *renderer) listener(ref *azure.Reference) string {
@@ -97,16 +97,30 @@ func plainName(name string) string {
 	return name
 }
 
-func (r *renderer) target(what string, pool, settings, redirect, rewrite, firewall *azure.Reference) {
+func (r *renderer) target(what string, pool, settings, redirect, rewrite, firewall, spread *azure.Reference) {
 	fmt.Fprintf(&r.text, "  %s -> ", what)
 	if redirect != nil {
 		d := find(r.t, r.g.Redirects, redirect)
-		fmt.Fprintf(&r.text, "%s redirect to %s, path %v, query %v\n", strings.ToLower(d.Type), r.listener(d.Listener), d.KeepsPath, d.KeepsQuery)
+		to := d.URL
+		if d.Listener != nil {
+			to = r.listener(d.Listener)
+		}
+		fmt.Fprintf(&r.text, "%s redirect to %s, path %v, query %v\n", strings.ToLower(d.Type), to, d.KeepsPath, d.KeepsQuery)
 		return
 	}
 	s := find(r.t, r.g.Settings, settings)
 	var backends []string
-	addresses := find(r.t, r.g.Pools, pool).Addresses
+	var addresses []network.GatewayAddress
+	if pool != nil {
+		addresses = find(r.t, r.g.Pools, pool).Addresses
+	}
+	if spread != nil {
+		for _, to := range find(r.t, r.g.Distributions, spread).Targets {
+			for _, a := range find(r.t, r.g.Pools, to.Properties.Pool).Addresses {
+				backends = append(backends, fmt.Sprintf("%s*%d", a.IPAddress, to.Properties.Weight))
+			}
+		}
+	}
 	for _, a := range addresses[:min(len(addresses), 4)] {
 		backends = append(backends, a.IPAddress+a.FQDN)
 	}
@@ -116,6 +130,9 @@ func (r *renderer) target(what string, pool, settings, redirect, rewrite, firewa
 	fmt.Fprintf(&r.text, "%s port %d [%s]%s", strings.ToLower(s.Protocol), s.Port, strings.Join(backends, " "), r.settings(s))
 	if rewrite != nil {
 		fmt.Fprintf(&r.text, ", rewrite %s", plainName(rewrite.To().Name()))
+		if strings.HasPrefix(rewrite.To().Name(), "k8s-abc-rs-") {
+			r.rewrites(find(r.t, r.g.RewriteSets, rewrite))
+		}
 	}
 	if firewall != nil {
 		fmt.Fprintf(&r.text, ", firewall %s", firewall.To().Name())
@@ -125,6 +142,27 @@ func (r *renderer) target(what string, pool, settings, redirect, rewrite, firewa
 		b := find(r.t, r.g.Probes, s.Probe)
 		fmt.Fprintf(&r.text, "    probe %s://%s%s port %d every %d timeout %d threshold %d wants %s\n", strings.ToLower(b.Protocol), b.Host, b.Path,
 			b.Port, b.Interval, b.Timeout, b.UnhealthyThreshold, strings.Join(b.Match.StatusCodes, ","))
+	}
+}
+
+// rewrites says what the rules of a set do.
+func (r *renderer) rewrites(set network.GatewayRewriteSet) {
+	for _, rule := range set.Rules {
+		r.text.WriteString("\n    ")
+		for _, c := range rule.Conditions {
+			not := map[bool]string{true: "not "}[c.Negate]
+			fmt.Fprintf(&r.text, "if %s is %s%s ", c.Variable, not, c.Pattern)
+		}
+		a := rule.Actions
+		for _, h := range slices.Concat(a.RequestHeaders, a.ResponseHeaders) {
+			fmt.Fprintf(&r.text, "header %s: %s ", h.Name, h.Value)
+		}
+		if a.URL != nil {
+			fmt.Fprintf(&r.text, "path %s", a.URL.Path)
+			if a.URL.Reroute {
+				r.text.WriteString(" and again")
+			}
+		}
 	}
 }
 
@@ -138,6 +176,7 @@ func (r *renderer) settings(s network.GatewaySettings) string {
 	note(s.RequestTimeout != 30, "timeout %d", s.RequestTimeout)
 	note(s.Path != "", "path %s", s.Path)
 	note(s.HostName != "", "host %s", s.HostName)
+	note(s.ServerName != "", "server name %s", s.ServerName)
 	note(s.PickHostName, "host of the backend")
 	note(s.CookieBasedAffinity == network.SwitchedOn, "affinity %s", s.AffinityCookieName)
 	note(s.Draining != nil, "draining")

@@ -100,8 +100,9 @@ func (o *Objects) Certificate(namespace, secret string) (route.Certificate, erro
 // Port is a port of a Service with its ready backends.
 type Port struct {
 	Namespace, Service string
-	Port               int32 // of the Service
-	Target             int32 // of the backends
+	Port               int32  // of the Service
+	Name               string // of the Service's port
+	Target             int32  // of the backends
 	Pool               network.GatewayPool
 	Left               int           // ready backends that the pool has no room for
 	Probe              *corev1.Probe // of the pods, nil for none
@@ -136,7 +137,7 @@ func (o *Objects) Port(namespace, service string, port networking.ServiceBackend
 			cmp.Or(port.Name, fmt.Sprint(port.Number)), portsOf(s))
 		return p
 	}
-	p.Port = found.Port
+	p.Port, p.Name = found.Port, found.Name
 	if found.AppProtocol != nil {
 		p.Protocol = *found.AppProtocol
 	}

@@ -25,7 +25,8 @@ func Healthy(protocol string) network.GatewayProbe {
 	}
 }
 
-// Like makes a probe like that of the pods, as far as an application gateway can. It returns false for pods with a probe that is no httpGet.
+// Like makes a probe like that of the pods, as far as an application gateway can. It returns false for pods with a probe that is no
+// httpGet.
 func (p Port) Like(b *network.GatewayProbe) bool {
 	if p.Probe == nil {
 		return true

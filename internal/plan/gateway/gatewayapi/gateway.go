@@ -2,7 +2,6 @@ package gatewayapi
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,15 +49,15 @@ func (r *reader) gateway(g *gatewayv1.Gateway) *gateway {
 				read.resolved = p
 			}
 		default:
-			read.accepted = problem{string(gatewayv1.ListenerReasonUnsupportedProtocol),
-				"protocol is " + string(l.Protocol) + "; an application gateway has HTTP and HTTPS"}
+			read.accepted = because(gatewayv1.ListenerReasonUnsupportedProtocol,
+				"protocol is %s; an application gateway has HTTP and HTTPS", l.Protocol)
 		}
 		for _, other := range made.listeners {
 			if other.Port == l.Port && other.Protocol != l.Protocol {
-				read.conflict = problem{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf("listener %s has port %d with protocol %s",
-					other.Name, l.Port, other.Protocol)}
-				other.conflict = cmp.Or(other.conflict, problem{string(gatewayv1.ListenerReasonProtocolConflict),
-					fmt.Sprintf("listener %s has port %d with protocol %s", l.Name, l.Port, l.Protocol)})
+				read.conflict = because(gatewayv1.ListenerReasonProtocolConflict, "listener %s has port %d with protocol %s",
+					other.Name, l.Port, other.Protocol)
+				other.conflict = cmp.Or(other.conflict, because(gatewayv1.ListenerReasonProtocolConflict,
+					"listener %s has port %d with protocol %s", l.Name, l.Port, l.Protocol))
 			}
 		}
 		made.listeners = append(made.listeners, read)
@@ -71,16 +70,17 @@ func (r *reader) side(g *gatewayv1.Gateway) (private bool, p problem) {
 	_, public := r.Gateway.Frontend(false)
 	for i, a := range g.Spec.Addresses {
 		if value(a.Type, gatewayv1.IPAddressType) != gatewayv1.IPAddressType {
-			return !public, problem{string(gatewayv1.GatewayReasonUnsupportedAddress),
-				fmt.Sprintf("spec.addresses[%d].type is %s; allowed is IPAddress", i, value(a.Type, ""))}
+			return !public, because(gatewayv1.GatewayReasonUnsupportedAddress,
+				"spec.addresses[%d].type is %s; allowed is IPAddress", i, value(a.Type, ""))
 		}
 		switch a.Value {
 		case r.Private:
 			return true, problem{}
 		case r.Public, "":
 		default:
-			return !public, problem{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf(
-				"spec.addresses[%d].value is %s; the application gateway %s has %s", i, a.Value, r.Gateway.ID.Name(), cmp.Or(r.Public, r.Private))}
+			return !public, because(gatewayv1.GatewayReasonAddressNotUsable,
+				"spec.addresses[%d].value is %s; the application gateway %s has %s", i, a.Value, r.Gateway.ID.Name(),
+				cmp.Or(r.Public, r.Private))
 		}
 	}
 	return !public, problem{}
@@ -102,8 +102,8 @@ func kindsOf(l gatewayv1.Listener) ([]gatewayv1.RouteGroupKind, problem) {
 		if value(k.Group, group) == group && k.Kind == KindRoute {
 			kinds = append(kinds, usual)
 		} else {
-			p = problem{string(gatewayv1.ListenerReasonInvalidRouteKinds), fmt.Sprintf("allowedRoutes.kinds has %s; an application gateway has %s",
-				k.Kind, KindRoute)}
+			p = because(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds has %s; an application gateway has %s",
+				k.Kind, KindRoute)
 		}
 	}
 	return kinds, p
@@ -142,8 +142,8 @@ func (r *reader) status(g *gateway) gatewayv1.GatewayStatus {
 		if l.serves() {
 			good++
 		} else if !invalid.is() {
-			invalid = problem{string(gatewayv1.GatewayReasonListenersNotValid), fmt.Sprintf("listener %s: %s", l.Name,
-				cmp.Or(l.accepted.message, l.conflict.message, l.resolved.message))}
+			invalid = because(gatewayv1.GatewayReasonListenersNotValid, "listener %s: %s", l.Name,
+				cmp.Or(l.accepted.message, l.conflict.message, l.resolved.message))
 		}
 	}
 	accepted := condition(gatewayv1.GatewayConditionAccepted, g.Generation, gatewayv1.GatewayReasonAccepted, "", g.address)
@@ -159,9 +159,9 @@ func (r *reader) status(g *gateway) gatewayv1.GatewayStatus {
 	programmed := problem{}
 	switch {
 	case g.address.is():
-		programmed = problem{string(gatewayv1.GatewayReasonAddressNotUsable), g.address.message}
+		programmed = because(gatewayv1.GatewayReasonAddressNotUsable, "%s", g.address.message)
 	case good == 0:
-		programmed = problem{string(gatewayv1.GatewayReasonInvalid), "no listener can be served"}
+		programmed = because(gatewayv1.GatewayReasonInvalid, "no listener can be served")
 	}
 	s.Conditions = []metav1.Condition{accepted, condition(gatewayv1.GatewayConditionProgrammed, g.Generation,
 		gatewayv1.GatewayReasonProgrammed, "The application gateway "+r.Gateway.ID.Name()+" serves the Gateway", programmed)}
@@ -176,7 +176,7 @@ func (l *listener) status(generation int64) gatewayv1.ListenerStatus {
 	bad := cmp.Or(l.accepted, l.conflict)
 	programmed := problem{}
 	if !l.serves() {
-		programmed = problem{string(gatewayv1.ListenerReasonInvalid), cmp.Or(bad.message, l.resolved.message)}
+		programmed = because(gatewayv1.ListenerReasonInvalid, "%s", cmp.Or(bad.message, l.resolved.message))
 	}
 	conflicted := condition(gatewayv1.ListenerConditionConflicted, generation, gatewayv1.ListenerReasonNoConflicts, "", problem{})
 	conflicted.Status = metav1.ConditionFalse
@@ -208,8 +208,8 @@ func placesOf(g *gatewayv1.Gateway) []place {
 	return all
 }
 
-// Assign chooses an application gateway for each Gateway: the one of the address that its spec or its status has, else the first one where no
-// other Gateway has the same port for the same host. A Gateway for which there is none is left out.
+// Assign chooses an application gateway for each Gateway: the one of the address that its spec or its status has, else the first one where
+// no other Gateway has the same port for the same host. A Gateway for which there is none is left out.
 func Assign(o Objects, applications []azure.ID, addresses map[azure.ID][]string) Applications {
 	assigned := Applications{}
 	taken := map[azure.ID][]place{}

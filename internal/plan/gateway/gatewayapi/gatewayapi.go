@@ -99,6 +99,7 @@ func Read(in Input) Result {
 		Gateways: map[string]gatewayv1.GatewayStatus{}, Routes: map[string][]gatewayv1.RouteParentStatus{},
 		Policies: map[string][]gatewayv1.PolicyAncestorStatus{},
 	}}
+	r.policies = r.readPolicies()
 	for _, g := range in.Ours() {
 		if in.Applications[KeyOf(g)].Equal(in.Gateway.ID) {
 			r.gateways = append(r.gateways, r.gateway(g))
@@ -143,6 +144,7 @@ func set(conditions []metav1.Condition, kind, reason, message string) {
 type reader struct {
 	Input
 	gateways []*gateway
+	policies []*policy
 	result   Result
 }
 

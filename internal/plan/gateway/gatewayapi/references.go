@@ -77,25 +77,26 @@ func GatewayUses(g *gatewayv1.Gateway) Uses {
 
 // certificate returns the certificate of an HTTPS listener.
 func (r *reader) certificate(g *gatewayv1.Gateway, l gatewayv1.Listener) (*route.TLS, problem) {
-	const invalid = string(gatewayv1.ListenerReasonInvalidCertificateRef)
+	const invalid = gatewayv1.ListenerReasonInvalidCertificateRef
 	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
-		return nil, problem{invalid, "tls.certificateRefs is empty; want a Secret of type kubernetes.io/tls"}
+		return nil, because(invalid, "tls.certificateRefs is empty; want a Secret of type kubernetes.io/tls")
 	}
 	if mode := value(l.TLS.Mode, gatewayv1.TLSModeTerminate); mode != gatewayv1.TLSModeTerminate {
-		return nil, problem{string(gatewayv1.ListenerReasonUnsupportedValue), "tls.mode is " + string(mode) + "; allowed is Terminate"}
+		return nil, because(gatewayv1.ListenerReasonUnsupportedValue, "tls.mode is %s; allowed is Terminate", mode)
 	}
 	ref := l.TLS.CertificateRefs[0]
 	if group, kind := value(ref.Group, ""), value(ref.Kind, kindSecret); group != "" || kind != kindSecret {
-		return nil, problem{invalid, "tls.certificateRefs has a " + string(kind) + " of group " + string(group) + "; allowed is a Secret"}
+		return nil, because(invalid, "tls.certificateRefs has a %s of group %q; allowed is a Secret", kind, group)
 	}
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(g.Namespace)))
 	if !r.permitted(reference{KindGateway, g.Namespace, kindSecret, namespace, string(ref.Name)}) {
-		return nil, problem{string(gatewayv1.ListenerReasonRefNotPermitted), "no ReferenceGrant in namespace " + namespace +
-			" allows Gateways of " + g.Namespace + " to use Secret " + string(ref.Name)}
+		return nil, because(gatewayv1.ListenerReasonRefNotPermitted,
+			"no ReferenceGrant in namespace %s allows Gateways of %s to use Secret %s",
+			namespace, g.Namespace, ref.Name)
 	}
 	c, err := r.Cluster.Certificate(namespace, string(ref.Name))
 	if err != nil {
-		return nil, problem{invalid, err.Error()}
+		return nil, because(invalid, "%v", err)
 	}
 	return &route.TLS{Certificate: &c}, problem{}
 }

@@ -1,7 +1,6 @@
 package gatewayapi
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -27,6 +26,9 @@ func (r *reader) route(h *gatewayv1.HTTPRoute) {
 		}
 		rules := r.rules(h)
 		accepted := r.attach(h, p, r.gateways[i], rules)
+		for _, policy := range rules.policies {
+			r.note(policy, r.gateways[i])
+		}
 		if !accepted.is() && rules.refused.is() && len(rules.made) == 0 {
 			accepted = rules.refused
 		}
@@ -50,8 +52,8 @@ func (s ruleSet) status(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, acc
 
 // attach attaches a route to the listeners of a parent, and says why there is none.
 func (r *reader) attach(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, g *gateway, rules ruleSet) problem {
-	why := problem{string(gatewayv1.RouteReasonNoMatchingParent), fmt.Sprintf("Gateway %s has no listener with name %q and port %d", KeyOf(g.Gateway),
-		value(p.SectionName, ""), value(p.Port, 0))}
+	why := because(gatewayv1.RouteReasonNoMatchingParent, "Gateway %s has no listener with name %q and port %d", KeyOf(g.Gateway),
+		value(p.SectionName, ""), value(p.Port, 0))
 	attached := false
 	for _, l := range g.listeners {
 		if p.SectionName != nil && *p.SectionName != l.Name || p.Port != nil && *p.Port != l.Port {
@@ -59,15 +61,15 @@ func (r *reader) attach(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, g *
 		}
 		if !r.allows(g, l, h.Namespace) {
 			if !attached && why.reason == string(gatewayv1.RouteReasonNoMatchingParent) {
-				why = problem{string(gatewayv1.RouteReasonNotAllowedByListeners), fmt.Sprintf("listener %s takes no %s of namespace %s", l.Name,
-					KindRoute, h.Namespace)}
+				why = because(gatewayv1.RouteReasonNotAllowedByListeners, "listener %s takes no %s of namespace %s", l.Name,
+					KindRoute, h.Namespace)
 			}
 			continue
 		}
 		hosts, ok := intersect(string(value(l.Hostname, "")), h.Spec.Hostnames)
 		if !ok {
-			why = problem{string(gatewayv1.RouteReasonNoMatchingListenerHostname), fmt.Sprintf("no hostname of the route is one of listener %s, %q",
-				l.Name, value(l.Hostname, ""))}
+			why = because(gatewayv1.RouteReasonNoMatchingListenerHostname, "no hostname of the route is one of listener %s, %q",
+				l.Name, value(l.Hostname, ""))
 			continue
 		}
 		attached = true
@@ -114,7 +116,8 @@ func within(host, wildcard string) bool {
 	return wild && strings.HasSuffix(strings.TrimPrefix(host, "*"), suffix) && len(host) > len(suffix)
 }
 
-// sites returns the sites of a route at a listener. A redirect to the host that the client asked for names it, so that each host has a site.
+// sites returns the sites of a route at a listener. A redirect to the host that the client asked for names it, so that each host has a
+// site.
 func (s ruleSet) sites(h *gatewayv1.HTTPRoute, g *gateway, l *listener, hosts []string) []route.Site {
 	site := route.Site{Object: objectOf(h), Port: l.Port, Private: g.private, Hosts: hosts, TLS: l.tls}
 	if !slices.ContainsFunc(s.made, func(m made) bool { return m.redirect != nil && m.redirect.host == "" }) {

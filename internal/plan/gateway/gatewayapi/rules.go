@@ -3,11 +3,8 @@ package gatewayapi
 import (
 	"fmt"
 	"math"
-	"net"
-	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +21,7 @@ type ruleSet struct {
 	made       []made
 	refused    problem // of the first rule that an application gateway cannot do
 	unresolved problem // of the first reference that leads nowhere
+	policies   []*policy
 }
 
 // made is a route of a rule. A redirect depends on the listener.
@@ -39,9 +37,10 @@ func (r *reader) rules(h *gatewayv1.HTTPRoute) ruleSet {
 	for i, rule := range h.Spec.Rules {
 		one := ruleReader{reader: r, route: h, rule: rule}
 		all := one.read()
+		s.policies = append(s.policies, one.policies...)
 		if one.refused != "" {
 			if !s.refused.is() {
-				s.refused = problem{string(gatewayv1.RouteReasonUnsupportedValue), fmt.Sprintf("spec.rules[%d].%s", i, one.refused)}
+				s.refused = because(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[%d].%s", i, one.refused)
 			}
 			continue
 		}
@@ -66,6 +65,7 @@ type ruleReader struct {
 	redirect   *redirect
 	refused    string
 	unresolved problem
+	policies   []*policy // for its backends
 }
 
 func (r *ruleReader) refuse(format string, args ...any) {
@@ -195,7 +195,7 @@ func (r *ruleReader) headers(field string, f gatewayv1.HTTPHeaderFilter) route.H
 
 // header refuses headers that an application gateway does not change.
 func (r *ruleReader) header(field, name string) {
-	if slices.ContainsFunc([]string{"Connection", "Upgrade", "X-Original-Host"}, func(n string) bool { return strings.EqualFold(n, name) }) {
+	if slices.Contains([]string{"connection", "upgrade", "x-original-host"}, strings.ToLower(name)) {
 		r.refuse("%s has the header %s, which an application gateway does not change", field, name)
 	}
 }
@@ -233,14 +233,15 @@ type redirect struct {
 	port                     int32
 }
 
+const usualRedirect = 302
+
 // redirectTypes are Azure's types of redirects.
 var redirectTypes = map[int]string{
-	http.StatusMovedPermanently: network.PermanentRedirect, http.StatusFound: network.FoundRedirect,
-	http.StatusSeeOther: network.SeeOtherRedirect, http.StatusTemporaryRedirect: network.TemporaryRedirect,
+	301: network.PermanentRedirect, usualRedirect: network.FoundRedirect, 303: network.SeeOtherRedirect, 307: network.TemporaryRedirect,
 }
 
 func (r *ruleReader) redirectTo(field string, f gatewayv1.HTTPRequestRedirectFilter) {
-	code := value(f.StatusCode, http.StatusFound)
+	code := value(f.StatusCode, usualRedirect)
 	kind, ok := redirectTypes[code]
 	if !ok {
 		r.refuse("%s.statusCode is %d; an application gateway has 301, 302, 303 and 307", field, code)
@@ -258,7 +259,8 @@ func (r *ruleReader) redirectTo(field string, f gatewayv1.HTTPRequestRedirectFil
 	}
 	if slices.ContainsFunc(r.route.Spec.Hostnames, func(h gatewayv1.Hostname) bool { return strings.Contains(string(h), "*") }) &&
 		r.redirect.host == "" {
-		r.refuse("%s.hostname is not set, and spec.hostnames has a wildcard; an application gateway redirects to a host that is known", field)
+		r.refuse("%s.hostname is not set, and spec.hostnames has a wildcard; an application gateway redirects to a "+
+			"host that is known", field)
 	}
 }
 
@@ -279,7 +281,7 @@ func (d redirect) url(host string, l *listener) (string, bool) {
 		}
 	}
 	if port != 0 && (scheme != "http" || port != httpPort) && (scheme != "https" || port != httpsPort) {
-		host = net.JoinHostPort(host, strconv.Itoa(int(port)))
+		host = fmt.Sprintf("%s:%d", host, port)
 	}
 	return scheme + "://" + host + d.path, true
 }
@@ -297,19 +299,16 @@ func (r *ruleReader) target() route.Target {
 			r.refuse("backendRefs[%d].filters is set; an application gateway has filters of rules alone", i)
 		}
 		b, p := r.backend(ref, timeout)
-		if p.is() {
-			if !r.unresolved.is() {
-				r.unresolved = p
-			}
-			continue
+		if p.is() && !r.unresolved.is() {
+			r.unresolved = p
 		}
-		if weight > 0 {
+		if b != nil && weight > 0 {
 			shares = append(shares, route.Share{Backend: b, Weight: weight})
 		}
 	}
 	switch len(shares) {
 	case 0:
-		return route.Target{Status: http.StatusInternalServerError}
+		return route.Target{Status: route.InternalError}
 	case 1:
 		return route.Target{Backend: shares[0].Backend}
 	}
@@ -355,24 +354,24 @@ func (r *ruleReader) timeout() int32 {
 	return least
 }
 
-// backend returns the backend that a reference leads to.
+// backend returns the backend that a reference leads to, nil if it must get no requests.
 func (r *ruleReader) backend(ref gatewayv1.HTTPBackendRef, timeout int32) (*route.Backend, problem) {
 	if group, kind := value(ref.Group, ""), value(ref.Kind, kindService); group != "" || kind != kindService {
-		return nil, problem{string(gatewayv1.RouteReasonInvalidKind), fmt.Sprintf("backend %s is a %s of group %q; allowed is a Service", ref.Name, kind,
-			group)}
+		return nil, because(gatewayv1.RouteReasonInvalidKind, "backend %s is a %s of group %q; allowed is a Service", ref.Name, kind,
+			group)
 	}
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(r.route.Namespace)))
 	if !r.permitted(reference{KindRoute, r.route.Namespace, kindService, namespace, string(ref.Name)}) {
-		return nil, problem{string(gatewayv1.RouteReasonRefNotPermitted), fmt.Sprintf(
-			"no ReferenceGrant in namespace %s allows %ss of %s to use Service %s", namespace, KindRoute, r.route.Namespace, ref.Name)}
+		return nil, because(gatewayv1.RouteReasonRefNotPermitted,
+			"no ReferenceGrant in namespace %s allows %ss of %s to use Service %s", namespace, KindRoute, r.route.Namespace, ref.Name)
 	}
 	port := r.Cluster.Port(namespace, string(ref.Name), networking.ServiceBackendPort{Number: int32(value(ref.Port, 0))})
 	if port.Missing != nil {
-		return nil, problem{string(gatewayv1.RouteReasonBackendNotFound), port.Missing.Error()}
+		return nil, because(gatewayv1.RouteReasonBackendNotFound, "%v", port.Missing)
 	}
 	if p := port.Protocol; p == "kubernetes.io/h2c" {
-		return nil, problem{string(gatewayv1.RouteReasonUnsupportedProtocol), fmt.Sprintf("service %s/%s: appProtocol is %s; an application gateway "+
-			"speaks HTTP/1.1 to backends", namespace, ref.Name, p)}
+		return nil, because(gatewayv1.RouteReasonUnsupportedProtocol, "service %s/%s: appProtocol is %s; an application gateway "+
+			"speaks HTTP/1.1 to backends", namespace, ref.Name, p)
 	}
 	b := &route.Backend{
 		Namespace: namespace, Service: string(ref.Name), Port: fmt.Sprint(port.Port), Pool: port.Pool,
@@ -385,5 +384,23 @@ func (r *ruleReader) backend(ref gatewayv1.HTTPBackendRef, timeout int32) (*rout
 		b.Variant = fmt.Sprintf("timeout-%d", timeout)
 	}
 	port.Like(&b.Probe)
-	return b, problem{}
+	return r.secured(b, port.Name), problem{}
+}
+
+// secured gives a backend what a BackendTLSPolicy says of it. A policy that is not accepted leaves no backend: requests must not go to it
+// without TLS.
+func (r *ruleReader) secured(b *route.Backend, port string) *route.Backend {
+	all := r.policiesOf(b.Namespace, b.Service, port)
+	r.policies = append(r.policies, all...)
+	if len(all) == 0 {
+		return b
+	}
+	p := all[0]
+	if p.accepted.is() {
+		return nil
+	}
+	host := string(p.Spec.Validation.Hostname)
+	b.Settings.Protocol, b.Settings.ServerName, b.Authorities = network.GatewayHTTPS, host, p.roots
+	b.Probe.Protocol, b.Probe.Host = network.GatewayHTTPS, host
+	return b
 }

@@ -2,7 +2,6 @@ package layout
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,10 +13,10 @@ import (
 	"kaz/internal/plan/gateway/route"
 )
 
-// A path map knows paths alone, and whether it looks at the case of letters is not certain. What it cannot tell is decided by rewrites: each
-// of its rules has a rewrite rule for each route that a request with such a path may belong to. Its conditions are those of the route, and it
-// sends the request to an inner path, whose path rule leads to the backend of the route and gives the request the path that the client sent.
-// Of several rewrite rules that hold, the last one decides, so that the best route comes last.
+// A path map knows paths alone, and whether it looks at the case of letters is not certain. What it cannot tell is decided by rewrites:
+// each of its rules has a rewrite rule for each route that a request with such a path may belong to. Its conditions are those of the route,
+// and it sends the request to an inner path, whose path rule leads to the backend of the route and gives the request the path that the
+// client sent. Of several rewrite rules that hold, the last one decides, so that the best route comes last.
 
 // inner is what inner paths begin with. A client that asks for one gets 404.
 const inner = "/.kaz/"
@@ -34,7 +33,7 @@ type decision struct {
 	inMap  string
 	rules  []azure.Child[network.GatewayPathRule]
 	inside []azure.Child[network.GatewayPathRule] // for inner paths
-	most   int                                    // conditions in a rewrite rule set
+	most   int                                    // conditions or headers of a rewrite rule set
 }
 
 // decide returns the rule of a listener. The newest object loses its routes as long as there are too many of something.
@@ -68,8 +67,8 @@ func (d *decision) full() string {
 	if n := len(d.rules) + len(d.inside); n > limit.PathRules {
 		return fmt.Sprintf("a URL path map can have %d path rules", limit.PathRules)
 	}
-	if d.most > limit.Conditions {
-		return fmt.Sprintf("a rewrite rule set can have %d conditions", limit.Conditions)
+	if d.most > limit.InRewriteSet {
+		return fmt.Sprintf("a rewrite rule set can have %d conditions and %d headers", limit.InRewriteSet, limit.InRewriteSet)
 	}
 	return ""
 }
@@ -84,31 +83,66 @@ func (b *builder) dropNewest(l *listener, full string) {
 	})
 }
 
-// class is a set of requests that one rule of a path map gets: those with a path, whatever the case of its letters.
-type class struct{ route.Path }
+// class is a set of requests that one rule of a path map gets: those with a path, whatever the case of its letters, which is low here. A
+// gateway that looks at the case gets the rule for the requests with one of the spellings.
+type class struct {
+	route.Path
+	spellings []string
+}
 
 // classes returns the path rules that routes need, in the order in which they match. The path / alone cannot be a rule.
 func classes(routes []route.Route) []class {
 	var all []class
 	for _, r := range routes {
-		c := class{route.Path{Match: r.Path.Match, Literal: strings.ToLower(r.Path.Literal)}}
-		if c.Match < route.All && c.Literal != "/" && !slices.Contains(all, c) {
-			all = append(all, c)
+		p := route.Path{Match: r.Path.Match, Literal: strings.ToLower(r.Path.Literal)}
+		if p.Match >= route.All || p.Literal == "/" {
+			continue
+		}
+		i := slices.IndexFunc(all, func(c class) bool { return c.Path == p })
+		if i < 0 {
+			i = len(all)
+			all = append(all, class{Path: p})
+		}
+		if !slices.Contains(all[i].spellings, r.Path.Literal) {
+			all[i].spellings = append(all[i].spellings, r.Path.Literal)
+			slices.Sort(all[i].spellings)
 		}
 	}
 	slices.SortFunc(all, func(x, y class) int { return route.ComparePaths(x.Path, y.Path) })
 	return all
 }
 
-// whole is the class of the requests that no path rule gets.
-var whole = class{route.Path{Match: route.All}}
+// others is the class of the requests that no path rule gets.
+func others() class { return class{Path: route.Path{Match: route.All}} }
 
-// reaches reports whether a path can be one of the class.
+func (c class) isOthers() bool { return c.Match == route.All }
+
+// patterns returns the patterns of the path rule.
+func (c class) patterns() []string {
+	var all []string
+	for _, spelling := range c.spellings {
+		all = append(all, route.Path{Match: c.Match, Literal: spelling}.Patterns()...)
+	}
+	return all
+}
+
+// String tells the class from others of its path map.
+func (c class) String() string {
+	if c.isOthers() {
+		return "others"
+	}
+	return strings.Join(c.Patterns(), " ")
+}
+
+// reaches reports whether a request of the class can have a path of a route. A request with a path of a route never gets to the others: the
+// route's own rule has it, in the route's spelling.
 func (c class) reaches(p route.Path) bool {
 	literal := strings.ToLower(p.Literal)
 	switch {
-	case p.Match >= route.All || c == whole:
+	case p.Match >= route.All:
 		return true
+	case c.isOthers():
+		return p.Literal == "/"
 	case p.Match == route.Exact:
 		return c.Match == route.Exact && c.Literal == literal
 	case p.Match == route.Element:
@@ -120,7 +154,7 @@ func (c class) reaches(p route.Path) bool {
 
 // guard returns the pattern that tells the paths of a route from others of the class, "" if all are the route's.
 func (c class) guard(r route.Route) string {
-	if r.Path.Match >= route.All || c != whole && (!r.Sensitive || r.Path.Literal == strings.ToUpper(r.Path.Literal) &&
+	if r.Path.Match >= route.All || !c.isOthers() && (!r.Sensitive || r.Path.Literal == strings.ToUpper(r.Path.Literal) &&
 		r.Path.Literal == strings.ToLower(r.Path.Literal)) {
 		return ""
 	}
@@ -141,7 +175,7 @@ func (d *decision) candidates(c class) []route.Route {
 			return all[:i+1]
 		}
 	}
-	return append(all, route.Route{Object: d.l.first, Path: whole.Path, Target: route.Target{Status: http.StatusNotFound}})
+	return append(all, route.Route{Object: d.l.first, Path: others().Path, Target: route.Target{Status: route.NotFound}})
 }
 
 // whole makes the path rules of all classes, and returns the target of all other requests.
@@ -151,10 +185,11 @@ func (d *decision) whole() target {
 		const longest = 80
 		first := d.candidates(c)[0]
 		name := naming.Local(longest, "pr", fmt.Sprint(int(c.Match)), c.Literal)
-		d.rules = append(d.rules, azure.Child[network.GatewayPathRule]{Name: name, Properties: t.pathRule(c.Patterns(), first.FirewallPolicy)})
+		rule := t.pathRule(c.patterns(), first.FirewallPolicy)
+		d.rules = append(d.rules, azure.Child[network.GatewayPathRule]{Name: name, Properties: rule})
 		d.needs(name, c)
 	}
-	return d.class(whole)
+	return d.class(others())
 }
 
 // needs notes the objects of a class's path rule.
@@ -189,7 +224,7 @@ func (d *decision) class(c class) target {
 			guard = nil
 		}
 		set.change(best, guard, false)
-		return d.target(best, set, c.Patterns()[0])
+		return d.target(best, set, c.String())
 	}
 	if !rest.Change.IsZero() {
 		set.send(nil, d.inner(rest))
@@ -197,7 +232,7 @@ func (d *decision) class(c class) target {
 	for _, r := range slices.Backward(candidates[:len(candidates)-1]) {
 		set.send(d.conditions(c, r), d.inner(r))
 	}
-	return d.target(rest, set, c.Patterns()[0])
+	return d.target(rest, set, c.String())
 }
 
 // conditions are those of a route, for a request of the class.
@@ -229,8 +264,8 @@ func negated(conditions []network.GatewayRewriteCondition) []network.GatewayRewr
 func (d *decision) inner(r route.Route) string {
 	const longest = 80
 	id := fmt.Sprint(r.Target.Status)
-	if r.Target.Status == 0 || len(r.When) > 0 || r.Path != whole.Path {
-		id = naming.Local(longest-len(inner), "to", r.Object.Key(), fmt.Sprint(int(r.Path.Match), r.Path.Literal, r.When, r.Rank))
+	if r.Target.Status == 0 || len(r.When) > 0 || r.Path.Match < route.All {
+		id = naming.Local(longest-len(inner), r.Object.Kind, r.Object.Namespace, r.Object.Name, fmt.Sprint(r.Rank))
 	}
 	path := inner + id
 	name := naming.Local(longest, "pr", path)
@@ -247,7 +282,7 @@ func (d *decision) inner(r route.Route) string {
 	d.inside = append(d.inside, azure.Child[network.GatewayPathRule]{Name: name})
 	if r.Target.Status == 0 {
 		set.send([]network.GatewayRewriteCondition{{Variable: pathVariable, Pattern: "^/\\.kaz/", IgnoreCase: true}}, d.inner(route.Route{
-			Object: r.Object, Path: whole.Path, Target: route.Target{Status: http.StatusNotFound},
+			Object: r.Object, Path: others().Path, Target: route.Target{Status: route.NotFound},
 		}))
 	}
 	d.inside[at].Properties = d.target(r, set, path).pathRule([]string{path}, r.FirewallPolicy)
@@ -257,18 +292,18 @@ func (d *decision) inner(r route.Route) string {
 }
 
 // target returns where a route leads, with rewrites. A redirect has none.
-func (d *decision) target(r route.Route, set rewriting, path string) target {
+func (d *decision) target(r route.Route, set rewriting, of string) target {
 	t := d.b.target(d.l, r)
 	if len(set.rules) == 0 {
 		return t
 	}
 	if t.redirect != nil {
-		d.b.conflict(r.Object, "a redirect of %s takes path %q from routes that look at more than the path, or at the case of letters: "+
-			"an application gateway cannot have both there", d.l.hostKey, path)
+		d.b.conflict(r.Object, "a redirect of %s takes paths (%s) from routes that look at more than the path, or at the case of letters: "+
+			"an application gateway cannot have both there", d.l.hostKey, of)
 		return t
 	}
-	d.most = max(d.most, set.conditions)
-	name := d.b.prefix.Child("rs", append(slices.Clone(d.l.parts), path)...)
+	d.most = max(d.most, set.conditions, set.headers)
+	name := d.b.prefix.Child("rs", append(slices.Clone(d.l.parts), of)...)
 	d.b.rewrites[name] = azure.Child[network.GatewayRewriteSet]{Name: name, Properties: network.GatewayRewriteSet{Rules: set.rules}}
 	d.b.needs(name, r.Object)
 	t.rewrite = d.b.ref("rewriteRuleSets", name)

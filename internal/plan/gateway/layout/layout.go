@@ -97,6 +97,7 @@ type parts struct {
 	redirects     map[string]azure.Child[network.GatewayRedirect]
 	rewrites      map[string]azure.Child[network.GatewayRewriteSet]
 	distributions map[string]azure.Child[network.GatewayDistribution]
+	roots         map[string]azure.Child[network.GatewayTrustedRoot]
 }
 
 func newParts() parts {
@@ -105,7 +106,7 @@ func newParts() parts {
 		probes: map[string]azure.Child[network.GatewayProbe]{}, ports: map[string]azure.Child[network.GatewayPort]{},
 		certificates: map[string]azure.Child[network.GatewayCertificate]{}, redirects: map[string]azure.Child[network.GatewayRedirect]{},
 		rewrites:      map[string]azure.Child[network.GatewayRewriteSet]{},
-		distributions: map[string]azure.Child[network.GatewayDistribution]{},
+		distributions: map[string]azure.Child[network.GatewayDistribution]{}, roots: map[string]azure.Child[network.GatewayTrustedRoot]{},
 	}
 }
 
@@ -125,6 +126,7 @@ func (b *builder) take(t *builder) {
 	maps.Copy(b.redirects, t.redirects)
 	maps.Copy(b.rewrites, t.rewrites)
 	maps.Copy(b.distributions, t.distributions)
+	maps.Copy(b.roots, t.roots)
 	b.result.Problems = append(b.result.Problems, t.result.Problems...)
 	for name, objects := range t.result.Objects {
 		for _, o := range objects {
@@ -238,7 +240,7 @@ func (b *builder) finish() {
 	g := &b.result.Gateway
 	g.Pools, g.Settings, g.Probes = sorted(b.pools), sorted(b.settings), sorted(b.probes)
 	g.Ports, g.Certificates, g.Redirects, g.RewriteSets = sorted(b.ports), sorted(b.certificates), sorted(b.redirects), sorted(b.rewrites)
-	g.Distributions = sorted(b.distributions)
+	g.Distributions, g.TrustedRoots = sorted(b.distributions), sorted(b.roots)
 	g.Listeners, g.PathMaps, g.Rules = inOrder(g.Listeners), inOrder(g.PathMaps), inOrder(g.Rules)
 }
 

@@ -3,7 +3,6 @@ package layout
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -163,7 +162,7 @@ func (b *builder) rule(l *listener) network.GatewayRule {
 	if ok {
 		t = b.target(l, rest)
 	} else {
-		t = b.answer(l.first, http.StatusNotFound)
+		t = b.answer(l.first, route.NotFound)
 	}
 	if len(paths) == 0 {
 		rule.Pool, rule.Settings, rule.Redirect, rule.RewriteSet = t.pool, t.settings, t.redirect, t.rewrite

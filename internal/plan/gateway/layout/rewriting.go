@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ const pathVariable = "var_uri_path"
 type rewriting struct {
 	rules      []network.GatewayRewriteRule
 	conditions int
+	headers    int
 }
 
 const firstSequence = 100
@@ -23,6 +25,7 @@ const firstSequence = 100
 func (w *rewriting) add(conditions []network.GatewayRewriteCondition, actions network.GatewayRewriteActions) {
 	n := len(w.rules)
 	w.conditions += len(conditions)
+	w.headers += len(actions.RequestHeaders) + len(actions.ResponseHeaders)
 	w.rules = append(w.rules, network.GatewayRewriteRule{
 		Name: fmt.Sprintf("rule-%d", n+1), Sequence: int32(firstSequence + n), Conditions: conditions, Actions: actions,
 	})
@@ -87,7 +90,7 @@ func (w *rewriting) replacePrefix(p route.Path, by string, when []network.Gatewa
 		return
 	}
 	alone := network.GatewayRewriteCondition{Variable: pathVariable, Pattern: "^" + quoted + "$"}
-	w.add(append(slices.Clone(when), alone), network.GatewayRewriteActions{URL: &network.GatewayURLChange{Path: by + strings.Repeat("/", 1-min(1, len(by)))}})
+	w.add(append(slices.Clone(when), alone), network.GatewayRewriteActions{URL: &network.GatewayURLChange{Path: cmp.Or(by, "/")}})
 }
 
 // append adds values to headers, which may have some.
@@ -96,7 +99,8 @@ func (w *rewriting) append(variable string, add []route.HeaderValue, when []netw
 ) {
 	for _, h := range add {
 		has := network.GatewayRewriteCondition{Variable: variable + h.Name, Pattern: "."}
-		w.add(append(slices.Clone(when), has), actions([]network.GatewayHeader{{Name: h.Name, Value: "{" + variable + h.Name + "}," + h.Value}}))
+		more := network.GatewayHeader{Name: h.Name, Value: "{" + variable + h.Name + "}," + h.Value}
+		w.add(append(slices.Clone(when), has), actions([]network.GatewayHeader{more}))
 		has.Negate = true
 		w.add(append(slices.Clone(when), has), actions([]network.GatewayHeader{{Name: h.Name, Value: h.Value}}))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/plan/gateway/live"
 	"kaz/internal/plan/gateway/route"
 )
 
@@ -57,12 +58,27 @@ func (b *builder) setting(o route.Object, back *route.Backend) *azure.Reference 
 		for _, root := range back.Roots {
 			properties.TrustedRoots = append(properties.TrustedRoots, *b.ref("trustedRootCertificates", root))
 		}
+		for _, root := range back.Authorities {
+			properties.TrustedRoots = append(properties.TrustedRoots, *b.authority(o, root))
+		}
 		b.settings[name] = azure.Child[network.GatewaySettings]{Name: name, Properties: properties}
 		b.probes[probe] = azure.Child[network.GatewayProbe]{Name: probe, Properties: back.Probe}
 		b.needs(name, o)
 		b.needs(probe, o)
 	}
 	return b.ref("backendHttpSettingsCollection", name)
+}
+
+// authority returns a trusted root certificate. Its content is in its name; one that the gateway has is not sent again.
+func (b *builder) authority(o route.Object, root route.Root) *azure.Reference {
+	name := b.prefix.Child("root", root.Hash)
+	child := azure.Child[network.GatewayTrustedRoot]{Name: name}
+	if !live.Has(b.live.Properties.TrustedRoots, name) {
+		child.Properties.Data = root.Data
+	}
+	b.roots[name] = child
+	b.needs(name, o)
+	return b.ref("trustedRootCertificates", name)
 }
 
 func (b *builder) rewrite(r route.Route) *azure.Reference {

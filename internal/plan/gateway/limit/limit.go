@@ -19,7 +19,7 @@ const Reason = "LimitExceeded"
 const (
 	Hosts        = 5 // of a listener
 	PathRules    = 100
-	Conditions   = 40 // of a rewrite rule set
+	InRewriteSet = 40 // conditions, and as many headers
 	listeners    = 100
 	pools        = 100
 	settings     = 100
@@ -28,6 +28,7 @@ const (
 	redirects    = 100
 	ports        = 100
 	rewriteSets  = 400
+	roots        = 100
 )
 
 // kinds are the kinds of children that are counted, in the order in which a problem names them.
@@ -43,6 +44,7 @@ var kinds = []struct {
 	{"redirect configurations", redirects},
 	{"frontend ports", ports},
 	{"rewrite rule sets", rewriteSets},
+	{"trusted root certificates", roots},
 }
 
 // Indices of kinds.
@@ -55,6 +57,7 @@ const (
 	aRedirect
 	aPort
 	aRewriteSet
+	aRoot
 )
 
 // Admit returns the sites of the objects for which there is room beside what others have at the gateway. Sites are in the order of their
@@ -65,7 +68,7 @@ func Admit(sites []route.Site, g live.Gateway) ([]route.Site, []plan.Problem) {
 	for kind, n := range map[int]int{
 		aListener: live.Foreign(g, p.Listeners), aPool: live.Foreign(g, p.Pools), aSetting: live.Foreign(g, p.Settings),
 		aProbe: live.Foreign(g, p.Probes), aCertificate: live.Foreign(g, p.Certificates), aRedirect: live.Foreign(g, p.Redirects),
-		aPort: live.Foreign(g, p.Ports), aRewriteSet: live.Foreign(g, p.RewriteSets),
+		aPort: live.Foreign(g, p.Ports), aRewriteSet: live.Foreign(g, p.RewriteSets), aRoot: live.Foreign(g, p.TrustedRoots),
 	} {
 		c.counts[kind] = n
 	}
@@ -89,7 +92,7 @@ func Admit(sites []route.Site, g live.Gateway) ([]route.Site, []plan.Problem) {
 
 // counter counts the children that sites need.
 type counter struct {
-	counts [aRewriteSet + 1]int
+	counts [aRoot + 1]int
 	used   map[string]bool
 	chunks map[string]int // number of hosts in the listener of a host
 }
@@ -138,11 +141,26 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 }
 
 func (c *counter) route(s route.Site, r route.Route, need func(kind int, parts ...any)) {
-	if b := r.Target.Backend; b != nil {
+	backends := r.Target.Shares
+	if r.Target.Backend != nil {
+		backends = []route.Share{{Backend: r.Target.Backend}}
+	}
+	for _, b := range backends {
 		need(aPool, b.Namespace, b.Service, b.Port, b.Settings.Port)
-		need(aSetting, s.Object.Key(), b.Namespace, b.Service, b.Port)
-		need(aProbe, s.Object.Key(), b.Namespace, b.Service, b.Port)
-	} else {
+		need(aSetting, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
+		need(aProbe, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
+		for _, root := range b.Authorities {
+			need(aRoot, root.Hash)
+		}
+	}
+	if to := r.Target.Redirect; to != nil {
+		need(aRedirect, to.Type, to.URL, to.KeepsPath)
+	}
+	if len(r.When) > 0 || r.Sensitive { // one for its path rule, and one for its inner path
+		need(aRewriteSet, s.Port, s.Private, s.Hosts, r.Path)
+		need(aRewriteSet, s.Port, s.Private, s.Hosts, s.Object.Key(), r.Rank)
+	}
+	if r.Target.RedirectTo != 0 {
 		for i := range max(1, (len(s.Hosts)+Hosts-1)/Hosts) {
 			need(aRedirect, s.Object.Key(), strings.Join(s.Hosts, ","), r.Target.RedirectTo, i)
 		}

@@ -162,7 +162,7 @@ func (g Gateway) HasMine() bool {
 	p := g.Properties
 	return mine(g, p.Ports) || mine(g, p.Pools) || mine(g, p.Settings) || mine(g, p.Probes) || mine(g, p.Listeners) ||
 		mine(g, p.PathMaps) || mine(g, p.Rules) || mine(g, p.Redirects) || mine(g, p.Certificates) || mine(g, p.RewriteSets) ||
-		mine(g, p.Distributions)
+		mine(g, p.Distributions) || mine(g, p.TrustedRoots)
 }
 
 func mine[P any](g Gateway, children []azure.Child[P]) bool {

@@ -72,7 +72,7 @@ func (o Ownership) Node(g live.Gateway, l layout.Result, identity string, keep b
 		azure.Named[azure.Child[network.GatewayListener]](mine), azure.Named[azure.Child[network.GatewayPathMap]](mine),
 		azure.Named[azure.Child[network.GatewayRule]](mine), azure.Named[azure.Child[network.GatewayRedirect]](mine),
 		azure.Named[azure.Child[network.GatewayCertificate]](made), azure.Named[azure.Child[network.GatewayRewriteSet]](made),
-		azure.Named[azure.Child[network.GatewayDistribution]](made),
+		azure.Named[azure.Child[network.GatewayDistribution]](made), azure.Named[azure.Child[network.GatewayTrustedRoot]](made),
 	)
 }
 
@@ -90,6 +90,7 @@ func names(g network.ApplicationGateway) map[string]bool {
 	add(all, g.Certificates)
 	add(all, g.RewriteSets)
 	add(all, g.Distributions)
+	add(all, g.TrustedRoots)
 	return all
 }
 

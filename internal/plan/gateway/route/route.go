@@ -121,6 +121,12 @@ type Target struct {
 	Status     int
 }
 
+// Status codes of a [Target].
+const (
+	NotFound      = 404
+	InternalError = 500
+)
+
 // Share is a backend with the weight of all its members together.
 type Share struct {
 	*Backend
@@ -141,9 +147,16 @@ type Backend struct {
 	Pool               network.GatewayPool
 	Settings           network.GatewaySettings
 	Roots              []string // trusted root certificates that the gateway has
+	Authorities        []Root   // further ones
 	Probe              network.GatewayProbe
 	// Variant tells settings for the same port from others of the same object, "" for the usual ones.
 	Variant string
+}
+
+// Root is a certificate that signs those of backends.
+type Root struct {
+	Hash string // of the content
+	Data string // DER in base64
 }
 
 // Rewrite is a rewrite rule set: of the gateway, or of an object in a namespace. The zero value is none.

@@ -35,6 +35,7 @@ const (
 	rewritesList        = "rewriteRuleSets"
 	distributionList    = "loadDistributionPolicies"
 	privateLinksList    = "privateLinkConfigurations"
+	jwtList             = "entraJWTValidationConfigs"
 )
 
 // SubnetPath is the path at which a gateway refers to the subnet of its instances.
@@ -111,7 +112,7 @@ func check(c *behaviour.Call) error {
 	}
 	for _, check := range []func(*gateway) error{
 		checkSize, checkNames, checkPresent, checkLimits, checkReferences, checkAddresses, checkPorts, checkListeners, checkTLS, checkPools,
-		checkProbes, checkSettings, checkPathMaps, checkRules, checkRedirects, checkRewrites,
+		checkProbes, checkSettings, checkPathMaps, checkRules, checkRedirects, checkRewrites, checkReroutes,
 	} {
 		if err := check(g); err != nil {
 			return err
@@ -269,6 +270,9 @@ func checkSubnet(g *gateway, p part, subnet azure.ID) error {
 func show(c *behaviour.Call, view behaviour.Object) {
 	behaviour.Hide(view)
 	hideNewer(c, view)
+	for _, set := range behaviour.Objects(view, "properties."+rewritesList) {
+		delete(set, "type") // the only parts without one
+	}
 	byID := map[string]behaviour.Object{}
 	eachPart(view, func(_ string, part behaviour.Object) { byID[azure.ID(behaviour.Text(part, "id")).Key()] = part })
 	eachPart(view, func(list string, from behaviour.Object) {

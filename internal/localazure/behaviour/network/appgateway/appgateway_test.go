@@ -109,7 +109,10 @@ func document() object {
 		"redirectConfigurations": list{child("redirect", object{"redirectType": "Permanent", "targetUrl": "https://example.com"})},
 		"rewriteRuleSets": list{child("rewrite", object{"rewriteRules": list{object{"name": "one", "ruleSequence": 1,
 			"conditions": list{object{"variable": "var_uri_path", "pattern": "x"}},
-			"actionSet":  object{"requestHeaderConfigurations": list{object{"headerName": "X-A", "headerValue": "1"}}}}}})},
+			"actionSet":  object{"requestHeaderConfigurations": list{object{"headerName": "X-A", "headerValue": "1"}}}}}}),
+			child("again", object{"rewriteRules": list{object{"name": "one", "ruleSequence": 1,
+				"conditions": list{object{"variable": "var_uri_path", "pattern": "x"}},
+				"actionSet":  object{"urlConfiguration": object{"modifiedPath": "/y", "reroute": true}}}}})},
 		"urlPathMaps": list{child("map", object{"defaultBackendAddressPool": part("backendAddressPools", "pool"),
 			"defaultBackendHttpSettings": part("backendHttpSettingsCollection", "set"),
 			"pathRules": list{child("x", object{"paths": list{"/x/*"}, "backendAddressPool": part("backendAddressPools", "pool"),
@@ -364,6 +367,8 @@ func TestRefusals(t *testing.T) {
 			"ApplicationGatewayKeyVaultSecretException", "user-assigned identity"},
 		{"", object{"sslCertificates": list{child("c", object{"keyVaultSecretId": "v/c"})}},
 			"ApplicationGatewaySslCertificateInvalidKeyVaultSecretId", "v/c"},
+		{"", object{"trustedRootCertificates": list{child("r", object{"keyVaultSecretId": "https://v/c"})}},
+			"ApplicationGatewayTrustedRootCertificateInvalidKeyVaultSecretId", "https://v/c"},
 		{"", object{"trustedRootCertificates": list{child("r", object{"data": "eHg="})}},
 			"ApplicationGatewayTrustedRootCertificateInvalidData",
 			"trustedRootCertificates/r"},
@@ -417,6 +422,11 @@ func TestRefusals(t *testing.T) {
 		{"rewriteRuleSets.rewrite", object{"rewriteRules": list{object{"name": "r", "actionSet": object{
 			"requestHeaderConfigurations": list{object{"headerName": "Connection", "headerValue": "x"}}}}}},
 			"ApplicationGatewayRewriteRuleHeaderNameInvalid", "Connection"},
+		{"rewriteRuleSets.rewrite", object{"rewriteRules": list{object{"name": "r", "actionSet": object{
+			"urlConfiguration": object{"modifiedPath": "/y", "reroute": true}}}}},
+			"ApplicationGatewayRewriteRuleSetReroutesAlways", "pathRules/x"},
+		{"requestRoutingRules.basic", object{"rewriteRuleSet": part("rewriteRuleSets", "again")},
+			"ApplicationGatewayBasicRuleCannotReroute", "basic"},
 	} {
 		got := c.send("PUT", id, edit(document(), r.where, r.changes))
 		codes, text := codesOf(got)

@@ -2,12 +2,17 @@ package appgateway
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/smallstep/pkcs7"
@@ -92,7 +97,7 @@ func keepCertificates(c *behaviour.Call) error {
 		data, fromVault := p.text("data"), p.text("keyVaultSecretId")
 		switch {
 		case fromVault != "":
-			if err := checkVaultSecret(c, p, fromVault); err != nil {
+			if err := checkVaultSecret(c, p, "SslCertificate", fromVault); err != nil {
 				return err
 			}
 		case data != "":
@@ -136,9 +141,10 @@ func publicPart(p part) (string, error) {
 }
 
 // checkVaultSecret checks a reference to a key vault. The gateway reads it with an identity that users assign.
-func checkVaultSecret(c *behaviour.Call, p part, id string) error {
+// Kind names the part in codes.
+func checkVaultSecret(c *behaviour.Call, p part, kind, id string) error {
 	if !strings.HasPrefix(strings.ToLower(id), "https://") || !strings.Contains(strings.ToLower(id), "/secrets/") {
-		return unverified("ApplicationGatewaySslCertificateInvalidKeyVaultSecretId",
+		return unverified("ApplicationGateway"+kind+"InvalidKeyVaultSecretId",
 			"KeyVaultSecretId %q of Certificate %s is invalid. It must have the form https://VAULT/secrets/NAME.", id, p.id)
 	}
 	if !strings.Contains(strings.ToLower(behaviour.Text(c.Doc, "identity.type")), "userassigned") {
@@ -153,17 +159,48 @@ func checkVaultSecret(c *behaviour.Call, p part, id string) error {
 func keepRoots(c *behaviour.Call) error {
 	for _, list := range []string{rootsList, clientRootsList, authenticationList} {
 		for _, p := range inside(c.ID, c.Doc, list) {
-			if p.text("keyVaultSecretId") != "" {
+			if id := p.text("keyVaultSecretId"); id != "" {
+				if err := checkVaultSecret(c, p, "TrustedRootCertificate", id); err != nil {
+					return err
+				}
 				continue
 			}
 			if !p.has("data") {
 				old := behaviour.Named(c.Old, "properties."+list, p.id.Name())
 				behaviour.Default(p.Object, "properties.data", behaviour.Text(old, "properties.data"))
 			}
-			if _, err := ReadRoot(p.text("data")); err != nil {
+			root, err := ReadRoot(p.text("data"))
+			if err != nil {
 				return unverified("ApplicationGatewayTrustedRootCertificateInvalidData", "Data for certificate %s is invalid.", p.id)
+			}
+			if list == clientRootsList {
+				behaviour.Set(p.Object, "properties.validatedCertData", base64.StdEncoding.EncodeToString(root.Raw))
+				behaviour.Set(p.Object, "properties.clientCertIssuerDN", distinguished(root.Subject))
 			}
 		}
 	}
 	return nil
 }
+
+// attributes are the short names of a distinguished name's attributes by the last number of their object identifier 2.5.4, as Azure
+// writes them.
+var attributes = map[int]string{3: "CN", 5: "SERIALNUMBER", 6: "C", 7: "L", 8: "S", 9: "STREET", 10: "O", 11: "OU", 17: "PostalCode"}
+
+// distinguished is a distinguished name from its most specific part on.
+func distinguished(name pkix.Name) string {
+	var parts []string
+	for _, set := range name.ToRDNSequence() {
+		for _, a := range set {
+			known := ""
+			if len(a.Type) == len(standardAttributes)+1 && a.Type[:len(standardAttributes)].Equal(standardAttributes) {
+				known = attributes[a.Type[len(standardAttributes)]]
+			}
+			parts = append(parts, fmt.Sprintf("%s=%v", cmp.Or(known, "OID."+a.Type.String()), a.Value))
+		}
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, ", ")
+}
+
+// standardAttributes begins the object identifiers of the attributes of names.
+var standardAttributes = asn1.ObjectIdentifier{2, 5, 4}

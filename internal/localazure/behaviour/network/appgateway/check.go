@@ -74,7 +74,7 @@ func checkNames(g *gateway) error {
 		profilesList,
 		poolsList, settingsList, streamSettingsList, listenersList, streamListenersList, pathMapsList, rulesList, streamRulesList,
 		probesList,
-		redirectsList, rewritesList, distributionList, privateLinksList}
+		redirectsList, rewritesList, distributionList, privateLinksList, jwtList}
 	for _, p := range g.parts(lists...) {
 		if err := schema.CheckName(p.id); err != nil {
 			return err
@@ -181,6 +181,7 @@ var links = []link{
 	{rulesList, "redirectConfiguration", redirectsList, false},
 	{rulesList, "rewriteRuleSet", rewritesList, false},
 	{rulesList, "loadDistributionPolicy", distributionList, false},
+	{rulesList, "entraJWTValidationConfig", jwtList, false},
 	{streamRulesList, "listener", streamListenersList, true},
 	{streamRulesList, "backendAddressPool", poolsList, true},
 	{streamRulesList, "backendSettings", streamSettingsList, true},
@@ -532,7 +533,8 @@ func aimOf(p part, prefix string) aim {
 	return aim{has("backendAddressPool"), has("backendHttpSettings"), has("redirectConfiguration"), has("loadDistributionPolicy")}
 }
 
-// check refuses a target that is none, or more than one. Kind names the part in messages.
+// check refuses a target that is none, or a redirect and a backend. A pool beside a load distribution policy is no second target: Azure's
+// documented examples have both. Kind names the part in messages.
 func (a aim) check(kind string, p part) error {
 	code := "ApplicationGateway" + strings.ReplaceAll(kind, " ", "")
 	switch {
@@ -543,10 +545,6 @@ func (a aim) check(kind string, p part) error {
 	case a.redirect && a.setting:
 		return unverified(code+"CannotReferenceBackendHttpSettings",
 			"%s %s cannot reference BackendHttpSettings when Redirect Setting is specified.", kind, p.id)
-	case a.pool && a.distribution:
-		return unverified(code+"HasPoolAndLoadDistributionPolicy",
-			"%s %s cannot reference a BackendAddressPool and a LoadDistributionPolicy.",
-			kind, p.id)
 	case !a.redirect && (!a.setting || !a.pool && !a.distribution):
 		return unverified(code+"HasNoTarget",
 			"%s %s must reference a RedirectConfiguration, or BackendHttpSettings with a BackendAddressPool or a LoadDistributionPolicy.",
@@ -684,6 +682,59 @@ func checkRedirects(g *gateway) error {
 		case url != "" && !strings.HasPrefix(strings.ToLower(url), "http://") && !strings.HasPrefix(strings.ToLower(url), "https://"):
 			return unverified("ApplicationGatewayRedirectConfigurationTargetUrlInvalid",
 				"TargetUrl %q of Redirect Configuration %s must begin with http:// or https://.", url, p.id)
+		}
+	}
+	return nil
+}
+
+// endless are the rewrite rule sets, by the lower case of their ids, with a rule that evaluates the path map again: true for those in which
+// each rule does so without a condition.
+func (g *gateway) endless() map[string]bool {
+	sets := map[string]bool{}
+	for _, p := range g.parts(rewritesList) {
+		again, always := false, true
+		for _, r := range behaviour.Objects(p.Object, "properties.rewriteRules") {
+			reroute := behaviour.Bool(r, "actionSet.urlConfiguration.reroute")
+			again = again || reroute
+			always = always && reroute && len(behaviour.Objects(r, "conditions")) == 0
+		}
+		if again {
+			sets[strings.ToLower(string(p.id))] = always
+		}
+	}
+	return sets
+}
+
+// checkReroutes refuses what would evaluate the path map forever: Azure's documentation says that a basic rule cannot do so, and that a rule
+// with a path map needs at least one rewrite rule with a condition, or one that does not.
+func checkReroutes(g *gateway) error {
+	sets := g.endless()
+	refuse := func(p part, kind, name string) error {
+		always, again := sets[strings.ToLower(string(p.refers(name)))]
+		switch {
+		case again && kind == "Request Routing Rule":
+			return unverified("ApplicationGatewayBasicRuleCannotReroute",
+				"%s %s has the rewrite rule set %s, which evaluates a path map again. A basic rule has none.", kind, p.id, p.refers(name))
+		case always:
+			return unverified("ApplicationGatewayRewriteRuleSetReroutesAlways",
+				"%s %s has the rewrite rule set %s, of which each rule evaluates the path map again without a condition.", kind, p.id,
+				p.refers(name))
+		}
+		return nil
+	}
+	for _, p := range g.parts(rulesList) {
+		if err := refuse(p, "Request Routing Rule", "rewriteRuleSet"); err != nil {
+			return err
+		}
+	}
+	for _, m := range g.parts(pathMapsList) {
+		if err := refuse(m, "Url Path Map", "defaultRewriteRuleSet"); err != nil {
+			return err
+		}
+		for _, p := range inside(m.id, m.Object, "pathRules") {
+			if err := refuse(p, "Path Rule", "rewriteRuleSet"); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,486 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	planner "kaz/internal/plan/gateway"
+	"kaz/internal/plan/gateway/ingress"
+)
+
+// decision is the explanation in the making.
+type decision struct {
+	*Facts
+	decided planner.Decision
+	key     string // of the Ingress as an object of the planner
+	out     Ingress
+	now     time.Time
+	// changes has the paths of what the controller would change at the gateway.
+	changes []string
+}
+
+// Explain decides as the controller does after a restart, with all Ingresses that it serves. Now is for the expiry of certificates.
+func (f *Facts) Explain(now time.Time) (Ingress, error) {
+	d := decision{Facts: f, key: ingress.Object(f.Ingress).Key(), now: now, out: Ingress{
+		Ingress: f.Ingress.Namespace + "/" + f.Ingress.Name, Class: f.className(), Gateway: Gateway{ID: string(f.Gateway)},
+	}}
+	d.asks()
+	d.messages()
+	if !f.isServed() {
+		d.foreign()
+		return d.out, nil
+	}
+	var err error
+	d.decided, err = planner.Desired(planner.Input{Config: f.Config.Config, Ingresses: f.Ingresses, Objects: f.Objects, Have: f.Have})
+	if err != nil {
+		return d.out, err
+	}
+	if err := d.compare(); err != nil {
+		return d.out, err
+	}
+	d.gateway()
+	d.listeners()
+	d.backends()
+	d.services()
+	d.problems()
+	d.state()
+	return d.out, nil
+}
+
+func (d *decision) problem(format string, args ...any) {
+	d.out.Problems = append(d.out.Problems, fmt.Sprintf(format, args...))
+}
+
+func (d *decision) warn(format string, args ...any) {
+	d.out.Warnings = append(d.out.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (d *decision) wait(format string, args ...any) {
+	d.out.Waits = append(d.out.Waits, fmt.Sprintf(format, args...))
+}
+
+// asks lists what the Ingress asks for.
+func (d *decision) asks() {
+	spec := d.Ingress.Spec
+	for _, rule := range spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for _, p := range rule.HTTP.Paths {
+			ask := askFor(p.Backend)
+			ask.Host, ask.Path = rule.Host, p.Path
+			if p.PathType != nil {
+				ask.PathType = string(*p.PathType)
+			}
+			d.out.Asks = append(d.out.Asks, ask)
+		}
+	}
+	if spec.DefaultBackend != nil {
+		d.out.Asks = append(d.out.Asks, askFor(*spec.DefaultBackend))
+	}
+	for _, t := range spec.TLS {
+		d.out.TLS = append(d.out.TLS, TLS{Hosts: t.Hosts, Secret: t.SecretName})
+	}
+	for _, address := range d.Ingress.Status.LoadBalancer.Ingress {
+		d.out.Status = append(d.out.Status, cmp.Or(address.IP, address.Hostname))
+	}
+}
+
+func askFor(b networking.IngressBackend) Ask {
+	if b.Service == nil {
+		return Ask{}
+	}
+	return Ask{Service: b.Service.Name, Port: cmp.Or(b.Service.Port.Name, fmt.Sprint(b.Service.Port.Number))}
+}
+
+// foreign says why the controller does not serve the Ingress.
+func (d *decision) foreign() {
+	d.out.State = Foreign
+	c := d.Class
+	switch {
+	case d.Ingress.DeletionTimestamp != nil:
+		d.wait("Kubernetes to delete the Ingress: its deletion has begun, and the gateway no longer serves it")
+	case len(d.Namespaces) > 0 && !slices.Contains(d.Namespaces, d.Ingress.Namespace):
+		d.problem("the controller serves the namespaces %s; add %s to --watch-namespaces", strings.Join(d.Namespaces, ", "),
+			d.Ingress.Namespace)
+	case d.Ingress.Annotations[ingress.ClassAnnotation] != "":
+		d.problem("the annotation %s: %q is not %q; an annotation decides alone", ingress.ClassAnnotation,
+			d.Ingress.Annotations[ingress.ClassAnnotation], c.Value)
+	case d.Ingress.Spec.IngressClassName == nil:
+		d.problem("the Ingress has no class; set spec.ingressClassName: %s, or the controller's --ingress-without-class", c.Name)
+	case *d.Ingress.Spec.IngressClassName != c.Name:
+		d.problem("spec.ingressClassName: %q is not %q", *d.Ingress.Spec.IngressClassName, c.Name)
+	case !slices.ContainsFunc(d.Classes, func(k *networking.IngressClass) bool { return k.Name == c.Name }):
+		d.problem("there is no IngressClass %s; make one with the controller %s", c.Name, c.Controller)
+	default:
+		d.problem("the IngressClass %s has a controller other than %s", c.Name, c.Controller)
+	}
+}
+
+// compare finds what the controller would change.
+func (d *decision) compare() error {
+	graph := d.decided.Graph
+	if d.decided.Hold != nil && !d.decided.IsEmpty() { // a stopped gateway is compared, too
+		if err := graph.Add(d.Node(d.decided.Live, d.decided.Result, d.Identity, false)); err != nil {
+			return err
+		}
+	}
+	p, err := plan.Diff(d.Have, graph)
+	if err != nil {
+		return err
+	}
+	for _, step := range p.Steps {
+		for _, c := range step.Changes {
+			d.changes = append(d.changes, strings.ToLower(c.Path))
+		}
+	}
+	return nil
+}
+
+// part compares a child of the gateway with what is wanted.
+func (d *decision) part(list, name string) Part {
+	at := strings.ToLower("properties." + list + "[" + name + "]")
+	p := Part{Name: name, State: UpToDate}
+	for _, path := range d.changes {
+		switch {
+		case path == at:
+			p.State = ToCreate
+			return p
+		case strings.HasPrefix(path, at+"."):
+			p.State = ToChange
+		}
+	}
+	return p
+}
+
+// needs reports whether the Ingress needs a child of the gateway.
+func (d *decision) needs(name string) bool {
+	return slices.Contains(d.decided.Objects[strings.ToLower(name)], d.key)
+}
+
+// gateway says what the gateway is.
+func (d *decision) gateway() {
+	p := d.decided.Live.Properties
+	d.out.Gateway.Operational, d.out.Gateway.Provisioning = p.OperationalState, p.ProvisioningState
+	private, _ := d.decided.Live.Frontend(true)
+	d.out.Gateway.Private, d.out.Gateway.Public = private.Properties.PrivateIPAddress, d.PublicIP
+	if atPrivate, ok := d.decided.Served[d.key]; ok {
+		d.out.Address = d.out.Gateway.Public
+		if atPrivate {
+			d.out.Address = d.out.Gateway.Private
+		}
+	}
+}
+
+// listeners lists the listeners that lead to the Ingress.
+func (d *decision) listeners() {
+	for _, l := range d.decided.Result.Gateway.Listeners {
+		if !d.needs(l.Name) {
+			continue
+		}
+		one := Listener{Part: d.part("httpListeners", l.Name), Protocol: l.Properties.Protocol, Hosts: l.Properties.HostNames,
+			Port: d.portOf(l.Properties.Port), Private: d.decided.Served[d.key], Certificate: d.certificate(l.Properties.Certificate)}
+		for _, r := range d.decided.Result.Gateway.Rules {
+			if sameName(r.Properties.Listener.To().Name(), l.Name) {
+				one.Rule, one.Priority = d.part("requestRoutingRules", r.Name), r.Properties.Priority
+				d.paths(&one, r.Properties)
+			}
+		}
+		d.out.Listeners = append(d.out.Listeners, one)
+	}
+}
+
+// portOf is the number of a port, which may be one of others.
+func (d *decision) portOf(ref *azure.Reference) int32 {
+	for _, p := range slices.Concat(d.decided.Result.Gateway.Ports, d.decided.Live.Properties.Ports) {
+		if sameName(p.Name, ref.To().Name()) {
+			return p.Properties.Port
+		}
+	}
+	return 0
+}
+
+// paths lists the path rules of the Ingress in a rule, and the rest if that is the Ingress's.
+func (d *decision) paths(l *Listener, r network.GatewayRule) {
+	rest := Path{Pool: nameOf(r.Pool), Settings: nameOf(r.Settings), Redirect: nameOf(r.Redirect), Rewrites: nameOf(r.RewriteSet)}
+	for _, m := range d.decided.Result.Gateway.PathMaps {
+		if r.PathMap == nil || !sameName(m.Name, r.PathMap.To().Name()) {
+			continue
+		}
+		l.PathMap = new(d.part("urlPathMaps", m.Name))
+		p := m.Properties
+		rest = Path{Pool: nameOf(p.DefaultPool), Settings: nameOf(p.DefaultSettings), Redirect: nameOf(p.DefaultRedirect),
+			Rewrites: nameOf(p.DefaultRewriteSet)}
+		for _, rule := range p.PathRules {
+			if d.needs(rule.Name) {
+				q := rule.Properties
+				l.Paths = append(l.Paths, Path{Rule: rule.Name, Patterns: q.Paths, Pool: nameOf(q.Pool), Settings: nameOf(q.Settings),
+					Redirect: nameOf(q.Redirect), Rewrites: nameOf(q.RewriteSet)})
+			}
+		}
+	}
+	if d.needs(rest.Settings) || d.needs(rest.Redirect) {
+		l.Paths = append(l.Paths, rest)
+	}
+}
+
+func nameOf(r *azure.Reference) string { return r.To().Name() }
+
+// backends lists the pools of the Ingress's paths with their settings, probes and servers.
+func (d *decision) backends() {
+	type pair struct{ pool, settings string }
+	seen := map[pair]bool{}
+	for _, l := range d.out.Listeners {
+		for _, p := range l.Paths {
+			at := pair{p.Pool, p.Settings}
+			if p.Pool == "" || seen[at] {
+				continue
+			}
+			seen[at] = true
+			d.out.Backends = append(d.out.Backends, d.backend(p.Pool, p.Settings))
+		}
+	}
+}
+
+func (d *decision) backend(pool, settings string) Backend {
+	b := Backend{Pool: d.part("backendAddressPools", pool), Settings: d.part("backendHttpSettingsCollection", settings)}
+	for _, s := range d.decided.Result.Gateway.Settings {
+		if s.Name == settings {
+			b.Protocol, b.Port = s.Properties.Protocol, s.Properties.Port
+			d.probe(&b, nameOf(s.Properties.Probe))
+		}
+	}
+	for _, p := range d.decided.Result.Gateway.Pools {
+		if p.Name != pool {
+			continue
+		}
+		for _, a := range p.Properties.Addresses {
+			b.Servers = append(b.Servers, d.server(pool, settings, cmp.Or(a.IPAddress, a.FQDN)))
+		}
+	}
+	return b
+}
+
+func (d *decision) probe(b *Backend, name string) {
+	for _, p := range d.decided.Result.Gateway.Probes {
+		if p.Name == name {
+			host := cmp.Or(p.Properties.Host, "the host of the backend")
+			port := cmp.Or(p.Properties.Port, b.Port)
+			b.Probe = new(d.part("probes", name))
+			b.Asks = fmt.Sprintf("asks port %d for %s of %s every %d s", port, p.Properties.Path, host, p.Properties.Interval)
+		}
+	}
+}
+
+// server is an address of a pool as the gateway has it.
+func (d *decision) server(pool, settings, address string) Server {
+	s := Server{Address: address, Absent: true}
+	for _, p := range d.decided.Live.Properties.Pools {
+		if sameName(p.Name, pool) {
+			s.Absent = !slices.ContainsFunc(p.Properties.Addresses, func(a network.GatewayAddress) bool {
+				return sameName(cmp.Or(a.IPAddress, a.FQDN), address)
+			})
+		}
+	}
+	for _, h := range d.Health {
+		if sameName(h.Pool, pool) && sameName(h.Settings, settings) && sameName(h.Address, address) {
+			s.Health, s.Log = h.State, h.Log
+		}
+	}
+	return s
+}
+
+// services lists the endpoints of the Services that the Ingress refers to.
+func (d *decision) services() {
+	var names []string
+	for _, a := range d.out.Asks {
+		if a.Service != "" && !slices.Contains(names, a.Service) {
+			names = append(names, a.Service)
+		}
+	}
+	for _, name := range names {
+		d.out.Services = append(d.out.Services, Service{Name: d.Ingress.Namespace + "/" + name, Endpoints: endpointsOf(d.Slices, name)})
+	}
+}
+
+// problems lists what the planner and Azure say about the Ingress.
+func (d *decision) problems() {
+	for _, p := range d.decided.Problems {
+		if p.Object != d.key {
+			continue
+		}
+		if p.Warning {
+			d.warn("%s: %s", p.Reason, p.Message)
+		} else {
+			d.problem("%s: %s", p.Reason, p.Message)
+		}
+	}
+	d.expiry()
+	d.unhealthy()
+	if d.HealthNote != "" {
+		d.warn("the health of the backends is not known: %s", d.HealthNote)
+	}
+	if f := d.decided.Live.Properties.ProvisioningState; strings.EqualFold(f, "Failed") {
+		d.problem("the last write of the gateway failed (provisioningState Failed); the controller writes it again when something changes")
+	}
+}
+
+// unhealthy reports the pools without a healthy backend, and the backends that are not healthy.
+func (d *decision) unhealthy() {
+	for _, b := range d.out.Backends {
+		healthy, unhealthy := 0, 0
+		log := ""
+		for _, s := range b.Servers {
+			switch {
+			case isHealthy(s.Health):
+				healthy++
+			case s.Health != "" && !sameName(s.Health, "Unknown"):
+				unhealthy, log = unhealthy+1, cmp.Or(log, s.Log)
+			}
+		}
+		said := ""
+		if log != "" {
+			said = ": " + log
+		}
+		switch {
+		case unhealthy > 0 && healthy == 0:
+			d.problem("no backend of pool %s is healthy, so requests get 502; the probe %s%s", b.Pool.Name, b.Asks, said)
+		case unhealthy > 0:
+			d.warn("%d of %d backends of pool %s are not healthy; the probe %s%s", unhealthy, len(b.Servers), b.Pool.Name, b.Asks, said)
+		case len(b.Servers) == 0:
+			d.wait("a ready endpoint for pool %s: it is empty, so requests get 502", b.Pool.Name)
+		}
+	}
+}
+
+// isHealthy reports whether the health of a backend is good: the official model and Azure have different words.
+func isHealthy(state string) bool { return sameName(state, "Healthy") || sameName(state, "Up") }
+
+// state says whether the Ingress is served, and what it waits for.
+func (d *decision) state() {
+	d.updating()
+	_, served := d.decided.Served[d.key]
+	n := d.differing()
+	refusal, refused := d.refusal()
+	switch {
+	case d.decided.Hold != nil:
+		d.out.State = Held
+		d.held()
+	case !served:
+		d.out.State = Unserved
+		d.unserved()
+	case n > 0 && refused:
+		d.out.State = Refused
+		d.problem("Azure refused the gateway with this Ingress at %s: correct what the last message names; the controller tries again",
+			when(refusal).UTC().Format(time.RFC3339))
+	case n > 0:
+		d.out.State = Pending
+		d.wait("the controller to write the gateway: %s of the Ingress", counted(n, "part"))
+	default:
+		d.out.State = Served
+		if d.out.Address != "" && !slices.Contains(d.out.Status, d.out.Address) {
+			d.wait("the controller to write the address %s into the status", d.out.Address)
+		}
+	}
+}
+
+// unserved makes sure that an Ingress without a listener has a problem.
+func (d *decision) unserved() {
+	switch {
+	case len(d.out.Problems) > 0:
+	case len(d.out.Warnings) > 0:
+		d.problem("no listener serves the Ingress; the warnings say why")
+	default:
+		d.problem("no listener serves the Ingress: it has neither a path with a Service nor a default backend")
+	}
+}
+
+// held says why nothing is written, and what to do.
+func (d *decision) held() {
+	fix := ""
+	if d.decided.Live.IsStopped() {
+		fix = "; start the gateway"
+	}
+	d.problem("the controller writes nothing: %v%s", d.decided.Hold, fix)
+}
+
+// reasonRefused is the reason of the controller's events about refusals, which is AGIC's.
+const reasonRefused = "FailedApplyingAppGwConfig"
+
+// refusal is the newest event about a refusal of Azure.
+func (d *decision) refusal() (newest corev1.Event, ok bool) {
+	for _, e := range d.Warnings {
+		if e.Reason == reasonRefused && (!ok || when(e).After(when(newest))) {
+			newest, ok = e, true
+		}
+	}
+	return newest, ok
+}
+
+// updating says that a write of the gateway is under way.
+func (d *decision) updating() {
+	if strings.EqualFold(d.decided.Live.Properties.ProvisioningState, "Updating") {
+		d.wait("Azure to finish a write of the gateway (provisioningState Updating)")
+	}
+}
+
+// differing counts the parts of the Ingress that the gateway lacks or has otherwise.
+func (d *decision) differing() int {
+	names := map[string]bool{}
+	note := func(p *Part) {
+		if p != nil && p.State != UpToDate && p.Name != "" {
+			names[p.Name] = true
+		}
+	}
+	for _, l := range d.out.Listeners {
+		note(&l.Part)
+		note(&l.Rule)
+		note(l.PathMap)
+		if l.Certificate != nil {
+			note(&l.Certificate.Part)
+		}
+	}
+	for _, b := range d.out.Backends {
+		note(&b.Pool)
+		note(&b.Settings)
+		note(b.Probe)
+	}
+	return len(names)
+}
+
+// messages adds the newest warning of each reason.
+func (d *decision) messages() {
+	last := map[string]corev1.Event{}
+	for _, e := range d.Warnings {
+		if before, ok := last[e.Reason]; !ok || when(e).After(when(before)) {
+			last[e.Reason] = e
+		}
+	}
+	var all []corev1.Event
+	for _, e := range last {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b corev1.Event) int {
+		return cmp.Or(when(a).Compare(when(b)), strings.Compare(a.Reason, b.Reason))
+	})
+	for _, e := range all {
+		d.out.Said = append(d.out.Said, fmt.Sprintf("%s %s: %s", when(e).UTC().Format(time.RFC3339), e.Reason, e.Message))
+	}
+}
+
+// when is the time of an event: series have it elsewhere.
+func when(e corev1.Event) time.Time {
+	if e.LastTimestamp.IsZero() {
+		return e.EventTime.Time
+	}
+	return e.LastTimestamp.Time
+}
