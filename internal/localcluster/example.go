@@ -21,32 +21,23 @@ var exampleOfDisk []byte
 // exampleTimeout bounds the wait for the first answer of the example.
 const exampleTimeout = 2 * time.Minute
 
-// hasExample reports whether this start brings the example up.
-func (n *realNodes) hasExample() bool { return n.Example && len(n.Without) == 0 }
-
-func (n *realNodes) applyExample(ctx context.Context) error {
-	if !n.hasExample() {
-		return nil
-	}
-	return n.apply(ctx, exampleManifests)
-}
-
-func (n *realNodes) applyExampleOfDisk(ctx context.Context) error {
-	if !n.hasExample() || !n.disks {
-		return nil
-	}
-	return n.apply(ctx, exampleOfDisk)
-}
-
-// waitExample waits until the example answers from outside the cluster.
-func (n *realNodes) waitExample(ctx context.Context) error {
-	if !n.hasExample() {
+// startExample applies the example and waits until it answers from outside the cluster.
+func (n *realNodes) startExample(ctx context.Context) error {
+	if !n.Example || len(n.Without) > 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, exampleTimeout,
 		fmt.Errorf("no answer within %s; kubectl describe service/hello statefulset/notes, and %s, may say why",
 			exampleTimeout, n.path("logs")))
 	defer cancel()
+	if err := n.apply(ctx, exampleManifests); err != nil {
+		return err
+	}
+	if n.exampleWaitsForDisk() {
+		if err := n.apply(ctx, exampleOfDisk); err != nil {
+			return err
+		}
+	}
 	client, err := newClient(n.kubeconfig())
 	if err != nil {
 		return err

@@ -3,12 +3,14 @@ package localcluster
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"kaz/internal/host/process"
+	"kaz/internal/localcluster/site"
 )
 
 // A file that is not an archive of images is refused before the start.
@@ -49,6 +51,49 @@ func TestImageArchives(t *testing.T) {
 	o := UpOptions{NodesKind: NodesHollow, Images: []string{"nowhere.tar"}}
 	if err := o.check(); err == nil || !strings.Contains(err.Error(), "nowhere.tar") || !strings.Contains(err.Error(), "simulated") {
 		t.Errorf("hollow nodes with an image: %v", err)
+	}
+}
+
+// A cluster keeps its application gateways: their number grows only.
+func TestGateways(t *testing.T) {
+	for _, n := range []int{-1, 51} {
+		o := UpOptions{Gateways: n}
+		if err := o.check(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("--gateways %d: want 1 to 50", n)) {
+			t.Errorf("%d application gateways: %v", n, err)
+		}
+	}
+	engine := UpOptions{Engine: true, Gateways: 1}
+	if err := engine.check(); err == nil || !strings.Contains(err.Error(), "--engine makes no application gateway") {
+		t.Errorf("application gateways of the cluster engine: %v", err)
+	}
+	group, err := process.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close(t.Context(), 0)
+	for _, test := range []struct {
+		options UpOptions
+		have    site.Site
+		want    int
+		refused string
+	}{
+		{UpOptions{}, site.Site{}, 0, ""},
+		{UpOptions{Gateway: true}, site.Site{}, 1, ""},
+		{UpOptions{Gateways: 3}, site.Site{}, 3, ""},
+		{UpOptions{Gateway: true, Gateways: 3}, site.Site{Gateway: site.GatewayName}, 3, ""},
+		{UpOptions{}, site.Site{Gateway: site.GatewayName, Gateways: 3}, 3, ""},
+		{UpOptions{Gateway: true}, site.Site{Gateway: site.GatewayName, Gateways: 3}, 3, ""},
+		{UpOptions{Gateways: 4}, site.Site{Gateway: site.GatewayName, Gateways: 3}, 4, ""},
+		{UpOptions{Gateways: 2}, site.Site{Gateway: site.GatewayName, Gateways: 3}, 3, "has 3; want at least 3"},
+	} {
+		c := &cluster{UpOptions: test.options, group: group, record: startRecord{Site: test.have}}
+		err := c.chooseGateways()
+		if n := len(c.record.Site.GatewayIDs()); n != test.want || len(c.gatewaySteps()) != min(n, 1) {
+			t.Errorf("%+v with %+v: %d application gateways, want %d", test.options, test.have, n, test.want)
+		}
+		if (err == nil) != (test.refused == "") || err != nil && !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("%+v with %+v: %v, want %q", test.options, test.have, err, test.refused)
+		}
 	}
 }
 

@@ -68,13 +68,12 @@ func (n *realNodes) build(ctx context.Context) (controlplane.Binaries, error) {
 func (n *realNodes) steps() []step {
 	first := []step{
 		n.resourcesStep(), {"network", n.startNetwork}, n.controlPlaneStep(n.unused()), {"machines", n.startMachines}, n.managerStep(),
-		{"name server", n.startNameServer}, {"example's objects", n.applyExample}, // their pods start while storage does
 	}
 	if !n.storageLater {
-		first = append(first, step{"storage", n.startStorage}, step{"example's disk", n.applyExampleOfDisk})
+		first = append(first, step{"storage", n.startStorage})
 	}
 	first = append(first, n.gatewaySteps()...)
-	return append(first, step{"nodes ready", n.waitNodes}, step{"example", n.waitExample})
+	return append(first, step{"name server", n.startNameServer}, step{"nodes ready", n.waitNodes}, step{"example", n.startExample})
 }
 
 // later builds the programs beside the drivers and starts storage, if the start left that out. The cluster runs without storage
