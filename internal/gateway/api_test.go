@@ -533,6 +533,15 @@ func TestSeveral(t *testing.T) {
 		want(t, "one", w.programmed("one"), accepted+" Programmed=True/Programmed@1 "+w.address)
 		want(t, "two", w.programmed("two"), accepted+" Programmed=False/NoResources@1")
 	})
+	scenario(t, "without objects, the API server is asked once more", func(t *testing.T) {
+		w, _, _ := newSeveral(t)
+		w.start()
+		defer w.stop()
+		w.pass(2 * time.Minute)
+		before := len(w.api.Actions()) + len(w.kube.Actions())
+		w.pass(time.Hour)
+		want(t, "requests in an hour", len(w.api.Actions())+len(w.kube.Actions()), before)
+	})
 	scenario(t, "I35 an empty list of Gateways empties no application gateway", func(t *testing.T) {
 		w, other, _ := newSeveral(t, gateOf("one", 1), gateOf("two", 2), routeOf("web", "b.example.com", "web", "two"))
 		w.start()
