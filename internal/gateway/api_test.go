@@ -223,6 +223,8 @@ func TestGatewayAPI(t *testing.T) {
 		w.pass(5 * time.Second)
 		want(t, "hosts", w.hosts(), "")
 		want(t, "route", w.parents("web"), "")
+		w.pass(time.Hour)
+		want(t, "doubts", strings.Count(w.log.String(), "nothing is removed"), 1) // at the start
 	})
 	scenario(t, "I17 an endpoint of a route changes", func(t *testing.T) {
 		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))

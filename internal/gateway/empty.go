@@ -19,7 +19,7 @@ import (
 // example. No object at all is believed at once if each one was seen to leave. Else it must last, and a further list must be empty, too.
 type emptiness struct {
 	since   time.Time // when there was no object for the first time
-	certain bool      // that there is none, since a further list was empty
+	certain bool      // that there has been none since each one was seen to leave, or since a further list was empty
 
 	mu   sync.Mutex // guards what follows
 	gone map[string]bool
@@ -72,7 +72,8 @@ func (w *worker) servedAlone() (keys []string) {
 
 // believesEmpty returns an error unless it is certain that the application gateway has no object.
 func (w *worker) believesEmpty(ctx context.Context) error {
-	if w.empty.certain || w.empty.allLeft(w.servedAlone()) {
+	w.empty.certain = w.empty.certain || w.empty.allLeft(w.servedAlone())
+	if w.empty.certain {
 		return nil
 	}
 	if w.empty.since.IsZero() {
