@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -222,6 +223,8 @@ func TestGatewayAPI(t *testing.T) {
 		w.pass(5 * time.Second)
 		want(t, "hosts", w.hosts(), "")
 		want(t, "route", w.parents("web"), "")
+		w.pass(time.Hour)
+		want(t, "doubts", strings.Count(w.log.String(), "nothing is removed"), 1) // at the start
 	})
 	scenario(t, "I17 an endpoint of a route changes", func(t *testing.T) {
 		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
@@ -276,6 +279,75 @@ func TestGatewayAPI(t *testing.T) {
 		w.pass(5 * time.Second)
 		want(t, "listener", listener(), "ResolvedRefs=True/ResolvedRefs@1 Programmed=True/Programmed@1")
 		want(t, "hosts", w.hosts(), "a.example.com a.example.com")
+	})
+	scenario(t, "I49 certificates of authorities come later", func(t *testing.T) {
+		policy := &gatewayv1.BackendTLSPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tls"}, Spec: gatewayv1.BackendTLSPolicySpec{
+			TargetRefs: []gatewayv1.LocalPolicyTargetReferenceWithSectionName{{
+				LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{Kind: "Service", Name: "web"},
+			}},
+			Validation: gatewayv1.BackendTLSPolicyValidation{
+				Hostname: "inner.example.com", CACertificateRefs: []gatewayv1.LocalObjectReference{{Kind: "ConfigMap", Name: "authority"}},
+			},
+		}}
+		policy.Status.Ancestors = []gatewayv1.PolicyAncestorStatus{{ControllerName: "example.com/other"}}
+		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"), policy)
+		w.start()
+		defer w.stop()
+		ancestors := func() string {
+			p, err := w.api.GatewayV1().BackendTLSPolicies("default").Get(t.Context(), "tls", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []string
+			for _, a := range p.Status.Ancestors {
+				all = append(all, strings.TrimSpace(string(a.ControllerName)+" "+told(a.Conditions, "Accepted", "ResolvedRefs")))
+			}
+			return strings.Join(all, ", ")
+		}
+		want(t, "ancestors", ancestors(),
+			"example.com/other, azure/application-gateway Accepted=False/NoValidCACertificate@1 ResolvedRefs=False/InvalidCACertificateRef@1")
+		certificate, _ := issue(t)
+		authority := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "authority"}, Data: map[string]string{"ca.crt": string(certificate)},
+		}
+		if err := w.kube.Tracker().Add(authority); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(5 * time.Second)
+		want(t, "ancestors", ancestors(), "example.com/other, azure/application-gateway "+accepted+" ResolvedRefs=True/ResolvedRefs@1")
+		want(t, "backends", w.backends(), "10.240.0.10 10.9.9.9")
+		if err := w.api.GatewayV1().HTTPRoutes("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(5 * time.Second)
+		want(t, "ancestors", ancestors(), "example.com/other")
+	})
+	scenario(t, "a Service of another namespace answers", func(t *testing.T) {
+		r := routeOf("web", "a.example.com", "none", "one")
+		w := newAPIWorld(t, gateOf("one", 1), r)
+		at := func(address string) *discovery.EndpointSlice {
+			e := endpoints("answers", address)
+			e.Namespace, e.Ports[0].Name, e.Ports[0].Port = "kube-system", new("answers"), new(int32(8124))
+			return e
+		}
+		s := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "answers"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "answers", Port: 8124}}},
+		}
+		for _, o := range []runtime.Object{s, at("10.240.0.50")} {
+			if err := w.kube.Tracker().Add(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.config.Namespaces, w.config.Answers = []string{"default"}, "kube-system/answers"
+		w.start()
+		defer w.stop()
+		want(t, "backends", w.backends(), "10.240.0.50 10.9.9.9")
+		if err := w.kube.Tracker().Update(discovery.SchemeGroupVersion.WithResource("endpointslices"), at("10.240.0.51"), "kube-system"); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(5 * time.Second)
+		want(t, "backends", w.backends(), "10.240.0.51 10.9.9.9")
 	})
 	scenario(t, "labels of a namespace let its routes in", func(t *testing.T) {
 		g := gateOf("one", 1)
@@ -462,6 +534,15 @@ func TestSeveral(t *testing.T) {
 		want(t, "hosts", w.hosts(), "a.example.com")
 		want(t, "one", w.programmed("one"), accepted+" Programmed=True/Programmed@1 "+w.address)
 		want(t, "two", w.programmed("two"), accepted+" Programmed=False/NoResources@1")
+	})
+	scenario(t, "without objects, the API server is asked once more", func(t *testing.T) {
+		w, _, _ := newSeveral(t)
+		w.start()
+		defer w.stop()
+		w.pass(2 * time.Minute)
+		before := len(w.api.Actions()) + len(w.kube.Actions())
+		w.pass(time.Hour)
+		want(t, "requests in an hour", len(w.api.Actions())+len(w.kube.Actions()), before)
 	})
 	scenario(t, "I35 an empty list of Gateways empties no application gateway", func(t *testing.T) {
 		w, other, _ := newSeveral(t, gateOf("one", 1), gateOf("two", 2), routeOf("web", "b.example.com", "web", "two"))

@@ -124,7 +124,7 @@ func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects)
 	in := w.input(ch.chosen, objects)
 	in.Kept, in.Undecided = ch.kept, ch.undecided
 	if len(ch.current) > 0 {
-		w.empty.since = time.Time{}
+		w.empty.since, w.empty.certain = time.Time{}, false
 	} else if err := w.believesEmpty(ctx); err != nil && !ch.undecided {
 		return planner.Decision{Hold: err}, nil
 	}

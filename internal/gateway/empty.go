@@ -18,7 +18,8 @@ import (
 // emptiness guards an application gateway from an empty list of objects that is wrong: that of an API server that has lost its data, for
 // example. No object at all is believed at once if each one was seen to leave. Else it must last, and a further list must be empty, too.
 type emptiness struct {
-	since time.Time // when there was no object for the first time
+	since   time.Time // when there was no object for the first time
+	certain bool      // that there has been none since each one was seen to leave, or since a further list was empty
 
 	mu   sync.Mutex // guards what follows
 	gone map[string]bool
@@ -71,7 +72,8 @@ func (w *worker) servedAlone() (keys []string) {
 
 // believesEmpty returns an error unless it is certain that the application gateway has no object.
 func (w *worker) believesEmpty(ctx context.Context) error {
-	if w.empty.allLeft(w.servedAlone()) {
+	w.empty.certain = w.empty.certain || w.empty.allLeft(w.servedAlone())
+	if w.empty.certain {
 		return nil
 	}
 	if w.empty.since.IsZero() {
@@ -91,6 +93,7 @@ func (w *worker) believesEmpty(ctx context.Context) error {
 			return errors.New("there is no Ingress or Gateway in one list and some in another; nothing is removed")
 		}
 	}
+	w.empty.certain = true
 	return nil
 }
 

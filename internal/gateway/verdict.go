@@ -237,7 +237,9 @@ func (c *Controller) judgeUnassigned() {
 		Gateway: live.Gateway{Mine: func(string) bool { return false }},
 	}
 	in.Gateway.ID = "none"
-	in.Gateways = slices.DeleteFunc(in.Ours(), func(g *gatewayv1.Gateway) bool { return a.at(g) != nowhere || a.waiting[gatewayapi.KeyOf(g)] })
+	in.Gateways = slices.DeleteFunc(in.Ours(), func(g *gatewayv1.Gateway) bool {
+		return a.at(g) != nowhere || a.waiting[gatewayapi.KeyOf(g)]
+	})
 	for _, g := range in.Gateways {
 		in.Applications[gatewayapi.KeyOf(g)] = in.Gateway.ID
 	}
@@ -245,8 +247,8 @@ func (c *Controller) judgeUnassigned() {
 	now := map[string]verdict{}
 	for _, g := range in.Gateways {
 		s := status.NotProgrammed(r.Gateways[gatewayapi.KeyOf(g)], g.Generation, gatewayv1.GatewayReasonNoResources, fmt.Sprintf(
-			"None of the %d application gateways has the ports and hosts of this Gateway free: change them, or give the controller a further "+
-				"application gateway with APPGW_RESOURCE_IDS", len(c.workers)))
+			"None of the %d application gateways has the ports and hosts of this Gateway free: change them, or give the controller a "+
+				"further application gateway with APPGW_RESOURCE_IDS", len(c.workers)))
 		s.Addresses = []gatewayv1.GatewayStatusAddress{}
 		now[keyOf(g)] = verdict{gateway: s}
 	}

@@ -30,7 +30,7 @@ func (n *realNodes) serveAnswers(ctx context.Context) error {
 // answersFlags returns the flags by which the controller of application gateways knows the answers. Application gateways without a
 // network have no backends at all.
 func (c components) answersFlags(ctx context.Context) ([]string, error) {
-	if _, real := c.nodes.(*realNodes); !real {
+	if _, ok := c.nodes.(*realNodes); !ok {
 		return nil, nil
 	}
 	return []string{"--answers-service=" + answersName, "--answers-address=127.0.0.1:0"}, c.apply(ctx, answersService)

@@ -145,6 +145,7 @@ func (c components) startGatewayController(ctx context.Context) error {
 		Args: append([]string{
 			GatewayController, "--cloud-config=" + c.path(cloudConfigFile), "--kubeconfig=" + kubeconfig,
 			"--gateway-id=" + ids[0], "--leader-elect=false", "--metrics-address=",
+			"--kube-api-qps=200", "--kube-api-burst=400",
 		}, answers...),
 		Env: append(c.environment(), gatewayIDsVariable+"="+strings.Join(ids, ",")),
 	})

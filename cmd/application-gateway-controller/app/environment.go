@@ -16,7 +16,8 @@ type variable struct {
 	refused string
 }
 
-// variables returns the environment variables of AGIC that have a meaning here, and that of further application gateways. A flag that is given goes before its variable.
+// variables returns the environment variables of AGIC that have a meaning here, and that of further application gateways. A flag that is
+// given goes before its variable.
 func variables() []variable {
 	return []variable{
 		{name: "APPGW_RESOURCE_ID", flag: "gateway-id"},

@@ -49,7 +49,8 @@ const leastDrift = 5 * time.Second
 func newOptions() *settings {
 	const lease, renew, retry = 15 * time.Second, 10 * time.Second, 2 * time.Second
 	return &settings{
-		cloudConfig: "/etc/kubernetes/azure.json", metricsAddress: "127.0.0.1:8123", drift: gateway.Drift, answersAddress: "0.0.0.0:8124", gatewayAPI: true,
+		cloudConfig: "/etc/kubernetes/azure.json", metricsAddress: "127.0.0.1:8123", drift: gateway.Drift,
+		answersAddress: "0.0.0.0:8124", gatewayAPI: true,
 		class:   ingress.Class{Value: ingress.ClassValue, Name: ingress.ClassName, Controller: ingress.ClassValue},
 		logging: logsapi.NewLoggingConfiguration(),
 		election: componentbaseconfig.LeaderElectionConfiguration{
@@ -100,7 +101,8 @@ func (o *settings) addGateway(flags *pflag.FlagSet) {
 		"Remove the listeners, rules, pools and the like that others have at the gateway. Without it, they stay.")
 	flags.BoolVar(&o.adoptAGIC, "adopt-agic", false,
 		"Take over what AGIC has made at the gateway, in one write. AGIC must not run any more.")
-	flags.DurationVar(&o.drift, "drift-interval", o.drift, "Time between comparisons of the gateway with the Kubernetes objects if nothing changes.")
+	flags.DurationVar(&o.drift, "drift-interval", o.drift,
+		"Time between comparisons of the gateway with the Kubernetes objects if nothing changes.")
 }
 
 func (o *settings) addIngress(flags *pflag.FlagSet) {

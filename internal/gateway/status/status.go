@@ -78,7 +78,9 @@ func (o Owner) Parents(have, want []gatewayv1.RouteParentStatus, now time.Time) 
 			made = append(made, h)
 			continue
 		}
-		i := slices.IndexFunc(left, func(w gatewayv1.RouteParentStatus) bool { return equality.Semantic.DeepEqual(w.ParentRef, h.ParentRef) })
+		i := slices.IndexFunc(left, func(w gatewayv1.RouteParentStatus) bool {
+			return equality.Semantic.DeepEqual(w.ParentRef, h.ParentRef)
+		})
 		switch {
 		case i >= 0:
 			made = append(made, o.parent(h.Conditions, left[i], now))
@@ -108,14 +110,18 @@ const mostAncestors = 16
 func (o Owner) Ancestors(have, want []gatewayv1.PolicyAncestorStatus, now time.Time) []gatewayv1.PolicyAncestorStatus {
 	parents := func(all []gatewayv1.PolicyAncestorStatus) (some []gatewayv1.RouteParentStatus) {
 		for _, a := range all {
-			some = append(some, gatewayv1.RouteParentStatus{ParentRef: a.AncestorRef, ControllerName: a.ControllerName, Conditions: a.Conditions})
+			some = append(some, gatewayv1.RouteParentStatus{
+				ParentRef: a.AncestorRef, ControllerName: a.ControllerName, Conditions: a.Conditions,
+			})
 		}
 		return some
 	}
 	var made []gatewayv1.PolicyAncestorStatus
 	for _, p := range o.Parents(parents(have), parents(want), now) {
 		if len(made) < mostAncestors {
-			made = append(made, gatewayv1.PolicyAncestorStatus{AncestorRef: p.ParentRef, ControllerName: p.ControllerName, Conditions: p.Conditions})
+			made = append(made, gatewayv1.PolicyAncestorStatus{
+				AncestorRef: p.ParentRef, ControllerName: p.ControllerName, Conditions: p.Conditions,
+			})
 		}
 	}
 	return made
@@ -151,7 +157,9 @@ func Programmed(s gatewayv1.GatewayStatus, generation int64) gatewayv1.GatewaySt
 }
 
 // NotProgrammed returns the status of a Gateway that the application gateway does not have as it is, with the reason.
-func NotProgrammed(s gatewayv1.GatewayStatus, generation int64, reason gatewayv1.GatewayConditionReason, message string) gatewayv1.GatewayStatus {
+func NotProgrammed(
+	s gatewayv1.GatewayStatus, generation int64, reason gatewayv1.GatewayConditionReason, message string,
+) gatewayv1.GatewayStatus {
 	s = *s.DeepCopy()
 	s.Conditions = accepted(s.Conditions, generation)
 	if isTrue(s.Conditions, string(gatewayv1.GatewayConditionProgrammed)) {
