@@ -30,7 +30,7 @@ func condition[T ~string, R ~string](kind T, generation int64, reason R, message
 // supported are the features of the Gateway API that an application gateway has, in the order of their names. The suite of the Gateway API
 // tests each of them.
 var supported = []gatewayv1.FeatureName{
-	"BackendTLSPolicy", "Gateway", "GatewayPort8080", "HTTPRoute", "HTTPRoute303RedirectStatusCode", "HTTPRoute307RedirectStatusCode",
+	"BackendTLSPolicy", "Gateway", "GatewayPort8080", "HTTPRoute",
 	"HTTPRouteBackendProtocolWebSocket", "HTTPRouteHostRewrite", "HTTPRouteMethodMatching",
 	"HTTPRouteNamedRouteRule", "HTTPRouteParentRefPort", "HTTPRoutePathRewrite", "HTTPRouteQueryParamMatching",
 	"HTTPRouteResponseHeaderModification", "ReferenceGrant",
