@@ -23,6 +23,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/host/freeport"
 	"kaz/internal/localazure/server"
 )
 
@@ -56,9 +57,13 @@ func TestProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	ports, err := freeport.Choose("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	kube := &api{status: make(chan string, 1)}
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "--cloud-config="+config, "--kubeconfig="+kube.serve(t),
-		"--leader-elect=false", "--metrics-address=127.0.0.1:0")
+		"--leader-elect=false", "--metrics-address="+ports[0])
 	command.Env = []string{asProgram + "=1", "SSL_CERT_FILE=" + local.Info().CAFile, "APPGW_RESOURCE_ID=" + string(gate)}
 	var log bytes.Buffer
 	command.Stderr = &log
@@ -72,6 +77,7 @@ func TestProgram(t *testing.T) {
 		if err != nil || wrong != nil || !strings.Contains(status, ip.Properties.IPAddress) { // the client may write protocol buffers
 			t.Errorf("%v, %v: status %q has no address %s", err, wrong, status, ip.Properties.IPAddress)
 		}
+		checkDiagnostics(t, "http://"+ports[0])
 	case <-time.After(time.Minute):
 		t.Error("no status is written")
 	}
@@ -84,6 +90,25 @@ func TestProgram(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(log.String())
+	}
+}
+
+// checkDiagnostics reads what the program serves about itself, also at the paths of AGIC.
+func checkDiagnostics(t *testing.T, url string) {
+	t.Helper()
+	for path, wants := range map[string][]string{
+		"/healthz": {"ok"}, "/readyz": {"ok"}, "/health/alive": {"ok"}, "/health/ready": {"ok"},
+		"/metrics": {
+			`kaz_gateway_writes_total{result="succeeded"} 1`, `appgw_ingress_controller_arm_api_update_call_success_counter{controller_appgw_name="gate"`,
+			`workqueue_adds_total{name="ingresses"}`, "kaz_arm_request_duration_seconds_count",
+		},
+	} {
+		text := get(t, url+path)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s has no %s:\n%s", path, want, text)
+			}
+		}
 	}
 }
 
