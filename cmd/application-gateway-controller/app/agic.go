@@ -22,6 +22,7 @@ type counted struct {
 
 // countedByAGIC are the counters of AGIC that dashboards and alerts use.
 func countedByAGIC() []counted {
+	const written = "kaz_gateway_writes_total"
 	writes := func(succeeded bool) func(m *dto.Metric) float64 {
 		return func(m *dto.Metric) float64 {
 			if slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
@@ -35,8 +36,8 @@ func countedByAGIC() []counted {
 	return []counted{
 		{"arm_api_call_counter", "Requests to Azure Resource Manager.", "kaz_arm_request_duration_seconds",
 			func(m *dto.Metric) float64 { return float64(m.GetHistogram().GetSampleCount()) }},
-		{"arm_api_update_call_failure_counter", "Writes of the application gateway that failed.", "kaz_gateway_writes_total", writes(false)},
-		{"arm_api_update_call_success_counter", "Writes of the application gateway that succeeded.", "kaz_gateway_writes_total", writes(true)},
+		{"arm_api_update_call_failure_counter", "Writes of the application gateway that failed.", written, writes(false)},
+		{"arm_api_update_call_success_counter", "Writes of the application gateway that succeeded.", written, writes(true)},
 	}
 }
 
@@ -46,7 +47,8 @@ func labelsOfAGIC(gateway azure.ID, class string, lookup func(string) (string, b
 	labels := map[string]string{
 		"controller_appgw_name": gateway.Name(), "controller_appgw_resource_group": gateway.Group(),
 		"controller_appgw_subscription": gateway.Subscription(), "controller_class": class,
-		"controller_namespace": value("AGIC_POD_NAMESPACE"), "controller_pod": value("AGIC_POD_NAME"), "controller_version": release.Version(),
+		"controller_namespace": value("AGIC_POD_NAMESPACE"), "controller_pod": value("AGIC_POD_NAME"),
+		"controller_version": release.Version(),
 	}
 	pairs := make([]*dto.LabelPair, 0, len(labels))
 	for name, text := range labels {

@@ -19,7 +19,8 @@ type Metric struct {
 	Labels           []string
 }
 
-var descriptor = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
+var descriptor = regexp.MustCompile(
+	`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
 
 // Register implements [prometheus.Registerer].
 func (m Metrics) Register(c prometheus.Collector) error {

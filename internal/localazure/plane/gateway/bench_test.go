@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -93,9 +94,7 @@ func manyPaths(p object) {
 	paths := list{}
 	for i := range 100 {
 		path := object{"paths": list{fmt.Sprintf("/path%d", i), fmt.Sprintf("/path%d/*", i)}}
-		for name, value := range target {
-			path[name] = value
-		}
+		maps.Copy(path, target)
 		paths = append(paths, child(fmt.Sprint("p", i), path))
 	}
 	p["rewriteRuleSets"] = list{child("r", object{"rewriteRules": list{object{"name": "h", "ruleSequence": 1,
