@@ -271,14 +271,14 @@ func compare(t *testing.T, at string, of reflect.Type, schema map[string]any) {
 		if len(properties) != of.NumField() {
 			t.Errorf("%s has %d properties, want %d", at, len(properties), of.NumField())
 		}
-		for i := range of.NumField() {
-			name := of.Field(i).Tag.Get("json")
+		for field := range of.Fields() {
+			name := field.Tag.Get("json")
 			inner, ok := properties[name].(map[string]any)
 			if !ok {
 				t.Errorf("%s has no property %s", at, name)
 				continue
 			}
-			compare(t, at+"."+name, of.Field(i).Type, inner)
+			compare(t, at+"."+name, field.Type, inner)
 		}
 	}
 }
