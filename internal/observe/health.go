@@ -37,9 +37,15 @@ func (h *Health) add(list *[]namedCheck, name string, check Check) {
 
 // Register adds the two handlers to a mux.
 func (h *Health) Register(mux *http.ServeMux) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, &h.live) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, &h.ready) })
+	mux.HandleFunc("GET /healthz", h.ServeLive)
+	mux.HandleFunc("GET /readyz", h.ServeReady)
 }
+
+// ServeLive answers as /healthz does, for another path.
+func (h *Health) ServeLive(w http.ResponseWriter, r *http.Request) { h.answer(w, r, &h.live) }
+
+// ServeReady answers as /readyz does, for another path.
+func (h *Health) ServeReady(w http.ResponseWriter, r *http.Request) { h.answer(w, r, &h.ready) }
 
 // answer writes a response in the form of Kubernetes components: ok, or one line for each check if
 // one fails or ?verbose is set.

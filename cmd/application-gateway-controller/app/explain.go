@@ -44,7 +44,8 @@ func (f *Flags) Check() error {
 }
 
 // Config returns how the controller with these flags serves Ingresses. Without a gateway, it is the only one in the resource group.
-func (f *Flags) Config(ctx context.Context, client kubernetes.Interface, from azure.Reader, cloud cloudconfig.Config) (explain.Config, error) {
+func (f *Flags) Config(ctx context.Context, client kubernetes.Interface, from azure.Reader, cloud cloudconfig.Config) (explain.Config,
+	error) {
 	o := f.settings
 	id := o.id(cloud)
 	if o.gatewayID == "" && o.gateway == "" {

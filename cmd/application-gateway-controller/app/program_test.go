@@ -57,13 +57,13 @@ func TestProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ports, err := freeport.Choose("127.0.0.1:0")
+	ports, err := freeport.Choose("127.0.0.1:0", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	kube := &api{statuses: map[string]chan string{"ingresses": make(chan string, 1), "gateways": make(chan string, 1)}}
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "--cloud-config="+config, "--kubeconfig="+kube.serve(t),
-		"--leader-elect=false", "--metrics-address=127.0.0.1:0", "--answers-service=kube-system/answers", "--answers-address="+ports[0])
+		"--leader-elect=false", "--metrics-address="+ports[1], "--answers-service=kube-system/answers", "--answers-address="+ports[0])
 	command.Env = []string{asProgram + "=1", "SSL_CERT_FILE=" + local.Info().CAFile, "APPGW_RESOURCE_ID=" + string(gate)}
 	var log bytes.Buffer
 	command.Stderr = &log
@@ -78,6 +78,7 @@ func TestProgram(t *testing.T) {
 	kube.wait(t, "ingresses", ip.Properties.IPAddress)
 	kube.wait(t, "gateways", ip.Properties.IPAddress)
 	answersWith(t, "http://"+ports[0]+"/500/x", http.StatusInternalServerError)
+	checkDiagnostics(t, "http://"+ports[1])
 	if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
 		t.Error(err)
 	}
@@ -87,6 +88,25 @@ func TestProgram(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(log.String())
+	}
+}
+
+// checkDiagnostics reads what the program serves about itself, also at the paths of AGIC.
+func checkDiagnostics(t *testing.T, url string) {
+	t.Helper()
+	for path, wants := range map[string][]string{
+		"/healthz": {"ok"}, "/readyz": {"ok"}, "/health/alive": {"ok"}, "/health/ready": {"ok"},
+		"/metrics": {
+			`kaz_gateway_writes_total{result="succeeded"} `, `appgw_ingress_controller_arm_api_update_call_success_counter{controller_appgw_name="gate"`,
+			`workqueue_adds_total{name="ingresses"}`, "kaz_arm_request_duration_seconds_count",
+		},
+	} {
+		text := get(t, url+path)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s has no %s:\n%s", path, want, text)
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // the work queue metrics
 	gatewayclient "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned"
 
 	"kaz/internal/component"
@@ -52,7 +54,9 @@ func run(ctx context.Context, o *settings, lookup func(string) (string, bool), l
 	controller := gateway.New(config)
 	watch := leaderelection.NewLeaderHealthzAdaptor(o.election.LeaseDuration.Duration)
 	tasks, ctx := errgroup.WithContext(ctx)
-	d := &component.Diagnostics{Flag: "--metrics-address", Address: o.metricsAddress, Metrics: legacyregistry.DefaultGatherer}
+	d := &component.Diagnostics{Flag: "--metrics-address", Address: o.metricsAddress}
+	d.Metrics = withAGIC(legacyregistry.DefaultGatherer, labelsOfAGIC(config.Gateway, config.Class.Value, lookup))
+	d.Pages = map[string]http.HandlerFunc{"/health/alive": d.Health.ServeLive, "/health/ready": d.Health.ServeReady} // those of AGIC
 	d.Health.Ready("application gateway", controller.Ready)
 	if o.election.LeaderElect {
 		d.Health.Live("leader election", func(context.Context) error { return watch.Check(nil) })

@@ -2,12 +2,9 @@ package app
 
 import (
 	"flag"
-	"fmt"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,53 +31,10 @@ const (
 	updateHint  = "go test ./cmd/cloud-controller-manager/app -run TestReference -update"
 )
 
-// shown is a Registerer that records the metrics.
-type shown struct{ metrics map[string]metric }
-
-type metric struct {
-	name, kind, help string
-	labels           []string
-}
-
-var descriptor = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
-
-func (s *shown) Register(c prometheus.Collector) error {
-	descs := make(chan *prometheus.Desc)
-	go func() {
-		defer close(descs)
-		c.Describe(descs)
-	}()
-	for d := range descs {
-		m := descriptor.FindStringSubmatch(d.String())
-		if m == nil {
-			return fmt.Errorf("%s cannot be read", d)
-		}
-		found := metric{name: m[1], kind: kindOf(c), help: strings.ReplaceAll(m[2], `\"`, `"`)}
-		if m[3] != "" {
-			found.labels = strings.Split(m[3], ",")
-		}
-		s.metrics[found.name] = found
-	}
-	return nil
-}
-
-func (s *shown) MustRegister(...prometheus.Collector) { panic("not used") }
-func (s *shown) Unregister(prometheus.Collector) bool { return false }
-
-func kindOf(c prometheus.Collector) string {
-	switch c.(type) {
-	case *prometheus.CounterVec, prometheus.Counter:
-		return "counter"
-	case *prometheus.HistogramVec, prometheus.Histogram:
-		return "histogram"
-	}
-	return "gauge"
-}
-
 // allMetrics returns the metrics of kaz's own components, by program.
-func allMetrics(t *testing.T) (controller, node map[string]metric) {
+func allMetrics(t *testing.T) (controller, node page.Metrics) {
 	t.Helper()
-	s := &shown{metrics: map[string]metric{}}
+	s := page.Metrics{}
 	sender, err := arm.New(arm.Config{Endpoint: "https://management.test", Registerer: s})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +43,7 @@ func allMetrics(t *testing.T) (controller, node map[string]metric) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both := maps.Clone(s.metrics)
+	both := maps.Clone(s)
 	cloud := cloudprovider.New(cloudprovider.Config{Registerer: s, LoadBalancer: loadbalancer.Config{}}, kept)
 	defer cloud.Close()
 	client := fake.NewClientset()
@@ -106,11 +60,11 @@ func allMetrics(t *testing.T) (controller, node map[string]metric) {
 			t.Fatal(err)
 		}
 	}
-	n := &shown{metrics: both}
+	n := both
 	if _, err := nodemanager.NewMetrics(n); err != nil {
 		t.Fatal(err)
 	}
-	return s.metrics, n.metrics
+	return s, n
 }
 
 // TestMetricsThatUsersHave checks the names and labels that dashboards, alerts and recording rules
@@ -119,27 +73,27 @@ func TestMetricsThatUsersHave(t *testing.T) {
 	controller, _ := allMetrics(t)
 	operation := []string{"request", "resource_group", "subscription_id", "source"}
 	request := []string{"method", "resource", "resource_group", "subscription_id"}
-	for _, want := range []metric{
-		{"cloudprovider_azure_op_duration_seconds", "histogram", "", operation},
-		{"cloudprovider_azure_op_failure_count", "counter", "", operation},
-		{"cloudprovider_azure_api_request_duration_seconds", "histogram", "", operation},
-		{"cloudprovider_azure_api_request_errors", "counter", "", append(slices.Clone(operation), "code")},
-		{"cloudprovider_azure_api_request_ratelimited_count", "counter", "", operation},
-		{"cloudprovider_azure_api_request_throttled_count", "counter", "", operation},
-		{"arm_request_duration_seconds", "histogram", "", request},
-		{"arm_request_errors_counter_total", "counter", "", append(slices.Clone(request), "status_code", "error_code")},
-		{"arm_request_rate_limit_counter_total", "counter", "", request},
-		{"arm_request_throttle_counter_total", "counter", "", request},
-		{"service_controller_loadbalancer_sync_total", "counter", "", nil},
-		{"service_controller_nodesync_error_total", "counter", "", nil},
-		{"service_controller_nodesync_latency_seconds", "histogram", "", nil},
-		{"service_controller_update_loadbalancer_host_latency_seconds", "histogram", "", nil},
-		{"node_ipam_controller_cidrset_usage_cidrs", "gauge", "", []string{"clusterCIDR"}},
+	for _, want := range []page.Metric{
+		{Name: "cloudprovider_azure_op_duration_seconds", Kind: "histogram", Labels: operation},
+		{Name: "cloudprovider_azure_op_failure_count", Kind: "counter", Labels: operation},
+		{Name: "cloudprovider_azure_api_request_duration_seconds", Kind: "histogram", Labels: operation},
+		{Name: "cloudprovider_azure_api_request_errors", Kind: "counter", Labels: append(slices.Clone(operation), "code")},
+		{Name: "cloudprovider_azure_api_request_ratelimited_count", Kind: "counter", Labels: operation},
+		{Name: "cloudprovider_azure_api_request_throttled_count", Kind: "counter", Labels: operation},
+		{Name: "arm_request_duration_seconds", Kind: "histogram", Labels: request},
+		{Name: "arm_request_errors_counter_total", Kind: "counter", Labels: append(slices.Clone(request), "status_code", "error_code")},
+		{Name: "arm_request_rate_limit_counter_total", Kind: "counter", Labels: request},
+		{Name: "arm_request_throttle_counter_total", Kind: "counter", Labels: request},
+		{Name: "service_controller_loadbalancer_sync_total", Kind: "counter"},
+		{Name: "service_controller_nodesync_error_total", Kind: "counter"},
+		{Name: "service_controller_nodesync_latency_seconds", Kind: "histogram"},
+		{Name: "service_controller_update_loadbalancer_host_latency_seconds", Kind: "histogram"},
+		{Name: "node_ipam_controller_cidrset_usage_cidrs", Kind: "gauge", Labels: []string{"clusterCIDR"}},
 	} {
-		got, ok := controller[want.name]
-		got.help = ""
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(metric{})); !ok || diff != "" {
-			t.Errorf("%s is there: %t (-want +got):\n%s", want.name, ok, diff)
+		got, ok := controller[want.Name]
+		got.Help = ""
+		if diff := cmp.Diff(want, got); !ok || diff != "" {
+			t.Errorf("%s is there: %t (-want +got):\n%s", want.Name, ok, diff)
 		}
 	}
 }
@@ -147,33 +101,18 @@ func TestMetricsThatUsersHave(t *testing.T) {
 // TestReferenceOfMetrics compares docs/reference/metrics.md with the metrics.
 func TestReferenceOfMetrics(t *testing.T) {
 	controller, node := allMetrics(t)
-	checkPage(t, metricsPage, "metrics of cloud-controller-manager", metricTable(controller))
+	checkPage(t, metricsPage, "metrics of cloud-controller-manager", controller.Table())
 	for name := range controller {
 		delete(node, name)
 	}
-	checkPage(t, metricsPage, "metrics of cloud-node-manager", metricTable(node))
+	checkPage(t, metricsPage, "metrics of cloud-node-manager", node.Table())
 	for driver, known := range map[string]string{"azuredisk-csi-driver": "azuredisk_csi_driver", "azurefile-csi-driver": "azurefile_csi_driver"} {
-		s := &shown{metrics: map[string]metric{}}
+		s := page.Metrics{}
 		if _, err := csi.NewMetrics(s, known); err != nil {
 			t.Fatal(err)
 		}
-		checkPage(t, metricsPage, "metrics of "+driver, metricTable(s.metrics))
+		checkPage(t, metricsPage, "metrics of "+driver, s.Table())
 	}
-}
-
-func metricTable(all map[string]metric) string {
-	var b strings.Builder
-	b.WriteString("\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		m := all[name]
-		labels := make([]string, len(m.labels))
-		for i, l := range m.labels {
-			labels[i] = "`" + l + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, m.kind, strings.Join(labels, ", "), m.help)
-	}
-	b.WriteString("\n")
-	return b.String()
 }
 
 // checkPage compares a generated part of a page with want, or updates it.

@@ -183,13 +183,13 @@ func (d *decision) gateway() {
 
 // listeners lists the listeners that lead to the Ingress.
 func (d *decision) listeners() {
-	for _, l := range d.decided.Result.Gateway.Listeners {
+	for _, l := range d.decided.Gateway.Listeners {
 		if !d.needs(l.Name) {
 			continue
 		}
 		one := Listener{Part: d.part("httpListeners", l.Name), Protocol: l.Properties.Protocol, Hosts: l.Properties.HostNames,
 			Port: d.portOf(l.Properties.Port), Private: d.decided.Served[d.key], Certificate: d.certificate(l.Properties.Certificate)}
-		for _, r := range d.decided.Result.Gateway.Rules {
+		for _, r := range d.decided.Gateway.Rules {
 			if sameName(r.Properties.Listener.To().Name(), l.Name) {
 				one.Rule, one.Priority = d.part("requestRoutingRules", r.Name), r.Properties.Priority
 				d.paths(&one, r.Properties)
@@ -201,7 +201,7 @@ func (d *decision) listeners() {
 
 // portOf is the number of a port, which may be one of others.
 func (d *decision) portOf(ref *azure.Reference) int32 {
-	for _, p := range slices.Concat(d.decided.Result.Gateway.Ports, d.decided.Live.Properties.Ports) {
+	for _, p := range slices.Concat(d.decided.Gateway.Ports, d.decided.Live.Properties.Ports) {
 		if sameName(p.Name, ref.To().Name()) {
 			return p.Properties.Port
 		}
@@ -212,7 +212,7 @@ func (d *decision) portOf(ref *azure.Reference) int32 {
 // paths lists the path rules of the Ingress in a rule, and the rest if that is the Ingress's.
 func (d *decision) paths(l *Listener, r network.GatewayRule) {
 	rest := Path{Pool: nameOf(r.Pool), Settings: nameOf(r.Settings), Redirect: nameOf(r.Redirect), Rewrites: nameOf(r.RewriteSet)}
-	for _, m := range d.decided.Result.Gateway.PathMaps {
+	for _, m := range d.decided.Gateway.PathMaps {
 		if r.PathMap == nil || !sameName(m.Name, r.PathMap.To().Name()) {
 			continue
 		}
@@ -253,13 +253,13 @@ func (d *decision) backends() {
 
 func (d *decision) backend(pool, settings string) Backend {
 	b := Backend{Pool: d.part("backendAddressPools", pool), Settings: d.part("backendHttpSettingsCollection", settings)}
-	for _, s := range d.decided.Result.Gateway.Settings {
+	for _, s := range d.decided.Gateway.Settings {
 		if s.Name == settings {
 			b.Protocol, b.Port = s.Properties.Protocol, s.Properties.Port
 			d.probe(&b, nameOf(s.Properties.Probe))
 		}
 	}
-	for _, p := range d.decided.Result.Gateway.Pools {
+	for _, p := range d.decided.Gateway.Pools {
 		if p.Name != pool {
 			continue
 		}
@@ -271,7 +271,7 @@ func (d *decision) backend(pool, settings string) Backend {
 }
 
 func (d *decision) probe(b *Backend, name string) {
-	for _, p := range d.decided.Result.Gateway.Probes {
+	for _, p := range d.decided.Gateway.Probes {
 		if p.Name == name {
 			host := cmp.Or(p.Properties.Host, "the host of the backend")
 			port := cmp.Or(p.Properties.Port, b.Port)

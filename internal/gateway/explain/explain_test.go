@@ -146,7 +146,7 @@ func (w *world) health() {
 // edit changes the stored document of the gateway.
 func (w *world) edit(change func(doc behaviour.Object)) {
 	w.t.Helper()
-	err := w.Emulator.Do(func(world behaviour.World) error {
+	err := w.Do(func(world behaviour.World) error {
 		world.Edit(gatewayID, change)
 		return nil
 	})

@@ -198,7 +198,7 @@ func (v Ingress) String() string {
 	if len(v.Problems)+len(v.Waits) == 0 {
 		p.WriteString("\nnothing is pending\n")
 	}
-	return p.Builder.String()
+	return p.String()
 }
 
 // writeParts writes the children of the gateway.

@@ -707,19 +707,3 @@ func TestCertificateFromVault(t *testing.T) {
 	secret("a.example.com", "b.example.com")
 	has(2)
 }
-
-// BenchmarkRequests sends requests through a gateway, some at a time.
-func BenchmarkRequests(b *testing.B) {
-	w := start(b)
-	backends := w.backends("a", "b")
-	w.serve(site(backends[0].address, backends[1].address))
-	w.probed(backends...)
-	c := w.client()
-	c.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			w.ask(c, "http://h/x")
-		}
-	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
-}

@@ -1,0 +1,85 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kaz/internal/azure"
+	"kaz/internal/gateway"
+	"kaz/internal/observe"
+	"kaz/internal/testkit/page"
+)
+
+// TestReferenceOfMetrics compares docs/reference/metrics.md with the metrics.
+func TestReferenceOfMetrics(t *testing.T) {
+	shown := page.Metrics{}
+	gateway.NewMetrics(shown)
+	page.Part{
+		File: "../../../docs/reference/metrics.md", Name: "metrics of application-gateway-controller",
+		Hint: "go test ./cmd/application-gateway-controller/app -run TestReference -update",
+	}.Check(t, shown.Table(), *update)
+}
+
+// TestCountersOfAGIC checks that the counters of AGIC follow the metrics of kaz, and have AGIC's labels.
+func TestCountersOfAGIC(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	writes := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kaz_gateway_writes_total"}, []string{"result"})
+	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kaz_arm_request_duration_seconds"}, []string{"verb"})
+	registry.MustRegister(writes, requests)
+	writes.WithLabelValues("succeeded").Add(3)
+	writes.WithLabelValues("invalid").Add(2)
+	writes.WithLabelValues("changed").Inc()
+	requests.WithLabelValues("GET").Observe(1)
+	requests.WithLabelValues("PUT").Observe(7)
+	id := azure.ID("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/applicationGateways/gate")
+	labels := labelsOfAGIC(id, "azure/application-gateway", environment(map[string]string{"AGIC_POD_NAME": "pod", "AGIC_POD_NAMESPACE": "ns"}))
+	text := scrape(t, withAGIC(registry, labels))
+	of := `{controller_appgw_name="gate",controller_appgw_resource_group="g",controller_appgw_subscription="s",` +
+		`controller_class="azure/application-gateway",controller_namespace="ns",controller_pod="pod",controller_version="`
+	for _, want := range []string{
+		"appgw_ingress_controller_arm_api_update_call_success_counter" + of, "appgw_ingress_controller_arm_api_call_counter" + of,
+		`"} 3` + "\n", `kaz_gateway_writes_total{result="invalid"} 2`, "# TYPE appgw_ingress_controller_arm_api_update_call_failure_counter counter",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in\n%s", want, text)
+		}
+	}
+	for name, value := range map[string]string{"arm_api_update_call_success": "3", "arm_api_update_call_failure": "3", "arm_api_call": "2"} {
+		_, rest, _ := strings.Cut(text, "\nappgw_ingress_controller_"+name+"_counter{")
+		line, _, _ := strings.Cut(rest, "\n")
+		if !strings.HasSuffix(line, "} "+value) {
+			t.Errorf("%s is %q, want %s", name, line, value)
+		}
+	}
+}
+
+func scrape(t *testing.T, from prometheus.Gatherer) string {
+	t.Helper()
+	server := httptest.NewServer(observe.MetricsHandler(from))
+	defer server.Close()
+	return get(t, server.URL)
+}
+
+// get returns the body of an answer, which must be 200.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d, %v: %s", url, answer.StatusCode, err, text)
+	}
+	return string(text)
+}
