@@ -24,7 +24,9 @@ type bound struct {
 }
 
 // NewWork returns the work of one request.
-func NewWork() *Work { return &Work{Budget: NewBudget(), bound: map[string][]bound{}, drawn: map[string]string{}} }
+func NewWork() *Work {
+	return &Work{Budget: NewBudget(), bound: map[string][]bound{}, drawn: map[string]string{}}
+}
 
 // Once returns what draw returned when Once was called first with the name. A request that is carried out again gets the same.
 func (w *Work) Once(name string, draw func() string) string {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -222,7 +223,7 @@ func FuzzStream(f *testing.F) {
 			}
 		}()
 		answer, err := io.ReadAll(c)
-		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 			t.Fatalf("neither closed nor answered for 20 s: %q", answer)
 		}
 		if len(answer) > 0 && !bytes.HasPrefix(answer, []byte("HTTP/1.")) {
