@@ -95,12 +95,7 @@ func alternatives(all []string) string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-func hint(got string, names []string) string {
-	if near := spelling.Nearest(got, names, spelling.Loose(got)); near != "" {
-		return fmt.Sprintf("; did you mean %s?", near)
-	}
-	return ""
-}
+func hint(got string, names []string) string { return spelling.Hint(got, names, spelling.Loose(got)) }
 
 func (c *checker) checkMap(s *shape, v *value, path string) {
 	if s.free {
