@@ -57,7 +57,7 @@ bench: tools ## run benchmarks; BENCH=regexp PKG=./internal/... COUNT=6; OLD=fil
 	@$(if $(OLD),bin/benchstat $(OLD) bin/bench.txt)
 
 # The tools do not need cgo, so they build the same with a C compiler and without.
-tools: check-go ## build the linter and benchstat, as pinned in tools/go.mod, into bin
+tools: check-go ## build the linters and benchstat, as pinned in tools/go.mod, into bin
 	@echo "Building the tools of tools/go.mod into bin (the first build takes a minute or more)"
 	@CGO_ENABLED=0 go -C tools build -o ../bin/ tool
 

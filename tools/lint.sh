@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the linter (bin/golangci-lint, built by make lint) on every module of this repository.
+# Runs the linter (bin/golangci-lint and bin/deadcode, built by make lint) on every module of this repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -34,6 +34,17 @@ layers_named() {
   return "$missing"
 }
 
+# Every function is reachable from a program or a test. The modules below test use internal/testkit, too: it is left out.
+all_reachable() {
+  local found
+  found=$("$root/bin/deadcode" -test ./...) || return 1
+  found=$(grep -v '^internal/testkit/' <<<"$found" || true)
+  if [[ -n $found ]]; then
+    printf '%s\n' "$found" "Remove these functions, or call them." >&2
+    return 1
+  fi
+}
+
 lint() (
   cd "$1"
   "$root/bin/golangci-lint" run --config "$root/.golangci.yml" ./...
@@ -41,6 +52,7 @@ lint() (
 
 step "no nolint comments" no_nolint
 step "every package names its layer" layers_named
+step "every function is reachable" all_reachable
 while read -r module; do
   if has_code "$module"; then
     step "lint $module" lint "$module"

@@ -22,9 +22,5 @@ func (r *reading) unknown(name, path string, known []string) {
 	// In YAML, a value without a space after the colon is part of the key.
 	name, _, _ = strings.Cut(name, ":")
 	most := min(2, (len(name)+1)/4) // wrong letters: in a short name one
-	if near := spelling.Nearest(name, known, most); near != "" {
-		r.warn(path+shorten(name), "unknown key, ignored; did you mean %s?", near)
-		return
-	}
-	r.warn(path+shorten(name), "unknown key, ignored")
+	r.warn(path+shorten(name), "unknown key, ignored%s", spelling.Hint(name, known, most))
 }

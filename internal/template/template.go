@@ -54,6 +54,8 @@ type Template struct {
 	scope   *evaluator
 	dropped map[string]bool       // keys of the resources with a false condition, and of existing resources
 	loops   map[string][]azure.ID // the resources of copy loops by the lower-cased name of the loop
+	// steps and size are what was computed before any resource exists: by Bind and by Preview.
+	steps, size int
 }
 
 // Resource is one resource of a template.
@@ -72,6 +74,13 @@ type Resource struct {
 	inner, outer Object
 	body         Object // with its expressions
 	after        []any  // dependsOn with its expressions
+	preview      *preview
+}
+
+// preview is the result of [Template.Preview]. It is kept, because it is the same each time.
+type preview struct {
+	body Object
+	err  error
 }
 
 // Types with special treatment.
@@ -113,15 +122,32 @@ func Bind(document Object, d Deployment) (*Template, error) {
 			return nil, err
 		}
 	}
+	t.steps, t.size = t.scope.steps, t.scope.size
 	return t, t.order()
 }
 
-// Body computes what is to be sent to make a resource.
-func (t *Template) Body(r *Resource) (Object, error) { return t.body(r, t.scope.deployment.Azure) }
+// Body computes what is to be sent to make a resource. The result is shared with Preview: it is not to be changed.
+func (t *Template) Body(r *Resource) (Object, error) {
+	if r.preview != nil && !NeedsResources(r.preview.err) {
+		return r.preview.body, r.preview.err
+	}
+	return t.body(r, t.scope.deployment.Azure)
+}
 
 // Preview is Body before any resource exists. If an expression asks for a resource, [NeedsResources] is true for the
 // error.
-func (t *Template) Preview(r *Resource) (Object, error) { return t.body(r, nil) }
+func (t *Template) Preview(r *Resource) (Object, error) {
+	if r.preview != nil {
+		return r.preview.body, r.preview.err
+	}
+	body, err := t.body(r, nil)
+	if NeedsResources(err) {
+		t.scope.steps, t.scope.size = t.steps, t.size // Body computes it again
+	}
+	t.steps, t.size = t.scope.steps, t.scope.size
+	r.preview = &preview{body, err}
+	return body, err
+}
 
 func (t *Template) body(r *Resource, of Azure) (Object, error) {
 	t.scope.azure, t.scope.loops = of, r.loops

@@ -15,6 +15,7 @@ import (
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/definition/fields"
 	"kaz/internal/cluster/engine"
 	"kaz/internal/cluster/record"
 	"kaz/internal/cluster/setup"
@@ -133,13 +134,13 @@ func (p *clusterPlace) open(command *cobra.Command, t *targetFlags, name string)
 
 // checkPlace refuses names that no definition may have.
 func checkPlace(p record.Place) error {
-	fields := definition.Fields()
+	table := fields.Table()
 	for _, c := range []struct{ what, field, value string }{
 		{"name of the cluster", "metadata.name", p.Name},
 		{"--resource-group", "spec.azure.resourceGroup.name", p.Group},
 		{"--subscription", "spec.azure.subscriptionID", p.Subscription},
 	} {
-		if err := fields["Cluster."+c.field].Check(c.value); err != nil {
+		if err := table["Cluster."+c.field].Check(c.value); err != nil {
 			return fmt.Errorf("%s: %w", c.what, err)
 		}
 	}

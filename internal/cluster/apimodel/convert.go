@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/definition/fields"
 )
 
 type object = map[string]any
@@ -14,7 +15,7 @@ type object = map[string]any
 // entries are the entries of a map with free names. An entry with an empty value says something, and stays.
 type entries map[string]string
 
-const oldest = definition.OldestMinor
+const oldest = fields.OldestMinor
 
 // converter makes the documents of a definition.
 type converter struct {

@@ -6,21 +6,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-)
 
-// OfficialArtifacts is the URL of the project's own programs of Kubernetes. Only there a checksum beside a program counts.
-const OfficialArtifacts = "https://dl.k8s.io"
+	"kaz/internal/cluster/definition/fields"
+)
 
 // released has the SHA-256 of the programs of published versions, as sha256sum prints them. make checksums adds those of a version.
 //
 //go:embed checksums.txt
 var released string
-
-// architectures are those of processors, as in the paths of programs.
-func architectures() []string { return []string{"amd64", "arm64"} }
-
-// programs are the programs of Kubernetes that machines install.
-func programs() []string { return []string{"kubeadm", "kubelet", "kubectl"} }
 
 // artifactPath is the path of a program below a mirror.
 func artifactPath(version, architecture, program string) string {
@@ -31,14 +24,14 @@ func artifactPath(version, architecture, program string) string {
 // must be complete for each architecture that has some.
 func (v *validator) artifacts() {
 	k := v.d.Cluster.Spec.Kubernetes
-	for _, architecture := range architectures() {
+	for _, architecture := range fields.Architectures() {
 		var absent []string
-		for _, program := range programs() {
+		for _, program := range fields.Programs() {
 			if path := artifactPath(k.Version, architecture, program); k.ArtifactChecksums[path] == "" {
 				absent = append(absent, path)
 			}
 		}
-		if len(absent) == len(programs()) {
+		if len(absent) == len(fields.Programs()) {
 			continue
 		}
 		if len(absent) > 0 {
@@ -54,8 +47,8 @@ func (v *validator) artifacts() {
 
 // Pinned reports whether the checksums of the programs of the version are in the definition or in this kaz.
 func (k Kubernetes) Pinned() bool {
-	return ReleasedChecksums(k.Version) != "" || slices.ContainsFunc(architectures(), func(architecture string) bool {
-		return k.ArtifactChecksums[artifactPath(k.Version, architecture, programs()[0])] != ""
+	return ReleasedChecksums(k.Version) != "" || slices.ContainsFunc(fields.Architectures(), func(architecture string) bool {
+		return k.ArtifactChecksums[artifactPath(k.Version, architecture, fields.Programs()[0])] != ""
 	})
 }
 

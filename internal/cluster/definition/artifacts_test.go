@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kaz/internal/cluster/definition/fields"
 )
 
 // TestReleasedChecksums checks the form of the table: each version has each program for each architecture, once, in order.
@@ -31,14 +33,14 @@ func TestReleasedChecksums(t *testing.T) {
 	}
 	for version, count := range versions {
 		text := ReleasedChecksums(version)
-		for _, architecture := range architectures() {
-			for _, program := range programs() {
+		for _, architecture := range fields.Architectures() {
+			for _, program := range fields.Programs() {
 				if path := artifactPath(version, architecture, program); !strings.Contains(text, " "+path+"\n") {
 					t.Errorf("%s has no checksum", path)
 				}
 			}
 		}
-		if want := len(architectures()) * len(programs()); count != want {
+		if want := len(fields.Architectures()) * len(fields.Programs()); count != want {
 			t.Errorf("version %s has %d checksums, want %d", version, count, want)
 		}
 	}
@@ -127,7 +129,7 @@ func TestAddChecksums(t *testing.T) {
 			}
 			lines := strings.SplitAfter(test.table, "\n")
 			want := lines[0]
-			for _, architecture := range architectures() {
+			for _, architecture := range fields.Architectures() {
 				for _, program := range []string{"kubeadm", "kubectl", "kubelet"} {
 					path := artifactPath(version[1:], architecture, program)
 					want += published[path] + "  " + path + "\n"

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/cluster/definition/fields"
 	"kaz/internal/key/spelling"
 )
 
@@ -74,13 +75,13 @@ func (c *checker) checkCount(s *shape, v *value, path string, n int, of string) 
 	}
 }
 
-func (c *checker) checkText(f Field, v *value, path string) {
+func (c *checker) checkText(f fields.Field, v *value, path string) {
 	switch {
 	case v.text == "" && f.Default == `""`:
 	case len(f.OneOf) > 0 && !slices.Contains(f.OneOf, v.text):
 		c.add(v.at, path, v.shown(), "want %s%s", alternatives(f.OneOf), hint(v.text, f.OneOf))
-	case f.rule.wants(v.text) != "":
-		c.add(v.at, path, v.shown(), "want %s", f.rule.wants(v.text))
+	case f.Rule.Wants(v.text) != "":
+		c.add(v.at, path, v.shown(), "want %s", f.Rule.Wants(v.text))
 	case v.text == "" && (f.Required || f.Default != ""):
 		c.add(v.at, path, v.shown(), "want a text that is not empty")
 	}
@@ -94,12 +95,7 @@ func alternatives(all []string) string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-func hint(got string, names []string) string {
-	if near := spelling.Nearest(got, names, spelling.Loose(got)); near != "" {
-		return fmt.Sprintf("; did you mean %s?", near)
-	}
-	return ""
-}
+func hint(got string, names []string) string { return spelling.Hint(got, names, spelling.Loose(got)) }
 
 func (c *checker) checkMap(s *shape, v *value, path string) {
 	if s.free {
@@ -115,7 +111,7 @@ func (c *checker) checkMap(s *shape, v *value, path string) {
 			c.add(v.keysAt[name], below, "", "unknown field: want one of %s%s", strings.Join(sortedNames(s.names), ", "),
 				hint(name, sortedNames(s.names)))
 		default:
-			if want := s.key.wants(name); want != "" {
+			if want := s.Key.Wants(name); want != "" {
 				c.add(v.keysAt[name], below, "", "the name %q is not valid: want %s", name, want)
 			}
 			c.check(s.item, field, below)
@@ -136,7 +132,7 @@ func (c *checker) missing(s *shape, parent *value, path string) {
 	path += "." + s.name()
 	switch {
 	case s.Required:
-		want := s.text()
+		want := s.Text()
 		if want == "" {
 			want = "a value: " + s.Doc
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/cluster/definition/fields"
 	"kaz/internal/plan/poolnode"
 )
 
@@ -17,7 +18,7 @@ type Difference struct {
 	// Path is the field with its document: "NodePool general: spec.replicas".
 	Path     string
 	Old, New string
-	Change   Change
+	Change   fields.Change
 }
 
 func (d Difference) String() string {
@@ -92,10 +93,10 @@ func compact(v any) string {
 // Revision is a hash of what a pool's nodes are made from, without the version of Kubernetes. For the pool "" it is that of
 // the members of the control plane. If it changes, the machines must be replaced.
 func Revision(d Definition, pool string) string {
-	of := Members
+	of := fields.Members
 	all := map[string]string{}
 	if pool != "" {
-		of = Nodes
+		of = fields.Nodes
 		i := slices.IndexFunc(d.Pools, func(p NodePool) bool { return p.Metadata.Name == pool })
 		shapes()["NodePool"].values(tree(d.Pools[i]), of, all)
 	}
@@ -129,7 +130,7 @@ func Node(d Definition, pool NodePool) poolnode.Node {
 }
 
 // values collects the values of the fields for which an upgrade replaces machines.
-func (s *shape) values(v any, of Machines, all map[string]string) {
+func (s *shape) values(v any, of fields.Machines, all map[string]string) {
 	if s.Of&of != 0 {
 		if text := s.written(v); !s.Later || text != s.Default {
 			all[s.path] = text

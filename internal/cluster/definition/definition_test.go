@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/cluster/definition/fields"
 )
 
 const examples = "../../../docs/example-manifests/cluster"
@@ -40,7 +42,7 @@ func TestExamples(t *testing.T) {
 
 // TestTable checks that each field of the Go types has a row, and each row a field.
 func TestTable(t *testing.T) {
-	rows := Fields()
+	rows := fields.Table()
 	for _, kind := range kinds() {
 		shapes()[kind].each(func(s *shape) {
 			row, has := rows[s.path]
@@ -67,8 +69,8 @@ func TestTable(t *testing.T) {
 	for path := range rows {
 		t.Errorf("%s: a row without a field", path)
 	}
-	used := consumers()
-	for path := range Fields() {
+	used := fields.Consumers()
+	for path := range fields.Table() {
 		if used[path] == "" {
 			t.Errorf("%s: no consumer in the table", path)
 		}
@@ -408,7 +410,7 @@ func TestSchemaPatterns(t *testing.T) {
 	if strings.Contains(string(text), "(?i") {
 		t.Error("the schema has flags in an expression")
 	}
-	r := rule{pattern: regexp.MustCompile(`^(?:a/(?i:Ab\.c)/d)$`)}
+	r := fields.Rule{Pattern: regexp.MustCompile(`^(?:a/(?i:Ab\.c)/d)$`)}
 	if got, want := portable(&r), `^(?:a/[Aa][Bb]\.[Cc]/d)$`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

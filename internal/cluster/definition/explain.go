@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kaz/internal/cluster/definition/fields"
 )
 
 // Explain describes a field, given as kubectl explain takes it: Cluster.spec.controlPlane.zones. The kind may be in any
@@ -54,20 +56,20 @@ func (s *shape) explained() string {
 	if s.Change != "" {
 		fmt.Fprintf(&b, "CHANGE:  %s\n", s.Change)
 	}
-	if used := consumers()[s.path]; used != "" {
+	if used := fields.Consumers()[s.path]; used != "" {
 		fmt.Fprintf(&b, "USED BY: %s\n", used)
 	}
 	if s.Union {
 		b.WriteString("LAYERS:  each layer may add elements\n")
 	}
-	fields := s.fields
+	inside := s.fields
 	if s.item != nil {
-		fields = s.item.fields
+		inside = s.item.fields
 	}
-	if len(fields) > 0 {
+	if len(inside) > 0 {
 		b.WriteString("FIELDS:\n")
 	}
-	for _, field := range fields {
+	for _, field := range inside {
 		doc := field.Doc
 		if doc == "" {
 			var below []string
@@ -98,13 +100,13 @@ func (s *shape) allowed() string {
 	switch {
 	case len(s.OneOf) > 0:
 		all = append(all, alternatives(s.OneOf))
-	case s.rule != nil:
-		all = append(all, s.rule.says)
-	case s.key != nil:
-		all = append(all, "names: "+s.key.says)
+	case s.Rule != nil:
+		all = append(all, s.Rule.Says)
+	case s.Key != nil:
+		all = append(all, "names: "+s.Key.Says)
 	}
-	if s.value != nil {
-		all = append(all, "values: "+s.value.says)
+	if s.Value != nil {
+		all = append(all, "values: "+s.Value.Says)
 	}
 	if s.kind == isNumber {
 		all = append(all, fmt.Sprintf("%d to %d", s.Min, s.Max))
@@ -128,7 +130,7 @@ func (s *shape) defaultText() string {
 // Reference is the table of all fields in Markdown.
 func Reference() string {
 	var b strings.Builder
-	used := consumers()
+	used := fields.Consumers()
 	for _, kind := range kinds() {
 		fmt.Fprintf(&b, "\n## %s\n\n| field | type | default | allowed | a change | used by | meaning |\n|---|---|---|---|---|---|---|\n",
 			kind)
@@ -210,16 +212,16 @@ func (s *shape) textSchema(out map[string]any) {
 	switch {
 	case len(s.OneOf) > 0:
 		out["enum"] = s.OneOf
-	case s.rule != nil && s.Default == `""`:
-		out["anyOf"] = []any{map[string]any{"const": ""}, map[string]any{"pattern": portable(s.rule)}}
-	case s.rule != nil:
-		out["pattern"] = portable(s.rule)
+	case s.Rule != nil && s.Default == `""`:
+		out["anyOf"] = []any{map[string]any{"const": ""}, map[string]any{"pattern": portable(s.Rule)}}
+	case s.Rule != nil:
+		out["pattern"] = portable(s.Rule)
 	}
 }
 
 // portable is a pattern without the flags that JSON Schema's regular expressions do not have.
-func portable(r *rule) string {
-	text := r.pattern.String()
+func portable(r *fields.Rule) string {
+	text := r.Pattern.String()
 	for {
 		i := strings.Index(text, "(?i:")
 		if i < 0 {
@@ -250,8 +252,8 @@ func (s *shape) mapSchema(out map[string]any) {
 	case s.free:
 	case s.item != nil:
 		out["additionalProperties"] = s.item.schema()
-		if s.key != nil {
-			out["propertyNames"] = map[string]any{"pattern": portable(s.key)}
+		if s.Key != nil {
+			out["propertyNames"] = map[string]any{"pattern": portable(s.Key)}
 		}
 	default:
 		properties, required := map[string]any{}, []string{}

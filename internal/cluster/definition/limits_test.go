@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kaz/internal/cluster/definition/fields"
 )
 
 // TestConsumerRules checks that a definition is refused with the path, the value and what is allowed where a consumer of the value would
@@ -153,7 +155,7 @@ func TestConsumersTake(t *testing.T) {
 
 // TestNamesOfOldClusters checks that a command finds a cluster whose name no new definition may have.
 func TestNamesOfOldClusters(t *testing.T) {
-	field := Fields()["Cluster.metadata.name"]
+	field := fields.Table()["Cluster.metadata.name"]
 	for name, valid := range map[string]bool{"pr--od": true, "my-windows": true, "prod": true, "Prod": false, "docs/ha.yaml": false} {
 		if err := field.Check(name); (err == nil) != valid {
 			t.Errorf("%s: %v, want valid %v", name, err, valid)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"kaz/internal/cluster/definition/fields"
 )
 
 // shape is what the Go types say about a field.
@@ -20,14 +22,14 @@ type shape struct {
 	// free maps may contain anything.
 	free bool
 
-	Field
+	fields.Field
 }
 
 // kinds are the kinds of documents, in the order of pages.
 func kinds() []string { return []string{"Cluster", "NodePool", "Extension", "TemplatePatch"} }
 
 var shapes = sync.OnceValue(func() map[string]*shape {
-	table := Fields()
+	table := fields.Table()
 	all := map[string]*shape{}
 	for i, t := range []reflect.Type{
 		reflect.TypeFor[Cluster](), reflect.TypeFor[NodePool](), reflect.TypeFor[Extension](), reflect.TypeFor[TemplatePatch](),
@@ -37,7 +39,7 @@ var shapes = sync.OnceValue(func() map[string]*shape {
 	return all
 })
 
-func shapeOf(t reflect.Type, path string, table map[string]Field) *shape {
+func shapeOf(t reflect.Type, path string, table map[string]fields.Field) *shape {
 	s := &shape{path: path, Field: table[path]}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -56,7 +58,7 @@ func shapeOf(t reflect.Type, path string, table map[string]Field) *shape {
 			s.free = true
 		} else {
 			s.item = shapeOf(t.Elem(), path+".*", table)
-			s.item.rule = s.value
+			s.item.Rule = s.Value
 		}
 	case reflect.Slice:
 		s.kind = isList

@@ -1,6 +1,10 @@
 package definition
 
-import "slices"
+import (
+	"slices"
+
+	"kaz/internal/cluster/definition/fields"
+)
 
 // APIVersion is the apiVersion of every document.
 const APIVersion = "cluster.kaz/v1alpha1"
@@ -189,7 +193,7 @@ type Image struct {
 }
 
 // Ignition is the boot format of images such as Flatcar Container Linux. The other one is CloudInit.
-const Ignition = "Ignition"
+const Ignition = fields.Ignition
 
 // Disk is a managed disk.
 type Disk struct {

@@ -18,6 +18,7 @@ import (
 	"kaz/internal/cluster/boot"
 	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/definition/fields"
 	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/failure"
 	"kaz/internal/cluster/lint"
@@ -153,7 +154,7 @@ func allowed(s record.State, d definition.Definition) error {
 	}
 	var replaced []string
 	for _, difference := range definition.Compare(*s.Definition, d) {
-		if difference.Change != definition.Live {
+		if difference.Change != fields.Live {
 			replaced = append(replaced, difference.String())
 		}
 	}
@@ -522,7 +523,7 @@ func (d Deployer) DeployUnit(ctx context.Context, p cluster.Plan, unit string) e
 func Fixed(old, now definition.Definition) error {
 	var refused []string
 	for _, d := range definition.Compare(old, now) {
-		if d.Change == definition.Fixed {
+		if d.Change == fields.Fixed {
 			refused = append(refused, d.String())
 		}
 	}

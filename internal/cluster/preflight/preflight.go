@@ -15,6 +15,7 @@ import (
 	"kaz/internal/azure/registry"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/definition/fields"
 	"kaz/internal/cluster/deploy"
 	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/finding"
@@ -324,7 +325,7 @@ func (c *checker) publicName(ctx context.Context) {
 // outbound checks that machines find the programs of Kubernetes without the internet, and what they need of Azure.
 func (c *checker) outbound() {
 	s := c.p.Definition.Cluster.Spec
-	const public = definition.OfficialArtifacts
+	const public = fields.OfficialArtifacts
 	if s.Network.Outbound.Type != "None" {
 		return
 	}

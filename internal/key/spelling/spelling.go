@@ -15,6 +15,15 @@ func Nearest(name string, known []string, most int) string {
 	return best
 }
 
+// Hint asks whether a misspelt name means a known one, as the end of an error: "; did you mean fsType?". It is "" if no known name has at
+// most that many wrong characters.
+func Hint(name string, known []string, most int) string {
+	if near := Nearest(name, known, most); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}
+
 // Loose returns the number of wrong characters for names among few: a third, and at least 2.
 func Loose(name string) int { return max(2, len(name)/3) }
 

@@ -5,8 +5,8 @@
 // lists, references and cascades. It also keeps inline children in their parent's document. A type has what is particular
 // to it: the fields that Azure fills in, its refusals, the effects of ended operations, and the computed fields.
 //
-// The core calls these functions under the store's lock, so they never wait. They run in a transaction: after an error or a
-// panic nothing that they did remains.
+// The core calls these functions under the store's lock, so they never wait, and compute what takes long with [World].Compute. They run
+// in a transaction: after an error or a panic nothing that they did remains.
 package behaviour
 
 import (

@@ -73,8 +73,11 @@ type World interface {
 	Now() time.Time
 	// Takes returns how long something takes here that takes d on Azure: no time without latency.
 	Takes(d time.Duration) time.Duration
-	// Budget bounds what the templates of the request compute together.
-	Budget() *template.Budget
+	// Work bounds what the templates of the request compute together, and keeps what they computed.
+	Work() *template.Work
+	// Compute calls f, which computes what takes long and keeps it in the Work. During a request it returns a [NotComputed] with f
+	// instead, which the behaviour returns: the core calls f while no transaction is open, and then the behaviour again.
+	Compute(f func(look Look)) error
 	// GUID and Intn draw from the seeded source.
 	GUID() string
 	Intn(n int) int

@@ -145,8 +145,8 @@ func hint(name string, types []string) string {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	if near := spelling.Nearest(name, known, spelling.Loose(name)); len(name) > shortest && near != "" {
-		return "; did you mean " + near + "?"
+	if meant := spelling.Hint(name, known, spelling.Loose(name)); len(name) > shortest && meant != "" {
+		return meant
 	}
 	for _, t := range known {
 		if len(name) >= shortest && strings.Contains(strings.ToLower(t), strings.ToLower(name)) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kaz/internal/key/spelling"
 )
 
 // Key is one row of a table: a key that users write, and what its value does to a P. Letter case in keys does not matter.
@@ -37,7 +39,9 @@ func Read[P any](into *P, table []Key[P], values map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		i := slices.IndexFunc(table, func(k Key[P]) bool { return k.is(key) })
 		if i < 0 {
-			return &Error{key, values[key], "the key is not known; known keys are " + names(table)}
+			known := names(table)
+			return &Error{key, values[key], "the key is not known; known keys are " + strings.Join(known, ", ") +
+				spelling.Hint(key, slices.Concat(known, aliases(table)), spelling.Loose(key))}
 		}
 		k := table[i]
 		if other, twice := read[k.Name]; twice && values[other] != values[key] {
@@ -51,12 +55,22 @@ func Read[P any](into *P, table []Key[P], values map[string]string) error {
 	return nil
 }
 
-func names[P any](table []Key[P]) string {
+func names[P any](table []Key[P]) []string {
 	all := make([]string, len(table))
 	for i, k := range table {
 		all[i] = k.Name
 	}
-	return strings.Join(all, ", ")
+	return all
+}
+
+func aliases[P any](table []Key[P]) []string {
+	var all []string
+	for _, k := range table {
+		if k.Alias != "" {
+			all = append(all, k.Alias)
+		}
+	}
+	return all
 }
 
 // Mutable returns the rows that a VolumeAttributesClass can set.

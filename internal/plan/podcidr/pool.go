@@ -25,9 +25,6 @@ func NewPool(within netip.Prefix) *Pool {
 	return &Pool{within: within, next: within.Addr()}
 }
 
-// Within returns the pool's range.
-func (p *Pool) Within() netip.Prefix { return p.within }
-
 // Allocate holds a free block of the prefix length bits, 24 for a /24.
 func (p *Pool) Allocate(bits int) (netip.Prefix, error) {
 	if bits < p.within.Bits() || bits > p.within.Addr().BitLen() {

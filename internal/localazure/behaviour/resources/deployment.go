@@ -168,25 +168,23 @@ func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) 
 		if err != nil {
 			return invalidTemplate(err)
 		}
-		inner := *c
-		inner.ID, inner.Old, inner.Body = r.ID, nil, s.nestedBody(body)
-		inner.Doc = behaviour.Object{"location": body["location"]}
+		inner := nestedCall(c, s, r, body)
 		if completes(inner.Body) {
 			return behaviour.Gateway(400, "InvalidNestedDeploymentMode", "The nested deployment '%s' has the mode 'Complete'. Only "+
 				"'Incremental' is supported for nested deployments.", r.ID.Name())
 		}
-		of, err := sourceOf(&inner)
+		of, err := sourceOf(inner)
 		if err != nil {
 			return err
 		}
-		nested, err := bind(&inner, of)
+		nested, err := bind(inner, of)
 		if err != nil {
 			return err
 		}
-		if err := authorize(&inner, nested); err != nil {
+		if err := authorize(inner, nested); err != nil {
 			return err
 		}
-		if err := checkNested(&inner, of, nested, depth+1); err != nil {
+		if err := checkNested(inner, of, nested, depth+1); err != nil {
 			return err
 		}
 		maps.Copy(s.linked, of.linked)

@@ -21,7 +21,7 @@ func denied(c *behaviour.Call, s *source, t *template.Template) error {
 	call.Verb = behaviour.Create
 	call.Try(func() { p.deploy(&call, s, t) })
 	if len(p.denied) == 0 {
-		return nil
+		return p.incomplete
 	}
 	refusal := behaviour.Gateway(400, "InvalidTemplateDeployment",
 		"The template deployment failed because of policy violation. Please see details for more information.")

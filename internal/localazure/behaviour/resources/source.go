@@ -125,7 +125,7 @@ func download(c *behaviour.Call, uri string) (behaviour.Object, error) {
 	if c.Download != nil {
 		text, err = c.Download(uri)
 	}
-	if _, later := errors.AsType[*behaviour.NotDownloaded](err); later {
+	if behaviour.Incomplete(err) {
 		return nil, err
 	}
 	var document behaviour.Object

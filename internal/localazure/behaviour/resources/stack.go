@@ -166,7 +166,7 @@ func stackDeployment(c *behaviour.Call) (*behaviour.Call, *template.Template, er
 		}
 	}
 	const longest = 64
-	unique := c.Now().Format("-20060102-") + c.GUID()[:5]
+	unique := c.Work().Once("deployment of "+c.ID.Key(), func() string { return c.Now().Format("-20060102-") + c.GUID()[:5] })
 	name := c.ID.Name()
 	name = name[:min(len(name), longest-len(unique))] + unique
 	properties := behaviour.Object{"mode": "Incremental"}

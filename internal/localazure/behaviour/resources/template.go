@@ -3,6 +3,7 @@ package resources
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 
 	"kaz/internal/azure"
@@ -11,13 +12,82 @@ import (
 	"kaz/internal/template"
 )
 
-// bind checks the template of a deployment and the parameters given to it.
+// bind checks the template of a deployment and the parameters given to it. A template that is not bound yet is bound with those
+// nested in it.
 func bind(c *behaviour.Call, s *source) (*template.Template, error) {
+	d := deploymentOf(c, s)
+	t, known, err := c.Work().Bound(s.document, d)
+	if !known {
+		work, call, of := c.Work(), *c, *s
+		of.linked = maps.Clone(s.linked)
+		if err := c.Compute(func(look behaviour.Look) { expansion{work, look}.expand(call, &of, d, 0) }); err != nil {
+			return nil, err
+		}
+		t, _, err = c.Work().Bound(s.document, d)
+	}
+	if err != nil {
+		return nil, invalidTemplate(err)
+	}
+	return t, nil
+}
+
+// expansion binds a template and those nested in it, as far as they are known before the outer one runs.
+type expansion struct {
+	work *template.Work
+	look behaviour.Look
+}
+
+// expand binds the template of a deployment, and computes what it sends. It reports whether nothing is wrong as far as this is known.
+// What is wrong is found again by the behaviour that needs the template.
+func (e expansion) expand(c behaviour.Call, s *source, d template.Deployment, depth int) bool {
+	t, err := e.work.Bind(s.document, d)
+	if err != nil {
+		return false
+	}
+	for _, r := range t.Resources {
+		if r.Nested() && (depth == mostNested || !e.expandNested(c, s, t, r, depth)) {
+			return false
+		}
+	}
+	t.PreviewAll()
+	return true
+}
+
+func (e expansion) expandNested(c behaviour.Call, s *source, t *template.Template, r *template.Resource, depth int) bool {
+	body, err := t.Preview(r)
+	if err != nil {
+		return template.NeedsResources(err)
+	}
+	inner, of := nestedCall(&c, s, r, body), (*source)(nil)
+	var to template.Deployment
+	e.look(func(w behaviour.World) {
+		inner.World = w
+		if of, err = sourceOf(inner); err == nil {
+			to = deploymentOf(inner, of)
+		}
+	})
+	if err != nil || !e.expand(*inner, of, to, depth+1) {
+		return false
+	}
+	maps.Copy(s.linked, of.linked)
+	return true
+}
+
+// nestedCall is the call of a nested deployment with its body.
+func nestedCall(c *behaviour.Call, s *source, r *template.Resource, body behaviour.Object) *behaviour.Call {
+	inner := *c
+	inner.ID, inner.Old, inner.Body = r.ID, nil, s.nestedBody(body)
+	inner.Doc = behaviour.Object{"location": body["location"]}
+	return &inner
+}
+
+// deploymentOf is what the template of a deployment is bound to.
+func deploymentOf(c *behaviour.Call, s *source) template.Deployment {
 	id := c.ID.Subscription()
 	tenant := c.TenantOf(id)
 	d := template.Deployment{
 		ID: c.ID, Location: behaviour.Text(c.Doc, "location"), Parameters: s.given, Azure: existing{c},
-		TemplateLink: s.link, Environment: environment(c.Host), Now: c.Now(), GUID: c.GUID, Budget: c.Budget(),
+		TemplateLink: s.link, Environment: environment(c.Host), Now: c.Now(), GUID: c.GUID,
 		Subscription: behaviour.Object{"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": tenant,
 			"displayName": "kaz"},
 		Tenant: behaviour.Object{"id": "/tenants/" + tenant, "tenantId": tenant, "countryCode": "US", "displayName": "kaz"},
@@ -37,11 +107,7 @@ func bind(c *behaviour.Call, s *source) (*template.Template, error) {
 			}
 		}
 	}
-	t, err := template.Bind(s.document, d)
-	if err != nil {
-		return nil, invalidTemplate(err)
-	}
-	return t, nil
+	return d
 }
 
 // invalidTemplate is how the resource manager refuses a template.

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -31,6 +32,9 @@ func whatIf(c *behaviour.Call) (any, error) {
 		made := p.deploy(call, stored(call.Doc), t)
 		p.rest(call, before, made)
 	})
+	if p.incomplete != nil {
+		return nil, p.incomplete
+	}
 	slices.SortStableFunc(p.changes, func(a, b behaviour.Object) int {
 		return strings.Compare(behaviour.Text(a, "resourceId"), behaviour.Text(b, "resourceId"))
 	})
@@ -42,6 +46,8 @@ type prediction struct {
 	brief   bool // ids alone
 	denied  []*behaviour.Error
 	changes []behaviour.Object
+	// incomplete is the error of a template that is not computed yet.
+	incomplete error
 }
 
 // existingIn are the resources directly in the group of a deployment, as clients see them.
@@ -101,23 +107,26 @@ func (p *prediction) deploy(c *behaviour.Call, s *source, t *template.Template) 
 // nested notes the changes of a nested deployment, which is no change itself.
 func (p *prediction) nested(c *behaviour.Call, s *source, t *template.Template, r *template.Resource) []azure.ID {
 	body, err := t.Body(r)
-	inner := *c
+	var inner *behaviour.Call
 	var of *source
 	if err == nil {
-		inner.ID, inner.Old, inner.Body = r.ID, nil, s.nestedBody(body)
-		inner.Doc = behaviour.Object{"location": body["location"]}
-		of, err = sourceOf(&inner)
+		inner = nestedCall(c, s, r, body)
+		of, err = sourceOf(inner)
 	}
 	var nested *template.Template
 	if err == nil {
-		nested, err = bind(&inner, of)
+		nested, err = bind(inner, of)
+	}
+	if behaviour.Incomplete(err) {
+		p.incomplete = cmp.Or(p.incomplete, err)
+		return nil
 	}
 	if err != nil {
 		p.note(r.ID, "Unsupported", nil, nil)["unsupportedReason"] = "The nested deployment cannot be evaluated before it is deployed: " +
 			err.Error()
 		return nil
 	}
-	return p.deploy(&inner, of, nested)
+	return p.deploy(inner, of, nested)
 }
 
 // rest notes the resources of the group that the deployment does not make.

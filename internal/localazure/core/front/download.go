@@ -3,29 +3,20 @@ package front
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
-
-	"kaz/internal/localazure/behaviour"
-	"kaz/internal/localazure/core/message"
 )
 
 // Downloader gets the content at a URI that a request names, such as the URI of a linked template.
 type Downloader func(ctx context.Context, uri string) ([]byte, error)
 
-// The limits of a download, and of all downloads of a request.
-const (
-	downloadTimeout = 15 * time.Second
-	mostDownloads   = 100
-	mostDownloaded  = 16 << 20
-)
+// downloadTimeout is the limit of one download.
+const downloadTimeout = 15 * time.Second
 
 // errNoContent is the error of every URI from which no answer comes. It does not tell an address that is not allowed from one where
 // nothing answers, so that a link cannot be used to look around on this machine and in its network.
@@ -87,32 +78,4 @@ func isPublic(ip netip.Addr) bool {
 		n, ok := a.(*net.IPNet)
 		return ok && n.IP.Equal(net.IP(ip.AsSlice()))
 	})
-}
-
-// withDownloads calls f until it needs no further download.
-func (f *Front) withDownloads(r *exchange, do func() error) error {
-	size := 0
-	for {
-		err := do()
-		missing, ok := errors.AsType[*behaviour.NotDownloaded](err)
-		if !ok {
-			return err
-		}
-		if r.Downloads == nil {
-			r.Downloads = map[string]message.Downloaded{}
-		}
-		var got message.Downloaded
-		switch {
-		case len(r.Downloads) >= mostDownloads:
-			return behaviour.Gateway(400, "InvalidContentLink", "The request needs more than %d downloads.", mostDownloads)
-		case !strings.HasPrefix(missing.URI, "http://") && !strings.HasPrefix(missing.URI, "https://"):
-			got.Err = fmt.Errorf("download %s: the URI is not one of HTTP", missing.URI)
-		default:
-			got.Text, got.Err = f.download(r.http.Context(), missing.URI)
-			if size += len(got.Text); size > mostDownloaded {
-				return behaviour.Gateway(400, "InvalidContentLink", "The request needs downloads of more than %d MB.", mostDownloaded>>20)
-			}
-		}
-		r.Downloads[missing.URI] = got
-	}
 }

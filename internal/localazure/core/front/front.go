@@ -30,6 +30,7 @@ type Front struct {
 	requests *requestLog // nil for none
 	draws    *random.Source
 	download Downloader
+	computes chan struct{} // of the computations that go on
 }
 
 // Options are what a front needs in addition to the world.
@@ -46,7 +47,7 @@ type Options struct {
 // New makes the front of a world.
 func New(w *world.World, o Options) *Front {
 	f := &Front{world: w, identity: authentication{o.Authenticator, &w.Tenancy}, throttle: throttle.New(o.Throttle), crash: o.Crash,
-		draws: o.Draws, download: o.Download}
+		draws: o.Draws, download: o.Download, computes: make(chan struct{}, mostAtOnce)}
 	if o.Download == nil {
 		f.download = Download
 	}
@@ -242,10 +243,10 @@ func (f *Front) carryOut(r *exchange) (err error) {
 		f.world.Read(func(t *world.Transaction) { err = do(t) })
 		return err
 	}
-	budget := template.NewBudget() // of all tries
-	return f.withDownloads(r, func() error {
+	r.Work = template.NewWork() // of all tries
+	return f.untilComplete(r, func() error {
 		return f.world.Write(func(t *world.Transaction) error {
-			t.Share(budget)
+			t.Share(r.Work)
 			if err := do(t); err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ import (
 	"kaz/internal/localazure/core/access"
 	"kaz/internal/localazure/core/address"
 	"kaz/internal/localazure/core/store"
+	"kaz/internal/template"
 )
 
 // Request is a request on its way through, from outside or of a behaviour.
@@ -35,6 +36,7 @@ type Request struct {
 	Stale          bool                        // the reply is to show the state before
 	Forget         func(body behaviour.Object) // a creation drops a part of the body, nil for none
 	Downloads      map[string]Downloaded       // by their URIs
+	Work           *template.Work              // of a write from outside
 	// OnlyAllowed lists only the resources that the caller may read: the caller may not read the whole scope.
 	OnlyAllowed bool
 }

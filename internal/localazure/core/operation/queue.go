@@ -16,6 +16,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core/kind"
+	"kaz/internal/template"
 )
 
 // Operation is a request that ends later. Nothing waits for it: the next call that
@@ -29,6 +30,7 @@ type Operation struct {
 	Notes  behaviour.Object // of the behaviour, from its start to its end
 	Old    behaviour.Object // the document before it
 	Fault  *behaviour.Error // with which it is to fail, nil for none
+	Work   *template.Work   // of its request, nil for none. A saved state does not have it.
 
 	seq   uint64
 	index int      // in the heap, -1 when it does not run
@@ -241,7 +243,7 @@ func (q *Queue) drop(o *Operation) {
 // retire keeps an operation that has ended as long as it can be polled.
 func (q *Queue) retire(o *Operation) {
 	q.touched[o] = true
-	o.Old, o.Body, o.Notes, o.Caller = nil, nil, nil, behaviour.Caller{}
+	o.Old, o.Body, o.Notes, o.Caller, o.Work = nil, nil, nil, behaviour.Caller{}, nil
 	q.keep(o)
 }
 

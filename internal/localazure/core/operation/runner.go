@@ -220,11 +220,19 @@ func (r *Runner) undoEnd(o *Operation) {
 	})
 }
 
+// FirstDue is the operation that is due first, nil for none.
+func (r *Runner) FirstDue() *Operation {
+	if o := r.Queue.First(); o != nil && !o.Due.After(r.Docs.At) {
+		return o
+	}
+	return nil
+}
+
 // EndDue ends the operation that was due first, in a transaction at that time. It
 // reports whether there was such an operation.
 func (r *Runner) EndDue() bool {
-	o := r.Queue.First()
-	if o == nil || o.Due.After(r.Docs.At) {
+	o := r.FirstDue()
+	if o == nil {
 		return false
 	}
 	r.Docs.At = o.Due

@@ -22,13 +22,14 @@ type Transaction struct {
 	Access access.Control
 	Runner operation.Runner
 	trials int // of Try that have not ended
-	budget *template.Budget
+	work   *template.Work
+	later  bool // long computations are for later
 	// sizeBefore is the size of all documents at the start.
 	sizeBefore int
 }
 
 func newTransaction(tx *store.Transaction, p *Parts) *Transaction {
-	t := &Transaction{Transaction: tx, Tenancy: &p.Tenancy, Parts: p, sizeBefore: tx.Size(), budget: template.NewBudget()}
+	t := &Transaction{Transaction: tx, Tenancy: &p.Tenancy, Parts: p, sizeBefore: tx.Size(), work: template.NewWork()}
 	tx.World = p.Behaviours(t)
 	t.Access = access.Control{Enforced: p.AccessControl, SeveralTenants: p.Tenancy.several(), Kinds: p.Kinds, Docs: tx, World: tx.World}
 	t.Runner = operation.Runner{Queue: p.Queue, Docs: tx, World: tx.World,
@@ -63,11 +64,20 @@ func (t *Transaction) Takes(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * t.Parts.Latency.Factor)
 }
 
-// Budget implements [behaviour.World].
-func (t *Transaction) Budget() *template.Budget { return t.budget }
+// Work implements [behaviour.World].
+func (t *Transaction) Work() *template.Work { return t.work }
 
-// Share lets a transaction use up the budget of others.
-func (t *Transaction) Share(budget *template.Budget) { t.budget = budget }
+// Compute implements [behaviour.World].
+func (t *Transaction) Compute(f func(look behaviour.Look)) error {
+	if t.later {
+		return &behaviour.NotComputed{Compute: f}
+	}
+	f(func(g func(behaviour.World)) { g(t.World) })
+	return nil
+}
+
+// Share lets a transaction go on with the work of others of the same request, and leaves long computations for later.
+func (t *Transaction) Share(work *template.Work) { t.work, t.later = work, true }
 
 // Known implements [behaviour.World].
 func (t *Transaction) Known(fullType string) bool { return t.Parts.Kinds.Of(fullType) != nil }
@@ -110,4 +120,11 @@ func (t *Transaction) Resolver() address.Resolver {
 		}
 		return ""
 	}}
+}
+
+// goOn lets a transaction go on with the work of the request that began an operation, with a budget of its own.
+func (t *Transaction) goOn(o *operation.Operation) {
+	if o != nil && o.Work != nil {
+		o.Work.Budget, t.work = template.NewBudget(), o.Work
+	}
 }

@@ -92,6 +92,7 @@ func (w *World) EndDue() {
 	}
 	for more := true; more; {
 		err := w.Write(func(t *Transaction) error { // an operation keeps its own error
+			t.goOn(t.Runner.FirstDue())
 			more = t.Runner.EndDue()
 			return nil
 		})

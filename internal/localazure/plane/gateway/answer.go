@@ -51,6 +51,7 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 		Header: r.Header.Clone(), Proto: r.Proto, Client: netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), ServerPort: f.at.Port(),
 		TLS: r.TLS}
 	q := &request{front: f, state: state, exchange: x, original: r.URL.RequestURI(), host: r.Host}
+	dropNamed(x.Header)   // before the gateway adds headers, which a client cannot take away
 	q.forwarded(x.Header) // before the rewrites, which can change these headers
 	chosen, ends := site.Route(x, f.gateway.options.ExactPaths)
 	action := chosen.Action
@@ -116,13 +117,17 @@ func (q *request) rewrite(p *httputil.ProxyRequest) {
 var hopByHop = []string{"Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Trailer", "Transfer-Encoding",
 	"Connection", "Upgrade", "Te"}
 
-// withoutHops returns headers without those that are between the client and the gateway. An upgrade, such as to WebSocket, stays.
-func withoutHops(header, proxied http.Header) http.Header {
+// dropNamed removes the headers that a client's Connection names, because they are between the client and the gateway.
+func dropNamed(header http.Header) {
 	for _, field := range header.Values("Connection") {
 		for name := range strings.SplitSeq(field, ",") {
 			header.Del(strings.TrimSpace(name))
 		}
 	}
+}
+
+// withoutHops returns headers without those that are between the client and the gateway. An upgrade, such as to WebSocket, stays.
+func withoutHops(header, proxied http.Header) http.Header {
 	for _, name := range hopByHop {
 		header.Del(name)
 	}

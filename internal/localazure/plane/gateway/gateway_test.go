@@ -30,7 +30,8 @@ func TestPassesRequestsOn(t *testing.T) {
 	met := map[string]int{}
 	c := w.client()
 	for range 10 {
-		got := w.ask(c, "http://example.com/x/y?z=1", "X-Forwarded-For", "192.0.2.1", "Connection", "X-Secret", "X-Secret", "1")
+		got := w.ask(c, "http://example.com/x/y?z=1", "X-Forwarded-For", "192.0.2.1", "X-Secret", "1",
+			"Connection", "X-Secret, X-Forwarded-Proto", "Connection", "X-Original-Host")
 		name, rest, _ := strings.Cut(got.body, " ")
 		met[name]++
 		if rest != "GET example.com/x/y?z=1" {

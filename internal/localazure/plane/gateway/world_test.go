@@ -82,7 +82,16 @@ func (c *clock) pass() {
 
 func start(t testing.TB) *world {
 	t.Helper()
-	w := &world{TB: t, network: &gateway.Loopback{}, clock: &clock{ended: make(chan time.Time)}}
+	network := &gateway.Loopback{}
+	w := startAt(t, network, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+	w.network = network
+	return w
+}
+
+// startAt is start with a network and a logger.
+func startAt(t testing.TB, at gateway.Network, log *slog.Logger) *world {
+	t.Helper()
+	w := &world{TB: t, clock: &clock{ended: make(chan time.Time)}}
 	w.azure = behaviourtest.StartWith(t, core.Options{Providers: []behaviour.Provider{resources.Provider(), network.Provider(),
 		vault.Provider(), identity.Provider()}})
 	w.put(networks+"/virtualNetworks/v", object{"location": "eastus", "properties": object{
@@ -91,8 +100,7 @@ func start(t testing.TB) *world {
 	w.put(networks+"/publicIPAddresses/p", object{"location": "eastus", "sku": object{"name": "Standard"},
 		"properties": object{"publicIPAllocationMethod": "Static"}})
 	w.public = netip.MustParseAddr(behaviour.Text(w.get(networks+"/publicIPAddresses/p"), "properties.ipAddress"))
-	w.service = gateway.Start(t.Context(), gateway.Options{Azure: w.azure, Network: w.network, After: w.clock.after,
-		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	w.service = gateway.Start(t.Context(), gateway.Options{Azure: w.azure, Network: at, After: w.clock.after, Log: log})
 	t.Cleanup(func() {
 		if err := w.service.Close(); err != nil {
 			t.Error(err)

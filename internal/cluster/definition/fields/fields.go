@@ -1,4 +1,6 @@
-package definition
+// Package fields has the table of the fields of a cluster definition: the meaning of each field, its default, the values that are allowed,
+// and what a change of it does to a cluster. The Go types in package definition say which fields exist. Layer L1: pure.
+package fields
 
 import (
 	"fmt"
@@ -33,10 +35,10 @@ const (
 	Nodes
 )
 
-// rule is what a field may contain.
-type rule struct {
-	pattern *regexp.Regexp
-	says    string // what the rule allows, as errors say it
+// Rule is what a field may contain.
+type Rule struct {
+	Pattern *regexp.Regexp
+	Says    string // what the rule allows, as errors say it
 	// checks are what a pattern cannot say. Each returns what a consumer of the field wants instead, "" for a text that it takes.
 	checks []check
 }
@@ -44,17 +46,17 @@ type rule struct {
 // check returns what is wanted instead of a text, "" if nothing is.
 type check func(text string) string
 
-func matching(pattern, says string, checks ...check) *rule {
-	return &rule{regexp.MustCompile(`^(?:` + pattern + `)$`), says, checks}
+func matching(pattern, says string, checks ...check) *Rule {
+	return &Rule{regexp.MustCompile(`^(?:` + pattern + `)$`), says, checks}
 }
 
-// wants is what the rule wants instead of a text, "" if it allows the text.
-func (r *rule) wants(text string) string {
+// Wants is what the rule wants instead of a text, "" if it allows the text.
+func (r *Rule) Wants(text string) string {
 	if r == nil {
 		return ""
 	}
-	if !r.pattern.MatchString(text) {
-		return r.says
+	if !r.Pattern.MatchString(text) {
+		return r.Says
 	}
 	for _, check := range r.checks {
 		if want := check(text); want != "" {
@@ -75,7 +77,7 @@ var (
 		"a DNS name such as api.example.com or *.example.com in small letters, or an IP address, without scheme and port", certSAN)
 	url      = matching(`https?://[^\s?#]+`, "a URL such as https://mirror.example.com/kubernetes")
 	checksum = matching(`[0-9a-f]{64}`, "64 small hexadecimal digits, as sha256sum prints them")
-	artifact = matching(`v\d+\.\d+\.\d+/bin/linux/(`+strings.Join(architectures(), "|")+`)/(`+strings.Join(programs(), "|")+`)`,
+	artifact = matching(`v\d+\.\d+\.\d+/bin/linux/(`+strings.Join(Architectures(), "|")+`)/(`+strings.Join(Programs(), "|")+`)`,
 		"the path of a program below the mirror such as v1.36.3/bin/linux/amd64/kubelet")
 	cidr   = matching(`[0-9a-fA-F.:]+/\d{1,3}`, "a range of addresses such as 10.244.0.0/16")
 	source = matching(`\*|[0-9a-fA-F.:]+(/\d{1,3})?|[A-Z][A-Za-z]+(\.[A-Za-z0-9]+)?`,
@@ -125,7 +127,7 @@ var (
 )
 
 // idOf allows ids of a type.
-func idOf(fullType string) *rule {
+func idOf(fullType string) *Rule {
 	provider, says := "", ""
 	switch fullType {
 	case "Microsoft.Network/virtualNetworks/subnets":
@@ -161,27 +163,29 @@ type Field struct {
 	// Union says that layers may each add elements to the list.
 	Union bool
 
-	rule *rule
-	// key is the rule of the keys of a map, and value that of its values.
-	key, value *rule
+	// Rule is that of the text, nil for none. Key is the rule of the keys of a map, and Value that of its values.
+	Rule, Key, Value *Rule
 }
 
 // Check returns an error if the field can never have contained the text. It leaves out the rules of consumers that a pattern does not say:
 // a cluster that was made before there was such a rule can be named.
 func (f Field) Check(text string) error {
-	if f.rule != nil && !f.rule.pattern.MatchString(text) {
-		return fmt.Errorf("%q: want %s", text, f.rule.says)
+	if f.Rule != nil && !f.Rule.Pattern.MatchString(text) {
+		return fmt.Errorf("%q: want %s", text, f.Rule.Says)
 	}
 	return nil
 }
 
-// text is what the field allows, as errors and pages say it.
-func (f Field) text() string {
-	if f.rule == nil {
+// Text is what the field allows, as errors and pages say it.
+func (f Field) Text() string {
+	if f.Rule == nil {
 		return ""
 	}
-	return f.rule.says
+	return f.Rule.Says
 }
+
+// Ignition is the boot format of images such as Flatcar Container Linux. The other one is CloudInit.
+const Ignition = "Ignition"
 
 const (
 	subnetType   = "Microsoft.Network/virtualNetworks/subnets"
@@ -193,8 +197,8 @@ func diskTypes() []string {
 	return []string{"Premium_LRS", "StandardSSD_LRS", "Standard_LRS", "Premium_ZRS", "StandardSSD_ZRS"}
 }
 
-// Fields is the table of all fields, by path from the kind on. Elements of lists have the path of their list followed by [].
-func Fields() map[string]Field {
+// Table is the table of all fields, by path from the kind on. Elements of lists have the path of their list followed by [].
+func Table() map[string]Field {
 	all := map[string]Field{}
 	for _, part := range []map[string]Field{
 		clusterFields(), kubernetesFields(), networkFields(), controlPlaneFields(), poolFields(), extensionFields(),
@@ -207,46 +211,46 @@ func Fields() map[string]Field {
 func clusterFields() map[string]Field {
 	return map[string]Field{
 		"Cluster.metadata.name": {Doc: "Name of the cluster. Names of its resources begin with it.", Required: true,
-			rule: clusterName, Change: Fixed},
+			Rule: clusterName, Change: Fixed},
 		"Cluster.spec.azure.cloud": {Doc: "Azure cloud, as in azure.json of the machines.", Default: `"AzurePublicCloud"`,
 			OneOf: []string{"AzurePublicCloud", "AzureUSGovernmentCloud", "AzureChinaCloud"}, Change: Fixed},
-		"Cluster.spec.azure.subscriptionID": {Doc: "Subscription of the cluster.", Required: true, rule: guid, Change: Fixed},
-		"Cluster.spec.azure.tenantID":       {Doc: "Tenant of the subscription.", Required: true, rule: guid, Change: Fixed},
-		"Cluster.spec.azure.location":       {Doc: "Region of the cluster.", Required: true, rule: location, Change: Fixed},
-		"Cluster.spec.azure.resourceGroup.name": {Doc: "Resource group of everything that kaz makes.", Required: true, rule: group,
+		"Cluster.spec.azure.subscriptionID": {Doc: "Subscription of the cluster.", Required: true, Rule: guid, Change: Fixed},
+		"Cluster.spec.azure.tenantID":       {Doc: "Tenant of the subscription.", Required: true, Rule: guid, Change: Fixed},
+		"Cluster.spec.azure.location":       {Doc: "Region of the cluster.", Required: true, Rule: location, Change: Fixed},
+		"Cluster.spec.azure.resourceGroup.name": {Doc: "Resource group of everything that kaz makes.", Required: true, Rule: group,
 			Change: Fixed},
 		"Cluster.spec.azure.resourceGroup.lifecycle": {Doc: "Owned: kaz makes the group and `destroy` deletes it. Existing: it must " +
 			"exist, " +
 			"and `destroy` deletes only what has the cluster's tag.", Default: `"Owned"`, OneOf: []string{"Owned", "Existing"},
 			Change: Fixed},
-		"Cluster.spec.azure.tags": {Doc: "Tags of every resource.", Default: `{}`, Max: 40, key: tagKey, value: tagValue,
+		"Cluster.spec.azure.tags": {Doc: "Tags of every resource.", Default: `{}`, Max: 40, Key: tagKey, Value: tagValue,
 			Change: Live},
 
 		"Cluster.spec.identity.controlPlane.id": {Doc: "Identity of the control plane's machines. Empty: it is made.", Default: `""`,
-			rule: idOf(identityType), Change: Fixed},
-		"Cluster.spec.identity.nodes.id": {Doc: "Identity of the nodes. Empty: it is made.", Default: `""`, rule: idOf(identityType),
+			Rule: idOf(identityType), Change: Fixed},
+		"Cluster.spec.identity.nodes.id": {Doc: "Identity of the nodes. Empty: it is made.", Default: `""`, Rule: idOf(identityType),
 			Change: Fixed},
 		"Cluster.spec.identity.roles": {Doc: "Roles that the control plane's identity gets at the resource group. Scoped: Network " +
 			"Contributor, Virtual Machine Contributor and Disk Backup Reader, to copy disks. Contributor: that role. None: the roles " +
 			"exist already.", Default: `"Scoped"`,
 			OneOf: []string{"Scoped", "Contributor", "None"}, Change: Live},
 		"Cluster.spec.identity.registryIDs": {Doc: "Container registries from which nodes may pull.", Default: `[]`, Max: 20, Union: true,
-			rule: idOf("Microsoft.ContainerRegistry/registries"), Change: Live},
+			Rule: idOf("Microsoft.ContainerRegistry/registries"), Change: Live},
 		"Cluster.spec.keyVault.id": {Doc: "Key vault with the cluster's secrets. Empty: it is made.", Default: `""`,
-			rule: idOf("Microsoft.KeyVault/vaults"), Change: Fixed},
+			Rule: idOf("Microsoft.KeyVault/vaults"), Change: Fixed},
 		"Cluster.spec.storage.id": {Doc: "Storage account with the blob that elects the first member. Empty: it is made.", Default: `""`,
-			rule: idOf("Microsoft.Storage/storageAccounts"), Change: Fixed},
+			Rule: idOf("Microsoft.Storage/storageAccounts"), Change: Fixed},
 
 		"Cluster.spec.addons.repository": {Doc: "Repository with the container images of kaz's cloud-controller-manager, " +
 			"cloud-node-manager and azuredisk-csi-driver. Empty: they are not installed, and nodes stay uninitialized until another " +
-			"cloud-controller-manager runs.", Default: `""`, rule: repository, Change: Upgrades},
-		"Cluster.spec.addons.tag": {Doc: "Tag of these images.", Default: `"devel"`, rule: imageTag, Change: Upgrades},
+			"cloud-controller-manager runs.", Default: `""`, Rule: repository, Change: Upgrades},
+		"Cluster.spec.addons.tag": {Doc: "Tag of these images.", Default: `"devel"`, Rule: imageTag, Change: Upgrades},
 		"Cluster.spec.addons.disks": {Doc: "Whether the driver of managed disks is installed, with the StorageClasses managed-csi and " +
 			"managed-csi-premium.", Default: `true`, Change: Upgrades},
 
-		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, rule: user, Change: Fixed},
+		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, Rule: user, Change: Fixed},
 		"Cluster.spec.access.sshPublicKeys": {Doc: "Public keys of that user. Azure demands at least one for a Linux machine without a " +
-			"password.", Required: true, Min: 1, Max: 20, Union: true, rule: sshKey, Change: Replaces,
+			"password.", Required: true, Min: 1, Max: 20, Union: true, Rule: sshKey, Change: Replaces,
 			Of: Members | Nodes},
 	}
 }
@@ -254,46 +258,46 @@ func clusterFields() map[string]Field {
 // kubernetesFields are the fields of Kubernetes itself.
 func kubernetesFields() map[string]Field {
 	return map[string]Field{
-		"Cluster.spec.kubernetes.version":     {Doc: "Version of Kubernetes.", Required: true, rule: release, Change: Replaces},
-		"Cluster.spec.kubernetes.dnsDomain":   {Doc: "DNS domain of Services.", Default: `"cluster.local"`, rule: domain, Change: Fixed},
-		"Cluster.spec.kubernetes.podCIDR":     {Doc: "IPv4 addresses of pods.", Default: `"10.244.0.0/16"`, rule: cidr, Change: Fixed},
-		"Cluster.spec.kubernetes.serviceCIDR": {Doc: "IPv4 addresses of Services.", Default: `"10.0.0.0/16"`, rule: cidr, Change: Fixed},
+		"Cluster.spec.kubernetes.version":     {Doc: "Version of Kubernetes.", Required: true, Rule: release, Change: Replaces},
+		"Cluster.spec.kubernetes.dnsDomain":   {Doc: "DNS domain of Services.", Default: `"cluster.local"`, Rule: domain, Change: Fixed},
+		"Cluster.spec.kubernetes.podCIDR":     {Doc: "IPv4 addresses of pods.", Default: `"10.244.0.0/16"`, Rule: cidr, Change: Fixed},
+		"Cluster.spec.kubernetes.serviceCIDR": {Doc: "IPv4 addresses of Services.", Default: `"10.0.0.0/16"`, Rule: cidr, Change: Fixed},
 		"Cluster.spec.kubernetes.podNetwork": {Doc: "CloudRoutes: the cloud-controller-manager writes a route for each node to a route " +
 			"table. None: an Extension brings a network plugin.", Default: `"CloudRoutes"`, OneOf: []string{"CloudRoutes", "None"},
 			Change: Fixed},
 		"Cluster.spec.kubernetes.apiServer.certSANs": {Doc: "Further names and addresses in the API server's certificate.", Default: `[]`,
-			Max: 50, Union: true, rule: certName, Change: Replaces, Of: Members},
-		"Cluster.spec.kubernetes.apiServer.extraArgs": {Doc: "Flags of the API server.", Default: `{}`, key: flagName,
+			Max: 50, Union: true, Rule: certName, Change: Replaces, Of: Members},
+		"Cluster.spec.kubernetes.apiServer.extraArgs": {Doc: "Flags of the API server.", Default: `{}`, Key: flagName,
 			Change: Replaces, Of: Members},
-		"Cluster.spec.kubernetes.controllerManager.extraArgs": {Doc: "Flags of the controller manager.", Default: `{}`, key: flagName,
+		"Cluster.spec.kubernetes.controllerManager.extraArgs": {Doc: "Flags of the controller manager.", Default: `{}`, Key: flagName,
 			Change: Replaces, Of: Members},
-		"Cluster.spec.kubernetes.scheduler.extraArgs": {Doc: "Flags of the scheduler.", Default: `{}`, key: flagName,
+		"Cluster.spec.kubernetes.scheduler.extraArgs": {Doc: "Flags of the scheduler.", Default: `{}`, Key: flagName,
 			Change: Replaces, Of: Members},
 		"Cluster.spec.kubernetes.artifactMirror": {Doc: "URL below which machines find the programs of Kubernetes, laid out as at " +
 			"dl.k8s.io. With http the checksums of the version must be in kaz or in artifactChecksums.",
-			Default: `"` + OfficialArtifacts + `"`, rule: url, Change: Replaces, Of: Members | Nodes},
+			Default: `"` + OfficialArtifacts + `"`, Rule: url, Change: Replaces, Of: Members | Nodes},
 		"Cluster.spec.kubernetes.artifactChecksums": {Doc: "SHA-256 of programs, by their path below the mirror such as " +
 			"v1.36.3/bin/linux/amd64/kubelet. They count before those in kaz. Machines take others from https://dl.k8s.io, or else " +
 			"from a mirror with https.",
-			Default: `{}`, key: artifact, value: checksum, Change: Replaces, Of: Members | Nodes, Later: true},
+			Default: `{}`, Key: artifact, Value: checksum, Change: Replaces, Of: Members | Nodes, Later: true},
 	}
 }
 
 func networkFields() map[string]Field {
 	const n = "Cluster.spec.network."
 	return map[string]Field{
-		n + "cidrs": {Doc: "Addresses of the virtual network.", Default: `["10.224.0.0/12"]`, Min: 1, Max: 10, rule: cidr, Change: Live},
+		n + "cidrs": {Doc: "Addresses of the virtual network.", Default: `["10.224.0.0/12"]`, Min: 1, Max: 10, Rule: cidr, Change: Live},
 		n + "subnets.controlPlane.id": {Doc: "Subnet of the control plane that exists. Empty: it is made. Both subnets exist or none.",
-			Default: `""`, rule: idOf(subnetType), Change: Fixed},
-		n + "subnets.controlPlane.cidr": {Doc: "Addresses of the control plane's subnet.", Default: `"10.224.0.0/24"`, rule: cidr,
+			Default: `""`, Rule: idOf(subnetType), Change: Fixed},
+		n + "subnets.controlPlane.cidr": {Doc: "Addresses of the control plane's subnet.", Default: `"10.224.0.0/24"`, Rule: cidr,
 			Change: Fixed},
 		n + "subnets.nodes.id": {Doc: "Subnet of the nodes that exists. Empty: it is made. It is in the same virtual network.",
 			Default: `""`,
-			rule:    idOf(subnetType), Change: Fixed},
-		n + "subnets.nodes.cidr": {Doc: "Addresses of the nodes' subnet.", Default: `"10.225.0.0/16"`, rule: cidr, Change: Fixed},
+			Rule:    idOf(subnetType), Change: Fixed},
+		n + "subnets.nodes.cidr": {Doc: "Addresses of the nodes' subnet.", Default: `"10.225.0.0/16"`, Rule: cidr, Change: Fixed},
 		n + "routeTableID": {Doc: "Route table that exists, for routes to pods. Empty: it is made if podNetwork is CloudRoutes.",
 			Default: `""`,
-			rule:    idOf("Microsoft.Network/routeTables"), Change: Fixed},
+			Rule:    idOf("Microsoft.Network/routeTables"), Change: Fixed},
 		n + "outbound.type": {Doc: "How machines reach the internet. None and UserDefinedRouting make nothing: the mirror of programs " +
 			"and " +
 			"images must be reachable.", Default: `"NATGateway"`, OneOf: []string{"NATGateway", "LoadBalancer", "UserDefinedRouting",
@@ -310,14 +314,14 @@ func networkFields() map[string]Field {
 			Default: `"Public"`,
 			OneOf:   []string{"Public", "Internal", "PublicAndInternal"}, Change: Fixed},
 		n + "apiServer.port": {Doc: "Port of the API server.", Default: `6443`, Min: 1, Max: 65535, Change: Fixed},
-		n + "apiServer.allowedSources": {Doc: "Sources that may reach the API server.", Default: `["*"]`, Min: 1, Max: 200, rule: source,
+		n + "apiServer.allowedSources": {Doc: "Sources that may reach the API server.", Default: `["*"]`, Min: 1, Max: 200, Rule: source,
 			Change: Live},
 		n + "apiServer.internalIP": {Doc: "Address of the internal load balancer in the control plane's subnet.", Default: `"10.224.0.100"`,
-			rule: ipv4, Change: Fixed},
+			Rule: ipv4, Change: Fixed},
 		n + "apiServer.dnsLabel": {Doc: "First label of the API server's public name. Empty: the cluster's name and six characters.",
-			Default: `""`, rule: dnsLabel, Change: Fixed},
+			Default: `""`, Rule: dnsLabel, Change: Fixed},
 		n + "sshSources": {Doc: "Sources that may reach SSH of the control plane. Empty: no rule allows SSH.", Default: `[]`, Max: 200,
-			Union: true, rule: source, Change: Live},
+			Union: true, Rule: source, Change: Live},
 	}
 }
 
@@ -325,13 +329,13 @@ func networkFields() map[string]Field {
 func imageFields(at string, of Machines) map[string]Field {
 	return map[string]Field{
 		at + ".id": {Doc: "Image or version of a gallery image. Empty: the image of the marketplace.", Default: `""`,
-			rule: imageID, Change: Replaces, Of: of},
-		at + ".publisher": {Doc: "Publisher of the image of the marketplace.", Default: `"Canonical"`, rule: imagePart, Change: Replaces,
+			Rule: imageID, Change: Replaces, Of: of},
+		at + ".publisher": {Doc: "Publisher of the image of the marketplace.", Default: `"Canonical"`, Rule: imagePart, Change: Replaces,
 			Of: of},
-		at + ".offer": {Doc: "Offer of the image of the marketplace.", Default: `"ubuntu-24_04-lts"`, rule: imagePart, Change: Replaces,
+		at + ".offer": {Doc: "Offer of the image of the marketplace.", Default: `"ubuntu-24_04-lts"`, Rule: imagePart, Change: Replaces,
 			Of: of},
-		at + ".sku": {Doc: "SKU of the image of the marketplace.", Default: `"server"`, rule: imagePart, Change: Replaces, Of: of},
-		at + ".version": {Doc: "Version of the image of the marketplace.", Default: `"latest"`, rule: imageVersion, Change: Replaces,
+		at + ".sku": {Doc: "SKU of the image of the marketplace.", Default: `"server"`, Rule: imagePart, Change: Replaces, Of: of},
+		at + ".version": {Doc: "Version of the image of the marketplace.", Default: `"latest"`, Rule: imageVersion, Change: Replaces,
 			Of: of},
 	}
 }
@@ -350,7 +354,7 @@ func controlPlaneFields() map[string]Field {
 		c + ".replicas": {Doc: "Number of members: 1, 3 or 5. An even number tolerates no more failures than one less.", Default: `3`,
 			Min: 1,
 			Max: 5, Change: Replaces},
-		c + ".vmSize":     {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces, Of: Members},
+		c + ".vmSize":     {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, Rule: size, Change: Replaces, Of: Members},
 		c + ".bootFormat": bootFormat(Members),
 		c + ".zones": {Doc: "Availability zones of the machines, in turn. An empty list puts them into an availability set.",
 			Default: `[1, 2, 3]`, Max: 3, Change: Fixed},
@@ -373,7 +377,7 @@ func poolFields() map[string]Field {
 	const p = "NodePool.spec."
 	all := imageFields(p+"image", Nodes)
 	maps.Copy(all, map[string]Field{
-		"NodePool.metadata.name": {Doc: "Name of the pool.", Required: true, rule: poolName, Change: Fixed},
+		"NodePool.metadata.name": {Doc: "Name of the pool.", Required: true, Rule: poolName, Change: Fixed},
 		p + "backend": {Doc: "What the machines are: a scale set in one of its two modes, or standalone machines.",
 			Default: `"VMSSUniform"`,
 			OneOf:   []string{"VMSSUniform", "VMSSFlexible", "StandaloneVM"}, Change: Fixed},
@@ -382,13 +386,13 @@ func poolFields() map[string]Field {
 		p + "autoscaling.min": {Doc: "Least number of nodes of an autoscaled pool.", Required: true, Min: 0, Max: 1000, Change: Live},
 		p + "autoscaling.max": {Doc: "Greatest number of nodes of an autoscaled pool.", Required: true, Min: 1, Max: 1000, Change: Live},
 		p + "autoscaling":     {Doc: "Present: the autoscaler decides the number of nodes.", Change: Live},
-		p + "vmSize":          {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces, Of: Nodes},
+		p + "vmSize":          {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, Rule: size, Change: Replaces, Of: Nodes},
 		p + "bootFormat":      bootFormat(Nodes),
 		p + "zones": {Doc: "Availability zones of the machines. An empty list: no zones.", Default: `[1, 2, 3]`, Max: 3,
 			Change: Fixed},
 		p + "priority": {Doc: "Spot machines cost less, and Azure may take them back.", Default: `"Regular"`,
 			OneOf: []string{"Regular", "Spot"}, Change: Fixed},
-		p + "spot.maxPrice": {Doc: "Price above which Azure takes a Spot machine back.", Default: `"-1"`, rule: price, Change: Fixed},
+		p + "spot.maxPrice": {Doc: "Price above which Azure takes a Spot machine back.", Default: `"-1"`, Rule: price, Change: Fixed},
 		p + "osDisk.sizeGiB": {Doc: "Size of the operating system's disk.", Default: `128`, Min: 30, Max: 4095, Change: Replaces,
 			Of: Nodes},
 		p + "osDisk.type": {Doc: "Type of the operating system's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(),
@@ -401,17 +405,17 @@ func poolFields() map[string]Field {
 		p + "dataDisks":           {Doc: "Empty disks of each machine.", Default: `[]`, Max: 16, Change: Replaces, Of: Nodes},
 		p + "dataDisks[].sizeGiB": {Doc: "Size of the disk.", Required: true, Min: 1, Max: 32767, Change: Replaces, Of: Nodes},
 		p + "dataDisks[].type":    {Doc: "Type of the disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces, Of: Nodes},
-		p + "subnet.id":           {Doc: "Subnet of this pool that exists.", Default: `""`, rule: idOf(subnetType), Change: Fixed},
+		p + "subnet.id":           {Doc: "Subnet of this pool that exists.", Default: `""`, Rule: idOf(subnetType), Change: Fixed},
 		p + "subnet.cidr": {Doc: "Addresses of a subnet that is made for this pool. Empty: the pool is in the nodes' subnet.",
-			Default: `""`, rule: cidr, Change: Fixed},
+			Default: `""`, Rule: cidr, Change: Fixed},
 		p + "maxPods": {Doc: "Greatest number of pods on a node.", Default: `110`, Min: 10, Max: 250, Change: Replaces, Of: Nodes},
-		p + "labels":  {Doc: "Labels of the nodes.", Default: `{}`, key: label, value: labelValue, Change: Replaces, Of: Nodes},
+		p + "labels":  {Doc: "Labels of the nodes.", Default: `{}`, Key: label, Value: labelValue, Change: Replaces, Of: Nodes},
 		p + "upgrade.maxSurge": {Doc: "Nodes that an upgrade makes before old ones go, at once: a number, or a share of the pool, " +
-			"rounded up. A pool over zones gets up to one for each zone. Standalone machines have none.", Default: `"1"`, rule: amount,
+			"rounded up. A pool over zones gets up to one for each zone. Standalone machines have none.", Default: `"1"`, Rule: amount,
 			Number: true, Change: Live},
 		p + "upgrade.maxUnavailable": {Doc: "Nodes that may be missing during an upgrade: a number, or a share of the pool, rounded down.",
-			Default: `"0"`, rule: amount, Number: true, Change: Live},
-		p + "taints": {Doc: "Taints of the nodes.", Default: `[]`, rule: taint, Change: Replaces, Of: Nodes},
+			Default: `"0"`, Rule: amount, Number: true, Change: Live},
+		p + "taints": {Doc: "Taints of the nodes.", Default: `[]`, Rule: taint, Change: Replaces, Of: Nodes},
 	})
 	return all
 }
@@ -420,20 +424,20 @@ func poolFields() map[string]Field {
 func chartFields() map[string]Field {
 	const c = "Extension.spec.charts[]."
 	return map[string]Field{
-		c + "releaseName": {Doc: "Name of the release. Each is once in a namespace.", Required: true, rule: releaseName, Change: Upgrades},
-		c + "namespace": {Doc: "Namespace of the release, and of its objects that name none.", Default: `"default"`, rule: namespace,
+		c + "releaseName": {Doc: "Name of the release. Each is once in a namespace.", Required: true, Rule: releaseName, Change: Upgrades},
+		c + "namespace": {Doc: "Namespace of the release, and of its objects that name none.", Default: `"default"`, Rule: namespace,
 			Change: Upgrades},
 		c + "createNamespace": {Doc: "Whether the namespace is made. Those that Kubernetes brings are never made.", Default: `true`,
 			Change: Upgrades},
 		c + "path": {Doc: "Folder or archive (.tgz) of the chart, relative to the file of the definition. Empty with url.", Default: `""`,
-			rule: chartPath, Change: Upgrades},
-		c + "url":    {Doc: "Where kaz gets the archive of the chart.", Default: `""`, rule: url, Change: Upgrades},
-		c + "sha256": {Doc: "SHA-256 of the archive. With url it is required.", Default: `""`, rule: checksum, Change: Upgrades},
+			Rule: chartPath, Change: Upgrades},
+		c + "url":    {Doc: "Where kaz gets the archive of the chart.", Default: `""`, Rule: url, Change: Upgrades},
+		c + "sha256": {Doc: "SHA-256 of the archive. With url it is required.", Default: `""`, Rule: checksum, Change: Upgrades},
 		c + "values": {Doc: "Values, as in a file for helm install --values.", Default: `{}`, Change: Upgrades},
 		c + "includeCRDs": {Doc: "Whether the CustomResourceDefinitions of the chart's folder crds are applied, too, before all else.",
 			Default: `true`, Change: Upgrades},
 		c + "apiVersions": {Doc: "Further API versions that templates see in .Capabilities.APIVersions, such as monitoring.coreos.com/v1.",
-			Default: `[]`, Max: 100, rule: apiVersion, Change: Upgrades},
+			Default: `[]`, Max: 100, Rule: apiVersion, Change: Upgrades},
 		c + "atBoot": {Doc: "Whether the first member of the control plane applies the objects. false: only kaz cluster upgrade does, " +
 			"for charts that are too large for a boot file.", Default: `true`, Change: Upgrades},
 	}
@@ -443,18 +447,18 @@ func extensionFields() map[string]Field {
 	const e, p = "Extension.spec.", "TemplatePatch.spec."
 	all := chartFields()
 	maps.Copy(all, map[string]Field{
-		"Extension.metadata.name": {Doc: "Name of the extension.", Required: true, rule: name, Change: Live},
+		"Extension.metadata.name": {Doc: "Name of the extension.", Required: true, Rule: name, Change: Live},
 		e + "appliesTo.controlPlane": {Doc: "Whether files and commands are for the control plane's machines.", Default: `false`,
 			Change: Replaces},
 		e + "appliesTo.pools": {Doc: "Pools whose nodes get files and commands; * for all.", Default: `[]`, Change: Replaces},
 		e + "files":           {Doc: "Files on the machines.", Default: `[]`, Change: Replaces},
-		e + "files[].path":    {Doc: "Path of the file.", Required: true, rule: hostPath, Change: Replaces},
+		e + "files[].path":    {Doc: "Path of the file.", Required: true, Rule: hostPath, Change: Replaces},
 		e + "files[].content": {Doc: "Content of the file, or empty with url. It is no place for secrets: it is in the template.",
 			Default: `""`, Change: Replaces},
-		e + "files[].url": {Doc: "Where machines get the file when they boot.", Default: `""`, rule: url, Change: Replaces},
+		e + "files[].url": {Doc: "Where machines get the file when they boot.", Default: `""`, Rule: url, Change: Replaces},
 		e + "files[].sha256": {Doc: "SHA-256 of the file at the URL. A machine with another file does not join.", Default: `""`,
-			rule: checksum, Change: Replaces},
-		e + "files[].mode": {Doc: "Mode of the file.", Default: `"0644"`, rule: mode, Change: Replaces},
+			Rule: checksum, Change: Replaces},
+		e + "files[].mode": {Doc: "Mode of the file.", Default: `"0644"`, Rule: mode, Change: Replaces},
 		e + "commands": {Doc: "Shell commands that run after a machine has joined the cluster.", Default: `[]`,
 			Change: Replaces},
 		e + "manifests": {Doc: "Kubernetes manifests, such as an add-on, that the first member of the control plane applies.",
@@ -466,7 +470,7 @@ func extensionFields() map[string]Field {
 			"id of " +
 			"a port, and makes the resources wait for it.", Default: `[]`, Max: 100, Change: Live},
 
-		"TemplatePatch.metadata.name": {Doc: "Name of the patch.", Required: true, rule: name, Change: Live},
+		"TemplatePatch.metadata.name": {Doc: "Name of the patch.", Required: true, Rule: name, Change: Live},
 		p + "target.unit":             {Doc: "Unit whose resources are changed. Empty: every unit.", Default: `""`, Change: Live},
 		p + "target.symbol":           {Doc: "Symbol of the resource that is changed. Empty: every symbol.", Default: `""`, Change: Live},
 		p + "target.type":             {Doc: "Type of the resources that are changed. Empty: every type.", Default: `""`, Change: Live},

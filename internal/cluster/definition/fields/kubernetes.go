@@ -1,4 +1,4 @@
-package definition
+package fields
 
 import (
 	"fmt"
@@ -12,19 +12,28 @@ import (
 	"kaz/internal/plan/poolnode"
 )
 
+// OfficialArtifacts is the URL of the project's own programs of Kubernetes. Only there a checksum beside a program counts.
+const OfficialArtifacts = "https://dl.k8s.io"
+
+// Architectures are those of processors, as in the paths of programs.
+func Architectures() []string { return []string{"amd64", "arm64"} }
+
+// Programs are the programs of Kubernetes that machines install.
+func Programs() []string { return []string{"kubeadm", "kubelet", "kubectl"} }
+
 // OldestMinor is the oldest minor version of Kubernetes 1 that boot files are for: older kubeadm programs do not read their configuration.
 const OldestMinor = 31
 
 // oldEnough refuses versions with a kubeadm that does not read the configuration of boot files.
 func oldEnough(version string) string {
-	if minorOf(version) < OldestMinor {
+	if MinorOf(version) < OldestMinor {
 		return fmt.Sprintf("a version from 1.%d.0 on: older kubeadm programs do not read kubeadm.k8s.io/v1beta4", OldestMinor)
 	}
 	return ""
 }
 
-// minorOf is the minor version of a valid version, and 0 of another text.
-func minorOf(version string) int {
+// MinorOf is the minor version of a valid version, and 0 of another text.
+func MinorOf(version string) int {
 	_, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(minor)

@@ -1,10 +1,11 @@
-package definition
+package fields
 
 import "maps"
 
-// consumers are the programs and the resources of Azure that a value ends in, by the path of its field. The rules of a field, in fields.go
-// and in limits.go, are those of its consumers: a new consumer brings its rules. Fields that only kaz reads have the consumer kaz.
-func consumers() map[string]string {
+// Consumers are the programs and the resources of Azure that a value ends in, by the path of its field. The rules of a field, in fields.go
+// and in limits.go of package definition, are those of its consumers: a new consumer brings its rules. Fields that only kaz reads have
+// the consumer kaz.
+func Consumers() map[string]string {
 	all := map[string]string{}
 	for _, part := range []map[string]string{clusterConsumers(), machineConsumers(), extensionConsumers()} {
 		maps.Copy(all, part)
