@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // the work queue metrics
 
 	"kaz/internal/azure"
 	"kaz/internal/component/release"

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"kaz/internal/localazure/plane/gateway/routing"
 )
@@ -87,10 +88,24 @@ func (q *request) pass(w http.ResponseWriter, r *http.Request) {
 		q.cookie = c.Value
 	}
 	(&httputil.ReverseProxy{
-		Rewrite: q.rewrite, Transport: q, ModifyResponse: q.respond, ErrorHandler: q.fail, FlushInterval: -1,
+		Rewrite: q.rewrite, Transport: q, ModifyResponse: q.respond, ErrorHandler: q.fail, BufferPool: buffers,
 		ErrorLog: slog.NewLogLogger(q.front.gateway.options.Log.Handler(), slog.LevelDebug),
 	}).ServeHTTP(w, r.WithContext(ctx))
 }
+
+// buffers are for the bodies of answers. A new one for each request would be most of the memory of a request.
+var buffers = &bufferPool{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
+
+const bufferSize = 32 << 10
+
+// bufferPool implements [httputil.BufferPool].
+type bufferPool struct{ sync.Pool }
+
+// Get implements [httputil.BufferPool].
+func (p *bufferPool) Get() []byte { return p.Pool.Get().(*[bufferSize]byte)[:] }
+
+// Put implements [httputil.BufferPool].
+func (p *bufferPool) Put(b []byte) { p.Pool.Put((*[bufferSize]byte)(b)) }
 
 // rewrite makes the request for the backend.
 func (q *request) rewrite(p *httputil.ProxyRequest) {
