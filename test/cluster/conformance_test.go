@@ -49,7 +49,8 @@ func TestGatewayConformance(t *testing.T) {
 	t.Logf("the suite took %s", short(time.Since(began)))
 	if t.Failed() {
 		c.logOf("application-gateway-controller")
-	} else if *conformanceTest == "" {
+	}
+	if o.RunTest == "" && (*update || !t.Failed()) {
 		checkConformancePage(t, readReport(t, o.ReportOutputPath))
 	}
 	if c.up != nil {

@@ -39,7 +39,10 @@ func TestDefinitions(t *testing.T) {
 			}
 		}
 	}
-	const version, channel = "\n    gateway.networking.k8s.io/bundle-version: v1.6.3\n", "\n    gateway.networking.k8s.io/channel: standard\n"
+	const (
+		version = "\n    gateway.networking.k8s.io/bundle-version: v1.6.3\n"
+		channel = "\n    gateway.networking.k8s.io/channel: standard\n"
+	)
 	if n, m := bytes.Count(gateways, []byte(version)), bytes.Count(gateways, []byte(channel)); n != 10 || m != 10 {
 		t.Errorf("of the definitions of Gateway API %d have the version and %d the channel, want 10", n, m)
 	}
