@@ -222,5 +222,7 @@ func (w *world) count(status int) (n int) {
 // lists returns how many lists of record sets were read.
 func (w *world) lists() int {
 	w.t.Helper()
-	return len(slices.DeleteFunc(w.Reads(), func(r string) bool { return !strings.HasSuffix(r, "/recordsets") && !strings.HasSuffix(r, "/ALL") && r != "GET recordsets" && r != "GET ALL" }))
+	return len(slices.DeleteFunc(w.Reads(), func(r string) bool {
+		return !strings.HasSuffix(r, "/recordsets") && !strings.HasSuffix(r, "/ALL") && r != "GET recordsets" && r != "GET ALL"
+	}))
 }

@@ -98,8 +98,8 @@ type Subject struct {
 	Shared, CountsEach bool
 	// Parent is the key of the parent if Azure counts the requests to its children together, as those to the record sets of a DNS zone.
 	// A refusal then stops only the requests to the children of that parent. "" means that it does not.
-	Parent string
-	Priority           azure.Priority
+	Parent   string
+	Priority azure.Priority
 	// Turns is the key of the parent if its children are written one after another, "" if they need not be.
 	Turns string
 }

@@ -64,7 +64,9 @@ func (e Endpoint) alias() string {
 }
 
 // aliasable reports whether Azure has aliases of a type.
-func aliasable(recordType string) bool { return slices.Contains([]string{"A", "AAAA", "CNAME"}, recordType) }
+func aliasable(recordType string) bool {
+	return slices.Contains([]string{"A", "AAAA", "CNAME"}, recordType)
+}
 
 // metadata returns the metadata that the properties describe, nil for none.
 func (e Endpoint) metadata() map[string]string {
@@ -112,7 +114,9 @@ type Problem struct {
 	Message    string
 }
 
-func (p Problem) String() string { return p.Name + " " + p.Type + ": " + string(p.Reason) + ": " + p.Message }
+func (p Problem) String() string {
+	return p.Name + " " + p.Type + ": " + string(p.Reason) + ": " + p.Message
+}
 
 // Reason is a class of problems, as metrics count them.
 type Reason string

@@ -71,7 +71,9 @@ func order(first bool) int {
 }
 
 // isHeritage reports whether a TXT record is one of ExternalDNS's registry. Encrypted ones cannot be told.
-func isHeritage(target string) bool { return strings.HasPrefix(strings.Trim(target, `"`), "heritage=external-dns") }
+func isHeritage(target string) bool {
+	return strings.HasPrefix(strings.Trim(target, `"`), "heritage=external-dns")
+}
 
 // isEncrypted reports whether a TXT record may be an encrypted one of ExternalDNS's registry. It is another text each time.
 func isEncrypted(target string) bool {
@@ -220,6 +222,8 @@ func (s Snapshot) Endpoints() []Endpoint {
 			all = append(all, e)
 		}
 	}
-	slices.SortFunc(all, func(a, b Endpoint) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Type, b.Type)) })
+	slices.SortFunc(all, func(a, b Endpoint) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Type, b.Type))
+	})
 	return all
 }
