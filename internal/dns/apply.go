@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -220,7 +221,7 @@ func (r *run) step(ctx context.Context, s records.Step) (etag string, err error)
 		case s.Verb == azure.Delete && kind == azure.NotFound:
 			r.note(s.Zone, s.Key, nil)
 			return "", nil
-		case kind == azure.Invalid || kind == azure.Quota || kind == azure.InUse:
+		case kind == azure.Invalid || kind == azure.Quota || kind == azure.InUse || locked(err):
 			r.refuse(ctx, s, records.Refused, err)
 			return "", fmt.Errorf("%w: %w", errRefused, err)
 		case kind == azure.Throttled || errors.Is(err, errPaced):
@@ -243,6 +244,12 @@ func (r *run) step(ctx context.Context, s records.Step) (etag string, err error)
 		}
 		s = *again
 	}
+}
+
+// locked reports whether a management lock refuses a write. Other refusals for want of rights may end soon.
+func locked(err error) bool {
+	e, ok := errors.AsType[*azure.Error](err)
+	return ok && strings.EqualFold(e.Code, "ScopeLocked")
 }
 
 // written is the document that a write left, nil after a deletion.
