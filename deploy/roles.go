@@ -84,6 +84,9 @@ func Roles() map[string]Role {
 			"All that the application-gateway-controller may have to do, in the resource groups of the application gateway, of its public "+
 				"IP, and of the virtual network.",
 			needs(false, rights.GatewayFeatures()...)),
+		"external-dns-webhook": newRole("kaz external-dns-webhook",
+			"All that the external-dns-webhook may have to do, in the resource groups of the DNS zones, and of public IPs that records follow.",
+			needs(false, rights.DNSFeatures()...)),
 		"cloud-node-manager": newRole("kaz cloud-node-manager",
 			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With "+
 				"instance metadata it needs no role.",
@@ -98,6 +101,7 @@ func Roles() map[string]Role {
 	addFeatures(all, "azurefile-csi-driver", rights.FileFeatures(), needs)
 	addFeatures(all, "cluster-autoscaler-provider", rights.NodeGroupFeatures(), needs)
 	addFeatures(all, "application-gateway-controller", rights.GatewayFeatures(), needs)
+	addFeatures(all, "external-dns-webhook", rights.DNSFeatures(), needs)
 	return all
 }
 

@@ -163,6 +163,13 @@ func (b *builder) call(method, op, path, fullType string, id azure.ID) (call, er
 	if row.InTurn && method != http.MethodGet {
 		turns = id.Parent().Key()
 	}
+	counted := ""
+	if row.CountsChildren {
+		counted = id.Key() // of a list
+		if id.Is(fullType) {
+			counted = id.Parent().Key()
+		}
+	}
 	return call{
 		method:      method,
 		url:         &u,
@@ -179,6 +186,7 @@ func (b *builder) call(method, op, path, fullType string, id azure.ID) (call, er
 			Resource:     id.Key(),
 			Shared:       row.Shared,
 			CountsEach:   row.CountsEach,
+			Parent:       counted,
 			Turns:        turns,
 		},
 	}, nil

@@ -96,7 +96,10 @@ type Subject struct {
 	// Shared and CountsEach are as in the table of types. Shared says that many callers wait for one write.
 	// CountsEach says that Azure counts requests at each resource too.
 	Shared, CountsEach bool
-	Priority           azure.Priority
+	// Parent is the key of the parent if Azure counts the requests to its children together, as those to the record sets of a DNS zone.
+	// A refusal then stops only the requests to the children of that parent. "" means that it does not.
+	Parent   string
+	Priority azure.Priority
 	// Turns is the key of the parent if its children are written one after another, "" if they need not be.
 	Turns string
 }
@@ -133,6 +136,9 @@ func (s Subject) wide() gateKey {
 func (s Subject) narrow() gateKey {
 	key := s.wide()
 	key.question = s.Verb + " " + s.Resource
+	if s.Parent != "" {
+		key.question = s.Parent
+	}
 	return key
 }
 
@@ -162,6 +168,9 @@ func (b *Budget) refused(s Subject, code string, now time.Time) []*gate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wide := b.gate(s.wide())
+	if s.Parent != "" && !strings.EqualFold(code, "SubscriptionRequestsThrottled") {
+		return []*gate{b.gate(s.narrow())}
+	}
 	if !s.CountsEach || strings.EqualFold(code, "SubscriptionRequestsThrottled") {
 		return []*gate{wide}
 	}

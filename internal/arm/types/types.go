@@ -25,6 +25,9 @@ type Type struct {
 	// CountsEach says that Azure counts requests at each resource too. A refusal stops only the same request at the
 	// same resource. The resource is not read to see early how an operation is doing.
 	CountsEach bool
+	// CountsChildren says that Azure counts the requests to all children of one resource together, apart from those to others. A
+	// refusal stops only these.
+	CountsChildren bool
 	// InTurn says that Azure has refused writes of several resources of one parent that arrived at the same time.
 	// Requests are sent in turn: each after the answer to the one before, while the operations run side by side. It
 	// holds for exactly this type.
@@ -129,8 +132,8 @@ func Table() []Type {
 		{Name: routes, Shared: true, Stale: []string{vnet}},
 		{Name: pls, Stale: []string{lb, vnet, nic, endpoint}},
 		{Name: endpoint, Stale: []string{pls, vnet, nic, asg, zone, "Microsoft.Storage/storageAccounts"}},
-		{Name: dns, Version: "2018-05-01", Stale: none},
-		{Name: zone, Version: "2024-06-01", Stale: []string{vnet}},
+		{Name: dns, Version: "2018-05-01", CountsChildren: true, Stale: none},
+		{Name: zone, Version: "2024-06-01", CountsChildren: true, Stale: []string{vnet}},
 
 		// A deployment writes anything, and a group's delete takes all with it.
 		{Name: "Microsoft.Resources", Version: resources, Stale: all},
@@ -206,6 +209,7 @@ func (x Index) Of(fullType string) Type {
 			found.Stale = row.Stale
 		}
 		found.CountsEach = found.CountsEach || row.CountsEach
+		found.CountsChildren = found.CountsChildren || row.CountsChildren && !strings.EqualFold(row.Name, fullType)
 	}
 	if found.Stale == nil {
 		found.Stale = all

@@ -68,6 +68,8 @@ type ClientOptions struct {
 	Registerer prometheus.Registerer
 	// Transport sends all requests, including those for tokens; nil is the ARM client's default.
 	Transport policy.Transporter
+	// ThrottleWait bounds the time that a request waits because Azure throttles; 0 is the ARM client's default.
+	ThrottleWait time.Duration
 	// Finish is how long writes continue after their callers gave up.
 	Finish time.Duration
 }
@@ -120,7 +122,7 @@ func openOne(c arm.Config, o ClientOptions) (*cache.Cache, error) {
 func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions) arm.Config {
 	options := arm.Config{
 		Endpoint: e.ResourceManager, Regional: regional(c, e), Scope: e.Scope(), UserAgent: c.UserAgent,
-		Transport: o.Transport, Finish: o.Finish,
+		Transport: o.Transport, Finish: o.Finish, ThrottleWait: o.ThrottleWait,
 		Budget:      budget.New(budget.Config{LimitOf: limitOf(c), AtOnce: c.PutVMSSVMBatchSize}),
 		APIVersions: versions(c), Registerer: o.Registerer, MinimumRetryAfter: c.EnableMinimumRetryAfter,
 	}

@@ -42,7 +42,7 @@ const (
 
 // Features returns all features, in the order of the reference.
 func Features() []Feature {
-	return slices.Concat(ClusterFeatures(), DiskFeatures(), FileFeatures(), NodeGroupFeatures(), GatewayFeatures())
+	return slices.Concat(ClusterFeatures(), DiskFeatures(), FileFeatures(), NodeGroupFeatures(), GatewayFeatures(), DNSFeatures())
 }
 
 // ClusterFeatures returns the features of the cloud-controller-manager.
@@ -73,13 +73,15 @@ const (
 	StorageAccounts     Scope = "the resource groups of storage accounts"
 	PrivateZones        Scope = "the resource groups of private DNS zones"
 	ApplicationGateways Scope = "the resource group of the application gateway"
+	// RecordZones is where DNS zones for ExternalDNS are.
+	RecordZones Scope = "the resource groups of the DNS zones that ExternalDNS writes"
 )
 
 // Scopes returns all scopes, in the order of the reference.
 func Scopes() []Scope {
 	return []Scope{
 		Subscription, NetworkSubscription, Machines, LoadBalancers, PublicIPs, SecurityGroups, VirtualNetwork,
-		PrivateLinkServices, RouteTable, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways,
+		PrivateLinkServices, RouteTable, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways, RecordZones,
 	}
 }
 
@@ -132,14 +134,14 @@ const (
 )
 
 func table() []Need {
-	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), files(), nodeGroups(), gateways())
+	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), files(), nodeGroups(), gateways(), dnsZones())
 }
 
 // check is the right to read permissions at each resource group. Rights at subscriptions are not
 // checked: they are optional and used at once. Those of disks and shares are checked by their use.
 func check() []Need {
 	var all []Need
-	unchecked := []Scope{Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways}
+	unchecked := []Scope{Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways, RecordZones}
 	for _, s := range Scopes() {
 		if slices.Contains(unchecked, s) {
 			continue

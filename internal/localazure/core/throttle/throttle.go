@@ -216,9 +216,32 @@ func providerClaims(r Request) ([]claim, refusal) {
 	return nil, nil
 }
 
+// zoneClaims are the buckets of one DNS zone for its record sets, as Microsoft's page on limits has them. Public zones take more.
+func zoneClaims(r Request) []claim {
+	zone := r.ID
+	if r.ID.Is(r.Type) {
+		zone = r.ID.Parent()
+	}
+	limits := map[string]float64{"lists": 60, "reads": 2000, "writes": 200}
+	if strings.Contains(strings.ToLower(r.Type), "privatednszones") {
+		limits = map[string]float64{"lists": 100, "reads": 200, "writes": 60}
+	}
+	name := "writes"
+	switch {
+	case r.List:
+		name = "lists"
+	case class(r.Method) == "reads":
+		name = "reads"
+	}
+	return []claim{{perMinute("record sets "+name, limits[name], limits[name]), zone.Key()}}
+}
+
 func networkClaims(r Request) []claim {
 	read := class(r.Method) == "reads"
 	dns := strings.Contains(strings.ToLower(r.Type), "dnszones")
+	if dns && strings.Count(r.Type, "/") == 2 && !strings.HasSuffix(strings.ToLower(r.Type), "/virtualnetworklinks") {
+		return zoneClaims(r)
+	}
 	switch {
 	case read && dns:
 		return []claim{{perFiveMinutes("network DNS reads", 500), ""}}

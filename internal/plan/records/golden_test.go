@@ -1,0 +1,137 @@
+package records_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"kaz/internal/plan/records"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// story is the input of a golden file.
+type story struct {
+	Have   map[string]map[string]any // properties by type and name: "A app"
+	Adjust []records.Endpoint        // what ExternalDNS wants, before it makes changes of it
+	records.Changes
+	Protect     []string
+	MostDeleted int
+}
+
+// TestGolden tells the story of each testdata/*.txtar: story.yaml, and the answer of the planner.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tell(t, archive)
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(got))); d != "" {
+				t.Error("run with -update if this is as it should be (-want +got):\n" + d)
+			}
+		})
+	}
+}
+
+func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
+	var s story
+	if err := yaml.UnmarshalStrict(archive.Files[0].Data, &s); err != nil {
+		t.Fatal(err)
+	}
+	zones := []records.Zone{zone, corner}
+	out := &txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1]}
+	add := func(name, text string) { out.Files = append(out.Files, txtar.File{Name: name, Data: []byte(text)}) }
+	if len(s.Adjust) > 0 {
+		adjusted, problems := records.Adjust(zones, s.Adjust)
+		add("adjusted", encode(t, adjusted)+lines(problems))
+	}
+	have := read(t, s.Have)
+	if len(have.Sets) > 0 {
+		add("read", encode(t, have.Endpoints()))
+	}
+	o := records.Options{DefaultTTL: 300, MostDeleted: s.MostDeleted}
+	for _, p := range s.Protect {
+		o.Protect = append(o.Protect, regexp.MustCompile(p))
+	}
+	p := records.Decide(have, s.Changes, o)
+	var text strings.Builder
+	for _, h := range p.Hosts {
+		fmt.Fprintf(&text, "%s\n", h.Name)
+		for _, step := range h.Steps {
+			fmt.Fprintf(&text, "  %s\n", step)
+			if step.Body != nil {
+				fmt.Fprintf(&text, "    %s\n", step.Body)
+			}
+			if step.Restore != nil {
+				fmt.Fprintf(&text, "    or else %s\n", step.Restore)
+			}
+		}
+	}
+	add("plan", text.String()+lines(p.Problems))
+	return out
+}
+
+// read returns the record sets of a story. Those below in.example.com are in the private zone.
+func read(t *testing.T, have map[string]map[string]any) records.Snapshot {
+	s := records.Snapshot{Zones: []records.Zone{zone, corner}, Sets: map[records.Key]records.Set{}}
+	for key, properties := range have {
+		z := zone
+		kind, name, _ := strings.Cut(key, " ")
+		if inner, ok := strings.CutSuffix(name, ".in"); ok {
+			z, name = corner, inner
+		}
+		doc, err := json.Marshal(map[string]any{
+			"id": string(z.ID) + "/" + kind + "/" + name, "name": name, "type": z.ID.Type() + "/" + kind, "etag": "1", "properties": properties,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := records.Read(z, doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Sets[set.Key()] = set
+	}
+	return s
+}
+
+func encode(t *testing.T, endpoints []records.Endpoint) string {
+	var text strings.Builder
+	for _, e := range endpoints {
+		line, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString(string(line) + "\n")
+	}
+	return text.String()
+}
+
+func lines(problems []records.Problem) string {
+	var text strings.Builder
+	for _, p := range problems {
+		text.WriteString("! " + p.String() + "\n")
+	}
+	return text.String()
+}
