@@ -10,13 +10,15 @@ import (
 // gatewayCommands runs what the guide of the application gateway prints, as it is printed: it ends with an answer over TLS.
 func gatewayCommands(c *cluster) {
 	home := c.homeOf()
-	defer c.must("", "delete", "--ignore-not-found", "ingress/shop", "service/shop", "deployment/shop", "secret/shop")
+	defer c.must("", "delete", "--ignore-not-found", "ingress/shop", "service/shop", "deployment/shop", "secret/shop",
+		"httproute/web", "gateway/web", "service/canary", "deployment/canary")
 	for _, p := range []struct {
 		first    string
 		commands int
 	}{
 		{`cd "$(mktemp -d)"`, 9},
 		{"kubectl describe ingress shop", 2},
+		{"kubectl create deployment canary", 14},
 	} {
 		said, status := c.runPrinted(home, c.printedFrom("docs/guides/gateway.md", p.first, p.commands))
 		if status != 0 {
