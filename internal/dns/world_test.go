@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -217,12 +216,4 @@ func (w *world) count(status int) (n int) {
 		}
 	}
 	return n
-}
-
-// lists returns how many lists of record sets were read.
-func (w *world) lists() int {
-	w.t.Helper()
-	return len(slices.DeleteFunc(w.Reads(), func(r string) bool {
-		return !strings.HasSuffix(r, "/recordsets") && !strings.HasSuffix(r, "/ALL") && r != "GET recordsets" && r != "GET ALL"
-	}))
 }
