@@ -17,6 +17,7 @@ import (
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/cluster"
+	"kaz/internal/plan/gateway/rewriteobject"
 	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/reconcile"
 )
@@ -104,6 +105,9 @@ func (w *worker) commit(ctx context.Context, _ string, batch []string) ([]struct
 func (w *worker) input(chosen map[string]object, objects *cluster.Objects) planner.Input {
 	in := planner.Input{Config: w.config.Config, Objects: objects, Ingresses: only[*networking.Ingress](chosen)}
 	in.Gateway = w.id
+	if w.config.Dynamic != nil {
+		in.Rewrites = rewriteobject.NewLookup(w.kube.rewrites).Find
+	}
 	if w.kube.api == nil {
 		return in
 	}

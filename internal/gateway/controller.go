@@ -12,6 +12,7 @@ import (
 	"time"
 
 	networking "k8s.io/api/networking/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -36,6 +37,8 @@ type Config struct {
 	Kube       kubernetes.Interface
 	// GatewayAPI is the client of the Gateway API, nil to serve Ingresses alone.
 	GatewayAPI gatewayclient.Interface
+	// Dynamic is a client for AGIC's objects with rewrite rules, nil to read none.
+	Dynamic dynamic.Interface
 	Events     record.EventRecorder
 	Log        *slog.Logger
 	Metrics    *Metrics // nil for none

@@ -21,6 +21,9 @@ func (c *Controller) watch(ctx context.Context) error {
 	if err := c.watchGatewayAPI(ctx); err != nil {
 		return err
 	}
+	if err := c.watchRewrites(ctx); err != nil {
+		return err
+	}
 	services := watcher(sameService, func(o *corev1.Service) { c.markUsersOfService(o.Namespace, o.Name) })
 	endpoints := watcher(sameEndpoints, func(o *discovery.EndpointSlice) {
 		c.markUsersOfService(o.Namespace, o.Labels[discovery.LabelServiceName])

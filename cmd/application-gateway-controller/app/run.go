@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
@@ -45,6 +46,9 @@ func run(ctx context.Context, o *settings, lookup func(string) (string, bool), l
 		return err
 	}
 	defer stop()
+	if config.Dynamic, err = dynamic.NewForConfig(kube); err != nil {
+		return err
+	}
 	if o.gatewayAPI {
 		if config.GatewayAPI, err = gatewayclient.NewForConfig(kube); err != nil {
 			return err

@@ -51,9 +51,12 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, rewrites: map[string]network.GatewayRewriteSet{}}
 	w.in.Config = planner.Config{Gateway: gatewayID, Ownership: merge.Ownership{Prefix: naming.Of("abc")}, Identity: "this-cluster"}
-	w.in.Rewrites = func(namespace, name string) (network.GatewayRewriteSet, bool) {
+	w.in.Rewrites = func(namespace, name string) (network.GatewayRewriteSet, error) {
 		set, ok := w.rewrites[namespace+"/"+name]
-		return set, ok
+		if !ok {
+			return set, fmt.Errorf("AzureApplicationGatewayRewrite %s/%s does not exist", namespace, name)
+		}
+		return set, nil
 	}
 	w.doc = azure.Document(fmt.Sprintf(usual, gatewayID))
 	w.in.Have = plan.NewSnapshot(w.doc)

@@ -21,6 +21,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]
+# Rewrite rules of AGIC's users.
+- apiGroups: [appgw.ingress.azure.io]
+  resources: [azureapplicationgatewayrewrites]
+  verbs: [list, watch]
 {{- if .Values.gatewayAPI.enabled }}
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gateways, httproutes, referencegrants, backendtlspolicies]

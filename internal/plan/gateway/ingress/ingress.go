@@ -55,8 +55,8 @@ type Options struct {
 	PolicyAtListener bool
 }
 
-// RewriteObjects finds the rewrite rules of an AzureApplicationGatewayRewrite, and false if there is none.
-type RewriteObjects func(namespace, name string) (network.GatewayRewriteSet, bool)
+// RewriteObjects finds the rewrite rules of an AzureApplicationGatewayRewrite. The error says why there are none.
+type RewriteObjects func(namespace, name string) (network.GatewayRewriteSet, error)
 
 // Input is what the Ingresses are read with.
 type Input struct {
@@ -162,14 +162,13 @@ func (r *reader) rewriteSet() route.Rewrite {
 		}
 		return route.Rewrite{Installed: installed}
 	case object != "":
-		var set network.GatewayRewriteSet
-		ok := false
-		if r.Rewrites != nil {
-			set, ok = r.Rewrites(r.ingress.Namespace, object)
+		if r.Rewrites == nil {
+			r.warn(ReasonRewrite, "%s: no AzureApplicationGatewayRewrite is read here; nothing is rewritten", key.RewriteObject.Name)
+			return route.Rewrite{}
 		}
-		if !ok {
-			r.warn(ReasonRewrite, "%s: there is no AzureApplicationGatewayRewrite %q in namespace %s; nothing is rewritten",
-				key.RewriteObject.Name, object, r.ingress.Namespace)
+		set, err := r.Rewrites(r.ingress.Namespace, object)
+		if err != nil {
+			r.warn(ReasonRewrite, "%s: %v; nothing is rewritten", key.RewriteObject.Name, err)
 			return route.Rewrite{}
 		}
 		return route.Rewrite{Namespace: r.ingress.Namespace, Name: object, Set: set}

@@ -28,20 +28,12 @@ type result struct {
 // NewLookup returns a Lookup that reads from a Reader.
 func NewLookup(from Reader) *Lookup { return &Lookup{from: from, made: map[key]result{}} }
 
-// Find returns the rewrite rule set of an object, and false if there is none that can be used. [Lookup.Err] says why. The method fits
-// the field Rewrites of the planner's input.
-func (l *Lookup) Find(namespace, name string) (network.GatewayRewriteSet, bool) {
-	r := l.read(namespace, name)
-	return r.set, r.err == nil
-}
-
-// Err returns why an object has no rewrite rule set, nil if it has one.
-func (l *Lookup) Err(namespace, name string) error { return l.read(namespace, name).err }
-
-func (l *Lookup) read(namespace, name string) result {
+// Find returns the rewrite rule set of an object. The error says why there is none. The method fits the field Rewrites of the planner's
+// input.
+func (l *Lookup) Find(namespace, name string) (network.GatewayRewriteSet, error) {
 	at := key{namespace, name}
 	if known, ok := l.made[at]; ok {
-		return known
+		return known.set, known.err
 	}
 	var r result
 	content, ok := l.from.Rewrite(namespace, name)
@@ -57,5 +49,5 @@ func (l *Lookup) read(namespace, name string) result {
 		}
 	}
 	l.made[at] = r
-	return r
+	return r.set, r.err
 }
