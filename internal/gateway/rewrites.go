@@ -3,10 +3,12 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 
 	networking "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -46,11 +48,14 @@ func (c *Controller) watchRewrites(ctx context.Context) error {
 	}
 	resource := rewriteobject.GroupVersionResource()
 	for {
-		_, err := c.config.Kube.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
+		list, err := c.config.Kube.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err == nil {
+			if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
+				return nil
+			}
 			break
 		}
 		c.config.Log.Warn("cannot ask the API server for rewrite rules", "error", err, "again_in", askAgain.String())
