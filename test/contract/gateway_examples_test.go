@@ -244,7 +244,9 @@ func healthOfExample(a *local) {
 	// A probe on demand would measure.
 	_, err = ended(a.network.NewApplicationGatewaysClient().BeginBackendHealthOnDemand(a.Context(), exampleGroup, "appgw",
 		armnetwork.ApplicationGatewayOnDemandProbe{Path: new("/")}, nil))
-	a.refusal(err, http.StatusNotFound)
+	if refused := a.refusal(err, http.StatusNotFound); refused.ErrorCode == "" {
+		a.Error("a probe on demand is refused without a code")
+	}
 }
 
 // checkCertificates checks what Azure shows of certificates besides what was sent.

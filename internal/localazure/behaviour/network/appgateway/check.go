@@ -705,8 +705,8 @@ func (g *gateway) endless() map[string]bool {
 	return sets
 }
 
-// checkReroutes refuses what would evaluate the path map forever: Azure's documentation says that a basic rule cannot do so, and that a rule
-// with a path map needs at least one rewrite rule with a condition, or one that does not.
+// checkReroutes refuses what would evaluate the path map forever: Azure's documentation says that a basic rule cannot do so, and that a
+// rule with a path map needs at least one rewrite rule with a condition, or one that does not.
 func checkReroutes(g *gateway) error {
 	sets := g.endless()
 	refuse := func(p part, kind, name string) error {
