@@ -104,6 +104,10 @@ func sum(texts ...string) string {
 // serve answers an authorized request.
 func (s *store) serve(w http.ResponseWriter, r *http.Request, n needs) error {
 	switch {
+	case n.part == "tags", n.part == "_catalog":
+		if err := checkPage(r); err != nil {
+			return err
+		}
 	case n.part == "uploads":
 		return s.upload(w, r, n)
 	case n.part == "manifests" && r.Method == http.MethodPut:
@@ -117,6 +121,20 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request, n needs) error {
 		}
 	}
 	s.images.ServeHTTP(w, r)
+	return nil
+}
+
+// checkPage refuses a size of a page that is no number of elements, for which go-containerregistry panics.
+func checkPage(r *http.Request) error {
+	const given = "n"
+	query := r.URL.Query()
+	if !query.Has(given) {
+		return nil
+	}
+	if size, err := strconv.Atoi(query.Get(given)); err != nil || size < 0 {
+		return refuse(http.StatusBadRequest, "PAGINATION_NUMBER_INVALID", "The number n=%q is invalid: want a whole number from 0 on.",
+			query.Get(given))
+	}
 	return nil
 }
 
