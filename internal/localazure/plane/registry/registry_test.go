@@ -662,6 +662,19 @@ func TestRanges(t *testing.T) {
 	}
 }
 
+// Lists of tags and repositories have as many elements as asked for, and no negative number of them.
+func TestPages(t *testing.T) {
+	c := start(t, "")
+	c.push(server + "/app:1")
+	for n, want := range map[string]int{"1": 200, "0": 200, "100": 200, "-1": 400, "x": 400, "99999999999999999999": 400} {
+		for _, list := range []string{"/v2/app/tags/list", "/v2/_catalog"} {
+			if got := c.ask("GET", server+list+"?n="+n, nil, basic(pusher, secret)); got.status != want {
+				t.Errorf("%s?n=%s: %d %v, want %d", list, n, got.status, got.body, want)
+			}
+		}
+	}
+}
+
 // A registry accepts only complete manifests with the right digest.
 func TestBadManifests(t *testing.T) {
 	c := start(t, "")
