@@ -309,12 +309,12 @@ func TestZones(t *testing.T) {
 		w.Put(other, object{"location": testkit.Location})
 		w.Put(other.Resource(network.DNSZones, "a.example.com"), object{"location": "global", "tags": object{"dns": "yes"}})
 		for name, z := range map[string]dns.Zones{
-			`{"include":["example.com"]}`:                                {Groups: group, Public: true},
-			`{"include":["corp.internal"]}`:                              {Groups: group, Private: true},
-			`{"include":["a.example.com","corp.internal"]}`:              {IDs: []azure.ID{other.Resource(network.DNSZones, "a.example.com"), private}},
-			`{"include":["a.example.com"]}`:                              {Groups: []azure.ID{azure.SubscriptionID(testkit.Subscription)}, Public: true, Tags: map[string]string{"DNS": "yes"}},
+			`{"include":["example.com"]}`:                                 {Groups: group, Public: true},
+			`{"include":["corp.internal"]}`:                               {Groups: group, Private: true},
+			`{"include":["a.example.com","corp.internal"]}`:               {IDs: []azure.ID{other.Resource(network.DNSZones, "a.example.com"), private}},
+			`{"include":["a.example.com"]}`:                               {Groups: []azure.ID{azure.SubscriptionID(testkit.Subscription)}, Public: true, Tags: map[string]string{"DNS": "yes"}},
 			`{"include":["a.example.com","corp.internal","example.com"]}`: {Groups: []azure.ID{azure.SubscriptionID(testkit.Subscription)}, Public: true, Private: true},
-			`{"include":["a.example.com","example.com"]}`:                {Groups: []azure.ID{group[0], other}, Public: true, Private: true, Names: []string{"example.com"}},
+			`{"include":["a.example.com","example.com"]}`:                 {Groups: []azure.ID{group[0], other}, Public: true, Private: true, Names: []string{"example.com"}},
 		} {
 			want(t, "filter", filter(w, z), name)
 		}

@@ -67,7 +67,7 @@ func TestBadFlags(t *testing.T) {
 		"--deadline=15s --parallel=0 --default-ttl=0":     {"--deadline 15s: must be from 4s to 14s", "--parallel 0: must be from 1 to 64", "--default-ttl 0"},
 		"--max-delete-percent=101 --refresh-interval=0":   {"--max-delete-percent 101: must be from 0 to 100", "--refresh-interval 0s"},
 		"--max-writes-per-minute=201 --webhook-address=x": {"--max-writes-per-minute 201: must be from 0 to 200", `--webhook-address "x"`},
-		"more":                                            {"no arguments are allowed"},
+		"more": {"no arguments are allowed"},
 	} {
 		command := Command(environment(nil))
 		command.SetArgs(strings.Fields(args))
