@@ -85,7 +85,8 @@ func Roles() map[string]Role {
 				"IP, and of the virtual network.",
 			needs(false, rights.GatewayFeatures()...)),
 		"external-dns-webhook": newRole("kaz external-dns-webhook",
-			"All that the external-dns-webhook may have to do, in the resource groups of the DNS zones, and of public IPs that records follow.",
+			"All that the external-dns-webhook may have to do, in the resource groups of the DNS zones, and of public IPs that records "+
+				"follow.",
 			needs(false, rights.DNSFeatures()...)),
 		"cloud-node-manager": newRole("kaz cloud-node-manager",
 			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With "+

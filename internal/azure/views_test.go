@@ -30,6 +30,8 @@ func views() []reflect.Type {
 		reflect.TypeFor[azure.Resource[compute.ScaleSetModel]](),
 		reflect.TypeFor[azure.Resource[compute.ScaledInstance]](),
 		reflect.TypeFor[azure.Resource[network.ApplicationGateway]](),
+		reflect.TypeFor[azure.Resource[network.DNSZone]](),
+		reflect.TypeFor[azure.Resource[network.RecordSet]](),
 		reflect.TypeFor[azure.Resource[network.Interface]](),
 		reflect.TypeFor[azure.Resource[network.LoadBalancer]](),
 		reflect.TypeFor[azure.Resource[network.PrivateLinkService]](),

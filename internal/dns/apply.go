@@ -162,7 +162,9 @@ func (r *run) host(ctx context.Context, h records.Host) {
 func after(undos []undo, s records.Step, etag string) []undo {
 	switch {
 	case s.Restore != nil:
-		return append(undos, undo{step: records.Step{Verb: azure.Put, ID: s.ID, Key: s.Key, Zone: s.Zone, Create: true, Body: s.Restore, Why: "restore"}})
+		return append(undos, undo{step: records.Step{
+			Verb: azure.Put, ID: s.ID, Key: s.Key, Zone: s.Zone, Create: true, Body: s.Restore, Why: "restore",
+		}})
 	case s.Claim && s.Create && etag != "":
 		return append(undos, undo{claim: true,
 			step: records.Step{Verb: azure.Delete, ID: s.ID, Key: s.Key, Zone: s.Zone, IfMatch: etag, Why: "withdraw the claim"}})
@@ -209,25 +211,15 @@ func request(s records.Step) string { return string(s.Verb) + " " + s.ID.Key() +
 func (r *run) step(ctx context.Context, s records.Step) (etag string, err error) {
 	for try := 1; ; try++ {
 		doc, err := r.send(ctx, s)
-		switch kind := azure.KindOf(err); {
-		case err == nil:
+		if err == nil {
 			r.note(s.Zone, s.Key, written(s, doc))
 			return doc.Etag(), nil
-		case kind == azure.Changed || kind == azure.Exists:
-			r.forget(s.Zone) // another writer is at work
-			if try == mostTries {
-				return "", err
-			}
-		case s.Verb == azure.Delete && kind == azure.NotFound:
-			r.note(s.Zone, s.Key, nil)
-			return "", nil
-		case kind == azure.Invalid || kind == azure.Quota || kind == azure.InUse || locked(err):
-			r.refuse(ctx, s, records.Refused, err)
-			return "", fmt.Errorf("%w: %w", errRefused, err)
-		case kind == azure.Throttled || errors.Is(err, errPaced):
-			return "", err
-		default:
-			r.forget(s.Zone) // the write may have happened
+		}
+		if kind := azure.KindOf(err); kind != azure.Changed && kind != azure.Exists {
+			return "", r.failed(ctx, s, err)
+		}
+		r.forget(s.Zone) // another writer is at work
+		if try == mostTries {
 			return "", err
 		}
 		have, err := r.read(ctx, s)
@@ -244,6 +236,21 @@ func (r *run) step(ctx context.Context, s records.Step) (etag string, err error)
 		}
 		s = *again
 	}
+}
+
+// failed deals with a write that failed, other than because the set has changed. It returns nil if there is nothing left to do.
+func (r *run) failed(ctx context.Context, s records.Step, err error) error {
+	switch kind := azure.KindOf(err); {
+	case s.Verb == azure.Delete && kind == azure.NotFound:
+		r.note(s.Zone, s.Key, nil)
+		return nil
+	case kind == azure.Invalid || kind == azure.Quota || kind == azure.InUse || locked(err):
+		r.refuse(ctx, s, records.Refused, err)
+		return fmt.Errorf("%w: %w", errRefused, err)
+	case kind != azure.Throttled && !errors.Is(err, errPaced):
+		r.forget(s.Zone) // the write may have happened
+	}
+	return err
 }
 
 // locked reports whether a management lock refuses a write. Other refusals for want of rights may end soon.

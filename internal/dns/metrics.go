@@ -38,10 +38,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "kaz_dns_zone_reads_total", Help: "Reads of all record sets of a zone, by result: succeeded, or the kind of the error.",
 		}, []string{"result"}),
 		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kaz_dns_problems_total", Help: "Records that were not written as ExternalDNS wants them, by reason, counted at each request.",
+			Name: "kaz_dns_problems_total",
+			Help: "Records that were not written as ExternalDNS wants them, by reason, counted at each request.",
 		}, []string{"reason"}),
 		deletes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "kaz_dns_deletions_held_total", Help: "Deletions that were held back because they were too many at once, counted at each request.",
+			Name: "kaz_dns_deletions_held_total",
+			Help: "Deletions that were held back because they were too many at once, counted at each request.",
 		}),
 	}
 	r.MustRegister(m.requests, m.took, m.writes, m.lists, m.problems, m.deletes)

@@ -208,51 +208,63 @@ func (p *Provider) note(z records.Zone, key records.Key, doc azure.Document) {
 
 // findZones returns the zones that are served, in the order of their names. known are those of the last time.
 func (p *Provider) findZones(ctx context.Context, known []records.Zone) ([]records.Zone, error) {
-	c := p.config.Zones
-	byID := map[string]records.Zone{}
-	add := func(r azure.Resource[network.DNSZone], id azure.ID) {
-		// Old zones of the type of public ones can be private.
-		if strings.EqualFold(r.Properties.ZoneType, "Private") && id.Is(network.DNSZones) {
-			return
-		}
-		byID[id.Key()] = records.Zone{
-			ID: id, Name: strings.ToLower(strings.TrimSuffix(id.Name(), ".")), Private: id.Is(network.PrivateDNSZones),
-		}
-	}
-	for _, id := range c.IDs {
+	found := zones{}
+	for _, id := range p.config.Zones.IDs {
 		r, err := p.zone(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("zone %s: %w", id, err)
 		}
-		add(r, id)
+		found.add(r, id)
 	}
-	for _, scope := range c.Groups {
-		for _, t := range c.types() {
-			all, err := azure.ListAs[azure.Resource[network.DNSZone]](ctx, p.config.Azure.Fresh(), azure.Query{Scope: scope, Type: t})
-			if err != nil {
-				return nil, fmt.Errorf("list the zones of %s: %w", scope, err)
-			}
-			for _, r := range all {
-				if c.takes(r) {
-					add(r, r.ID)
-				}
-			}
-		}
+	if err := p.listZones(ctx, found); err != nil {
+		return nil, err
 	}
 	// A list that lacks a zone must not let ExternalDNS believe that its records are gone.
 	for _, z := range known {
-		if _, ok := byID[z.ID.Key()]; ok {
+		if _, ok := found[z.ID.Key()]; ok {
 			continue
 		}
 		r, err := p.zone(ctx, z.ID)
 		if err != nil && !azure.IsNotFound(err) {
 			return nil, fmt.Errorf("zone %s, which is missing in a list: %w", z.ID, err)
 		}
-		if err == nil && c.takes(r) {
-			add(r, z.ID)
+		if err == nil && p.config.Zones.takes(r) {
+			found.add(r, z.ID)
 		}
 	}
-	return inOrder(byID)
+	return found.inOrder()
+}
+
+// listZones adds the zones of groups and subscriptions.
+func (p *Provider) listZones(ctx context.Context, found zones) error {
+	c := p.config.Zones
+	for _, scope := range c.Groups {
+		for _, t := range c.types() {
+			all, err := azure.ListAs[azure.Resource[network.DNSZone]](ctx, p.config.Azure.Fresh(), azure.Query{Scope: scope, Type: t})
+			if err != nil {
+				return fmt.Errorf("list the zones of %s: %w", scope, err)
+			}
+			for _, r := range all {
+				if c.takes(r) {
+					found.add(r, r.ID)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// zones are zones by the keys of their ids.
+type zones map[string]records.Zone
+
+// add adds a zone, unless it is an old one of the type of public zones that is private.
+func (z zones) add(r azure.Resource[network.DNSZone], id azure.ID) {
+	if strings.EqualFold(r.Properties.ZoneType, "Private") && id.Is(network.DNSZones) {
+		return
+	}
+	z[id.Key()] = records.Zone{
+		ID: id, Name: strings.ToLower(strings.TrimSuffix(id.Name(), ".")), Private: id.Is(network.PrivateDNSZones),
+	}
 }
 
 func (p *Provider) zone(ctx context.Context, id azure.ID) (azure.Resource[network.DNSZone], error) {
@@ -264,12 +276,13 @@ func (p *Provider) zone(ctx context.Context, id azure.ID) (azure.Resource[networ
 }
 
 // inOrder sorts zones. Two zones of the same name are an error, because their records cannot be told apart.
-func inOrder(byID map[string]records.Zone) ([]records.Zone, error) {
-	zones := slices.SortedFunc(maps.Values(byID), func(a, b records.Zone) int { return strings.Compare(a.Name, b.Name) })
-	for i := range zones[:max(len(zones)-1, 0)] {
-		if a, b := zones[i], zones[i+1]; a.Name == b.Name {
-			return nil, fmt.Errorf("zones %s and %s have the same name: serve them with two providers, each with --zone or --zone-type", a.ID, b.ID)
+func (z zones) inOrder() ([]records.Zone, error) {
+	all := slices.SortedFunc(maps.Values(z), func(a, b records.Zone) int { return strings.Compare(a.Name, b.Name) })
+	for i := range all[:max(len(all)-1, 0)] {
+		if a, b := all[i], all[i+1]; a.Name == b.Name {
+			return nil, fmt.Errorf("zones %s and %s have the same name: serve them with two providers, each with --zone or --zone-type",
+				a.ID, b.ID)
 		}
 	}
-	return zones, nil
+	return all, nil
 }

@@ -17,8 +17,8 @@ import (
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/cluster"
-	"kaz/internal/plan/gateway/rewriteobject"
 	"kaz/internal/plan/gateway/gatewayapi"
+	"kaz/internal/plan/gateway/rewriteobject"
 	"kaz/internal/reconcile"
 )
 

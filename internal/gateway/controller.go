@@ -39,9 +39,9 @@ type Config struct {
 	GatewayAPI gatewayclient.Interface
 	// Dynamic is a client for AGIC's objects with rewrite rules, nil to read none.
 	Dynamic dynamic.Interface
-	Events     record.EventRecorder
-	Log        *slog.Logger
-	Metrics    *Metrics // nil for none
+	Events  record.EventRecorder
+	Log     *slog.Logger
+	Metrics *Metrics // nil for none
 
 	// Calm is how long a change waits for a next one, and Most how long it waits at most.
 	Calm, Most time.Duration

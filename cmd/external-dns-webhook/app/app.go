@@ -18,8 +18,8 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	return component.Program{
 		Name:  name,
 		Short: "Serve ExternalDNS with zones of Azure DNS",
-		Long: `The external-dns-webhook is the provider that ExternalDNS calls with --provider=webhook. It serves public and private zones of Azure
-DNS, in place of the providers azure and azure-private-dns of ExternalDNS, whose azure.json it reads.
+		Long: `The external-dns-webhook is the provider that ExternalDNS calls with --provider=webhook. It serves public and private zones
+of Azure DNS, in place of the providers azure and azure-private-dns of ExternalDNS, whose azure.json it reads.
 
 It writes a record set only if it is what ExternalDNS saw, within the limits of the zone. It answers 503 rather than a part of a list.`,
 		Example: `  # the public zones of the resource group in azure.json

@@ -72,29 +72,49 @@ func (o *settings) addZones(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.groups, "zone-resource-group", nil,
 		"Resource groups with zones: names in the subscription of azure.json, or /subscriptions/ID/resourceGroups/NAME.")
 	flags.StringSliceVar(&o.subscriptions, "zone-subscription", nil, "Ids of subscriptions. The zones of all their groups are taken.")
-	flags.StringToStringVar(&o.tags, "zone-tag", nil, "Tags that zones of groups and subscriptions must have: NAME=VALUE; NAME= is any value.")
-	flags.StringSliceVar(&o.names, "zone-name", nil, "Take only the zones of groups and subscriptions with these names, and those below them.")
+	flags.StringToStringVar(&o.tags, "zone-tag", nil,
+		"Tags that zones of groups and subscriptions must have: NAME=VALUE; NAME= is any value.")
+	flags.StringSliceVar(&o.names, "zone-name", nil,
+		"Take only the zones of groups and subscriptions with these names, and those below them.")
 	flags.StringVar(&o.kind, "zone-type", o.kind, "Zones of groups and subscriptions that are taken: public, private or all.")
 	flags.DurationVar(&o.refresh, "refresh-interval", o.refresh,
-		"Time after which zones and record sets are read again. Own writes are known at once, and what others change meanwhile is never overwritten.")
+		"Time after which zones and record sets are read again. Own writes are known at once, and what others change meanwhile is "+
+			"never overwritten.")
 }
 
 func (o *settings) addWrites(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.protect, "protect", nil, "Regular expressions of names that are never changed, such as ^_acme-challenge\\.")
 	flags.Int64Var(&o.defaultTTL, "default-ttl", o.defaultTTL, "TTL in seconds of records without one.")
 	flags.IntVar(&o.mostDeleted, "max-delete-percent", o.mostDeleted,
-		"Hold back the deletions in a zone if they are more than this part of the record sets of ExternalDNS, and more than ten. 0 holds back none.")
+		"Hold back the deletions in a zone if they are more than this part of the record sets of ExternalDNS, and more than ten. 0 holds "+
+			"back none.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Log what would be written, and write nothing.")
 	flags.IntVar(&o.parallel, "parallel", o.parallel, "Writes at the same time in a zone.")
-	flags.IntVar(&o.mostWrites, "max-writes-per-minute", 0, fmt.Sprintf("Writes in a minute in a zone. 0 means %d in public and %d in private zones; "+
-		"Azure takes 200 and 60 of all clients together.", dns.PublicWrites, dns.PrivateWrites))
-	flags.DurationVar(&o.deadline, "deadline", o.deadline, "Longest time of an answer. It must be less than the two timeouts of ExternalDNS for "+
-		"webhooks together. What is not written by then is left for the next request.")
+	flags.IntVar(&o.mostWrites, "max-writes-per-minute", 0,
+		fmt.Sprintf("Writes in a minute in a zone. 0 means %d in public and %d in private zones; Azure takes 200 and 60 of all clients "+
+			"together.", dns.PublicWrites, dns.PrivateWrites))
+	flags.DurationVar(&o.deadline, "deadline", o.deadline,
+		"Longest time of an answer. It must be less than the two timeouts of ExternalDNS for webhooks together. "+
+			"What is not written by then is left for the next request.")
 }
 
 // validate returns all problems at once.
 func (o *settings) validate() error {
-	var problems []error
+	problems := o.checkZones()
+	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	for _, p := range o.protect {
+		if _, err := regexp.Compile(p); err != nil {
+			note("--protect %q: must be a regular expression: %w", p, err)
+		}
+	}
+	host, _, err := net.SplitHostPort(o.address)
+	if ip, wrong := netip.ParseAddr(host); err != nil || wrong != nil || !ip.IsLoopback() {
+		note("--webhook-address %q: must be IP:PORT with a loopback address such as 127.0.0.1:8888", o.address)
+	}
+	return errors.Join(append(problems, o.checkNumbers()...)...)
+}
+
+func (o *settings) checkZones() (problems []error) {
 	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	for _, z := range o.zones {
 		if id, err := azure.ParseID(z); err != nil || !id.Is(network.DNSZones) && !id.Is(network.PrivateDNSZones) {
@@ -102,7 +122,9 @@ func (o *settings) validate() error {
 		}
 	}
 	for _, g := range o.groups {
-		if id, err := azure.ParseID(g); strings.Contains(g, "/") && (err != nil || id.Group() == "" || !id.Equal(azure.GroupID(id.Subscription(), id.Group()))) {
+		id, err := azure.ParseID(g)
+		isGroup := err == nil && id.Group() != "" && id.Equal(azure.GroupID(id.Subscription(), id.Group()))
+		if strings.Contains(g, "/") && !isGroup {
 			note("--zone-resource-group %q: must be a name or /subscriptions/ID/resourceGroups/NAME", g)
 		}
 	}
@@ -114,16 +136,7 @@ func (o *settings) validate() error {
 	if o.kind != "public" && o.kind != "private" && o.kind != "all" {
 		note("--zone-type %q: must be public, private or all", o.kind)
 	}
-	for _, p := range o.protect {
-		if _, err := regexp.Compile(p); err != nil {
-			note("--protect %q: must be a regular expression: %w", p, err)
-		}
-	}
-	host, _, err := net.SplitHostPort(o.address)
-	if ip, wrong := netip.ParseAddr(host); err != nil || wrong != nil || !ip.IsLoopback() {
-		note("--webhook-address %q: must be IP:PORT with a loopback address such as 127.0.0.1:8888", o.address)
-	}
-	return errors.Join(append(problems, o.checkNumbers()...)...)
+	return problems
 }
 
 func (o *settings) checkNumbers() (problems []error) {

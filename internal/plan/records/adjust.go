@@ -98,8 +98,8 @@ func (a *admitted) admitAlias(alias string) {
 		return
 	}
 	if _, err := azure.ParseID(alias); err != nil {
-		a.refuse(Invalid, "annotation webhook-azure-alias %q: must be the id of a public IP, Traffic Manager profile, Front Door, CDN endpoint "+
-			"or record set", alias)
+		a.refuse(Invalid, "annotation webhook-azure-alias %q: must be the id of a public IP, Traffic Manager profile, Front Door, CDN "+
+			"endpoint or record set", alias)
 		return
 	}
 	a.endpoint.Targets = []string{alias}

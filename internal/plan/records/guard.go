@@ -1,6 +1,10 @@
 package records
 
-import "kaz/internal/azure"
+import (
+	"maps"
+
+	"kaz/internal/azure"
+)
 
 // fewDeletions are so few that they are always allowed.
 const fewDeletions = 10
@@ -40,8 +44,8 @@ func (d *decision) hold(hosts []*host) {
 			}
 			u.drop = true
 			d.plan.Held++
-			d.problem(u.main.old, Held, "%d of %d record sets of the zone would be deleted at once, which is more than --max-delete-percent=%d; "+
-				"set it to 0 if that is right", deleted[zone], total[zone], d.options.MostDeleted)
+			d.problem(u.main.old, Held, "%d of %d record sets of the zone would be deleted at once, which is more than "+
+				"--max-delete-percent=%d; set it to 0 if that is right", deleted[zone], total[zone], d.options.MostDeleted)
 		})
 	}
 }
@@ -69,8 +73,6 @@ func (d *decision) managed(owners map[string]bool) map[string]int {
 			owned[key.Zone]++
 		}
 	}
-	for zone, n := range owned {
-		all[zone] = n
-	}
+	maps.Copy(all, owned)
 	return all
 }

@@ -265,7 +265,7 @@ func TestAdjustIsIdempotent(t *testing.T) {
 		once, _ := records.Adjust(zones, []records.Endpoint{e})
 		twice, problems := records.Adjust(zones, once)
 		if fmt.Sprint(once) != fmt.Sprint(twice) || len(problems) > 0 {
-			t.Fatalf("%q, then %q, %v", once, twice, problems)
+			t.Fatalf("%+v, then %+v, %v", once, twice, problems)
 		}
 	})
 }

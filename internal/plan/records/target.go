@@ -41,12 +41,7 @@ var types = []recordType{
 	{name: "AAAA", public: "AAAARecords", private: "aaaaRecords", parse: parseAAAA, targets: func(r network.RecordSet) []string {
 		return each(r.AAAA, func(a network.AAAARecord) string { return a.Address })
 	}},
-	{name: "CNAME", public: "CNAMERecord", private: "cnameRecord", one: true, parse: parseCNAME, targets: func(r network.RecordSet) []string {
-		if r.CNAME == nil || r.CNAME.Name == "" {
-			return nil
-		}
-		return []string{r.CNAME.Name}
-	}},
+	{name: "CNAME", public: "CNAMERecord", private: "cnameRecord", one: true, parse: parseCNAME, targets: cnameTargets},
 	{name: "MX", public: "MXRecords", private: "mxRecords", parse: parseMX, targets: func(r network.RecordSet) []string {
 		return each(r.MX, func(m network.MXRecord) string { return fmt.Sprintf("%d %s", m.Preference, m.Exchange) })
 	}},
@@ -120,7 +115,15 @@ func canonicalAll(recordType string, targets []string) []string {
 
 // sameTargets compares targets without order.
 func sameTargets(recordType string, a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(canonicalAll(recordType, a))), slices.Sorted(slices.Values(canonicalAll(recordType, b))))
+	x, y := canonicalAll(recordType, a), canonicalAll(recordType, b)
+	return slices.Equal(slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(y)))
+}
+
+func cnameTargets(r network.RecordSet) []string {
+	if r.CNAME == nil || r.CNAME.Name == "" {
+		return nil
+	}
+	return []string{r.CNAME.Name}
 }
 
 func parseA(target string) (any, error) {

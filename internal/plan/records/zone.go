@@ -70,7 +70,8 @@ func checkName(z Zone, relative, recordType string) error {
 	if relative == apex {
 		switch recordType {
 		case "CNAME":
-			return fmt.Errorf("a CNAME cannot be at the apex of zone %s; use an alias: annotation webhook-azure-alias at a record of type A", z.Name)
+			return fmt.Errorf("a CNAME cannot be at the apex of zone %s; use an alias: annotation webhook-azure-alias at a record of "+
+				"type A", z.Name)
 		case "NS":
 			return fmt.Errorf("the NS records at the apex of zone %s belong to Azure", z.Name)
 		}

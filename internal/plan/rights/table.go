@@ -134,14 +134,17 @@ const (
 )
 
 func table() []Need {
-	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), files(), nodeGroups(), gateways(), dnsZones())
+	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), files(), nodeGroups(), gateways(),
+		dnsZones())
 }
 
 // check is the right to read permissions at each resource group. Rights at subscriptions are not
 // checked: they are optional and used at once. Those of disks and shares are checked by their use.
 func check() []Need {
 	var all []Need
-	unchecked := []Scope{Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways, RecordZones}
+	unchecked := []Scope{
+		Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones, ApplicationGateways, RecordZones,
+	}
 	for _, s := range Scopes() {
 		if slices.Contains(unchecked, s) {
 			continue
