@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -129,7 +130,7 @@ func nameKind(o any) {
 		return
 	}
 	if kind := kindOf(of); kind != "" && kind != ingress.Kind {
-		of.GetObjectKind().SetGroupVersionKind(gatewayv1.SchemeGroupVersion.WithKind(kind))
+		of.GetObjectKind().SetGroupVersionKind(schema.GroupVersion(gatewayv1.GroupVersion).WithKind(kind))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayfake "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned/fake"
 
@@ -44,7 +45,7 @@ func (w *world) serveAPI(objects ...runtime.Object) {
 // apply writes an object of the Gateway API. The status of one that is there stays, and its generation grows.
 func (w *world) apply(o runtime.Object) {
 	w.t.Helper()
-	resource := gatewayv1.SchemeGroupVersion.WithResource(apiResources[fmt.Sprintf("%T", o)])
+	resource := schema.GroupVersion(gatewayv1.GroupVersion).WithResource(apiResources[fmt.Sprintf("%T", o)])
 	m, err := meta.Accessor(o)
 	if err != nil {
 		w.t.Fatal(err)
@@ -513,7 +514,7 @@ func TestSeveral(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.api.Tracker().Delete(gatewayv1.SchemeGroupVersion.WithResource("gateways"), "default", "one"); err != nil {
+		if err := w.api.Tracker().Delete(schema.GroupVersion(gatewayv1.GroupVersion).WithResource("gateways"), "default", "one"); err != nil {
 			t.Fatal(err)
 		}
 		w.Forget()

@@ -260,9 +260,13 @@ func (c *Controller) judgeUnassigned() {
 	}
 	c.mu.Lock()
 	for key, at := range c.verdicts {
-		if _, was := at[nowhere]; was && isRoute(key) {
-			now[key] = now[key] // nothing any more
-		} else if _, is := now[key]; was && !is {
+		_, was := at[nowhere]
+		_, is := now[key]
+		switch {
+		case is || !was:
+		case isRoute(key):
+			now[key] = verdict{} // nothing any more
+		default:
 			delete(at, nowhere)
 		}
 	}

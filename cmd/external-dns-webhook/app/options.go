@@ -122,9 +122,7 @@ func (o *settings) checkZones() (problems []error) {
 		}
 	}
 	for _, g := range o.groups {
-		id, err := azure.ParseID(g)
-		isGroup := err == nil && id.Group() != "" && id.Equal(azure.GroupID(id.Subscription(), id.Group()))
-		if strings.Contains(g, "/") && !isGroup {
+		if strings.Contains(g, "/") && !isGroup(g) {
 			note("--zone-resource-group %q: must be a name or /subscriptions/ID/resourceGroups/NAME", g)
 		}
 	}
@@ -137,6 +135,12 @@ func (o *settings) checkZones() (problems []error) {
 		note("--zone-type %q: must be public, private or all", o.kind)
 	}
 	return problems
+}
+
+// isGroup reports whether a text is the id of a resource group.
+func isGroup(text string) bool {
+	id, err := azure.ParseID(text)
+	return err == nil && id.Group() != "" && id.Equal(azure.GroupID(id.Subscription(), id.Group()))
 }
 
 func (o *settings) checkNumbers() (problems []error) {
