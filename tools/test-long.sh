@@ -2,6 +2,7 @@
 # Runs the tests that take too long for every change. PARTS names the parts to run, all of them by default:
 #   planner    the properties of the load balancer planner: CHECKS says with how many cases each, 500 by default
 #   services   the Service controller: every write of twenty kinds of Services fails in every way; speed; kaz cluster: it dies at every write
+#   conformance  Gateway API's own suite against application gateways
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   cold       the first make up in an empty home directory, and the next one; not a part by default: it compiles everything anew
@@ -14,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-usual=(clusters az planner services schedules booted coldstart disks)
+usual=(clusters az planner services schedules conformance booted coldstart disks)
 all=("${usual[@]}" cold)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
@@ -48,7 +49,13 @@ booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPla
 # Clusters wait for programs most of the time, so they run beside the parts that compute.
 clusters() {
   beside "clusters: those that make test leaves out" \
-    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|$booted" ./...
+    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|$booted|$conformance" ./...
+}
+
+# The suite waits for its routes with timeouts of its own, so nothing computes beside it.
+conformance='^TestGatewayConformance$'
+conformance() {
+  step "conformance: Gateway API's own suite" tests_in test/cluster conformance -count=1 -timeout 20m -run "$conformance" .
 }
 
 az() { step "az: commands of Debian's az and its SDK for Python" bash tools/az.sh; }
@@ -83,7 +90,7 @@ schedules() {
 step "programs that run and summarize tests" build_gotestsum
 for part in "${parts[@]}"; do
   # These measure times, so they run alone.
-  if [[ $part =~ ^(coldstart|booted|disks|cold)$ ]]; then join; fi
+  if [[ $part =~ ^(conformance|coldstart|booted|disks|cold)$ ]]; then join; fi
   "$part"
 done
 join

@@ -16,7 +16,6 @@ import (
 
 	"sigs.k8s.io/gateway-api/conformance"
 	report "sigs.k8s.io/gateway-api/conformance/apis/v1"
-	"sigs.k8s.io/gateway-api/conformance/utils/config"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 	"sigs.k8s.io/yaml"
 )
@@ -109,18 +108,7 @@ func (c *cluster) conformanceOptions() suite.ConformanceOptions {
 		Organization: "kaz", Project: "application-gateway-controller", URL: "docs/guides/gateway.md", Contact: []string{"SECURITY.md"},
 		Version: strings.TrimPrefix(strings.TrimSpace(runKaz(c.t, "version")), "kaz version "),
 	}
-	hurry(&o.TimeoutConfig)
 	return o
-}
-
-// hurry shortens the timeouts that the suite has for slow clouds. The local Azure has no latency.
-func hurry(c *config.TimeoutConfig) {
-	for _, timeout := range []*time.Duration{
-		&c.GatewayMustHaveAddress, &c.GatewayMustHaveCondition, &c.ListenerSetMustHaveCondition, &c.GWCMustBeAccepted,
-	} {
-		*timeout = min(*timeout, time.Minute)
-	}
-	c.NamespacesMustBeReady = min(c.NamespacesMustBeReady, 2*time.Minute)
 }
 
 // logOf prints the end of the log of a component.
