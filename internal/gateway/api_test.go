@@ -225,7 +225,7 @@ func TestGatewayAPI(t *testing.T) {
 		want(t, "hosts", w.hosts(), "")
 		want(t, "route", w.parents("web"), "")
 		w.pass(time.Hour)
-		want(t, "doubts", strings.Count(w.log.String(), "nothing is removed"), 1) // at the start
+		want(t, "doubts", strings.Count(w.log.String(), "nothing is removed"), 0) // there was nothing at the start
 	})
 	scenario(t, "I17 an endpoint of a route changes", func(t *testing.T) {
 		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
@@ -459,6 +459,31 @@ func TestStatuses(t *testing.T) {
 		w.apply(routeOf("bad", "b.example.com", "web", "one"))
 		w.pass(10 * time.Second)
 		want(t, "bad route", w.parents("bad"), "one Accepted=True/Accepted@2")
+		want(t, "hosts", w.hosts(), "a.example.com b.example.com")
+	})
+	scenario(t, "I24 Azure refuses a route at the first write after a start", func(t *testing.T) {
+		w := newAPIWorld(t, gateOf("one", 1), routeOf("good", "a.example.com", "web", "one"), routeOf("bad", "b.example.com", "web", "one"),
+			routeOf("old", "c.example.com", "web", "one"))
+		w.start()
+		w.stop()
+		want(t, "hosts", w.hosts(), "a.example.com b.example.com c.example.com")
+		bad := routeOf("bad", "b.example.com", "web", "one")
+		bad.Spec.Rules[0].Filters = []gatewayv1.HTTPRouteFilter{{
+			Type: gatewayv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: &gatewayv1.HTTPHeaderFilter{
+				Set: []gatewayv1.HTTPHeader{{Name: "X-Set", Value: "refuse-me"}},
+			},
+		}}
+		w.apply(bad)
+		if err := w.api.Tracker().Delete(schema.GroupVersion(gatewayv1.GroupVersion).WithResource("httproutes"), "default", "old"); err != nil {
+			t.Fatal(err)
+		}
+		w.config.Azure = &refusing{
+			fullAzure: w.config.Azure.(fullAzure), when: func(body string) bool { return strings.Contains(body, "refuse-me") },
+		}
+		w.start()
+		defer w.stop()
+		w.pass(time.Minute)
+		want(t, "bad route", w.parents("bad"), "one Accepted=False/AzureRejected@2")
 		want(t, "hosts", w.hosts(), "a.example.com b.example.com")
 	})
 	scenario(t, "I25 Azure refuses a Gateway, and names nothing", func(t *testing.T) {

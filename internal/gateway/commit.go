@@ -50,25 +50,24 @@ type choice struct {
 	batch     []string
 	current   map[string]object
 	chosen    map[string]object
-	kept      []*networking.Ingress // that were refused, and that this process has never written
-	undecided bool                  // there are further objects, about which no commit has decided
+	kept      map[string]object // that were refused, and that this process has never written
+	undecided bool              // there are further objects, about which no commit has decided
 }
 
 func (w *worker) choose(batch []string) choice {
-	ch := choice{batch: batch, chosen: map[string]object{}}
+	ch := choice{batch: batch, chosen: map[string]object{}, kept: map[string]object{}}
 	ch.current, ch.undecided = w.current()
 	w.state.Lock()
 	defer w.state.Unlock()
 	for key, o := range ch.current {
 		was, accepted := w.state.accepted[key]
-		i, isIngress := o.(*networking.Ingress)
 		switch {
 		case slices.Contains(batch, key):
 			ch.chosen[key] = o
 		case accepted:
 			ch.chosen[key] = was
-		case w.state.refused[key] != nil && isIngress:
-			ch.kept = append(ch.kept, i)
+		case w.state.refused[key] != nil:
+			ch.kept[key] = o
 		default:
 			ch.undecided = true
 		}
@@ -126,11 +125,14 @@ func (w *worker) input(chosen map[string]object, objects *cluster.Objects) plann
 func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects) (planner.Decision, error) {
 	var d planner.Decision
 	in := w.input(ch.chosen, objects)
-	in.Kept, in.Undecided = ch.kept, ch.undecided
+	in.Undecided = ch.undecided
+	in.Kept = planner.Kept{
+		Ingresses: only[*networking.Ingress](ch.kept), Gateways: only[*gatewayv1.Gateway](ch.kept), Routes: only[*gatewayv1.HTTPRoute](ch.kept),
+	}
 	if len(ch.current) > 0 {
 		w.empty.since, w.empty.certain = time.Time{}, false
-	} else if err := w.believesEmpty(ctx); err != nil && !ch.undecided {
-		return planner.Decision{Hold: err}, nil
+	} else if err := w.believesEmpty(ctx); !ch.undecided {
+		in.Doubt = err
 	}
 	began := time.Now()
 	writing := fresh{w.config.Azure, sync.OnceFunc(func() { w.publishPending(ch, d) })}

@@ -8,10 +8,12 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	networking "k8s.io/api/networking/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -48,12 +50,23 @@ type Input struct {
 	Applications gatewayapi.Applications
 	// Public and Private are the addresses of the application gateway, empty if they are not known.
 	Public, Private string
-	// Kept are Ingresses that Azure has refused as they are. What the gateway has for them alone stays as it is.
-	Kept []*networking.Ingress
+	// Kept are objects that Azure has refused as they are. What the gateway has for them alone stays as it is.
+	Kept Kept
 	// Undecided says that there are further Ingresses, about which the caller has not decided. What the gateway has for them stays.
 	Undecided bool
-	Have      plan.Snapshot
+	// Doubt says why it is not certain that there is no object, nil if it is or if there are some. Then nothing is removed.
+	Doubt error
+	Have  plan.Snapshot
 }
+
+// Kept are objects of several kinds.
+type Kept struct {
+	Ingresses []*networking.Ingress
+	Gateways  []*gatewayv1.Gateway
+	Routes    []*gatewayv1.HTTPRoute
+}
+
+func (k Kept) isEmpty() bool { return len(k.Ingresses)+len(k.Gateways)+len(k.Routes) == 0 }
 
 // Decision is what is decided.
 type Decision struct {
@@ -89,10 +102,14 @@ func Desired(in Input) (Decision, error) {
 			in.Prefix, in.Gateway, other, in.Identity)
 		return d, nil
 	}
-	in.build(&d, in.Ingresses)
-	if len(in.Kept) > 0 {
+	if in.Doubt != nil && g.HasMine() {
+		d.Hold = in.Doubt
+		return d, nil
+	}
+	in.build(&d)
+	if !in.Kept.isEmpty() {
 		d.Live.Mine = in.withoutKept(d)
-		in.build(&d, in.Ingresses)
+		in.build(&d)
 	}
 	if g.IsStopped() {
 		d.Hold = fmt.Errorf("the application gateway %s is stopped, and a write would start it", in.Gateway)
@@ -105,9 +122,9 @@ func Desired(in Input) (Decision, error) {
 }
 
 // build lays out what serves Ingresses and the objects of the Gateway API, at the gateway that the decision has.
-func (in Input) build(d *Decision, ingresses []*networking.Ingress) {
+func (in Input) build(d *Decision) {
 	sites, problems := ingress.Read(ingress.Input{
-		Options: in.Ingress, Ingresses: ingresses, Objects: in.Objects, Gateway: d.Live, Rewrites: in.Rewrites,
+		Options: in.Ingress, Ingresses: in.Ingresses, Objects: in.Objects, Gateway: d.Live, Rewrites: in.Rewrites,
 	})
 	d.API = gatewayapi.Read(gatewayapi.Input{
 		Objects: in.API, Applications: in.Applications, Cluster: in.Objects, Gateway: d.Live, Public: in.Public, Private: in.Private,
@@ -140,20 +157,25 @@ func (in Input) answers() *route.Backend {
 
 const answerTimeout = 5 // seconds
 
-// withoutKept returns the cluster's children without those that only the kept Ingresses need. These count as those of others: they stay,
-// with what they refer to.
+// withoutKept returns the cluster's children without those that only the kept objects need. These count as those of others: they stay, with
+// what they refer to.
 func (in Input) withoutKept(decided Decision) live.Mine {
-	all := Decision{Live: decided.Live}
-	in.build(&all, slices.Concat(in.Ingresses, in.Kept))
-	mine := decided.Live.Mine
-	kept := map[string]bool{}
-	for name, objects := range all.Objects {
-		if _, stated := decided.Objects[name]; stated {
-			continue
-		}
-		kept[name] = slices.ContainsFunc(in.Kept, func(i *networking.Ingress) bool {
-			return slices.Contains(objects, ingress.Object(i).Key())
-		})
+	whole := in
+	whole.Ingresses = slices.Concat(in.Ingresses, in.Kept.Ingresses)
+	whole.API.Gateways = slices.Concat(in.API.Gateways, in.Kept.Gateways)
+	whole.API.Routes = slices.Concat(in.API.Routes, in.Kept.Routes)
+	whole.Applications = gatewayapi.Applications{}
+	maps.Copy(whole.Applications, in.Applications)
+	for _, g := range in.Kept.Gateways {
+		whole.Applications[gatewayapi.KeyOf(g)] = in.Gateway
 	}
-	return func(name string) bool { return mine(name) && !kept[strings.ToLower(name)] }
+	all := Decision{Live: decided.Live}
+	whole.build(&all)
+	mine := decided.Live.Mine
+	return func(name string) bool {
+		key := strings.ToLower(name)
+		_, needed := all.Objects[key]
+		_, stated := decided.Objects[key]
+		return mine(name) && (stated || !needed)
+	}
 }
