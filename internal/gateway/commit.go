@@ -127,7 +127,8 @@ func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects)
 	in := w.input(ch.chosen, objects)
 	in.Undecided = ch.undecided
 	in.Kept = planner.Kept{
-		Ingresses: only[*networking.Ingress](ch.kept), Gateways: only[*gatewayv1.Gateway](ch.kept), Routes: only[*gatewayv1.HTTPRoute](ch.kept),
+		Ingresses: only[*networking.Ingress](ch.kept), Gateways: only[*gatewayv1.Gateway](ch.kept),
+		Routes: only[*gatewayv1.HTTPRoute](ch.kept),
 	}
 	if len(ch.current) > 0 {
 		w.empty.since, w.empty.certain = time.Time{}, false
