@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -45,10 +46,10 @@ const (
 // askAgain is the time until the API server is asked again for the kinds that it has.
 const askAgain = 5 * time.Second
 
-// discover returns the resources of the Gateway API that the API server has, none if it has no Gateway API.
-func (c *Controller) discover(ctx context.Context) ([]string, error) {
+// discover returns the names of the resources of a group that the API server has, none if it has no such group.
+func (c Config) discover(ctx context.Context, from discovery.DiscoveryInterface, group schema.GroupVersion) ([]string, error) {
 	for {
-		list, err := c.config.GatewayAPI.Discovery().ServerResourcesForGroupVersion(gatewayv1.GroupVersion.String())
+		list, err := from.ServerResourcesForGroupVersion(group.String())
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -59,7 +60,7 @@ func (c *Controller) discover(ctx context.Context) ([]string, error) {
 			}
 			return names, nil
 		}
-		c.config.Log.Warn("cannot ask the API server for the kinds of the Gateway API", "error", err, "again_in", askAgain.String())
+		c.Log.Warn("cannot ask the API server for its kinds", "group", group.String(), "error", err, "again_in", askAgain.String())
 		if err := pause.For(ctx, askAgain); err != nil {
 			return nil, err
 		}
@@ -71,7 +72,7 @@ func (c *Controller) watchGatewayAPI(ctx context.Context) error {
 	if c.config.GatewayAPI == nil {
 		return nil
 	}
-	served, err := c.discover(ctx)
+	served, err := c.config.discover(ctx, c.config.GatewayAPI.Discovery(), schema.GroupVersion(gatewayv1.GroupVersion))
 	if err != nil {
 		return err
 	}

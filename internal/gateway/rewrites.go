@@ -7,14 +7,11 @@ import (
 
 	networking "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	"kaz/internal/key"
-	"kaz/internal/pause"
 	"kaz/internal/plan/gateway/rewriteobject"
 )
 
@@ -47,21 +44,9 @@ func (c *Controller) watchRewrites(ctx context.Context) error {
 		return nil
 	}
 	resource := rewriteobject.GroupVersionResource()
-	for {
-		list, err := c.config.Kube.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil {
-			if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
-				return nil
-			}
-			break
-		}
-		c.config.Log.Warn("cannot ask the API server for rewrite rules", "error", err, "again_in", askAgain.String())
-		if err := pause.For(ctx, askAgain); err != nil {
-			return err
-		}
+	served, err := c.config.discover(ctx, c.config.Kube.Discovery(), resource.GroupVersion())
+	if err != nil || !slices.Contains(served, resource.Resource) {
+		return err
 	}
 	handler := watcher(func(a, b *unstructured.Unstructured) bool {
 		return equality.Semantic.DeepEqual(a.Object["spec"], b.Object["spec"])

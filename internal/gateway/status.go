@@ -65,7 +65,7 @@ func (c *Controller) updateStatus(ctx context.Context, key string) {
 	case *gatewayv1.BackendTLSPolicy:
 		err = c.updatePolicy(ctx, o)
 	case *gatewayv1.GatewayClass:
-		err = c.updateClass(ctx, o)
+		err = c.config.updateClass(ctx, o)
 	}
 	switch {
 	case err == nil, apierrors.IsNotFound(err), ctx.Err() != nil:
@@ -113,7 +113,7 @@ func (c *Controller) updateIngress(ctx context.Context, i *networking.Ingress) e
 	return err
 }
 
-func (c *Controller) updateClass(ctx context.Context, class *gatewayv1.GatewayClass) error {
+func (c Config) updateClass(ctx context.Context, class *gatewayv1.GatewayClass) error {
 	if class.Spec.ControllerName != gatewayapi.Controller {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (c *Controller) updateClass(ctx context.Context, class *gatewayv1.GatewayCl
 	if equality.Semantic.DeepEqual(class.Status, now.Status) {
 		return nil
 	}
-	_, err := c.config.GatewayAPI.GatewayV1().GatewayClasses().UpdateStatus(ctx, now, metav1.UpdateOptions{})
+	_, err := c.GatewayAPI.GatewayV1().GatewayClasses().UpdateStatus(ctx, now, metav1.UpdateOptions{})
 	return err
 }
 

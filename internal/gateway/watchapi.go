@@ -93,7 +93,7 @@ func (c *Controller) routeHandler() cache.ResourceEventHandler {
 	}.Handler()
 }
 
-// namespaceHandler marks the Gateways, whose listeners can choose namespaces by their labels.
+// namespaceHandler marks the Gateways: their listeners can choose namespaces by labels.
 func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
 	same := func(a, b *corev1.Namespace) bool { return equality.Semantic.DeepEqual(a.Labels, b.Labels) }
 	return watcher(same, func(*corev1.Namespace) { c.markGateways(selectsNamespaces) })

@@ -50,22 +50,3 @@ func tooMany(section string, most, n int) error {
 	return invalid(section, "The number of template %s limit exceeded. Limit: '%d' and actual: '%d'. Please see "+
 		"https://aka.ms/arm-template-limits for usage details", section, most, n)
 }
-
-// nestedDeeper reports whether a value is nested deeper than a depth.
-func nestedDeeper(value any, depth int) bool {
-	switch v := value.(type) {
-	case Object:
-		for _, x := range v {
-			if depth == 0 || nestedDeeper(x, depth-1) {
-				return true
-			}
-		}
-	case []any:
-		for _, x := range v {
-			if depth == 0 || nestedDeeper(x, depth-1) {
-				return true
-			}
-		}
-	}
-	return false
-}

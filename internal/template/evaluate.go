@@ -173,7 +173,7 @@ func (s *evaluator) text(text string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if nestedDeeper(value, MostDepth) {
+	if language.NestedDeeper(value, MostDepth) {
 		return nil, ErrTooDeep
 	}
 	return value, s.grow(language.SizeOf(value))

@@ -45,10 +45,10 @@ var identifiers = map[string]function{
 	"references": {least: 1, most: 2, here: references},
 
 	"pickzones":       {least: 3, most: 5, here: pickZones},
-	"tologicalzone":   {least: 3, most: 3, here: func(s *evaluator, args []any) (any, error) { return zone(s, args, logicalZone) }},
-	"tologicalzones":  {least: 3, most: 3, here: func(s *evaluator, args []any) (any, error) { return zones(s, args, logicalZone) }},
-	"tophysicalzone":  {least: 3, most: 3, here: func(s *evaluator, args []any) (any, error) { return zone(s, args, physicalZone) }},
-	"tophysicalzones": {least: 3, most: 3, here: func(s *evaluator, args []any) (any, error) { return zones(s, args, physicalZone) }},
+	"tologicalzone":   {least: 3, most: 3, here: zone(language.LogicalZone)},
+	"tologicalzones":  {least: 3, most: 3, here: zones(language.LogicalZone)},
+	"tophysicalzone":  {least: 3, most: 3, here: zone(language.PhysicalZone)},
+	"tophysicalzones": {least: 3, most: 3, here: zones(language.PhysicalZone)},
 }
 
 // scope is the value of a function that shows where the deployment is.

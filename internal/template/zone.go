@@ -53,20 +53,12 @@ func pickZones(s *evaluator, args []any) (any, error) {
 	return picked, nil
 }
 
-// logicalZone is the logical name of a zone by its physical name, and physicalZone the other way; "" for none.
-func logicalZone(known map[string]string, name string) string {
-	for logical, physical := range known {
-		if strings.EqualFold(physical, name) {
-			return logical
-		}
-	}
-	return ""
+// zone is toLogicalZone or toPhysicalZone(subscription, location, zone).
+func zone(find func(known map[string]string, name string) string) func(*evaluator, []any) (any, error) {
+	return func(s *evaluator, args []any) (any, error) { return s.zone(args, find) }
 }
 
-func physicalZone(known map[string]string, name string) string { return known[name] }
-
-// zone is toLogicalZone or toPhysicalZone(subscription, location, zone).
-func zone(s *evaluator, args []any, find func(map[string]string, string) string) (any, error) {
+func (s *evaluator) zone(args []any, find func(map[string]string, string) string) (any, error) {
 	name, ok := args[2].(string)
 	if !ok {
 		return nil, language.Expects("a subscription, a location and a zone")
@@ -83,14 +75,18 @@ func zone(s *evaluator, args []any, find func(map[string]string, string) string)
 }
 
 // zones is zone for an array of zones.
-func zones(s *evaluator, args []any, find func(map[string]string, string) string) (any, error) {
+func zones(find func(known map[string]string, name string) string) func(*evaluator, []any) (any, error) {
+	return func(s *evaluator, args []any) (any, error) { return s.zones(args, find) }
+}
+
+func (s *evaluator) zones(args []any, find func(map[string]string, string) string) (any, error) {
 	names, ok := args[2].([]any)
 	if !ok {
 		return nil, language.Expects("a subscription, a location and an array of zones")
 	}
 	all := []any{}
 	for _, name := range names {
-		found, err := zone(s, []any{args[0], args[1], name}, find)
+		found, err := s.zone([]any{args[0], args[1], name}, find)
 		if err != nil {
 			return nil, err
 		}

@@ -168,8 +168,8 @@ func (d *decision) stepOf(c change) (*Step, bool) {
 	return step, true
 }
 
-// checkNeighbours drops a unit whose record set cannot stand beside those that stay. A CNAME stands alone. If a new record of the host
-// is dropped, no other record of the host is deleted: the name must not disappear.
+// checkNeighbours drops a unit with a record set that cannot stand beside those that stay. A CNAME stands alone. If a new record of the
+// host is dropped, no other record of the host is deleted: the name must not disappear.
 func (d *decision) checkNeighbours(h *host) {
 	for _, u := range h.units {
 		if u.drop || u.main == nil || u.main.new == nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/feature"
 	"kaz/internal/localazure/behaviour/tagname"
 )
 
@@ -23,8 +24,8 @@ func Provider() behaviour.Provider {
 	)
 	return behaviour.Provider{
 		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), stacks(), tags(), tagname.Type()},
-			featureTypes()...),
-		Routes: slices.Concat(featureRoutes(), tagname.Routes(), []behaviour.Route{
+			feature.Types()...),
+		Routes: slices.Concat(feature.Routes(isProvider), tagname.Routes(), []behaviour.Route{
 			{Method: "POST", Pattern: "/providers/Microsoft.Resources/calculateTemplateHash", Do: templateHash},
 			read("/tenants", "", listTenants),
 			read("/subscriptions", "", listSubscriptions),
@@ -52,6 +53,8 @@ func Provider() behaviour.Provider {
 		}),
 	}
 }
+
+func isProvider(namespace string) bool { return provider("", namespace) != nil }
 
 var groupName = regexp.MustCompile(`^[-\p{L}\p{N}._()]{0,89}[-\p{L}\p{N}_()]$`)
 

@@ -227,7 +227,7 @@ func (r *ruleReader) rewrite(field string, f gatewayv1.HTTPURLRewriteFilter) {
 	}
 }
 
-// redirect is a redirect whose URL depends on the listener.
+// redirect is a redirect. Its URL depends on the listener.
 type redirect struct {
 	kind, scheme, host, path string
 	port                     int32

@@ -15,7 +15,7 @@ import (
 
 // A path map knows paths alone, and whether it looks at the case of letters is not certain. What it cannot tell is decided by rewrites:
 // each of its rules has a rewrite rule for each route that a request with such a path may belong to. Its conditions are those of the route,
-// and it sends the request to an inner path, whose path rule leads to the backend of the route and gives the request the path that the
+// and it sends the request to an inner path. The path rule there leads to the backend of the route and gives the request the path that the
 // client sent. Of several rewrite rules that hold, the last one decides, so that the best route comes last.
 
 // inner is what inner paths begin with. A client that asks for one gets 404.
@@ -26,7 +26,7 @@ func (h *host) decides() bool {
 	return slices.ContainsFunc(h.routes, func(r route.Route) bool { return r.Sensitive || len(r.When) > 0 })
 }
 
-// decision is the path map of a listener whose routes need rewrites.
+// decision is the path map of a listener with routes that need rewrites.
 type decision struct {
 	b      *builder
 	l      *listener

@@ -110,7 +110,7 @@ func newParts() parts {
 	}
 }
 
-// trial is a builder for a listener whose children may be too many.
+// trial is a builder for a listener: its children may be too many.
 func (b *builder) trial() *builder {
 	t := *b
 	t.parts = newParts()

@@ -71,7 +71,7 @@ func (p Path) Pattern() string {
 	}
 }
 
-// CompareRoutes orders routes so that the first one whose path and conditions match a request is the right one.
+// CompareRoutes orders routes so that the first one with a path and conditions that match a request is the right one.
 func CompareRoutes(a, b Route) int {
 	return cmp.Or(ComparePaths(a.Path, b.Path), b.count(Method)-a.count(Method), b.count(Header)-a.count(Header),
 		b.count(Query)-a.count(Query), Compare(a.Object, b.Object), a.Rank-b.Rank)

@@ -1,4 +1,5 @@
-package resources
+// Package feature has the registrations of subscriptions for preview features. Layer L2.
+package feature
 
 import (
 	"strings"
@@ -7,10 +8,11 @@ import (
 	"kaz/internal/localazure/behaviour"
 )
 
-// featureType is the type of the registrations of a subscription for preview features.
-const featureType = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
+// registrationType is the type of the registrations of a subscription for preview features.
+const registrationType = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 
-func featureTypes() []behaviour.Type {
+// Types are the types of Microsoft.Features.
+func Types() []behaviour.Type {
 	registration := behaviour.Plain("Microsoft.Features")
 	registration.Created = 200
 	return []behaviour.Type{
@@ -18,7 +20,7 @@ func featureTypes() []behaviour.Type {
 			Find: func(c *behaviour.Call) (behaviour.Object, error) {
 				return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": c.Type.Name}, nil
 			}},
-		{Name: featureType, Style: registration, NoState: true,
+		{Name: registrationType, Style: registration, NoState: true,
 			Fill: func(c *behaviour.Call) error {
 				behaviour.Set(c.Doc, "properties.state", "Registered")
 				behaviour.Set(c.Doc, "properties.providerNamespace", c.ID.Parent().Name())
@@ -29,8 +31,8 @@ func featureTypes() []behaviour.Type {
 	}
 }
 
-// featureRoutes answers the requests of the older API: its paths name two providers.
-func featureRoutes() []behaviour.Route {
+// Routes answers the requests of the older API: its paths name two providers. known reports whether there is a provider with a namespace.
+func Routes(known func(namespace string) bool) []behaviour.Route {
 	const (
 		here = "/subscriptions/{subscription}/providers/Microsoft.Features/"
 		one  = here + "providers/{namespace}/features/{feature}"
@@ -39,14 +41,15 @@ func featureRoutes() []behaviour.Route {
 		return func(c *behaviour.Call) (behaviour.Reply, error) {
 			id := featureID(c)
 			c.Put(id, behaviour.Object{"name": id.Name(), "properties": behaviour.Object{"state": state}})
-			return getFeature(c)
+			return get(c, known)
 		}
 	}
+	show := func(c *behaviour.Call) (behaviour.Reply, error) { return get(c, known) }
 	return []behaviour.Route{
-		{Method: "GET", Pattern: here + "features", Do: listFeatures, Permission: "Microsoft.Features/features/read"},
-		{Method: "GET", Pattern: here + "providers/{namespace}/features", Do: listFeatures,
+		{Method: "GET", Pattern: here + "features", Do: list, Permission: "Microsoft.Features/features/read"},
+		{Method: "GET", Pattern: here + "providers/{namespace}/features", Do: list,
 			Permission: "Microsoft.Features/providers/features/read"},
-		{Method: "GET", Pattern: one, Do: getFeature, Permission: "Microsoft.Features/providers/features/read"},
+		{Method: "GET", Pattern: one, Do: show, Permission: "Microsoft.Features/providers/features/read"},
 		{Method: "POST", Pattern: one + "/register", Do: register("Registered"), Writes: true,
 			Permission: "Microsoft.Features/providers/features/register/action"},
 		{Method: "POST", Pattern: one + "/unregister", Do: register("Unregistered"), Writes: true,
@@ -69,8 +72,8 @@ func feature(id azure.ID, state string) behaviour.Object {
 	}
 }
 
-func getFeature(c *behaviour.Call) (behaviour.Reply, error) {
-	if provider("", c.Param["namespace"]) == nil {
+func get(c *behaviour.Call, known func(namespace string) bool) (behaviour.Reply, error) {
+	if !known(c.Param["namespace"]) {
 		return behaviour.Reply{},
 			behaviour.Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", c.Param["namespace"])
 	}
@@ -78,16 +81,16 @@ func getFeature(c *behaviour.Call) (behaviour.Reply, error) {
 	if doc, there := c.Get(featureID(c)); there {
 		state = behaviour.Text(doc, "properties.state")
 	}
-	return ok(feature(featureID(c), state))
+	return behaviour.Reply{Status: 200, Body: feature(featureID(c), state)}, nil
 }
 
-// listFeatures lists the features that the subscription has registered or unregistered: the local Azure knows no others.
-func listFeatures(c *behaviour.Call) (behaviour.Reply, error) {
+// list lists the features that the subscription has registered or unregistered: the local Azure knows no others.
+func list(c *behaviour.Call) (behaviour.Reply, error) {
 	items := []any{}
-	for id, doc := range c.List(azure.SubscriptionID(c.Param["subscription"]), featureType) {
+	for id, doc := range c.List(azure.SubscriptionID(c.Param["subscription"]), registrationType) {
 		if namespace := c.Param["namespace"]; namespace == "" || strings.EqualFold(namespace, id.Parent().Name()) {
 			items = append(items, feature(id, behaviour.Text(doc, "properties.state")))
 		}
 	}
-	return ok(behaviour.Object{"value": items})
+	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": items}}, nil
 }
