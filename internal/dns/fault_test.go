@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestCrash(t *testing.T) {
 		scenario(t, fmt.Sprintf("after write %d", nth), func(t *testing.T) {
 			w := newWorld(t, core.Options{})
 			x := started(t, w)
-			w.config.Azure = client(t, counted{w.Transport(), new(int), nth})
+			w.config.Azure = client(t, counted{w.Transport(), new(atomic.Int64), int64(nth)})
 			w.restart()
 			x.want[0].Targets, x.want[1] = []string{"2.2.2.2"}, records.Endpoint{Name: "b.example.com", Type: "A", Targets: []string{"1.1.1.1"}}
 			x.loop()
@@ -56,15 +57,16 @@ func TestCrash(t *testing.T) {
 // counted lets some writes through, and no request after them.
 type counted struct {
 	http.RoundTripper
-	writes *int
-	most   int
+	writes *atomic.Int64
+	most   int64
 }
 
 func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := c.writes.Load()
 	if r.Method != http.MethodGet {
-		*c.writes++
+		n = c.writes.Add(1)
 	}
-	if *c.writes > c.most {
+	if n > c.most {
 		return nil, fmt.Errorf("the program has ended")
 	}
 	return c.RoundTripper.RoundTrip(r)
