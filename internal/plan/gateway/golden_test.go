@@ -2,13 +2,9 @@ package gateway_test
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
@@ -16,37 +12,13 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
+	"kaz/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestGolden runs the decision of each testdata/*.txtar. The input is ingresses.yaml, cluster (see parseCluster), gateway.yaml (changes of
 // the usual document) and options.yaml; routes.yaml has objects of the Gateway API. The output is what the gateway then does, the problems, the
 // statuses, and the changes by a next cluster, which is in the files with the suffix 2. A second decision on the same facts must change nothing.
-func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := tell(t, archive)
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(got))); d != "" {
-				t.Error("run with -update if this is as it should be (-want +got):\n" + d)
-			}
-		})
-	}
-}
+func TestGolden(t *testing.T) { golden.Run(t, tell) }
 
 func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	w := newWorld(t)

@@ -3,10 +3,7 @@ package loadbalancer_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,39 +16,15 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestGolden plays the stories in testdata/*.txtar. A story may begin with config.yaml, azure.yaml (documents put into
 // the world) and nodes.yaml. Its files NAME.apply and NAME.delete are commits of Services, in their order. Each is
 // followed by NAME.plan, which is what kaz does. NAME.both has Services of both kinds; the annotation "gone" marks the
 // Services to delete. The files namespaces.yaml, endpoints.yaml and others.yaml are what the cluster knows besides:
 // others.yaml has the Services outside of the commits. After every commit a second one must find nothing to do.
-func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := tell(t, archive)
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(got))); d != "" {
-				t.Error("run with -update if this is as it should be (-want +got):\n" + d)
-			}
-		})
-	}
-}
+func TestGolden(t *testing.T) { golden.Run(t, tell) }
 
 // tell runs a story and returns its archive with the plans made anew.
 func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {

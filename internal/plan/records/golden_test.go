@@ -2,22 +2,17 @@ package records_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
 	"kaz/internal/plan/records"
+	"kaz/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // story is the input of a golden file.
 type story struct {
@@ -29,30 +24,7 @@ type story struct {
 }
 
 // TestGolden tells the story of each testdata/*.txtar: story.yaml, and the answer of the planner.
-func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := tell(t, archive)
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(got))); d != "" {
-				t.Error("run with -update if this is as it should be (-want +got):\n" + d)
-			}
-		})
-	}
-}
+func TestGolden(t *testing.T) { golden.Run(t, tell) }
 
 func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	var s story

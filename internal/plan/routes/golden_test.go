@@ -2,14 +2,10 @@ package routes_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
@@ -17,36 +13,12 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/routes"
+	"kaz/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestGolden runs the decision of each testdata/*.txtar. The input is table.yaml (absent for a missing table),
 // nodes.yaml, config.yaml and changes.yaml. The output is plan and known. A second decision must change nothing.
-func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := tell(t, archive)
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(got))); d != "" {
-				t.Error("run with -update if this is as it should be (-want +got):\n" + d)
-			}
-		})
-	}
-}
+func TestGolden(t *testing.T) { golden.Run(t, tell) }
 
 func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	in := routes.Input{Config: routes.Config{Subscription: "s", ResourceGroup: "rg", Table: "rt", Location: "westeurope"}}
