@@ -43,7 +43,8 @@ func TestCountersOfAGIC(t *testing.T) {
 		`controller_class="azure/application-gateway",controller_namespace="ns",controller_pod="pod",controller_version="`
 	for _, want := range []string{
 		"appgw_ingress_controller_arm_api_update_call_success_counter" + of, "appgw_ingress_controller_arm_api_call_counter" + of,
-		`"} 3` + "\n", `kaz_gateway_writes_total{result="invalid"} 2`, "# TYPE appgw_ingress_controller_arm_api_update_call_failure_counter counter",
+		`"} 3` + "\n", `kaz_gateway_writes_total{result="invalid"} 2`,
+		"# TYPE appgw_ingress_controller_arm_api_update_call_failure_counter counter",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)

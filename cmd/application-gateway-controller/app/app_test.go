@@ -53,9 +53,13 @@ func TestBadFlags(t *testing.T) {
 		"--gateway=a --cluster-id=a_b":                             {`--cluster-id "a_b": must be 1 to 8`},
 		"--gateway=a --ingress-class= --ingress-class-annotation=": {"want at least one"},
 		"--gateway=/subscriptions/s/x":                             {`--gateway "/subscriptions/s/x": must be a name; --gateway-id takes an id`},
-		"--gateway=a --further-gateway-ids=b":                      {`--further-gateway-ids "b": must be /subscriptions/.../providers/Microsoft.Network/applicationGateways/NAME`},
-		"--gateway=a --answers-service=b --answers-address=80":     {`--answers-service "b": must be NAMESPACE/NAME`, `--answers-address "80": must be HOST:PORT`},
-		"--gateway=a more":                                         {"no arguments are allowed"},
+		"--gateway=a --further-gateway-ids=b": {
+			`--further-gateway-ids "b": must be /subscriptions/.../providers/Microsoft.Network/applicationGateways/NAME`,
+		},
+		"--gateway=a --answers-service=b --answers-address=80": {
+			`--answers-service "b": must be NAMESPACE/NAME`, `--answers-address "80": must be HOST:PORT`,
+		},
+		"--gateway=a more": {"no arguments are allowed"},
 	} {
 		err := execute(nil, strings.Fields(args)...)
 		for _, w := range want {

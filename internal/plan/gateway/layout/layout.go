@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -221,7 +222,7 @@ func (b *builder) addRoutes(h *host, s route.Site) {
 func sameTarget(a, b route.Route) bool {
 	x, y := a.Target.Backend, b.Target.Backend
 	if x == nil || y == nil {
-		return x == y && a.Target.RedirectTo == b.Target.RedirectTo && a.Target.Status == b.Target.Status && len(a.Target.Shares) == 0
+		return reflect.DeepEqual(a.Target, b.Target)
 	}
 	return x.Namespace == y.Namespace && x.Service == y.Service && x.Port == y.Port
 }
