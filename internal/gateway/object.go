@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -60,6 +61,19 @@ func split(key string) (kind, namespace, name string) {
 
 // isRoute reports whether a key is that of an HTTPRoute, which no application gateway serves without a Gateway.
 func isRoute(key string) bool { return strings.HasPrefix(key, gatewayapi.KindRoute+"/") }
+
+// byNeed orders keys so that a Gateway comes before its routes: a route is nothing without it, and would be taken for one that Azure
+// does not refuse.
+func byNeed(a, b string) int {
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+}
+
+func rank(key string) int {
+	if isRoute(key) {
+		return 1
+	}
+	return 0
+}
 
 // only returns the objects of a type in the order of their keys.
 func only[T object](all map[string]object) (some []T) {

@@ -48,6 +48,7 @@ func newWorker(c *Controller, id azure.ID, ingresses bool) *worker {
 	w.state.events = map[string]*controller.Deduplicator[plan.Problem]{}
 	w.commits = reconcile.NewCoalescer(w.commit)
 	w.commits.Gather(c.config.Calm, c.config.Most)
+	w.commits.Order(byNeed)
 	return w
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,6 +55,7 @@ type Coalescer[Req, Res any] struct {
 	// The first caller of a key waits until no other caller has come for the time calm, but no longer than most.
 	calm, most time.Duration
 	begun      func(waits []time.Duration) // nil for no observer
+	compare    func(a, b Req) int          // the order within a batch, nil for that of arrival
 
 	mu     sync.Mutex // guards what follows; never held while waiting
 	queues map[string]*queue[Req, Res]
@@ -95,6 +97,10 @@ func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
 // most. Without Gather, the first caller of a burst is committed alone, and all others wait for that commit. Call it
 // before the first request.
 func (c *Coalescer[Req, Res]) Gather(calm, most time.Duration) { c.calm, c.most = calm, most }
+
+// Order sets the order in which the requests of a batch are committed, instead of that of their arrival. A search for a culprit commits
+// the first half of a batch without the second: a request that another one needs comes before it. Call it before the first request.
+func (c *Coalescer[Req, Res]) Order(compare func(a, b Req) int) { c.compare = compare }
 
 // Observe sets a function that is called when a batch begins, with the time that each of its requests has waited.
 // Call Observe before the first request.
@@ -231,6 +237,7 @@ type search[Req, Res any] struct {
 func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
 	s := search[Req, Res]{Coalescer: c, key: key, left: commitsAtMost(len(batch))}
 	for len(batch) > 0 && s.left > 0 {
+		c.sort(batch)
 		rest, guilty := s.commitOne(batch)
 		if guilty {
 			rest = s.narrow(rest)
@@ -238,6 +245,12 @@ func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
 		batch = rest
 	}
 	answerAll(batch, s.err)
+}
+
+func (c *Coalescer[Req, Res]) sort(batch []*ticket[Req, Res]) {
+	if c.compare != nil {
+		slices.SortStableFunc(batch, func(a, b *ticket[Req, Res]) int { return c.compare(a.req, b.req) })
+	}
 }
 
 // commitOne commits a group. It returns the requests that are not answered, and whether one of these is at fault.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -315,6 +316,28 @@ func TestTheSearchForCulpritsIsBounded(t *testing.T) {
 
 // TestARefusalOfEverybodyIsNotSearched checks that a caller that may not write a document at all gets
 // an error at once.
+// TestOrder checks that the batches of a search are in the order that was set, also after a culprit was found.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &document{refuses: map[string]bool{"a2": true, "b3": true}}
+		c := reconcile.NewCoalescer(d.commit)
+		defer c.Close()
+		c.Gather(10*time.Millisecond, 100*time.Millisecond)
+		c.Order(strings.Compare)
+		answers := submitAll(t, c, []string{"b3", "a1", "b1", "a2", "b2", "a3", "b4", "a4"})
+		for name, err := range answers {
+			if (err != nil) != d.refuses[name] {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for n, batch := range d.batches {
+			if !slices.IsSorted(batch) {
+				t.Errorf("commit %d: %q", n, batch)
+			}
+		}
+	})
+}
+
 func TestARefusalOfEverybodyIsNotSearched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes := 0

@@ -68,7 +68,8 @@ func TestGatewayRights(t *testing.T) {
 	events := func() []string { return can("create patch", "events") }
 	served := func() []string {
 		return slices.Concat(events(), can("update", "networking.k8s.io/ingresses/status"),
-			can("list watch", "networking.k8s.io/ingresses", "services", "pods", "secrets", "discovery.k8s.io/endpointslices"))
+			can("list watch", "networking.k8s.io/ingresses", "services", "pods", "secrets", "discovery.k8s.io/endpointslices",
+				"appgw.ingress.azure.io/azureapplicationgatewayrewrites"))
 	}
 	routes := func() []string {
 		return slices.Concat(can("list watch", "configmaps", "gateway.networking.k8s.io/gateways", "gateway.networking.k8s.io/httproutes",
