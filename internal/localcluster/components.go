@@ -46,6 +46,7 @@ func (c components) startCloudControllerManager(ctx context.Context) error {
 			"--cluster-name=" + c.record.Site.ClusterName,
 			"--controllers=" + c.controllers(),
 			"--leader-elect=false",
+			"--route-reconciliation-period=1s", // pods of a new node wait for its route
 			"--bind-address=127.0.0.1", "--secure-port=" + c.record.healthPort(),
 			"--authentication-skip-lookup=true",
 			"--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics",

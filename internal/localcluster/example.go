@@ -13,7 +13,10 @@ import (
 )
 
 //go:embed example.yaml
-var exampleManifests []byte
+var examplePods []byte
+
+//go:embed example_service.yaml
+var exampleService []byte
 
 //go:embed example_disk.yaml
 var exampleOfDisk []byte
@@ -21,44 +24,58 @@ var exampleOfDisk []byte
 // exampleTimeout bounds the wait for the first answer of the example.
 const exampleTimeout = 2 * time.Minute
 
-// startExample applies the example and waits until it answers from outside the cluster.
+// hasExample reports whether the cluster starts the example.
+func (n *realNodes) hasExample() bool { return n.Example && len(n.Without) == 0 }
+
+// startExample waits for a pod of the example, then gives it a Service, and waits until that answers from outside the cluster. The pods
+// were applied before. A load balancer that found no pod at its first probe would ask again after five seconds.
 func (n *realNodes) startExample(ctx context.Context) error {
-	if !n.Example || len(n.Without) > 0 {
+	if !n.hasExample() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, exampleTimeout,
 		fmt.Errorf("no answer within %s; kubectl describe service/hello statefulset/notes, and %s, may say why",
 			exampleTimeout, n.path("logs")))
 	defer cancel()
-	if err := n.apply(ctx, exampleManifests); err != nil {
-		return err
-	}
-	if n.exampleWaitsForDisk() {
-		if err := n.apply(ctx, exampleOfDisk); err != nil {
-			return err
-		}
-	}
 	client, err := newClient(n.kubeconfig())
 	if err != nil {
 		return err
 	}
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		s, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "hello", metav1.GetOptions{})
-		if err == nil && len(s.Status.LoadBalancer.Ingress) > 0 {
-			url := "http://" + s.Status.LoadBalancer.Ingress[0].IP + "/"
-			if answers(ctx, url) && n.exampleHasDisk(ctx, client) {
-				n.example = url
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
+	if err := n.poll(ctx, exampleTimeout, func(ctx context.Context) (bool, error) { return exampleRuns(ctx, client), nil }); err != nil {
+		return err
 	}
+	if err := n.apply(ctx, exampleService); err != nil {
+		return err
+	}
+	return n.poll(ctx, exampleTimeout, func(ctx context.Context) (bool, error) {
+		s, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "hello", metav1.GetOptions{})
+		if err != nil || len(s.Status.LoadBalancer.Ingress) == 0 {
+			return false, nil
+		}
+		url := "http://" + s.Status.LoadBalancer.Ingress[0].IP + "/"
+		if !answers(ctx, url) || !n.exampleHasDisk(ctx, client) {
+			return false, nil
+		}
+		n.example = url
+		return true, nil
+	})
+}
+
+// exampleManifests are the pods of the example, and the one with a disk if the cluster has disks from the beginning.
+func (n *realNodes) exampleManifests() [][]byte {
+	switch {
+	case !n.hasExample():
+		return nil
+	case n.exampleWaitsForDisk():
+		return [][]byte{examplePods, exampleOfDisk}
+	}
+	return [][]byte{examplePods}
+}
+
+// exampleRuns reports whether a pod of the example is ready.
+func exampleRuns(ctx context.Context, client kubernetes.Interface) bool {
+	d, err := client.AppsV1().Deployments(metav1.NamespaceDefault).Get(ctx, "hello", metav1.GetOptions{})
+	return err == nil && d.Status.ReadyReplicas > 0
 }
 
 // exampleWaitsForDisk reports whether the example has a disk from the beginning.

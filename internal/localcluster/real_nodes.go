@@ -1,6 +1,7 @@
 package localcluster
 
 import (
+	"bytes"
 	"context"
 	_ "embed" // manifests
 	"fmt"
@@ -11,6 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/inventory"
@@ -156,7 +161,7 @@ func (n *realNodes) startMachines(ctx context.Context) error {
 	if err := n.apply(ctx, apiServer); err != nil {
 		return fmt.Errorf("publish the API server as the endpoint of the kubernetes Service: %w", err)
 	}
-	describe, err := n.describer()
+	describe, err := n.describer(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +176,7 @@ func (n *realNodes) startMachines(ctx context.Context) error {
 }
 
 // describer returns a function that returns what all machines share, and issues the identity of a machine's kubelet.
-func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error) {
+func (n *realNodes) describer(ctx context.Context) (func(inventory.Machine) (vm.Spec, error), error) {
 	proxy, err := n.controlPlane.IssueInsideKubeconfig(controlplane.KubeProxy, "system:kube-proxy")
 	if err != nil {
 		return nil, err
@@ -195,6 +200,10 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 			return nil, err
 		}
 	}
+	client, err := newClient(n.kubeconfig())
+	if err != nil {
+		return nil, err
+	}
 	site := n.record.Site
 	return func(m inventory.Machine) (vm.Spec, error) {
 		kubelet, err := n.controlPlane.IssueInsideKubeconfig("kubelet-"+m.Name, "system:node:"+m.Name, "system:nodes")
@@ -205,12 +214,26 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 			WaitRoutes: !n.without(CloudControllerManager), Labels: m.NodeLabels(site.Group()),
 			VCPUs: m.VCPUs, Memory: m.Memory,
 			Disks: n.disks, DataDisks: m.DataDisks, Shares: files,
-			Programs: programs, Images: n.images, PauseImage: image.Pause,
+			Programs: programs, Images: n.images, PauseImage: image.Pause, NodeRanges: nodeRanges(ctx, client, m.Name),
 		}, err
 	}, nil
 }
 
-func (n *realNodes) startNameServer(ctx context.Context) error { return n.apply(ctx, coredns) }
+// nodeRanges returns the ranges of a Node's pods, none if there is no such Node yet. The kubelet finds out for itself what is not known.
+func nodeRanges(ctx context.Context, client kubernetes.Interface, name string) []string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return node.Spec.PodCIDRs
+}
+
+// startNameServer applies the name server, and the pods of the example with it: they wait for the nodes together.
+func (n *realNodes) startNameServer(ctx context.Context) error {
+	return n.apply(ctx, bytes.Join(append([][]byte{coredns}, n.exampleManifests()...), []byte("\n---\n")))
+}
 
 func (n *realNodes) stop(ctx context.Context) error {
 	if n.network == nil {

@@ -23,10 +23,12 @@ import (
 const (
 	containerdFile = "/run/kaz/containerd.toml"
 	networkFile    = "/run/kaz/network.template"
-	kubeletFile    = "/run/kaz/kubelet.yaml"
-	proxyFile      = "/run/kaz/kube-proxy.yaml"
-	credentialFile = "/run/kaz/credential-provider.yaml"
-	azureFile      = "/run/kaz/azure.json"
+	// nodeNetworkFile has the name that containerd gives the file that it makes of the template.
+	nodeNetworkFile = "/run/cni/10-containerd-net.conflist"
+	kubeletFile     = "/run/kaz/kubelet.yaml"
+	proxyFile       = "/run/kaz/kube-proxy.yaml"
+	credentialFile  = "/run/kaz/credential-provider.yaml"
+	azureFile       = "/run/kaz/azure.json"
 	// authorityFile is in the directory in which Go programs look for additional certificate authorities.
 	authorityFile = "/etc/ssl/certs/kaz-local-azure.pem"
 )
@@ -57,8 +59,9 @@ disabled_plugins = [
       runtime_type = "io.containerd.runc.v2"
 `))
 
-// networkConfig is a template from which containerd writes the CNI configuration when the Node has its pod range. Each pod
-// has its own link, so that its packets are routed and pass the rules of kube-proxy. The second plugin publishes hostPorts.
+// networkConfig is a template from which containerd writes the CNI configuration when the Node has its pod range. The machine writes it
+// for a Node that has its range already, because the kubelet would look for it only every five seconds. Each pod has its own link, so
+// that its packets are routed and pass the rules of kube-proxy. The second plugin publishes hostPorts.
 const networkConfig = `{"cniVersion": "0.3.1", "name": "kaz", "plugins": [
   {"type": "ptp", "mtu": 1500, "ipam": {"type": "host-local",
     "ranges": [{{range $i, $r := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$r}}"}]{{end}}],
@@ -66,6 +69,25 @@ const networkConfig = `{"cniVersion": "0.3.1", "name": "kaz", "plugins": [
   {"type": "portmap", "snat": true, "capabilities": {"portMappings": true}}
 ]}
 `
+
+// nodeNetwork returns the CNI configuration of a Node with pod ranges.
+func nodeNetwork(ranges []string) ([]byte, error) {
+	t, err := template.New("network").Parse(networkConfig)
+	if err != nil {
+		return nil, err
+	}
+	node := struct{ PodCIDRRanges, Routes []string }{PodCIDRRanges: ranges}
+	for _, r := range ranges {
+		all := "0.0.0.0/0"
+		if strings.Contains(r, ":") {
+			all = "::/0"
+		}
+		node.Routes = append(node.Routes, all)
+	}
+	var text bytes.Buffer
+	err = t.Execute(&text, node)
+	return text.Bytes(), err
+}
 
 type object = map[string]any
 
@@ -84,6 +106,15 @@ func configure(s Spec) error {
 	}
 	if err := os.WriteFile("/etc/hostname", []byte(s.Name+"\n"), 0o644); err != nil {
 		return err
+	}
+	if len(s.NodeRanges) > 0 {
+		text, err := nodeNetwork(s.NodeRanges)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(nodeNetworkFile, text, 0o644); err != nil {
+			return err
+		}
 	}
 	for file, content := range map[string]any{
 		containerdFile:     containerd.Bytes(),

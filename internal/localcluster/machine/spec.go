@@ -63,6 +63,8 @@ type Spec struct {
 	Kubelet     string `json:"kubelet"`
 	Proxy       string `json:"proxy"`
 	NodeManager string `json:"nodeManager"` // "" without a cloud-node-manager
+	// NodeRanges are the ranges of the Node's pods, none if the Node is not known yet.
+	NodeRanges []string `json:"nodeRanges,omitempty"`
 	// WaitRoutes keeps pods off the node until Azure has a route to them.
 	WaitRoutes bool `json:"waitRoutes"`
 	// VCPUs and Memory (bytes) are the size of the machine. Its pods get at most this size. 0 is the size of the host.

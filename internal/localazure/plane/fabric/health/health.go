@@ -84,21 +84,34 @@ func (p *Prober) Close() {
 	p.tasks.Wait()
 }
 
-// repeat probes until the context ends. The health changes after as many equal answers in a row as the threshold.
+// history is the answers of one backend to a probe.
+type history struct {
+	last bool
+	same int // as many equal answers in a row
+}
+
+// settles notes an answer and reports whether it decides the backend's health: after as many equal answers in a row as the threshold. One
+// good answer suffices for a backend that has never been healthy.
+func (h *history) settles(well, wasHealthy bool, threshold int) bool {
+	if well != h.last {
+		h.same = 0
+	}
+	h.last = well
+	h.same++
+	return h.same >= threshold || well && !wasHealthy
+}
+
+// repeat probes until the context ends.
 func (p *Prober) repeat(ctx context.Context, q *task) {
 	ticker := time.NewTicker(q.Interval)
 	defer ticker.Stop()
-	same, last := 0, false
-	for first := true; ; first = false {
+	var h history
+	for {
 		well := Probe(ctx, q.Probe) == nil
 		if ctx.Err() != nil {
 			return
 		}
-		if well != last || first {
-			same = 0
-		}
-		last = well
-		if same++; same >= q.Threshold {
+		if h.settles(well, p.wasHealthy(q.Key), q.Threshold) {
 			p.record(q, well)
 		}
 		select {
@@ -109,9 +122,17 @@ func (p *Prober) repeat(ctx context.Context, q *task) {
 	}
 }
 
+// wasHealthy reports whether a backend has been healthy since it is probed.
+func (p *Prober) wasHealthy(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, was := p.healthy[key]
+	return was
+}
+
 func (p *Prober) record(q *task, well bool) {
 	p.mu.Lock()
-	changed := p.running[q.Key] == q && p.healthy[q.Key] != well
+	changed := p.running[q.Key] == q && p.healthy[q.Key] != well // an entry is made by the first good answer
 	if changed {
 		p.healthy[q.Key] = well
 	}
