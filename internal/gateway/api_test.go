@@ -482,7 +482,7 @@ func TestStatuses(t *testing.T) {
 		}
 		w.start()
 		defer w.stop()
-		w.pass(time.Minute)
+		w.pass(2 * time.Minute)
 		want(t, "bad route", w.parents("bad"), "one Accepted=False/AzureRejected@2")
 		want(t, "hosts", w.hosts(), "a.example.com b.example.com")
 	})

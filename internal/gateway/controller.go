@@ -53,7 +53,7 @@ type Config struct {
 const (
 	Calm  = 300 * time.Millisecond
 	Most  = 2 * time.Second
-	Drift = time.Minute
+	Drift = 65 * time.Second // an hour without changes costs less than 60 reads
 )
 
 // reasons is empty: an object is decided from what is known when it is decided.

@@ -62,7 +62,7 @@ func TestIngress(t *testing.T) {
 		defer w.stop()
 		w.pass(time.Hour)
 		want(t, "writes", len(w.Writes()), 0)
-		if n := len(w.Reads()); n > 65 {
+		if n := len(w.Reads()); n > 60 {
 			t.Errorf("%d reads in an hour", n)
 		}
 	})
