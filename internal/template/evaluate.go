@@ -57,6 +57,7 @@ type evaluator struct {
 	lambdas   []Object                // the arguments of the lambda expressions around, the outermost first
 	inDefault bool                    // the default value of a parameter is computed
 	depth     int                     // of variables within variables
+	calls     []string                // of functions of the template, each within the one before
 	steps     int                     // computed so far
 	size      int                     // of the values made so far
 }

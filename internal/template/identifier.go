@@ -160,8 +160,9 @@ func joined(base azure.ID, typeAndNames []string) (any, error) {
 	return string(id), err
 }
 
-// joinID makes an id of a type with the names of its segments.
+// joinID makes an id of a type with the names of its segments. A slash at the end of the type does not count.
 func joinID(base azure.ID, fullType string, names []string) (azure.ID, error) {
+	fullType = strings.TrimSuffix(fullType, "/")
 	parts := strings.Split(fullType, "/")
 	if len(parts)-1 != len(names) {
 		return "", short.Errorf("the type '%s' needs %d names, %d are given", fullType, len(parts)-1, len(names))

@@ -156,6 +156,9 @@ func (t *Template) body(r *Resource, of Azure) (Object, error) {
 		return nil, at(r.path, err)
 	}
 	body, _ := value.(Object)
+	if body["zones"] == "" { // as no zones
+		delete(body, "zones")
+	}
 	if err := t.nest(r, body); err != nil {
 		return nil, at(r.path+".properties.template", err)
 	}
@@ -241,6 +244,7 @@ func (t *Template) add(in *outer, path string, document Object) error {
 
 // addResource adds a resource, or the resources that its copy loop makes. The symbol is its symbolic name, "" for none.
 func (t *Template) addResource(in *outer, symbol, path string, document Object) error {
+	document = spelled(document)
 	switch {
 	case document["copy"] == nil:
 		return t.addOne(in, symbol, path, document)
@@ -259,6 +263,7 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 		return err
 	}
 	fullType, _ := document["type"].(string)
+	fullType = strings.TrimSuffix(fullType, "/")
 	if in != nil && !strings.HasPrefix(strings.ToLower(fullType), strings.ToLower(in.fullType)+"/") {
 		fullType, name = in.fullType+"/"+fullType, in.name+"/"+name
 	}
@@ -312,6 +317,22 @@ func (t *Template) take(r *Resource, document Object) error {
 // notSent are the sections of a resource that are not in the request for it.
 var notSent = []string{"type", "apiVersion", "name", "dependsOn", "condition", "copy", "comments", "scope", "resources", "existing",
 	"resourceGroup", "subscriptionId", "metadata"}
+
+// sections are those sections of a resource that a template may write in any case.
+var sections = append([]string{"properties", "location", "tags", "sku", "kind", "plan", "identity", "zones"}, notSent...)
+
+// spelled returns a resource with its sections in their own spelling.
+func spelled(resource Object) Object {
+	own := make(Object, len(resource))
+	for name, value := range resource {
+		known := slices.IndexFunc(sections, func(known string) bool { return strings.EqualFold(known, name) })
+		if known >= 0 && resource[sections[known]] == nil {
+			name = sections[known]
+		}
+		own[name] = value
+	}
+	return own
+}
 
 // message is what the resource manager says of an error.
 func message(err error) string {

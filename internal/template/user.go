@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure/short"
@@ -38,15 +39,19 @@ func (s *evaluator) declareFunctions() error {
 	return nil
 }
 
-// builtIn makes a function of the language of a declared one. Its body sees its own parameters alone.
+// builtIn makes a function of the language of a declared one. Its body sees its own parameters and the other functions alone.
 func (u userFunction) builtIn() function {
 	return function{least: len(u.parameters), most: len(u.parameters), here: func(s *evaluator, args []any) (any, error) {
+		if slices.Contains(s.calls, u.name) {
+			return nil, short.Errorf("the function '%s' of the template calls itself", u.name)
+		}
 		around := *s
 		defer func() {
-			s.parameters, s.defaults, s.variables, s.loops, s.lambdas, s.users, s.azure, s.depth = around.parameters, around.defaults,
-				around.variables, around.loops, around.lambdas, around.users, around.azure, around.depth
+			s.parameters, s.defaults, s.variables, s.loops, s.lambdas, s.azure, s.calls = around.parameters, around.defaults,
+				around.variables, around.loops, around.lambdas, around.azure, around.calls
 		}()
-		s.parameters, s.defaults, s.variables, s.loops, s.lambdas, s.users, s.azure = Object{}, Object{}, Object{}, nil, nil, nil, nil
+		s.calls = append(slices.Clone(s.calls), u.name)
+		s.parameters, s.defaults, s.variables, s.loops, s.lambdas, s.azure = Object{}, Object{}, Object{}, nil, nil, nil
 		for i, p := range u.parameters {
 			name, _ := p["name"].(string)
 			s.parameters[name] = args[i]

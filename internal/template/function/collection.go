@@ -27,6 +27,7 @@ var collections = map[string]Function{
 	"lastindexof":  {Least: 2, Most: 2, Do: func(args []any) (any, error) { return position(args, true) }},
 	"range":        {Least: 2, Most: 2, Do: rangeFunction},
 	"union":        {Least: 1, Most: -1, Do: union},
+	"distinct":     {Least: 1, Most: 1, Do: distinct},
 	"intersection": {Least: 1, Most: -1, Do: intersection},
 	"flatten":      {Least: 1, Most: 1, Do: flatten},
 	"items":        {Least: 1, Most: 1, Do: items},
@@ -223,16 +224,29 @@ func rangeFunction(args []any) (any, error) {
 
 // union joins arrays or objects. The union of arrays has each value once. In a union of objects, the last value of a
 // property counts, and properties that are objects are joined in their turn.
+func distinct(args []any) (any, error) {
+	values, ok := args[0].([]any)
+	if !ok {
+		return nil, Expects("an array")
+	}
+	return unequal(values), nil
+}
+
+// unequal returns the values without those that are equal to an earlier one.
+func unequal(values []any) []any {
+	all, seen := []any{}, map[string]bool{}
+	for _, x := range values {
+		if key := keyOfValue(x); !seen[key] {
+			seen[key] = true
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
 func union(args []any) (any, error) {
 	if arrays, ok := AllOf[[]any](args); ok {
-		all, seen := []any{}, map[string]bool{}
-		for _, x := range slices.Concat(arrays...) {
-			if key := keyOfValue(x); !seen[key] {
-				seen[key] = true
-				all = append(all, x)
-			}
-		}
-		return all, nil
+		return unequal(slices.Concat(arrays...)), nil
 	}
 	if objects, ok := AllOf[map[string]any](args); ok {
 		all := map[string]any{}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+
+	"golang.org/x/text/collate"
+	"golang.org/x/text/language"
 )
 
 // logic has the functions of truth and comparison.
@@ -75,12 +78,13 @@ func toBool(args []any) (any, error) {
 	return nil, Expects("a boolean, a number, 'true' or 'false'")
 }
 
+// compared compares numbers, or strings as a dictionary does: a small letter is before the same capital one.
 func compared(test func(order int) bool) Function {
 	return Function{Least: 2, Most: 2, Do: func(args []any) (any, error) {
 		switch a := args[0].(type) {
 		case string:
 			if b, ok := args[1].(string); ok {
-				return test(strings.Compare(a, b)), nil
+				return test(collate.New(language.Und).CompareString(a, b)), nil
 			}
 		case float64:
 			if b, ok := args[1].(float64); ok {
