@@ -198,6 +198,10 @@ func (t *Template) Outputs() (map[string]Output, error) {
 			return nil, err
 		}
 		kind, _ := declaration["type"].(string)
+		if !fits(strings.ToLower(kind), value) && value != nil {
+			return nil, invalid("outputs."+name, "The template output '%s' is not valid: Template output JToken type is not valid. "+
+				"Expected '%s'. Actual value of the output is %v", name, TypeName(kind), value)
+		}
 		outputs[name] = Output{Type: TypeName(kind), Value: value, Secure: Secure(kind)}
 	}
 	return outputs, nil

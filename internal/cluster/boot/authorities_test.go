@@ -98,7 +98,7 @@ func TestAuthoritiesOfMember(t *testing.T) {
 	calls, _, err := h.boot()
 	want := "kubeadm join phase control-plane-prepare kubeconfig --config /run/kaz/kubeadm.yaml\n" +
 		"kubeadm join --config /run/kaz/kubeadm.yaml --ignore-preflight-errors=none --skip-phases control-plane-prepare/kubeconfig\n" +
-		"kube-controller-manager-kaz+json.yaml\nsystemctl restart kubelet\nkubeadm upgrade apply phase bootstrap-token"
+		"kube-apiserver-kaz+json.yaml\nkube-controller-manager-kaz+json.yaml\nsystemctl restart kubelet\nkubeadm upgrade apply phase bootstrap-token"
 	if err != nil || !strings.Contains(calls, want) {
 		t.Errorf("%v\n%s\nwant\n%s", err, calls, want)
 	}
@@ -135,7 +135,7 @@ func TestAuthoritiesOfFirstMember(t *testing.T) {
 	}
 	h.write("signed.pem", string(certificate)+string(key), 0o600)
 	calls, _, err := h.boot()
-	want := "kubeadm init --config /run/kaz/kubeadm.yaml --ignore-preflight-errors=none\nkube-controller-manager-kaz+json.yaml\n" +
+	want := "kubeadm init --config /run/kaz/kubeadm.yaml --ignore-preflight-errors=none\nkube-apiserver-kaz+json.yaml\nkube-controller-manager-kaz+json.yaml\n" +
 		"systemctl restart kubelet\nkubeadm upgrade apply phase bootstrap-token --help\nkubeadm upgrade apply phase bootstrap-token v1.36.3"
 	if err != nil || !strings.Contains(calls, want) {
 		t.Errorf("%v\n%s\nwant\n%s", err, calls, want)

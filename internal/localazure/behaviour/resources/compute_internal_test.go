@@ -22,6 +22,8 @@ type oneGroup struct {
 	tags behaviour.Object
 }
 
+func (*oneGroup) Known(string) bool { return true }
+
 func (w *oneGroup) Work() *template.Work { return w.work }
 func (w *oneGroup) Compute(f func(behaviour.Look)) error {
 	return &behaviour.NotComputed{Compute: f}
@@ -50,15 +52,15 @@ func heavy() behaviour.Object {
 		tags[fmt.Sprintf("t%d", i)] = fmt.Sprintf("[length(parameters('p%d'))]", i)
 	}
 	identity := func(name string) behaviour.Object {
-		return behaviour.Object{"type": "Microsoft.ManagedIdentity/userAssignedIdentities", "apiVersion": "1", "location": "eastus",
+		return behaviour.Object{"type": "Microsoft.ManagedIdentity/userAssignedIdentities", "apiVersion": "2024-01-01", "location": "eastus",
 			"name": "[concat('" + name + "', resourceGroup().tags.stage, copyIndex())]",
 			"copy": behaviour.Object{"name": "l", "count": 799.0}}
 	}
 	deep := behaviour.Object{"resources": []any{identity("deep"), behaviour.Object{"type": "Microsoft.Storage/storageAccounts",
-		"apiVersion": "1", "name": "tags", "properties": tags}}, "parameters": parameters}
+		"apiVersion": "2024-01-01", "name": "tags", "properties": tags}}, "parameters": parameters}
 	stage := behaviour.Object{"type": "object", "defaultValue": behaviour.Object{"name": "[resourceGroup().location]", "count": 3.0}}
 	return behaviour.Object{"parameters": behaviour.Object{"stage": stage}, "resources": []any{identity("flat"), behaviour.Object{
-		"type": deploymentType, "apiVersion": "1", "name": "n", "properties": behaviour.Object{"mode": "Incremental", "template": deep,
+		"type": deploymentType, "apiVersion": "2024-01-01", "name": "n", "properties": behaviour.Object{"mode": "Incremental", "template": deep,
 			"expressionEvaluationOptions": behaviour.Object{"scope": "inner"}}}}}
 }
 

@@ -86,6 +86,9 @@ func fillDeployment(c *behaviour.Call) error {
 	if err := authorize(c, t); err != nil {
 		return err
 	}
+	if err := checkTemplate(c, t); err != nil {
+		return err
+	}
 	if err := checkNested(c, s, t, 0); err != nil {
 		return err
 	}
@@ -169,6 +172,10 @@ func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) 
 			return invalidTemplate(err)
 		}
 		inner := nestedCall(c, s, r, body)
+		if behaviour.Text(inner.Body, "properties.mode") == "" {
+			return behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'The nested deployment '%s' has no "+
+				"mode. Want Incremental'.", r.ID.Name())
+		}
 		if completes(inner.Body) {
 			return behaviour.Gateway(400, "InvalidNestedDeploymentMode", "The nested deployment '%s' has the mode 'Complete'. Only "+
 				"'Incremental' is supported for nested deployments.", r.ID.Name())
@@ -182,6 +189,9 @@ func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) 
 			return err
 		}
 		if err := authorize(inner, nested); err != nil {
+			return err
+		}
+		if err := checkTemplate(inner, nested); err != nil {
 			return err
 		}
 		if err := checkNested(inner, of, nested, depth+1); err != nil {
@@ -518,7 +528,8 @@ func failDeployment(c *behaviour.Call, faults []error, steps []any) error {
 func shownOutputs(t *template.Template) (behaviour.Object, error) {
 	outputs, err := t.Outputs()
 	if err != nil {
-		return nil, invalidTemplate(err)
+		return nil, behaviour.Invalid("DeploymentOutputEvaluationFailed", "Unable to evaluate template outputs: '%v'. Please see error "+
+			"details and deployment operations. Please see https://aka.ms/arm-common-errors for usage details.", err)
 	}
 	shown := behaviour.Object{}
 	for name, o := range outputs {

@@ -124,15 +124,15 @@ func TestADeploymentMakesItsResourcesInOrder(t *testing.T) {
 func TestATemplateAsksForKeys(t *testing.T) {
 	a := start(t)
 	done := ended(a, of(`{"resources":[
-		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n","location":"eastus",
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"n","location":"eastus",
 			"tags":{"key":"[listKeys('account', '2024-01-01').keys[0].keyName]"}},
-		{"type":"Microsoft.Storage/storageAccounts","apiVersion":"1","name":"account","location":"eastus","sku":{"name":"Standard_LRS"}}],
+		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"account","location":"eastus","sku":{"name":"Standard_LRS"}}],
 		"outputs":{"name":{"type":"string","value":"[uniqueString('hello', 'world')]"}}}`, ""), "Succeeded")
 	if got := behaviourtest.At(done, "properties.outputs.name.value"); got != "a7wkljktk6wne" {
 		t.Errorf("the output is %v", got)
 	}
 	a.Run(exchange{Do: "GET " + identities + "/n", Has: has{"tags.key": "key1"}})
-	failed := ended(a, of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n",
+	failed := ended(a, of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"n",
 		"location":"eastus","tags":{"key":"[listKeys(resourceId('Microsoft.Storage/storageAccounts', 'nothing'), '1').x]"}}]}`, ""),
 		"Failed")
 	if message := behaviourtest.At(failed, "properties.error.details.0.message"); !strings.Contains(fmt.Sprint(message),
@@ -148,8 +148,58 @@ func doubling() string {
 	for i := range 30 {
 		fmt.Fprintf(&b, `,"v%d":"[concat(variables('v%d'),variables('v%d'))]"`, i+1, i, i)
 	}
-	b.WriteString(`},"resources":[{"type":"A.B/c","name":"[variables('v30')]","apiVersion":"1"}]}`)
+	b.WriteString(`},"resources":[{"type":"A.B/c","name":"[variables('v30')]","apiVersion": "2024-01-01"}]}`)
 	return b.String()
+}
+
+// TestRefusedBeforeAnythingIsMade has templates that Azure refuses at once, although their first resource could be made.
+func TestRefusedBeforeAnythingIsMade(t *testing.T) {
+	const identity = `{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"2024-11-30","name":"n","location":"eastus"}`
+	with := func(resource string) string { return `{"resources":[` + identity + `,` + resource + `]}` }
+	second := func(fields string) string {
+		return with(strings.Replace(identity, `"name":"n"`, `"name":"m"`+fields, 1))
+	}
+	for name, c := range map[string]struct{ template, code, says string }{
+		"an unknown parameter":          {second(`,"tags":{"x":"[parameters('q')]"}`), "InvalidTemplate", "parameter 'q' is not found"},
+		"in a branch that is not taken": {second(`,"tags":{"x":"[if(true(), 'a', variables('q'))]"}`), "InvalidTemplate", "variable 'q'"},
+		"an unknown function in an output": {`{"resources":[` + identity + `],"outputs":{"o":{"type":"string","value":"[soon()]"}}}`,
+			"InvalidTemplate", "'soon' is not supported"},
+		"in a variable that is not used": {`{"variables":{"v":"[variables('w')]"},"resources":[` + identity + `]}`, "InvalidTemplate",
+			"variable 'w'"},
+		"an unknown namespace": {with(`{"type":"Micro.Soft/x","apiVersion":"2024-11-30","name":"x"}`), "InvalidResourceNamespace", "'Micro.Soft'"},
+		"an unknown type": {with(`{"type":"Microsoft.ManagedIdentity/x","apiVersion":"2024-11-30","name":"x"}`), "InvalidResourceType",
+			"'x' could not be found in the namespace 'Microsoft.ManagedIdentity'"},
+		"the newest api-version": {strings.Replace(second(""), `"2024-11-30","name":"m"`, `"latest","name":"m"`, 1),
+			"NoRegisteredProviderFound", "API version 'latest'"},
+		"a nested deployment without a mode": {with(`{"type":"Microsoft.Resources/deployments","apiVersion":"2024-11-01","name":"x",` +
+			`"properties":{"template":{"resources":[]}}}`), "InvalidTemplate", "no mode"},
+		"within a nested deployment": {with(`{"type":"Microsoft.Resources/deployments","apiVersion":"2024-11-01","name":"x",` +
+			`"properties":{"mode":"Incremental","template":{"resources":[{"type":"Micro.Soft/x","apiVersion":"2024-11-30","name":"x"}]}}}`),
+			"InvalidResourceNamespace", "'Micro.Soft'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t)
+			for _, do := range []string{"PUT " + deployment, "POST " + deployment + "/validate"} {
+				code, _, got := a.Send(strings.Fields(do)[0], strings.Fields(do)[1], of(c.template, ""))
+				message := behaviour.Text(got, "error.message")
+				if code/100 != 4 || behaviour.Text(got, "error.code") != c.code || !strings.Contains(message, c.says) {
+					t.Errorf("%s: %d %v, want %s that says %q", do, code, got, c.code, c.says)
+				}
+			}
+			a.Run(exchange{Do: "GET " + identities, Has: has{"value.#": 0}})
+		})
+	}
+}
+
+// TestRefusedOutputs checks that a deployment fails with the code of outputs that cannot be computed.
+func TestRefusedOutputs(t *testing.T) {
+	for name, value := range map[string]string{"a text for a number": `"x"`, "an absent resource": `"[reference('/subscriptions/s').x]"`} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t)
+			ended(a, of(`{"resources":[],"outputs":{"o":{"type":"int","value":`+value+`}}}`, ""), "Failed")
+			a.Run(exchange{Do: "GET " + deployment, Has: has{"properties.error.details.0.code": "DeploymentOutputEvaluationFailed"}})
+		})
+	}
 }
 
 func TestRefusedTemplates(t *testing.T) {
@@ -164,18 +214,18 @@ func TestRefusedTemplates(t *testing.T) {
 		"a broken expression":              {resource(`,"tags":{"a":"[concat('x']"}`), "", ""},
 		"a string that is not closed":      {resource(`,"tags":{"a":"[concat('x)]"}`), "", "not closed"},
 		"no api-version":                   {`{"resources":[{"type":"A.B/c","name":"n"}]}`, "", "api-version is missing"},
-		"names that do not fit the type": {`{"resources":[{"type":"A.B/c/d","name":"n","apiVersion":"1"}]}`, "",
+		"names that do not fit the type": {`{"resources":[{"type":"A.B/c/d","name":"n","apiVersion": "2024-01-01"}]}`, "",
 			"needs 2 names, 1 are given"},
 		"a nested deployment that calls a function of none": {`{"resources":[{"type":"Microsoft.Resources/deployments","name":"n",
-			"apiVersion":"1","properties":{"mode":"Incremental","template":{"resources":[{"type":"A.B/c","apiVersion":"1",
+			"apiVersion": "2024-01-01","properties":{"mode":"Incremental","template":{"resources":[{"type":"A.B/c","apiVersion": "2024-01-01",
 			"name":"[soon()]"}]}}}]}`, "", "'soon' is not supported"},
-		"a circle": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]},{"type":"A.B/c","name":"y",
-			"apiVersion":"1","dependsOn":["A.B/c/x"]}]}`, "",
+		"a circle": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion": "2024-01-01","dependsOn":["A.B/c/y"]},{"type":"A.B/c","name":"y",
+			"apiVersion": "2024-01-01","dependsOn":["A.B/c/x"]}]}`, "",
 			"Circular dependency"},
-		"a dependency on nothing": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]}]}`, "",
+		"a dependency on nothing": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion": "2024-01-01","dependsOn":["A.B/c/y"]}]}`, "",
 			"'A.B/c/y' is not defined in the template"},
-		"a resource twice": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1"},{"type":"A.B/c","name":"X",
-			"apiVersion":"1"}]}`, "", "multiple times"},
+		"a resource twice": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion": "2024-01-01"},{"type":"A.B/c","name":"X",
+			"apiVersion": "2024-01-01"}]}`, "", "multiple times"},
 		"a missing parameter":         {`{"parameters":{"p":{"type":"string"}},"resources":[]}`, "", "'p'"},
 		"an undeclared parameter":     {`{"parameters":{},"resources":[]}`, `{"q":{"value":1}}`, "'q'"},
 		"a parameter of another type": {`{"parameters":{"p":{"type":"int"}},"resources":[]}`, `{"p":{"value":"1"}}`, "Expected 'Int'"},
@@ -183,9 +233,9 @@ func TestRefusedTemplates(t *testing.T) {
 			`{"p":{"value":3}}`, "'1,2'"},
 		"an unknown type of parameters": {`{"parameters":{"p":{"type":"float"}},"resources":[]}`, `{"p":{"value":3}}`, "float"},
 		"a variable of itself": {`{"variables":{"v":"[variables('v')]"},"resources":[{"type":"A.B/c","name":"[variables('v')]",
-			"apiVersion":"1"}]}`, "", "refers to itself"},
+			"apiVersion": "2024-01-01"}]}`, "", "refers to itself"},
 		"variables that double": {doubling(), "", "computes too much"},
-		"a reference as a name": {`{"resources":[{"type":"A.B/c","name":"[reference('A.B/c/x').name]","apiVersion":"1"}]}`, "",
+		"a reference as a name": {`{"resources":[{"type":"A.B/c","name":"[reference('A.B/c/x').name]","apiVersion": "2024-01-01"}]}`, "",
 			"not expected at this location"},
 	}
 	for name, c := range cases {
@@ -205,11 +255,11 @@ func TestRefusedTemplates(t *testing.T) {
 func TestAFailedDeploymentKeepsWhatItMade(t *testing.T) {
 	a := start(t)
 	failed := ended(a, of(`{"resources":[
-		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"first","location":"eastus"},
-		{"type":"Microsoft.Storage/storageAccounts","apiVersion":"1","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}},
-		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"dependent","location":"eastus",
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"first","location":"eastus"},
+		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}},
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"dependent","location":"eastus",
 			"dependsOn":["NOT-GOOD"]},
-		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"other","location":"eastus"}
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"other","location":"eastus"}
 	]}`, ""), "Failed")
 	for path, want := range (has{
 		"properties.provisioningState": "Failed", "properties.error.code": "DeploymentFailed",
@@ -246,7 +296,7 @@ func TestDeploymentsOfAnotherKind(t *testing.T) {
 		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Body: of(`{"resources":[]}`, ""), Status: 400,
 			Code: "LocationRequired"},
 	)
-	body := strings.Replace(of(`{"resources":[{"type":"Microsoft.Resources/resourceGroups","apiVersion":"1",
+	body := strings.Replace(of(`{"resources":[{"type":"Microsoft.Resources/resourceGroups","apiVersion": "2024-01-01",
 			"name":"[concat('g', subscription().subscriptionId)]","location":"westus"}]}`, ""), "{", `{"location":"eastus",`, 1)
 	a.Run(
 		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Body: body, Status: 201, Has: has{"location": "eastus"}},
@@ -259,7 +309,7 @@ func TestADeploymentThatRunsIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := behaviourtest.StartWith(t,
 			core.Options{Providers: []behaviour.Provider{resources.Provider(), identity.Provider()}, Latency: 1})
-		body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n",
+		body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"n",
 			"location":"eastus"}]}`, "")
 		a.Run(
 			exchange{Do: "PUT " + deployment, Body: body, Status: 201},
@@ -300,7 +350,7 @@ func TestADeploymentNeedsTheRightsToWhatItDeploys(t *testing.T) {
 			"permissions":[{"actions":["Microsoft.Resources/deployments/*"]}]}}`})
 	grant("aaaaaaaa-0000-0000-0000-000000000001", deploys, deployer)
 	grant("aaaaaaaa-0000-0000-0000-000000000002", "b24988ac-6180-42a0-ab88-20f7382dd24c", contributor)
-	body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n",
+	body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"n",
 			"location":"eastus"}]}`, "")
 	a.Token = "deployer"
 	a.Run(
@@ -317,7 +367,7 @@ func TestADeploymentNeedsTheRightsToWhatItDeploys(t *testing.T) {
 // FuzzTemplate: whatever is in a template, the answer is a success or a refusal.
 func FuzzTemplate(f *testing.F) {
 	for _, seed := range []string{
-		twoIdentities, `{"resources":[{"name":"[concat('a''b', 1, -2)]","type":"A.B/c","apiVersion":"1"}]}`,
+		twoIdentities, `{"resources":[{"name":"[concat('a''b', 1, -2)]","type":"A.B/c","apiVersion": "2024-01-01"}]}`,
 		`{"resources":[{"name":"[a(b(c(','].x[1]","type":"A.B/c"}]}`,
 		`{"resources":[1,{"name":{}}],"outputs":{"o":1},"parameters":{"p":3}}`,
 	} {

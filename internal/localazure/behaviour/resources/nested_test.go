@@ -65,7 +65,7 @@ func TestNestedDeployments(t *testing.T) {
 func TestAFailedNestedDeploymentKeepsWhatItMade(t *testing.T) {
 	a := start(t)
 	failed := ended(a, of(`{"resources":[`+nested("n", "", `{"resources":[`+identityIn("made", "")+`,
-		{"type":"Microsoft.Storage/storageAccounts","apiVersion":"1","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}}]}`)+
+		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}}]}`)+
 		`]}`, ""), "Failed")
 	for path, want := range (has{
 		"properties.error.details.0.code":                     "ResourceDeploymentFailure",
@@ -149,8 +149,8 @@ func TestLinkedTemplates(t *testing.T) {
 func TestADeploymentInModeComplete(t *testing.T) {
 	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), network.Provider())
 	ended(a, of(`{"resources":[`+identityIn("a", "")+`,`+identityIn("b", "")+`,`+identityIn("c", "")+`,
-		{"type":"Microsoft.Network/networkSecurityGroups","apiVersion":"1","name":"nsg","location":"eastus"},
-		{"type":"Microsoft.Network/virtualNetworks","apiVersion":"1","name":"v","location":"eastus","dependsOn":["nsg"],"properties":{
+		{"type":"Microsoft.Network/networkSecurityGroups","apiVersion": "2024-01-01","name":"nsg","location":"eastus"},
+		{"type":"Microsoft.Network/virtualNetworks","apiVersion": "2024-01-01","name":"v","location":"eastus","dependsOn":["nsg"],"properties":{
 			"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24",
 			"networkSecurityGroup":{"id":"[resourceId('Microsoft.Network/networkSecurityGroups','nsg')]"}}}]}}]}`, ""), "Succeeded")
 	ended(a, strings.Replace(of(`{"resources":[`+identityIn("a", "")+`,`+identityIn("b", `,"condition":false`)+`,
@@ -230,8 +230,8 @@ func TestWhatIf(t *testing.T) {
 func TestExportOfAGroup(t *testing.T) {
 	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), network.Provider())
 	ended(a, of(`{"resources":[`+identityIn("one", "")+`,
-		{"type":"Microsoft.Network/networkSecurityGroups","apiVersion":"1","name":"nsg","location":"eastus"},
-		{"type":"Microsoft.Network/virtualNetworks","apiVersion":"1","name":"v","location":"eastus","dependsOn":["nsg"],"properties":{
+		{"type":"Microsoft.Network/networkSecurityGroups","apiVersion": "2024-01-01","name":"nsg","location":"eastus"},
+		{"type":"Microsoft.Network/virtualNetworks","apiVersion": "2024-01-01","name":"v","location":"eastus","dependsOn":["nsg"],"properties":{
 			"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24",
 			"networkSecurityGroup":{"id":"[resourceId('Microsoft.Network/networkSecurityGroups','nsg')]"}}}]}}]}`, ""), "Succeeded")
 	exported := a.Run(exchange{Do: "POST ~/exportTemplate", Body: `{"resources":["*"],"options":"IncludeParameterDefaultValue"}`, Has: has{
