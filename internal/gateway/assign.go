@@ -40,7 +40,7 @@ func (c *Controller) assign() {
 	addresses, complete := c.knownAddresses()
 	if !complete {
 		o.Gateways = slices.DeleteFunc(slices.Clone(o.Gateways), func(g *gatewayv1.Gateway) bool {
-			waits := !isAmong(addresses, addressOf(g))
+			waits := !isAmong(addresses, gatewayapi.AddressOf(g))
 			now.waiting[gatewayapi.KeyOf(g)] = waits
 			return waits
 		})
@@ -81,19 +81,6 @@ func (c *Controller) markMoved(w *worker, was, now assignment) {
 			w.mark(keyOf(r))
 		}
 	}
-}
-
-// addressOf returns the address that a Gateway asks for, or else that in its status, "" for none.
-func addressOf(g *gatewayv1.Gateway) string {
-	for _, a := range g.Spec.Addresses {
-		if a.Value != "" {
-			return a.Value
-		}
-	}
-	for _, a := range g.Status.Addresses {
-		return a.Value
-	}
-	return ""
 }
 
 // isAmong reports whether application gateways have an address; "" is any.

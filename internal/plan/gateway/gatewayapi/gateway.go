@@ -239,6 +239,19 @@ func Assign(o Objects, applications []azure.ID, addresses map[azure.ID][]string)
 	return assigned
 }
 
+// AddressOf returns the address that a Gateway asks for, or else that in its status, "" for none.
+func AddressOf(g *gatewayv1.Gateway) string {
+	for _, a := range g.Spec.Addresses {
+		if a.Value != "" {
+			return a.Value
+		}
+	}
+	for _, a := range g.Status.Addresses {
+		return a.Value
+	}
+	return ""
+}
+
 // hasAddress reports whether a Gateway asks for an address, or has it if it asks for none.
 func hasAddress(g *gatewayv1.Gateway, address string) bool {
 	if address == "" {
