@@ -28,7 +28,8 @@ const (
 
 func explainCommand() *cobra.Command {
 	return cli.Group("explain",
-		"Show what would change in Azure for a Service, what serves an Ingress, a Gateway or an HTTPRoute, where a volume is, and what a node group waits for",
+		"Show what would change in Azure for a Service, what serves an Ingress, Gateway or HTTPRoute, where a volume is, and what a "+
+			"node group waits for",
 		explainServiceCommand(), explainIngressCommand(), explainGatewayCommand(), explainRouteCommand(),
 		explainVolumeCommand(), explainNodeGroupCommand())
 }

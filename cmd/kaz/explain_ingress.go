@@ -89,7 +89,8 @@ type served struct {
 }
 
 func (s *served) define(command *cobra.Command) *cobra.Command {
-	command = s.explanation.define(command, func(args []string) error { return errors.Join(s.checkArguments(args), s.flags.Check()) }, s.run)
+	check := func(args []string) error { return errors.Join(s.checkArguments(args), s.flags.Check()) }
+	command = s.explanation.define(command, check, s.run)
 	s.namespaceFlag(command)
 	s.flags.AddFlags(command.Flags())
 	if s.kind != ingress.Kind {

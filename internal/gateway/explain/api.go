@@ -14,6 +14,7 @@ type APIGateway struct {
 	Class      string      `json:"class"`
 	Conditions []Condition `json:"conditions,omitempty"`
 	Entries    []Entry     `json:"entries,omitempty"`
+	Sets       []Parent    `json:"listenerSets,omitempty"`
 	Common
 }
 
@@ -53,7 +54,7 @@ type Rule struct {
 	Backends []string `json:"backends,omitempty"`
 }
 
-// Parent is a parent of a route.
+// Parent is a parent of a route, or a ListenerSet of a Gateway.
 type Parent struct {
 	Name       string      `json:"name"`
 	Note       string      `json:"note,omitempty"` // why there are no conditions
@@ -154,6 +155,10 @@ func (v APIGateway) String() string {
 		p.line("entry", "%s, %s at port %d for %s, %s", e.Name, e.Protocol, e.Port, cmp.Or(e.Hostname, "any host"),
 			counted(int(e.Routes), "route"))
 		p.conditions(e.Conditions)
+	}
+	for _, set := range v.Sets {
+		p.line("listener set", "%s", set.Name)
+		p.conditions(set.Conditions)
 	}
 	v.writeGateway(&p)
 	v.writeAddress(&p)

@@ -26,7 +26,7 @@ func (w *world) serveAPI(objects ...runtime.Object) {
 	api := gatewayfake.NewSimpleClientset()
 	list := &metav1.APIResourceList{GroupVersion: gatewayv1.GroupVersion.String()}
 	resources := map[string]string{"*v1.GatewayClass": "gatewayclasses", "*v1.Gateway": "gateways", "*v1.HTTPRoute": "httproutes",
-		"*v1.ReferenceGrant": "referencegrants", "*v1.BackendTLSPolicy": "backendtlspolicies"}
+		"*v1.ReferenceGrant": "referencegrants", "*v1.BackendTLSPolicy": "backendtlspolicies", "*v1.ListenerSet": "listenersets"}
 	for _, name := range resources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
 	}
@@ -126,6 +126,14 @@ func TestGatewayAPI(t *testing.T) {
 		"address": {nil, []runtime.Object{gate(func(g *gatewayv1.Gateway) {
 			g.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "203.0.113.9"}}
 		}), routed(both)}, explain.Unserved, explain.Unserved},
+		"listener set": {serve, []runtime.Object{gate(func(g *gatewayv1.Gateway) {
+			g.Spec.AllowedListeners = &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: new(gatewayv1.NamespacesFromSame)}}
+		}), &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "more", Generation: 1},
+			Spec: gatewayv1.ListenerSetSpec{ParentRef: gatewayv1.ParentGatewayReference{Name: "gate"}, Listeners: []gatewayv1.ListenerEntry{
+				{Name: "more", Port: 8080, Protocol: gatewayv1.HTTPProtocolType}}}},
+			routed(both, func(r *gatewayv1.HTTPRoute) {
+				r.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "more", Kind: new(gatewayv1.Kind("ListenerSet"))}}
+			})}, explain.Served, explain.Served},
 		"class": {nil, []runtime.Object{gate(func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "nginx" }), routed(both)},
 			explain.Foreign, explain.Foreign},
 		"elsewhere": {func(w *world) { w.config.Applications = []azure.ID{gatewayID, gatewayID + "2"} },

@@ -28,12 +28,12 @@ func (f *Facts) ExplainGateway(now time.Time) (APIGateway, error) {
 		return out, nil
 	}
 	d.keys = d.routesOf(g)
-	d.secrets = gatewayapi.GatewayUses(g).Secrets
+	d.secrets = d.secretsOf(g)
 	if err := d.decide(); err != nil {
 		return out, err
 	}
 	d.chain()
-	d.Listeners = slices.DeleteFunc(d.Listeners, func(l Listener) bool { return !isOf(l, g) })
+	d.Listeners = slices.DeleteFunc(d.Listeners, func(l Listener) bool { return !d.isOf(l, g) })
 	want := d.decided.API.Gateways[gatewayapi.KeyOf(g)]
 	for _, a := range want.Addresses {
 		d.Address = a.Value
@@ -44,6 +44,10 @@ func (f *Facts) ExplainGateway(now time.Time) (APIGateway, error) {
 	out.Conditions = conditions(g.Status.Conditions, want.Conditions)
 	for _, l := range want.Listeners {
 		out.Entries = append(out.Entries, entryOf(g, l))
+	}
+	for _, set := range d.API.SetsOf(gatewayapi.KeyOf(g)) {
+		s := d.decided.API.Sets[gatewayapi.KeyOf(set)]
+		out.Sets = append(out.Sets, Parent{Name: gatewayapi.KeyOf(set), Conditions: conditions(set.Status.Conditions, s.Conditions)})
 	}
 	if d.decided.Hold == nil {
 		d.refuse(out.Conditions, "")
@@ -74,8 +78,8 @@ func (f *Facts) ExplainRoute(now time.Time) (Route, error) {
 	}
 	d.uses = gatewayapi.RouteUses(r).Services
 	for _, g := range d.API.Gateways {
-		if slices.Contains(gatewayapi.RouteUses(r).Gateways, gatewayapi.KeyOf(g)) {
-			d.secrets = append(d.secrets, gatewayapi.GatewayUses(g).Secrets...)
+		if slices.Contains(d.API.GatewaysOf(r), gatewayapi.KeyOf(g)) {
+			d.secrets = append(d.secrets, d.secretsOf(g)...)
 		}
 	}
 	if err := d.decide(); err != nil {
@@ -135,7 +139,7 @@ func (d *decision) takesRoute(r *gatewayv1.HTTPRoute) bool {
 		d.wait("Kubernetes to delete the HTTPRoute: its deletion has begun, and the gateway no longer serves it")
 	case d.elsewhere(r.Namespace):
 	case slices.ContainsFunc(d.API.Gateways, func(g *gatewayv1.Gateway) bool {
-		return slices.Contains(gatewayapi.RouteUses(r).Gateways, gatewayapi.KeyOf(g))
+		return slices.Contains(d.API.GatewaysOf(r), gatewayapi.KeyOf(g))
 	}):
 		return true
 	default:
@@ -147,16 +151,32 @@ func (d *decision) takesRoute(r *gatewayv1.HTTPRoute) bool {
 // routesOf returns the keys of the routes that refer to a Gateway.
 func (d *decision) routesOf(g *gatewayv1.Gateway) (keys []string) {
 	for _, r := range d.API.Routes {
-		if slices.Contains(gatewayapi.RouteUses(r).Gateways, gatewayapi.KeyOf(g)) {
+		if slices.Contains(d.API.GatewaysOf(r), gatewayapi.KeyOf(g)) {
 			keys = append(keys, Subject{gatewayapi.KindRoute, r.Namespace, r.Name}.key())
 		}
 	}
 	return keys
 }
 
-// isOf reports whether a listener of the application gateway can be that of a Gateway: a route can have several Gateways.
-func isOf(l Listener, g *gatewayv1.Gateway) bool {
-	return slices.ContainsFunc(g.Spec.Listeners, func(x gatewayv1.Listener) bool {
+// secretsOf returns the Secrets of a Gateway and of its ListenerSets.
+func (d *decision) secretsOf(g *gatewayv1.Gateway) []string {
+	all := gatewayapi.GatewayUses(g).Secrets
+	for _, s := range d.API.SetsOf(gatewayapi.KeyOf(g)) {
+		all = append(all, gatewayapi.SetUses(s).Secrets...)
+	}
+	return all
+}
+
+// isOf reports whether a listener of the application gateway can be that of a Gateway, or of one of its ListenerSets: a route can have
+// several Gateways.
+func (d *decision) isOf(l Listener, g *gatewayv1.Gateway) bool {
+	all := slices.Clone(g.Spec.Listeners)
+	for _, s := range d.API.SetsOf(gatewayapi.KeyOf(g)) {
+		for _, e := range s.Spec.Listeners {
+			all = append(all, gatewayv1.Listener(e))
+		}
+	}
+	return slices.ContainsFunc(all, func(x gatewayv1.Listener) bool {
 		return x.Port == l.Port && (x.Hostname == nil || *x.Hostname == "" || slices.ContainsFunc(l.Hosts, func(host string) bool {
 			suffix, wild := strings.CutPrefix(string(*x.Hostname), "*")
 			return strings.EqualFold(host, string(*x.Hostname)) || wild && strings.HasSuffix(host, strings.ToLower(suffix))

@@ -121,6 +121,13 @@ func (f *Facts) readAPIOf(ctx context.Context, client gatewayclient.Interface, n
 		return fmt.Errorf("list httproutes: %w", err)
 	}
 	f.API.Gateways, f.API.Routes = append(f.API.Gateways, pointers(gateways.Items)...), append(f.API.Routes, pointers(routes.Items)...)
+	if has("listenersets") {
+		all, err := v1.ListenerSets(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list listenersets: %w", err)
+		}
+		f.API.ListenerSets = append(f.API.ListenerSets, pointers(all.Items)...)
+	}
 	if has("referencegrants") {
 		all, err := v1.ReferenceGrants(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -182,6 +189,9 @@ func (f *Facts) referred() (all []string) {
 	for _, g := range f.API.Ours() {
 		all = append(append(all, gatewayapi.KeyOf(g)), gatewayapi.GatewayUses(g).Secrets...)
 	}
+	for _, s := range f.API.ListenerSets {
+		all = append(all, gatewayapi.SetUses(s).Secrets...)
+	}
 	for _, r := range f.API.Routes {
 		all = append(all, gatewayapi.RouteUses(r).Services...)
 	}
@@ -191,8 +201,7 @@ func (f *Facts) referred() (all []string) {
 // assign leaves the Gateways that this application gateway serves. Of several application gateways, only the addresses of this one are
 // known: a Gateway with another address is at another one.
 func (f *Facts) assign() {
-	f.All = f.API
-	id := f.Config.Gateway
+	id := f.Gateway
 	own := slices.DeleteFunc([]string{f.PublicIP, f.PrivateIP}, func(a string) bool { return a == "" })
 	applications := slices.Clone(f.Applications)
 	if !slices.Contains(applications, id) {

@@ -33,7 +33,7 @@ type decision struct {
 
 func (f *Facts) decision(now time.Time) decision {
 	d := decision{Facts: f, now: now, keys: []string{f.Subject.key()}}
-	d.Common.Gateway.ID = string(f.Config.Gateway)
+	d.Gateway.ID = string(f.Config.Gateway)
 	d.messages()
 	return d
 }
@@ -94,7 +94,7 @@ func (d *decision) problem(format string, args ...any) {
 }
 
 func (d *decision) warn(format string, args ...any) {
-	d.Common.Warnings = append(d.Common.Warnings, fmt.Sprintf(format, args...))
+	d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...))
 }
 
 func (d *decision) wait(format string, args ...any) {
@@ -205,7 +205,7 @@ func (d *decision) needs(name string) bool {
 
 // gateway says what the gateway is.
 func (d *decision) gateway() {
-	p, g := d.decided.Live.Properties, &d.Common.Gateway
+	p, g := d.decided.Live.Properties, &d.Gateway
 	g.Operational, g.Provisioning = p.OperationalState, p.ProvisioningState
 	g.Private, g.Public = d.PrivateIP, d.PublicIP
 	for _, key := range d.keys {
@@ -225,7 +225,8 @@ func (d *decision) listeners() {
 			continue
 		}
 		one := Listener{Part: d.part("httpListeners", l.Name), Protocol: l.Properties.Protocol, Hosts: l.Properties.HostNames,
-			Port: d.portOf(l.Properties.Port), Private: d.isPrivate(l.Properties.Frontend), Certificate: d.certificate(l.Properties.Certificate)}
+			Port: d.portOf(l.Properties.Port), Private: d.isPrivate(l.Properties.Frontend),
+			Certificate: d.certificate(l.Properties.Certificate)}
 		for _, r := range d.decided.Gateway.Rules {
 			if sameName(r.Properties.Listener.To().Name(), l.Name) {
 				one.Rule, one.Priority = d.part("requestRoutingRules", r.Name), r.Properties.Priority
@@ -439,7 +440,7 @@ func (d *decision) state(served bool) {
 func (d *decision) unserved() {
 	switch {
 	case len(d.Problems) > 0:
-	case len(d.Common.Warnings) > 0:
+	case len(d.Warnings) > 0:
 		d.problem("no listener serves the %s; the warnings say why", d.Subject.Kind)
 	case d.Subject.Kind == gatewayapi.KindRoute:
 		d.problem("no listener of its parents can be served: kaz explain gateway NAMESPACE/NAME says why")

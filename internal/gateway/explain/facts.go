@@ -75,7 +75,6 @@ type Facts struct {
 	Ingresses  []*networking.Ingress // all that the controller serves
 	Rewrites   rewriteobject.Reader  // nil if the API server has no such objects
 	API        gatewayapi.Objects    // with the Gateways of this application gateway alone
-	All        gatewayapi.Objects    // with all Gateways
 	Objects    *cluster.Objects
 	Slices     []*discovery.EndpointSlice
 	Secrets    []*corev1.Secret // with certificates

@@ -33,7 +33,7 @@ type Common struct {
 }
 
 // Verdict returns what is common to the explanations of all kinds.
-func (c Common) Verdict() Common { return c }
+func (v Common) Verdict() Common { return v }
 
 // State says whether an object is served.
 type State string
