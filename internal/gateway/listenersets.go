@@ -61,7 +61,8 @@ func (w *worker) publishSets(r gatewayapi.Result, held error) {
 			w.judgedAt(w.id, keyOf(s), nil)
 		case held != nil:
 			message := "Nothing is written: " + held.Error()
-			w.judgedAt(w.id, keyOf(s), &verdict{set: status.SetNotProgrammed(want, s.Generation, gatewayv1.ListenerSetReasonPending, message)})
+			want = status.SetNotProgrammed(want, s.Generation, gatewayv1.ListenerSetReasonPending, message)
+			w.judgedAt(w.id, keyOf(s), &verdict{set: want})
 		default:
 			w.judgedAt(w.id, keyOf(s), &verdict{set: want})
 		}

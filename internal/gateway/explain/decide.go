@@ -33,7 +33,7 @@ type decision struct {
 
 func (f *Facts) decision(now time.Time) decision {
 	d := decision{Facts: f, now: now, keys: []string{f.Subject.key()}}
-	d.Gateway.ID = string(f.Config.Gateway)
+	d.Gateway.ID = string(f.Gateway)
 	d.messages()
 	return d
 }

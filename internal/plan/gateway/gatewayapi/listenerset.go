@@ -140,7 +140,8 @@ func (r *reader) conflictOf(set *listenerSet, l *listener) problem {
 		switch {
 		case other.conflict.is() || other.Port != l.Port:
 		case other.Protocol != l.Protocol:
-			return because(gatewayv1.ListenerReasonProtocolConflict, "a listener before it has port %d with protocol %s", l.Port, other.Protocol)
+			return because(gatewayv1.ListenerReasonProtocolConflict, "a listener before it has port %d with protocol %s", l.Port,
+				other.Protocol)
 		case strings.EqualFold(string(value(other.Hostname, "")), string(value(l.Hostname, ""))):
 			return because(gatewayv1.ListenerReasonHostnameConflict, "a listener before it has port %d with hostname %q", l.Port,
 				value(l.Hostname, ""))
