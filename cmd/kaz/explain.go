@@ -28,8 +28,10 @@ const (
 
 func explainCommand() *cobra.Command {
 	return cli.Group("explain",
-		"Show what would change in Azure for a Service, what serves an Ingress, where a volume is, and what a node group waits for",
-		explainServiceCommand(), explainIngressCommand(), explainVolumeCommand(), explainNodeGroupCommand())
+		"Show what would change in Azure for a Service, what serves an Ingress, Gateway or HTTPRoute, where a volume is, and what a "+
+			"node group waits for",
+		explainServiceCommand(), explainIngressCommand(), explainGatewayCommand(), explainRouteCommand(),
+		explainVolumeCommand(), explainNodeGroupCommand())
 }
 
 // explanation is what all commands of kaz explain have: flags, checks of them, and the end.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // TestExplainIngressRefuses checks that a wrong command line or a missing cluster is reported in one line, before any request.
@@ -38,6 +40,27 @@ func TestExplainIngressRefuses(t *testing.T) {
 		err := command.ExecuteContext(t.Context())
 		if err == nil || err.Error() != test.want || strings.Contains(err.Error(), "\n") || out.Len() > 0 {
 			t.Errorf("%q: %v, want %s; printed %q", test.args, err, test.want, out.String())
+		}
+	}
+}
+
+// TestExplainGatewayAPIRefuses checks the command lines of the objects of the Gateway API.
+func TestExplainGatewayAPIRefuses(t *testing.T) {
+	for _, test := range []struct {
+		command *cobra.Command
+		args    []string
+		want    string
+	}{
+		{explainGatewayCommand(), nil, "0 Gateways are given: want one, NAMESPACE/NAME, such as default/gate"},
+		{explainGatewayCommand(), []string{"gate"}, `"gate": want NAMESPACE/NAME, such as default/gate`},
+		{explainRouteCommand(), []string{"a/b", "c/d"}, "2 HTTPRoutes are given: want one, NAMESPACE/NAME, such as default/shop"},
+		{explainRouteCommand(), []string{"a/b", "--at", "gate"},
+			`--at "gate": must be /subscriptions/.../providers/Microsoft.Network/applicationGateways/NAME`},
+	} {
+		test.command.SilenceErrors, test.command.SilenceUsage = true, true
+		test.command.SetArgs(test.args)
+		if err := test.command.ExecuteContext(t.Context()); err == nil || err.Error() != test.want {
+			t.Errorf("%s %q: %v, want %s", test.command.Name(), test.args, err, test.want)
 		}
 	}
 }

@@ -34,13 +34,14 @@ type apiScope struct {
 	routes     informer[gatewaylisters.HTTPRouteLister]
 	grants     informer[gatewaylisters.ReferenceGrantLister]
 	policies   informer[gatewaylisters.BackendTLSPolicyLister]
+	sets       informer[gatewaylisters.ListenerSetLister]
 	configMaps informer[corelisters.ConfigMapLister]
 }
 
 // Resources of the Gateway API that are served; the first ones must be there.
 const (
 	classResource, gatewayResource, routeResource = "gatewayclasses", "gateways", "httproutes"
-	grantResource, policyResource                 = "referencegrants", "backendtlspolicies"
+	grantResource, policyResource, setResource    = "referencegrants", "backendtlspolicies", "listenersets"
 )
 
 // askAgain is the time until the API server is asked again for the kinds that it has.
@@ -82,9 +83,9 @@ func (c *Controller) watchGatewayAPI(ctx context.Context) error {
 			"wanted", gatewayv1.GroupVersion.String())
 		return nil
 	}
-	if !has(grantResource) || !has(policyResource) {
-		c.config.Log.Warn("the API server does not have all kinds of the Gateway API", "wanted", []string{grantResource, policyResource},
-			"version", gatewayv1.GroupVersion.String(), "has", served)
+	if !has(grantResource) || !has(policyResource) || !has(setResource) {
+		c.config.Log.Warn("the API server does not have all kinds of the Gateway API",
+			"wanted", []string{grantResource, policyResource, setResource}, "version", gatewayv1.GroupVersion.String(), "has", served)
 	}
 	c.kube.addAPI(c.config, has)
 	return c.listenToAPI()
@@ -120,6 +121,9 @@ func newAPIScope(f gatewayinformers.SharedInformerFactory, core informers.Shared
 	}
 	if has(policyResource) {
 		s.policies = informer[gatewaylisters.BackendTLSPolicyLister]{v1.BackendTLSPolicies().Informer(), v1.BackendTLSPolicies().Lister()}
+	}
+	if has(setResource) {
+		s.sets = informer[gatewaylisters.ListenerSetLister]{v1.ListenerSets().Informer(), v1.ListenerSets().Lister()}
 	}
 	return s
 }
@@ -163,7 +167,23 @@ func (a *api) objects() gatewayapi.Objects {
 			o.TLSPolicies = append(o.TLSPolicies, listed(s.policies.list)...)
 		}
 	}
+	o.ListenerSets = a.sets()
 	return o
+}
+
+// sets returns the ListenerSets.
+func (a *api) sets() (all []*gatewayv1.ListenerSet) {
+	for _, s := range a.scopes {
+		if s.sets.list != nil {
+			all = append(all, listed(s.sets.list)...)
+		}
+	}
+	return all
+}
+
+// gatewaysOf returns the Gateways of a route by namespace/name.
+func (a *api) gatewaysOf(r *gatewayv1.HTTPRoute) []string {
+	return gatewayapi.Objects{ListenerSets: a.sets()}.GatewaysOf(r)
 }
 
 // isOurs reports whether a Gateway has a class of this controller.
@@ -183,6 +203,10 @@ func (a *api) object(kind, namespace, name string) object {
 			o = found(s.gateways.list.Gateways(namespace).Get(name))
 		case gatewayapi.KindRoute:
 			o = found(s.routes.list.HTTPRoutes(namespace).Get(name))
+		case gatewayapi.KindSet:
+			if s.sets.list != nil {
+				o = found(s.sets.list.ListenerSets(namespace).Get(name))
+			}
 		case kindPolicy:
 			if s.policies.list != nil {
 				o = found(s.policies.list.BackendTLSPolicies(namespace).Get(name))

@@ -24,7 +24,7 @@ import (
 // apiResources are the resources of the Gateway API by the Go types of their objects.
 var apiResources = map[string]string{
 	"*v1.GatewayClass": "gatewayclasses", "*v1.Gateway": "gateways", "*v1.HTTPRoute": "httproutes", "*v1.ReferenceGrant": "referencegrants",
-	"*v1.BackendTLSPolicy": "backendtlspolicies",
+	"*v1.BackendTLSPolicy": "backendtlspolicies", "*v1.ListenerSet": "listenersets",
 }
 
 // serveAPI gives the world's API server the Gateway API with objects.

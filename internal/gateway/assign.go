@@ -20,9 +20,9 @@ type assignment struct {
 // at returns the application gateway of a Gateway, "" for none.
 func (a assignment) at(g *gatewayv1.Gateway) azure.ID { return a.applications[gatewayapi.KeyOf(g)] }
 
-// concerns reports whether a route refers to a Gateway at an application gateway.
-func (a assignment) concerns(r *gatewayv1.HTTPRoute, at azure.ID) bool {
-	return slices.ContainsFunc(gatewayapi.RouteUses(r).Gateways, func(key string) bool { return a.applications[key] == at })
+// concerns reports whether a Gateway is at an application gateway.
+func (a assignment) concerns(gateways []string, at azure.ID) bool {
+	return slices.ContainsFunc(gateways, func(key string) bool { return a.applications[key] == at })
 }
 
 func (c *Controller) assigned() assignment {
@@ -40,7 +40,7 @@ func (c *Controller) assign() {
 	addresses, complete := c.knownAddresses()
 	if !complete {
 		o.Gateways = slices.DeleteFunc(slices.Clone(o.Gateways), func(g *gatewayv1.Gateway) bool {
-			waits := !isAmong(addresses, addressOf(g))
+			waits := !isAmong(addresses, gatewayapi.AddressOf(g))
 			now.waiting[gatewayapi.KeyOf(g)] = waits
 			return waits
 		})
@@ -77,23 +77,10 @@ func (c *Controller) markMoved(w *worker, was, now assignment) {
 		return
 	}
 	for _, r := range c.kube.routes() {
-		if slices.ContainsFunc(gatewayapi.RouteUses(r).Gateways, func(key string) bool { return moved[key] }) {
+		if slices.ContainsFunc(c.kube.api.gatewaysOf(r), func(key string) bool { return moved[key] }) {
 			w.mark(keyOf(r))
 		}
 	}
-}
-
-// addressOf returns the address that a Gateway asks for, or else that in its status, "" for none.
-func addressOf(g *gatewayv1.Gateway) string {
-	for _, a := range g.Spec.Addresses {
-		if a.Value != "" {
-			return a.Value
-		}
-	}
-	for _, a := range g.Status.Addresses {
-		return a.Value
-	}
-	return ""
 }
 
 // isAmong reports whether application gateways have an address; "" is any.
@@ -139,13 +126,13 @@ func (c *Controller) markGateway(g *gatewayv1.Gateway) {
 
 // markRoute has a route committed at each application gateway that has one of its Gateways, or had one.
 func (c *Controller) markRoute(r *gatewayv1.HTTPRoute) {
-	a := c.assigned()
+	a, gateways := c.assigned(), c.kube.api.gatewaysOf(r)
 	for _, w := range c.workers {
-		if a.concerns(r, w.id) || w.hasAccepted(keyOf(r)) {
+		if a.concerns(gateways, w.id) || w.hasAccepted(keyOf(r)) {
 			w.mark(keyOf(r))
 		}
 	}
-	if slices.ContainsFunc(gatewayapi.RouteUses(r).Gateways, func(key string) bool { return a.applications[key] == "" }) {
+	if a.concerns(gateways, nowhere) {
 		c.statuses.Mark(unassigned, reasons{})
 	}
 }

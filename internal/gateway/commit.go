@@ -17,8 +17,6 @@ import (
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/cluster"
-	"kaz/internal/plan/gateway/gatewayapi"
-	"kaz/internal/plan/gateway/rewriteobject"
 	"kaz/internal/reconcile"
 )
 
@@ -102,23 +100,19 @@ func (w *worker) commit(ctx context.Context, _ string, batch []string) ([]struct
 
 // input returns what a decision is made of, beside the application gateway.
 func (w *worker) input(chosen map[string]object, objects *cluster.Objects) planner.Input {
-	in := planner.Input{Config: w.config.Config, Objects: objects, Ingresses: only[*networking.Ingress](chosen)}
-	in.Gateway = w.id
+	facts := planner.Facts{Ingresses: only[*networking.Ingress](chosen), Objects: objects}
 	if w.config.Dynamic != nil {
-		in.Rewrites = rewriteobject.NewLookup(w.kube.rewrites).Find
+		facts.Rewrites = w.kube.rewrites
 	}
-	if w.kube.api == nil {
-		return in
+	if w.kube.api != nil {
+		facts.API = w.kube.api.objects()
+		facts.API.Gateways, facts.API.Routes = only[*gatewayv1.Gateway](chosen), only[*gatewayv1.HTTPRoute](chosen)
+		a := w.addresses()
+		facts.Public, facts.Private = a.public, a.private
 	}
-	in.API = w.kube.api.objects()
-	in.API.Gateways, in.API.Routes = only[*gatewayv1.Gateway](chosen), only[*gatewayv1.HTTPRoute](chosen)
-	in.Applications = gatewayapi.Applications{}
-	for _, g := range in.API.Gateways {
-		in.Applications[gatewayapi.KeyOf(g)] = w.id
-	}
-	a := w.addresses()
-	in.Public, in.Private = a.public, a.private
-	return in
+	config := w.config.Config
+	config.Gateway = w.id
+	return facts.Input(config)
 }
 
 // write converges on the application gateway with the chosen objects. One that must not be written is no error.

@@ -44,6 +44,8 @@ func kindOf(o object) string {
 		return gatewayapi.KindGateway
 	case *gatewayv1.HTTPRoute:
 		return gatewayapi.KindRoute
+	case *gatewayv1.ListenerSet:
+		return gatewayapi.KindSet
 	case *gatewayv1.GatewayClass:
 		return kindClass
 	case *gatewayv1.BackendTLSPolicy:

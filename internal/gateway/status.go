@@ -30,6 +30,7 @@ type verdict struct {
 	gateway   gatewayv1.GatewayStatus
 	parents   []gatewayv1.RouteParentStatus
 	ancestors []gatewayv1.PolicyAncestorStatus
+	set       gatewayv1.ListenerSetStatus
 }
 
 // updateStatuses writes statuses until the queue ends.
@@ -64,6 +65,8 @@ func (c *Controller) updateStatus(ctx context.Context, key string) {
 		err = c.updateRoute(ctx, o)
 	case *gatewayv1.BackendTLSPolicy:
 		err = c.updatePolicy(ctx, o)
+	case *gatewayv1.ListenerSet:
+		err = c.updateSet(ctx, o)
 	case *gatewayv1.GatewayClass:
 		err = c.config.updateClass(ctx, o)
 	}

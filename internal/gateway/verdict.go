@@ -63,7 +63,15 @@ func (c *Controller) owner(key, namespace string) status.Owner {
 		if p.Namespace != nil {
 			in = string(*p.Namespace)
 		}
-		g, ok := c.kube.object(keyFor(gatewayapi.KindGateway, in, string(p.Name))).(*gatewayv1.Gateway)
+		key := keyFor(gatewayapi.KindGateway, in, string(p.Name))
+		if p.Kind != nil && *p.Kind == gatewayapi.KindSet {
+			s, there := c.kube.object(keyFor(gatewayapi.KindSet, in, string(p.Name))).(*gatewayv1.ListenerSet)
+			if !there {
+				return false
+			}
+			key = gatewayapi.KindGateway + "/" + gatewayapi.ParentOf(s)
+		}
+		g, ok := c.kube.object(key).(*gatewayv1.Gateway)
 		if !ok || !c.kube.api.isOurs(g) {
 			return false
 		}
@@ -94,6 +102,9 @@ func (w *worker) publish(ctx context.Context, ch choice, d planner.Decision) {
 		w.report(key, problems[key])
 	}
 	w.publishIngresses(ch, d)
+	if w.kube.api != nil {
+		w.publishSets(d.API, nil)
+	}
 	w.publishAPI(ch, d.API, func(g *gatewayv1.Gateway, s gatewayv1.GatewayStatus) gatewayv1.GatewayStatus {
 		return status.Programmed(s, g.Generation)
 	})
@@ -178,6 +189,9 @@ func (w *worker) publishHeld(ch choice, d planner.Decision) {
 	if len(ch.current) == 0 {
 		return // it is not certain that there is nothing
 	}
+	if w.kube.api != nil {
+		w.publishSets(d.API, d.Hold)
+	}
 	w.publishAPI(ch, d.API, func(g *gatewayv1.Gateway, s gatewayv1.GatewayStatus) gatewayv1.GatewayStatus {
 		return status.NotProgrammed(s, g.Generation, gatewayv1.GatewayReasonNoResources, "Nothing is written: "+d.Hold.Error())
 	})
@@ -256,6 +270,12 @@ func (c *Controller) judgeUnassigned() {
 		parents, ok := r.Routes[gatewayapi.KeyOf(route)]
 		if ok {
 			now[keyOf(route)] = verdict{parents: parents}
+		}
+	}
+	for _, set := range in.ListenerSets {
+		if want, ok := r.Sets[gatewayapi.KeyOf(set)]; ok {
+			now[keyOf(set)] = verdict{set: status.SetNotProgrammed(want, set.Generation, gatewayv1.ListenerSetReasonPending,
+				"None of the application gateways has the ports and hosts of the Gateway free")}
 		}
 	}
 	c.mu.Lock()

@@ -72,6 +72,9 @@ func (c *Controller) markUsersOfSecret(s *corev1.Secret) {
 	c.markGateways(func(g *gatewayv1.Gateway) bool {
 		return slices.Contains(gatewayapi.GatewayUses(g).Secrets, gatewayapi.KeyOf(s))
 	})
+	c.markSets(func(set *gatewayv1.ListenerSet) bool {
+		return slices.Contains(gatewayapi.SetUses(set).Secrets, gatewayapi.KeyOf(s))
+	})
 }
 
 // watcher calls mark for an object that is added, changed or deleted.

@@ -23,6 +23,9 @@ func (c *Controller) listenToAPI() error {
 		if s.grants.list != nil {
 			errs = append(errs, c.kube.listen(s.grants, watcher(sameGrant, func(g *gatewayv1.ReferenceGrant) { c.markGranted(g) })))
 		}
+		if s.sets.list != nil {
+			errs = append(errs, c.kube.listen(s.sets, c.setHandler()))
+		}
 		if s.policies.list != nil {
 			errs = append(errs, c.kube.listen(s.policies, watcher(samePolicy, func(p *gatewayv1.BackendTLSPolicy) {
 				c.markUsersOfPolicy(p)
@@ -100,7 +103,7 @@ func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
 }
 
 func selectsNamespaces(g *gatewayv1.Gateway) bool {
-	return slices.ContainsFunc(g.Spec.Listeners, func(l gatewayv1.Listener) bool {
+	return g.Spec.AllowedListeners != nil || slices.ContainsFunc(g.Spec.Listeners, func(l gatewayv1.Listener) bool {
 		return l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && l.AllowedRoutes.Namespaces.Selector != nil
 	})
 }
@@ -113,6 +116,7 @@ func (c *Controller) markGranted(grant *gatewayv1.ReferenceGrant) {
 		})
 	}
 	c.markGateways(func(g *gatewayv1.Gateway) bool { return from(gatewayapi.KindGateway, g.Namespace) })
+	c.markSets(func(s *gatewayv1.ListenerSet) bool { return from(gatewayapi.KindSet, s.Namespace) })
 	c.markRoutes(func(r *gatewayv1.HTTPRoute) bool { return from(gatewayapi.KindRoute, r.Namespace) })
 }
 

@@ -184,7 +184,7 @@ func (w *worker) current() (all map[string]object, waits bool) {
 		}
 	}
 	for _, r := range w.kube.routes() {
-		if r.DeletionTimestamp == nil && a.concerns(r, w.id) {
+		if r.DeletionTimestamp == nil && a.concerns(w.kube.api.gatewaysOf(r), w.id) {
 			all[keyOf(r)] = r
 		}
 	}

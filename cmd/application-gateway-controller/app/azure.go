@@ -102,8 +102,11 @@ func (o *settings) id(c cloudconfig.Config) azure.ID {
 }
 
 // applications returns the ids of all application gateways, that of Ingresses first.
-func (o *settings) applications(c cloudconfig.Config) []azure.ID {
-	all := []azure.ID{o.id(c)}
+func (o *settings) applications(c cloudconfig.Config) []azure.ID { return o.applicationsAfter(o.id(c)) }
+
+// applicationsAfter returns the ids of all application gateways, the given one first.
+func (o *settings) applicationsAfter(first azure.ID) []azure.ID {
+	all := []azure.ID{first}
 	for _, text := range o.further {
 		if id := azure.ID(text); !slices.ContainsFunc(all, id.Equal) {
 			all = append(all, id)

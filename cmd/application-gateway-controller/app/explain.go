@@ -2,12 +2,16 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	gatewayclient "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -18,7 +22,7 @@ import (
 	"kaz/internal/plan/gateway/naming"
 )
 
-// Flags are the flags that decide which Ingresses a controller serves, and how. kaz explain takes them, too.
+// Flags are the flags that decide which objects a controller serves, and how. kaz explain takes them, too.
 type Flags struct{ settings *settings }
 
 // AddFlags defines the flags. Those of the running program are left out.
@@ -43,7 +47,7 @@ func (f *Flags) Check() error {
 	return given.validate()
 }
 
-// Config returns how the controller with these flags serves Ingresses. Without a gateway, it is the only one in the resource group.
+// Config returns how the controller with these flags serves objects. Without a gateway, it is the only one in the resource group.
 func (f *Flags) Config(ctx context.Context, client kubernetes.Interface, from azure.Reader, cloud cloudconfig.Config) (explain.Config,
 	error) {
 	o := f.settings
@@ -63,10 +67,22 @@ func (f *Flags) Config(ctx context.Context, client kubernetes.Interface, from az
 		short = naming.Short(identity)
 	}
 	return explain.Config{
-		Config: planner.Config{Gateway: id, Identity: identity, Ingress: o.ingress,
+		Config: planner.Config{Gateway: id, Identity: identity, Ingress: o.ingress, Answers: o.answers,
 			Ownership: merge.Ownership{Prefix: naming.Of(short), Exclusive: o.exclusive, AGIC: o.adoptAGIC}},
-		Class: o.class, Namespaces: o.namespaces,
+		Class: o.class, Namespaces: o.namespaces, Applications: o.applicationsAfter(id),
 	}, nil
+}
+
+// Clients returns the clients of the API server that the controller with these flags reads with.
+func (f *Flags) Clients(config *rest.Config) (explain.Clients, error) {
+	var c explain.Clients
+	var errs [3]error
+	c.Kube, errs[0] = kubernetes.NewForConfig(config)
+	c.Dynamic, errs[1] = dynamic.NewForConfig(config)
+	if f.settings.gatewayAPI {
+		c.GatewayAPI, errs[2] = gatewayclient.NewForConfig(config)
+	}
+	return c, errors.Join(errs[:]...)
 }
 
 // onlyGateway finds the application gateway of a resource group.

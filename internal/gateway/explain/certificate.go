@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"strings"
 	"time"
 
 	"github.com/smallstep/pkcs7"
@@ -28,14 +29,15 @@ func (d *decision) certificate(ref *azure.Reference) *Certificate {
 	name := ref.To().Name()
 	c := &Certificate{Part: d.part("sslCertificates", name)}
 	leaf := d.atGateway(name)
-	for _, t := range d.Ingress.Spec.TLS {
-		made, err := d.Objects.Certificate(d.Ingress.Namespace, t.SecretName)
+	for _, key := range d.secrets {
+		namespace, secret, _ := strings.Cut(key, "/")
+		made, err := d.Objects.Certificate(namespace, secret)
 		if err != nil || !sameName(name, d.Prefix.Child("cert", made.Namespace, made.Secret, made.Hash)) {
 			continue
 		}
 		c.Secret = made.Namespace + "/" + made.Secret
 		if leaf == nil {
-			leaf = d.inSecret(made.Secret)
+			leaf = d.inSecret(made.Namespace, made.Secret)
 		}
 	}
 	if leaf != nil {
@@ -46,7 +48,7 @@ func (d *decision) certificate(ref *azure.Reference) *Certificate {
 
 // atGateway is the certificate that the gateway has with a name, nil if it has none or does not show it.
 func (d *decision) atGateway(name string) *x509.Certificate {
-	shown, ok, err := plan.View[shownCertificates](d.Have, d.Gateway)
+	shown, ok, err := plan.View[shownCertificates](d.Have, d.Config.Gateway)
 	if !ok || err != nil {
 		return nil
 	}
@@ -68,9 +70,9 @@ func (d *decision) atGateway(name string) *x509.Certificate {
 }
 
 // inSecret is the certificate in a Secret, nil if there is none.
-func (d *decision) inSecret(name string) *x509.Certificate {
+func (d *decision) inSecret(namespace, name string) *x509.Certificate {
 	for _, s := range d.Secrets {
-		if s.Name != name {
+		if s.Namespace != namespace || s.Name != name {
 			continue
 		}
 		if block, _ := pem.Decode(s.Data[corev1.TLSCertKey]); block != nil {
@@ -87,7 +89,7 @@ const soon = 14 * 24 * time.Hour
 
 // expiry reports certificates that have expired, or will soon.
 func (d *decision) expiry() {
-	for _, l := range d.out.Listeners {
+	for _, l := range d.Listeners {
 		c := l.Certificate
 		if c == nil || c.Expires.IsZero() {
 			continue

@@ -14,64 +14,96 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
+	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/plan/gateway/ingress"
 )
 
 // decision is the explanation in the making.
 type decision struct {
 	*Facts
+	Common
 	decided planner.Decision
-	key     string // of the Ingress as an object of the planner
-	out     Ingress
+	keys    []string // of the objects of the planner with the children that are shown
+	secrets []string // with certificates, by namespace/name
+	uses    []string // Services, by namespace/name
 	now     time.Time
 	// changes has the paths of what the controller would change at the gateway.
 	changes []string
 }
 
-// Explain decides as the controller does after a restart, with all Ingresses that it serves. Now is for the expiry of certificates.
-func (f *Facts) Explain(now time.Time) (Ingress, error) {
-	d := decision{Facts: f, key: ingress.Object(f.Ingress).Key(), now: now, out: Ingress{
-		Ingress: f.Ingress.Namespace + "/" + f.Ingress.Name, Class: f.className(), Gateway: Gateway{ID: string(f.Gateway)},
-	}}
-	d.asks()
+func (f *Facts) decision(now time.Time) decision {
+	d := decision{Facts: f, now: now, keys: []string{f.Subject.key()}}
+	d.Gateway.ID = string(f.Gateway)
 	d.messages()
-	if !f.isServed() {
-		d.foreign()
-		return d.out, nil
-	}
+	return d
+}
+
+// decide decides as the controller does after a restart, with all objects that it serves.
+func (d *decision) decide() error {
+	in := planner.Facts{
+		Ingresses: d.Ingresses, Objects: d.Objects, Rewrites: d.Rewrites, API: d.API, Public: d.PublicIP, Private: d.PrivateIP,
+	}.Input(d.Config.Config)
+	in.Have = d.Have
 	var err error
-	d.decided, err = planner.Desired(planner.Input{Config: f.Config.Config, Ingresses: f.Ingresses, Objects: f.Objects, Have: f.Have})
-	if err != nil {
-		return d.out, err
+	if d.decided, err = planner.Desired(in); err != nil {
+		return err
 	}
-	if err := d.compare(); err != nil {
-		return d.out, err
-	}
+	return d.compare()
+}
+
+// chain finds what serves the object, from listeners to endpoints.
+func (d *decision) chain() {
 	d.gateway()
 	d.listeners()
 	d.backends()
 	d.services()
+}
+
+// Explain explains an Ingress. Now is for the expiry of certificates.
+func (f *Facts) Explain(now time.Time) (Ingress, error) {
+	d := f.decision(now)
+	out := Ingress{Ingress: f.Subject.Namespace + "/" + f.Subject.Name, Class: f.className()}
+	out.asks(f.Ingress)
+	d.inStatus()
+	if !f.isServed() {
+		d.foreign()
+		out.Common = d.Common
+		return out, nil
+	}
+	for _, t := range out.TLS {
+		d.secrets = append(d.secrets, f.Ingress.Namespace+"/"+t.Secret)
+	}
+	for _, a := range out.Asks {
+		if a.Service != "" {
+			d.uses = append(d.uses, f.Ingress.Namespace+"/"+a.Service)
+		}
+	}
+	if err := d.decide(); err != nil {
+		return out, err
+	}
+	d.chain()
 	d.problems()
-	d.state()
-	return d.out, nil
+	_, served := d.decided.Served[f.Subject.key()]
+	d.state(served)
+	out.Common = d.Common
+	return out, nil
 }
 
 func (d *decision) problem(format string, args ...any) {
-	d.out.Problems = append(d.out.Problems, fmt.Sprintf(format, args...))
+	d.Problems = append(d.Problems, fmt.Sprintf(format, args...))
 }
 
 func (d *decision) warn(format string, args ...any) {
-	d.out.Warnings = append(d.out.Warnings, fmt.Sprintf(format, args...))
+	d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...))
 }
 
 func (d *decision) wait(format string, args ...any) {
-	d.out.Waits = append(d.out.Waits, fmt.Sprintf(format, args...))
+	d.Waits = append(d.Waits, fmt.Sprintf(format, args...))
 }
 
 // asks lists what the Ingress asks for.
-func (d *decision) asks() {
-	spec := d.Ingress.Spec
-	for _, rule := range spec.Rules {
+func (v *Ingress) asks(i *networking.Ingress) {
+	for _, rule := range i.Spec.Rules {
 		if rule.HTTP == nil {
 			continue
 		}
@@ -81,17 +113,21 @@ func (d *decision) asks() {
 			if p.PathType != nil {
 				ask.PathType = string(*p.PathType)
 			}
-			d.out.Asks = append(d.out.Asks, ask)
+			v.Asks = append(v.Asks, ask)
 		}
 	}
-	if spec.DefaultBackend != nil {
-		d.out.Asks = append(d.out.Asks, askFor(*spec.DefaultBackend))
+	if i.Spec.DefaultBackend != nil {
+		v.Asks = append(v.Asks, askFor(*i.Spec.DefaultBackend))
 	}
-	for _, t := range spec.TLS {
-		d.out.TLS = append(d.out.TLS, TLS{Hosts: t.Hosts, Secret: t.SecretName})
+	for _, t := range i.Spec.TLS {
+		v.TLS = append(v.TLS, TLS{Hosts: t.Hosts, Secret: t.SecretName})
 	}
+}
+
+// inStatus lists the addresses in the status of the Ingress.
+func (d *decision) inStatus() {
 	for _, address := range d.Ingress.Status.LoadBalancer.Ingress {
-		d.out.Status = append(d.out.Status, cmp.Or(address.IP, address.Hostname))
+		d.Status = append(d.Status, cmp.Or(address.IP, address.Hostname))
 	}
 }
 
@@ -104,7 +140,7 @@ func askFor(b networking.IngressBackend) Ask {
 
 // foreign says why the controller does not serve the Ingress.
 func (d *decision) foreign() {
-	d.out.State = Foreign
+	d.State = Foreign
 	c := d.Class
 	switch {
 	case d.Ingress.DeletionTimestamp != nil:
@@ -162,41 +198,49 @@ func (d *decision) part(list, name string) Part {
 	return p
 }
 
-// needs reports whether the Ingress needs a child of the gateway.
+// needs reports whether the object needs a child of the gateway.
 func (d *decision) needs(name string) bool {
-	return slices.Contains(d.decided.Objects[strings.ToLower(name)], d.key)
+	return slices.ContainsFunc(d.decided.Objects[strings.ToLower(name)], func(key string) bool { return slices.Contains(d.keys, key) })
 }
 
 // gateway says what the gateway is.
 func (d *decision) gateway() {
-	p := d.decided.Live.Properties
-	d.out.Gateway.Operational, d.out.Gateway.Provisioning = p.OperationalState, p.ProvisioningState
-	private, _ := d.decided.Live.Frontend(true)
-	d.out.Gateway.Private, d.out.Gateway.Public = private.Properties.PrivateIPAddress, d.PublicIP
-	if atPrivate, ok := d.decided.Served[d.key]; ok {
-		d.out.Address = d.out.Gateway.Public
-		if atPrivate {
-			d.out.Address = d.out.Gateway.Private
+	p, g := d.decided.Live.Properties, &d.Gateway
+	g.Operational, g.Provisioning = p.OperationalState, p.ProvisioningState
+	g.Private, g.Public = d.PrivateIP, d.PublicIP
+	for _, key := range d.keys {
+		if atPrivate, ok := d.decided.Served[key]; ok {
+			d.Address = g.Public
+			if atPrivate {
+				d.Address = g.Private
+			}
 		}
 	}
 }
 
-// listeners lists the listeners that lead to the Ingress.
+// listeners lists the listeners that lead to the object.
 func (d *decision) listeners() {
 	for _, l := range d.decided.Gateway.Listeners {
 		if !d.needs(l.Name) {
 			continue
 		}
 		one := Listener{Part: d.part("httpListeners", l.Name), Protocol: l.Properties.Protocol, Hosts: l.Properties.HostNames,
-			Port: d.portOf(l.Properties.Port), Private: d.decided.Served[d.key], Certificate: d.certificate(l.Properties.Certificate)}
+			Port: d.portOf(l.Properties.Port), Private: d.isPrivate(l.Properties.Frontend),
+			Certificate: d.certificate(l.Properties.Certificate)}
 		for _, r := range d.decided.Gateway.Rules {
 			if sameName(r.Properties.Listener.To().Name(), l.Name) {
 				one.Rule, one.Priority = d.part("requestRoutingRules", r.Name), r.Properties.Priority
 				d.paths(&one, r.Properties)
 			}
 		}
-		d.out.Listeners = append(d.out.Listeners, one)
+		d.Listeners = append(d.Listeners, one)
 	}
+}
+
+// isPrivate reports whether a frontend is the private one.
+func (d *decision) isPrivate(frontend *azure.Reference) bool {
+	private, ok := d.decided.Live.Frontend(true)
+	return ok && sameName(frontend.To().Name(), private.Name)
 }
 
 // portOf is the number of a port, which may be one of others.
@@ -209,7 +253,7 @@ func (d *decision) portOf(ref *azure.Reference) int32 {
 	return 0
 }
 
-// paths lists the path rules of the Ingress in a rule, and the rest if that is the Ingress's.
+// paths lists the path rules of the object in a rule, and the rest if that is the object's.
 func (d *decision) paths(l *Listener, r network.GatewayRule) {
 	rest := Path{Pool: nameOf(r.Pool), Settings: nameOf(r.Settings), Redirect: nameOf(r.Redirect), Rewrites: nameOf(r.RewriteSet)}
 	for _, m := range d.decided.Gateway.PathMaps {
@@ -235,18 +279,18 @@ func (d *decision) paths(l *Listener, r network.GatewayRule) {
 
 func nameOf(r *azure.Reference) string { return r.To().Name() }
 
-// backends lists the pools of the Ingress's paths with their settings, probes and servers.
+// backends lists the pools of the object's paths with their settings, probes and servers.
 func (d *decision) backends() {
 	type pair struct{ pool, settings string }
 	seen := map[pair]bool{}
-	for _, l := range d.out.Listeners {
+	for _, l := range d.Listeners {
 		for _, p := range l.Paths {
 			at := pair{p.Pool, p.Settings}
 			if p.Pool == "" || seen[at] {
 				continue
 			}
 			seen[at] = true
-			d.out.Backends = append(d.out.Backends, d.backend(p.Pool, p.Settings))
+			d.Backends = append(d.Backends, d.backend(p.Pool, p.Settings))
 		}
 	}
 }
@@ -299,23 +343,23 @@ func (d *decision) server(pool, settings, address string) Server {
 	return s
 }
 
-// services lists the endpoints of the Services that the Ingress refers to.
+// services lists the endpoints of the Services that the object refers to.
 func (d *decision) services() {
-	var names []string
-	for _, a := range d.out.Asks {
-		if a.Service != "" && !slices.Contains(names, a.Service) {
-			names = append(names, a.Service)
+	var seen []string
+	for _, key := range d.uses {
+		if slices.Contains(seen, key) {
+			continue
 		}
-	}
-	for _, name := range names {
-		d.out.Services = append(d.out.Services, Service{Name: d.Ingress.Namespace + "/" + name, Endpoints: endpointsOf(d.Slices, name)})
+		seen = append(seen, key)
+		namespace, name, _ := strings.Cut(key, "/")
+		d.Services = append(d.Services, Service{Name: key, Endpoints: endpointsOf(d.Slices, namespace, name)})
 	}
 }
 
-// problems lists what the planner and Azure say about the Ingress.
+// problems lists what the planner and Azure say about the object.
 func (d *decision) problems() {
 	for _, p := range d.decided.Problems {
-		if p.Object != d.key {
+		if !slices.Contains(d.keys, p.Object) {
 			continue
 		}
 		if p.Warning {
@@ -336,7 +380,7 @@ func (d *decision) problems() {
 
 // unhealthy reports the pools without a healthy backend, and the backends that are not healthy.
 func (d *decision) unhealthy() {
-	for _, b := range d.out.Backends {
+	for _, b := range d.Backends {
 		healthy, unhealthy := 0, 0
 		log := ""
 		for _, s := range b.Servers {
@@ -356,7 +400,7 @@ func (d *decision) unhealthy() {
 			d.problem("no backend of pool %s is healthy, so requests get 502; the probe %s%s", b.Pool.Name, b.Asks, said)
 		case unhealthy > 0:
 			d.warn("%d of %d backends of pool %s are not healthy; the probe %s%s", unhealthy, len(b.Servers), b.Pool.Name, b.Asks, said)
-		case len(b.Servers) == 0:
+		case len(b.Servers) == 0 && b.Probe != nil: // without a probe it is none of a Service
 			d.wait("a ready endpoint for pool %s: it is empty, so requests get 502", b.Pool.Name)
 		}
 	}
@@ -365,40 +409,43 @@ func (d *decision) unhealthy() {
 // isHealthy reports whether the health of a backend is good: the official model and Azure have different words.
 func isHealthy(state string) bool { return sameName(state, "Healthy") || sameName(state, "Up") }
 
-// state says whether the Ingress is served, and what it waits for.
-func (d *decision) state() {
+// state says whether the object is served, and what it waits for.
+func (d *decision) state(served bool) {
 	d.updating()
-	_, served := d.decided.Served[d.key]
 	n := d.differing()
 	refusal, refused := d.refusal()
 	switch {
 	case d.decided.Hold != nil:
-		d.out.State = Held
+		d.State = Held
 		d.held()
 	case !served:
-		d.out.State = Unserved
+		d.State = Unserved
 		d.unserved()
 	case n > 0 && refused:
-		d.out.State = Refused
-		d.problem("Azure refused the gateway with this Ingress at %s: correct what the last message names; the controller tries again",
-			when(refusal).UTC().Format(time.RFC3339))
+		d.State = Refused
+		d.problem("Azure refused the gateway with this %s at %s: correct what the last message names; the controller tries again",
+			d.Subject.Kind, when(refusal).UTC().Format(time.RFC3339))
 	case n > 0:
-		d.out.State = Pending
-		d.wait("the controller to write the gateway: %s of the Ingress", counted(n, "part"))
+		d.State = Pending
+		d.wait("the controller to write the gateway: %s of the %s", counted(n, "part"), d.Subject.Kind)
 	default:
-		d.out.State = Served
-		if d.out.Address != "" && !slices.Contains(d.out.Status, d.out.Address) {
-			d.wait("the controller to write the address %s into the status", d.out.Address)
+		d.State = Served
+		if d.Address != "" && d.Subject.Kind != gatewayapi.KindRoute && !slices.Contains(d.Status, d.Address) {
+			d.wait("the controller to write the address %s into the status", d.Address)
 		}
 	}
 }
 
-// unserved makes sure that an Ingress without a listener has a problem.
+// unserved makes sure that an object without a listener has a problem.
 func (d *decision) unserved() {
 	switch {
-	case len(d.out.Problems) > 0:
-	case len(d.out.Warnings) > 0:
-		d.problem("no listener serves the Ingress; the warnings say why")
+	case len(d.Problems) > 0:
+	case len(d.Warnings) > 0:
+		d.problem("no listener serves the %s; the warnings say why", d.Subject.Kind)
+	case d.Subject.Kind == gatewayapi.KindRoute:
+		d.problem("no listener of its parents can be served: kaz explain gateway NAMESPACE/NAME says why")
+	case d.Subject.Kind == gatewayapi.KindGateway:
+		d.problem("no listener of the Gateway can be served")
 	default:
 		d.problem("no listener serves the Ingress: it has neither a path with a Service nor a default backend")
 	}
@@ -418,7 +465,7 @@ const reasonRefused = "FailedApplyingAppGwConfig"
 
 // refusal is the newest event about a refusal of Azure.
 func (d *decision) refusal() (newest corev1.Event, ok bool) {
-	for _, e := range d.Warnings {
+	for _, e := range d.Events {
 		if e.Reason == reasonRefused && (!ok || when(e).After(when(newest))) {
 			newest, ok = e, true
 		}
@@ -433,7 +480,7 @@ func (d *decision) updating() {
 	}
 }
 
-// differing counts the parts of the Ingress that the gateway lacks or has otherwise.
+// differing counts the parts of the object that the gateway lacks or has otherwise.
 func (d *decision) differing() int {
 	names := map[string]bool{}
 	note := func(p *Part) {
@@ -441,7 +488,7 @@ func (d *decision) differing() int {
 			names[p.Name] = true
 		}
 	}
-	for _, l := range d.out.Listeners {
+	for _, l := range d.Listeners {
 		note(&l.Part)
 		note(&l.Rule)
 		note(l.PathMap)
@@ -449,7 +496,7 @@ func (d *decision) differing() int {
 			note(&l.Certificate.Part)
 		}
 	}
-	for _, b := range d.out.Backends {
+	for _, b := range d.Backends {
 		note(&b.Pool)
 		note(&b.Settings)
 		note(b.Probe)
@@ -460,7 +507,7 @@ func (d *decision) differing() int {
 // messages adds the newest warning of each reason.
 func (d *decision) messages() {
 	last := map[string]corev1.Event{}
-	for _, e := range d.Warnings {
+	for _, e := range d.Events {
 		if before, ok := last[e.Reason]; !ok || when(e).After(when(before)) {
 			last[e.Reason] = e
 		}
@@ -473,7 +520,7 @@ func (d *decision) messages() {
 		return cmp.Or(when(a).Compare(when(b)), strings.Compare(a.Reason, b.Reason))
 	})
 	for _, e := range all {
-		d.out.Said = append(d.out.Said, fmt.Sprintf("%s %s: %s", when(e).UTC().Format(time.RFC3339), e.Reason, e.Message))
+		d.Said = append(d.Said, fmt.Sprintf("%s %s: %s", when(e).UTC().Format(time.RFC3339), e.Reason, e.Message))
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 )
 
 // endpointsOf lists the endpoints of a Service, in the order of their addresses.
-func endpointsOf(all []*discovery.EndpointSlice, service string) []Endpoint {
+func endpointsOf(all []*discovery.EndpointSlice, namespace, service string) []Endpoint {
 	var found []Endpoint
 	for _, s := range all {
-		if s.Labels[discovery.LabelServiceName] != service {
+		if s.Namespace != namespace || s.Labels[discovery.LabelServiceName] != service {
 			continue
 		}
 		for _, e := range s.Endpoints {

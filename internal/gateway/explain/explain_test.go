@@ -62,14 +62,16 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // world is a local Azure with an application gateway, and an API server.
 type world struct {
 	*testkit.Azure
-	t      *testing.T
-	kube   *fake.Clientset
-	config explain.Config
+	t       *testing.T
+	kube    *fake.Clientset
+	clients explain.Clients
+	config  explain.Config
 }
 
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t, kube: fake.NewClientset(objects...)}
+	w.clients.Kube = w.kube
 	w.Put(publicIP, object{"location": testkit.Location, "sku": object{"name": "Standard"},
 		"properties": object{"publicIPAllocationMethod": "Static"}})
 	w.Put(testkit.VNet, object{"location": testkit.Location, "properties": object{
@@ -112,7 +114,7 @@ func byPerson() object {
 func (w *world) serve() {
 	w.t.Helper()
 	c := gateway.New(gateway.Config{Config: w.config.Config, Class: w.config.Class, Azure: w.Client, Kube: w.kube,
-		Events: &record.FakeRecorder{}, Log: slog.New(slog.DiscardHandler), Calm: gateway.Calm, Most: gateway.Most, Drift: gateway.Drift})
+		GatewayAPI: w.clients.GatewayAPI, Dynamic: w.clients.Dynamic, Events: &record.FakeRecorder{}, Log: slog.New(slog.DiscardHandler), Calm: gateway.Calm, Most: gateway.Most, Drift: gateway.Drift})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -374,7 +376,7 @@ func (w *world) addEndpoint(service, address string) {
 
 func (w *world) explain(from explain.Azure) explain.Ingress {
 	w.t.Helper()
-	facts, err := explain.Gather(w.t.Context(), w.kube, from, w.config, "shop", "web")
+	facts, err := explain.Gather(w.t.Context(), w.clients, from, w.config, explain.Subject{Kind: "Ingress", Namespace: "shop", Name: "web"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -457,7 +459,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 // checkFormats compares JSON and YAML with golden files.
-func checkFormats(t *testing.T, file string, v explain.Ingress) {
+func checkFormats(t *testing.T, file string, v any) {
 	t.Helper()
 	asJSON, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -474,7 +476,8 @@ func checkFormats(t *testing.T, file string, v explain.Ingress) {
 // TestGatherRefuses checks what cannot be explained.
 func TestGatherRefuses(t *testing.T) {
 	w := newWorld(t)
-	_, err := explain.Gather(t.Context(), w.kube, reader{w.Client.Fresh(), w.Client}, w.config, "shop", "web")
+	subject := explain.Subject{Kind: "Ingress", Namespace: "shop", Name: "web"}
+	_, err := explain.Gather(t.Context(), w.clients, reader{w.Client.Fresh(), w.Client}, w.config, subject)
 	if want := `read ingress shop/web: ingresses.networking.k8s.io "web" not found`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

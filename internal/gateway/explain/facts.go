@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +14,19 @@ import (
 	networking "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayclient "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/cluster"
+	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/plan/gateway/ingress"
+	"kaz/internal/plan/gateway/rewriteobject"
 	"kaz/internal/reconcile"
 )
 
@@ -28,8 +34,16 @@ import (
 type Config struct {
 	planner.Config
 	Class ingress.Class
-	// Namespaces are those of the Ingresses, none for all.
+	// Namespaces are those of the objects, none for all.
 	Namespaces []string
+	// Applications are all application gateways of the controller, none for the one that is explained alone. The first one serves the
+	// Ingresses.
+	Applications []azure.ID
+}
+
+// servesIngresses reports whether the application gateway that is explained serves the Ingresses.
+func (c Config) servesIngresses() bool {
+	return len(c.Applications) == 0 || c.Applications[0].Equal(c.Gateway)
 }
 
 // Azure reads the gateway, and runs the action that shows the health of its backends.
@@ -38,20 +52,38 @@ type Azure interface {
 	azure.Writer
 }
 
-// Facts are what Kubernetes and Azure say about one Ingress.
+// Subject is the object that is explained. Kind is that of the planner.
+type Subject struct{ Kind, Namespace, Name string }
+
+func (s Subject) key() string { return s.Kind + "/" + s.Namespace + "/" + s.Name }
+
+// Clients are the clients of the API server. Those of kinds that the controller does not serve are nil.
+type Clients struct {
+	Kube       kubernetes.Interface
+	GatewayAPI gatewayclient.Interface
+	Dynamic    dynamic.Interface
+}
+
+// Facts are what Kubernetes and Azure say about one object.
 type Facts struct {
 	Config
-	Ingress    *networking.Ingress
+	Subject    Subject
+	Ingress    *networking.Ingress // nil unless it is the subject
+	gateway    *gatewayv1.Gateway
+	route      *gatewayv1.HTTPRoute
 	Classes    []*networking.IngressClass
 	Ingresses  []*networking.Ingress // all that the controller serves
+	Rewrites   rewriteobject.Reader  // nil if the API server has no such objects
+	API        gatewayapi.Objects    // with the Gateways of this application gateway alone
 	Objects    *cluster.Objects
-	Slices     []*discovery.EndpointSlice // in the namespace of the Ingress
-	Secrets    []*corev1.Secret           // with certificates, in the namespace of the Ingress
-	Have       plan.Snapshot              // with the gateway, if it is there
+	Slices     []*discovery.EndpointSlice
+	Secrets    []*corev1.Secret // with certificates
+	Have       plan.Snapshot    // with the gateway, if it is there
 	PublicIP   string
+	PrivateIP  string
 	Health     []Health
 	HealthNote string         // why the health is not known
-	Warnings   []corev1.Event // about the Ingress
+	Events     []corev1.Event // warnings about the subject
 }
 
 // Health is the health of one backend as some settings reach it, by the names of the gateway's children.
@@ -59,21 +91,30 @@ type Health struct {
 	Pool, Settings, Address, State, Log string
 }
 
-// Gather reads the facts about an Ingress. From Azure it reads the gateway, its public IP address and the health of its backends: three
+// Gather reads the facts about an object. From Azure it reads the gateway, its public IP address and the health of its backends: three
 // requests, and the polls of the last one.
-func Gather(ctx context.Context, client kubernetes.Interface, from Azure, c Config, namespace, name string) (*Facts, error) {
-	f := &Facts{Config: c}
+func Gather(ctx context.Context, clients Clients, from Azure, c Config, subject Subject) (*Facts, error) {
+	f := &Facts{Config: c, Subject: subject}
 	var err error
-	if f.Ingress, err = client.NetworkingV1().Ingresses(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
-		return nil, fmt.Errorf("read ingress %s/%s: %w", namespace, name, err)
+	if subject.Kind == ingress.Kind {
+		f.Ingress, err = clients.Kube.NetworkingV1().Ingresses(subject.Namespace).Get(ctx, subject.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read ingress %s/%s: %w", subject.Namespace, subject.Name, err)
+		}
 	}
-	if err := f.readIngresses(ctx, client); err != nil {
-		return nil, err
+	for _, read := range []func() error{
+		func() error { return f.readIngresses(ctx, clients.Kube) },
+		func() error { return f.readRewrites(ctx, clients) },
+		func() error { return f.readAPI(ctx, clients) },
+		func() error { return f.readObjects(ctx, clients.Kube) },
+		func() error { return f.readAzure(ctx, from) },
+	} {
+		if err := read(); err != nil {
+			return nil, err
+		}
 	}
-	if err := f.readObjects(ctx, client); err != nil {
-		return nil, err
-	}
-	return f, f.readAzure(ctx, from)
+	f.assign()
+	return f, nil
 }
 
 // readIngresses reads the Ingresses with which this one shares the gateway.
@@ -83,11 +124,10 @@ func (f *Facts) readIngresses(ctx context.Context, client kubernetes.Interface) 
 		return fmt.Errorf("list ingressclasses: %w", err)
 	}
 	f.Classes = pointers(classes.Items)
-	namespaces := f.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
+	if !f.servesIngresses() {
+		return nil
 	}
-	for _, namespace := range namespaces {
+	for _, namespace := range f.watched() {
 		all, err := client.NetworkingV1().Ingresses(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("list ingresses: %w", err)
@@ -101,6 +141,14 @@ func (f *Facts) readIngresses(ctx context.Context, client kubernetes.Interface) 
 	return nil
 }
 
+// watched are the namespaces of the objects that the controller serves; that of all stands for any.
+func (c Config) watched() []string {
+	if len(c.Namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return c.Namespaces
+}
+
 // isServed reports whether the controller serves the Ingress at all.
 func (f *Facts) isServed() bool {
 	return slices.ContainsFunc(f.Ingresses, func(i *networking.Ingress) bool {
@@ -108,7 +156,7 @@ func (f *Facts) isServed() bool {
 	})
 }
 
-// readObjects reads what the Ingresses refer to, in their namespaces alone.
+// readObjects reads what the objects refer to, in their namespaces and those of their backends and certificates alone.
 func (f *Facts) readObjects(ctx context.Context, client kubernetes.Interface) error {
 	var services []*corev1.Service
 	var endpoints []*discovery.EndpointSlice
@@ -135,31 +183,39 @@ func (f *Facts) readObjects(ctx context.Context, client kubernetes.Interface) er
 		services, endpoints = append(services, pointers(s.Items)...), append(endpoints, pointers(e.Items)...)
 		secrets, pods = append(secrets, pointers(t.Items)...), append(pods, pointers(p.Items)...)
 	}
-	f.Slices, f.Secrets = inNamespace(endpoints, f.Ingress.Namespace), inNamespace(secrets, f.Ingress.Namespace)
+	f.Slices, f.Secrets = endpoints, secrets
 	f.Objects = cluster.New(services, endpoints, secrets, pods)
 	return f.readEvents(ctx, client)
 }
 
-// namespaces are those of all Ingresses.
+// namespaces are those of the subject, of all objects that are served, and of what they refer to.
 func (f *Facts) namespaces() []string {
-	all := []string{f.Ingress.Namespace}
+	all := []string{f.Subject.Namespace}
 	for _, i := range f.Ingresses {
 		all = append(all, i.Namespace)
+	}
+	for _, key := range f.referred() {
+		namespace, _, _ := strings.Cut(key, "/")
+		all = append(all, namespace)
+	}
+	if namespace, _, ok := strings.Cut(f.Answers, "/"); ok {
+		all = append(all, namespace)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// readEvents reads the warnings about the Ingress.
+// readEvents reads the warnings about the subject.
 func (f *Facts) readEvents(ctx context.Context, client kubernetes.Interface) error {
-	selector := fields.Set{"involvedObject.kind": ingress.Kind, "involvedObject.name": f.Ingress.Name}.AsSelector().String()
-	events, err := client.CoreV1().Events(f.Ingress.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	of := f.Subject
+	selector := fields.Set{"involvedObject.kind": of.Kind, "involvedObject.name": of.Name}.AsSelector().String()
+	events, err := client.CoreV1().Events(of.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		return fmt.Errorf("list events: %w", err)
 	}
 	for _, e := range events.Items {
-		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Kind == ingress.Kind && e.InvolvedObject.Name == f.Ingress.Name {
-			f.Warnings = append(f.Warnings, e)
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Kind == of.Kind && e.InvolvedObject.Name == of.Name {
+			f.Events = append(f.Events, e)
 		}
 	}
 	return nil
@@ -177,6 +233,7 @@ func (f *Facts) readAzure(ctx context.Context, from Azure) error {
 		return err
 	}
 	for _, frontend := range g.Properties.Frontends {
+		f.PrivateIP = cmp.Or(f.PrivateIP, frontend.Properties.PrivateIPAddress)
 		if id := frontend.Properties.PublicIPAddress.To(); id != "" && f.PublicIP == "" {
 			if f.PublicIP, err = publicAddress(ctx, from, id); err != nil {
 				return err
@@ -217,11 +274,6 @@ func (f *Facts) readHealth(ctx context.Context, from azure.Writer) {
 	if f.Health, err = readHealthAnswer(answer); err != nil {
 		f.HealthNote = err.Error()
 	}
-}
-
-// inNamespace returns the objects of a namespace.
-func inNamespace[T metav1.Object](all []T, namespace string) []T {
-	return slices.DeleteFunc(slices.Clone(all), func(o T) bool { return o.GetNamespace() != namespace })
 }
 
 func pointers[T any](all []T) []*T {

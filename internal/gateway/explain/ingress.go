@@ -8,18 +8,23 @@ import (
 
 // Ingress is the explanation of an Ingress.
 type Ingress struct {
-	Ingress   string     `json:"ingress"` // NAMESPACE/NAME
-	Class     string     `json:"class,omitempty"`
+	Ingress string `json:"ingress"` // NAMESPACE/NAME
+	Class   string `json:"class,omitempty"`
+	Asks    []Ask  `json:"asks,omitempty"`
+	TLS     []TLS  `json:"tls,omitempty"`
+	Common
+}
+
+// Common is what the explanation of an object of any kind has.
+type Common struct {
 	State     State      `json:"state"`
-	Asks      []Ask      `json:"asks,omitempty"`
-	TLS       []TLS      `json:"tls,omitempty"`
 	Gateway   Gateway    `json:"gateway"`
-	Address   string     `json:"address,omitempty"` // at which the gateway serves it
+	Address   string     `json:"address,omitempty"` // at which the gateway serves the object
 	Status    []string   `json:"status,omitempty"`  // addresses in its status
 	Listeners []Listener `json:"listeners,omitempty"`
 	Backends  []Backend  `json:"backends,omitempty"`
 	Services  []Service  `json:"services,omitempty"`
-	// Waits are what must happen next. Problems do not go away by themselves. With Warnings the Ingress is served nevertheless.
+	// Waits are what must happen next. Problems do not go away by themselves. With Warnings the object is served nevertheless.
 	Waits    []string `json:"waits,omitempty"`
 	Problems []string `json:"problems,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -27,17 +32,20 @@ type Ingress struct {
 	Said []string `json:"said,omitempty"`
 }
 
-// State says whether an Ingress is served.
+// Verdict returns what is common to the explanations of all kinds.
+func (v Common) Verdict() Common { return v }
+
+// State says whether an object is served.
 type State string
 
 // The states.
 const (
-	Served   State = "served"   // the gateway has all that the Ingress asks for
+	Served   State = "served"   // the gateway has all that the object asks for
 	Pending  State = "pending"  // the gateway lacks some of it, and the controller will write it
 	Held     State = "held"     // the controller writes nothing
 	Refused  State = "refused"  // Azure has refused the gateway with it; what the gateway has for it stays
-	Unserved State = "unserved" // the Ingress cannot be served as it is
-	Foreign  State = "foreign"  // it is no Ingress of the controller
+	Unserved State = "unserved" // it cannot be served as it is
+	Foreign  State = "foreign"  // it is no object of the controller
 )
 
 // Ask is a path that an Ingress asks for.
@@ -70,7 +78,7 @@ type Part struct {
 	State PartState `json:"state"`
 }
 
-// PartState compares a child of the gateway with what the Ingresses ask for.
+// PartState compares a child of the gateway with what the objects ask for.
 type PartState string
 
 // The states of parts.
@@ -182,15 +190,31 @@ func (v Ingress) String() string {
 	for _, t := range v.TLS {
 		p.line("tls", "Secret %s for %s", orText(t.Secret, "none"), orText(strings.Join(t.Hosts, ", "), "all hosts"))
 	}
+	v.writeGateway(&p)
+	v.writeAddress(&p)
+	v.writeRest(&p)
+	return p.String()
+}
+
+// writeGateway writes which gateway serves an object.
+func (v Common) writeGateway(p *printer) {
 	p.line("gateway", "%s", v.Gateway.ID)
 	if v.Gateway.Operational != "" {
 		p.line("", "%s, provisioning state %s, public address %s, private address %s", v.Gateway.Operational, v.Gateway.Provisioning,
 			orText(v.Gateway.Public, "none"), orText(v.Gateway.Private, "none"))
 	}
+}
+
+// writeAddress writes the address of an object that has one in its status.
+func (v Common) writeAddress(p *printer) {
 	if v.Address != "" || len(v.Status) > 0 {
 		p.line("address", "%s; in the status: %s", orText(v.Address, "none"), orText(strings.Join(v.Status, ", "), "none"))
 	}
-	v.writeParts(&p)
+}
+
+// writeRest writes the children of the gateway, and what is to be done.
+func (v Common) writeRest(p *printer) {
+	v.writeParts(p)
 	p.list("problems", v.Problems)
 	p.list("warnings", v.Warnings)
 	p.list("waits for", v.Waits)
@@ -198,11 +222,10 @@ func (v Ingress) String() string {
 	if len(v.Problems)+len(v.Waits) == 0 {
 		p.WriteString("\nnothing is pending\n")
 	}
-	return p.String()
 }
 
 // writeParts writes the children of the gateway.
-func (v Ingress) writeParts(p *printer) {
+func (v Common) writeParts(p *printer) {
 	if len(v.Listeners) > 0 {
 		p.WriteString("\nat the gateway (= up to date, + to create, ~ to change):\n")
 	}

@@ -40,6 +40,7 @@ func Gateway(have, want gatewayv1.GatewayStatus, now time.Time) gatewayv1.Gatewa
 		made.Addresses = want.Addresses
 	}
 	made.Conditions = Conditions(have.Conditions, want.Conditions, now)
+	made.AttachedListenerSets = want.AttachedListenerSets
 	made.Listeners = slices.Clone(want.Listeners)
 	for i, l := range made.Listeners {
 		var was []metav1.Condition
@@ -51,6 +52,42 @@ func Gateway(have, want gatewayv1.GatewayStatus, now time.Time) gatewayv1.Gatewa
 		made.Listeners[i].Conditions = Conditions(was, l.Conditions, now)
 	}
 	return made
+}
+
+// ListenerSet returns the wanted status of a ListenerSet with times.
+func ListenerSet(have, want gatewayv1.ListenerSetStatus, now time.Time) gatewayv1.ListenerSetStatus {
+	want = *want.DeepCopy()
+	want.Conditions = Conditions(have.Conditions, want.Conditions, now)
+	for i, l := range want.Listeners {
+		var was []metav1.Condition
+		for _, h := range have.Listeners {
+			if h.Name == l.Name {
+				was = h.Conditions
+			}
+		}
+		want.Listeners[i].Conditions = Conditions(was, l.Conditions, now)
+	}
+	return want
+}
+
+// SetNotProgrammed returns the status of a ListenerSet whose listeners the application gateway does not have yet, with the reason.
+func SetNotProgrammed(
+	s gatewayv1.ListenerSetStatus, generation int64, reason gatewayv1.ListenerSetConditionReason, message string,
+) gatewayv1.ListenerSetStatus {
+	s = *s.DeepCopy()
+	no := metav1.Condition{
+		Type: string(gatewayv1.ListenerSetConditionProgrammed), Status: metav1.ConditionFalse, ObservedGeneration: generation,
+		Reason: string(reason), Message: message,
+	}
+	if isTrue(s.Conditions, no.Type) {
+		s.Conditions = Set(s.Conditions, no)
+	}
+	for i, l := range s.Listeners {
+		if isTrue(l.Conditions, no.Type) {
+			s.Listeners[i].Conditions = Set(l.Conditions, no)
+		}
+	}
+	return s
 }
 
 // Class returns the wanted status of a GatewayClass with times.

@@ -266,6 +266,8 @@ func (w *world) readAPI(text []byte) {
 		switch o.Kind {
 		case "Gateway":
 			w.in.API.Gateways = append(w.in.API.Gateways, read[gatewayv1.Gateway](w.t, one, n))
+		case "ListenerSet":
+			w.in.API.ListenerSets = append(w.in.API.ListenerSets, read[gatewayv1.ListenerSet](w.t, one, n))
 		case "HTTPRoute":
 			w.in.API.Routes = append(w.in.API.Routes, read[gatewayv1.HTTPRoute](w.t, one, n))
 		case "ReferenceGrant":
@@ -310,6 +312,17 @@ func statuses(r gatewayapi.Result) string {
 		for _, a := range s.Addresses {
 			b.WriteString(" at " + a.Value)
 		}
+		if s.AttachedListenerSets != nil {
+			fmt.Fprintf(&b, " with %d listener sets", *s.AttachedListenerSets)
+		}
+		for _, l := range s.Listeners {
+			fmt.Fprintf(&b, "\n  %s: %d routes of %d kinds%s", l.Name, l.AttachedRoutes, len(l.SupportedKinds), conditions(l.Conditions))
+		}
+		b.WriteString("\n")
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Sets)) {
+		s := r.Sets[key]
+		fmt.Fprintf(&b, "ListenerSet %s:%s", key, conditions(s.Conditions))
 		for _, l := range s.Listeners {
 			fmt.Fprintf(&b, "\n  %s: %d routes of %d kinds%s", l.Name, l.AttachedRoutes, len(l.SupportedKinds), conditions(l.Conditions))
 		}

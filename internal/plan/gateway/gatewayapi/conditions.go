@@ -33,7 +33,7 @@ var supported = []gatewayv1.FeatureName{
 	"BackendTLSPolicy", "Gateway", "GatewayPort8080", "HTTPRoute",
 	"HTTPRouteBackendProtocolWebSocket", "HTTPRouteHostRewrite", "HTTPRouteMethodMatching",
 	"HTTPRouteNamedRouteRule", "HTTPRouteParentRefPort", "HTTPRoutePathRewrite", "HTTPRouteQueryParamMatching",
-	"HTTPRouteResponseHeaderModification", "ReferenceGrant",
+	"HTTPRouteResponseHeaderModification", "ListenerSet", "ReferenceGrant",
 }
 
 // ClassStatus returns the status of a GatewayClass of this controller.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"kaz/internal/azure"
@@ -20,9 +19,10 @@ type gateway struct {
 	listeners []*listener
 }
 
-// listener is a listener of a Gateway.
+// listener is a listener of a Gateway or a ListenerSet.
 type listener struct {
 	gatewayv1.Listener
+	namespace                    string // of that object
 	tls                          *route.TLS
 	kinds                        []gatewayv1.RouteGroupKind
 	accepted, conflict, resolved problem
@@ -39,19 +39,7 @@ func (r *reader) gateway(g *gatewayv1.Gateway) *gateway {
 	made := &gateway{Gateway: g}
 	made.private, made.address = r.side(g)
 	for _, l := range g.Spec.Listeners {
-		read := &listener{Listener: l, attached: map[string]bool{}}
-		read.kinds, read.resolved = kindsOf(l)
-		switch l.Protocol {
-		case gatewayv1.HTTPProtocolType:
-		case gatewayv1.HTTPSProtocolType:
-			var p problem
-			if read.tls, p = r.certificate(g, l); p.is() {
-				read.resolved = p
-			}
-		default:
-			read.accepted = because(gatewayv1.ListenerReasonUnsupportedProtocol,
-				"protocol is %s; an application gateway has HTTP and HTTPS", l.Protocol)
-		}
+		read := r.listener(KindGateway, g.Namespace, l)
 		for _, other := range made.listeners {
 			if other.Port == l.Port && other.Protocol != l.Protocol {
 				read.conflict = because(gatewayv1.ListenerReasonProtocolConflict, "listener %s has port %d with protocol %s",
@@ -63,6 +51,24 @@ func (r *reader) gateway(g *gatewayv1.Gateway) *gateway {
 		made.listeners = append(made.listeners, read)
 	}
 	return made
+}
+
+// listener reads a listener of an object of a kind in a namespace.
+func (r *reader) listener(kind, namespace string, l gatewayv1.Listener) *listener {
+	read := &listener{Listener: l, namespace: namespace, attached: map[string]bool{}}
+	read.kinds, read.resolved = kindsOf(l)
+	switch l.Protocol {
+	case gatewayv1.HTTPProtocolType:
+	case gatewayv1.HTTPSProtocolType:
+		var p problem
+		if read.tls, p = r.certificate(kind, namespace, l); p.is() {
+			read.resolved = p
+		}
+	default:
+		read.accepted = because(gatewayv1.ListenerReasonUnsupportedProtocol,
+			"protocol is %s; an application gateway has HTTP and HTTPS", l.Protocol)
+	}
+	return read
 }
 
 // side says at which address of the application gateway a Gateway is.
@@ -110,7 +116,7 @@ func kindsOf(l gatewayv1.Listener) ([]gatewayv1.RouteGroupKind, problem) {
 }
 
 // allows reports whether a listener takes routes of a namespace.
-func (r *reader) allows(g *gateway, l *listener, namespace string) bool {
+func (r *reader) allows(l *listener, namespace string) bool {
 	if len(l.kinds) == 0 {
 		return false
 	}
@@ -122,11 +128,9 @@ func (r *reader) allows(g *gateway, l *listener, namespace string) bool {
 	case gatewayv1.NamespacesFromAll:
 		return true
 	case gatewayv1.NamespacesFromSelector:
-		s, err := metav1.LabelSelectorAsSelector(selector)
-		n := r.namespace(namespace)
-		return err == nil && n != nil && s.Matches(labels.Set(n.Labels))
+		return r.selects(selector, namespace)
 	case gatewayv1.NamespacesFromSame:
-		return namespace == g.Namespace
+		return namespace == l.namespace
 	default:
 		return false
 	}
@@ -168,6 +172,9 @@ func (r *reader) status(g *gateway) gatewayv1.GatewayStatus {
 	if address := map[bool]string{true: r.Private, false: r.Public}[g.private]; address != "" && !g.address.is() {
 		kind := gatewayv1.IPAddressType
 		s.Addresses = []gatewayv1.GatewayStatusAddress{{Type: &kind, Value: address}}
+	}
+	if n := r.attached(g); n > 0 || g.Spec.AllowedListeners != nil {
+		s.AttachedListenerSets = &n
 	}
 	return s
 }
@@ -237,6 +244,19 @@ func Assign(o Objects, applications []azure.ID, addresses map[azure.ID][]string)
 		}
 	}
 	return assigned
+}
+
+// AddressOf returns the address that a Gateway asks for, or else that in its status, "" for none.
+func AddressOf(g *gatewayv1.Gateway) string {
+	for _, a := range g.Spec.Addresses {
+		if a.Value != "" {
+			return a.Value
+		}
+	}
+	for _, a := range g.Status.Addresses {
+		return a.Value
+	}
+	return ""
 }
 
 // hasAddress reports whether a Gateway asks for an address, or has it if it asks for none.

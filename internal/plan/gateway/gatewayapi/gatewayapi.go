@@ -24,6 +24,7 @@ import (
 const (
 	KindGateway = "Gateway"
 	KindRoute   = "HTTPRoute"
+	KindSet     = "ListenerSet"
 )
 
 // Controller is the name of the controller in a GatewayClass.
@@ -31,13 +32,14 @@ const Controller gatewayv1.GatewayController = "azure/application-gateway"
 
 // Objects are the objects of the Gateway API in a cluster, and what they refer to beside Services and Secrets.
 type Objects struct {
-	Classes     []*gatewayv1.GatewayClass
-	Gateways    []*gatewayv1.Gateway
-	Routes      []*gatewayv1.HTTPRoute
-	Grants      []*gatewayv1.ReferenceGrant
-	TLSPolicies []*gatewayv1.BackendTLSPolicy
-	Namespaces  []*corev1.Namespace
-	ConfigMaps  []*corev1.ConfigMap // with the key ca.crt
+	Classes      []*gatewayv1.GatewayClass
+	Gateways     []*gatewayv1.Gateway
+	ListenerSets []*gatewayv1.ListenerSet
+	Routes       []*gatewayv1.HTTPRoute
+	Grants       []*gatewayv1.ReferenceGrant
+	TLSPolicies  []*gatewayv1.BackendTLSPolicy
+	Namespaces   []*corev1.Namespace
+	ConfigMaps   []*corev1.ConfigMap // with the key ca.crt
 }
 
 // Applications says which application gateway serves a Gateway, by the Gateway's namespace/name.
@@ -59,6 +61,7 @@ type Input struct {
 type Result struct {
 	Sites    []route.Site                             // the oldest object first
 	Gateways map[string]gatewayv1.GatewayStatus       // by namespace/name
+	Sets     map[string]gatewayv1.ListenerSetStatus   // by namespace/name
 	Routes   map[string][]gatewayv1.RouteParentStatus // by namespace/name
 	Policies map[string][]gatewayv1.PolicyAncestorStatus
 }
@@ -97,7 +100,7 @@ func (o Objects) Ours() []*gatewayv1.Gateway {
 func Read(in Input) Result {
 	r := reader{Input: in, result: Result{
 		Gateways: map[string]gatewayv1.GatewayStatus{}, Routes: map[string][]gatewayv1.RouteParentStatus{},
-		Policies: map[string][]gatewayv1.PolicyAncestorStatus{},
+		Policies: map[string][]gatewayv1.PolicyAncestorStatus{}, Sets: map[string]gatewayv1.ListenerSetStatus{},
 	}}
 	r.policies = r.readPolicies()
 	for _, g := range in.Ours() {
@@ -105,6 +108,7 @@ func Read(in Input) Result {
 			r.gateways = append(r.gateways, r.gateway(g))
 		}
 	}
+	r.readSets()
 	routes := slices.Clone(in.Routes)
 	slices.SortFunc(routes, func(a, b *gatewayv1.HTTPRoute) int { return route.Compare(objectOf(a), objectOf(b)) })
 	for _, h := range routes {
@@ -114,6 +118,9 @@ func Read(in Input) Result {
 	}
 	for _, g := range r.gateways {
 		r.result.Gateways[KeyOf(g.Gateway)] = r.status(g)
+	}
+	for _, s := range r.sets {
+		r.result.Sets[KeyOf(s.ListenerSet)] = s.status()
 	}
 	return r.result
 }
@@ -144,6 +151,7 @@ func set(conditions []metav1.Condition, kind, reason, message string) {
 type reader struct {
 	Input
 	gateways []*gateway
+	sets     []*listenerSet
 	policies []*policy
 	result   Result
 }

@@ -41,14 +41,18 @@ func value[T any](p *T, usual T) T {
 }
 
 // Uses are the objects that another one depends on, by namespace/name.
-type Uses struct{ Services, Secrets, Gateways []string }
+type Uses struct{ Services, Secrets, Gateways, Sets []string }
 
 // RouteUses returns what a route refers to.
 func RouteUses(h *gatewayv1.HTTPRoute) Uses {
 	var u Uses
 	for _, p := range h.Spec.ParentRefs {
-		if isGateway(p) {
-			u.Gateways = append(u.Gateways, string(value(p.Namespace, gatewayv1.Namespace(h.Namespace)))+"/"+string(p.Name))
+		key := string(value(p.Namespace, gatewayv1.Namespace(h.Namespace))) + "/" + string(p.Name)
+		switch {
+		case is(p, KindGateway):
+			u.Gateways = append(u.Gateways, key)
+		case is(p, KindSet):
+			u.Sets = append(u.Sets, key)
 		}
 	}
 	for _, rule := range h.Spec.Rules {
@@ -65,18 +69,24 @@ func RouteUses(h *gatewayv1.HTTPRoute) Uses {
 func GatewayUses(g *gatewayv1.Gateway) Uses {
 	var u Uses
 	for _, l := range g.Spec.Listeners {
-		if l.TLS == nil {
-			continue
-		}
-		for _, ref := range l.TLS.CertificateRefs {
-			u.Secrets = append(u.Secrets, string(value(ref.Namespace, gatewayv1.Namespace(g.Namespace)))+"/"+string(ref.Name))
-		}
+		u.Secrets = append(u.Secrets, secretsOf(g.Namespace, l.TLS)...)
 	}
 	return u
 }
 
-// certificate returns the certificate of an HTTPS listener.
-func (r *reader) certificate(g *gatewayv1.Gateway, l gatewayv1.Listener) (*route.TLS, problem) {
+// secretsOf returns the Secrets of a listener in a namespace.
+func secretsOf(namespace string, tls *gatewayv1.ListenerTLSConfig) (all []string) {
+	if tls == nil {
+		return nil
+	}
+	for _, ref := range tls.CertificateRefs {
+		all = append(all, string(value(ref.Namespace, gatewayv1.Namespace(namespace)))+"/"+string(ref.Name))
+	}
+	return all
+}
+
+// certificate returns the certificate of an HTTPS listener of an object of a kind in a namespace.
+func (r *reader) certificate(of, in string, l gatewayv1.Listener) (*route.TLS, problem) {
 	const invalid = gatewayv1.ListenerReasonInvalidCertificateRef
 	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
 		return nil, because(invalid, "tls.certificateRefs is empty; want a Secret of type kubernetes.io/tls")
@@ -88,11 +98,10 @@ func (r *reader) certificate(g *gatewayv1.Gateway, l gatewayv1.Listener) (*route
 	if group, kind := value(ref.Group, ""), value(ref.Kind, kindSecret); group != "" || kind != kindSecret {
 		return nil, because(invalid, "tls.certificateRefs has a %s of group %q; allowed is a Secret", kind, group)
 	}
-	namespace := string(value(ref.Namespace, gatewayv1.Namespace(g.Namespace)))
-	if !r.permitted(reference{KindGateway, g.Namespace, kindSecret, namespace, string(ref.Name)}) {
+	namespace := string(value(ref.Namespace, gatewayv1.Namespace(in)))
+	if !r.permitted(reference{of, in, kindSecret, namespace, string(ref.Name)}) {
 		return nil, because(gatewayv1.ListenerReasonRefNotPermitted,
-			"no ReferenceGrant in namespace %s allows Gateways of %s to use Secret %s",
-			namespace, g.Namespace, ref.Name)
+			"no ReferenceGrant in namespace %s allows %ss of %s to use Secret %s", namespace, of, in, ref.Name)
 	}
 	c, err := r.Cluster.Certificate(namespace, string(ref.Name))
 	if err != nil {

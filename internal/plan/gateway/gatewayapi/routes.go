@@ -10,24 +10,46 @@ import (
 	"kaz/internal/plan/gateway/route"
 )
 
-// isGateway reports whether a parent is a Gateway.
-func isGateway(p gatewayv1.ParentReference) bool {
-	return value(p.Group, gatewayv1.GroupName) == gatewayv1.GroupName && value(p.Kind, KindGateway) == KindGateway
+// is reports whether a parent has a kind of the Gateway API.
+func is(p gatewayv1.ParentReference, kind gatewayv1.Kind) bool {
+	return value(p.Group, gatewayv1.GroupName) == gatewayv1.GroupName && value(p.Kind, KindGateway) == kind
+}
+
+// parent is a Gateway or a ListenerSet with its listeners.
+type parent struct {
+	*gateway
+	name      string // with its kind
+	listeners []*listener
+	refused   problem // why it has none
+}
+
+// parentOf finds a parent of a route at this application gateway.
+func (r *reader) parentOf(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference) (parent, bool) {
+	key := string(value(p.Namespace, gatewayv1.Namespace(h.Namespace))) + "/" + string(p.Name)
+	for _, g := range r.gateways {
+		if is(p, KindGateway) && KeyOf(g.Gateway) == key {
+			return parent{g, KindGateway + " " + key, g.listeners, problem{}}, true
+		}
+	}
+	for _, s := range r.sets {
+		if is(p, KindSet) && KeyOf(s.ListenerSet) == key {
+			return parent{s.parent, KindSet + " " + key, s.listeners, s.refused}, true
+		}
+	}
+	return parent{}, false
 }
 
 // route reads a route: for each of its parents at this application gateway the sites and the status.
 func (r *reader) route(h *gatewayv1.HTTPRoute) {
 	for _, p := range h.Spec.ParentRefs {
-		i := slices.IndexFunc(r.gateways, func(g *gateway) bool {
-			return isGateway(p) && g.Name == string(p.Name) && g.Namespace == string(value(p.Namespace, gatewayv1.Namespace(h.Namespace)))
-		})
-		if i < 0 {
+		at, ok := r.parentOf(h, p)
+		if !ok {
 			continue
 		}
 		rules := r.rules(h)
-		accepted := r.attach(h, p, r.gateways[i], rules)
+		accepted := r.attach(h, p, at, rules)
 		for _, policy := range rules.policies {
-			r.note(policy, r.gateways[i])
+			r.note(policy, at.gateway)
 		}
 		if !accepted.is() && rules.refused.is() && len(rules.made) == 0 {
 			accepted = rules.refused
@@ -51,15 +73,18 @@ func (s ruleSet) status(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, acc
 }
 
 // attach attaches a route to the listeners of a parent, and says why there is none.
-func (r *reader) attach(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, g *gateway, rules ruleSet) problem {
-	why := because(gatewayv1.RouteReasonNoMatchingParent, "Gateway %s has no listener with name %q and port %d", KeyOf(g.Gateway),
+func (r *reader) attach(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, at parent, rules ruleSet) problem {
+	why := because(gatewayv1.RouteReasonNoMatchingParent, "%s has no listener with name %q and port %d", at.name,
 		value(p.SectionName, ""), value(p.Port, 0))
+	if at.refused.is() {
+		return because(gatewayv1.RouteReasonNoMatchingParent, "%s is not accepted: %s", at.name, at.refused.message)
+	}
 	attached := false
-	for _, l := range g.listeners {
+	for _, l := range at.listeners {
 		if p.SectionName != nil && *p.SectionName != l.Name || p.Port != nil && *p.Port != l.Port {
 			continue
 		}
-		if !r.allows(g, l, h.Namespace) {
+		if !r.allows(l, h.Namespace) {
 			if !attached && why.reason == string(gatewayv1.RouteReasonNoMatchingParent) {
 				why = because(gatewayv1.RouteReasonNotAllowedByListeners, "listener %s takes no %s of namespace %s", l.Name,
 					KindRoute, h.Namespace)
@@ -74,8 +99,8 @@ func (r *reader) attach(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, g *
 		}
 		attached = true
 		l.attached[KeyOf(h)] = true
-		if l.serves() && !g.address.is() {
-			r.result.Sites = append(r.result.Sites, rules.sites(h, g, l, hosts)...)
+		if l.serves() && !at.address.is() {
+			r.result.Sites = append(r.result.Sites, rules.sites(h, at.gateway, l, hosts)...)
 		}
 	}
 	if attached {
