@@ -116,14 +116,15 @@ func (r *reader) selects(selector *metav1.LabelSelector, namespace string) bool 
 func (r *reader) readEntries(set *listenerSet) {
 	for _, e := range set.Spec.Listeners {
 		l := r.listener(KindSet, set.Namespace, gatewayv1.Listener(e))
-		l.conflict = r.conflictOf(set, l)
+		if l.conflict = r.conflictOf(set, l); l.conflict.is() {
+			l.accepted = problem{} // the conflict says more
+		}
 		set.listeners = append(set.listeners, l)
 	}
 }
 
 // conflictOf finds what an entry of a ListenerSet conflicts with, at the same address of the application gateway: the listeners of Gateways
-// and the entries before it. It names no other
-// object, because that can belong to another team.
+// and the entries before it, as far as they can be served. It names no other object, because that can belong to another team.
 func (r *reader) conflictOf(set *listenerSet, l *listener) problem {
 	var before []*listener
 	for _, g := range r.gateways {
@@ -138,7 +139,7 @@ func (r *reader) conflictOf(set *listenerSet, l *listener) problem {
 	}
 	for _, other := range slices.Concat(before, set.listeners) {
 		switch {
-		case other.conflict.is() || other.Port != l.Port:
+		case other.conflict.is() || other.accepted.is() || other.Port != l.Port:
 		case other.Protocol != l.Protocol:
 			return because(gatewayv1.ListenerReasonProtocolConflict, "a listener before it has port %d with protocol %s", l.Port,
 				other.Protocol)
