@@ -110,16 +110,16 @@ func (z Zone) records(w behaviour.World, host, name string, asked uint16) []dns.
 		h := dns.RR_Header{Name: name, Rrtype: k.number, Class: dns.ClassINET}
 		set := z.set(w, k, z.id.Child(k.name, host), h)
 		if len(set) == 0 && z.machines != nil {
-			set = registered(h, z.machines(host))
+			h.Ttl = registeredTTL
+			set = Addresses(h, z.machines(host))
 		}
 		all = append(all, set...)
 	}
 	return all
 }
 
-// registered returns the records of a machine.
-func registered(h dns.RR_Header, addresses []netip.Addr) []dns.RR {
-	h.Ttl = registeredTTL
+// Addresses returns the A or AAAA records of addresses, as the header says.
+func Addresses(h dns.RR_Header, addresses []netip.Addr) []dns.RR {
 	var all []dns.RR
 	for _, a := range addresses {
 		if rr := addressRecord(h, a.String()); rr != nil {

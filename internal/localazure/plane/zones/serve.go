@@ -56,13 +56,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, p net.PacketConn) er
 // ServeDNS answers a query.
 func (s *Server) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 	_, datagram := w.RemoteAddr().(*net.UDPAddr)
-	if err := w.WriteMsg(s.Reply(query, datagram)); err != nil {
+	if err := w.WriteMsg(Reply(query, datagram, s.answer)); err != nil {
 		s.Log.Debug("answer of a zone's name server", "client", w.RemoteAddr().String(), "error", err)
 	}
 }
 
-// Reply returns the reply to a query. In a datagram it has at most the size that the client accepts.
-func (s *Server) Reply(query *dns.Msg, datagram bool) *dns.Msg {
+// Reply returns the reply to a query, whose question the function answers. In a datagram it has at most the size that the client accepts.
+func Reply(query *dns.Msg, datagram bool, answer func(dns.Question, *dns.Msg)) *dns.Msg {
 	reply := new(dns.Msg).SetReply(query)
 	size := dns.MaxMsgSize
 	if datagram {
@@ -85,7 +85,7 @@ func (s *Server) Reply(query *dns.Msg, datagram bool) *dns.Msg {
 	case len(query.Question) != 1:
 		reply.Rcode = dns.RcodeFormatError
 	default:
-		s.answer(query.Question[0], reply)
+		answer(query.Question[0], reply)
 	}
 	reply.Truncate(size)
 	return reply

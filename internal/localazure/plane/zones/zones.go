@@ -80,8 +80,8 @@ func IsNameServer(w behaviour.World, name string) bool {
 	return false
 }
 
-// Reply is the answer of a zone.
-type Reply struct {
+// Answer is the answer of a zone.
+type Answer struct {
 	Code              int
 	Authoritative     bool
 	Answer, Ns, Extra []dns.RR
@@ -95,8 +95,8 @@ type Reply struct {
 const longestChain = 16
 
 // Answer answers a question for a name in the zone.
-func (z Zone) Answer(w behaviour.World, q dns.Question) Reply {
-	r := Reply{Authoritative: true}
+func (z Zone) Answer(w behaviour.World, q dns.Question) Answer {
+	r := Answer{Authoritative: true}
 	name := q.Name
 	for range longestChain {
 		host := z.host(name)
@@ -170,7 +170,7 @@ func (z Zone) delegation(w behaviour.World, host string) string {
 }
 
 // refer makes a reply lead to the name servers of a delegation, with their addresses if the zone has them.
-func (z Zone) refer(w behaviour.World, cut string, r *Reply) {
+func (z Zone) refer(w behaviour.World, cut string, r *Answer) {
 	r.Authoritative = len(r.Answer) > 0
 	r.Ns = z.records(w, cut, cut+"."+z.Name(), dns.TypeNS)
 	for _, rr := range r.Ns {
