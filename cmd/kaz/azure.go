@@ -81,6 +81,8 @@ func serverFlags(command *cobra.Command, o *server.Options) {
 	f.StringVar(&o.HTTPAddress, "http-address", "127.0.0.1:0", "IP:PORT to serve plain HTTP at")
 	f.StringVar(&o.ProxyAddress, "proxy-address", "127.0.0.1:0",
 		"IP:PORT of a proxy that leads Azure's public login, management, registry, storage and vault hosts to this Azure; empty for none")
+	f.StringVar(&o.DNSAddress, "dns-address", "127.0.0.1:0",
+		"IP:PORT of the name server of public DNS zones, over UDP and TCP; empty for none")
 	f.StringVar(&o.SMBAddress, "smb-address", "",
 		"IP:PORT to serve file shares over SMB at, which needs root and Samba (default none)")
 	f.StringVar(&o.NFSAddress, "nfs-address", "",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -169,6 +170,9 @@ func printWelcome(w io.Writer, s localcluster.Status, namesDir bool) {
 `, image, target, dir)
 	if s.NodesKind != localcluster.NodesHollow && len(s.Machines) > 0 {
 		fmt.Fprintf(w, "  kaz local ssh%s %s\n", dir, s.Machines[0].Name)
+	}
+	if host, port, err := net.SplitHostPort(s.DNS); err == nil {
+		fmt.Fprintf(w, "\nThe name server of public DNS zones answers:\n\n  dig @%s -p %s NAME\n", host, port)
 	}
 	fmt.Fprintf(w, "\nThe kubectl that was built for it is %s\n", s.Kubectl)
 }

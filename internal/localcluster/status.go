@@ -25,7 +25,8 @@ type Status struct {
 	UpPID        int      `json:"upPID"` // process of kaz local up
 	Server       string   `json:"server"`
 	ARM          string   `json:"arm"`
-	Metrics      string   `json:"metrics"` // of the cloud-controller-manager
+	DNS          string   `json:"dns,omitempty"` // IP:PORT of the name server of public zones
+	Metrics      string   `json:"metrics"`       // of the cloud-controller-manager
 	Kubeconfig   string   `json:"kubeconfig"`
 	CloudConfig  string   `json:"cloudConfig"`
 	Environment  string   `json:"environment"`
@@ -96,6 +97,7 @@ func (s Status) Write(w io.Writer) error {
 		{"directory", s.Dir},
 		{"Kubernetes", s.Server},
 		{"Azure", s.ARM},
+		{"name server", s.DNS},
 		{"metrics", s.Metrics},
 		{"kubeconfig", s.Kubeconfig},
 		{"azure.json", s.CloudConfig},
@@ -147,7 +149,7 @@ func joined(addresses []netip.Addr) string {
 // status returns the status of the cluster.
 func (c *cluster) status(ctx context.Context) (Status, error) {
 	s := Status{
-		Dir: c.group.Dir(), UpPID: os.Getpid(), ARM: c.azure.Info().ARM, Subscription: c.azure.Info().Subscription,
+		Dir: c.group.Dir(), UpPID: os.Getpid(), ARM: c.azure.Info().ARM, DNS: c.azure.Info().DNS, Subscription: c.azure.Info().Subscription,
 		Kubeconfig: c.kubeconfig(), CloudConfig: c.path(cloudConfigFile), Environment: c.path(environmentFile),
 		Kubectl: c.binaries[controlplane.Kubectl], Without: c.Without, NodesKind: c.NodesKind, Example: c.example,
 	}

@@ -23,6 +23,7 @@ require (
 	github.com/coreos/ignition/v2 v2.24.0
 	github.com/google/go-cmp v0.7.0
 	github.com/hashicorp/hcl/v2 v2.24.0
+	github.com/miekg/dns v1.1.73
 	github.com/vincent-petithory/dataurl v1.0.0
 	github.com/zclconf/go-cty v1.16.3
 	kaz v0.0.0

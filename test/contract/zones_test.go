@@ -6,8 +6,11 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
+	"github.com/miekg/dns"
 
+	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/zones"
 )
 
 func TestZoneLives(t *testing.T) {
@@ -220,4 +223,34 @@ func TestRecordPreconditions(t *testing.T) {
 			a.Errorf("%d record sets in the zone, want NS, SOA and www", len(all))
 		}
 	})
+}
+
+// What the official client writes is answered, and no longer after its deletion.
+func TestRecordsAreAnswered(t *testing.T) {
+	inBubble(t, core.Options{Latency: asOnAzure}, func(a *local) {
+		a.group()
+		publicRecords().given(a)
+		_, err := publicRecords().put(a, "www", publicRecords().want(""))
+		a.must(err)
+		if got := asked(a, "www.one.example."); got.Code != dns.RcodeSuccess || len(got.Answer) != 1 ||
+			got.Answer[0].String() != "www.one.example.\t300\tIN\tTXT\t\"heritage=kaz\"" {
+			a.Errorf("after the write: %+v", got)
+		}
+		a.must(publicRecords().remove(a, "www"))
+		if got := asked(a, "www.one.example."); got.Code != dns.RcodeNameError || len(got.Ns) != 1 {
+			a.Errorf("after the deletion: %+v", got)
+		}
+	})
+}
+
+// asked returns the answer for the TXT records of a name in a public zone.
+func asked(a *local, name string) (answer zones.Answer) {
+	a.Look(func(w behaviour.World) {
+		z, ok := zones.Public(w, name)
+		if !ok {
+			a.Fatalf("no zone has %s", name)
+		}
+		answer = z.Answer(w, dns.Question{Name: name, Qtype: dns.TypeTXT, Qclass: dns.ClassINET})
+	})
+	return answer
 }

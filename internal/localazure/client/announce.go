@@ -38,6 +38,8 @@ type Info struct {
 	ClientSecret     string `json:"clientSecret"`
 	// Proxy is the URL of the proxy for clients with fixed endpoints, "" without a proxy.
 	Proxy string `json:"proxy"`
+	// DNS is the IP:PORT of the name server of public zones, "" without one.
+	DNS string `json:"dns,omitempty"`
 	// SMB and NFS are the IP:PORT at which file shares are served, "" if they are not.
 	SMB string `json:"smb,omitempty"`
 	NFS string `json:"nfs,omitempty"`

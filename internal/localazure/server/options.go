@@ -30,6 +30,8 @@ type Options struct {
 	// Address and HTTPAddress are the IP:PORT to serve at with and without TLS, ProxyAddress is that of the proxy, "" for no
 	// proxy. Port 0 is any free port.
 	Address, HTTPAddress, ProxyAddress string
+	// DNSAddress is the IP:PORT of the name server of public zones, over UDP and TCP, "" for none.
+	DNSAddress string
 	// SMBAddress and NFSAddress are the IP:PORT at which file shares are served over SMB and NFS, "" for not serving them.
 	SMBAddress, NFSAddress string
 	// CAFile is the file of the certificate authority. The file of its key is beside it.
@@ -95,7 +97,7 @@ func (o *Options) read() (settings, error) {
 			problems = append(problems, err)
 		}
 	}
-	for _, a := range o.addresses() {
+	for _, a := range append(o.addresses(), o.nameServerAddress()...) {
 		note(a.check())
 	}
 	if !identities.IsGUID(o.subscription()) {
@@ -156,7 +158,7 @@ func CheckFree(ctx context.Context, o Options) error {
 		}
 	}
 	var config net.ListenConfig
-	for _, a := range append(o.addresses(), o.shareAddresses()...) {
+	for _, a := range slices.Concat(o.addresses(), o.nameServerAddress(), o.shareAddresses()) {
 		listener, err := config.Listen(ctx, "tcp", a.text)
 		if err != nil {
 			problems = append(problems, listenError(a, err))

@@ -129,6 +129,9 @@ func (a *Server) openPlanes(ctx context.Context, o Options) error {
 	if err := a.openFiles(o); err != nil {
 		return err
 	}
+	if err := a.startNameServer(ctx, o); err != nil {
+		return err
+	}
 	return a.startShares(ctx, o)
 }
 

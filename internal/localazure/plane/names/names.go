@@ -1,5 +1,6 @@
 // Package names is Azure's name server for machines, at 168.63.129.16. It resolves the machines of a virtual network, the
-// names of public addresses, and the hosts of the local Azure itself. Layer L2.
+// names of public addresses, the records of the private zones that are linked to the network and of public zones, and the hosts of the
+// local Azure itself. Layer L2.
 //
 // No other names exist: the local Azure asks no other name server.
 package names
@@ -36,19 +37,12 @@ func (s *Server) log() *slog.Logger {
 	return s.Log
 }
 
-// Lookup returns the addresses of a name, and whether the name exists.
-func (s *Server) Lookup(name string) (addresses []netip.Addr, found bool) {
+// lookup returns the addresses of a name outside of DNS zones, and whether the name exists.
+func (s *Server) lookup(name string) (addresses []netip.Addr, found bool) {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if machine, ok := strings.CutSuffix(name, "."+Domain); ok {
-		s.machines(func(host string, of []netip.Addr) {
-			if host == machine {
-				addresses, found = append(addresses, of...), true
-			}
-		})
+		s.World(func(w behaviour.World) { addresses, found = s.registered(w)[machine] })
 		return addresses, found
-	}
-	if addresses, found = s.private(name); found {
-		return addresses, true
 	}
 	if s.Own(name) {
 		return []netip.Addr{s.At}, true
@@ -67,69 +61,31 @@ func (s *Server) Lookup(name string) (addresses []netip.Addr, found bool) {
 	return addresses, found
 }
 
-const zoneType = "Microsoft.Network/privateDnsZones"
-
-// private returns the addresses of a name in the private zones that are linked to the network, and whether one of them has the
-// name.
-func (s *Server) private(name string) (addresses []netip.Addr, found bool) {
-	s.World(func(w behaviour.World) {
-		for id := range behaviour.Everywhere(w, zoneType) {
-			host, inZone := strings.CutSuffix(name, "."+strings.ToLower(id.Name()))
-			if name == strings.ToLower(id.Name()) {
-				host, inZone = "@", true
-			}
-			if !inZone || !s.linked(w, id) {
-				continue
-			}
-			for _, r := range []struct{ kind, list, field string }{
-				{"A", "aRecords", "ipv4Address"}, {"AAAA", "aaaaRecords", "ipv6Address"},
-			} {
-				record, there := w.Get(id.Child(r.kind, host))
-				found = found || there
-				for _, one := range behaviour.Objects(record, "properties."+r.list) {
-					if a, err := netip.ParseAddr(behaviour.Text(one, r.field)); err == nil {
-						addresses = append(addresses, a)
-					}
-				}
-			}
-		}
-	})
-	return addresses, found
-}
-
-// linked reports whether a private zone is linked to the network.
-func (s *Server) linked(w behaviour.World, zone azure.ID) bool {
-	for _, link := range w.List(zone, zoneType+"/virtualNetworkLinks") {
-		if behaviour.RefID(link, "properties.virtualNetwork").Equal(s.Network) {
-			return true
-		}
-	}
-	return false
-}
-
-// Reverse returns the name of the machine with a private address in the network, "" for none.
-func (s *Server) Reverse(address netip.Addr) string {
+// reverse returns the name of the machine with a private address in the network, "" for none.
+func (s *Server) reverse(address netip.Addr) string {
 	name := ""
-	s.machines(func(host string, of []netip.Addr) {
-		if slices.Contains(of, address) {
-			name = host + "." + Domain
+	s.World(func(w behaviour.World) {
+		for host, addresses := range s.registered(w) {
+			if slices.Contains(addresses, address) {
+				name = host + "." + Domain
+			}
 		}
 	})
 	return name
 }
 
-// machines calls f with the name and the addresses in the network of each machine.
-func (s *Server) machines(f func(host string, addresses []netip.Addr)) {
-	s.World(func(w behaviour.World) {
-		for _, kind := range []string{"Microsoft.Compute/virtualMachineScaleSets/virtualMachines", "Microsoft.Compute/virtualMachines"} {
-			for _, doc := range behaviour.Everywhere(w, kind) {
-				host := strings.ToLower(behaviour.Text(doc, "properties.osProfile.computerName"))
-				if addresses := s.addressesOf(w, doc); host != "" && len(addresses) > 0 {
-					f(host, addresses)
-				}
+// registered returns the addresses in the network of the machines, by their names.
+func (s *Server) registered(w behaviour.World) map[string][]netip.Addr {
+	all := map[string][]netip.Addr{}
+	for _, kind := range []string{"Microsoft.Compute/virtualMachineScaleSets/virtualMachines", "Microsoft.Compute/virtualMachines"} {
+		for _, doc := range behaviour.Everywhere(w, kind) {
+			host := strings.ToLower(behaviour.Text(doc, "properties.osProfile.computerName"))
+			if addresses := s.addressesOf(w, doc); host != "" && len(addresses) > 0 {
+				all[host] = append(all[host], addresses...)
 			}
 		}
-	})
+	}
+	return all
 }
 
 func (s *Server) addressesOf(w behaviour.World, machine behaviour.Object) []netip.Addr {
