@@ -109,11 +109,12 @@ type pod struct {
 type toleration struct{ Key, Operator, Value, Effect string }
 
 type container struct {
-	Image           string
-	Command, Args   []string
-	Env             []struct{ Name, Value string }
-	Ports           []struct{ HostPort int }
-	SecurityContext securityContext
+	Name, Image                   string
+	Command, Args                 []string
+	Env                           []struct{ Name, Value string }
+	Ports                         []struct{ HostPort, ContainerPort int }
+	LivenessProbe, ReadinessProbe struct{ HTTPGet struct{ Path string } }
+	SecurityContext               securityContext
 }
 
 type securityContext struct {
