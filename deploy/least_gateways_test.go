@@ -3,14 +3,17 @@ package deploy_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
@@ -22,6 +25,7 @@ import (
 	"kaz/internal/plan/gateway/ingress"
 	"kaz/internal/plan/gateway/merge"
 	"kaz/internal/plan/gateway/naming"
+	"kaz/internal/plan/gateway/readiness"
 	"kaz/internal/testkit"
 )
 
@@ -44,6 +48,10 @@ func gatewayStories() []story {
 		{
 			name: "an Ingress has a firewall policy", tell: (*cluster).protectIngress,
 			needs: []string{networkActions + "applicationGatewayWebApplicationFirewallPolicies/join/action"},
+		},
+		{
+			name: "a pod waits for the readiness gate", tell: (*cluster).openGate,
+			needs: []string{networkActions + "applicationGateways/backendhealth/action"},
 		},
 	}
 }
@@ -107,11 +115,25 @@ func (c *cluster) protectIngress() error {
 	return c.serveHost(map[string]string{"appgw.ingress.kubernetes.io/waf-policy-for-path": string(gateFirewall)})
 }
 
+// openGate has the controller ask for the health of a pod behind the Ingress.
+func (c *cluster) openGate() error {
+	return c.serveHost(nil,
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
+		},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{"app": "web"}},
+			Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: readiness.Gate}}},
+			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}},
+		})
+}
+
 // serveHost has the controller serve an Ingress with a host.
-func (c *cluster) serveHost(annotations map[string]string) error {
+func (c *cluster) serveHost(annotations map[string]string, further ...runtime.Object) error {
 	const host = "a.example.com"
 	backend := networking.IngressBackend{Service: &networking.IngressServiceBackend{Name: "web", Port: networking.ServiceBackendPort{Number: 80}}}
-	kube := fake.NewClientset(
+	kube := fake.NewClientset(append(further,
 		&networking.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: ingress.ClassName}, Spec: networking.IngressClassSpec{Controller: ingress.ClassValue}},
 		&networking.Ingress{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Annotations: annotations},
@@ -120,7 +142,7 @@ func (c *cluster) serveHost(annotations map[string]string) error {
 					Path: "/", PathType: new(networking.PathTypePrefix), Backend: backend,
 				}}}},
 			}}},
-		})
+		})...)
 	var log bytes.Buffer
 	controller := gateway.New(gateway.Config{
 		Config: planner.Config{Gateway: gate, Ownership: merge.Ownership{Prefix: naming.Of("abc")}, Identity: "this-cluster"},
@@ -144,6 +166,9 @@ func (c *cluster) serveHost(annotations map[string]string) error {
 	g, err := azure.Decode[network.ApplicationGateway](doc)
 	if err != nil {
 		return err
+	}
+	if strings.Contains(log.String(), "cannot read the health of backends") {
+		return errors.New(log.String())
 	}
 	for _, l := range g.Properties.Listeners {
 		if strings.Join(l.Properties.HostNames, "") == host {

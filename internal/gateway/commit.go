@@ -130,8 +130,12 @@ func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects)
 		in.Doubt = err
 	}
 	began := time.Now()
-	writing := fresh{w.config.Azure, sync.OnceFunc(func() { w.publishPending(ch, d) })}
+	writing := fresh{w.config.Azure, sync.OnceFunc(func() {
+		w.isWriting(true)
+		w.publishPending(ch, d)
+	})}
 	out, err := reconcile.Converge(ctx, writing, target{in, &d})
+	w.isWriting(false)
 	wrote := 0
 	for range out.Attempted() {
 		wrote++
@@ -144,6 +148,12 @@ func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects)
 	w.state.live = d.Live
 	w.state.Unlock()
 	return d, err
+}
+
+func (w *worker) isWriting(now bool) {
+	w.state.Lock()
+	defer w.state.Unlock()
+	w.state.writing = now
 }
 
 // fresh is Azure without a cache: each write is planned on what is there. It calls a function before a write.

@@ -68,6 +68,7 @@ type Controller struct {
 	kube     *kube
 	workers  []*worker
 	statuses *controller.Queue[string, reasons]
+	gates    chan struct{} // of one element: look at the pods with the readiness gate
 
 	assigning sync.Mutex // held while the application gateways of Gateways are chosen
 
@@ -84,7 +85,7 @@ func New(config Config) *Controller {
 	}
 	c := &Controller{
 		config: config, kube: newKube(config), statuses: controller.NewQueue[string, reasons]("statuses"),
-		verdicts: map[string]map[azure.ID]verdict{},
+		verdicts: map[string]map[azure.ID]verdict{}, gates: make(chan struct{}, 1),
 	}
 	for n, id := range config.Applications {
 		c.workers = append(c.workers, newWorker(c, id, n == 0))
@@ -140,6 +141,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, w := range c.workers {
 		work.Go(func() { w.dispatch(ctx, &work) })
 	}
+	work.Go(func() { c.watchGates(ctx) })
+	c.wakeGates()
 	<-ctx.Done()
 	return nil
 }

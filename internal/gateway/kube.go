@@ -21,6 +21,7 @@ import (
 
 	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/ingress"
+	"kaz/internal/plan/gateway/readiness"
 )
 
 // kube is what is known of Kubernetes' objects.
@@ -121,8 +122,8 @@ func (c Config) namespaces() []string {
 	return c.Namespaces
 }
 
-// slim leaves out what the controller does not read. Pods and ConfigMaps are many and large: of a pod, its labels, ports and probes are
-// kept, and of a ConfigMap the certificates of authorities.
+// slim leaves out what the controller does not read. Pods and ConfigMaps are many and large: of a pod, its labels, ports, probes
+// and what its readiness follows from are kept, and of a ConfigMap the certificates of authorities.
 func slim(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil)
@@ -137,7 +138,12 @@ func slim(object any) (any, error) {
 	}
 	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
+		DeletionTimestamp: pod.DeletionTimestamp,
 	}}
+	if readiness.Has(pod) {
+		small.Spec.ReadinessGates = pod.Spec.ReadinessGates
+		small.Status.Conditions, small.Status.PodIPs = pod.Status.Conditions, pod.Status.PodIPs
+	}
 	for _, c := range pod.Spec.Containers {
 		small.Spec.Containers = append(small.Spec.Containers,
 			corev1.Container{Name: c.Name, Ports: c.Ports, ReadinessProbe: c.ReadinessProbe, LivenessProbe: c.LivenessProbe})

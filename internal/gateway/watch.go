@@ -34,8 +34,8 @@ func (c *Controller) watch(ctx context.Context) error {
 		errs = append(errs,
 			c.kube.listen(s.ingresses, c.ingressHandler()), c.kube.listen(s.services, services), c.kube.listen(s.endpoints, endpoints),
 			c.kube.listen(s.secrets, secrets),
-			// A pod matters for its probes alone; the comparison with Azure that a changed endpoint brings reads them.
-			c.kube.listen(s.pods, controller.Watch[*corev1.Pod]{}.Handler()),
+			// Beside that, a pod matters for its probes alone; the comparison with Azure that a changed endpoint brings reads them.
+			c.kube.listen(s.pods, watcher(samePod, c.markUsersOfPod)),
 		)
 	}
 	if a := c.kube.answers; a != nil {

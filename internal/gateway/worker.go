@@ -39,6 +39,7 @@ type worker struct {
 		live       live.Gateway // as it was last read
 		held       string       // why nothing is written
 		compared   bool         // a commit has ended well
+		writing    bool         // a commit has begun to write
 	}
 }
 

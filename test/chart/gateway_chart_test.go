@@ -67,7 +67,7 @@ func TestGatewayRights(t *testing.T) {
 	}
 	events := func() []string { return can("create patch", "events") }
 	served := func() []string {
-		return slices.Concat(events(), can("update", "networking.k8s.io/ingresses/status"),
+		return slices.Concat(events(), can("update", "networking.k8s.io/ingresses/status"), can("patch", "pods/status"),
 			can("list watch", "networking.k8s.io/ingresses", "services", "pods", "secrets", "discovery.k8s.io/endpointslices",
 				"appgw.ingress.azure.io/azureapplicationgatewayrewrites"))
 	}

@@ -25,6 +25,7 @@ import (
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/gatewayapi"
+	"kaz/internal/plan/gateway/health"
 	"kaz/internal/plan/gateway/ingress"
 	"kaz/internal/plan/gateway/rewriteobject"
 	"kaz/internal/reconcile"
@@ -84,11 +85,6 @@ type Facts struct {
 	Health     []Health
 	HealthNote string         // why the health is not known
 	Events     []corev1.Event // warnings about the subject
-}
-
-// Health is the health of one backend as some settings reach it, by the names of the gateway's children.
-type Health struct {
-	Pool, Settings, Address, State, Log string
 }
 
 // Gather reads the facts about an object. From Azure it reads the gateway, its public IP address and the health of its backends: three
@@ -263,7 +259,7 @@ const healthTimeout = time.Minute
 func (f *Facts) readHealth(ctx context.Context, from azure.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	answer, err := azure.Do(ctx, from, azure.Request{Verb: azure.Post, ID: f.Gateway, Action: "backendhealth"})
+	answer, err := azure.Do(ctx, from, azure.Request{Verb: azure.Post, ID: f.Gateway, Action: health.Action})
 	if err != nil {
 		f.HealthNote = err.Error()
 		if refused, ok := errors.AsType[*azure.Error](err); ok && refused.Kind == azure.Denied {
@@ -271,7 +267,7 @@ func (f *Facts) readHealth(ctx context.Context, from azure.Writer) {
 		}
 		return
 	}
-	if f.Health, err = readHealthAnswer(answer); err != nil {
+	if f.Health, err = health.Read(answer); err != nil {
 		f.HealthNote = err.Error()
 	}
 }

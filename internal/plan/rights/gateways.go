@@ -6,10 +6,12 @@ const (
 	Gateways Feature = "application-gateways"
 	// GatewayFirewalls uses web application firewall policies.
 	GatewayFirewalls Feature = "application-gateway-firewalls"
+	// GatewayReadiness lets pods with the readiness gate become ready.
+	GatewayReadiness Feature = "application-gateway-readiness"
 )
 
 // GatewayFeatures returns the features of the application-gateway-controller, in the order of the reference.
-func GatewayFeatures() []Feature { return []Feature{Gateways, GatewayFirewalls} }
+func GatewayFeatures() []Feature { return []Feature{Gateways, GatewayFirewalls, GatewayReadiness} }
 
 func gateways() []Need {
 	return []Need{
@@ -21,6 +23,10 @@ func gateways() []Need {
 		{
 			network + "applicationGatewayWebApplicationFirewallPolicies/join/action", ApplicationGateways, GatewayFirewalls,
 			"write an application gateway with a firewall policy", true,
+		},
+		{
+			network + "applicationGateways/backendhealth/action", ApplicationGateways, GatewayReadiness,
+			"let pods with the readiness gate become ready", true,
 		},
 	}
 }

@@ -58,7 +58,6 @@ type Service struct {
 	tasks   sync.WaitGroup
 
 	mu       sync.Mutex
-	unsaved  map[string]bool // gateways whose health is not written yet, by key
 	gateways map[string]*gateway
 }
 
@@ -71,7 +70,7 @@ func Start(ctx context.Context, o Options) *Service {
 		o.After = time.After
 	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Service{options: o, rounds: rounds.New(), stop: stop, unsaved: map[string]bool{}, gateways: map[string]*gateway{}}
+	s := &Service{options: o, rounds: rounds.New(), stop: stop, gateways: map[string]*gateway{}}
 	changes := o.Azure.Subscribe() // before the first round
 	s.tasks.Go(func() { s.run(inner) })
 	s.tasks.Go(func() { changes(inner, s.changed) })
@@ -119,7 +118,7 @@ func (s *Service) round(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		g := s.known()[key]
 		if g == nil {
-			g = newGateway(ctx, wanted[key].id, s.options, func() { s.healthChanged(key) })
+			g = newGateway(ctx, wanted[key].id, s.options, s.requestRound)
 			s.mu.Lock()
 			s.gateways[key] = g
 			s.mu.Unlock()

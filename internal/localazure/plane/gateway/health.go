@@ -1,33 +1,29 @@
 package gateway
 
 import (
+	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/network/appgateway"
 )
 
-// healthChanged starts a round that writes the health of a gateway's backends.
-func (s *Service) healthChanged(key string) {
-	s.mu.Lock()
-	s.unsaved[key] = true
-	s.mu.Unlock()
-	s.requestRound()
-}
-
-// saveHealth writes the health of backends into the documents, where the action backendhealth finds it.
+// saveHealth writes the health of backends into the documents, where the action backendhealth finds it. A write of a gateway that began
+// before may have taken it away, so it is compared in each round.
 func (s *Service) saveHealth() error {
-	s.mu.Lock()
-	unsaved := s.unsaved
-	s.unsaved = map[string]bool{}
-	s.mu.Unlock()
-	if len(unsaved) == 0 {
+	changed := map[azure.ID][]appgateway.Health{}
+	s.options.Azure.Look(func(w behaviour.World) {
+		for _, g := range s.known() {
+			now := g.health()
+			if doc, ok := w.Get(g.id); ok && !appgateway.HasHealth(doc, now) {
+				changed[g.id] = now
+			}
+		}
+	})
+	if len(changed) == 0 {
 		return nil
 	}
-	gateways := s.known()
 	return s.options.Azure.Do(func(w behaviour.World) error {
-		for key := range unsaved {
-			if g := gateways[key]; g != nil {
-				w.Edit(g.id, func(doc behaviour.Object) { appgateway.SetHealth(doc, g.health()) })
-			}
+		for id, now := range changed {
+			w.Edit(id, func(doc behaviour.Object) { appgateway.SetHealth(doc, now) })
 		}
 		return nil
 	})

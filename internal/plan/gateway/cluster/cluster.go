@@ -16,6 +16,7 @@ import (
 
 	"kaz/internal/azure/network"
 	"kaz/internal/plan/gateway/pfx"
+	"kaz/internal/plan/gateway/readiness"
 	"kaz/internal/plan/gateway/route"
 )
 
@@ -214,7 +215,7 @@ func (o *Objects) resolve(p *Port, s *corev1.Service, port corev1.ServicePort) {
 	}
 	p.Target = slices.Min(numbers)
 	for _, family := range []discovery.AddressType{discovery.AddressTypeIPv4, discovery.AddressTypeIPv6} {
-		if addresses := readyIn(byNumber[p.Target], family); len(addresses) > 0 {
+		if addresses := o.readyIn(byNumber[p.Target], family); len(addresses) > 0 {
 			p.Left = max(len(addresses)-mostAddresses, 0)
 			for _, a := range addresses[:len(addresses)-p.Left] {
 				p.Pool.Addresses = append(p.Pool.Addresses, network.GatewayAddress{IPAddress: a.String()})
@@ -230,15 +231,19 @@ func isPort(p discovery.EndpointPort, name string) bool {
 		(p.Name == nil && name == "" || p.Name != nil && *p.Name == name)
 }
 
-// readyIn returns the addresses of ready backends that are not terminating, sorted.
-func readyIn(all []*discovery.EndpointSlice, family discovery.AddressType) []netip.Addr {
+// readyIn returns the addresses of backends that are not terminating, sorted: the ready ones, and pods that only wait for the readiness
+// gate.
+func (o *Objects) readyIn(all []*discovery.EndpointSlice, family discovery.AddressType) []netip.Addr {
 	var ready []netip.Addr
 	for _, e := range all {
 		if e.AddressType != family {
 			continue
 		}
 		for _, x := range e.Endpoints {
-			if x.Conditions.Ready != nil && !*x.Conditions.Ready || x.Conditions.Terminating != nil && *x.Conditions.Terminating {
+			if x.Conditions.Terminating != nil && *x.Conditions.Terminating {
+				continue
+			}
+			if x.Conditions.Ready != nil && !*x.Conditions.Ready && !o.waits(e.Namespace, x.TargetRef) {
 				continue
 			}
 			for _, text := range x.Addresses[:min(1, len(x.Addresses))] {
@@ -250,6 +255,16 @@ func readyIn(all []*discovery.EndpointSlice, family discovery.AddressType) []net
 	}
 	slices.SortFunc(ready, netip.Addr.Compare)
 	return slices.Compact(ready)
+}
+
+// waits reports whether what an endpoint refers to is a pod that only waits for the readiness gate.
+func (o *Objects) waits(namespace string, to *corev1.ObjectReference) bool {
+	if to == nil || to.Kind != "Pod" {
+		return false
+	}
+	pods := o.pods[namespace]
+	i, found := slices.BinarySearchFunc(pods, to.Name, func(p *corev1.Pod, name string) int { return strings.Compare(p.Name, name) })
+	return found && pods[i].UID == to.UID && readiness.Waits(pods[i])
 }
 
 // readiness returns the readiness probe of the pods of a Service, or else their liveness probe: that of the container with the port in the

@@ -2,6 +2,7 @@ package appgateway
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,15 +22,23 @@ type Health struct {
 }
 
 // SetHealth writes the health of backends into a stored document.
-func SetHealth(doc behaviour.Object, all []Health) {
-	slices.SortFunc(all, func(a, b Health) int {
+func SetHealth(doc behaviour.Object, all []Health) { doc[healthField] = listed(all) }
+
+// HasHealth reports whether a stored document has the health of backends.
+func HasHealth(doc behaviour.Object, all []Health) bool {
+	have, _ := doc[healthField].([]any)
+	return len(have) == len(all) && (len(all) == 0 || reflect.DeepEqual(have, listed(all)))
+}
+
+func listed(all []Health) []any {
+	all = slices.SortedFunc(slices.Values(all), func(a, b Health) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Setting, b.Setting), cmp.Compare(a.Address, b.Address))
 	})
 	list := make([]any, len(all))
 	for i, h := range all {
 		list[i] = behaviour.Object{"pool": h.Pool, "setting": h.Setting, "address": h.Address, "state": h.State, "note": h.Note}
 	}
-	doc[healthField] = list
+	return list
 }
 
 // backendHealth is the output of the action backendhealth: the servers of each pool by the settings that reach them.
