@@ -102,7 +102,12 @@ func printedCommands(c *cluster) {
 	_, after, found := strings.Cut(c.up.out.String(), "The cluster is up.")
 	var script []string
 	for line := range strings.Lines(after) {
-		if command, indented := strings.CutPrefix(line, "  "); indented {
+		command, indented := strings.CutPrefix(line, "  ")
+		if question, is := strings.CutPrefix(command, "dig "); is { // a program of the machine, which it may lack
+			dig, err := exec.LookPath("dig")
+			command, indented = dig+" "+question, err == nil
+		}
+		if indented {
 			script = append(script, mayJoinLater(strings.TrimSpace(command)), "\n")
 		}
 	}
