@@ -68,7 +68,7 @@ type Controller struct {
 	kube     *kube
 	workers  []*worker
 	statuses *controller.Queue[string, reasons]
-	gates    chan struct{} // of one element: look at the pods with the readiness gate
+	gates    *gates
 
 	assigning sync.Mutex // held while the application gateways of Gateways are chosen
 
@@ -85,8 +85,9 @@ func New(config Config) *Controller {
 	}
 	c := &Controller{
 		config: config, kube: newKube(config), statuses: controller.NewQueue[string, reasons]("statuses"),
-		verdicts: map[string]map[azure.ID]verdict{}, gates: make(chan struct{}, 1),
+		verdicts: map[string]map[azure.ID]verdict{},
 	}
+	c.gates = newGates(c)
 	for n, id := range config.Applications {
 		c.workers = append(c.workers, newWorker(c, id, n == 0))
 	}
@@ -136,13 +137,13 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.begin()
 	const writers = 4
 	for range writers {
-		work.Go(func() { c.updateStatuses(ctx) })
+		work.Go(func() { statusWriter{c}.run(ctx) })
 	}
 	for _, w := range c.workers {
 		work.Go(func() { w.dispatch(ctx, &work) })
 	}
-	work.Go(func() { c.watchGates(ctx) })
-	c.wakeGates()
+	work.Go(func() { c.gates.run(ctx) })
+	c.gates.wake()
 	<-ctx.Done()
 	return nil
 }

@@ -30,16 +30,24 @@ const (
 	gateLater    = 20 * time.Second
 )
 
-// watchGates decides about pods with the readiness gate until ctx ends.
-func (c *Controller) watchGates(ctx context.Context) {
+// gates writes the readiness gates of pods.
+type gates struct {
+	*Controller
+	woken chan struct{} // of one element: there may be pods that wait
+}
+
+func newGates(c *Controller) *gates { return &gates{c, make(chan struct{}, 1)} }
+
+// run decides about pods with the readiness gate until ctx ends.
+func (g *gates) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.gates:
+		case <-g.woken:
 		}
 		began := time.Now()
-		for asks := false; c.openGates(ctx, asks); asks = true { // a gateway does not have a new pod at once
+		for asks := false; g.open(ctx, asks); asks = true { // a gateway does not have a new pod at once
 			wait := gateInterval
 			if time.Since(began) > gateWhile {
 				wait = gateLater
@@ -51,23 +59,23 @@ func (c *Controller) watchGates(ctx context.Context) {
 	}
 }
 
-// wakeGates has the pods with the readiness gate looked at.
-func (c *Controller) wakeGates() {
+// wake has the pods with the readiness gate looked at.
+func (g *gates) wake() {
 	select {
-	case c.gates <- struct{}{}:
+	case g.woken <- struct{}{}:
 	default: // it is woken already
 	}
 }
 
-// openGates decides about all pods that wait, and reports whether some still do. It asks application gateways only if it may.
-func (c *Controller) openGates(ctx context.Context, asks bool) (wait bool) {
+// open decides about all pods that wait, and reports whether some still do. It asks application gateways only if it may.
+func (g *gates) open(ctx context.Context, asks bool) (wait bool) {
 	answers := map[azure.ID][]health.Backend{}
-	for _, p := range c.kube.pods() {
+	for _, p := range g.kube.pods() {
 		if !readiness.Waits(p) {
 			continue
 		}
 		var of [][]health.Backend
-		for _, w := range c.workers {
+		for _, w := range g.workers {
 			if !w.servesPod(p) {
 				continue
 			}
@@ -78,7 +86,7 @@ func (c *Controller) openGates(ctx context.Context, asks bool) (wait bool) {
 		}
 		now := readiness.Decide(p, of)
 		wait = wait || now.Status != corev1.ConditionTrue
-		c.writeGate(ctx, p, now)
+		g.write(ctx, p, now)
 	}
 	return wait
 }
@@ -164,8 +172,8 @@ func (k *kube) pods() (all []*corev1.Pod) {
 	return all
 }
 
-// writeGate writes the condition of a pod if it is another one. What could not be written is tried again with the next look.
-func (c *Controller) writeGate(ctx context.Context, p *corev1.Pod, now corev1.PodCondition) {
+// write writes the condition of a pod if it is another one. What could not be written is tried again with the next look.
+func (g *gates) write(ctx context.Context, p *corev1.Pod, now corev1.PodCondition) {
 	for _, was := range p.Status.Conditions {
 		if was.Type == now.Type && was.Status == now.Status && was.Reason == now.Reason {
 			return
@@ -176,11 +184,11 @@ func (c *Controller) writeGate(ctx context.Context, p *corev1.Pod, now corev1.Po
 		"metadata": map[string]any{"uid": p.UID}, "status": map[string]any{"conditions": []corev1.PodCondition{now}},
 	})
 	if err == nil {
-		pods := c.config.Kube.CoreV1().Pods(p.Namespace)
+		pods := g.config.Kube.CoreV1().Pods(p.Namespace)
 		_, err = pods.Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
-		c.config.Log.Warn("cannot write the readiness gate of a pod", "pod", p.Namespace+"/"+p.Name, "error", err)
+		g.config.Log.Warn("cannot write the readiness gate of a pod", "pod", p.Namespace+"/"+p.Name, "error", err)
 	}
 }
 
@@ -192,7 +200,7 @@ func (c *Controller) markUsersOfPod(p *corev1.Pod) {
 	for _, name := range c.kube.servicesOf(p) {
 		c.markUsersOfService(p.Namespace, name)
 	}
-	c.wakeGates()
+	c.gates.wake()
 }
 
 // samePod reports whether a pod has not begun to wait for the readiness gate, and has not ended it.

@@ -72,7 +72,7 @@ func (w *worker) publishSets(r gatewayapi.Result, held error) {
 
 // updateSet writes the status of a ListenerSet as the application gateway of its Gateway has it. Without a verdict it stays: the parent is
 // not the controller's, or is not decided about yet.
-func (c *Controller) updateSet(ctx context.Context, s *gatewayv1.ListenerSet) error {
+func (c statusWriter) updateSet(ctx context.Context, s *gatewayv1.ListenerSet) error {
 	at := c.assigned().applications[gatewayapi.ParentOf(s)]
 	c.mu.Lock()
 	v, ok := c.verdicts[keyOf(s)][at]

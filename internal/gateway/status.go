@@ -33,8 +33,11 @@ type verdict struct {
 	set       gatewayv1.ListenerSetStatus
 }
 
-// updateStatuses writes statuses until the queue ends.
-func (c *Controller) updateStatuses(ctx context.Context) {
+// statusWriter writes the statuses of objects.
+type statusWriter struct{ *Controller }
+
+// run writes statuses until the queue ends.
+func (c statusWriter) run(ctx context.Context) {
 	for {
 		key, down := c.statuses.Get()
 		if down {
@@ -46,7 +49,7 @@ func (c *Controller) updateStatuses(ctx context.Context) {
 	}
 }
 
-func (c *Controller) updateStatus(ctx context.Context, key string) {
+func (c statusWriter) updateStatus(ctx context.Context, key string) {
 	if key == unassigned {
 		c.judgeUnassigned()
 		return
@@ -100,7 +103,7 @@ func (w *worker) hasStatus(i *networking.Ingress, address string) bool {
 	})
 }
 
-func (c *Controller) updateIngress(ctx context.Context, i *networking.Ingress) error {
+func (c statusWriter) updateIngress(ctx context.Context, i *networking.Ingress) error {
 	c.mu.Lock()
 	address := c.verdicts[keyFor(ingress.Kind, i.Namespace, i.Name)][c.workers[0].id].address
 	c.mu.Unlock()
@@ -129,7 +132,7 @@ func (c Config) updateClass(ctx context.Context, class *gatewayv1.GatewayClass) 
 	return err
 }
 
-func (c *Controller) updateGateway(ctx context.Context, g *gatewayv1.Gateway) error {
+func (c statusWriter) updateGateway(ctx context.Context, g *gatewayv1.Gateway) error {
 	want, ok := c.gatewayVerdict(g)
 	if !ok {
 		return nil
@@ -144,14 +147,14 @@ func (c *Controller) updateGateway(ctx context.Context, g *gatewayv1.Gateway) er
 }
 
 // gatewayVerdict returns what is decided about a Gateway, and false for nothing.
-func (c *Controller) gatewayVerdict(g *gatewayv1.Gateway) (gatewayv1.GatewayStatus, bool) {
+func (c statusWriter) gatewayVerdict(g *gatewayv1.Gateway) (gatewayv1.GatewayStatus, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, ok := c.verdicts[keyOf(g)][c.assignment.at(g)]
 	return v.gateway, ok && c.kube.api.isOurs(g)
 }
 
-func (c *Controller) updateRoute(ctx context.Context, r *gatewayv1.HTTPRoute) error {
+func (c statusWriter) updateRoute(ctx context.Context, r *gatewayv1.HTTPRoute) error {
 	var want []gatewayv1.RouteParentStatus
 	for _, v := range c.verdictsOf(keyOf(r)) {
 		want = append(want, v.parents...)
@@ -165,7 +168,7 @@ func (c *Controller) updateRoute(ctx context.Context, r *gatewayv1.HTTPRoute) er
 	return err
 }
 
-func (c *Controller) updatePolicy(ctx context.Context, p *gatewayv1.BackendTLSPolicy) error {
+func (c statusWriter) updatePolicy(ctx context.Context, p *gatewayv1.BackendTLSPolicy) error {
 	var want []gatewayv1.PolicyAncestorStatus
 	for _, v := range c.verdictsOf(keyOf(p)) {
 		want = append(want, v.ancestors...)

@@ -10,6 +10,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
 	language "kaz/internal/template/function"
+	"kaz/internal/template/lenient"
 )
 
 // Object is a JSON object as encoding/json decodes it.
@@ -174,8 +175,8 @@ func (s *evaluator) text(text string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if language.NestedDeeper(value, MostDepth) {
-		return nil, ErrTooDeep
+	if language.NestedDeeper(value, lenient.MostDepth) {
+		return nil, lenient.ErrTooDeep
 	}
 	return value, s.grow(language.SizeOf(value))
 }

@@ -27,8 +27,8 @@ func (f *Facts) ExplainGateway(now time.Time) (APIGateway, error) {
 		out.Common = d.Common
 		return out, nil
 	}
-	d.keys = d.routesOf(g)
-	d.secrets = d.secretsOf(g)
+	d.keys = routesOf(g, d.API)
+	d.secrets = secretsOf(g, d.API)
 	if err := d.decide(); err != nil {
 		return out, err
 	}
@@ -79,7 +79,7 @@ func (f *Facts) ExplainRoute(now time.Time) (Route, error) {
 	d.uses = gatewayapi.RouteUses(r).Services
 	for _, g := range d.API.Gateways {
 		if slices.Contains(d.API.GatewaysOf(r), gatewayapi.KeyOf(g)) {
-			d.secrets = append(d.secrets, d.secretsOf(g)...)
+			d.secrets = append(d.secrets, secretsOf(g, d.API)...)
 		}
 	}
 	if err := d.decide(); err != nil {
@@ -149,9 +149,9 @@ func (d *decision) takesRoute(r *gatewayv1.HTTPRoute) bool {
 }
 
 // routesOf returns the keys of the routes that refer to a Gateway.
-func (d *decision) routesOf(g *gatewayv1.Gateway) (keys []string) {
-	for _, r := range d.API.Routes {
-		if slices.Contains(d.API.GatewaysOf(r), gatewayapi.KeyOf(g)) {
+func routesOf(g *gatewayv1.Gateway, among gatewayapi.Objects) (keys []string) {
+	for _, r := range among.Routes {
+		if slices.Contains(among.GatewaysOf(r), gatewayapi.KeyOf(g)) {
 			keys = append(keys, Subject{gatewayapi.KindRoute, r.Namespace, r.Name}.key())
 		}
 	}
@@ -159,9 +159,9 @@ func (d *decision) routesOf(g *gatewayv1.Gateway) (keys []string) {
 }
 
 // secretsOf returns the Secrets of a Gateway and of its ListenerSets.
-func (d *decision) secretsOf(g *gatewayv1.Gateway) []string {
+func secretsOf(g *gatewayv1.Gateway, among gatewayapi.Objects) []string {
 	all := gatewayapi.GatewayUses(g).Secrets
-	for _, s := range d.API.SetsOf(gatewayapi.KeyOf(g)) {
+	for _, s := range among.SetsOf(gatewayapi.KeyOf(g)) {
 		all = append(all, gatewayapi.SetUses(s).Secrets...)
 	}
 	return all

@@ -7,7 +7,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/vault"
-	"kaz/internal/template"
+	"kaz/internal/template/lenient"
 )
 
 // linkedField has the documents that a deployment links to, by their URIs. They are downloaded when the deployment
@@ -130,7 +130,7 @@ func download(c *behaviour.Call, uri string) (behaviour.Object, error) {
 	}
 	var document behaviour.Object
 	if err == nil {
-		document, err = template.Decode(text)
+		document, err = lenient.Decode(text)
 	}
 	if err != nil || document == nil {
 		return nil, behaviour.Gateway(400, "InvalidContentLink", "Unable to download deployment content from '%s': %v. Please see "+

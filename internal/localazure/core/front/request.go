@@ -13,7 +13,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core/message"
-	"kaz/internal/template"
+	"kaz/internal/template/lenient"
 )
 
 // exchange is an HTTP request on its way through, with its reply.
@@ -102,13 +102,13 @@ func (r *exchange) readBody() error {
 	if len(text) == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete {
 		return nil
 	}
-	if template.Depth(text) > template.MostDepth {
-		err = template.ErrTooDeep
+	if lenient.Depth(text) > lenient.MostDepth {
+		err = lenient.ErrTooDeep
 	} else {
 		err = json.Unmarshal(text, &r.Body)
 	}
 	if err != nil && strings.Contains(strings.ToLower(r.URL.Path), "/microsoft.resources/deployments/") {
-		r.Body, err = template.Decode(text) // ARM itself reads deployments, and is lenient
+		r.Body, err = lenient.Decode(text) // ARM itself reads deployments, and is lenient
 	}
 	if err != nil {
 		return behaviour.Gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: '%v'.", err)

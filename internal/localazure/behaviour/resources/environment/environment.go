@@ -1,9 +1,10 @@
-package resources
+// Package environment has what the template function environment() shows. Layer L2.
+package environment
 
 import "kaz/internal/localazure/behaviour"
 
-// environment is the result of environment(): the endpoints of this local Azure, and the suffixes of the public cloud.
-func environment(host string) behaviour.Object {
+// Of is the result of environment() at a server with an address: the endpoints of this local Azure, and the suffixes of the public cloud.
+func Of(host string) behaviour.Object {
 	return behaviour.Object{
 		"name": "AzureCloud", "gallery": "https://gallery.azure.com/", "graph": "https://graph.windows.net/",
 		"portal": "https://portal.azure.com", "graphAudience": "https://graph.windows.net/",

@@ -1,24 +1,23 @@
-package template
+package lenient
 
 import (
 	"encoding/json"
 	"fmt"
 
 	"kaz/internal/azure/short"
-	"kaz/internal/template/lenient"
 )
 
 // Decode reads an object as the resource manager reads templates: JSON with comments, keys without quotes, strings in
 // single quotes and of several lines, and commas behind the last element.
-func Decode(text []byte) (Object, error) {
-	strict, err := lenient.Strict(text)
+func Decode(text []byte) (map[string]any, error) {
+	strict, err := Strict(text)
 	if err != nil {
 		return nil, err
 	}
 	if Depth(strict) > MostDepth {
 		return nil, ErrTooDeep
 	}
-	var o Object
+	var o map[string]any
 	if err := json.Unmarshal(strict, &o); err != nil {
 		return nil, short.Errorf("decode JSON: %w", err)
 	}
