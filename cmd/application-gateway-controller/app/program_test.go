@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/component-base/cli"
 
+	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/host/freeport"
@@ -44,19 +45,7 @@ func TestProgram(t *testing.T) {
 	local, config := serveAzure(t)
 	group := azure.GroupID(local.Info().Subscription, "kaz")
 	gate := group.Resource(network.ApplicationGateways, "gate")
-	client, err := local.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range documents(group, gate) {
-		text, err := json.Marshal(d.body)
-		if err == nil {
-			_, err = azure.Do(t.Context(), client, azure.Request{Verb: azure.Put, ID: d.id, Body: text})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	client := layDocuments(t, local, group, gate)
 	ports, err := freeport.Choose("127.0.0.1:0", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +82,25 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+// layDocuments writes a gateway with its network.
+func layDocuments(t *testing.T, local *server.Server, group, gate azure.ID) *arm.Client {
+	t.Helper()
+	client, err := local.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range documents(group, gate) {
+		text, err := json.Marshal(d.body)
+		if err == nil {
+			_, err = azure.Do(t.Context(), client, azure.Request{Verb: azure.Put, ID: d.id, Body: text})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return client
+}
+
 // checkDiagnostics reads what the program serves about itself, also at the paths of AGIC.
 func checkDiagnostics(t *testing.T, url string) {
 	t.Helper()
@@ -114,7 +122,7 @@ func checkDiagnostics(t *testing.T, url string) {
 }
 
 // serveAzure starts a local Azure with access control, and returns the path of azure.json.
-func serveAzure(t *testing.T) (*server.Server, string) {
+func serveAzure(t *testing.T, change ...func(o *server.Options)) (*server.Server, string) {
 	t.Helper()
 	const id, secret = "aaaaaaaa-0000-4000-8000-00000000000e", "controller-secret"
 	dir := t.TempDir()
@@ -123,7 +131,11 @@ func serveAzure(t *testing.T) (*server.Server, string) {
 	if err := os.WriteFile(identities, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.Start(t.Context(), server.Options{AccessControl: "on", Identities: identities, Log: slog.New(slog.DiscardHandler)})
+	options := server.Options{AccessControl: "on", Identities: identities, Log: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		c(&options)
+	}
+	s, err := server.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +196,11 @@ func documents(group, gate azure.ID) []document {
 }
 
 // api is a Kubernetes API with one Ingress, and a Gateway with a route.
-type api struct{ statuses map[string]chan string } // by resource
+type api struct {
+	statuses map[string]chan string // by resource
+	// first answers before all others, and reports whether it did; nil for nothing to answer.
+	first func(w http.ResponseWriter, r *http.Request) bool
+}
 
 // wait waits until a status is written that has an address.
 func (a *api) wait(t *testing.T, resource, address string) {
@@ -245,6 +261,7 @@ func (a *api) serve(t *testing.T) string {
 		w.Header().Set("Content-Type", "application/json")
 		query := r.URL.Query()
 		switch {
+		case a.first != nil && a.first(w, r):
 		case query.Get("sendInitialEvents") != "":
 			w.WriteHeader(http.StatusUnprocessableEntity) // as an older API server; the client lists then
 			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
