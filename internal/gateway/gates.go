@@ -142,10 +142,16 @@ func leadsTo(o object, namespace string, services []string) bool {
 
 // mayServe reports whether the application gateway serves an object, or has not decided about it.
 func (w *worker) mayServe(key string) bool {
+	w.state.Lock()
+	refused := w.state.refused[key] != nil && w.state.accepted[key] == nil
+	w.state.Unlock()
+	if refused {
+		return false
+	}
 	w.mu.Lock()
 	v, decided := w.verdicts[key][w.id]
 	w.mu.Unlock()
-	return !decided || v.address != "" || slices.ContainsFunc(v.parents, func(p gatewayv1.RouteParentStatus) bool {
+	return !decided || v.served || slices.ContainsFunc(v.parents, func(p gatewayv1.RouteParentStatus) bool {
 		return slices.ContainsFunc(p.Conditions, func(c metav1.Condition) bool {
 			return c.Type == string(gatewayv1.RouteConditionAccepted) && c.Status == metav1.ConditionTrue
 		})
@@ -175,7 +181,7 @@ func (k *kube) pods() (all []*corev1.Pod) {
 // write writes the condition of a pod if it is another one. What could not be written is tried again with the next look.
 func (g *gates) write(ctx context.Context, p *corev1.Pod, now corev1.PodCondition) {
 	for _, was := range p.Status.Conditions {
-		if was.Type == now.Type && was.Status == now.Status && was.Reason == now.Reason {
+		if was.Type == now.Type && was.Status == now.Status && was.Reason == now.Reason && was.Message == now.Message {
 			return
 		}
 	}
@@ -194,8 +200,8 @@ func (g *gates) write(ctx context.Context, p *corev1.Pod, now corev1.PodConditio
 
 // markUsersOfPod has the objects that lead to a pod with the readiness gate committed: nothing else tells that its containers are ready.
 func (c *Controller) markUsersOfPod(p *corev1.Pod) {
-	if !readiness.Waits(p) {
-		return
+	if !readiness.Belongs(p) {
+		return // what leaves a pool is an endpoint
 	}
 	for _, name := range c.kube.servicesOf(p) {
 		c.markUsersOfService(p.Namespace, name)
@@ -203,5 +209,5 @@ func (c *Controller) markUsersOfPod(p *corev1.Pod) {
 	c.gates.wake()
 }
 
-// samePod reports whether a pod has not begun to wait for the readiness gate, and has not ended it.
-func samePod(a, b *corev1.Pod) bool { return readiness.Waits(a) == readiness.Waits(b) }
+// samePod reports whether a pod belongs into the pools as before.
+func samePod(a, b *corev1.Pod) bool { return readiness.Belongs(a) == readiness.Belongs(b) }

@@ -68,16 +68,23 @@ func (w *world) createPod(p *corev1.Pod) {
 // gateOf is the condition of the gate of a pod, such as "False/Waiting".
 func (w *world) gateOf(name string) string {
 	w.t.Helper()
+	c := w.condition(name)
+	return strings.TrimSuffix(string(c.Status)+"/"+c.Reason, "/")
+}
+
+// condition is the condition of the gate of a pod.
+func (w *world) condition(name string) corev1.PodCondition {
+	w.t.Helper()
 	p, err := w.kube.CoreV1().Pods("default").Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == readiness.Gate {
-			return string(c.Status) + "/" + c.Reason
+			return c
 		}
 	}
-	return ""
+	return corev1.PodCondition{}
 }
 
 // pooled are the addresses in the pools of the gateway, without that of a person.
@@ -125,6 +132,20 @@ func (s silent) Begin(ctx context.Context, r azure.Request) (*azure.Operation, e
 		return nil, &azure.Error{Kind: azure.Unavailable, Op: "POST", ID: r.ID, Status: 503, Code: "ServiceUnavailable", Message: "Try again."}
 	}
 	return s.fullAzure.Begin(ctx, r)
+}
+
+// nameless is an Azure in which no public IP address can be read.
+type nameless struct{ fullAzure }
+
+func (n nameless) Fresh() azure.Reader { return namelessReader{n.fullAzure.Fresh()} }
+
+type namelessReader struct{ azure.Reader }
+
+func (n namelessReader) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
+	if id.Is(network.PublicIPAddresses) {
+		return nil, &azure.Error{Kind: azure.Unavailable, Op: "GET", ID: id, Status: 503, Code: "ServiceUnavailable", Message: "Try again."}
+	}
+	return n.Reader.Get(ctx, id)
 }
 
 // TestReadinessGate has the scenarios of pods that wait for an application gateway.
@@ -177,6 +198,51 @@ func TestReadinessGate(t *testing.T) {
 		w.pass(10 * time.Second)
 		want(t, "pool", w.pooled(), "")
 		want(t, "gate", w.gateOf("other")+w.gateOf("starts"), "")
+	})
+	scenario(t, "a pod stays in its pool until Kubernetes has seen that it is ready", func(t *testing.T) {
+		p := gated("one", "10.240.0.10")
+		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w.createPod(p)
+		w.start()
+		defer w.stop()
+		w.setHealth("10.240.0.10", "Healthy")
+		w.pass(10 * time.Second)
+		want(t, "gate", w.gateOf("one"), "True/Healthy")
+		w.Forget()
+		w.pass(5 * time.Minute)
+		want(t, "pool", w.pooled(), "10.240.0.10")
+		want(t, "writes", w.WritesBy("PUT"), 0)
+	})
+	scenario(t, "a gateway without a known address serves its pods all the same", func(t *testing.T) {
+		p := gated("one", "10.240.0.10")
+		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w.config.Azure = nameless{w.config.Azure.(fullAzure)}
+		w.start()
+		defer w.stop()
+		w.pass(10 * time.Second)
+		w.createPod(p)
+		w.pass(10 * time.Second)
+		want(t, "gate", w.gateOf("one"), "False/Waiting")
+	})
+	scenario(t, "the condition says what a pod waits for", func(t *testing.T) {
+		p := gated("one", "10.240.0.10")
+		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w.createPod(p)
+		w.start()
+		defer w.stop()
+		w.setHealth("10.240.0.10", "Unhealthy")
+		w.pass(10 * time.Second)
+		want(t, "it says that the pod is unhealthy", strings.Contains(w.condition("one").Message, "finds it Unhealthy in pool"), true)
+	})
+	scenario(t, "a pod behind an Ingress that Azure refuses does not wait", func(t *testing.T) {
+		p := gated("one", "10.240.0.10")
+		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w.createPod(p)
+		w.config.Azure = &refusing{fullAzure: w.config.Azure.(fullAzure), when: func(string) bool { return true }}
+		w.start()
+		defer w.stop()
+		w.pass(time.Minute)
+		want(t, "gate", w.gateOf("one"), "True/NotServed")
 	})
 	scenario(t, "a gateway that does not answer keeps a pod waiting", func(t *testing.T) {
 		p := gated("one", "10.240.0.10")

@@ -70,6 +70,7 @@ func (r *rollout) add(n int) {
 			r.t.Fatalf("pod %s is %s, pools %s\n%s", p.Name, r.gateOf(p.Name), r.pooled(), r.log)
 		}
 	}
+	<-time.After(dyingFor) // Kubernetes notices
 	r.slice.Endpoints[len(r.slice.Endpoints)-1].Conditions.Ready = new(true)
 	r.update()
 }

@@ -26,6 +26,7 @@ const (
 
 // verdict is what the status of an object shall say of an application gateway.
 type verdict struct {
+	served    bool   // an Ingress
 	address   string // of an Ingress, "" for none
 	gateway   gatewayv1.GatewayStatus
 	parents   []gatewayv1.RouteParentStatus
@@ -83,9 +84,9 @@ func (c statusWriter) updateStatus(ctx context.Context, key string) {
 	}
 }
 
-// want has what an application gateway gives an Ingress written to its status, "" for none.
-func (w *worker) want(key, address string) {
-	w.judgedAt(w.id, key, &verdict{address: address})
+// want has the address that an application gateway gives an Ingress written to its status, "" for none.
+func (w *worker) want(key, address string, served bool) {
+	w.judgedAt(w.id, key, &verdict{address: address, served: served})
 	if i, ok := w.kube.object(key).(*networking.Ingress); ok && !w.hasStatus(i, address) {
 		w.statuses.Mark(key, reasons{})
 	}

@@ -122,7 +122,7 @@ func (w *worker) forget(key string) {
 	w.state.Unlock()
 	switch o := w.kube.object(key).(type) {
 	case *networking.Ingress:
-		w.want(key, "")
+		w.want(key, "", false)
 	case *gatewayv1.HTTPRoute:
 		w.judgedAt(w.id, keyOf(o), &verdict{})
 		w.statuses.Mark(key, reasons{})
@@ -139,13 +139,14 @@ func (w *worker) publishIngresses(ch choice, d planner.Decision) {
 	served, all := 0, only[*networking.Ingress](ch.chosen)
 	for _, i := range all {
 		address := ""
-		if private, ok := d.Served[keyOf(i)]; ok {
+		private, ok := d.Served[keyOf(i)]
+		if ok {
 			served++
 			if address = a.public; private {
 				address = a.private
 			}
 		}
-		w.want(keyOf(i), address)
+		w.want(keyOf(i), address, ok)
 	}
 	refused := 0
 	w.state.Lock()

@@ -231,7 +231,7 @@ func isPort(p discovery.EndpointPort, name string) bool {
 		(p.Name == nil && name == "" || p.Name != nil && *p.Name == name)
 }
 
-// readyIn returns the addresses of backends that are not terminating, sorted: the ready ones, and pods that only wait for the readiness
+// readyIn returns the addresses of backends that are not terminating, sorted: the ready ones, and pods that would be without the readiness
 // gate.
 func (o *Objects) readyIn(all []*discovery.EndpointSlice, family discovery.AddressType) []netip.Addr {
 	var ready []netip.Addr
@@ -243,7 +243,7 @@ func (o *Objects) readyIn(all []*discovery.EndpointSlice, family discovery.Addre
 			if x.Conditions.Terminating != nil && *x.Conditions.Terminating {
 				continue
 			}
-			if x.Conditions.Ready != nil && !*x.Conditions.Ready && !o.waits(e.Namespace, x.TargetRef) {
+			if x.Conditions.Ready != nil && !*x.Conditions.Ready && !o.belongs(e.Namespace, x.TargetRef) {
 				continue
 			}
 			for _, text := range x.Addresses[:min(1, len(x.Addresses))] {
@@ -257,14 +257,14 @@ func (o *Objects) readyIn(all []*discovery.EndpointSlice, family discovery.Addre
 	return slices.Compact(ready)
 }
 
-// waits reports whether what an endpoint refers to is a pod that only waits for the readiness gate.
-func (o *Objects) waits(namespace string, to *corev1.ObjectReference) bool {
+// belongs reports whether what an endpoint refers to is a pod that would be ready without the readiness gate.
+func (o *Objects) belongs(namespace string, to *corev1.ObjectReference) bool {
 	if to == nil || to.Kind != "Pod" {
 		return false
 	}
 	pods := o.pods[namespace]
 	i, found := slices.BinarySearchFunc(pods, to.Name, func(p *corev1.Pod, name string) int { return strings.Compare(p.Name, name) })
-	return found && pods[i].UID == to.UID && readiness.Waits(pods[i])
+	return found && pods[i].UID == to.UID && readiness.Belongs(pods[i])
 }
 
 // readiness returns the readiness probe of the pods of a Service, or else their liveness probe: that of the container with the port in the

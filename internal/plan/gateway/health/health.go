@@ -36,7 +36,7 @@ type answer struct {
 	} `json:"backendAddressPools"`
 }
 
-// Read returns the health of all backends, sorted.
+// Read returns the health of all backends, sorted. It is not nil without an error.
 func Read(doc azure.Document) ([]Backend, error) {
 	var a answer
 	if len(doc) > 0 {
@@ -44,7 +44,7 @@ func Read(doc azure.Document) ([]Backend, error) {
 			return nil, fmt.Errorf("the health of backends: %w", err)
 		}
 	}
-	var all []Backend
+	all := []Backend{}
 	for _, pool := range a.Pools {
 		for _, set := range pool.Settings {
 			for _, s := range set.Servers {

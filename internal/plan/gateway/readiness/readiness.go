@@ -25,10 +25,13 @@ func Has(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == Gate })
 }
 
-// Waits reports whether a pod waits for the gate: it would be ready without it. Such a pod belongs into the pools, or else it would never
-// be ready.
-func Waits(p *corev1.Pod) bool {
-	if p.DeletionTimestamp != nil || !Has(p) || isTrue(p, Gate) || !isTrue(p, corev1.ContainersReady) {
+// Waits reports whether a pod waits for the gate alone.
+func Waits(p *corev1.Pod) bool { return Belongs(p) && !isTrue(p, Gate) }
+
+// Belongs reports whether a pod with the gate would be ready without it. Such a pod belongs into the pools: before the gate opens, or else
+// it never would, and after that, because Kubernetes takes a moment to call the pod ready.
+func Belongs(p *corev1.Pod) bool {
+	if p.DeletionTimestamp != nil || !Has(p) || !isTrue(p, corev1.ContainersReady) {
 		return false
 	}
 	return !slices.ContainsFunc(p.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
@@ -51,7 +54,11 @@ func Decide(p *corev1.Pod, answers [][]health.Backend) corev1.PodCondition {
 		return c
 	}
 	for _, all := range answers {
-		if why := lacks(p, all); why != "" {
+		why := "the health of the application gateway's backends is not known yet"
+		if all != nil {
+			why = lacks(p, all)
+		}
+		if why != "" {
 			return corev1.PodCondition{Type: Gate, Status: corev1.ConditionFalse, Reason: ReasonWaiting, Message: why}
 		}
 	}
