@@ -316,8 +316,7 @@ func (s *evaluator) later(values Object, what, name string) (any, error) {
 	if key == "" {
 		l, ok := loopOf(values, name)
 		if !ok {
-			return nil, short.Errorf("the template %s '%s' is not found. Please see https://aka.ms/arm-syntax-%ss for usage details", what,
-				name, what)
+			return nil, notFound(what, name)
 		}
 		path = what + "s.copy"
 		compute = func() (any, error) { return s.repeat(name, l["count"], l["input"]) }

@@ -7,10 +7,13 @@ import (
 	"kaz/internal/azure/short"
 )
 
-// CheckNames refuses calls of functions that there are not, and names of parameters and variables that the template does not have, also
+// checkNames refuses calls of functions that there are not, and names of parameters and variables that the template does not have, also
 // where nothing is computed yet: in outputs, in variables that nothing uses, and in the branch of an if that is not taken. The templates of
 // nested deployments and the bodies of declared functions have names of their own.
-func (t *Template) CheckNames() error {
+func (t *Template) checkNames() error {
+	known := map[string]map[string]bool{
+		"parameter": declared(object(t.scope.document, "parameters")), "variable": declared(object(t.scope.document, "variables")),
+	}
 	for _, section := range []string{"variables", "resources", "outputs"} {
 		value := t.scope.document[section]
 		if section == "resources" {
@@ -19,7 +22,9 @@ func (t *Template) CheckNames() error {
 		var first error
 		Expressions(value, func(path string, e Expression, err error) {
 			if err == nil {
-				err = t.scope.checkCalls(e)
+				if err = t.scope.checkCalls(e, known); err != nil {
+					err = in(e.String(), err)
+				}
 			}
 			if err != nil && first == nil {
 				first = at(section+path, err)
@@ -32,8 +37,8 @@ func (t *Template) CheckNames() error {
 	return nil
 }
 
-// checkCalls checks the calls of an expression.
-func (s *evaluator) checkCalls(e Expression) (first error) {
+// checkCalls checks the calls of an expression, and the names that are known of parameters and variables.
+func (s *evaluator) checkCalls(e Expression, known map[string]map[string]bool) (first error) {
 	e.Calls(func(call Expression) {
 		if first != nil {
 			return
@@ -42,29 +47,31 @@ func (s *evaluator) checkCalls(e Expression) (first error) {
 			return
 		}
 		name, ok := call.args[0].literal.(string)
-		if !ok {
-			return
-		}
-		switch strings.ToLower(call.call) {
-		case "parameters":
-			first = declared("parameter", object(s.document, "parameters"), name)
-		case "variables":
-			first = declared("variable", object(s.document, "variables"), name)
+		what := strings.TrimSuffix(strings.ToLower(call.call), "s")
+		if names, is := known[what]; ok && is && !names[strings.ToLower(name)] {
+			first = notFound(what, name)
 		}
 	})
 	return first
 }
 
-// declared returns an error if a section of the template has no value of this name.
-func declared(what string, values Object, name string) error {
-	for key := range values {
-		if strings.EqualFold(key, name) {
-			return nil
+// declared returns the names of a section of the template in lower case, those that loops make too.
+func declared(values Object) map[string]bool {
+	names := map[string]bool{}
+	for name := range values {
+		names[strings.ToLower(name)] = true
+	}
+	loops, _ := propertyLoops(values)
+	for _, l := range loops {
+		if name, ok := l["name"].(string); ok {
+			names[strings.ToLower(name)] = true
 		}
 	}
-	if _, ok := loopOf(values, name); ok {
-		return nil
-	}
+	return names
+}
+
+// notFound refuses the name of a parameter or a variable.
+func notFound(what, name string) error {
 	return short.Errorf("the template %s '%s' is not found. Please see https://aka.ms/arm-syntax-%ss for usage details", what, name, what)
 }
 

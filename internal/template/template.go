@@ -117,6 +117,9 @@ func Bind(document Object, d Deployment) (*Template, error) {
 	if err := t.add(nil, "resources", document); err != nil {
 		return nil, err
 	}
+	if err := t.checkNames(); err != nil {
+		return nil, err
+	}
 	for _, r := range t.Resources {
 		if err := t.dependencies(r); err != nil {
 			return nil, err

@@ -70,7 +70,7 @@ func ListenerSet(have, want gatewayv1.ListenerSetStatus, now time.Time) gatewayv
 	return want
 }
 
-// SetNotProgrammed returns the status of a ListenerSet whose listeners the application gateway does not have yet, with the reason.
+// SetNotProgrammed returns the status of a ListenerSet that the application gateway does not have yet, with the reason.
 func SetNotProgrammed(
 	s gatewayv1.ListenerSetStatus, generation int64, reason gatewayv1.ListenerSetConditionReason, message string,
 ) gatewayv1.ListenerSetStatus {

@@ -110,3 +110,14 @@ func Gateway(status int, code, format string, args ...any) *Error {
 	e.Gateway = true
 	return e
 }
+
+// UnknownNamespace is the refusal of a provider that there is not.
+func UnknownNamespace(namespace string) error {
+	return Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", namespace)
+}
+
+// UnknownType is the refusal of a type that a provider does not have.
+func UnknownType(namespace, name, version string) error {
+	return Gateway(404, "InvalidResourceType", "The resource type '%s' could not be found in the namespace '%s' for api version '%s'.", name,
+		namespace, version)
+}

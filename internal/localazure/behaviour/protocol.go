@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -310,3 +311,8 @@ func digits(guid string) string {
 	}
 	return fmt.Sprintf("%020d", n)[:20]
 }
+
+var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}(-[A-Za-z0-9.]+)?$`)
+
+// IsVersion reports whether a text has the form of an api-version: a date, and a suffix such as -preview.
+func IsVersion(text string) bool { return versionForm.MatchString(text) }

@@ -75,7 +75,7 @@ func feature(id azure.ID, state string) behaviour.Object {
 func get(c *behaviour.Call, known func(namespace string) bool) (behaviour.Reply, error) {
 	if !known(c.Param["namespace"]) {
 		return behaviour.Reply{},
-			behaviour.Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", c.Param["namespace"])
+			behaviour.UnknownNamespace(c.Param["namespace"])
 	}
 	state := "NotRegistered"
 	if doc, there := c.Get(featureID(c)); there {

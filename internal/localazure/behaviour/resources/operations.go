@@ -40,7 +40,7 @@ func listOperations(c *behaviour.Call) (behaviour.Reply, error) {
 	types, namespace := typesOf(c.Param["namespace"])
 	if namespace == "" {
 		return behaviour.Reply{},
-			behaviour.Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", c.Param["namespace"])
+			behaviour.UnknownNamespace(c.Param["namespace"])
 	}
 	operations := []any{}
 	for _, t := range types {

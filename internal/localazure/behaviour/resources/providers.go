@@ -227,7 +227,7 @@ func getProvider(c *behaviour.Call) (behaviour.Reply, error) {
 	doc := provider(scope, c.Param["namespace"])
 	if doc == nil {
 		return behaviour.Reply{},
-			behaviour.Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", c.Param["namespace"])
+			behaviour.UnknownNamespace(c.Param["namespace"])
 	}
 	return ok(doc)
 }

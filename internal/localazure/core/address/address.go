@@ -181,15 +181,9 @@ func checkName(id azure.ID) error {
 
 func (r Resolver) unknownType(a parsed, version string) error {
 	if !r.Kinds.Namespace(a.namespace) {
-		return behaviour.Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", a.namespace)
+		return behaviour.UnknownNamespace(a.namespace)
 	}
-	return UnknownType(a.namespace, strings.Join(a.types, "/"), version)
-}
-
-// UnknownType is the refusal of a type that a provider does not have.
-func UnknownType(namespace, name, version string) error {
-	return behaviour.Gateway(404, "InvalidResourceType",
-		"The resource type '%s' could not be found in the namespace '%s' for api version '%s'.", name, namespace, version)
+	return behaviour.UnknownType(a.namespace, strings.Join(a.types, "/"), version)
 }
 
 // build makes an id in the spelling in which its parts were first seen.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -69,15 +68,13 @@ func (r *exchange) readQuery() error {
 	return nil
 }
 
-var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}(-[A-Za-z0-9.]+)?$`)
-
 // readVersion reads the api-version. Any date is accepted.
 func (r *exchange) readVersion() error {
 	if r.Version = r.Query.Get("api-version"); r.Version == "" {
 		return behaviour.Gateway(400, "MissingApiVersionParameter",
 			"The api-version query parameter (?api-version=) is required for all requests.")
 	}
-	if !versionForm.MatchString(r.Version) {
+	if !behaviour.IsVersion(r.Version) {
 		return behaviour.Gateway(400, "InvalidApiVersionParameter",
 			"The api-version '%s' is invalid. The api-version must be a date in the form yyyy-MM-dd, with an optional suffix "+
 				"such as -preview.", r.Version)

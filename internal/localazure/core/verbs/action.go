@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"kaz/internal/localazure/behaviour"
-	"kaz/internal/localazure/core/address"
 	"kaz/internal/localazure/core/checks"
 	"kaz/internal/localazure/core/message"
 	"kaz/internal/localazure/core/store"
@@ -20,7 +19,7 @@ type actions struct {
 func (t actions) post(r *message.Request) (message.Reply, error) {
 	action, name, ok := r.Kind.Action(r.Action)
 	if !ok {
-		return message.Reply{}, address.UnknownType(r.ID.Namespace(), r.Kind.Name[len(r.ID.Namespace())+1:]+"/"+r.Action, r.Version)
+		return message.Reply{}, behaviour.UnknownType(r.ID.Namespace(), r.Kind.Name[len(r.ID.Namespace())+1:]+"/"+r.Action, r.Version)
 	}
 	old, err := t.find(r)
 	if err != nil && action.OnAbsent {

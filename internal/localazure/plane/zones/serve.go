@@ -61,7 +61,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 	}
 }
 
-// Reply returns the reply to a query, whose question the function answers. In a datagram it has at most the size that the client accepts.
+// Reply returns the reply to a query: the function answers its question. In a datagram it has at most the size that the client accepts.
 func Reply(query *dns.Msg, datagram bool, answer func(dns.Question, *dns.Msg)) *dns.Msg {
 	reply := new(dns.Msg).SetReply(query)
 	size := dns.MaxMsgSize

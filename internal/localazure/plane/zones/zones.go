@@ -205,7 +205,7 @@ func (z Zone) owner(w behaviour.World, host string) (owner string, exists bool) 
 	}
 }
 
-// covered returns the owner of a host whose closest existing ancestor, or itself, is encloser.
+// covered returns the owner of a host with the closest existing ancestor encloser, which may be the host.
 func (z Zone) covered(w behaviour.World, host, encloser string) (owner string, exists bool) {
 	switch encloser {
 	case host:
