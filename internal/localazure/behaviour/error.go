@@ -118,6 +118,6 @@ func UnknownNamespace(namespace string) error {
 
 // UnknownType is the refusal of a type that a provider does not have.
 func UnknownType(namespace, name, version string) error {
-	return Gateway(404, "InvalidResourceType", "The resource type '%s' could not be found in the namespace '%s' for api version '%s'.", name,
-		namespace, version)
+	return Gateway(404, "InvalidResourceType", "The resource type '%s' could not be found in the namespace '%s' for api version '%s'.",
+		name, namespace, version)
 }
