@@ -68,16 +68,20 @@ func newPrices(source PriceSource, region string, log *slog.Logger) *prices {
 }
 
 // rates returns the rates of a size as they were last read, nil if they never were. If they are missing or old, it begins a
-// read in the background, unless ctx has ended.
+// read in the background, unless ctx has ended; the next question gets its answer.
 func (p *prices) rates(ctx context.Context, size string) nodegroup.Rates {
 	if p.source == nil || size == "" {
 		return nil
 	}
-	key := strings.ToLower(size)
-	if ctx.Err() == nil && ask(&p.known, func(l *priceList) bool { return l.due(key, time.Now()) }) {
+	key, due := strings.ToLower(size), false
+	rates := ask(&p.known, func(l *priceList) nodegroup.Rates {
+		due = ctx.Err() == nil && l.due(key, time.Now())
+		return l.rates[key]
+	})
+	if due {
 		p.tasks.Go(func() { p.read(ctx, size) })
 	}
-	return ask(&p.known, func(l *priceList) nodegroup.Rates { return l.rates[key] })
+	return rates
 }
 
 // read reads the rates of a size. If that fails, the rates that were read before stay.
