@@ -9,7 +9,8 @@
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   disks      bursts of attachments and detachments in real time, with Azure's latency
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
-#   schedules  random schedules of the Service controller: SCHEDULES says how many, FIRST is the seed of the first
+#   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
+#              seed of the first
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
@@ -84,6 +85,8 @@ schedules() {
     count=$((first + schedules - from < part ? first + schedules - from : part))
     step "schedules $from to $((from + count - 1))" tests "schedules-$from" -count=1 -timeout 3h -run TestSchedules \
       ./internal/cloudprovider/service -seed "$from" -schedules "$count"
+    step "schedules $from to $((from + count / 8)) of shared names" tests "names-$from" -count=1 -timeout 3h -run TestSchedules \
+      ./internal/dns -seed "$from" -schedules "$((count / 8 + 1))"
   done
 }
 

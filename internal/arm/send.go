@@ -52,10 +52,12 @@ func (d *Client) sendLasting(ctx, lasting context.Context, c call) (reply, *azur
 		if failure == nil {
 			return r, nil
 		}
+		failure.Unsure = p.unsure
 		again, wait := d.again(c, failure, &p)
 		if !again {
 			return r, failure.Error
 		}
+		p.unsure = p.unsure || failure.Status != http.StatusTooManyRequests && !failure.unsent && !failure.waiting
 		d.metrics.retried(c.subject, failure.Kind)
 		if pause.For(ctx, wait) != nil {
 			return r, interrupted(ctx, c)
@@ -67,6 +69,7 @@ func (d *Client) sendLasting(ctx, lasting context.Context, c call) (reply, *azur
 type patience struct {
 	start              time.Time
 	retries, throttled int
+	unsure             bool // an attempt got no clear answer
 }
 
 // failure is why an attempt did not succeed.

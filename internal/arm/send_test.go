@@ -55,6 +55,7 @@ func TestRetries(t *testing.T) {
 		sent    int
 		kind    azure.Kind
 		fails   bool
+		unsure  bool
 		atLeast time.Duration
 	}{
 		{name: "get, 500", do: get, answers: []answer{status(500), ok}, sent: 2},
@@ -65,7 +66,8 @@ func TestRetries(t *testing.T) {
 		{name: "get, 408", do: get, answers: []answer{status(408), ok}, sent: 2},
 		{name: "get, reset", do: get, answers: []answer{{err: reset}, ok}, sent: 2},
 		{name: "get, success without a document", do: get, answers: []answer{{status: 200}, {status: 200, body: "{}"}, ok}, sent: 3},
-		{name: "get, down for good", do: get, answers: []answer{status(500)}, sent: 4, fails: true, kind: azure.Unavailable},
+		{name: "get, down for good", do: get, answers: []answer{status(500)}, sent: 4, fails: true, kind: azure.Unavailable,
+			unsure: true},
 		{name: "get, 404", do: get, answers: []answer{{status: 404, body: fail("ResourceNotFound")}}, sent: 1, fails: true,
 			kind: azure.NotFound},
 		{name: "get, 400", do: get, answers: []answer{status(400)}, sent: 1, fails: true, kind: azure.Invalid},
@@ -76,7 +78,13 @@ func TestRetries(t *testing.T) {
 		{name: "get, hangs", do: get, answers: []answer{{after: time.Hour}, ok}, sent: 2, atLeast: time.Minute},
 		{name: "put, reset", do: put, answers: []answer{{err: reset}, ok}, sent: 2},
 		{name: "put, the first one came through unseen", do: put,
-			answers: []answer{{err: reset}, {status: 412, body: fail("PreconditionFailed")}}, sent: 2, fails: true, kind: azure.Changed},
+			answers: []answer{{err: reset}, {status: 412, body: fail("PreconditionFailed")}}, sent: 2, fails: true, kind: azure.Changed, unsure: true},
+		{name: "put, the first one came through unseen, then throttled", do: put,
+			answers: []answer{{err: reset}, {status: 429, header: header("Retry-After", "1200")}}, sent: 2, fails: true,
+			kind: azure.Throttled, unsure: true},
+		{name: "put, never arrived, then throttled", do: put,
+			answers: []answer{{err: refused}, {status: 429, header: header("Retry-After", "1200")}}, sent: 2, fails: true,
+			kind: azure.Throttled},
 		{name: "put, 409", do: put, answers: []answer{{status: 409, body: fail("AnotherOperationInProgress")}}, sent: 1, fails: true,
 			kind: azure.Busy},
 		{name: "put that adds, reset: it may have run", do: snapshot, answers: []answer{{err: reset}}, sent: 1, fails: true,
@@ -106,6 +114,9 @@ func TestRetries(t *testing.T) {
 				err := c.do(t.Context(), open(t, s))
 				if (err != nil) != c.fails || c.fails && azure.KindOf(err) != c.kind {
 					t.Errorf("error %v of kind %v, want kind %v: %v", err, azure.KindOf(err), c.kind, c.fails)
+				}
+				if e, ok := errors.AsType[*azure.Error](err); ok && e.Unsure != c.unsure {
+					t.Errorf("%v: unsure %v, want %v", err, e.Unsure, c.unsure)
 				}
 				if got := len(s.requests()); got != c.sent {
 					t.Errorf("%d requests, want %d", got, c.sent)

@@ -62,6 +62,9 @@ type Error struct {
 	Target     string // what Azure says is at fault, often a property path or an id
 	RetryAfter time.Duration
 	Cause      error // below Azure: a network error, a cancelled context
+	// Unsure is true if the request was sent before and that got no clear answer: it may have been carried out, whatever Azure says of
+	// the last attempt.
+	Unsure bool
 }
 
 func (e *Error) Error() string {

@@ -247,10 +247,17 @@ func (r *run) failed(ctx context.Context, s records.Step, err error) error {
 	case kind == azure.Invalid || kind == azure.Quota || kind == azure.InUse || locked(err):
 		r.refuse(ctx, s, records.Refused, err)
 		return fmt.Errorf("%w: %w", errRefused, err)
-	case kind != azure.Throttled && !errors.Is(err, errPaced):
+	case errors.Is(err, errPaced) || kind == azure.Throttled && !unsure(err):
+	default:
 		r.forget(s.Zone) // the write may have happened
 	}
 	return err
+}
+
+// unsure reports whether an earlier attempt of a request may have been carried out.
+func unsure(err error) bool {
+	e, ok := errors.AsType[*azure.Error](err)
+	return ok && e.Unsure
 }
 
 // locked reports whether a management lock refuses a write. Other refusals for want of rights may end soon.

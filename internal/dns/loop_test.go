@@ -26,11 +26,13 @@ func txtName(e records.Endpoint) string { return strings.ToLower(e.Type) + "-" +
 func (x *externalDNS) registry(e records.Endpoint) records.Endpoint {
 	return records.Endpoint{
 		Name: txtName(e), Type: "TXT", Targets: []string{x.text()}, Labels: map[string]string{"ownedRecord": e.Name},
-		ProviderSpecific: e.ProviderSpecific,
+		SetIdentifier: e.SetIdentifier, ProviderSpecific: e.ProviderSpecific,
 	}
 }
 
-func key(e records.Endpoint) string { return e.Name + " " + e.Type }
+func key(e records.Endpoint) string { return e.Name + " " + e.Type + " " + e.SetIdentifier }
+
+func txtKey(e records.Endpoint) string { return txtName(e) + " " + e.SetIdentifier }
 
 // loop is one round. It returns the status of the first answer that is not as wanted, 0 if nothing was to change, and 204 if changes were made.
 func (x *externalDNS) loop() int {
@@ -62,16 +64,16 @@ func (x *externalDNS) plan(all, adjusted []records.Endpoint) (c records.Changes)
 	texts := map[string]string{}
 	for _, e := range all {
 		if e.Type == "TXT" {
-			texts[e.Name] = e.Targets[0]
+			texts[e.Name+" "+e.SetIdentifier] = e.Targets[0]
 		}
 	}
 	for _, e := range all {
 		switch {
-		case texts[txtName(e)] == x.text():
+		case texts[txtKey(e)] == x.text():
 			e.Labels = map[string]string{"owner": x.owner}
 			current[key(e)] = e
 		case e.Type != "TXT":
-			taken[e.Name] = true
+			taken[e.Name+" "+e.SetIdentifier] = true
 		}
 	}
 	add := func(list *[]records.Endpoint, e records.Endpoint, text bool) {
@@ -81,12 +83,12 @@ func (x *externalDNS) plan(all, adjusted []records.Endpoint) (c records.Changes)
 		}
 	}
 	for _, e := range adjusted {
-		e.Labels = map[string]string{"owner": x.owner}
+		e.Labels = map[string]string{"owner": x.owner, "resource": "ingress/default/web"}
 		wanted[key(e)] = e
 		old, ok := current[key(e)]
 		switch {
-		case !ok && !taken[e.Name]:
-			add(&c.Create, e, texts[txtName(e)] == "")
+		case !ok && !taken[e.Name+" "+e.SetIdentifier]:
+			add(&c.Create, e, texts[txtKey(e)] == "")
 		case ok && differ(old, e):
 			add(&c.UpdateOld, old, true)
 			add(&c.UpdateNew, e, true)

@@ -18,6 +18,8 @@ type Metrics struct {
 	lists    *prometheus.CounterVec
 	problems *prometheus.CounterVec
 	deletes  prometheus.Counter
+	leases   *prometheus.CounterVec
+	silent   *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that are registered.
@@ -45,8 +47,15 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "kaz_dns_deletions_held_total",
 			Help: "Deletions that were held back because they were too many at once, counted at each request.",
 		}),
+		leases: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kaz_dns_lease_renewals_total",
+			Help: "Renewals of the leases of this cluster for names that it shares, by result: succeeded, or the kind of the error.",
+		}, []string{"result"}),
+		silent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kaz_dns_silent_clusters", Help: "Clusters that share names and have not renewed their leases, by zone.",
+		}, []string{"zone"}),
 	}
-	r.MustRegister(m.requests, m.took, m.writes, m.lists, m.problems, m.deletes)
+	r.MustRegister(m.requests, m.took, m.writes, m.lists, m.problems, m.deletes, m.leases, m.silent)
 	return m
 }
 
@@ -90,5 +99,17 @@ func (m *Metrics) problem(reason records.Reason) {
 func (m *Metrics) held(n int) {
 	if m != nil {
 		m.deletes.Add(float64(n))
+	}
+}
+
+func (m *Metrics) renewed(err error) {
+	if m != nil {
+		m.leases.WithLabelValues(result(err)).Inc()
+	}
+}
+
+func (m *Metrics) silentIn(z records.Zone, n int) {
+	if m != nil {
+		m.silent.WithLabelValues(z.Name).Set(float64(n))
 	}
 }

@@ -31,6 +31,8 @@ type Config struct {
 	// PublicWrites and PrivateWrites are the writes in a minute in a zone. Azure takes 200 and 60.
 	PublicWrites, PrivateWrites int
 	DryRun                      bool
+	// Lease is how long the contributions of Options.Cluster to shared names are good without a renewal.
+	Lease time.Duration
 
 	Log     *slog.Logger
 	Metrics *Metrics // nil counts nothing
@@ -129,7 +131,7 @@ func (p *Provider) Records(ctx context.Context) ([]records.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Endpoints(), nil
+	return s.Endpoints(p.config.Cluster), nil
 }
 
 // Adjust returns endpoints as Azure can have them.
@@ -138,7 +140,7 @@ func (p *Provider) Adjust(ctx context.Context, endpoints []records.Endpoint) ([]
 	if err != nil {
 		return nil, err
 	}
-	adjusted, problems := records.Adjust(s.Zones, endpoints)
+	adjusted, problems := records.Adjust(s.Zones, endpoints, p.config.Cluster)
 	p.report(ctx, problems)
 	return adjusted, nil
 }

@@ -70,7 +70,7 @@ func newWorld(t testing.TB, o core.Options) *world {
 	w.Put(private, object{"location": "global"})
 	w.config = dns.Config{
 		Azure: client(t, w.Transport()), Zones: dns.Zones{Groups: []azure.ID{testkit.Group}, Public: true, Private: true},
-		Options: records.Options{DefaultTTL: dns.DefaultTTL, MostDeleted: dns.MostDeleted},
+		Options: records.Options{DefaultTTL: dns.DefaultTTL, MostDeleted: dns.MostDeleted}, Lease: dns.Lease,
 		Refresh: dns.Refresh, Deadline: dns.Deadline, Parallel: dns.Parallel, PublicWrites: dns.PublicWrites, PrivateWrites: dns.PrivateWrites,
 		Log: slog.New(slog.NewTextHandler(w.log, nil)),
 	}

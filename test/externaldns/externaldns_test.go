@@ -70,13 +70,19 @@ type cluster struct {
 // start starts a webhook on a loopback address, and an ExternalDNS that uses it.
 func (w *world) start(change func(c *externaldns.Config)) *cluster {
 	w.t.Helper()
+	return w.startAs("", change)
+}
+
+// startAs is start for a cluster that shares names.
+func (w *world) startAs(id string, change func(c *externaldns.Config)) *cluster {
+	w.t.Helper()
 	client, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: doer{w.Transport()}, ThrottleWait: dns.ThrottleWait})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	p := dns.New(dns.Config{
 		Azure: client, Zones: dns.Zones{Groups: []azure.ID{testkit.Group}, Public: true},
-		Options: records.Options{DefaultTTL: dns.DefaultTTL, MostDeleted: dns.MostDeleted},
+		Options: records.Options{DefaultTTL: dns.DefaultTTL, MostDeleted: dns.MostDeleted, Cluster: id},
 		Refresh: dns.Refresh, Deadline: dns.Deadline, Parallel: dns.Parallel, PublicWrites: dns.PublicWrites, PrivateWrites: dns.PrivateWrites,
 		Log: slog.New(slog.DiscardHandler),
 	})
@@ -152,6 +158,7 @@ func (w *world) has(want ...string) {
 			w.t.Fatal(err)
 		}
 		if e, ok := s.Endpoint(); ok {
+			slices.Sort(e.Targets)
 			got = append(got, fmt.Sprintf("%s %s %d %s", e.Name, e.Type, e.TTL, strings.Join(e.Targets, "|")))
 		}
 	}
@@ -178,7 +185,7 @@ func TestLife(t *testing.T) {
 	w.has(human, "app.example.com A 300 1.1.1.1", "a-app.example.com TXT 300 "+text,
 		"app.example.com AAAA 300 2001:db8::1", "aaaa-app.example.com TXT 300 "+text)
 	c.settle(endpoint.NewEndpointWithTTL("app.example.com", typeA, 60, "2.2.2.2", "1.1.1.1"))
-	w.has(human, "app.example.com A 60 2.2.2.2|1.1.1.1", "a-app.example.com TXT 300 "+text)
+	w.has(human, "app.example.com A 60 1.1.1.1|2.2.2.2", "a-app.example.com TXT 300 "+text)
 	c.settle(endpoint.NewEndpoint("app.example.com", endpoint.RecordTypeCNAME, "lb.example.net"))
 	w.has(human, "app.example.com CNAME 300 lb.example.net", "cname-app.example.com TXT 300 "+text)
 	c.settle(endpoint.NewEndpoint("app.example.com", typeA, "1.1.1.1"))
@@ -239,4 +246,42 @@ func TestFaults(t *testing.T) {
 	if _, err := c.sync(); !errors.Is(err, provider.SoftError) {
 		t.Errorf("%v, want an error after which ExternalDNS goes on", err)
 	}
+}
+
+// TestShared has two clusters that share a name, with the owner id that both have by default. The second one had the name for itself.
+func TestShared(t *testing.T) {
+	w := newWorld(t)
+	const app = "app.example.com"
+	const claim = `"heritage=external-dns,external-dns/owner=default`
+	same := func(c *externaldns.Config) { c.TXTOwnerID = "default" }
+	east, west := w.startAs("east", same), w.startAs("west", same)
+	at := func(cluster, target string) *endpoint.Endpoint {
+		e := endpoint.NewEndpoint(app, typeA, target).WithSetIdentifier(cluster)
+		e.Labels[endpoint.ResourceLabelKey] = "service/default/" + cluster
+		return e
+	}
+	texts := func(clusters ...string) string {
+		var all []string
+		for _, c := range clusters {
+			all = append(all, claim+",external-dns/resource=service/default/"+c+`"`)
+		}
+		return "a-app.example.com TXT 300 " + strings.Join(all, "|")
+	}
+	alone := endpoint.NewEndpoint(app, typeA, "2.2.2.2")
+	alone.Labels[endpoint.ResourceLabelKey] = "service/default/west"
+	west.settle(alone)
+	east.want = []*endpoint.Endpoint{at("east", "1.1.1.1")}
+	if changed, err := east.sync(); err != nil {
+		t.Errorf("a name of another cluster: changes %v, %v", changed, err)
+	}
+	w.has(app+" A 300 2.2.2.2", texts("west"))
+	west.settle(at("west", "2.2.2.2"))
+	east.settle(at("east", "1.1.1.1"))
+	w.has(app+" A 300 1.1.1.1|2.2.2.2", texts("east", "west"))
+	east.settle(at("east", "1.1.1.2"))
+	w.has(app+" A 300 1.1.1.2|2.2.2.2", texts("east", "west"))
+	west.settle()
+	w.has(app+" A 300 1.1.1.2", texts("east"))
+	east.settle()
+	w.has()
 }

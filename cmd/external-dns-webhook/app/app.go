@@ -26,7 +26,10 @@ It writes a record set only if it is what ExternalDNS saw, within the limits of 
   external-dns-webhook --cloud-config=/etc/kubernetes/azure.json
 
   # the public and private zones of two groups that have a tag
-  external-dns-webhook --zone-type=all --zone-resource-group=dns,web --zone-tag=cluster=prod`,
+  external-dns-webhook --zone-type=all --zone-resource-group=dns,web --zone-tag=cluster=prod
+
+  # share names with other clusters
+  external-dns-webhook --cloud-config=/etc/kubernetes/azure.json --cluster-id=west`,
 		Flags: o.flags(), Logging: o.logging, Validate: o.validate,
 		Run: func(ctx context.Context, log *slog.Logger) error { return run(ctx, o, lookup, log) },
 	}.Command()

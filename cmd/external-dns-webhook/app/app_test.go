@@ -47,7 +47,7 @@ func TestReference(t *testing.T) {
 	page.Part{
 		File: "../../../docs/reference/external-dns-webhook.md", Name: "flags",
 		Hint: "go test ./cmd/external-dns-webhook/app -run TestReference -update",
-	}.Check(t, page.Flags(sets.FlagSet("zones"), sets.FlagSet("writes"), sets.FlagSet("server")), *update)
+	}.Check(t, page.Flags(sets.FlagSet("zones"), sets.FlagSet("writes"), sets.FlagSet("shared names"), sets.FlagSet("server")), *update)
 }
 
 func environment(values map[string]string) func(string) (string, bool) {
@@ -67,6 +67,8 @@ func TestBadFlags(t *testing.T) {
 		"--deadline=15s --parallel=0 --default-ttl=0":     {"--deadline 15s: must be from 4s to 14s", "--parallel 0: must be from 1 to 64", "--default-ttl 0"},
 		"--max-delete-percent=101 --refresh-interval=0":   {"--max-delete-percent 101: must be from 0 to 100", "--refresh-interval 0s"},
 		"--max-writes-per-minute=201 --webhook-address=x": {"--max-writes-per-minute 201: must be from 0 to 200", `--webhook-address "x"`},
+		"--cluster-id=West --lease=1s --unready-after=-1s": {`--cluster-id "West": must have 1 to 32 lower-case`, "--lease 1s: must be at least 1m0s",
+			"--unready-after -1s: must not be negative"},
 		"more": {"no arguments are allowed"},
 	} {
 		command := Command(environment(nil))

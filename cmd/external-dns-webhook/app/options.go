@@ -16,7 +16,9 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudconfig"
+	"kaz/internal/component/kubeconfig"
 	"kaz/internal/dns"
+	"kaz/internal/plan/records"
 )
 
 // settings are the values of the flags.
@@ -33,6 +35,9 @@ type settings struct {
 	dryRun                     bool
 	refresh, deadline          time.Duration
 	parallel, mostWrites       int
+	cluster                    string
+	lease, unready             time.Duration
+	kube                       kubeconfig.Options
 	address, diagnosticAddress string
 	logging                    *logsapi.LoggingConfiguration
 }
@@ -40,13 +45,14 @@ type settings struct {
 const (
 	longestDeadline = 14 * time.Second // ExternalDNS gives up after 15 s by default
 	leastDeadline   = 4 * time.Second
+	leastLease      = time.Minute
 	longestTTL      = 2147483647
 )
 
 func newOptions() *settings {
 	return &settings{
 		cloudConfig: "/etc/kubernetes/azure.json", kind: "public", defaultTTL: dns.DefaultTTL, mostDeleted: dns.MostDeleted,
-		refresh: dns.Refresh, deadline: dns.Deadline, parallel: dns.Parallel, address: "127.0.0.1:8888", diagnosticAddress: "0.0.0.0:8080",
+		lease: dns.Lease, unready: time.Minute, refresh: dns.Refresh, deadline: dns.Deadline, parallel: dns.Parallel, address: "127.0.0.1:8888", diagnosticAddress: "0.0.0.0:8080",
 		logging: logsapi.NewLoggingConfiguration(),
 	}
 }
@@ -56,6 +62,7 @@ func (o *settings) flags() cliflag.NamedFlagSets {
 	var sets cliflag.NamedFlagSets
 	o.addZones(sets.FlagSet("zones"))
 	o.addWrites(sets.FlagSet("writes"))
+	o.addShared(sets.FlagSet("shared names"))
 	server := sets.FlagSet("server")
 	server.StringVar(&o.address, "webhook-address", o.address,
 		"IP:PORT that ExternalDNS calls. The protocol has no authentication, so the address must be a loopback address.")
@@ -96,6 +103,18 @@ func (o *settings) addWrites(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.deadline, "deadline", o.deadline,
 		"Longest time of an answer. It must be less than the two timeouts of ExternalDNS for webhooks together. "+
 			"What is not written by then is left for the next request.")
+}
+
+func (o *settings) addShared(flags *pflag.FlagSet) {
+	flags.StringVar(&o.cluster, "cluster-id", "",
+		"Name of this cluster among those that share names by set identifiers. Each cluster needs another one, and must keep it. Empty "+
+			"means that names are not shared.")
+	flags.DurationVar(&o.lease, "lease", o.lease,
+		"How long this cluster is answered for shared names after its last sign of life, at least. It is out of DNS after two leases.")
+	flags.DurationVar(&o.unready, "unready-after", o.unready,
+		"A Service that has no ready endpoint for this time leaves the names that it shares, and is back when it had one for half of the "+
+			"time. 0 means never; else the program watches EndpointSlices.")
+	o.kube.AddFlags(flags)
 }
 
 // validate returns all problems at once.
@@ -157,6 +176,17 @@ func (o *settings) checkNumbers() (problems []error) {
 	}
 	if o.deadline < leastDeadline || o.deadline > longestDeadline {
 		problems = append(problems, fmt.Errorf("--deadline %v: must be from %v to %v", o.deadline, leastDeadline, longestDeadline))
+	}
+	if o.cluster != "" {
+		if err := records.CheckIdentifier(o.cluster); err != nil {
+			problems = append(problems, fmt.Errorf("--cluster-id %w", err))
+		}
+	}
+	if o.lease < leastLease {
+		problems = append(problems, fmt.Errorf("--lease %v: must be at least %v", o.lease, leastLease))
+	}
+	if o.unready < 0 {
+		problems = append(problems, fmt.Errorf("--unready-after %v: must not be negative", o.unready))
 	}
 	if o.refresh <= 0 {
 		problems = append(problems, fmt.Errorf("--refresh-interval %v: must be more than 0", o.refresh))

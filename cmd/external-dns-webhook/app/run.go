@@ -2,15 +2,18 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"kaz/internal/component"
 	"kaz/internal/dns"
+	"kaz/internal/dns/readiness"
 	"kaz/internal/observe"
 	"kaz/internal/plan/records"
 )
@@ -41,7 +44,38 @@ func run(ctx context.Context, o *settings, lookup func(string) (string, bool), l
 		}
 		return nil
 	})
+	if config.Cluster != "" {
+		if err := o.keep(ctx, tasks, provider); err != nil {
+			return err
+		}
+	}
 	return tasks.Wait()
+}
+
+// keep starts what names shared with other clusters need.
+func (o *settings) keep(ctx context.Context, tasks *errgroup.Group, provider *dns.Provider) error {
+	var ready dns.Readiness
+	if o.unready > 0 {
+		config, err := o.kube.Read(name)
+		if err == nil && config == nil {
+			err = errors.New("--kubeconfig: the program does not run in a pod, so a kubeconfig is needed; or set --unready-after=0")
+		}
+		if err != nil {
+			return err
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return fmt.Errorf("--kubeconfig: %w", err)
+		}
+		watcher, err := readiness.New(client, o.unready)
+		if err != nil {
+			return err
+		}
+		tasks.Go(func() error { return watcher.Run(ctx) })
+		ready = watcher
+	}
+	tasks.Go(func() error { return provider.NewKeeper(ready).Run(ctx) })
+	return nil
 }
 
 // provider returns the configuration of the provider.
@@ -57,7 +91,7 @@ func (o *settings) provider(ctx context.Context, lookup func(string) (string, bo
 	}
 	config := dns.Config{
 		Azure: azure, Zones: o.find(cloud),
-		Options: records.Options{DefaultTTL: o.defaultTTL, MostDeleted: o.mostDeleted},
+		Options: records.Options{DefaultTTL: o.defaultTTL, MostDeleted: o.mostDeleted, Cluster: o.cluster}, Lease: o.lease,
 		Refresh: o.refresh, Deadline: o.deadline, Parallel: o.parallel, PublicWrites: dns.PublicWrites, PrivateWrites: dns.PrivateWrites,
 		DryRun: o.dryRun, Log: log, Metrics: dns.NewMetrics(registry),
 	}

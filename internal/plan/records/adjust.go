@@ -10,10 +10,12 @@ import (
 
 // Adjust returns the endpoints as Azure can have them, in the order of the input, and the problems of those that it cannot have.
 // ExternalDNS compares the result with what [Set.Endpoint] returned. Adjusted endpoints adjust to themselves.
-func Adjust(zones []Zone, endpoints []Endpoint) ([]Endpoint, []Problem) {
+//
+// cluster is the id of the cluster in shared record sets, "" if it shares none.
+func Adjust(zones []Zone, endpoints []Endpoint, cluster string) ([]Endpoint, []Problem) {
 	adjusted, problems := []Endpoint{}, []Problem(nil)
 	for _, e := range endpoints {
-		a := admit(zones, e)
+		a := admit(zones, e, cluster)
 		problems = append(problems, a.problems...)
 		if !a.fatal {
 			adjusted = append(adjusted, a.endpoint)
@@ -59,14 +61,9 @@ func place(zones []Zone, e Endpoint) *admitted {
 	return a
 }
 
-func admit(zones []Zone, e Endpoint) *admitted {
+func admit(zones []Zone, e Endpoint, cluster string) *admitted {
 	a := place(zones, e)
 	if a.fatal {
-		return a
-	}
-	if e.SetIdentifier != "" {
-		a.refuse(Unsupported, "set identifier %q: Azure DNS has one record set for a name and type; shared names are not supported yet",
-			e.SetIdentifier)
 		return a
 	}
 	if _, ok := typeNamed(e.Type, a.zone.Private); !ok {
@@ -78,6 +75,10 @@ func admit(zones []Zone, e Endpoint) *admitted {
 		return a
 	}
 	a.endpoint.TTL = min(max(e.TTL, 0), longestTTL)
+	if e.SetIdentifier != "" {
+		a.admitShared(cluster)
+		return a
+	}
 	metadata := e.metadata()
 	if a.zone.Private {
 		metadata = nil
@@ -90,6 +91,26 @@ func admit(zones []Zone, e Endpoint) *admitted {
 	}
 	a.admitTargets()
 	return a
+}
+
+// admitShared admits a contribution to a shared record set.
+func (a *admitted) admitShared(cluster string) {
+	e := &a.endpoint
+	if cluster == "" {
+		a.refuse(Unsupported, "set identifier %q: to share names with other clusters, set --cluster-id to a name of this cluster",
+			e.SetIdentifier)
+		return
+	}
+	if err := CheckIdentifier(e.SetIdentifier); err != nil {
+		a.refuse(Invalid, "set identifier %v", err)
+		return
+	}
+	if e.alias() != "" {
+		a.refuse(Unsupported, "a shared record set cannot be an alias")
+		return
+	}
+	e.ProviderSpecific = nil
+	a.admitTargets()
 }
 
 func (a *admitted) admitAlias(alias string) {

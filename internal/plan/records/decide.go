@@ -15,6 +15,8 @@ type Options struct {
 	DefaultTTL int64            // seconds, of records without a TTL
 	// MostDeleted is how many percent of a zone's record sets may be deleted at once, 0 for all. Ten may always be.
 	MostDeleted int
+	// Cluster is the id of the cluster in record sets that clusters share, "" if it shares none.
+	Cluster string
 }
 
 // Snapshot is what was read of Azure.
@@ -71,6 +73,9 @@ type change struct {
 	old, new *admitted
 	registry bool // a TXT record of the registry
 	ttl      int64
+	cluster  string
+	parts    []part // of a shared set
+	marks    *Marks // of a shared set, in place of what ExternalDNS wants
 }
 
 func (c change) any() *admitted {
@@ -91,6 +96,18 @@ func (c change) step(have *Set) (*Step, error) {
 	s := &Step{ID: a.zone.set(a.endpoint.Type, a.relative), Key: c.key(), Zone: a.zone, change: c}
 	if have != nil && have.Own {
 		return nil, fmt.Errorf("%w: it belongs to Azure", errConflict)
+	}
+	if have != nil && have.Unreadable != nil {
+		return nil, have.Unreadable
+	}
+	if c.marks != nil {
+		return c.marked(s, have)
+	}
+	if len(c.parts) > 0 {
+		return c.shared(s, have)
+	}
+	if have != nil && len(have.Shares) > 0 {
+		return nil, fmt.Errorf("%w: clusters share it, so that it needs a set identifier", errConflict)
 	}
 	if c.new == nil {
 		return c.removal(s, have)

@@ -42,6 +42,7 @@ const (
 	metadataKeys   = "azure/metadata-keys" // the keys of the metadata, joined by commas
 	ownedRecord    = "ownedRecord"         // label of a TXT record of ExternalDNS's registry: the name that it is about
 	ownerLabel     = "owner"               // label with the id of the ExternalDNS that owns the record
+	resourceLabel  = "resource"            // label with the kind, namespace and name of the object that the record comes from
 )
 
 // property returns the value of a property.

@@ -19,8 +19,10 @@ type story struct {
 	Have   map[string]map[string]any // properties by type and name: "A app"
 	Adjust []records.Endpoint        // what ExternalDNS wants, before it makes changes of it
 	records.Changes
+	Cluster     string
 	Protect     []string
 	MostDeleted int
+	Mark        *records.Marks // what is known of the clusters, in place of changes
 }
 
 // TestGolden tells the story of each testdata/*.txtar: story.yaml, and the answer of the planner.
@@ -35,18 +37,21 @@ func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	out := &txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1]}
 	add := func(name, text string) { out.Files = append(out.Files, txtar.File{Name: name, Data: []byte(text)}) }
 	if len(s.Adjust) > 0 {
-		adjusted, problems := records.Adjust(zones, s.Adjust)
+		adjusted, problems := records.Adjust(zones, s.Adjust, s.Cluster)
 		add("adjusted", encode(t, adjusted)+lines(problems))
 	}
 	have := read(t, s.Have)
 	if len(have.Sets) > 0 {
-		add("read", encode(t, have.Endpoints()))
+		add("read", encode(t, have.Endpoints(s.Cluster)))
 	}
-	o := records.Options{DefaultTTL: 300, MostDeleted: s.MostDeleted}
+	o := records.Options{DefaultTTL: 300, MostDeleted: s.MostDeleted, Cluster: s.Cluster}
 	for _, p := range s.Protect {
 		o.Protect = append(o.Protect, regexp.MustCompile(p))
 	}
 	p := records.Decide(have, s.Changes, o)
+	if s.Mark != nil {
+		p = have.Mark(*s.Mark)
+	}
 	var text strings.Builder
 	for _, h := range p.Hosts {
 		fmt.Fprintf(&text, "%s\n", h.Name)

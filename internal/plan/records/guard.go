@@ -2,6 +2,7 @@ package records
 
 import (
 	"maps"
+	"slices"
 
 	"kaz/internal/azure"
 )
@@ -22,7 +23,7 @@ func (d *decision) hold(hosts []*host) {
 				continue
 			}
 			for _, s := range u.steps {
-				if s.Verb == azure.Delete && !s.change.registry {
+				if (s.Verb == azure.Delete || len(s.change.parts) > 0) && !s.change.registry {
 					visit(u, s.Key.Zone)
 				}
 			}
@@ -69,7 +70,7 @@ func (d *decision) managed(owners map[string]bool) map[string]int {
 			continue
 		}
 		all[key.Zone]++
-		if s.Type == "TXT" && len(s.Targets) > 0 && owners[ownerOf(s.Targets[0])] {
+		if s.Type == "TXT" && slices.ContainsFunc(s.Targets, func(text string) bool { return owners[ownerOf(text)] }) {
 			owned[key.Zone]++
 		}
 	}

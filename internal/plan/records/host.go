@@ -60,7 +60,7 @@ func (d *decision) changes(c Changes) []*change {
 		key := normalName(e.Name) + " " + e.Type + " " + e.SetIdentifier
 		if byKey[key] == nil {
 			_, registry := e.owned()
-			byKey[key] = &change{registry: registry, ttl: d.options.DefaultTTL}
+			byKey[key] = &change{registry: registry, ttl: d.options.DefaultTTL, cluster: d.options.Cluster}
 			all = append(all, byKey[key])
 		}
 		return byKey[key]
@@ -69,9 +69,9 @@ func (d *decision) changes(c Changes) []*change {
 		at(e).old = place(d.snapshot.Zones, e)
 	}
 	for _, e := range slices.Concat(c.Create, c.UpdateNew) {
-		at(e).new = admit(d.snapshot.Zones, e)
+		at(e).new = admit(d.snapshot.Zones, e, d.options.Cluster)
 	}
-	return all
+	return fold(all)
 }
 
 // group groups changes by the host that they are about.
@@ -201,7 +201,7 @@ func (d *decision) blocked(h *host, u *unit) (string, bool) {
 		_, stays := d.snapshot.Sets[key]
 		for _, other := range h.units {
 			if other.main != nil && other != u && !other.drop && other.main.key() == key {
-				stays = other.main.new != nil
+				stays = other.stays()
 			}
 		}
 		if stays {
@@ -209,6 +209,11 @@ func (d *decision) blocked(h *host, u *unit) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// stays reports whether the record set of a unit is there after its steps.
+func (u *unit) stays() bool {
+	return u.main.new != nil || slices.ContainsFunc(u.steps, func(s Step) bool { return !s.change.registry && s.Verb == azure.Put })
 }
 
 // order returns the steps of a host: TXT records that claim records, records, and TXT records of deleted records. What excludes each

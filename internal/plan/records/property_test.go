@@ -93,7 +93,7 @@ func drawEndpoint(t *rapid.T, name string) records.Endpoint {
 	if rapid.Bool().Draw(t, "metadata") {
 		e.ProviderSpecific = []records.Property{{Name: "azure/tags", Value: "b=2,a=1"}}
 	}
-	adjusted, _ := records.Adjust([]records.Zone{zone, corner}, []records.Endpoint{e})
+	adjusted, _ := records.Adjust([]records.Zone{zone, corner}, []records.Endpoint{e}, "")
 	if len(adjusted) != 1 {
 		t.Fatalf("%v is not admitted", e)
 	}
@@ -202,12 +202,12 @@ func TestDecideReachesWhatIsWanted(t *testing.T) {
 			}
 		}
 		for key, e := range sets {
-			found := slices.ContainsFunc(a.snapshot().Endpoints(), func(o records.Endpoint) bool {
+			found := slices.ContainsFunc(a.snapshot().Endpoints(""), func(o records.Endpoint) bool {
 				return o.Name == e.Name && o.Type == e.Type && slices.Equal(slices.Sorted(slices.Values(o.Targets)), slices.Sorted(slices.Values(e.Targets))) &&
 					slices.Equal(o.ProviderSpecific, e.ProviderSpecific) && (e.TTL == 0 && o.TTL == 300 || o.TTL == e.TTL)
 			})
 			if !found {
-				t.Fatalf("%s: %v is not in %v", key, e, a.snapshot().Endpoints())
+				t.Fatalf("%s: %v is not in %v", key, e, a.snapshot().Endpoints(""))
 			}
 		}
 		if len(a.docs) != 2*len(sets) {
@@ -262,8 +262,8 @@ func TestAdjustIsIdempotent(t *testing.T) {
 				{Name: rapid.SampledFrom([]string{"azure/tags", "aws/weight", "webhook/azure-alias"}).Draw(t, "property"), Value: rapid.String().Draw(t, "value")},
 			},
 		}
-		once, _ := records.Adjust(zones, []records.Endpoint{e})
-		twice, problems := records.Adjust(zones, once)
+		once, _ := records.Adjust(zones, []records.Endpoint{e}, "")
+		twice, problems := records.Adjust(zones, once, "")
 		if fmt.Sprint(once) != fmt.Sprint(twice) || len(problems) > 0 {
 			t.Fatalf("%+v, then %+v, %v", once, twice, problems)
 		}

@@ -26,7 +26,11 @@ type Set struct {
 	Metadata map[string]string
 	Alias    string // id of the resource that the set follows, in lower case; "" for none
 	Targets  []string
-	// Own is true for sets that belong to Azure: the SOA record, the name servers of the zone, and registered machines.
+	// Shares are the contributions of clusters to a shared set, nil for a set of one owner. Unreadable is why they are not known.
+	Shares     Shares
+	Unreadable error
+	// Own is true for sets that belong to Azure: the SOA record, the name servers of the zone, and registered machines. Leases of clusters
+	// are kept from ExternalDNS in the same way.
 	Own bool
 	Doc azure.Document
 }
@@ -52,7 +56,8 @@ func Read(z Zone, doc azure.Document) (Set, error) {
 	if s.Name == "" || s.Type == "" {
 		return Set{}, fmt.Errorf("document of %s: a record set without a name or type", r.ID)
 	}
-	s.Own = r.Properties.AutoRegistered || s.Type == "SOA" || s.Type == "NS" && s.Name == apex
+	s.Own = r.Properties.AutoRegistered || s.Type == "SOA" || s.Type == "NS" && s.Name == apex || s.isLease()
+	s.Shares, s.Unreadable = readShares(s.Metadata)
 	if t, ok := typeNamed(s.Type, z.Private); ok {
 		s.Targets = canonicalAll(s.Type, t.targets(r.Properties))
 	}
@@ -113,12 +118,14 @@ type wanted struct {
 	Metadata map[string]string // nil leaves private zones as they are
 	Alias    string
 	Targets  []string
+	Shares   Shares
 }
 
 // isAs reports whether Azure has the set as it is wanted.
 func (w wanted) isAs(s Set) bool {
 	return s.TTL == w.TTL && s.Alias == w.Alias && (w.Alias != "" || sameTargets(w.Type, s.Targets, w.Targets)) &&
-		(w.Zone.Private || maps.Equal(withoutEmpty(s.Metadata), w.Metadata))
+		maps.EqualFunc(s.Shares, w.Shares, Contribution.equal) &&
+		(w.Zone.Private || maps.Equal(withoutEmpty(foreign(s.Metadata)), w.Metadata))
 }
 
 // document returns the document of the set. It keeps what Azure has beside what is wanted.
@@ -140,8 +147,15 @@ func (w wanted) document(have *Set) (azure.Document, error) {
 		ttl, list = "ttl", t.private
 	}
 	properties[ttl] = w.TTL
-	if len(w.Metadata) > 0 {
-		properties["metadata"] = w.Metadata
+	if w.Metadata != nil || len(w.Shares) > 0 {
+		metadata, err := w.Shares.metadata(w.Metadata)
+		if err != nil {
+			return nil, err
+		}
+		properties["metadata"] = metadata
+		if len(metadata) == 0 {
+			delete(properties, "metadata")
+		}
 	}
 	if w.Alias != "" {
 		properties["targetResource"] = azure.Ref(azure.ID(w.Alias))
@@ -214,16 +228,31 @@ func ownerOf(target string) string {
 	return ""
 }
 
-// Endpoints returns the record sets as ExternalDNS reads them, in the order of their names and types.
-func (s Snapshot) Endpoints() []Endpoint {
+// Endpoints returns the record sets as the ExternalDNS of a cluster reads them, in the order of their names and types. Of shared sets it
+// reads its own contributions.
+func (s Snapshot) Endpoints(cluster string) []Endpoint {
 	all := make([]Endpoint, 0, len(s.Sets))
 	for _, set := range s.Sets {
-		if e, ok := set.Endpoint(); ok {
+		if len(set.Shares) > 0 {
+			all = append(all, set.contributions(cluster)...)
+		} else if e, ok := set.Endpoint(); ok {
 			all = append(all, e)
 		}
 	}
 	slices.SortFunc(all, func(a, b Endpoint) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Type, b.Type))
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Type, b.Type), strings.Compare(a.SetIdentifier, b.SetIdentifier))
 	})
+	return all
+}
+
+// contributions returns what a cluster has in a shared set.
+func (s Set) contributions(cluster string) (all []Endpoint) {
+	for id, c := range s.Shares {
+		if c.Cluster == cluster {
+			all = append(all, Endpoint{
+				Name: s.Zone.full(s.Name), Type: s.Type, TTL: c.TTL, Targets: slices.Clone(c.Targets), SetIdentifier: id,
+			})
+		}
+	}
 	return all
 }

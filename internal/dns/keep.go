@@ -1,0 +1,303 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/records"
+)
+
+// Lease is how long the contributions of a cluster to shared names are good without a renewal.
+const Lease = 10 * time.Minute
+
+// renewals are the renewals in a lease. Six clusters write at most 1.5 times in a minute. A cluster is silent if its lease does not change
+// for the time of as many renewals. With a renewal before that to see it for the last time, and one after it to notice, a dead cluster is
+// out of DNS after two leases at most.
+const renewals = 2.5
+
+// spread is the part of the time between two renewals that is left to chance.
+const spread = .1
+
+// freshRenewals is how often a cluster that was silent renews its lease before it is answered again.
+const freshRenewals = 2
+
+// Keeper keeps the leases of a cluster that shares names with others, and takes the contributions of clusters that died out of DNS. Its
+// fields belong to one goroutine.
+type Keeper struct {
+	*Provider
+	ready Readiness // nil for none
+	every time.Duration
+
+	own     map[string]*renewal // by zone
+	others  map[string]sighting // by the ids of leases
+	orphans []records.Orphan    // of the last round
+}
+
+// renewal is the lease of this cluster in a zone.
+type renewal struct {
+	have  *records.Set // nil if it is not known
+	fresh int          // renewals since the last failure
+}
+
+// sighting is what was seen of the lease of another cluster.
+type sighting struct {
+	etag  string // "" if there is none
+	since time.Time
+	every time.Duration
+}
+
+// Readiness says which objects of the cluster have a ready endpoint.
+type Readiness interface {
+	// Ready has objects as KIND/NAMESPACE/NAME. Those of which it is not known are not in it.
+	Ready() map[string]bool
+	// Changed has a value after the answer of Ready changed.
+	Changed() <-chan struct{}
+}
+
+// NewKeeper returns a keeper. ready may be nil.
+func (p *Provider) NewKeeper(ready Readiness) *Keeper {
+	every := time.Duration(float64(p.config.Lease) / renewals)
+	return &Keeper{Provider: p, ready: ready, every: every, own: map[string]*renewal{}, others: map[string]sighting{}}
+}
+
+// Run keeps the leases until ctx ends. Renewals of several clusters are spread.
+func (k *Keeper) Run(ctx context.Context) error {
+	var changed <-chan struct{}
+	if k.ready != nil {
+		changed = k.ready.Changed()
+	}
+	var next <-chan time.Time
+	for round := k.Round; ; {
+		if err := round(ctx); err != nil && ctx.Err() == nil {
+			k.config.Log.WarnContext(ctx, "names shared with other clusters were not kept; it is tried again", "error", err)
+		}
+		if next == nil {
+			next = time.After(time.Duration(float64(k.every) * (1 + spread*rand.Float64())))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			round = k.look
+		case <-next:
+			round, next = k.Round, nil
+		}
+	}
+}
+
+// look changes which contributions of this cluster are answered, after its endpoints changed.
+func (k *Keeper) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.every)
+	defer cancel()
+	return k.mark(ctx, records.Marks{Cluster: k.config.Cluster, Ready: k.ready.Ready()})
+}
+
+// Round renews the leases of this cluster, looks at those of the others, and changes which contributions are answered.
+func (k *Keeper) Round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.every)
+	defer cancel()
+	s, err := k.snapshot(ctx)
+	if err != nil {
+		k.failed()
+		return err
+	}
+	marks := records.Marks{Cluster: k.config.Cluster, Silent: map[string][]string{}, Back: map[string]bool{}}
+	if k.ready != nil {
+		marks.Ready = k.ready.Ready()
+	}
+	marks.Orphans = k.orphaned(s)
+	var problems []error
+	for _, z := range s.Zones {
+		if err := k.zone(ctx, z, s.Clusters(z), &marks); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(append(problems, k.mark(ctx, marks))...)
+}
+
+// orphaned returns the contributions that nothing needed in two rounds. Between two writes of a name there are some for a moment.
+func (k *Keeper) orphaned(s records.Snapshot) (all []records.Orphan) {
+	now := s.Orphans(k.config.Cluster)
+	for _, o := range now {
+		if slices.Contains(k.orphans, o) {
+			all = append(all, o)
+		}
+	}
+	k.orphans = now
+	return all
+}
+
+// failed notes that nothing is known: this cluster may be the one that is cut off.
+func (k *Keeper) failed() {
+	clear(k.others)
+	for _, r := range k.own {
+		r.fresh = 0
+	}
+}
+
+// zone renews the lease in a zone, and finds out which clusters are silent there.
+func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, marks *records.Marks) error {
+	key := z.ID.Key()
+	if !slices.Contains(clusters, k.config.Cluster) {
+		return k.end(ctx, z)
+	}
+	r := k.own[key]
+	if r == nil {
+		r = &renewal{}
+		k.own[key] = r
+	}
+	err := k.renew(ctx, z, r)
+	k.config.Metrics.renewed(err)
+	if err != nil {
+		r.have, r.fresh = nil, 0
+		k.forgetOthers(z, clusters)
+		return err
+	}
+	r.fresh++
+	marks.Back[key] = r.fresh >= freshRenewals
+	for _, cluster := range clusters {
+		if cluster == k.config.Cluster {
+			continue
+		}
+		silent, err := k.silent(ctx, z, cluster)
+		if err != nil {
+			k.forgetOthers(z, clusters)
+			return err
+		}
+		if silent {
+			marks.Silent[key] = append(marks.Silent[key], cluster)
+		}
+	}
+	k.config.Metrics.silentIn(z, len(marks.Silent[key]))
+	return nil
+}
+
+func (k *Keeper) forgetOthers(z records.Zone, clusters []string) {
+	for _, cluster := range clusters {
+		delete(k.others, records.LeaseID(z, cluster).Key())
+	}
+}
+
+// renew writes the lease of this cluster.
+func (k *Keeper) renew(ctx context.Context, z records.Zone, r *renewal) error {
+	lease := records.Lease{Cluster: k.config.Cluster, Every: k.every, At: time.Now()}
+	if r.have == nil {
+		have, err := k.lease(ctx, z, lease.Cluster)
+		if err != nil {
+			return err
+		}
+		r.have = have
+	}
+	step, err := lease.Renew(z, r.have)
+	if err != nil {
+		return err
+	}
+	doc, err := k.write(ctx, step)
+	if err != nil {
+		return err
+	}
+	set, err := records.Read(z, doc)
+	r.have = &set
+	return err
+}
+
+// end deletes the lease of this cluster in a zone where it shares nothing any longer.
+func (k *Keeper) end(ctx context.Context, z records.Zone) error {
+	r := k.own[z.ID.Key()]
+	if r == nil || r.have == nil {
+		return nil
+	}
+	_, err := k.write(ctx, records.Lease{Cluster: k.config.Cluster}.End(*r.have))
+	delete(k.own, z.ID.Key())
+	if azure.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// silent returns whether another cluster is silent.
+func (k *Keeper) silent(ctx context.Context, z records.Zone, cluster string) (bool, error) {
+	set, err := k.lease(ctx, z, cluster)
+	if err != nil {
+		return false, err
+	}
+	now, seen := time.Now(), sighting{every: k.every}
+	if set != nil {
+		seen.etag = set.Etag
+		if l, ok := records.ReadLease(*set); ok {
+			seen.every = max(l.Every, k.every)
+		}
+	}
+	id := records.LeaseID(z, cluster).Key()
+	last, known := k.others[id]
+	if !known || last.etag != seen.etag {
+		seen.since = now
+		k.others[id] = seen
+		return false, nil
+	}
+	silent := now.Sub(last.since) >= time.Duration(renewals*float64(seen.every))
+	if silent {
+		k.config.Log.WarnContext(ctx, "cluster is silent", "cluster", cluster, "zone", z.Name, "since", last.since.UTC())
+	}
+	return silent, nil
+}
+
+// lease reads the lease of a cluster, nil for none.
+func (k *Keeper) lease(ctx context.Context, z records.Zone, cluster string) (*records.Set, error) {
+	return (&run{Provider: k.Provider}).read(ctx, records.Step{ID: records.LeaseID(z, cluster), Zone: z})
+}
+
+// write carries out one step at the pace of its zone.
+func (k *Keeper) write(ctx context.Context, s records.Step) (azure.Document, error) {
+	if k.config.DryRun {
+		return nil, errDryRun
+	}
+	return (&run{Provider: k.Provider}).send(ctx, s)
+}
+
+// errDryRun is the error of leases that are not written.
+var errDryRun = errors.New("dry run: leases are not written")
+
+// mark changes which contributions are answered. Between parts of the work ExternalDNS has its turn.
+func (k *Keeper) mark(ctx context.Context, marks records.Marks) error {
+	for {
+		if _, err := k.snapshot(ctx); err != nil {
+			return err
+		}
+		err := k.part(ctx, marks)
+		if left, ok := errors.AsType[*IncompleteError](err); !ok || left.Done == 0 {
+			return err
+		}
+	}
+}
+
+// part makes what of the changes fits in the time of one request.
+func (k *Keeper) part(ctx context.Context, marks records.Marks) error {
+	ctx, cancel := context.WithTimeout(ctx, k.config.Deadline)
+	defer cancel()
+	release, err := k.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	k.mu.Lock()
+	s, ok := k.known()
+	k.mu.Unlock()
+	if !ok {
+		return errors.New("the zones are being read again")
+	}
+	// What was written since the round began may need them.
+	marks.Orphans = slices.DeleteFunc(s.Orphans(k.config.Cluster), func(o records.Orphan) bool { return !slices.Contains(marks.Orphans, o) })
+	plan := s.Mark(marks)
+	k.report(ctx, plan.Problems)
+	if len(plan.Hosts) == 0 || k.config.DryRun {
+		return nil
+	}
+	k.config.Log.InfoContext(ctx, "changing shared names", "sets", len(plan.Hosts), slog.Any("silent", marks.Silent))
+	return k.carryOut(ctx, plan)
+}
