@@ -3,7 +3,6 @@ package dns
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -291,13 +290,13 @@ func (k *Keeper) part(ctx context.Context, marks records.Marks) error {
 	if !ok {
 		return errors.New("the zones are being read again")
 	}
-	// What was written since the round began may need them.
-	marks.Orphans = slices.DeleteFunc(s.Orphans(k.config.Cluster), func(o records.Orphan) bool { return !slices.Contains(marks.Orphans, o) })
+	now := s.Orphans(k.config.Cluster) // what was written since the round began may need some
+	marks.Orphans = slices.DeleteFunc(marks.Orphans, func(o records.Orphan) bool { return !slices.Contains(now, o) })
 	plan := s.Mark(marks)
 	k.report(ctx, plan.Problems)
 	if len(plan.Hosts) == 0 || k.config.DryRun {
 		return nil
 	}
-	k.config.Log.InfoContext(ctx, "changing shared names", "sets", len(plan.Hosts), slog.Any("silent", marks.Silent))
+	k.config.Log.InfoContext(ctx, "changing shared names", "sets", len(plan.Hosts), "silent", marks.Silent)
 	return k.carryOut(ctx, plan)
 }

@@ -52,7 +52,8 @@ const (
 func newOptions() *settings {
 	return &settings{
 		cloudConfig: "/etc/kubernetes/azure.json", kind: "public", defaultTTL: dns.DefaultTTL, mostDeleted: dns.MostDeleted,
-		lease: dns.Lease, unready: time.Minute, refresh: dns.Refresh, deadline: dns.Deadline, parallel: dns.Parallel, address: "127.0.0.1:8888", diagnosticAddress: "0.0.0.0:8080",
+		lease: dns.Lease, unready: time.Minute,
+		refresh: dns.Refresh, deadline: dns.Deadline, parallel: dns.Parallel, address: "127.0.0.1:8888", diagnosticAddress: "0.0.0.0:8080",
 		logging: logsapi.NewLoggingConfiguration(),
 	}
 }

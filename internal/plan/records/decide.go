@@ -100,12 +100,17 @@ func (c change) step(have *Set) (*Step, error) {
 	if have != nil && have.Unreadable != nil {
 		return nil, have.Unreadable
 	}
-	if c.marks != nil {
+	switch {
+	case c.marks != nil:
 		return c.marked(s, have)
-	}
-	if len(c.parts) > 0 {
+	case len(c.parts) > 0:
 		return c.shared(s, have)
 	}
+	return c.alone(s, have)
+}
+
+// alone returns the write of a set that is not shared, nil if Azure has what is wanted.
+func (c change) alone(s *Step, have *Set) (*Step, error) {
 	if have != nil && len(have.Shares) > 0 {
 		return nil, fmt.Errorf("%w: clusters share it, so that it needs a set identifier", errConflict)
 	}

@@ -23,7 +23,7 @@ func (d *decision) hold(hosts []*host) {
 				continue
 			}
 			for _, s := range u.steps {
-				if (s.Verb == azure.Delete || len(s.change.parts) > 0) && !s.change.registry {
+				if s.takesAway() {
 					visit(u, s.Key.Zone)
 				}
 			}
@@ -76,4 +76,9 @@ func (d *decision) managed(owners map[string]bool) map[string]int {
 	}
 	maps.Copy(all, owned)
 	return all
+}
+
+// takesAway reports whether a step of a deletion takes a record away, and not what the registry has of it.
+func (s Step) takesAway() bool {
+	return !s.change.registry && (s.Verb == azure.Delete || len(s.change.parts) > 0)
 }

@@ -72,8 +72,12 @@ func cutFold(text, prefix string) (string, bool) {
 
 // foreign returns metadata without contributions.
 func foreign(metadata map[string]string) map[string]string {
-	all := maps.Clone(metadata)
-	maps.DeleteFunc(all, func(key, _ string) bool { _, ok := cutFold(key, sharePrefix); return ok })
+	all := map[string]string{}
+	for key, value := range metadata {
+		if _, ok := cutFold(key, sharePrefix); !ok {
+			all[key] = value
+		}
+	}
 	return all
 }
 
@@ -213,14 +217,12 @@ func first(a, b *admitted) *admitted {
 
 // shared returns the write of a change of a shared set. Only the contributions of this cluster change.
 func (c change) shared(s *Step, have *Set) (*Step, error) {
-	var shares Shares
-	var other []string
+	var now Set // of none, nothing
 	if have != nil {
-		shares, other = maps.Clone(have.Shares), have.others()
+		now = *have
 	}
-	if shares == nil {
-		shares = Shares{}
-	}
+	shares, other := Shares{}, now.others()
+	maps.Copy(shares, now.Shares)
 	rest, claimed, err := c.claim(have)
 	if err != nil {
 		return nil, err
@@ -239,21 +241,26 @@ func (c change) shared(s *Step, have *Set) (*Step, error) {
 	if len(shares) == 0 && whole == nil && len(other) == 0 {
 		return removed(s, have), nil
 	}
-	want := wanted{Zone: s.Zone, Name: c.any().relative, Type: s.Key.Type, Shares: shares, Metadata: map[string]string{}}
-	if have != nil {
-		want.Metadata, want.TTL = foreign(have.Metadata), have.TTL
+	want := wanted{
+		Zone: s.Zone, Name: c.any().relative, Type: s.Key.Type, Shares: shares, Metadata: foreign(now.Metadata), TTL: now.TTL,
 	}
-	switch {
-	case whole != nil:
-		one := whole.want(c.ttl)
-		want.TTL, want.Alias, want.Targets = one.TTL, one.Alias, append(slices.Clone(one.Targets), other...)
-		if !s.Zone.Private {
-			want.Metadata = one.Metadata
-		}
-	case len(shares) > 0:
+	if len(shares) > 0 {
 		want.TTL = shares.ttl()
 	}
+	if whole != nil {
+		want = whole.wholeSet(want, other, c.ttl)
+	}
 	return c.write(s, have, want, other)
+}
+
+// wholeSet returns a set that this cluster has for itself from now on. Other targets stay.
+func (a *admitted) wholeSet(want wanted, other []string, ttl int64) wanted {
+	one := a.want(ttl)
+	one.Targets = append(slices.Clone(one.Targets), other...)
+	if a.zone.Private {
+		one.Metadata = want.Metadata
+	}
+	return one
 }
 
 // removed returns the deletion of a set, nil if there is none.
