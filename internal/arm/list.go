@@ -3,10 +3,12 @@ package arm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/pause"
 )
 
 // page is one answer to a list.
@@ -47,8 +49,13 @@ func (r reader) List(ctx context.Context, q azure.Query) ([]azure.Document, erro
 
 func (d *Client) pages(ctx context.Context, c call) ([]azure.Document, error) {
 	var found []azure.Document
+	patience := c.patience
 	for seen := map[string]bool{}; ; {
 		text, err := d.read(ctx, c)
+		if wait, ok := throttledFor(err); ok && wait <= patience && pause.For(ctx, wait) == nil {
+			patience -= wait
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -72,4 +79,13 @@ func (d *Client) pages(ctx context.Context, c call) ([]azure.Document, error) {
 		c = d.follow(c, next, "list")
 		c.document = true
 	}
+}
+
+// throttledFor returns how long Azure wants a request to wait, and false if it does not throttle.
+func throttledFor(err error) (time.Duration, bool) {
+	e, ok := errors.AsType[*azure.Error](err)
+	if !ok || e.Kind != azure.Throttled {
+		return 0, false
+	}
+	return max(e.RetryAfter, time.Second), true
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"kaz/internal/azure"
 )
@@ -151,5 +152,29 @@ func TestListOfAnArray(t *testing.T) {
 	s := script(answer{status: 200, body: `[1`}, answer{status: 200, body: `{"value":[{"name":"1"}]}`})
 	if found, err := open(t, s).List(t.Context(), azure.Query{Scope: sku, Type: sku.Type() + "/versions"}); err != nil || len(found) != 1 {
 		t.Errorf("after an answer that is cut off: %v %v", found, err)
+	}
+}
+
+// A list that Azure throttles goes on with its next page, if the caller has the patience.
+func TestListThrottledBetweenPages(t *testing.T) {
+	pages := []answer{
+		{status: 200, body: `{"value":[{"name":"a"}],"nextLink":"https://management.test/next?p=2"}`},
+		{status: 429, header: header("Retry-After", "1200")},
+		{status: 200, body: `{"value":[{"name":"b"}]}`},
+	}
+	q := azure.Query{Scope: group, Type: "Microsoft.Network/loadBalancers"}
+	for patience, want := range map[time.Duration]int{0: 0, time.Hour: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			s := script(pages...)
+			q.Patience = patience
+			start := time.Now()
+			found, err := open(t, s).List(t.Context(), q)
+			if len(found) != want || (err == nil) != (want > 0) {
+				t.Errorf("patience %v: %v, %v", patience, found, err)
+			}
+			if took := time.Since(start); want > 0 && (len(s.requests()) != 3 || took < 20*time.Minute) {
+				t.Errorf("%d requests in %v", len(s.requests()), took)
+			}
+		})
 	}
 }

@@ -30,6 +30,8 @@ type call struct {
 	once bool
 	// additive says that the request, like a POST, is not sent again if Azure may have seen it.
 	additive bool
+	// patience is how long the pages of a list wait in all because Azure throttles.
+	patience time.Duration
 
 	op      string // its name in errors
 	id      azure.ID
@@ -113,7 +115,7 @@ func (b *builder) listCall(q azure.Query) (call, error) {
 	if err != nil {
 		return call{}, err
 	}
-	c.document, c.subject.Verb = true, "list"
+	c.document, c.subject.Verb, c.patience = true, "list", q.Patience
 	query := c.url.Query()
 	if q.Expand != "" {
 		query.Set("$expand", q.Expand)

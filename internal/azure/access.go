@@ -1,6 +1,9 @@
 package azure
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Query names a list of resources.
 type Query struct {
@@ -12,6 +15,8 @@ type Query struct {
 	Type string
 	// Expand and Filter are sent as $expand and $filter when not empty.
 	Expand, Filter string
+	// Patience is how long the list may wait in all, between its pages, because Azure throttles. It then goes on with the next page.
+	Patience time.Duration
 }
 
 // Reader reads Azure. Errors are [*Error].

@@ -3,6 +3,7 @@ package dns_test
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,6 +107,40 @@ func TestRest(t *testing.T) {
 		// 62 record sets are a page. The private zone is not counted.
 		if most := 6 * 6; reads > most {
 			t.Errorf("%d pages were read in an hour, want %d", reads, most)
+		}
+	})
+}
+
+// TestLargeZone reads a zone with more pages than Azure lists in a minute.
+func TestLargeZone(t *testing.T) {
+	scenario(t, "6,050 record sets", func(t *testing.T) {
+		w := newWorld(t, core.Options{Throttle: true})
+		const sets = 6050 // 61 pages; Azure lists 60 in a minute
+		for n := range sets {
+			if n%dns.PublicWrites == 0 {
+				pass(time.Minute)
+			}
+			w.set(public, "A", fmt.Sprintf("h%d", n), object{"TTL": 60, "ARecords": []object{{"ipv4Address": "1.1.1.1"}}})
+		}
+		w.Forget()
+		start := time.Now()
+		var clusters sync.WaitGroup
+		for range 4 {
+			one := *w
+			one.config.Azure = client(t, w.Transport())
+			one.restart()
+			clusters.Go(func() {
+				for one.call(http.MethodGet, "/records", nil).Code != http.StatusOK && time.Since(start) < time.Hour {
+					<-time.After(time.Minute)
+				}
+				want(t, "records", len(one.records()), sets)
+			})
+		}
+		clusters.Wait()
+		took := time.Since(start)
+		t.Logf("four clusters have read %d record sets after %v, with %d answers 429", sets, took, w.count(http.StatusTooManyRequests))
+		if most := 4 * time.Minute; took > most {
+			t.Errorf("the zone was read after %v, want %v", took, most)
 		}
 	})
 }

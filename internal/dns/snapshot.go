@@ -145,7 +145,7 @@ func (p *Provider) readZone(ctx context.Context, z records.Zone) error {
 	if z.Private {
 		list = network.PrivateDNSZones + "/ALL"
 	}
-	docs, err := p.config.Azure.Fresh().List(ctx, azure.Query{Scope: z.ID, Type: list})
+	docs, err := p.config.Azure.Fresh().List(ctx, azure.Query{Scope: z.ID, Type: list, Patience: longestRead})
 	p.config.Metrics.listed(err)
 	if err != nil {
 		if azure.IsNotFound(err) {
