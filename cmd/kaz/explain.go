@@ -28,10 +28,10 @@ const (
 
 func explainCommand() *cobra.Command {
 	return cli.Group("explain",
-		"Show what would change in Azure for a Service, what serves an Ingress, Gateway or HTTPRoute, where a volume is, and what a "+
-			"node group waits for",
+		"Show what would change in Azure for a Service, what serves an Ingress, Gateway or HTTPRoute, where a volume is, what a node "+
+			"group waits for, and what DNS answers for a name",
 		explainServiceCommand(), explainIngressCommand(), explainGatewayCommand(), explainRouteCommand(),
-		explainVolumeCommand(), explainNodeGroupCommand())
+		explainVolumeCommand(), explainNodeGroupCommand(), explainNameCommand())
 }
 
 // explanation is what all commands of kaz explain have: flags, checks of them, and the end.

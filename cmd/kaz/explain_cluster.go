@@ -54,6 +54,27 @@ func (c *clusterFlags) check(f *pflag.FlagSet) error {
 // defaultClusterName is the default of the cloud-controller-manager.
 const defaultClusterName = "kubernetes"
 
+// findAzure returns the path of the selected azure.json, for a command that does not ask Kubernetes, and the name server of the local Azure
+// that it refers to, "" for none.
+func (c clusterFlags) findAzure(ctx context.Context, environment string) (path, nameServer string, err error) {
+	up, err := c.localCluster(environment)
+	if c.dirGiven && err != nil {
+		return "", "", fmt.Errorf("--dir: %w", err)
+	}
+	if err != nil {
+		up = localcluster.Status{}
+	}
+	path = cmp.Or(c.cloudConfig, up.CloudConfig)
+	if path == "" {
+		return "", "", errors.New("--cloud-config is missing: want the path of an azure.json")
+	}
+	azure, found, err := c.localAzure(ctx, up)
+	if err != nil || !found {
+		return path, "", err
+	}
+	return path, azure.DNS, setClientEnvironment(azure)
+}
+
 // find returns the selected cluster. environment is the kubeconfig of $KUBECONFIG.
 func (c clusterFlags) find(ctx context.Context, environment string) (ccm.Cluster, error) {
 	if c.dirGiven {
@@ -127,6 +148,10 @@ func (c clusterFlags) setClientEnvironment(ctx context.Context, up localcluster.
 	if err != nil || !found {
 		return err
 	}
+	return setClientEnvironment(azure)
+}
+
+func setClientEnvironment(azure client.Info) error {
 	return errors.Join(
 		os.Setenv("IDENTITY_ENDPOINT", azure.IdentityEndpoint),
 		os.Setenv("IDENTITY_HEADER", azure.IdentityHeader),

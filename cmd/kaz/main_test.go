@@ -89,9 +89,9 @@ func TestNoSuchCommand(t *testing.T) {
 		want string
 	}{
 		{[]string{"bogus"}, `unknown command "bogus" for "kaz"`},
-		{[]string{"explain"}, "explain: no command given: want gateway, httproute, ingress, nodegroup, service, volume"},
-		{[]string{"explain", "--all"}, "explain: no command given: want gateway, httproute, ingress, nodegroup, service, volume"},
-		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want gateway, httproute, ingress, nodegroup, service, volume`},
+		{[]string{"explain"}, "explain: no command given: want gateway, httproute, ingress, name, nodegroup, service, volume"},
+		{[]string{"explain", "--all"}, "explain: no command given: want gateway, httproute, ingress, name, nodegroup, service, volume"},
+		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want gateway, httproute, ingress, name, nodegroup, service, volume`},
 		{[]string{"local"}, "local: no command given: want azure, down, logs, ssh, status, up"},
 		{[]string{"local", "logs"},
 			"logs: no argument given: want one component or real node, such as cloud-controller-manager or nodes0-000000"},

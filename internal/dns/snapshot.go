@@ -210,13 +210,13 @@ func (p *Provider) note(z records.Zone, key records.Key, doc azure.Document) {
 func (p *Provider) findZones(ctx context.Context, known []records.Zone) ([]records.Zone, error) {
 	found := zones{}
 	for _, id := range p.config.Zones.IDs {
-		r, err := p.zone(ctx, id)
+		r, err := readZone(ctx, p.config.Azure.Fresh(), id)
 		if err != nil {
 			return nil, fmt.Errorf("zone %s: %w", id, err)
 		}
 		found.add(r, id)
 	}
-	if err := p.listZones(ctx, found); err != nil {
+	if err := listZones(ctx, p.config.Azure.Fresh(), p.config.Zones, found); err != nil {
 		return nil, err
 	}
 	// A list that lacks a zone must not let ExternalDNS believe that its records are gone.
@@ -224,7 +224,7 @@ func (p *Provider) findZones(ctx context.Context, known []records.Zone) ([]recor
 		if _, ok := found[z.ID.Key()]; ok {
 			continue
 		}
-		r, err := p.zone(ctx, z.ID)
+		r, err := readZone(ctx, p.config.Azure.Fresh(), z.ID)
 		if err != nil && !azure.IsNotFound(err) {
 			return nil, fmt.Errorf("zone %s, which is missing in a list: %w", z.ID, err)
 		}
@@ -235,12 +235,41 @@ func (p *Provider) findZones(ctx context.Context, known []records.Zone) ([]recor
 	return found.inOrder()
 }
 
+// Find returns the zones that serve a name: of the public and of the private ones, those with the longest name that contains it. A name can
+// be served by several zones, each for its networks.
+func Find(ctx context.Context, from azure.Reader, c Zones, name string) (found []records.Zone, err error) {
+	all := zones{}
+	for _, id := range c.IDs {
+		r, err := readZone(ctx, from, id)
+		if err != nil {
+			return nil, fmt.Errorf("zone %s: %w", id, err)
+		}
+		all.add(r, id)
+	}
+	if err := listZones(ctx, from, c, all); err != nil {
+		return nil, err
+	}
+	for _, private := range []bool{false, true} {
+		longest := ""
+		for _, z := range all {
+			if z.Private == private && z.Contains(name) && len(z.Name) > len(longest) {
+				longest = z.Name
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if z := all[key]; z.Private == private && longest != "" && z.Name == longest {
+				found = append(found, z)
+			}
+		}
+	}
+	return found, nil
+}
+
 // listZones adds the zones of groups and subscriptions.
-func (p *Provider) listZones(ctx context.Context, found zones) error {
-	c := p.config.Zones
+func listZones(ctx context.Context, from azure.Reader, c Zones, found zones) error {
 	for _, scope := range c.Groups {
 		for _, t := range c.types() {
-			all, err := azure.ListAs[azure.Resource[network.DNSZone]](ctx, p.config.Azure.Fresh(), azure.Query{Scope: scope, Type: t})
+			all, err := azure.ListAs[azure.Resource[network.DNSZone]](ctx, from, azure.Query{Scope: scope, Type: t})
 			if err != nil {
 				return fmt.Errorf("list the zones of %s: %w", scope, err)
 			}
@@ -267,8 +296,8 @@ func (z zones) add(r azure.Resource[network.DNSZone], id azure.ID) {
 	}
 }
 
-func (p *Provider) zone(ctx context.Context, id azure.ID) (azure.Resource[network.DNSZone], error) {
-	doc, err := p.config.Azure.Fresh().Get(ctx, id)
+func readZone(ctx context.Context, from azure.Reader, id azure.ID) (azure.Resource[network.DNSZone], error) {
+	doc, err := from.Get(ctx, id)
 	if err != nil {
 		return azure.Resource[network.DNSZone]{}, err
 	}

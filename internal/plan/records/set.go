@@ -35,6 +35,9 @@ type Set struct {
 	Doc azure.Document
 }
 
+// FullName returns the full name of the set.
+func (s Set) FullName() string { return s.Zone.full(s.Name) }
+
 // Key returns the key of the set.
 func (s Set) Key() Key { return keyOf(s.Zone, s.Name, s.Type) }
 

@@ -2,7 +2,6 @@ package records
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -55,7 +54,7 @@ func readShares(metadata map[string]string) (Shares, error) {
 		}
 		var c Contribution
 		if err := json.Unmarshal([]byte(value), &c); err != nil || c.Cluster == "" || len(c.Targets) == 0 {
-			return nil, fmt.Errorf("metadata %s: %q is no contribution of a cluster: %w", key, value, errors.Join(err, errConflict))
+			return nil, fmt.Errorf("%w: its metadata %s is no contribution of a cluster: %q", errConflict, key, value)
 		}
 		if all == nil {
 			all = Shares{}
@@ -102,8 +101,8 @@ func (s Shares) metadata(other map[string]string) (map[string]string, error) {
 	return all, nil
 }
 
-// live returns the set identifiers of the contributions that are answered, in order.
-func (s Shares) live() (ids []string) {
+// Live returns the set identifiers of the contributions that are answered, in order.
+func (s Shares) Live() (ids []string) {
 	for id, c := range s {
 		if c.Out == "" {
 			ids = append(ids, id)
@@ -118,7 +117,7 @@ func (s Shares) live() (ids []string) {
 
 // ttl returns the shortest TTL of the contributions that are answered.
 func (s Shares) ttl() (shortest int64) {
-	for i, id := range s.live() {
+	for i, id := range s.Live() {
 		if c := s[id]; i == 0 || c.TTL < shortest {
 			shortest = c.TTL
 		}
@@ -130,7 +129,7 @@ func (s Shares) ttl() (shortest int64) {
 // are more than a set can have.
 func (s Shares) targets(other []string, most int) []string {
 	all := slices.Clone(other)
-	ids := s.live()
+	ids := s.Live()
 	for turn := 0; ; turn++ {
 		more := false
 		for _, id := range ids {

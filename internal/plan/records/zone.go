@@ -25,6 +25,18 @@ type Zone struct {
 // set returns the id of a record set of the zone.
 func (z Zone) set(recordType, name string) azure.ID { return z.ID.Child(recordType, name) }
 
+// SetID returns the id of the record set of a full name, and false if the zone does not contain it.
+func (z Zone) SetID(name, recordType string) (azure.ID, bool) {
+	relative, ok := z.relative(normalName(name))
+	return z.set(recordType, relative), ok
+}
+
+// Contains reports whether a full name is in the zone.
+func (z Zone) Contains(name string) bool {
+	_, ok := z.relative(normalName(name))
+	return ok
+}
+
 // relative returns a name relative to the zone, and false if the zone does not contain it.
 func (z Zone) relative(name string) (string, bool) {
 	if name == z.Name {
