@@ -115,9 +115,9 @@ func (f Facts) set(z ZoneFacts, s records.Set, n *Name) Set {
 
 // outText says why a contribution is not answered.
 var outText = map[records.Out]string{
-	records.Silent: "it did not renew its lease, so the other clusters took it out of the answers; it comes back by itself after "+
+	records.Silent: "it did not renew its lease, so the other clusters took it out of the answers; it comes back by itself after " +
 		"two renewals",
-	records.Empty:  "its Service has no ready endpoint",
+	records.Empty: "its Service has no ready endpoint",
 }
 
 func state(c records.Contribution, live bool) string {
