@@ -73,6 +73,9 @@ func (s *evaluator) bindParameters(declared Object) error {
 		if err := checkParameter(name, declaration, s.parameters[name]); err != nil {
 			return err
 		}
+		if err := s.checkMembers(name, declaration, s.parameters[name]); err != nil {
+			return at("parameters."+name, err)
+		}
 	}
 	return nil
 }
@@ -89,10 +92,15 @@ func checkParameter(name string, declaration Object, value any) error {
 		return invalid(path, "Template parameter JToken type is not valid. Expected '%s'. Actual value of the parameter '%s' is %v. "+
 			"Please see https://aka.ms/resource-manager-parameter-files for usage details", typeNames[kind], name, value)
 	}
+	return checkLimits(name, declaration, value)
+}
+
+// checkLimits checks a value against the limits of its declaration.
+func checkLimits(name string, declaration Object, value any) error {
 	allowed, _ := declaration["allowedValues"].([]any)
 	if len(allowed) > 0 && !isAllowed(allowed, value) {
-		return invalid(path, "The provided value for the template parameter '%s' is not valid. The value '%v' is not part of the allowed "+
-			"value(s): '%s'", name, value, listed(allowed))
+		return invalid("parameters."+name, "The provided value for the template parameter '%s' is not valid. The value '%v' is not part of "+
+			"the allowed value(s): '%s'", name, value, listed(allowed))
 	}
 	return checkBounds(name, declaration, value)
 }
@@ -149,7 +157,10 @@ func (s *evaluator) resolved(declaration Object) (Object, error) {
 			return declaration, nil
 		}
 		name, here := strings.CutPrefix(ref, path)
-		definition := object(object(s.document, "definitions"), name)
+		definition := object(s.document, "definitions")
+		for step := range strings.SplitSeq(name, "/") { // "type/properties/member" is the type of a member
+			definition = object(definition, step)
+		}
 		if !here || definition == nil {
 			return nil, short.Errorf("the type definition '%s' is not found in the template", ref)
 		}

@@ -94,7 +94,7 @@ func Bind(document Object, d Deployment) (*Template, error) {
 	if d.Budget == nil {
 		d.Budget = NewBudget()
 	}
-	if err := checkLimits(document); err != nil {
+	if err := checkDocument(document); err != nil {
 		return nil, err
 	}
 	t := &Template{
@@ -282,6 +282,9 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 		return invalid(path, "The template resource '%s' of type '%s' is not valid: %v", name, fullType, message(err))
 	}
 	t.named(name, symbol, r)
+	if err := checkTags(path, object(document, "tags")); err != nil {
+		return err
+	}
 	existing, _ := document["existing"].(bool)
 	if wanted, err := t.wanted(path, document); err != nil || !wanted || existing {
 		t.dropped[r.ID.Key()] = true

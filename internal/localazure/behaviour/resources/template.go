@@ -113,11 +113,13 @@ func deploymentOf(c *behaviour.Call, s *source) template.Deployment {
 
 // invalidTemplate is how the resource manager refuses a template.
 func invalidTemplate(err error) error {
-	message := err.Error()
+	message, step := strings.TrimSuffix(err.Error(), "."), "validation"
 	if e, ok := errors.AsType[*template.Error](err); ok {
-		message = e.Message
+		if message = strings.TrimSuffix(e.Message, "."); e.Parse {
+			message, step = e.Message, "parse"
+		}
 	}
-	return behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: '%s'.", strings.TrimSuffix(message, "."))
+	return behaviour.Gateway(400, "InvalidTemplate", "Deployment template %s failed: '%s'.", step, message)
 }
 
 // existing answers a template from the resources that exist.
