@@ -33,6 +33,8 @@ type Deployment struct {
 	Group, Subscription, Tenant, Environment, Deployer Object
 	// TemplateLink is where the template is from; nil when the deployment has the template.
 	TemplateLink Object
+	// Hash returns the hash of a template that deployment() shows; nil shows none.
+	Hash func(document Object) string
 	// Now is the time of utcNow(), and GUID makes the results of newGuid().
 	Now  time.Time
 	GUID func() string

@@ -116,3 +116,14 @@ func TestValuesInsideOfParameters(t *testing.T) {
 		t.Errorf("%v\nwant it to say %s", got, says)
 	}
 }
+
+// TestHashOfATemplate: expressions see the hash of the template as the deployment and the service for hashes have it.
+func TestHashOfATemplate(t *testing.T) {
+	a := start(t)
+	template := whole(`{"resources":[],"outputs":{"o":{"type":"string","value":"[deployment().properties.templateHash]"},
+		"z":{"type":"array","value":"[pickZones('Microsoft.ManagedIdentity', 'userAssignedIdentities', 'eastus')]"}}}`)
+	hash := a.Run(exchange{Do: "POST /providers/Microsoft.Resources/calculateTemplateHash", Body: template})["templateHash"]
+	ended(a, of(template, ""), "Succeeded")
+	a.Run(exchange{Do: "GET " + deployment, Has: has{"properties.templateHash": hash, "properties.outputs.o.value": hash,
+		"properties.outputs.z.value.#": 0}})
+}

@@ -88,7 +88,7 @@ func deploymentOf(c *behaviour.Call, s *source) template.Deployment {
 	tenant := c.TenantOf(id)
 	d := template.Deployment{
 		ID: c.ID, Location: behaviour.Text(c.Doc, "location"), Parameters: s.given, Azure: existing{c},
-		TemplateLink: s.link, Environment: environment.Of(c.Host), Now: c.Now(), GUID: c.GUID,
+		TemplateLink: s.link, Hash: hash, Environment: environment.Of(c.Host), Now: c.Now(), GUID: c.GUID,
 		Subscription: behaviour.Object{"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": tenant,
 			"displayName": "kaz"},
 		Tenant: behaviour.Object{"id": "/tenants/" + tenant, "tenantId": tenant, "countryCode": "US", "displayName": "kaz"},
