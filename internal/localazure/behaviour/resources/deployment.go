@@ -491,7 +491,7 @@ func makeResource(c *behaviour.Call, s *source, t *template.Template, r *templat
 		return invalidTemplate(err)
 	}
 	if !r.Nested() {
-		return c.Apply(c.Caller, r.ID, body)
+		return c.ApplyVersion(c.Caller, r.ID, r.Version, body)
 	}
 	err = c.Apply(c.Caller, r.ID, s.nestedBody(body))
 	if failed, ok := errors.AsType[*behaviour.Error](err); ok && failed.Keep && !failed.Later {

@@ -86,7 +86,7 @@ func (p *prediction) deploy(c *behaviour.Call, s *source, t *template.Template) 
 		body, err := t.Body(r)
 		sent := behaviour.Clone(body)
 		if err == nil {
-			err = c.Apply(c.Caller, r.ID, body)
+			err = c.ApplyVersion(c.Caller, r.ID, r.Version, body)
 		}
 		p.noteDenied(err)
 		switch after, _ := seen(c, r.ID); {
