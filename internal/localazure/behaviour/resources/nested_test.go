@@ -216,6 +216,9 @@ func TestWhatIf(t *testing.T) {
 		`"mode":"Complete","whatIfSettings":{"resultFormat":"ResourceIdOnly"}`, 1), has{
 		"properties.changes.0.changeType": "Deploy", "properties.changes.0.after": nil, "properties.changes.2.changeType": "Delete"})
 	predict(a, "3", of(`{"resources":[{}]}`, ""), has{"status": "Failed", "error.code": "InvalidTemplate"})
+	predict(a, "3", of(`{"resources":[{"type":"Microsoft.Network/networkSecurityGroups","apiVersion":"2024-05-01","name":"nsg",
+		"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{}}]}}]}`, ""), has{"status": "Failed",
+		"error.code": "InvalidTemplateDeployment", "error.details.#": 1})
 	a.Run(
 		exchange{Do: "GET " + deployment + "3", Status: 404, Code: "DeploymentNotFound"},
 		exchange{Do: "GET ~/providers/Microsoft.Resources/deployments/n", Status: 404, Code: "DeploymentNotFound"},
