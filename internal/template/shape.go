@@ -20,15 +20,15 @@ type shape struct {
 }
 
 // typeMembers are the members that describe values: of parameters, of outputs, and of type definitions.
-var typeMembers = []string{"$ref", "additionalProperties", "allowedValues", "defaultValue", "discriminator", "items", "maxLength", "maxValue",
-	"metadata", "minLength", "minValue", "nullable", "pattern", "prefixItems", "properties", "sealed", "type"}
+var typeMembers = []string{"$ref", "additionalProperties", "allowedValues", "defaultValue", "discriminator", "items", "maxLength",
+	"maxValue", "metadata", "minLength", "minValue", "nullable", "pattern", "prefixItems", "properties", "sealed", "type"}
 
 var (
 	templateShape = shape{"Template", []string{"$schema", "apiProfile", "contentVersion", "definitions", "extensionConfigs", "extensions",
 		"functions", "imports", "languageVersion", "metadata", "outputs", "parameters", "resources", "rules", "variables"},
 		[]string{"$schema", "contentVersion", "resources"}}
-	resourceShape = shape{"TemplateResource", slices.Concat(sections, []string{"@options", "asserts", "etag", "extendedLocation", "extension",
-		"import", "managedBy", "managedByExtended", "placement", "scale", "tenantId"}), nil}
+	resourceShape = shape{"TemplateResource", slices.Concat(sections, []string{"@options", "asserts", "etag", "extendedLocation",
+		"extension", "import", "managedBy", "managedByExtended", "placement", "scale", "tenantId"}), nil}
 	parameterShape = shape{"TemplateInputParameter", typeMembers, nil}
 	outputShape    = shape{"TemplateOutputParameter", append([]string{"condition", "copy", "value"}, typeMembers...), nil}
 )

@@ -129,7 +129,9 @@ func deploymentOf(t *testing.T, text string) string {
 func failureOf(e *core.Emulator, path string) string {
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest("GET", path+"?api-version=2024-03-01", nil))
-	var deployment struct{ Properties struct{ Error json.RawMessage } }
+	var deployment struct {
+		Properties struct{ Error json.RawMessage }
+	}
 	if err := json.Unmarshal(w.Body.Bytes(), &deployment); err != nil {
 		return err.Error()
 	}

@@ -40,8 +40,8 @@ func whatIf(c *behaviour.Call) (any, error) {
 		return nil, p.incomplete
 	}
 	if len(p.refused) > 0 {
-		fault := behaviour.Gateway(400, "InvalidTemplateDeployment", "The template deployment '%s' is not valid according to the validation "+
-			"procedure. See inner errors for details. Please see https://aka.ms/arm-deploy for usage details.", c.ID.Name())
+		fault := behaviour.Gateway(400, "InvalidTemplateDeployment", "The template deployment '%s' is not valid according to the "+
+			"validation procedure. See inner errors for details. Please see https://aka.ms/arm-deploy for usage details.", c.ID.Name())
 		fault.Details = p.refused
 		return behaviour.Object{"status": "Failed", "error": fault.Body()}, nil
 	}
