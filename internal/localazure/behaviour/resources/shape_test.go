@@ -117,6 +117,27 @@ func TestValuesInsideOfParameters(t *testing.T) {
 	}
 }
 
+// TestProvidersAreAskedByValidate: what a provider refuses in a deployment is refused by validate. Nothing is made.
+func TestProvidersAreAskedByValidate(t *testing.T) {
+	for name, c := range map[string]struct{ resource, code string }{
+		"a bad name": {`{"type":"Microsoft.Storage/storageAccounts","apiVersion":"2024-01-01","name":"Not-A-Name","location":"eastus",
+			"kind":"StorageV2","sku":{"name":"Standard_LRS"}}`, "AccountNameInvalid"},
+		"no location": {`{"type":"Microsoft.Storage/storageAccounts","apiVersion":"2024-01-01","name":"account1",
+			"kind":"StorageV2","sku":{"name":"Standard_LRS"}}`, "LocationRequired"},
+		"in a nested deployment": {nested("n", "", `{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities",
+			"apiVersion":"2024-11-30","name":"i"}]}`), "LocationRequired"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t)
+			a.Run(
+				exchange{Do: "POST " + deployment + "/validate", Body: of(`{"resources":[`+identityIn("one", "")+`,`+c.resource+`]}`, ""),
+					Status: 400, Code: "InvalidTemplateDeployment", Has: has{"error.details.#": 1, "error.details.0.code": c.code}},
+				exchange{Do: "GET " + identities + "/one", Status: 404, Code: "ResourceNotFound"},
+			)
+		})
+	}
+}
+
 // TestHashOfATemplate: expressions see the hash of the template as the deployment and the service for hashes have it.
 func TestHashOfATemplate(t *testing.T) {
 	a := start(t)

@@ -39,10 +39,7 @@ func whatIf(c *behaviour.Call) (any, error) {
 	if p.incomplete != nil {
 		return nil, p.incomplete
 	}
-	if len(p.refused) > 0 {
-		fault := behaviour.Gateway(400, "InvalidTemplateDeployment", "The template deployment '%s' is not valid according to the "+
-			"validation procedure. See inner errors for details. Please see https://aka.ms/arm-deploy for usage details.", c.ID.Name())
-		fault.Details = p.refused
+	if fault := p.refusal(c.ID); fault != nil {
 		return behaviour.Object{"status": "Failed", "error": fault.Body()}, nil
 	}
 	slices.SortStableFunc(p.changes, func(a, b behaviour.Object) int {
@@ -122,6 +119,17 @@ func (p *prediction) noteRefused(id azure.ID, body behaviour.Object, err error) 
 		detail.Target = string(id)
 		p.refused = append(p.refused, &detail)
 	}
+}
+
+// refusal is the error of a deployment of which providers refuse resources, nil for none.
+func (p *prediction) refusal(deployment azure.ID) *behaviour.Error {
+	if len(p.refused) == 0 {
+		return nil
+	}
+	fault := behaviour.Gateway(400, "InvalidTemplateDeployment", "The template deployment '%s' is not valid according to the validation "+
+		"procedure. See inner errors for details. Please see https://aka.ms/arm-deploy for usage details.", deployment.Name())
+	fault.Details = p.refused
+	return fault
 }
 
 // become notes what becomes of a resource. The error is that of its request, whose body is nil if it cannot be computed.
