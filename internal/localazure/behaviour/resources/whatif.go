@@ -283,8 +283,14 @@ func unsettle(value any) {
 		for _, field := range unsettled {
 			delete(v, field)
 		}
-		for _, x := range v {
-			unsettle(x)
+		for name, x := range v {
+			if attributes, _ := x.(behaviour.Object); name == "attributes" {
+				delete(attributes, "created")
+				delete(attributes, "updated")
+			}
+			if name != "tags" { // a tag may have any name
+				unsettle(x)
+			}
 		}
 	case []any:
 		for _, x := range v {
