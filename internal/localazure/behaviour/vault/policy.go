@@ -57,8 +57,8 @@ func changePolicies(c *behaviour.Call) (behaviour.Reply, error) {
 func changed(vault behaviour.Object, operation string, body behaviour.Object) ([]any, error) {
 	change, ok := policyChanges[strings.ToLower(operation)]
 	if !ok {
-		return nil, behaviour.Invalid("BadRequest", "The operation '%s' on access policies is not valid: add, replace and remove are allowed.",
-			operation)
+		return nil, behaviour.Invalid("BadRequest",
+			"The operation '%s' on access policies is not valid: add, replace and remove are allowed.", operation)
 	}
 	policies := slices.Clone(behaviour.Array(vault, policiesPath))
 	for _, sent := range behaviour.Objects(body, policiesPath) {

@@ -20,7 +20,8 @@ var routes string
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
 		Types: behaviour.Describe(table, map[string]behaviour.Style{"child": secretStyle("Microsoft.KeyVault")},
-			[]behaviour.Type{vaults(), secrets(), keys(), accessPolicies(), deletedVaults(), behaviour.PrivateLinkResources(vaultType, linkGroups)}),
+			[]behaviour.Type{vaults(), secrets(), keys(), accessPolicies(), deletedVaults(),
+				behaviour.PrivateLinkResources(vaultType, linkGroups)}),
 		Routes: append(behaviour.DescribeRoutes(routes), []behaviour.Route{
 			policyRoute(), noPolicyRoute(),
 			{
