@@ -36,8 +36,11 @@ var limits = []struct {
 // mostResources is how many resources a template may have, with the copies of its loops.
 const mostResources = 800
 
-// checkLimits refuses a template with a section that is too large.
-func checkLimits(document Object) error {
+// checkDocument refuses a template of another schema, and one with a section that is too large.
+func checkDocument(document Object) error {
+	if err := checkSchema(document); err != nil {
+		return err
+	}
 	for _, l := range limits {
 		if n := len(object(document, l.section)); n > l.most {
 			return tooMany(l.section, l.most, n)

@@ -16,6 +16,8 @@ type Error struct {
 	Expression string
 	// Message is what the resource manager says of it.
 	Message string
+	// Parse says that the resource manager cannot read the template.
+	Parse bool
 
 	err  error
 	root bool // the path begins at the top of the template

@@ -61,6 +61,7 @@ type evaluator struct {
 	calls     []string                // of functions of the template, each within the one before
 	steps     int                     // computed so far
 	size      int                     // of the values made so far
+	hash      string                  // of the document, "" before it is asked for
 }
 
 // grow counts what was computed.

@@ -40,7 +40,12 @@ func evaluate(t testing.TB, expression string) (any, error) {
 type cloud struct{}
 
 func (cloud) Provider(namespace string) template.Object {
-	if namespace != "A.B" {
+	switch namespace {
+	case "A.B":
+	case "Microsoft.Compute":
+		return template.Object{"resourceTypes": []any{template.Object{"resourceType": "virtualMachines",
+			"zoneMappings": []any{template.Object{"location": "East US", "zones": []any{"1", "2", "3"}}}}}}
+	default:
 		return nil
 	}
 	return template.Object{"namespace": namespace, "resourceTypes": []any{template.Object{"resourceType": "c", "apiVersions": []any{"2"}}}}
@@ -98,6 +103,7 @@ indexFromEnd(createArray(1, 2, 3), 1) = 3
 tryIndexFromEnd(createArray(1, 2, 3), 9) = null
 pickZones('Microsoft.Compute', 'virtualMachines', 'East US', 2, 1) = ["2", "3"]
 pickZones('Microsoft.Compute', 'virtualMachines', 'westus') = []
+pickZones('A.B', 'c', 'eastus', 3) = []
 greater('A', 'a') = true
 greaterOrEquals('A', 'a') = true
 less('A', 'a') = false
@@ -108,6 +114,7 @@ distinct(createArray(1, 'a', 1, 'A', 'a')) = [1, "a", "A"]
 resourceId('A.B/c/', 'x') = "/subscriptions/s/resourceGroups/g/providers/A.B/c/x"
 toLogicalZone('s', 'eastus', 'eastus-az2') = "2"
 toPhysicalZones('s', 'eastus', createArray('1', '3')) = ["eastus-az1", "eastus-az3"]
+toLogicalZones('s', 'eastus', createArray('eastus-az1', 'westus-az1')) = ["1", ""]
 and(true(), true(), false()) = false
 or(false(), true()) = true
 not(false()) = true

@@ -63,6 +63,12 @@ func deployment(s *evaluator, _ []any) (any, error) {
 	shown := Object{"name": s.deployment.ID.Name(), "properties": Object{
 		"template": s.document, "parameters": s.deployment.Parameters, "mode": "Incremental", "provisioningState": "Accepted",
 	}}
+	if s.deployment.Hash != nil {
+		if s.hash == "" {
+			s.hash = s.deployment.Hash(s.document)
+		}
+		object(shown, "properties")["templateHash"] = s.hash
+	}
 	if s.deployment.TemplateLink != nil {
 		object(shown, "properties")["templateLink"] = s.deployment.TemplateLink
 	}
@@ -186,21 +192,33 @@ func providers(s *evaluator, args []any) (any, error) {
 	if s.deployment.Azure == nil {
 		return nil, errors.New("the template function 'providers' needs Azure")
 	}
-	found := s.deployment.Azure.Provider(texts[0])
-	if found == nil {
+	if len(texts) == 1 {
+		if found := s.deployment.Azure.Provider(texts[0]); found != nil {
+			return found, nil
+		}
 		return nil, short.Errorf("the function 'providers' does not know the namespace '%s'", texts[0])
 	}
-	if len(texts) == 1 {
-		return found, nil
+	t, err := s.providedType("providers", texts[0], texts[1])
+	if err != nil {
+		return nil, err
+	}
+	return Object{"resourceType": t["resourceType"], "locations": t["locations"], "apiVersions": t["apiVersions"]}, nil
+}
+
+// providedType is what a provider says of one of its types.
+func (s *evaluator) providedType(function, namespace, name string) (Object, error) {
+	found := s.deployment.Azure.Provider(namespace)
+	if found == nil {
+		return nil, short.Errorf("the function '%s' does not know the namespace '%s'", function, namespace)
 	}
 	types, _ := found["resourceTypes"].([]any)
 	for _, x := range types {
 		t, _ := x.(Object)
-		if name, _ := t["resourceType"].(string); strings.EqualFold(name, texts[1]) {
-			return Object{"resourceType": t["resourceType"], "locations": t["locations"], "apiVersions": t["apiVersions"]}, nil
+		if own, _ := t["resourceType"].(string); strings.EqualFold(own, name) {
+			return t, nil
 		}
 	}
-	return nil, short.Errorf("the function 'providers' does not know the type '%s' of '%s'", texts[1], texts[0])
+	return nil, short.Errorf("the function '%s' does not know the type '%s' of '%s'", function, name, namespace)
 }
 
 // reference is reference(resource, [api-version], ['Full']).

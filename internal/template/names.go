@@ -22,7 +22,10 @@ func (t *Template) checkNames() error {
 		var first error
 		Expressions(value, func(path string, e Expression, err error) {
 			if err == nil {
-				if err = t.scope.checkCalls(e, known); err != nil {
+				if err = t.scope.checkCalls(e, known); err == nil && section == "variables" {
+					err = checkVariable(path, e)
+				}
+				if err != nil {
 					err = in(e.String(), err)
 				}
 			}
@@ -53,6 +56,26 @@ func (s *evaluator) checkCalls(e Expression, known map[string]map[string]bool) (
 		}
 	})
 	return first
+}
+
+// checkVariable refuses a variable that asks for a resource: variables are computed before any resource exists.
+func checkVariable(path string, e Expression) (first error) {
+	e.Calls(func(call Expression) {
+		if function := strings.ToLower(call.call); first == nil && asks(function) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(path, "."), ".")
+			first = short.Errorf("The template variable '%s' is not valid: The template function '%s' is not expected at this location. "+
+				"Please see https://aka.ms/arm-template-expressions for usage details", name, call.call)
+		}
+	})
+	return first
+}
+
+// asks reports whether a function, by its name in lower case, asks for a resource.
+func asks(function string) bool {
+	if function == "reference" || function == "references" {
+		return true
+	}
+	return strings.HasPrefix(function, "list") && !strings.Contains(function, ".")
 }
 
 // declared returns the names of a section of the template in lower case, those that loops make too.

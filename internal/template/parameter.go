@@ -35,8 +35,30 @@ func (s *evaluator) bindParameters(declared Object) error {
 				strings.Join(slices.Sorted(maps.Keys(declared)), ", "))
 		}
 	}
-	names := slices.Sorted(maps.Keys(declared))
-	for _, name := range names {
+	if err := s.takeGiven(declared); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		if _, isGiven := s.parameters[name]; !isGiven {
+			s.inDefault = true
+			value, err := s.evaluate(s.defaults[name])
+			s.inDefault = false
+			if err != nil {
+				return at("parameters."+name+".defaultValue", err)
+			}
+			s.parameters[name] = value
+		}
+		if err := s.checkValue(name, object(declared, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeGiven takes the given values of the declared parameters, and the default values of the others.
+func (s *evaluator) takeGiven(declared Object) error {
+	given := s.deployment.Parameters
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		entry, _ := given[language.KeyOf(given, name)].(Object)
 		if value, ok := entry["value"]; ok {
 			s.parameters[name] = value
@@ -53,28 +75,23 @@ func (s *evaluator) bindParameters(declared Object) error {
 		}
 		s.defaults[name] = value
 	}
-	for _, name := range names {
-		if _, isGiven := s.parameters[name]; !isGiven {
-			s.inDefault = true
-			value, err := s.evaluate(s.defaults[name])
-			s.inDefault = false
-			if err != nil {
-				return at("parameters."+name+".defaultValue", err)
-			}
-			s.parameters[name] = value
-		}
-		declaration, err := s.resolved(object(declared, name))
-		if err != nil {
-			return at("parameters."+name, err)
-		}
-		if s.parameters[name] == nil && declaration["nullable"] == true {
-			continue
-		}
-		if err := checkParameter(name, declaration, s.parameters[name]); err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+// checkValue checks the value of a parameter against its declaration.
+func (s *evaluator) checkValue(name string, declared Object) error {
+	declaration, err := s.resolved(declared)
+	if err != nil {
+		return at("parameters."+name, err)
+	}
+	value := s.parameters[name]
+	if value == nil && declaration["nullable"] == true {
+		return nil
+	}
+	if err := checkParameter(name, declaration, value); err != nil {
+		return err
+	}
+	return at("parameters."+name, s.checkMembers(name, declaration, value))
 }
 
 func checkParameter(name string, declaration Object, value any) error {
@@ -89,10 +106,15 @@ func checkParameter(name string, declaration Object, value any) error {
 		return invalid(path, "Template parameter JToken type is not valid. Expected '%s'. Actual value of the parameter '%s' is %v. "+
 			"Please see https://aka.ms/resource-manager-parameter-files for usage details", typeNames[kind], name, value)
 	}
+	return checkLimits(name, declaration, value)
+}
+
+// checkLimits checks a value against the limits of its declaration.
+func checkLimits(name string, declaration Object, value any) error {
 	allowed, _ := declaration["allowedValues"].([]any)
 	if len(allowed) > 0 && !isAllowed(allowed, value) {
-		return invalid(path, "The provided value for the template parameter '%s' is not valid. The value '%v' is not part of the allowed "+
-			"value(s): '%s'", name, value, listed(allowed))
+		return invalid("parameters."+name, "The provided value for the template parameter '%s' is not valid. The value '%v' is not part "+
+			"of the allowed value(s): '%s'", name, value, listed(allowed))
 	}
 	return checkBounds(name, declaration, value)
 }
@@ -149,7 +171,10 @@ func (s *evaluator) resolved(declaration Object) (Object, error) {
 			return declaration, nil
 		}
 		name, here := strings.CutPrefix(ref, path)
-		definition := object(object(s.document, "definitions"), name)
+		definition := object(s.document, "definitions")
+		for step := range strings.SplitSeq(name, "/") { // "type/properties/member" is the type of a member
+			definition = object(definition, step)
+		}
 		if !here || definition == nil {
 			return nil, short.Errorf("the type definition '%s' is not found in the template", ref)
 		}

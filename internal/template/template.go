@@ -33,6 +33,8 @@ type Deployment struct {
 	Group, Subscription, Tenant, Environment, Deployer Object
 	// TemplateLink is where the template is from; nil when the deployment has the template.
 	TemplateLink Object
+	// Hash returns the hash of a template that deployment() shows; nil shows none.
+	Hash func(document Object) string
 	// Now is the time of utcNow(), and GUID makes the results of newGuid().
 	Now  time.Time
 	GUID func() string
@@ -94,7 +96,7 @@ func Bind(document Object, d Deployment) (*Template, error) {
 	if d.Budget == nil {
 		d.Budget = NewBudget()
 	}
-	if err := checkLimits(document); err != nil {
+	if err := checkDocument(document); err != nil {
 		return nil, err
 	}
 	t := &Template{
@@ -282,6 +284,9 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 		return invalid(path, "The template resource '%s' of type '%s' is not valid: %v", name, fullType, message(err))
 	}
 	t.named(name, symbol, r)
+	if err := checkTags(path, object(document, "tags")); err != nil {
+		return err
+	}
 	existing, _ := document["existing"].(bool)
 	if wanted, err := t.wanted(path, document); err != nil || !wanted || existing {
 		t.dropped[r.ID.Key()] = true

@@ -24,7 +24,8 @@ func (s *evaluator) zonesOf(location any) (map[string]string, error) {
 
 // pickZones is pickZones(namespace, type, location, [count], [offset]).
 func pickZones(s *evaluator, args []any) (any, error) {
-	if _, ok := language.AllText(args[:3]); !ok {
+	texts, ok := language.AllText(args[:3])
+	if !ok {
 		return nil, language.Expects("a namespace, a type, a location, a count and an offset")
 	}
 	known, err := s.zonesOf(args[2])
@@ -39,9 +40,13 @@ func pickZones(s *evaluator, args []any) (any, error) {
 		}
 		from[i] = n
 	}
+	kind, err := s.providedType("pickZones", texts[0], texts[1])
+	if err != nil {
+		return nil, err
+	}
 	picked := []any{}
-	if len(known) == 0 {
-		return picked, nil
+	if mappings, _ := kind["zoneMappings"].([]any); len(known) == 0 || len(mappings) == 0 {
+		return picked, nil // the location or the type has no zones
 	}
 	names := slices.Sorted(maps.Keys(known))
 	if from[0]+from[1] > int64(len(names)) {
@@ -53,7 +58,7 @@ func pickZones(s *evaluator, args []any) (any, error) {
 	return picked, nil
 }
 
-// zone is toLogicalZone or toPhysicalZone(subscription, location, zone).
+// zone is toLogicalZone or toPhysicalZone(subscription, location, zone). It is "" for a zone that the location does not have.
 func zone(find func(known map[string]string, name string) string) func(*evaluator, []any) (any, error) {
 	return func(s *evaluator, args []any) (any, error) { return s.zone(args, find) }
 }
@@ -67,11 +72,7 @@ func (s *evaluator) zone(args []any, find func(map[string]string, string) string
 	if err != nil {
 		return nil, err
 	}
-	found := find(known, name)
-	if found == "" {
-		return nil, short.Errorf("the location '%v' has no zone '%s'", args[1], name)
-	}
-	return found, nil
+	return find(known, name), nil
 }
 
 // zones is zone for an array of zones.

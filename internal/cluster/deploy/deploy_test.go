@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/definition"
+	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/failure"
 	"kaz/internal/cluster/record"
 	"kaz/internal/localazure/core"
@@ -356,6 +358,30 @@ func TestDestroy(t *testing.T) {
 				t.Errorf("%v: left %s", err, left)
 			}
 		})
+	}
+}
+
+// TestWhatIfOfTheWholeTemplate checks that Azure predicts no change for the template of a cluster that is deployed, with all its units.
+func TestWhatIfOfTheWholeTemplate(t *testing.T) {
+	for _, files := range [][]string{{"dev.yaml"}, {"ha.yaml", "team-a.yaml", "team-b.yaml"}} {
+		l := newLab(t, core.Options{})
+		p := example(t, nil, files...)
+		l.deploy(p)
+		body, err := work{plan: p, template: p.Template(emit.Options{})}.body(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := azure.Do(t.Context(), l.Azure, azure.Request{Verb: azure.Post, Action: "whatIf", Body: body,
+			ID: record.DeploymentID(p.Names.Group(), p.Names.Deployment())})
+		var result struct{ Properties struct{ Changes []Change } }
+		if err != nil || json.Unmarshal(answer, &result) != nil || len(result.Properties.Changes) < 20 {
+			t.Fatalf("%v: %v %.400s", files, err, answer)
+		}
+		for _, c := range result.Properties.Changes {
+			if c.Type != "NoChange" && c.Type != "Ignore" {
+				t.Errorf("%v: %s %s", files, c.Type, c)
+			}
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func TestSecretsStay(t *testing.T) {
 		"all deployments are deleted": func(l *lab, p cluster.Plan) { l.forgetHistory(p.Names.Group()) },
 		"Azure deletes old deployments": func(l *lab, p cluster.Plan) {
 			for i := range 701 {
-				body := `{"properties":{"mode":"Incremental","template":{"$schema":"s","contentVersion":"1.0.0.0","resources":[]}}}`
+				body := `{"properties":{"mode":"Incremental","template":{"$schema":"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0","resources":[]}}}`
 				if err := l.write(record.DeploymentID(p.Names.Group(), fmt.Sprintf("other-%d", i)), body); err != nil {
 					l.t.Fatal(err)
 				}
@@ -252,7 +252,7 @@ func TestEarlierOpenChange(t *testing.T) {
 	l := newLab(t, core.Options{})
 	p := example(t, nil, "dev.yaml")
 	l.deploy(p)
-	body := `{"properties":{"mode":"Incremental","template":{"$schema":"s","contentVersion":"1.0.0.0","parameters":{"change":{"type":"object"}},
+	body := `{"properties":{"mode":"Incremental","template":{"$schema":"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0","parameters":{"change":{"type":"object"}},
 		"resources":[]},"parameters":{"change":{"value":{"began":"2026-01-02T03:04:05Z"}}}}}`
 	if err := l.write(record.DeploymentID(p.Names.Group(), p.Names.Change()), body); err != nil {
 		t.Fatal(err)

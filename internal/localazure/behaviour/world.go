@@ -42,6 +42,8 @@ type World interface {
 	Unlocked(id azure.ID, change string) error
 	// Apply does what a client's PUT of the body does, and its operation ends at once.
 	Apply(by Caller, id azure.ID, body Object) error
+	// ApplyVersion is Apply with an api-version, "" for the newest.
+	ApplyVersion(by Caller, id azure.ID, version string, body Object) error
 	// Outcome is the error with which the last operation on a resource ended, the error of [Later] while it runs, or nil.
 	Outcome(id azure.ID) error
 	// Remove does what a client's DELETE does, and its operation ends at once.

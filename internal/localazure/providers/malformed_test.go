@@ -120,6 +120,8 @@ func samples() map[string]string {
 			"protectFromScaleIn":true},"storageProfile":{"dataDisks":[{"lun":0,"createOption":"Attach","managedDisk":{
 			"id":"` + group + `/providers/Microsoft.Compute/disks/x"}}]}}}`,
 		"microsoft.storage/storageaccounts/fileservices/shares": `{"properties":{"shareQuota":100,"enabledProtocols":"SMB"}}`,
+		"microsoft.keyvault/vaults/keys":                        `{"properties":{"kty":"RSA"}}`,
+		"microsoft.network/virtualnetworkgateways":              `{"location":"eastus","properties":{"gatewayType":"Vpn"}}`,
 		"microsoft.keyvault/vaults/secrets":                     `{"properties":{"value":"v"}}`,
 		"microsoft.keyvault/vaults": `{"location":"eastus","properties":{"tenantId":"t","sku":{
 			"family":"A","name":"standard"},"accessPolicies":[]}}`,

@@ -8,8 +8,13 @@ import (
 	"kaz/internal/localazure/behaviour/network/ipam"
 )
 
-// fillGateway writes the generation of a virtual network gateway. Only VPN gateways have one.
+// fillGateway writes the generation and the SKU of a virtual network gateway. Only VPN gateways have a generation. The table has no
+// default for the SKU: its capacity, which Azure writes, is there when the same body is sent again.
 func fillGateway(c *behaviour.Call) error {
+	if behaviour.Text(c.Doc, "properties.sku.name") == "" {
+		behaviour.Set(c.Doc, "properties.sku.name", "Basic")
+		behaviour.Set(c.Doc, "properties.sku.tier", "Basic")
+	}
 	generation := "None"
 	if strings.EqualFold(behaviour.Text(c.Doc, "properties.gatewayType"), "Vpn") {
 		generation = "Generation1"

@@ -48,7 +48,7 @@ func TestSubnetRefusals(t *testing.T) {
 	c.put(nic, nicBody(""))
 	c.refused("DELETE", subnet, "", 400, "InUseSubnetCannotBeDeleted")
 	c.refused("DELETE", vnet, "", 400, "InUseSubnetCannotBeDeleted")
-	c.refused("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}}}`, 400,
+	c.refused("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[]}}`, 400,
 		"InUseSubnetCannotBeDeleted")
 	c.refused("PUT", subnet, `{"properties":{"addressPrefix":"10.0.8.0/24"}}`, 400, "InUsePrefixCannotBeDeleted")
 	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/25"}}`)

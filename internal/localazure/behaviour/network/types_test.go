@@ -98,12 +98,28 @@ func TestPeeringsSurviveAPutWithoutThem(t *testing.T) {
 	const other = net + "/virtualNetworks/other"
 	c.put(other, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.200.0.0/16"]}}}`)
 	c.put(vnet+"/virtualNetworkPeerings/p", `{"properties":{"remoteVirtualNetwork":`+ref(other)+`}}`)
-	const bare = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}%s}}`
+	const bare = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16","fd00:1::/48"]}%s}}`
 	if got := c.put(vnet, strings.Replace(bare, "%s", "", 1)); len(behaviour.Array(got, "properties.virtualNetworkPeerings")) != 1 {
 		t.Errorf("a PUT without peerings removed them: %v", got)
 	}
 	if got := c.put(vnet, strings.Replace(bare, "%s", `,"virtualNetworkPeerings":[]`, 1)); len(behaviour.Array(got, "properties.virtualNetworkPeerings")) != 0 {
 		t.Errorf("a PUT with an empty list keeps peerings: %v", got)
+	}
+}
+
+// A PUT of a virtual network without subnets keeps them from the API version 2023-09-01 on. An earlier one and an empty list remove them.
+func TestSubnetsOfAPutWithoutThem(t *testing.T) {
+	for _, tt := range []struct {
+		version, more string
+		want          int
+	}{{"2023-09-01", "", 1}, {"2024-05-01", `,"subnets":null`, 1}, {"2023-06-01", "", 0}, {"2024-05-01", `,"subnets":[]`, 0}} {
+		c := start(t)
+		c.network()
+		got := c.put(vnet+"?api-version="+tt.version,
+			`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16","fd00:1::/48"]}`+tt.more+`}}`)
+		if n := len(behaviour.Array(got, "properties.subnets")); n != tt.want {
+			t.Errorf("api-version %s%s: %d subnets, want %d", tt.version, tt.more, n, tt.want)
+		}
 	}
 }
 

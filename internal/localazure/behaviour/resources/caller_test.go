@@ -91,7 +91,7 @@ func TestATemplateReadsWithTheRightsOfItsCaller(t *testing.T) {
 	}
 	nest := func(template string) string {
 		return `{"resources":[{"type":"Microsoft.Resources/deployments","apiVersion":"2024-03-01","name":"inner","properties":{
-			"mode":"Incremental","expressionEvaluationOptions":{"scope":"inner"},"template":` + template + `}}]}`
+			"mode":"Incremental","expressionEvaluationOptions":{"scope":"inner"},"template":` + whole(template) + `}}]}`
 	}
 	for name, template := range map[string]string{
 		"listKeys":         outputs("listKeys('" + foreignAccount + "', '2024-01-01')"),

@@ -56,12 +56,14 @@ func heavy() behaviour.Object {
 			"name": "[concat('" + name + "', resourceGroup().tags.stage, copyIndex())]",
 			"copy": behaviour.Object{"name": "l", "count": 799.0}}
 	}
-	deep := behaviour.Object{"resources": []any{identity("deep"), behaviour.Object{"type": "Microsoft.Storage/storageAccounts",
+	const schema = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#"
+	deep := behaviour.Object{"$schema": schema, "contentVersion": "1.0.0.0", "resources": []any{identity("deep"), behaviour.Object{"type": "Microsoft.Storage/storageAccounts",
 		"apiVersion": "2024-01-01", "name": "tags", "properties": tags}}, "parameters": parameters}
 	stage := behaviour.Object{"type": "object", "defaultValue": behaviour.Object{"name": "[resourceGroup().location]", "count": 3.0}}
-	return behaviour.Object{"parameters": behaviour.Object{"stage": stage}, "resources": []any{identity("flat"), behaviour.Object{
-		"type": deploymentType, "apiVersion": "2024-01-01", "name": "n", "properties": behaviour.Object{"mode": "Incremental", "template": deep,
-			"expressionEvaluationOptions": behaviour.Object{"scope": "inner"}}}}}
+	return behaviour.Object{"$schema": schema, "contentVersion": "1.0.0.0", "parameters": behaviour.Object{"stage": stage},
+		"resources": []any{identity("flat"), behaviour.Object{"type": deploymentType, "apiVersion": "2024-01-01", "name": "n",
+			"properties": behaviour.Object{"mode": "Incremental", "template": deep,
+				"expressionEvaluationOptions": behaviour.Object{"scope": "inner"}}}}}
 }
 
 // While the transaction of a request is open, nothing of a template is computed: other requests do not wait for it. What was computed

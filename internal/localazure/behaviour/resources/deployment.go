@@ -311,10 +311,13 @@ func target(id azure.ID) behaviour.Object {
 	return behaviour.Object{"id": string(id), "resourceType": id.Type(), "resourceName": strings.Join(names, "/")}
 }
 
-// validate checks a deployment without making it.
+// validate checks a deployment without making it. Providers are asked, too: what they would refuse is tried, and taken back.
 func validate(c *behaviour.Call) (any, error) {
 	call, t, err := checked(c)
 	if err != nil {
+		return nil, err
+	}
+	if err := preflight(c, call, t); err != nil {
 		return nil, err
 	}
 	properties := behaviour.Sub(call.Doc, "properties")
@@ -328,6 +331,21 @@ func validate(c *behaviour.Call) (any, error) {
 		valid["location"] = location
 	}
 	return valid, nil
+}
+
+// preflight refuses a deployment with new resources that their providers refuse, such as those with a bad name or without a location.
+func preflight(c, call *behaviour.Call, t *template.Template) error {
+	p := newPrediction(true)
+	tried := *call
+	tried.ID, tried.Verb = c.ID, behaviour.Create
+	tried.Try(func() { p.deploy(&tried, stored(call.Doc), t) })
+	if p.incomplete != nil {
+		return p.incomplete
+	}
+	if fault := p.refusal(c.ID); fault != nil {
+		return fault
+	}
+	return nil
 }
 
 // checked does what a PUT of a deployment checks, and binds its template.
@@ -491,7 +509,7 @@ func makeResource(c *behaviour.Call, s *source, t *template.Template, r *templat
 		return invalidTemplate(err)
 	}
 	if !r.Nested() {
-		return c.Apply(c.Caller, r.ID, body)
+		return c.ApplyVersion(c.Caller, r.ID, r.Version, body)
 	}
 	err = c.Apply(c.Caller, r.ID, s.nestedBody(body))
 	if failed, ok := errors.AsType[*behaviour.Error](err); ok && failed.Keep && !failed.Later {

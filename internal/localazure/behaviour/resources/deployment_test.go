@@ -32,12 +32,23 @@ func start(t *testing.T) *behaviourtest.Azure {
 		authorization.Provider())
 }
 
+// header is what every template begins with.
+const header = `"$schema":"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0",`
+
+// whole is a template with its header.
+func whole(template string) string {
+	if strings.Contains(template[:min(len(template), 80)], `"$schema"`) {
+		return template
+	}
+	return strings.Replace(template, "{", "{"+header, 1)
+}
+
 // of is the body of a deployment.
 func of(template, parameters string) string {
 	if parameters == "" {
 		parameters = "{}"
 	}
-	return `{"properties":{"mode":"Incremental","template":` + template + `,"parameters":` + parameters + `}}`
+	return `{"properties":{"mode":"Incremental","template":` + whole(template) + `,"parameters":` + parameters + `}}`
 }
 
 // ended is the deployment after its operation, which must end with the status.
@@ -172,9 +183,9 @@ func TestRefusedBeforeAnythingIsMade(t *testing.T) {
 		"the newest api-version": {strings.Replace(second(""), `"2024-11-30","name":"m"`, `"latest","name":"m"`, 1),
 			"NoRegisteredProviderFound", "API version 'latest'"},
 		"a nested deployment without a mode": {with(`{"type":"Microsoft.Resources/deployments","apiVersion":"2024-11-01","name":"x",` +
-			`"properties":{"template":{"resources":[]}}}`), "InvalidTemplate", "no mode"},
+			`"properties":{"template":{` + header + `"resources":[]}}}`), "InvalidTemplate", "no mode"},
 		"within a nested deployment": {with(`{"type":"Microsoft.Resources/deployments","apiVersion":"2024-11-01","name":"x",` +
-			`"properties":{"mode":"Incremental","template":{"resources":[{"type":"Micro.Soft/x","apiVersion":"2024-11-30","name":"x"}]}}}`),
+			`"properties":{"mode":"Incremental","template":{` + header + `"resources":[{"type":"Micro.Soft/x","apiVersion":"2024-11-30","name":"x"}]}}}`),
 			"InvalidResourceNamespace", "'Micro.Soft'"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +228,7 @@ func TestRefusedTemplates(t *testing.T) {
 		"names that do not fit the type": {`{"resources":[{"type":"A.B/c/d","name":"n","apiVersion": "2024-01-01"}]}`, "",
 			"needs 2 names, 1 are given"},
 		"a nested deployment that calls a function of none": {`{"resources":[{"type":"Microsoft.Resources/deployments","name":"n",
-			"apiVersion": "2024-01-01","properties":{"mode":"Incremental","template":{"resources":[{"type":"A.B/c","apiVersion": "2024-01-01",
+			"apiVersion": "2024-01-01","properties":{"mode":"Incremental","template":{` + header + `"resources":[{"type":"A.B/c","apiVersion": "2024-01-01",
 			"name":"[soon()]"}]}}}]}`, "", "'soon' is not supported"},
 		"a circle": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion": "2024-01-01","dependsOn":["A.B/c/y"]},{"type":"A.B/c","name":"y",
 			"apiVersion": "2024-01-01","dependsOn":["A.B/c/x"]}]}`, "",
@@ -290,7 +301,7 @@ func TestDeploymentsOfAnotherKind(t *testing.T) {
 			Code: "InvalidContentLink"},
 		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Incremental"}}`, Status: 400, Code: "InvalidRequestContent"},
 		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Status: 400, Code: "InvalidDeploymentMode",
-			Body: `{"location":"eastus","properties":{"mode":"Complete","template":{"resources":[]}}}`},
+			Body: `{"location":"eastus","properties":{"mode":"Complete","template":{` + header + `"resources":[]}}}`},
 		exchange{Do: "POST " + deployment + "/validate", Body: of(`{"resources":[]}`, ""),
 			Has: has{"properties.provisioningState": "Succeeded", "properties.validatedResources.#": 0}},
 		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Body: of(`{"resources":[]}`, ""), Status: 400,

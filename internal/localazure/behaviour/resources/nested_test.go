@@ -26,7 +26,7 @@ func identityIn(name, more string) string {
 // nested is a template resource: a deployment of resources and outputs.
 func nested(name, more, template string) string {
 	return `{"type":"Microsoft.Resources/deployments","apiVersion":"2022-09-01","name":"` + name + `"` + more +
-		`,"properties":{"mode":"Incremental","template":` + template + `}}`
+		`,"properties":{"mode":"Incremental","template":` + whole(template) + `}}`
 }
 
 func TestNestedDeployments(t *testing.T) {
@@ -38,7 +38,7 @@ func TestNestedDeployments(t *testing.T) {
 		{"type":"Microsoft.Resources/deployments","apiVersion":"2022-09-01","name":"there","resourceGroup":"other","dependsOn":["here"],
 		 "properties":{"mode":"Incremental","expressionEvaluationOptions":{"scope":"inner"},
 			"parameters":{"p":{"value":"[reference('here').outputs.group.value]"},"secret":{"value":"x"}},
-			"template":{"parameters":{"p":{"type":"string"},"secret":{"type":"securestring"}},
+			"template":{`+header+`"parameters":{"p":{"type":"string"},"secret":{"type":"securestring"}},
 				"resources":[`+identityIn("[concat(parameters('p'), '-inner')]", "")+`],
 				"outputs":{"Group":{"type":"string","value":"[resourceGroup().name]"},
 					"Secret":{"type":"securestring","value":"[parameters('secret')]"}}}}}],
@@ -89,7 +89,7 @@ func TestADeploymentAtASubscription(t *testing.T) {
 	a := start(t)
 	a.Run(
 		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Status: 201, Body: `{"location":"eastus","properties":{
-			"mode":"Incremental","template":{"resources":[
+			"mode":"Incremental","template":{` + header + `"resources":[
 			` + nested("in", `,"resourceGroup":"fresh","dependsOn":["[subscriptionResourceId('Microsoft.Resources/resourceGroups', 'fresh')]"]`,
 			`{"resources":[`+identityIn("n", "")+`]}`) + `,
 			{"type":"Microsoft.Resources/resourceGroups","apiVersion":"2024-03-01","name":"fresh","location":"westus"}]}}}`},
@@ -97,7 +97,7 @@ func TestADeploymentAtASubscription(t *testing.T) {
 		exchange{Do: "GET ~~/resourceGroups/fresh/providers/Microsoft.ManagedIdentity/userAssignedIdentities/n"},
 		exchange{Do: "GET ~~/resourceGroups/fresh/providers/Microsoft.Resources/deployments/in"},
 		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Status: 409, Code: "InvalidDeploymentLocation",
-			Body: `{"location":"westus","properties":{"mode":"Incremental","template":{"resources":[]}}}`},
+			Body: `{"location":"westus","properties":{"mode":"Incremental","template":{` + header + `"resources":[]}}}`},
 	)
 }
 
@@ -116,7 +116,7 @@ func TestLinkedTemplates(t *testing.T) {
 	a := behaviourtest.StartWith(t, core.Options{
 		Providers: []behaviour.Provider{resources.Provider(), identity.Provider(), storage.Provider()},
 		Download: sites{
-			parent + "?sig=a": `{
+			parent + "?sig=a": `{` + header + `
 				// a template with comments, which links to others
 				resources: [
 					{"type": "Microsoft.Resources/deployments", "apiVersion": "2022-09-01", "name": "beside",
@@ -126,8 +126,8 @@ func TestLinkedTemplates(t *testing.T) {
 							"parametersLink": {"uri": "http://templates/two.parameters.json"}}},
 				],
 			}`,
-			"http://templates/nested/one.json":     `{"contentVersion":"1.0.0.0","resources":[` + identityIn("one", "") + `]}`,
-			"http://templates/two.json":            `{"parameters":{"n":{"type":"string"}},"resources":[` + identityIn("[parameters('n')]", "") + `]}`,
+			"http://templates/nested/one.json":     whole(`{"resources":[` + identityIn("one", "") + `]}`),
+			"http://templates/two.json":            whole(`{"parameters":{"n":{"type":"string"}},"resources":[` + identityIn("[parameters('n')]", "") + `]}`),
 			"http://templates/two.parameters.json": `{"parameters":{"n":{"value":"two"}}}`,
 		}.download,
 	})
@@ -216,6 +216,9 @@ func TestWhatIf(t *testing.T) {
 		`"mode":"Complete","whatIfSettings":{"resultFormat":"ResourceIdOnly"}`, 1), has{
 		"properties.changes.0.changeType": "Deploy", "properties.changes.0.after": nil, "properties.changes.2.changeType": "Delete"})
 	predict(a, "3", of(`{"resources":[{}]}`, ""), has{"status": "Failed", "error.code": "InvalidTemplate"})
+	predict(a, "3", of(`{"resources":[{"type":"Microsoft.Network/networkSecurityGroups","apiVersion":"2024-05-01","name":"nsg",
+		"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{}}]}}]}`, ""), has{"status": "Failed",
+		"error.code": "InvalidTemplateDeployment", "error.details.#": 1})
 	a.Run(
 		exchange{Do: "GET " + deployment + "3", Status: 404, Code: "DeploymentNotFound"},
 		exchange{Do: "GET ~/providers/Microsoft.Resources/deployments/n", Status: 404, Code: "DeploymentNotFound"},

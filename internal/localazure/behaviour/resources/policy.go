@@ -16,7 +16,7 @@ func denied(c *behaviour.Call, s *source, t *template.Template) error {
 	if !governed(c) {
 		return nil
 	}
-	p := &prediction{brief: true}
+	p := newPrediction(true)
 	call := *c
 	call.Verb = behaviour.Create
 	call.Try(func() { p.deploy(&call, s, t) })

@@ -7,6 +7,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/vault"
+	"kaz/internal/template"
 	"kaz/internal/template/lenient"
 )
 
@@ -45,6 +46,9 @@ func sourceOf(c *behaviour.Call) (*source, error) {
 		delete(s.link, "queryString")
 		behaviour.Default(s.link, "contentVersion", document["contentVersion"])
 	}
+	if err := s.checkShape(); err != nil {
+		return nil, err
+	}
 	if link := behaviour.Sub(c.Body, "properties.parametersLink"); link != nil {
 		document, err := s.follow(c, link)
 		if err != nil {
@@ -53,6 +57,19 @@ func sourceOf(c *behaviour.Call) (*source, error) {
 		s.given = behaviour.Sub(document, "parameters")
 	}
 	return s, s.readSecrets(c)
+}
+
+// checkShape refuses a document that is no template. A template in the request is part of what the request's content has to be.
+func (s *source) checkShape() error {
+	wrong, ok := errors.AsType[*template.ShapeError](template.CheckShape(s.document))
+	switch {
+	case !ok:
+		return nil
+	case s.link != nil:
+		return behaviour.Gateway(400, "InvalidTemplate", "Deployment template parse failed: '%s'.", wrong.At(""))
+	}
+	return behaviour.Gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: '%s'.",
+		wrong.At("properties.template"))
 }
 
 // readSecrets replaces references to secrets of key vaults by their values.

@@ -24,7 +24,7 @@ func startStacks(t *testing.T) *behaviourtest.Azure {
 // stackBody is the body of a stack: an action for unmanaged resources, a mode of deny settings, and the resources of the template.
 func stackBody(action, deny string, in ...string) string {
 	return `{"location":"eastus","properties":{"actionOnUnmanage":{"resources":"` + action + `","resourceGroups":"` + action + `"},
-		"denySettings":{"mode":"` + deny + `"},"template":{"resources":[` + strings.Join(in, ",") + `]}}}`
+		"denySettings":{"mode":"` + deny + `"},"template":{` + header + `"resources":[` + strings.Join(in, ",") + `]}}}`
 }
 
 // stack puts a stack, waits for its end, which is Succeeded or the code of an error, and returns it.

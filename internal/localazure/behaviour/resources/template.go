@@ -88,7 +88,7 @@ func deploymentOf(c *behaviour.Call, s *source) template.Deployment {
 	tenant := c.TenantOf(id)
 	d := template.Deployment{
 		ID: c.ID, Location: behaviour.Text(c.Doc, "location"), Parameters: s.given, Azure: existing{c},
-		TemplateLink: s.link, Environment: environment.Of(c.Host), Now: c.Now(), GUID: c.GUID,
+		TemplateLink: s.link, Hash: hash, Environment: environment.Of(c.Host), Now: c.Now(), GUID: c.GUID,
 		Subscription: behaviour.Object{"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": tenant,
 			"displayName": "kaz"},
 		Tenant: behaviour.Object{"id": "/tenants/" + tenant, "tenantId": tenant, "countryCode": "US", "displayName": "kaz"},
@@ -113,11 +113,13 @@ func deploymentOf(c *behaviour.Call, s *source) template.Deployment {
 
 // invalidTemplate is how the resource manager refuses a template.
 func invalidTemplate(err error) error {
-	message := err.Error()
+	message, step := strings.TrimSuffix(err.Error(), "."), "validation"
 	if e, ok := errors.AsType[*template.Error](err); ok {
-		message = e.Message
+		if message = strings.TrimSuffix(e.Message, "."); e.Parse {
+			message, step = e.Message, "parse"
+		}
 	}
-	return behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: '%s'.", strings.TrimSuffix(message, "."))
+	return behaviour.Gateway(400, "InvalidTemplate", "Deployment template %s failed: '%s'.", step, message)
 }
 
 // existing answers a template from the resources that exist.

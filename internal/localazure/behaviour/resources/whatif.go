@@ -25,15 +25,22 @@ func whatIf(c *behaviour.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &prediction{brief: strings.EqualFold(behaviour.Text(c.Body, "properties.whatIfSettings.resultFormat"), "ResourceIdOnly")}
+	p := newPrediction(strings.EqualFold(behaviour.Text(c.Body, "properties.whatIfSettings.resultFormat"), "ResourceIdOnly"))
 	call.ID, call.Verb = c.ID, behaviour.Create
 	before := existingIn(call)
 	call.Try(func() {
+		p.look(call, stored(call.Doc), t)
 		made := p.deploy(call, stored(call.Doc), t)
+		for _, compare := range p.compare {
+			compare()
+		}
 		p.rest(call, before, made)
 	})
 	if p.incomplete != nil {
 		return nil, p.incomplete
+	}
+	if fault := p.refusal(c.ID); fault != nil {
+		return behaviour.Object{"status": "Failed", "error": fault.Body()}, nil
 	}
 	slices.SortStableFunc(p.changes, func(a, b behaviour.Object) int {
 		return strings.Compare(behaviour.Text(a, "resourceId"), behaviour.Text(b, "resourceId"))
@@ -45,9 +52,18 @@ func whatIf(c *behaviour.Call) (any, error) {
 type prediction struct {
 	brief   bool // ids alone
 	denied  []*behaviour.Error
+	refused []*behaviour.Error // by the providers
 	changes []behaviour.Object
+	// before are the resources before the deployment, by key, as clients see them: nil for one that is not there.
+	before map[string]behaviour.Object
+	// compare notes what became of the resources, when all are made: a child of another resource may be removed and made again.
+	compare []func()
 	// incomplete is the error of a template that is not computed yet.
 	incomplete error
+}
+
+func newPrediction(brief bool) *prediction {
+	return &prediction{brief: brief, before: map[string]behaviour.Object{}}
 }
 
 // existingIn are the resources directly in the group of a deployment, as clients see them.
@@ -81,27 +97,85 @@ func (p *prediction) deploy(c *behaviour.Call, s *source, t *template.Template) 
 			continue
 		}
 		made = append(made, r.ID)
-		before, there := seen(c, r.ID)
-		before = behaviour.Clone(before)
+		p.remember(c, r.ID)
 		body, err := t.Body(r)
 		sent := behaviour.Clone(body)
 		if err == nil {
-			err = c.Apply(c.Caller, r.ID, body)
+			err = c.ApplyVersion(c.Caller, r.ID, r.Version, body)
 		}
 		p.noteDenied(err)
-		switch after, _ := seen(c, r.ID); {
-		case err != nil && body == nil:
-			p.note(r.ID, "Unsupported", before, nil)["unsupportedReason"] = "The resource cannot be evaluated before it is deployed: " +
-				err.Error()
-		case there && err == nil:
-			p.modify(r, before, behaviour.Clone(after))
-		case there:
-			p.modify(r, before, merged(before, sent))
-		default:
-			p.note(r.ID, "Create", nil, payload(r, sent))
-		}
+		p.noteRefused(r.ID, body, err)
+		p.compare = append(p.compare, func() { p.become(c, r, sent, err) })
 	}
 	return made
+}
+
+// noteRefused notes an error with which a provider refuses to make a resource, as it refuses the deployment. Errors of a resource that
+// is there may depend on what else is there.
+func (p *prediction) noteRefused(id azure.ID, body behaviour.Object, err error) {
+	fault, ok := errors.AsType[*behaviour.Error](err)
+	if body != nil && p.before[id.Key()] == nil && ok && fault.Status == 400 && !fault.Keep {
+		detail := *fault
+		detail.Target = string(id)
+		p.refused = append(p.refused, &detail)
+	}
+}
+
+// refusal is the error of a deployment of which providers refuse resources, nil for none.
+func (p *prediction) refusal(deployment azure.ID) *behaviour.Error {
+	if len(p.refused) == 0 {
+		return nil
+	}
+	fault := behaviour.Gateway(400, "InvalidTemplateDeployment", "The template deployment '%s' is not valid according to the validation "+
+		"procedure. See inner errors for details. Please see https://aka.ms/arm-deploy for usage details.", deployment.Name())
+	fault.Details = p.refused
+	return fault
+}
+
+// become notes what becomes of a resource. The error is that of its request, whose body is nil if it cannot be computed.
+func (p *prediction) become(c *behaviour.Call, r *template.Resource, sent behaviour.Object, err error) {
+	before := p.before[r.ID.Key()]
+	switch after, _ := seen(c, r.ID); {
+	case err != nil && sent == nil:
+		p.note(r.ID, "Unsupported", before, nil)["unsupportedReason"] = "The resource cannot be evaluated before it is deployed: " +
+			err.Error()
+	case before != nil && err == nil:
+		p.modify(r, before, behaviour.Clone(after))
+	case before != nil:
+		p.modify(r, before, merged(before, sent))
+	default:
+		p.note(r.ID, "Create", nil, payload(r, sent))
+	}
+}
+
+// look remembers the resources of a template, and of those nested in it as far as they are known.
+func (p *prediction) look(c *behaviour.Call, s *source, t *template.Template) {
+	for _, r := range t.Resources {
+		if !r.Nested() {
+			p.remember(c, r.ID)
+			continue
+		}
+		body, err := t.Preview(r)
+		if err != nil {
+			continue
+		}
+		inner := nestedCall(c, s, r, body)
+		of, err := sourceOf(inner)
+		if err != nil {
+			continue
+		}
+		if nested, err := bind(inner, of); err == nil {
+			p.look(inner, of, nested)
+		}
+	}
+}
+
+// remember keeps how a resource is before the deployment.
+func (p *prediction) remember(c *behaviour.Call, id azure.ID) {
+	if _, known := p.before[id.Key()]; !known {
+		view, _ := seen(c, id)
+		p.before[id.Key()] = behaviour.Clone(view)
+	}
 }
 
 // nested notes the changes of a nested deployment, which is no change itself.
@@ -199,8 +273,9 @@ func settled(view behaviour.Object) behaviour.Object {
 	return o
 }
 
-// unsettled are the fields that change by themselves.
-var unsettled = []string{"etag", "provisioningState", "resourceGuid", "systemData", "timeCreated"}
+// unsettled are the fields that change by themselves: states, times and versions that a write makes. No request can set them.
+var unsettled = []string{"etag", "provisioningState", "resourceGuid", "systemData", "timeCreated", "createdOn", "updatedOn",
+	"lastEnabledTime", "lastModifiedTime", "lastUpdatedTime", "secretUriWithVersion"}
 
 func unsettle(value any) {
 	switch v := value.(type) {
@@ -208,8 +283,14 @@ func unsettle(value any) {
 		for _, field := range unsettled {
 			delete(v, field)
 		}
-		for _, x := range v {
-			unsettle(x)
+		for name, x := range v {
+			if attributes, _ := x.(behaviour.Object); name == "attributes" {
+				delete(attributes, "created")
+				delete(attributes, "updated")
+			}
+			if name != "tags" { // a tag may have any name
+				unsettle(x)
+			}
 		}
 	case []any:
 		for _, x := range v {

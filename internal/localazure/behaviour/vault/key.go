@@ -33,7 +33,7 @@ func fillKey(c *behaviour.Call) error {
 			c.ID.Name())
 	}
 	if was := behaviour.Sub(c.Old, "properties"); was != nil {
-		c.Doc["properties"] = behaviour.Clone(was)
+		c.Doc["properties"], c.Doc["location"] = behaviour.Clone(was), c.Old["location"]
 		return nil
 	}
 	kind := behaviour.Text(c.Doc, "properties.kty")

@@ -12,8 +12,22 @@ import (
 func policyRoute() behaviour.Route {
 	return behaviour.Route{
 		Method: "PUT", Writes: true, Do: changePolicies, Permission: "Microsoft.KeyVault/vaults/accessPolicies/write",
-		Pattern: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.KeyVault/vaults/{vault}/" +
-			"accessPolicies/{operation}",
+		Pattern: policyPattern,
+	}
+}
+
+// policyPattern is the path of an operation on the access policies of a vault.
+const policyPattern = "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.KeyVault/vaults/{vault}/" +
+	"accessPolicies/{operation}"
+
+// noPolicyRoute answers the GET of an operation on access policies: there is none.
+func noPolicyRoute() behaviour.Route {
+	return behaviour.Route{
+		Method: "GET", Pattern: policyPattern, Permission: vaultType + "/read",
+		Do: func(c *behaviour.Call) (behaviour.Reply, error) {
+			vault := azure.GroupID(c.Param["subscription"], c.Param["group"]).Resource(vaultType, c.Param["vault"])
+			return behaviour.Reply{}, behaviour.NotFound(vault.Child("accessPolicies", c.Param["operation"]))
+		},
 	}
 }
 
@@ -28,20 +42,53 @@ func changePolicies(c *behaviour.Call) (behaviour.Reply, error) {
 	if !ok {
 		return behaviour.Reply{}, behaviour.ParentNotFound("write", id.Child("accessPolicies", c.Param["operation"]))
 	}
-	change, ok := policyChanges[strings.ToLower(c.Param["operation"])]
-	if !ok {
-		return behaviour.Reply{}, behaviour.Invalid("BadRequest",
-			"The operation '%s' on access policies is not valid: add, replace and remove are allowed.", c.Param["operation"])
-	}
-	policies := slices.Clone(behaviour.Array(vault, policiesPath))
-	for _, sent := range behaviour.Objects(c.Body, policiesPath) {
-		policies = change(policies, sent)
+	policies, err := changed(vault, c.Param["operation"], c.Body)
+	if err != nil {
+		return behaviour.Reply{}, err
 	}
 	c.Edit(id, func(doc behaviour.Object) { behaviour.Set(doc, policiesPath, policies) })
 	return behaviour.Reply{Status: 200, Body: behaviour.Object{
 		"id": string(id) + "/accessPolicies/", "type": vaultType + "/accessPolicies",
 		"properties": behaviour.Object{"accessPolicies": policies},
 	}, Header: serviceHeader(c, 0)}, nil
+}
+
+// changed are the access policies of a vault after an operation.
+func changed(vault behaviour.Object, operation string, body behaviour.Object) ([]any, error) {
+	change, ok := policyChanges[strings.ToLower(operation)]
+	if !ok {
+		return nil, behaviour.Invalid("BadRequest",
+			"The operation '%s' on access policies is not valid: add, replace and remove are allowed.", operation)
+	}
+	policies := slices.Clone(behaviour.Array(vault, policiesPath))
+	for _, sent := range behaviour.Objects(body, policiesPath) {
+		policies = change(policies, sent)
+	}
+	return policies, nil
+}
+
+// accessPolicies is the type of the operations as resources of templates: "vault/add". A request of a client is that of policyRoute. The
+// operation is no resource of clients: noPolicyRoute answers that it is not there.
+func accessPolicies() behaviour.Type {
+	return behaviour.Type{
+		Name: vaultType + "/accessPolicies", Style: secretStyle("Microsoft.KeyVault access policies"), NoState: true,
+		Fill: func(c *behaviour.Call) error {
+			_, err := changed(c.Parent, c.ID.Name(), c.Body)
+			return err
+		},
+		Settle: func(c *behaviour.Call) error {
+			vault, there := c.Get(c.ID.Parent())
+			if !there {
+				return behaviour.ParentNotFound("write", c.ID)
+			}
+			policies, err := changed(vault, c.ID.Name(), c.Doc)
+			if err != nil {
+				return err
+			}
+			c.Edit(c.ID.Parent(), func(doc behaviour.Object) { behaviour.Set(doc, policiesPath, policies) })
+			return nil
+		},
+	}
 }
 
 const policiesPath = "properties.accessPolicies"

@@ -20,9 +20,10 @@ var routes string
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
 		Types: behaviour.Describe(table, map[string]behaviour.Style{"child": secretStyle("Microsoft.KeyVault")},
-			[]behaviour.Type{vaults(), secrets(), keys(), deletedVaults(), behaviour.PrivateLinkResources(vaultType, linkGroups)}),
+			[]behaviour.Type{vaults(), secrets(), keys(), accessPolicies(), deletedVaults(),
+				behaviour.PrivateLinkResources(vaultType, linkGroups)}),
 		Routes: append(behaviour.DescribeRoutes(routes), []behaviour.Route{
-			policyRoute(),
+			policyRoute(), noPolicyRoute(),
 			{
 				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.KeyVault/checkNameAvailability",
 				Do: checkName, Permission: "Microsoft.KeyVault/checkNameAvailability/read",

@@ -32,18 +32,27 @@ func (w inside) Unlocked(id azure.ID, change string) error {
 
 // Apply implements [behaviour.World]. An error takes back what it did, unless the error says to keep it.
 func (w inside) Apply(by behaviour.Caller, id azure.ID, body behaviour.Object) error {
+	return w.ApplyVersion(by, id, "", body)
+}
+
+// ApplyVersion implements [behaviour.World].
+func (w inside) ApplyVersion(by behaviour.Caller, id azure.ID, version string, body behaviour.Object) error {
 	mark := w.Mark()
-	err := w.apply(by, id, body)
+	err := w.apply(by, id, version, body)
 	if kept, ok := errors.AsType[*behaviour.Error](err); err != nil && (!ok || !kept.Keep) {
 		w.UndoTo(mark)
 	}
 	return err
 }
 
-func (w inside) apply(by behaviour.Caller, id azure.ID, body behaviour.Object) error {
+func (w inside) apply(by behaviour.Caller, id azure.ID, version string, body behaviour.Object) error {
 	r, err := w.request(by, http.MethodPut, string(id), body)
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", id, err)
+	}
+	if version != "" {
+		r.Version = version
+		r.Query.Set("api-version", version)
 	}
 	if err := w.faulty(r); err != nil {
 		return err

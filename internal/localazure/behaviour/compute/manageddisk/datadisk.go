@@ -108,12 +108,18 @@ func (d DataDisks) before(disk behaviour.Object, id azure.ID) behaviour.Object {
 	return nil
 }
 
+// sameDisk reports whether an entry b means the disk of an entry a that the machine has. The id is that of the disk of b, "" for none.
 func sameDisk(a, b behaviour.Object, id azure.ID) bool {
 	if id != "" {
 		return behaviour.RefID(a, "managedDisk").Equal(id)
 	}
-	name := behaviour.Text(b, "name")
-	return name != "" && strings.EqualFold(behaviour.Text(a, "name"), name)
+	if name := behaviour.Text(b, "name"); name != "" {
+		return strings.EqualFold(behaviour.Text(a, "name"), name)
+	}
+	// An entry that names no disk means the disk that such an entry made at this LUN.
+	option := behaviour.Text(b, "createOption")
+	return !strings.EqualFold(option, "Attach") && strings.EqualFold(behaviour.Text(a, "createOption"), option) &&
+		schema.Number(a, "lun") == schema.Number(b, "lun")
 }
 
 // Create stores the disk of an entry that has none yet.

@@ -18,6 +18,9 @@ func virtualNetworks() behaviour.Type {
 			if was := behaviour.At(c.Old, peeringsPath); was != nil {
 				behaviour.Default(c.Doc, peeringsPath, behaviour.Clone(was))
 			}
+			if was := behaviour.At(c.Old, subnetsPath); was != nil && keepsSubnets(c) {
+				behaviour.Default(c.Doc, subnetsPath, behaviour.Clone(was))
+			}
 			return schema.FirstError(
 				func() error {
 					return schema.Choose(c, "properties.privateEndpointVNetPolicies", "Disabled", "Disabled", "Basic")
@@ -33,6 +36,16 @@ func virtualNetworks() behaviour.Type {
 			"CheckIPAddressAvailability": addressAvailability, "usages": networkUsage,
 		},
 	})
+}
+
+// subnetsPath are the subnets of a virtual network.
+const subnetsPath = "properties.subnets"
+
+// keepsSubnets reports whether a PUT without subnets keeps those that are there. Azure announced it for the API version 2023-09-01:
+// https://techcommunity.microsoft.com/blog/azurenetworkingblog/azure-virtual-network-now-supports-updates-without-subnet-property/4067952
+func keepsSubnets(c *behaviour.Call) bool {
+	version := c.Query.Get("api-version")
+	return version == "" || version >= "2023-09-01"
 }
 
 func checkAddressSpace(c *behaviour.Call) error {
