@@ -14,6 +14,8 @@ import (
 const (
 	balancers = "Microsoft.Network/loadBalancers"
 	nets      = "Microsoft.Network/virtualNetworks"
+	machines  = "Microsoft.Compute/virtualMachines"
+	monitors  = "Microsoft.Network/networkWatchers/connectionMonitors"
 	accounts  = "Microsoft.Storage/storageAccounts"
 )
 
@@ -24,9 +26,11 @@ func TestAnswer(t *testing.T) {
 		{"the only member", balancers, "2024-05-01", `{"properties":{"scope":"Public"},"tags":{"scope":"a"}}`, `{"properties":{},"tags":{"scope":"a"}}`},
 		{"neighbors", nets, "2022-11-01", `{"properties":{"subnets":[{"properties":{"defaultOutboundAccess":true,"sharingScope":"Tenant"}}]}}`,
 			`{"properties":{"subnets":[{"properties":{}}]}}`},
-		{"an object", accounts, "2024-01-01", `{"placement":{"zonePlacementPolicy":"Any"},"id":"x"}`, `{"id":"x"}`},
-		{"a member of the answer alone", accounts, "2022-09-01", `{"properties":{"isSkuConversionBlocked":false,"creationTime":"now"}}`,
-			`{"properties":{"creationTime":"now"}}`},
+		{"an object", machines, "2024-03-01", `{"placement":{"zonePlacementPolicy":"Any"},"id":"x"}`, `{"id":"x"}`},
+		{"a type with another structure in answers", monitors, "2023-05-01", `{"properties":{"endpoints":[{"locationDetails":{"region":"a"}}]}}`,
+			`{"properties":{"endpoints":[{}]}}`},
+		{"an account shows what its model has not yet", accounts, "2023-05-01", `{"properties":{"networkAcls":{"ipv6Rules":[]}}}`,
+			`{"properties":{"networkAcls":{"ipv6Rules":[]}}}`},
 		{"a name in another case", balancers, "2024-05-01", `{"Properties":{"SCOPE":"Public","a":1}}`, `{"Properties":{"a":1}}`},
 		{"text that looks like JSON", balancers, "2024-05-01", `{"tags":{"a":"\",\"scope\":\"\\"},"properties":{"scope":"}\\\"","b":[1,{"c":null}]}}`,
 			`{"tags":{"a":"\",\"scope\":\"\\"},"properties":{"b":[1,{"c":null}]}}`},
