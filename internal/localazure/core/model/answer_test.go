@@ -21,20 +21,26 @@ const (
 
 func TestAnswer(t *testing.T) {
 	for _, c := range []struct{ name, of, version, text, want string }{
-		{"a member", balancers, "2024-05-01", `{"name":"a","properties":{"scope":"Public","probes":[]}}`, `{"name":"a","properties":{"probes":[]}}`},
+		{"a member", balancers, "2024-05-01",
+			`{"name":"a","properties":{"scope":"Public","probes":[]}}`, `{"name":"a","properties":{"probes":[]}}`},
 		{"the last member", balancers, "2024-05-01", `{"properties":{"probes":[],"scope":"Public"}}`, `{"properties":{"probes":[]}}`},
-		{"the only member", balancers, "2024-05-01", `{"properties":{"scope":"Public"},"tags":{"scope":"a"}}`, `{"properties":{},"tags":{"scope":"a"}}`},
-		{"neighbors", nets, "2022-11-01", `{"properties":{"subnets":[{"properties":{"defaultOutboundAccess":true,"sharingScope":"Tenant"}}]}}`,
+		{"the only member", balancers, "2024-05-01",
+			`{"properties":{"scope":"Public"},"tags":{"scope":"a"}}`, `{"properties":{},"tags":{"scope":"a"}}`},
+		{"neighbors", nets, "2022-11-01",
+			`{"properties":{"subnets":[{"properties":{"defaultOutboundAccess":true,"sharingScope":"Tenant"}}]}}`,
 			`{"properties":{"subnets":[{"properties":{}}]}}`},
 		{"an object", machines, "2024-03-01", `{"placement":{"zonePlacementPolicy":"Any"},"id":"x"}`, `{"id":"x"}`},
-		{"a type with another structure in answers", monitors, "2023-05-01", `{"properties":{"endpoints":[{"locationDetails":{"region":"a"}}]}}`,
+		{"a type with another structure in answers", monitors, "2023-05-01",
+			`{"properties":{"endpoints":[{"locationDetails":{"region":"a"}}]}}`,
 			`{"properties":{"endpoints":[{}]}}`},
 		{"an account shows what its model has not yet", accounts, "2023-05-01", `{"properties":{"networkAcls":{"ipv6Rules":[]}}}`,
 			`{"properties":{"networkAcls":{"ipv6Rules":[]}}}`},
 		{"a name in another case", balancers, "2024-05-01", `{"Properties":{"SCOPE":"Public","a":1}}`, `{"Properties":{"a":1}}`},
-		{"text that looks like JSON", balancers, "2024-05-01", `{"tags":{"a":"\",\"scope\":\"\\"},"properties":{"scope":"}\\\"","b":[1,{"c":null}]}}`,
+		{"text that looks like JSON", balancers, "2024-05-01",
+			`{"tags":{"a":"\",\"scope\":\"\\"},"properties":{"scope":"}\\\"","b":[1,{"c":null}]}}`,
 			`{"tags":{"a":"\",\"scope\":\"\\"},"properties":{"b":[1,{"c":null}]}}`},
-		{"spaces", balancers, "2024-05-01", "{ \"properties\" : { \"scope\" : \"Public\" ,\n \"b\" : [ 1 , 2 ] } }", `{"properties":{"b":[ 1 , 2 ]}}`},
+		{"spaces", balancers, "2024-05-01",
+			"{ \"properties\" : { \"scope\" : \"Public\" ,\n \"b\" : [ 1 , 2 ] } }", `{"properties":{"b":[ 1 , 2 ]}}`},
 		{"another kind of value than the model has", nets, "2022-11-01", `{"properties":{"subnets":{"sharingScope":1}}}`,
 			`{"properties":{"subnets":{"sharingScope":1}}}`},
 		{"between the models", balancers, "2024-07-01", `{"properties":{"scope":"Public"}}`, `{"properties":{"scope":"Public"}}`},
@@ -58,7 +64,8 @@ func TestAnswer(t *testing.T) {
 
 // FuzzAnswer checks that any valid text stays valid, that nothing is added, and that a second time changes nothing.
 func FuzzAnswer(f *testing.F) {
-	for _, text := range []string{`{}`, `[]`, `"a"`, ` 1 `, `{"properties":{"scope":"\\\""},"x":[{}, "]"]}`, `{"properties":{"scope":{"a":[1]}}}`,
+	for _, text := range []string{`{}`, `[]`, `"a"`, ` 1 `,
+		`{"properties":{"scope":"\\\""},"x":[{}, "]"]}`, `{"properties":{"scope":{"a":[1]}}}`,
 		`{"properties":[{"scope":1}],"sku":{"name":null}}`, `{"p\u0072operties":{"scope":1}}`, `{"":"","a":-1.5e3,"b":true}`} {
 		f.Add([]byte(text))
 	}
@@ -86,7 +93,8 @@ func FuzzAnswer(f *testing.F) {
 // BenchmarkAnswer shapes 100 load balancers with 30 rules each.
 func BenchmarkAnswer(b *testing.B) {
 	rule := `{"name":"rule","properties":{"enableConnectionTracking":false,"frontendPort":80,"backendPort":80,"protocol":"Tcp"}}`
-	one := `{"name":"a","properties":{"scope":"Public","loadBalancingRules":[` + strings.TrimSuffix(strings.Repeat(rule+",", 30), ",") + `]}}`
+	one := `{"name":"a","properties":{"scope":"Public","loadBalancingRules":[` +
+		strings.TrimSuffix(strings.Repeat(rule+",", 30), ",") + `]}}`
 	page := []byte(`{"value":[` + strings.TrimSuffix(strings.Repeat(one+",", 100), ",") + `]}`)
 	answer := model.Official().Answer(balancers, "2024-05-01")
 	b.SetBytes(int64(len(page)))

@@ -39,9 +39,11 @@ func TestFindings(t *testing.T) {
 		{"a member of a later version", "PUT", networks, "2023-05-01",
 			`{"properties": {"subnets": [{"properties": {"defaultOutboundAccess": false, "SharingScope": "Tenant"}}]}}`,
 			[]string{"properties.subnets[0].properties.SharingScope of SubnetPropertiesFormat: newer than the API version"}},
-		{"what the next model has", "PUT", networks, "2023-06-01", `{"properties": {"subnets": [{"properties": {"sharingScope": "Tenant"}}]}}`,
+		{"what the next model has", "PUT", networks, "2023-06-01",
+			`{"properties": {"subnets": [{"properties": {"sharingScope": "Tenant"}}]}}`,
 			nil},
-		{"a preview", "PUT", networks, "2023-05-01-preview", `{"properties": {"subnets": [{"properties": {"sharingScope": "Tenant"}}]}}`, nil},
+		{"a preview", "PUT", networks, "2023-05-01-preview",
+			`{"properties": {"subnets": [{"properties": {"sharingScope": "Tenant"}}]}}`, nil},
 		{"a version newer than the model", "PUT", disks, "2099-01-01", `{"location": "x", "new": 1}`, nil},
 		{"a type without a model", "PUT", "Microsoft.Web/sites", "2023-01-01", `{"strange": 1}`, nil},
 	} {
