@@ -13,7 +13,9 @@ import (
 	"strings"
 )
 
-// modules are below github.com/Azure/azure-sdk-for-go/sdk/resourcemanager.
+const sdk = "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/"
+
+// modules are the newest, below sdk.
 var modules = []string{
 	"authorization/armauthorization/v2", "compute/armcompute/v7", "containerregistry/armcontainerregistry", "dns/armdns",
 	"keyvault/armkeyvault", "msi/armmsi", "network/armnetwork/v9", "privatedns/armprivatedns", "resources/armdeploymentstacks",
@@ -36,7 +38,7 @@ func run(out, tagged string) error {
 	}
 	t := newTable()
 	for _, name := range modules {
-		dir, version, err := locate("github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/" + name)
+		dir, version, err := locate(sdk + name)
 		if err != nil {
 			return err
 		}
@@ -46,6 +48,10 @@ func run(out, tagged string) error {
 		}
 		t.add(name, version, s)
 	}
+	if err := t.addHistory(); err != nil {
+		return err
+	}
+	t.dropRepeats()
 	if err := os.WriteFile(out, t.text(), 0o644); err != nil {
 		return err
 	}

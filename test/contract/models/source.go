@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ type source struct {
 	structs    map[string]*structure
 	enums      map[string][]string
 	operations []operation
+	answers    map[string]string // the structures of answers, by receiver and name of the operation
 }
 
 // structure is an object of a request or an answer.
@@ -30,6 +32,15 @@ func (s *structure) has(name string) bool {
 	return slices.ContainsFunc(s.fields, func(f field) bool { return f.jsonName == name })
 }
 
+// folded returns the field of a name in any case: modules have spelled some names differently.
+func (s *structure) folded(name string) (field, bool) {
+	i := slices.IndexFunc(s.fields, func(f field) bool { return strings.EqualFold(f.jsonName, name) })
+	if i < 0 {
+		return field{}, false
+	}
+	return s.fields[i], true
+}
+
 // field is a member of an object.
 type field struct {
 	goName, jsonName   string
@@ -37,7 +48,7 @@ type field struct {
 	required, readOnly bool
 }
 
-// operation is a PUT or PATCH of a resource, with the structure of its body.
+// operation is a PUT or PATCH of a resource, with the structure of its body, or a GET with the structure of its answer.
 type operation struct {
 	verb, path, version, body string
 }
@@ -48,7 +59,7 @@ func readSource(dir string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{structs: map[string]*structure{}, enums: map[string][]string{}}
+	s := &source{structs: map[string]*structure{}, enums: map[string][]string{}, answers: map[string]string{}}
 	var functions []*ast.FuncDecl
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
@@ -68,11 +79,17 @@ func readSource(dir string) (*source, error) {
 		}
 	}
 	for _, f := range functions {
-		switch name := f.Name.Name; {
+		name, isAnswer := strings.CutSuffix(f.Name.Name, "HandleResponse")
+		switch {
 		case name == "MarshalJSON" || name == "UnmarshalJSON":
 			s.nameMembers(f)
-		case strings.HasSuffix(name, "CreateRequest"):
-			s.addOperation(f)
+		case isAnswer:
+			s.answers[receiver(f)+"."+name] = decoded(f)
+		}
+	}
+	for _, f := range functions {
+		if name, ok := strings.CutSuffix(f.Name.Name, "CreateRequest"); ok {
+			s.addOperation(f, s.answers[receiver(f)+"."+name])
 		}
 	}
 	return s, nil
@@ -106,11 +123,21 @@ func fieldsOf(body *ast.StructType) []field {
 		}
 		doc := f.Doc.Text()
 		flags, _, _ := strings.Cut(doc, "\n")
-		fields = append(fields, field{goName: f.Names[0].Name, goType: f.Type,
+		fields = append(fields, field{goName: f.Names[0].Name, goType: f.Type, jsonName: tagged(f.Tag),
 			required: strings.HasPrefix(flags, "REQUIRED;"),
 			readOnly: strings.HasPrefix(flags, "READ-ONLY;") || strings.HasPrefix(flags, "REQUIRED; READ-ONLY;")})
 	}
 	return fields
+}
+
+// tagged is the JSON name in the tag of a field, none without a tag. Only early modules have tags.
+func tagged(tag *ast.BasicLit) string {
+	if tag == nil {
+		return ""
+	}
+	text, _ := literal(tag)
+	name, _, _ := strings.Cut(reflect.StructTag(text).Get("json"), ",")
+	return name
 }
 
 // nameMembers takes the JSON names of a struct's fields from its MarshalJSON or UnmarshalJSON. Both call functions of the
@@ -191,12 +218,13 @@ func literal(e ast.Expr) (string, bool) {
 
 var (
 	pathForm    = regexp.MustCompile(`^/.*/providers/`)
+	nameForm    = regexp.MustCompile(`(\}|/default)$`)
 	versionForm = regexp.MustCompile(`^20\d\d-\d\d-\d\d(-preview)?$`)
 )
 
 // addOperation reads a function that makes a request. The function has the path and the API version as literals, the verb as
-// a constant of net/http, and encodes one of its parameters.
-func (s *source) addOperation(f *ast.FuncDecl) {
+// a constant of net/http, and encodes one of its parameters. Only the path of a GET of one resource ends with its name.
+func (s *source) addOperation(f *ast.FuncDecl, answer string) {
 	parameters := map[string]string{}
 	for _, p := range f.Type.Params.List {
 		if of, ok := p.Type.(*ast.Ident); ok {
@@ -218,13 +246,38 @@ func (s *source) addOperation(f *ast.FuncDecl) {
 		}
 		return true
 	})
+	if o.verb == http.MethodGet {
+		o.body = ""
+		if nameForm.MatchString(o.path) {
+			o.body = answer
+		}
+	}
 	if o.verb != "" && o.path != "" && o.body != "" {
 		s.operations = append(s.operations, o)
 	}
 }
 
-// verbs are the verbs of writes, by their constants in net/http.
-var verbs = map[string]string{"MethodPut": http.MethodPut, "MethodPatch": http.MethodPatch}
+// decoded is the name of the embedded structure that a function decodes an answer into, none for another answer.
+func decoded(f *ast.FuncDecl) (name string) {
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) != 2 {
+			return true
+		}
+		called, isMember := call.Fun.(*ast.SelectorExpr)
+		target, isAddress := call.Args[1].(*ast.UnaryExpr)
+		if isMember && isAddress && called.Sel.Name == "UnmarshalAsJSON" {
+			if into, ok := target.X.(*ast.SelectorExpr); ok {
+				name = into.Sel.Name
+			}
+		}
+		return true
+	})
+	return name
+}
+
+// verbs are the verbs of operations, by their constants in net/http.
+var verbs = map[string]string{"MethodPut": http.MethodPut, "MethodPatch": http.MethodPatch, "MethodGet": http.MethodGet}
 
 // note takes a text of the function that is a path or an API version.
 func (o *operation) note(text string) {

@@ -14,26 +14,28 @@ import (
 
 // table is what is written.
 type table struct {
-	known    []string // the types of the local Azure, whose spelling the table has
+	known    []string        // the types of the local Azure, whose spelling the table has
+	readOnly map[string]bool // those of them that are not written
 	versions []string
 	writes   map[string]write // by verb and type
 	structs  map[string]*structure
 	enums    map[string][]string
 	used     map[string]bool
+	seen     map[place]*sightings
+	earlier  map[string]bool // the modules with a history
 	tagged   map[string]bool // types with tags, of all that the modules have
 }
 
-// write is a verb of a type: the newest API version of its module, and the structure of the body.
+// write is a verb of a type: the newest API version of its module, and the structure of the body. That of a GET is the answer.
 type write struct{ version, body string }
 
 func newTable() *table {
 	t := &table{writes: map[string]write{}, structs: map[string]*structure{}, enums: map[string][]string{}, used: map[string]bool{},
-		tagged: map[string]bool{}}
+		tagged: map[string]bool{}, readOnly: map[string]bool{}, seen: map[place]*sightings{}, earlier: map[string]bool{}}
 	for _, p := range providers.All() {
 		for _, k := range p.Types {
-			if !k.ReadOnly {
-				t.known = append(t.known, k.Name)
-			}
+			t.known = append(t.known, k.Name)
+			t.readOnly[k.Name] = k.ReadOnly
 		}
 	}
 	slices.Sort(t.known)
@@ -43,7 +45,7 @@ func newTable() *table {
 // add takes over what a module says of the types that the local Azure knows.
 func (t *table) add(module, version string, s *source) {
 	t.versions = append(t.versions, module+" "+version)
-	name := strings.TrimPrefix(strings.Split(module, "/")[1], "arm")
+	name := short(module)
 	for structName, body := range s.structs {
 		t.structs[name+"."+structName] = body
 	}
@@ -56,13 +58,45 @@ func (t *table) add(module, version string, s *source) {
 				t.tagged[of] = true
 			}
 		}
-		for _, known := range t.known {
-			if writes(o.path, known) {
-				key := o.verb + " " + known
-				if old, ok := t.writes[key]; !ok || old.version < o.version {
-					t.writes[key] = write{o.version, name + "." + o.body}
-				}
+		for _, known := range t.names(o) {
+			key := o.verb + " " + known
+			if old, ok := t.writes[key]; !ok || old.version < o.version {
+				t.writes[key] = write{o.version, name + "." + o.body}
 			}
+		}
+	}
+}
+
+// short is the name of a module that the table has: network for network/armnetwork/v9.
+func short(module string) string { return strings.TrimPrefix(strings.Split(module, "/")[1], "arm") }
+
+// names are the types of the local Azure that an operation is of.
+func (t *table) names(o operation) []string {
+	var names []string
+	for _, known := range t.known {
+		if writes(o.path, known) && (o.verb == http.MethodGet || !t.readOnly[known]) {
+			names = append(names, known)
+		}
+	}
+	return names
+}
+
+func (t *table) sight(p place) *sightings {
+	s := t.seen[p]
+	if s == nil {
+		s = &sightings{without: map[string]string{}}
+		t.seen[p] = s
+	}
+	return s
+}
+
+// dropRepeats leaves out the answers that have the structure of the body of a PUT, and those of which no earlier module says
+// anything.
+func (t *table) dropRepeats() {
+	for key, w := range t.writes {
+		of, isAnswer := strings.CutPrefix(key, http.MethodGet+" ")
+		if isAnswer && (!t.earlier[module(w.body)] || t.writes[http.MethodPut+" "+of] == w) {
+			delete(t.writes, key)
 		}
 	}
 }
@@ -100,13 +134,14 @@ func (t *table) text() []byte {
 	for _, v := range t.versions {
 		fmt.Fprintf(&b, "# %s\n", v)
 	}
-	b.WriteString("#\n# VERB TYPE NEWEST-API-VERSION STRUCTURE\n")
+	b.WriteString("#\n# VERB TYPE NEWEST-API-VERSION STRUCTURE. That of a GET is the answer, which is else that of PUT.\n")
 	for _, key := range slices.Sorted(maps.Keys(t.writes)) {
 		w := t.writes[key]
 		fmt.Fprintf(&b, "%s %s %s\n", key, w.version, w.body)
 		t.use(w.body)
 	}
-	b.WriteString("#\n# struct NAME, and its members: NAME KIND. After the name: ! required, - read-only\n")
+	b.WriteString("#\n# struct NAME, and its members: NAME KIND [VERSION]. After the name: ! required, - read-only.\n" +
+		"# The API version and those before it do not have the member.\n")
 	var enums []string
 	for _, name := range slices.Sorted(maps.Keys(t.used)) {
 		if _, ok := t.structs[name]; !ok {
@@ -139,7 +174,11 @@ func (t *table) describe(b *bytes.Buffer, name string) {
 		if f.readOnly {
 			flag += "-"
 		}
-		fmt.Fprintf(b, "\t%s%s %s\n", f.jsonName, flag, t.kind(module(name), f.goType))
+		fmt.Fprintf(b, "\t%s%s %s", f.jsonName, flag, t.kind(module(name), f.goType))
+		if last := t.sight(place{name, f.jsonName}).last(); last != "" {
+			fmt.Fprintf(b, " %s", last)
+		}
+		b.WriteString("\n")
 	}
 	if s.open {
 		b.WriteString("\t* any\n")

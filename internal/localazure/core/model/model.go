@@ -1,5 +1,5 @@
-// Package model judges the bodies of requests by the official models of Azure's resource types. Layer L2: the standard library
-// only.
+// Package model judges the bodies of requests by the official models of Azure's resource types, and shapes answers by them.
+// Layer L2: the standard library only.
 //
 // The table comes from the source of the official Go SDK, which is generated from Azure's REST specifications. So neither the
 // local Azure nor its clients decide what a type has.
@@ -23,21 +23,39 @@ var official string
 // Table has the models of all types that the local Azure and the official SDK both know.
 type Table struct {
 	writes     map[string]write
-	structures map[string]structure
+	structures map[string]*structure
 	enums      map[string][]string
 }
 
 // write is a verb of a type. version is the API version of the model.
 type write struct{ version, body string }
 
-// structure has the members of an object by their names in lower case: Azure reads names in any case.
-type structure map[string]member
+// old is the API version if the model can tell which members it lacks, else none. A preview may have members that only later
+// versions have.
+func (w write) old(version string) string {
+	if version >= w.version || strings.HasSuffix(version, "-preview") {
+		return ""
+	}
+	return version
+}
+
+// structure is an object.
+type structure struct {
+	members map[string]member // by their names in lower case: Azure reads names in any case
+	absent  string            // the last API version that lacks a member of it or of the objects in it
+}
 
 type member struct {
 	name               string
 	kind               string // as in the table
 	required, readOnly bool
+	absent             string     // the last API version that is known to lack the member
+	lists              string     // the kind's beginning: [] for each list, {} for each object with any names
+	inner              *structure // of the objects in it, nil for none
 }
+
+// lackedBy reports whether an API version lacks the member. An empty version lacks none.
+func (m member) lackedBy(version string) bool { return version != "" && version <= m.absent }
 
 // open is the member of structures with further members of any name.
 const open = "*"
@@ -46,8 +64,8 @@ const open = "*"
 var Official = sync.OnceValue(func() *Table { return parse(official) })
 
 func parse(text string) *Table {
-	t := &Table{writes: map[string]write{}, structures: map[string]structure{}, enums: map[string][]string{}}
-	var members structure
+	t := &Table{writes: map[string]write{}, structures: map[string]*structure{}, enums: map[string][]string{}}
+	var members *structure
 	var enum string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -60,7 +78,7 @@ func parse(text string) *Table {
 		case isMember:
 			members.add(inner)
 		case words[0] == "struct":
-			enum, members = "", structure{}
+			enum, members = "", &structure{members: map[string]member{}}
 			t.structures[words[1]] = members
 		case words[0] == "enum":
 			enum = words[1]
@@ -69,25 +87,51 @@ func parse(text string) *Table {
 			t.writes[key(words[0], words[1])] = write{words[2], words[3]}
 		}
 	}
+	t.link()
 	return t
+}
+
+// link gives the members their structures, and the structures the last API versions that lack something.
+func (t *Table) link() {
+	for _, s := range t.structures {
+		for lower, m := range s.members {
+			name := strings.TrimLeft(m.kind, "[]{}")
+			m.lists, m.inner = m.kind[:len(m.kind)-len(name)], t.structures[name]
+			s.members[lower] = m
+			s.absent = max(s.absent, m.absent)
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, s := range t.structures {
+			for _, m := range s.members {
+				if m.inner != nil && m.inner.absent > s.absent {
+					s.absent, changed = m.inner.absent, true
+				}
+			}
+		}
+	}
 }
 
 func key(verb, of string) string { return verb + " " + strings.ToLower(of) }
 
-func (s structure) add(line string) {
+func (s *structure) add(line string) {
 	flagged, kind, _ := strings.Cut(line, " ")
+	kind, absent, _ := strings.Cut(kind, " ")
 	name := strings.TrimRight(flagged, "!-")
 	flags := flagged[len(name):]
-	s[strings.ToLower(name)] = member{name, kind, strings.Contains(flags, "!"), strings.Contains(flags, "-")}
+	s.members[strings.ToLower(name)] = member{name: name, kind: kind, required: strings.Contains(flags, "!"),
+		readOnly: strings.Contains(flags, "-"), absent: absent}
 }
 
 // Problem is what is wrong with a member.
 type Problem string
 
-// The problems. An unknown member is not in the model, an unknown value is not in its enumeration, and a missing member is
-// required. Azure ignores what a request says of a read-only member.
+// The problems. An unknown member is not in the model, a newer member came after the API version of the request, an unknown
+// value is not in its enumeration, and a missing member is required. Azure ignores what a request says of a read-only member.
 const (
 	UnknownMember Problem = "unknown member"
+	NewerMember   Problem = "newer than the API version"
 	UnknownValue  Problem = "unknown value"
 	Missing       Problem = "missing"
 	ReadOnly      Problem = "read-only"
@@ -127,7 +171,7 @@ func (t *Table) Findings(verb, of, version string, body map[string]any) []Findin
 	if !ok {
 		return nil
 	}
-	v := visit{table: t}
+	v := visit{table: t, old: w.old(version)}
 	v.value(w.body, body, nil)
 	if version > w.version {
 		v.found = slices.DeleteFunc(v.found, func(f Finding) bool { return f.Problem == UnknownMember || f.Problem == UnknownValue })
@@ -144,6 +188,7 @@ func (t *Table) Knows(verb, of string) bool {
 // visit is a walk through a body.
 type visit struct {
 	table *Table
+	old   string // the API version, see write.old
 	found []Finding
 }
 
@@ -165,8 +210,8 @@ func (v *visit) value(kind string, value any, path []string) {
 		}
 		return
 	}
-	if members, ok := v.table.structures[kind]; ok && isObject {
-		v.object(kind, members, object, path)
+	if of, ok := v.table.structures[kind]; ok && isObject {
+		v.object(kind, of.members, object, path)
 	}
 	allowed := v.table.enums[kind]
 	text, isText := value.(string)
@@ -175,7 +220,7 @@ func (v *visit) value(kind string, value any, path []string) {
 	}
 }
 
-func (v *visit) object(kind string, members structure, object map[string]any, path []string) {
+func (v *visit) object(kind string, members map[string]member, object map[string]any, path []string) {
 	given := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		lower := strings.ToLower(name)
@@ -190,12 +235,15 @@ func (v *visit) object(kind string, members structure, object map[string]any, pa
 		case m.readOnly:
 			found.Problem = ReadOnly
 			v.found = append(v.found, found)
+		case m.lackedBy(v.old):
+			found.Problem = NewerMember
+			v.found = append(v.found, found)
 		default:
 			v.value(m.kind, object[name], found.Path)
 		}
 	}
 	for _, lower := range slices.Sorted(maps.Keys(members)) {
-		if m := members[lower]; m.required && !m.readOnly && !given[lower] {
+		if m := members[lower]; m.required && !m.readOnly && !given[lower] && !m.lackedBy(v.old) {
 			v.found = append(v.found, Finding{Problem: Missing, Path: at(path, m.name), Structure: short(kind)})
 		}
 	}

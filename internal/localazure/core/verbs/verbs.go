@@ -2,6 +2,7 @@
 package verbs
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"kaz/internal/localazure/core/checks"
@@ -22,7 +23,22 @@ func Do(t *world.Transaction, r *message.Request) (message.Reply, error) {
 		}
 	}
 	reply.Freeze()
+	shape(r, &reply)
 	return reply, nil
+}
+
+// shape leaves out of the reply what the API version of the request does not have. Only resources and lists of them have a model.
+func shape(r *message.Request, reply *message.Reply) {
+	text, ok := reply.Body.(json.RawMessage)
+	if !ok || r.Action != "" || r.Method == http.MethodDelete {
+		return
+	}
+	answer := r.Kind.Model.Answer(r.Kind.Name, r.Version)
+	if r.List {
+		reply.Body = json.RawMessage(answer.List(text))
+		return
+	}
+	reply.Body = json.RawMessage(answer.Resource(text))
 }
 
 func do(t *world.Transaction, r *message.Request) (message.Reply, error) {
