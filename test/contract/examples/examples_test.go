@@ -1,0 +1,129 @@
+package examples_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/providers"
+)
+
+var verbose = flag.String("examples", "", "log the misses of the examples whose names begin with it")
+
+// elsewhere are the fields that depend on other resources than the example makes.
+var elsewhere = map[string]string{}
+
+// verdict is what became of an example.
+type verdict struct {
+	*call
+	misses  []miss
+	refused []string
+}
+
+// TestExamples sends the documented examples to the local Azure, each to a new one, and compares the answers with the documented ones.
+func TestExamples(t *testing.T) {
+	kinds := build(t).Kinds
+	all := newCatalog(kinds)
+	calls, unread := make([][]*call, len(modules)), make([]int, len(modules))
+	for i, m := range modules {
+		calls[i], unread[i] = read(t, m.create, m.function)
+		for _, c := range calls[i] {
+			all.note(c)
+		}
+	}
+	smallest := minimal(t)
+	for i, m := range modules {
+		t.Run(m.name, func(t *testing.T) {
+			var verdicts []verdict
+			for _, c := range calls[i] {
+				if c.target.kind != nil {
+					verdicts = append(verdicts, judge(t, all, smallest, c))
+				}
+			}
+			report(t, verdicts)
+			passed := 0
+			for _, v := range verdicts {
+				if len(v.misses) == 0 {
+					passed++
+				}
+			}
+			t.Logf("%s: %d of %d pass, %.1f %%; %d of other types, %d unread", m.name, passed, len(verdicts),
+				100*float64(passed)/float64(max(len(verdicts), 1)), len(calls[i])-len(verdicts), unread[i])
+			if passed < m.passed || len(verdicts) < m.all {
+				t.Errorf("%d of %d pass, want at least %d of %d", passed, len(verdicts), m.passed, m.all)
+			}
+		})
+	}
+}
+
+func build(t *testing.T) *core.Emulator {
+	t.Helper()
+	e, err := core.New(core.Options{Providers: providers.All()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// judge sends an example and compares the answer.
+func judge(t *testing.T, all *catalog, smallest map[string]json.RawMessage, c *call) (v verdict) {
+	t.Helper()
+	v.call = c
+	synctest.Test(t, func(t *testing.T) {
+		e := build(t)
+		s := &setup{TB: t, catalog: all, azure: e, minimal: smallest, tried: map[string]bool{}}
+		s.prepare(c)
+		v.refused = s.refused
+		result, err := c.do(t.Context(), func(r *http.Request) (*http.Response, error) { return e.Transport().RoundTrip(r) })
+		if err != nil {
+			v.misses = []miss{{c.target.kind.Name + " " + c.Client + "." + c.Method, "error: " + firstLines(err)}}
+			return
+		}
+		if c.answer.IsValid() {
+			compared := comparison{}
+			compared.compare(c.Client+"."+c.Method, c.answer, result.FieldByName(c.Field), c.body())
+			v.misses = compared.misses
+		}
+	})
+	return v
+}
+
+// firstLines is the part of an error that says what is wrong.
+func firstLines(err error) string {
+	text := err.Error()
+	if _, body, ok := strings.Cut(text, "{"); ok {
+		text = body
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// report logs the causes of misses, the most frequent first.
+func report(t *testing.T, verdicts []verdict) {
+	t.Helper()
+	causes := map[string][]string{}
+	for _, v := range verdicts {
+		for _, m := range v.misses {
+			cause := m.rule + ": " + m.why
+			causes[cause] = append(causes[cause], v.Name)
+		}
+		if *verbose != "" && strings.HasPrefix(v.Name, *verbose) {
+			t.Logf("%s %s %s\n%v\n%s", v.Name, v.sent.method, v.sent.path, v.misses, strings.Join(v.refused, "\n"))
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(causes), func(a, b string) int {
+		return len(causes[b]) - len(causes[a])
+	})
+	var text strings.Builder
+	for _, cause := range names {
+		fmt.Fprintf(&text, "%4d %.300s (%s)\n", len(causes[cause]), cause, slices.Compact(causes[cause])[0])
+	}
+	t.Log(text.String())
+
+}

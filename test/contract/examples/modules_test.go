@@ -1,0 +1,138 @@
+package examples_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerregistry/armcontainerregistry"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/keyvault/armkeyvault"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armdeploymentstacks"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armlocks"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
+
+	"kaz/internal/localazure/core"
+	"kaz/test/contract/examples"
+)
+
+// factory is the function NewClientFactory of a module.
+type factory func(*arm.ClientOptions) (any, error)
+
+// making adapts the function NewClientFactory of a module.
+func making[F any](create func(string, azcore.TokenCredential, *arm.ClientOptions) (*F, error)) factory {
+	return func(o *arm.ClientOptions) (any, error) { return create(core.DefaultSubscription, anyToken{}, o) }
+}
+
+// modules are the modules that have examples. The numbers are those that were measured last: of the examples for types that the local
+// Azure has, as many must pass, and as many must be read.
+var modules = []struct {
+	name     string
+	create   factory
+	function any
+	passed   int
+	all      int
+}{
+	{"armauthorization", making(armauthorization.NewClientFactory), armauthorization.NewClientFactory, 0, 0},
+	{"armcompute", making(armcompute.NewClientFactory), armcompute.NewClientFactory, 0, 0},
+	{"armcontainerregistry", making(armcontainerregistry.NewClientFactory), armcontainerregistry.NewClientFactory, 0, 0},
+	{"armdeploymentstacks", making(armdeploymentstacks.NewClientFactory), armdeploymentstacks.NewClientFactory, 0, 0},
+	{"armdns", making(armdns.NewClientFactory), armdns.NewClientFactory, 0, 0},
+	{"armkeyvault", making(armkeyvault.NewClientFactory), armkeyvault.NewClientFactory, 0, 0},
+	{"armlocks", making(armlocks.NewClientFactory), armlocks.NewClientFactory, 0, 0},
+	{"armmsi", making(armmsi.NewClientFactory), armmsi.NewClientFactory, 0, 0},
+	{"armnetwork", making(armnetwork.NewClientFactory), armnetwork.NewClientFactory, 0, 0},
+	{"armprivatedns", making(armprivatedns.NewClientFactory), armprivatedns.NewClientFactory, 0, 0},
+	{"armresources", making(armresources.NewClientFactory), armresources.NewClientFactory, 0, 0},
+	{"armstorage", making(armstorage.NewClientFactory), armstorage.NewClientFactory, 0, 0},
+}
+
+// call is an example with the values of its arguments and of its documented answer.
+type call struct {
+	examples.Example
+	module    *examples.Module
+	create    factory
+	arguments []reflect.Value // of the method, without its context
+	result    reflect.Type    // the response, or the page
+	answer    reflect.Value   // of the response's field, invalid if none is documented
+	sent      request         // the first request
+	target    target
+}
+
+// bind reads the values of an example. An error says what could not be read.
+func bind(m *examples.Module, create factory, e examples.Example) (*call, error) {
+	c := &call{Example: e, module: m, create: create}
+	method, err := c.method(&arm.ClientOptions{})
+	if err != nil {
+		return nil, err
+	}
+	given, wanted := e.Arguments, method.Type()
+	context := 0
+	if wanted.NumIn() > 0 && wanted.In(0) == contextType {
+		context = 1
+	}
+	if len(given) != wanted.NumIn() {
+		return nil, fmt.Errorf("%d arguments of %d", len(given), wanted.NumIn())
+	}
+	for i := context; i < len(given); i++ {
+		v, err := m.Value(given[i], wanted.In(i))
+		if err != nil {
+			return nil, err
+		}
+		c.arguments = append(c.arguments, v)
+	}
+	c.result = resultOf(wanted)
+	if e.Answer == nil {
+		return c, nil
+	}
+	if c.result.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("the result is no struct: %s", c.result)
+	}
+	field, ok := c.result.FieldByName(e.Field)
+	if !ok {
+		return nil, fmt.Errorf("%s has no field %s", c.result, e.Field)
+	}
+	c.answer, err = m.Value(e.Answer, field.Type)
+	return c, err
+}
+
+// body is the argument that is sent as the body, nil for none.
+func (c *call) body() reflect.Value {
+	for _, v := range c.arguments {
+		if v.Kind() == reflect.Struct {
+			return v
+		}
+	}
+	return reflect.Value{}
+}
+
+// read reads the examples of a module, and logs those that cannot be read.
+func read(t *testing.T, create factory, function any) (calls []*call, unread int) {
+	t.Helper()
+	m, err := examples.Read(examples.Dir(function), "*_client_example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Text = spelled
+	for _, e := range m.Examples() {
+		c, err := bind(m, create, e)
+		if err == nil {
+			err = c.capture()
+		}
+		if err != nil {
+			t.Logf("unread: %s: %v", e.Name, err)
+			unread++
+			continue
+		}
+		calls = append(calls, c)
+	}
+	return calls, unread
+}
