@@ -1,11 +1,14 @@
 package examples_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +19,6 @@ import (
 )
 
 var verbose = flag.String("examples", "", "log the misses of the examples whose names begin with it")
-
-// elsewhere are the fields that depend on other resources than the example makes.
-var elsewhere = map[string]string{}
 
 // verdict is what became of an example.
 type verdict struct {
@@ -65,12 +65,17 @@ func TestExamples(t *testing.T) {
 
 func build(t *testing.T) *core.Emulator {
 	t.Helper()
-	e, err := core.New(core.Options{Providers: providers.All()})
+	e, err := core.New(core.Options{Providers: providers.All(), Download: download})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
+
+var errNoNetwork = errors.New("the examples have no network")
+
+// download refuses what examples link to.
+func download(context.Context, string) ([]byte, error) { return nil, errNoNetwork }
 
 // judge sends an example and compares the answer.
 func judge(t *testing.T, all *catalog, smallest map[string]json.RawMessage, c *call) (v verdict) {
@@ -78,7 +83,8 @@ func judge(t *testing.T, all *catalog, smallest map[string]json.RawMessage, c *c
 	v.call = c
 	synctest.Test(t, func(t *testing.T) {
 		e := build(t)
-		s := &setup{TB: t, catalog: all, azure: e, minimal: smallest, tried: map[string]bool{}}
+		s := &setup{TB: t, catalog: all, azure: e, minimal: smallest, tried: map[string]bool{},
+			made: map[string]bool{}}
 		s.prepare(c)
 		v.refused = s.refused
 		result, err := c.do(t.Context(), func(r *http.Request) (*http.Response, error) { return e.Transport().RoundTrip(r) })
@@ -87,8 +93,12 @@ func judge(t *testing.T, all *catalog, smallest map[string]json.RawMessage, c *c
 			return
 		}
 		if c.answer.IsValid() {
-			compared := comparison{}
-			compared.compare(c.Client+"."+c.Method, c.answer, result.FieldByName(c.Field), c.body())
+			compared := comparison{readOnly: c.module.ReadOnly}
+			sent := c.body()
+			if s.made[c.target.id.Key()] && c.sent.method == http.MethodGet {
+				sent = c.answer
+			}
+			compared.compare(c.Client+"."+c.Method, c.answer, result.FieldByName(c.Field), sent)
 			v.misses = compared.misses
 		}
 	})
@@ -104,6 +114,8 @@ func firstLines(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
+var idText = regexp.MustCompile(`(?i)/subscriptions/[^/]+/resourceGroups/[^/]+`)
+
 // report logs the causes of misses, the most frequent first.
 func report(t *testing.T, verdicts []verdict) {
 	t.Helper()
@@ -115,6 +127,15 @@ func report(t *testing.T, verdicts []verdict) {
 		}
 		if *verbose != "" && strings.HasPrefix(v.Name, *verbose) {
 			t.Logf("%s %s %s\n%v\n%s", v.Name, v.sent.method, v.sent.path, v.misses, strings.Join(v.refused, "\n"))
+		}
+	}
+	for _, v := range verdicts {
+		if len(v.misses) == 0 {
+			continue
+		}
+		for _, r := range v.refused {
+			cause := "setup " + idText.ReplaceAllString(strings.Join(strings.Fields(r), " "), "ID")
+			causes[cause] = append(causes[cause], v.Name)
 		}
 	}
 	names := slices.SortedFunc(maps.Keys(causes), func(a, b string) int {

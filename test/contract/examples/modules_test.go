@@ -55,6 +55,27 @@ var modules = []struct {
 	{"armstorage", making(armstorage.NewClientFactory), armstorage.NewClientFactory, 0, 0},
 }
 
+// structs are those that stand in fields of interface types.
+var structs = named(
+	armauthorization.RoleManagementPolicyApprovalRule{}, armauthorization.RoleManagementPolicyAuthenticationContextRule{},
+	armauthorization.RoleManagementPolicyEnablementRule{}, armauthorization.RoleManagementPolicyExpirationRule{},
+	armauthorization.RoleManagementPolicyNotificationRule{},
+	armcontainerregistry.DockerBuildRequest{}, armcontainerregistry.DockerBuildStep{},
+	armcontainerregistry.DockerBuildStepUpdateParameters{}, armcontainerregistry.EncodedTaskRunRequest{},
+	armcontainerregistry.FileTaskRunRequest{}, armcontainerregistry.TaskRunRequest{},
+	armnetwork.ActiveDefaultSecurityAdminRule{}, armnetwork.AdminRule{}, armnetwork.ApplicationRule{}, armnetwork.DefaultAdminRule{},
+	armnetwork.EffectiveDefaultSecurityAdminRule{}, armnetwork.FirewallPolicyFilterRuleCollection{},
+	armnetwork.FirewallPolicyNatRuleCollection{}, armnetwork.NatRule{}, armnetwork.Rule{},
+)
+
+func named(values ...any) map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for _, v := range values {
+		all[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
+	}
+	return all
+}
+
 // call is an example with the values of its arguments and of its documented answer.
 type call struct {
 	examples.Example
@@ -104,10 +125,10 @@ func bind(m *examples.Module, create factory, e examples.Example) (*call, error)
 	return c, err
 }
 
-// body is the argument that is sent as the body, nil for none.
+// body is the argument that is sent as the body, invalid for none. The last argument has the options.
 func (c *call) body() reflect.Value {
-	for _, v := range c.arguments {
-		if v.Kind() == reflect.Struct {
+	for _, v := range c.arguments[:max(len(c.arguments)-1, 0)] {
+		if v = inside(v); v.Kind() == reflect.Struct {
 			return v
 		}
 	}
@@ -121,7 +142,7 @@ func read(t *testing.T, create factory, function any) (calls []*call, unread int
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Text = spelled
+	m.Text, m.Types = spelled, structs
 	for _, e := range m.Examples() {
 		c, err := bind(m, create, e)
 		if err == nil {

@@ -105,6 +105,8 @@ type setup struct {
 	minimal map[string]json.RawMessage
 	region  string
 	tried   map[string]bool
+	// made are the ids in lower case of what was made as an example documents it.
+	made map[string]bool
 	// refused are the answers to requests that were to make something.
 	refused []string
 }
@@ -124,6 +126,7 @@ func (s *setup) prepare(c *call) {
 	case c.target.list:
 		s.ensure(c.target.id)
 		s.elements(c, answer)
+		s.references(answer, "")
 	case c.sent.method == http.MethodPut:
 		s.group(c.target.id)
 		s.ensure(c.target.id.Parent())
@@ -133,6 +136,7 @@ func (s *setup) prepare(c *call) {
 			answer = nil // of an action
 		}
 		s.ensure(c.target.id, answer)
+		s.references(answer, "")
 	}
 }
 
@@ -189,8 +193,8 @@ func (s *setup) references(document any, own azure.ID) {
 	switch d := document.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(d)) {
-			if id, err := azure.ParseID(key); err == nil {
-				s.ensure(id) // an identity
+			if id, err := azure.ParseID(key); err == nil { // an identity
+				s.ensure(id)
 			}
 			s.references(d[key], own)
 		}
@@ -199,7 +203,7 @@ func (s *setup) references(document any, own azure.ID) {
 			s.references(one, own)
 		}
 	case string:
-		if id, err := azure.ParseID(d); err == nil && !id.Under(own) && !own.Under(id) {
+		if id, err := azure.ParseID(d); err == nil && own == "" || err == nil && !id.Under(own) && !own.Under(id) {
 			s.ensure(id)
 		}
 	}
@@ -214,11 +218,10 @@ func (s *setup) group(id azure.ID) {
 // ensure makes a resource unless it exists: with one of the documents, as an example makes it, or with a minimal body.
 func (s *setup) ensure(id azure.ID, documents ...map[string]any) {
 	k := s.kinds.Of(id.Type())
-	if key := id.Key(); s.tried[key] || k == nil {
+	if s.tried[id.Key()] || k == nil {
 		return
-	} else {
-		s.tried[key] = true
 	}
+	s.tried[id.Key()] = true
 	s.group(id)
 	if strings.EqualFold(k.Name, "Microsoft.Resources/resourceGroups") || s.exists(id) {
 		return
@@ -228,9 +231,10 @@ func (s *setup) ensure(id azure.ID, documents ...map[string]any) {
 		s.embed(id, k)
 		return
 	}
-	for _, body := range s.candidates(id, documents) {
+	for i, body := range s.candidates(id, documents) {
 		s.references(body, id)
 		if s.put(id, body) {
+			s.made[id.Key()] = i < len(documents) && documents[i] != nil
 			return
 		}
 	}

@@ -19,9 +19,12 @@ import (
 type Module struct {
 	// Text changes each text of an example before use, for example to put the right subscription into ids. Nil changes nothing.
 	Text func(string) string
+	// Types are the structs that may stand in fields of interface types, by their names.
+	Types map[string]reflect.Type
 
 	files     *token.FileSet
 	constants map[string]string
+	readOnly  map[string]bool
 	examples  []Example
 }
 
@@ -46,7 +49,7 @@ func Dir(function any) string {
 
 // Read reads the examples in the files of a directory that match a pattern, such as "*_client_example_test.go".
 func Read(dir, pattern string) (*Module, error) {
-	m := &Module{files: token.NewFileSet(), constants: map[string]string{}}
+	m := &Module{files: token.NewFileSet(), constants: map[string]string{}, readOnly: map[string]bool{}}
 	constants, err := m.parse(filepath.Join(dir, "constants.go"))
 	if err != nil {
 		return nil, err
@@ -56,6 +59,11 @@ func Read(dir, pattern string) (*Module, error) {
 			m.declare(g)
 		}
 	}
+	models, err := m.parse(filepath.Join(dir, "models.go"))
+	if err != nil {
+		return nil, err
+	}
+	ast.Inspect(models, func(n ast.Node) bool { return m.described(n) })
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		return nil, err
@@ -76,17 +84,42 @@ func (m *Module) parse(file string) (*ast.File, error) {
 	return parser.ParseFile(m.files, file, nil, parser.ParseComments|parser.SkipObjectResolution)
 }
 
-// declare notes the values of constants that are texts.
+// declare notes the values of constants.
 func (m *Module) declare(d *ast.GenDecl) {
 	for _, s := range d.Specs {
 		v, ok := s.(*ast.ValueSpec)
 		if !ok || len(v.Names) != 1 || len(v.Values) != 1 {
 			continue
 		}
-		if text, ok := v.Values[0].(*ast.BasicLit); ok && text.Kind == token.STRING {
-			m.constants[v.Names[0].Name], _ = strconv.Unquote(text.Value)
+		if text, ok := v.Values[0].(*ast.BasicLit); ok {
+			value, err := strconv.Unquote(text.Value)
+			if err != nil {
+				value = text.Value // a number
+			}
+			m.constants[v.Names[0].Name] = value
 		}
 	}
+}
+
+// ReadOnly reports whether a model says that Azure alone sets a field. The field is "Type.Field".
+func (m *Module) ReadOnly(field string) bool { return m.readOnly[field] }
+
+// described notes the fields of a model that only Azure sets. It reports whether the nodes below may be a model.
+func (m *Module) described(n ast.Node) bool {
+	model, ok := n.(*ast.TypeSpec)
+	if !ok {
+		return true
+	}
+	fields, ok := model.Type.(*ast.StructType)
+	if !ok {
+		return false
+	}
+	for _, f := range fields.Fields.List {
+		if len(f.Names) == 1 && strings.HasPrefix(f.Doc.Text(), "READ-ONLY;") {
+			m.readOnly[model.Name.Name+"."+f.Names[0].Name] = true
+		}
+	}
+	return false
 }
 
 // read reads the examples of a file.

@@ -49,17 +49,13 @@ func (m *Module) call(x *ast.CallExpr, t reflect.Type) (reflect.Value, error) {
 	return reflect.Value{}, m.unknown(x, t)
 }
 
-// time is the time whose text the function f parses.
+// time is the time that the function f parses, or makes of seconds.
 func (m *Module) time(f *ast.FuncLit, t reflect.Type) (reflect.Value, error) {
 	var parsed time.Time
 	err := errors.New("a function without a time")
 	ast.Inspect(f, func(n ast.Node) bool {
-		if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
-			unquoted, _ := strconv.Unquote(text.Value)
-			parsed, err = time.Parse(time.RFC3339Nano, unquoted)
-			if err != nil {
-				parsed, err = time.Parse(time.DateOnly, unquoted)
-			}
+		if text, ok := n.(*ast.BasicLit); ok && err != nil {
+			parsed, err = timeOf(text)
 		}
 		return true
 	})
@@ -71,6 +67,25 @@ func (m *Module) time(f *ast.FuncLit, t reflect.Type) (reflect.Value, error) {
 		err = m.unknown(f, t)
 	}
 	return v, err
+}
+
+// timeOf is a time as a text, or in seconds.
+func timeOf(literal *ast.BasicLit) (time.Time, error) {
+	if literal.Kind == token.INT {
+		seconds, err := strconv.ParseInt(literal.Value, 10, 64)
+		return time.Unix(seconds, 0).UTC(), err
+	}
+	text, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		var at time.Time
+		if at, err = time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, err
 }
 
 // any is a value in a field of an interface type: JSON, or a struct that implements it.
@@ -94,12 +109,24 @@ func (m *Module) any(x ast.Expr, t reflect.Type) (reflect.Value, error) {
 			made = reflect.TypeFor[map[string]any]()
 		case *ast.ArrayType:
 			made = reflect.TypeFor[[]any]()
+		case *ast.SelectorExpr:
+			return m.implementation(k, t)
 		}
 	}
 	if made == nil || !made.AssignableTo(t) {
 		return reflect.Value{}, m.unknown(x, t)
 	}
 	return m.Value(kind, made)
+}
+
+// implementation is a pointer to a struct that implements the interface type t.
+func (m *Module) implementation(x *ast.CompositeLit, t reflect.Type) (reflect.Value, error) {
+	name, _ := x.Type.(*ast.SelectorExpr)
+	made := m.Types[name.Sel.Name]
+	if made == nil || !reflect.PointerTo(made).AssignableTo(t) {
+		return reflect.Value{}, m.unknown(x, t)
+	}
+	return m.composite(x, reflect.PointerTo(made))
 }
 
 // scalar is a text, a number, a truth value or a constant, or a pointer to one.
