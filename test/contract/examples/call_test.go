@@ -124,19 +124,38 @@ func (c *call) capture() error {
 	if !errors.Is(err, errCaptured) {
 		return fmt.Errorf("no request: %w", err)
 	}
+	if instance := scaleSetVM.FindStringSubmatch(c.sent.path); instance != nil && instance[2] != "0" {
+		for _, v := range c.arguments {
+			if v.Kind() == reflect.String && v.String() == instance[2] && v.CanSet() {
+				v.SetString("0")
+			}
+		}
+		c.sent.path = scaleSetVM.ReplaceAllString(c.sent.path, "${1}0$3")
+	}
 	return nil
 }
 
 var (
 	anySubscription = regexp.MustCompile(`(?i)/subscriptions/[^/]+`)
+	scaleSetVM      = regexp.MustCompile(`(?i)(/virtualMachineScaleSets/[^/]+/virtualMachines/)([^/]+)(/|$)`)
 	placeholder     = regexp.MustCompile(`\{([\w-]+)\}`)
 )
+
+// impossible are the texts of examples that Azure takes nowhere, with others that it takes: names of zones with one label, and the name
+// of a user that no machine may have.
+var impossible = map[string]string{"zone1": "zone1.com", "zone2": "zone2.com", "admin": "kazadmin"}
 
 // spelled is a text of an example as it can be true here: ids are in the subscription that exists, and names that stand for names, such
 // as {vm-name}, are names.
 func spelled(text string) string {
 	text = placeholder.ReplaceAllString(text, "$1")
 	text = strings.ReplaceAll(text, `\$ref`, "$ref")
+	if possible, ok := impossible[text]; ok {
+		return possible
+	}
+	for is, possible := range impossible {
+		text = strings.ReplaceAll(text, "/"+is, "/"+possible)
+	}
 	if !strings.HasPrefix(strings.ToLower(text), "/subscriptions/") && !strings.HasPrefix(strings.ToLower(text), "subscriptions/") {
 		return text
 	}

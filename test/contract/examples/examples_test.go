@@ -30,7 +30,7 @@ type verdict struct {
 // TestExamples sends the documented examples to the local Azure, each to a new one, and compares the answers with the documented ones.
 func TestExamples(t *testing.T) {
 	kinds := build(t).Kinds
-	all := newCatalog(kinds)
+	all := newKnown(kinds)
 	calls, unread := make([][]*call, len(modules)), make([]int, len(modules))
 	for i, m := range modules {
 		calls[i], unread[i] = read(t, m.create, m.function)
@@ -78,12 +78,12 @@ var errNoNetwork = errors.New("the examples have no network")
 func download(context.Context, string) ([]byte, error) { return nil, errNoNetwork }
 
 // judge sends an example and compares the answer.
-func judge(t *testing.T, all *catalog, smallest map[string]json.RawMessage, c *call) (v verdict) {
+func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *call) (v verdict) {
 	t.Helper()
 	v.call = c
 	synctest.Test(t, func(t *testing.T) {
 		e := build(t)
-		s := &setup{TB: t, catalog: all, azure: e, minimal: smallest, tried: map[string]bool{},
+		s := &setup{TB: t, known: all, azure: e, minimal: smallest, tried: map[string]bool{},
 			made: map[string]bool{}}
 		s.prepare(c)
 		v.refused = s.refused

@@ -110,6 +110,7 @@ func bind(m *examples.Module, create factory, e examples.Example) (*call, error)
 		}
 		c.arguments = append(c.arguments, v)
 	}
+	place(c.body())
 	c.result = resultOf(wanted)
 	if e.Answer == nil {
 		return c, nil
@@ -121,8 +122,29 @@ func bind(m *examples.Module, create factory, e examples.Example) (*call, error)
 	if !ok {
 		return nil, fmt.Errorf("%s has no field %s", c.result, e.Field)
 	}
-	c.answer, err = m.Value(e.Answer, field.Type)
+	if c.answer, err = m.Value(e.Answer, field.Type); err == nil {
+		place(c.answer)
+	}
 	return c, err
+}
+
+// place puts the resources of an example into a region, where the example names a place that is none, such as "myLocation".
+func place(v reflect.Value) {
+	switch v = inside(v); v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			place(v.Index(i))
+		}
+	case reflect.Struct:
+		if all := v.FieldByName("Value"); all.IsValid() {
+			place(all)
+		}
+		location := inside(v.FieldByName("Location"))
+		if location.IsValid() && location.Kind() == reflect.String && location.CanSet() && v.FieldByName("Properties").IsValid() &&
+			location.String() != "global" && !isRegion(location.String()) {
+			location.SetString(defaultRegion)
+		}
+	}
 }
 
 // body is the argument that is sent as the body, invalid for none. The last argument has the options.

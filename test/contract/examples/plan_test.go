@@ -7,11 +7,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/core/catalog"
 	"kaz/internal/localazure/core/kind"
 )
 
@@ -42,19 +44,19 @@ func targetOf(kinds kind.Table, path string) target {
 	return target{kind: kinds.Of(id.Type()), id: id}
 }
 
-// catalog is what the examples say about the types: bodies of requests that make them, and versions of their API.
-type catalog struct {
+// known is what the examples say about the types: bodies of requests that make them, and versions of their API.
+type known struct {
 	bodies   map[string][][]byte // by type in lower case
 	versions map[string]string   // by type, and by namespace, in lower case
 	kinds    kind.Table
 }
 
-func newCatalog(kinds kind.Table) *catalog {
-	return &catalog{bodies: map[string][][]byte{}, versions: map[string]string{}, kinds: kinds}
+func newKnown(kinds kind.Table) *known {
+	return &known{bodies: map[string][][]byte{}, versions: map[string]string{}, kinds: kinds}
 }
 
-// note adds an example to the catalog, and finds its target.
-func (a *catalog) note(c *call) {
+// note adds an example to what is known, and finds its target.
+func (a *known) note(c *call) {
 	c.target = targetOf(a.kinds, c.sent.path)
 	if c.target.kind == nil {
 		return
@@ -68,7 +70,7 @@ func (a *catalog) note(c *call) {
 	}
 }
 
-func (a *catalog) version(id azure.ID) string {
+func (a *known) version(id azure.ID) string {
 	name := strings.ToLower(id.Type())
 	namespace, _, _ := strings.Cut(name, "/")
 	for _, key := range []string{name, namespace} {
@@ -79,7 +81,8 @@ func (a *catalog) version(id azure.ID) string {
 	return "2024-11-01"
 }
 
-// minimal are the smallest bodies of types that examples refer to. {group} stands for the id of the resource group.
+// minimal are the smallest bodies of types that examples refer to. {group} stands for the id of the resource group,
+// {name} for the name of the resource, {number} for a number that no other body has.
 //
 //go:embed testdata/minimal.json
 var minimalText []byte
@@ -100,11 +103,12 @@ func minimal(t *testing.T) map[string]json.RawMessage {
 // setup makes what an example refers to.
 type setup struct {
 	testing.TB
-	*catalog
+	*known
 	azure   *core.Emulator
 	minimal map[string]json.RawMessage
 	region  string
 	tried   map[string]bool
+	count   int // of the minimal bodies so far
 	// made are the ids in lower case of what was made as an example documents it.
 	made map[string]bool
 	// refused are the answers to requests that were to make something.
@@ -181,11 +185,18 @@ func object(v any) map[string]any {
 
 func regionOf(documents ...map[string]any) string {
 	for _, d := range documents {
-		if region, ok := d["location"].(string); ok && !strings.EqualFold(region, "global") {
+		if region, ok := d["location"].(string); ok && isRegion(region) {
 			return region
 		}
 	}
 	return defaultRegion
+}
+
+// isRegion reports whether Azure has a region, by its name or its display name.
+func isRegion(name string) bool {
+	return slices.ContainsFunc(catalog.Regions(), func(r catalog.Region) bool {
+		return strings.EqualFold(r.Name, strings.ReplaceAll(name, " ", ""))
+	})
 }
 
 // references makes what a document refers to, apart from what is within its own resource.
@@ -256,12 +267,17 @@ func (s *setup) candidates(id azure.ID, documents []map[string]any) (all []map[s
 	name := strings.ToLower(id.Type())
 	if smallest, ok := s.minimal[name]; ok {
 		group := azure.GroupID(id.Subscription(), id.Group())
-		texts = append(texts, []byte(strings.ReplaceAll(string(smallest), "{group}", string(group))))
+		s.count++
+		texts = append(texts, []byte(strings.NewReplacer("{group}", string(group), "{name}", id.Name(), "{number}", strconv.Itoa(s.count)).
+			Replace(string(smallest))))
 	}
 	texts = append(texts, s.bodies[name][:min(len(s.bodies[name]), mostBodies)]...)
 	for _, text := range texts {
 		body := map[string]any{}
 		_ = json.Unmarshal(text, &body) // an empty body is an empty object
+		if location, ok := body["location"].(string); ok && isRegion(location) {
+			body["location"] = s.region
+		}
 		all = append(all, body)
 	}
 	if len(all) == 0 {
@@ -305,19 +321,31 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 	for _, name := range []string{"id", "name", "type", "etag", "systemData"} {
 		delete(sent, name)
 	}
-	k := s.kinds.Of(id.Type())
-	if location, _ := sent["location"].(string); k.Parent == nil && !strings.EqualFold(location, "global") {
-		sent["location"] = s.region
+	reply := s.attempt(id, sent)
+	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
+		if strings.Contains(reply, `"`+code+`"`) {
+			sent["location"] = location
+			reply = s.attempt(id, sent)
+		}
 	}
-	text, err := json.Marshal(sent)
+	if reply != "" {
+		s.refused = append(s.refused, "PUT "+string(id)+": "+reply)
+	}
+	return reply == ""
+}
+
+// attempt sends a resource and returns the refusal, "" if the resource was made.
+func (s *setup) attempt(id azure.ID, body map[string]any) string {
+	s.Helper()
+	text, err := json.Marshal(body)
 	if err != nil {
 		s.Fatal(err)
 	}
 	status, reply := s.send(http.MethodPut, id, text)
-	if status >= http.StatusBadRequest {
-		s.refused = append(s.refused, "PUT "+string(id)+": "+string(reply))
+	if status < http.StatusBadRequest {
+		return ""
 	}
-	return status < http.StatusBadRequest
+	return string(reply)
 }
 
 func (s *setup) send(method string, id azure.ID, body []byte) (status int, text []byte) {
