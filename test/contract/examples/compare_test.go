@@ -17,7 +17,9 @@ type miss struct {
 type comparison struct {
 	// readOnly reports whether Azure alone sets a field of a model.
 	readOnly func(rule string) bool
-	misses   []miss
+	// made says that what was sent is the documented answer: its ids name what Azure makes anew.
+	made   bool
+	misses []miss
 }
 
 func (c *comparison) add(rule, format string, args ...any) {
@@ -157,6 +159,9 @@ func (c *comparison) scalar(rule string, documented, got, sent reflect.Value) {
 	}
 	if word := documented.Kind() == reflect.String && documented.Type().PkgPath() != ""; !want.IsValid() && word && !passing[documented.String()] {
 		want = documented
+	}
+	if strings.HasSuffix(strings.ToLower(rule), ".etag") || c.made && strings.HasSuffix(rule, "ID") {
+		return
 	}
 	if want.IsValid() && !equal(want, got) && !equal(documented, got) {
 		c.add(rule, "%v, want %v", got, want)

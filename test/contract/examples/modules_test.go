@@ -3,6 +3,7 @@ package examples_test
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -84,6 +85,7 @@ type call struct {
 	arguments []reflect.Value // of the method, without its context
 	result    reflect.Type    // the response, or the page
 	answer    reflect.Value   // of the response's field, invalid if none is documented
+	document  reflect.Value   // the answer without what Azure alone sets
 	sent      request         // the first request
 	target    target
 }
@@ -122,10 +124,37 @@ func bind(m *examples.Module, create factory, e examples.Example) (*call, error)
 	if !ok {
 		return nil, fmt.Errorf("%s has no field %s", c.result, e.Field)
 	}
-	if c.answer, err = m.Value(e.Answer, field.Type); err == nil {
-		place(c.answer)
+	if c.answer, err = m.Value(e.Answer, field.Type); err != nil {
+		return nil, err
+	}
+	place(c.answer)
+	if c.document, err = m.Value(e.Answer, field.Type); err == nil {
+		place(c.document)
+		writable(m, c.document)
 	}
 	return c, err
+}
+
+// writable clears the fields that Azure alone sets, apart from those that name a resource.
+func writable(m *examples.Module, v reflect.Value) {
+	switch v = inside(v); v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			writable(m, v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			if field.Name == "ID" || field.Name == "Name" || field.Name == "Type" || !v.Field(i).CanSet() {
+				continue
+			}
+			if m.ReadOnly(v.Type().Name() + "." + field.Name) {
+				v.Field(i).SetZero()
+			} else {
+				writable(m, v.Field(i))
+			}
+		}
+	}
 }
 
 // place puts the resources of an example into a region, where the example names a place that is none, such as "myLocation".
@@ -141,7 +170,7 @@ func place(v reflect.Value) {
 		}
 		location := inside(v.FieldByName("Location"))
 		if location.IsValid() && location.Kind() == reflect.String && location.CanSet() && v.FieldByName("Properties").IsValid() &&
-			location.String() != "global" && !isRegion(location.String()) {
+			!strings.EqualFold(location.String(), "global") && !isRegion(location.String()) {
 			location.SetString(defaultRegion)
 		}
 	}

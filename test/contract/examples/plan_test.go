@@ -119,17 +119,17 @@ const defaultRegion = "eastus"
 
 // prepare makes what the request of an example needs: its target, unless it makes that, and all that its body refers to.
 func (s *setup) prepare(c *call) {
-	var body, answer map[string]any
+	var body, answer, document map[string]any
 	_ = json.Unmarshal(c.sent.body, &body) // a request without a body refers to nothing
 	if c.answer.IsValid() {
-		answer = object(c.answer.Interface())
+		answer, document = object(c.answer.Interface()), object(c.document.Interface())
 	}
 	s.region = regionOf(body, answer)
 	s.references(body, c.target.id)
 	switch {
 	case c.target.list:
 		s.ensure(c.target.id)
-		s.elements(c, answer)
+		s.elements(c, document)
 		s.references(answer, "")
 	case c.sent.method == http.MethodPut:
 		s.group(c.target.id)
@@ -137,9 +137,9 @@ func (s *setup) prepare(c *call) {
 	default:
 		s.group(c.target.id)
 		if id, _ := answer["type"].(string); !strings.EqualFold(id, c.target.kind.Name) {
-			answer = nil // of an action
+			document = nil // of an action
 		}
-		s.ensure(c.target.id, answer)
+		s.ensure(c.target.id, document)
 		s.references(answer, "")
 	}
 }
