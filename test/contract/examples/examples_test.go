@@ -114,7 +114,7 @@ func firstLines(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-var idText = regexp.MustCompile(`(?i)/subscriptions/[^/]+/resourceGroups/[^/]+`)
+var idText = regexp.MustCompile(`(?i)/subscriptions/[^ "']+`)
 
 // report logs the causes of misses, the most frequent first.
 func report(t *testing.T, verdicts []verdict) {

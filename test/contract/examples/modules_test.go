@@ -128,33 +128,9 @@ func bind(m *examples.Module, create factory, e examples.Example) (*call, error)
 		return nil, err
 	}
 	place(c.answer)
-	if c.document, err = m.Value(e.Answer, field.Type); err == nil {
-		place(c.document)
-		writable(m, c.document)
-	}
+	c.document, err = m.Value(e.Answer, field.Type)
+	place(c.document)
 	return c, err
-}
-
-// writable clears the fields that Azure alone sets, apart from those that name a resource.
-func writable(m *examples.Module, v reflect.Value) {
-	switch v = inside(v); v.Kind() {
-	case reflect.Slice:
-		for i := range v.Len() {
-			writable(m, v.Index(i))
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			field := v.Type().Field(i)
-			if field.Name == "ID" || field.Name == "Name" || field.Name == "Type" || !v.Field(i).CanSet() {
-				continue
-			}
-			if m.ReadOnly(v.Type().Name() + "." + field.Name) {
-				v.Field(i).SetZero()
-			} else {
-				writable(m, v.Field(i))
-			}
-		}
-	}
 }
 
 // place puts the resources of an example into a region, where the example names a place that is none, such as "myLocation".
@@ -172,6 +148,34 @@ func place(v reflect.Value) {
 		if location.IsValid() && location.Kind() == reflect.String && location.CanSet() && v.FieldByName("Properties").IsValid() &&
 			!strings.EqualFold(location.String(), "global") && !isRegion(location.String()) {
 			location.SetString(defaultRegion)
+		}
+	}
+}
+
+// writable clears the fields that a request has not, apart from those that name a resource. The model is the type of the request's body.
+func writable(m *examples.Module, v reflect.Value, model reflect.Type) {
+	for model.Kind() == reflect.Pointer || model.Kind() == reflect.Slice {
+		model = model.Elem()
+	}
+	switch v = inside(v); v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			writable(m, v.Index(i), model)
+		}
+	case reflect.Struct:
+		if model.Kind() != reflect.Struct {
+			return
+		}
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			if field.Name == "ID" || field.Name == "Name" || field.Name == "Type" || !v.Field(i).CanSet() {
+				continue
+			}
+			if asked, ok := model.FieldByName(field.Name); ok && !m.ReadOnly(model.Name()+"."+field.Name) {
+				writable(m, v.Field(i), asked.Type)
+			} else {
+				v.Field(i).SetZero()
+			}
 		}
 	}
 }

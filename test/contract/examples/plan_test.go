@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,13 +47,14 @@ func targetOf(kinds kind.Table, path string) target {
 
 // known is what the examples say about the types: bodies of requests that make them, and versions of their API.
 type known struct {
-	bodies   map[string][][]byte // by type in lower case
-	versions map[string]string   // by type, and by namespace, in lower case
+	bodies   map[string][][]byte     // by type in lower case
+	versions map[string]string       // by type, and by namespace, in lower case
+	models   map[string]reflect.Type // of the bodies, by type in lower case
 	kinds    kind.Table
 }
 
 func newKnown(kinds kind.Table) *known {
-	return &known{bodies: map[string][][]byte{}, versions: map[string]string{}, kinds: kinds}
+	return &known{bodies: map[string][][]byte{}, versions: map[string]string{}, models: map[string]reflect.Type{}, kinds: kinds}
 }
 
 // note adds an example to what is known, and finds its target.
@@ -66,6 +68,9 @@ func (a *known) note(c *call) {
 	a.versions[namespace] = c.sent.version
 	if c.sent.method == http.MethodPut && !c.target.list {
 		a.versions[name] = c.sent.version
+		if body := c.body(); body.IsValid() {
+			a.models[name] = body.Type()
+		}
 		a.bodies[name] = append(a.bodies[name], c.sent.body)
 	}
 }
@@ -107,6 +112,7 @@ type setup struct {
 	azure   *core.Emulator
 	minimal map[string]json.RawMessage
 	region  string
+	target  azure.ID
 	tried   map[string]bool
 	count   int // of the minimal bodies so far
 	// made are the ids in lower case of what was made as an example documents it.
@@ -122,9 +128,10 @@ func (s *setup) prepare(c *call) {
 	var body, answer, document map[string]any
 	_ = json.Unmarshal(c.sent.body, &body) // a request without a body refers to nothing
 	if c.answer.IsValid() {
+		s.strip(c)
 		answer, document = object(c.answer.Interface()), object(c.document.Interface())
 	}
-	s.region = regionOf(body, answer)
+	s.region, s.target = regionOf(body, answer), c.target.id
 	s.references(body, c.target.id)
 	switch {
 	case c.target.list:
@@ -142,6 +149,19 @@ func (s *setup) prepare(c *call) {
 		s.ensure(c.target.id, document)
 		s.references(answer, "")
 	}
+}
+
+// strip leaves of the documented answer what a request may have.
+func (s *setup) strip(c *call) {
+	model := s.models[strings.ToLower(c.target.kind.Name)]
+	document := inside(c.document)
+	if model == nil || document.Kind() != reflect.Struct {
+		return
+	}
+	if all := document.FieldByName("Value"); all.IsValid() {
+		document = all
+	}
+	writable(c.module, document, model)
 }
 
 // elements makes the resources that a list shows.
@@ -168,6 +188,7 @@ func (s *setup) elements(c *call, answer map[string]any) {
 				id = parent.Child(c.target.kind.Segment(), name)
 			}
 		}
+		s.target = id
 		s.ensure(id, doc)
 	}
 }
@@ -329,7 +350,11 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 		}
 	}
 	if reply != "" {
-		s.refused = append(s.refused, "PUT "+string(id)+": "+reply)
+		text := "PUT " + id.Type() + ": " + reply
+		if id.Equal(s.target) {
+			text = "target " + text
+		}
+		s.refused = append(s.refused, text)
 	}
 	return reply == ""
 }
