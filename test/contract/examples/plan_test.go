@@ -87,7 +87,8 @@ func (a *known) version(id azure.ID) string {
 }
 
 // minimal are the smallest bodies of types that examples refer to. {group} stands for the id of the resource group,
-// {name} for the name of the resource, {number} for a number that no other body has.
+// {name} for the name of the resource, {number} for a number that no other
+// body of the type has, {parent} for the parent's number.
 //
 //go:embed testdata/minimal.json
 var minimalText []byte
@@ -114,7 +115,8 @@ type setup struct {
 	region  string
 	target  azure.ID
 	tried   map[string]bool
-	count   int // of the minimal bodies so far
+	counts  map[string]int // of the minimal bodies so far, by type in lower case
+	numbers map[string]int // of what has a minimal body, by id in lower case
 	// made are the ids in lower case of what was made as an example documents it.
 	made map[string]bool
 	// refused are the answers to requests that were to make something.
@@ -288,9 +290,11 @@ func (s *setup) candidates(id azure.ID, documents []map[string]any) (all []map[s
 	name := strings.ToLower(id.Type())
 	if smallest, ok := s.minimal[name]; ok {
 		group := azure.GroupID(id.Subscription(), id.Group())
-		s.count++
-		texts = append(texts, []byte(strings.NewReplacer("{group}", string(group), "{name}", id.Name(), "{number}", strconv.Itoa(s.count)).
-			Replace(string(smallest))))
+		number := s.counts[name]
+		s.counts[name]++
+		s.numbers[id.Key()] = number
+		texts = append(texts, []byte(strings.NewReplacer("{group}", string(group), "{name}", id.Name(), "{number}", strconv.Itoa(number),
+			"{parent}", strconv.Itoa(s.numbers[id.Parent().Key()])).Replace(string(smallest))))
 	}
 	texts = append(texts, s.bodies[name][:min(len(s.bodies[name]), mostBodies)]...)
 	for _, text := range texts {
