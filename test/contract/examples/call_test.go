@@ -3,6 +3,7 @@ package examples_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -143,16 +144,20 @@ var (
 
 // impossible are the texts of examples that Azure takes nowhere, with others that it takes: names of zones with one label, and the name
 // of a user that no machine may have.
-var impossible = map[string]string{"zone1": "zone1.com", "zone2": "zone2.com", "admin": "kazadmin"}
+var impossible = map[string]string{"zone1": "zone1.com", "zone2": "zone2.com", "admin": "kazadmin", "{ssh-rsa public key}": publicKey,
+	"{ssh-ed25519 public key}": publicKey}
+
+// publicKey is a key of the type Ed25519 as SSH writes it, with 32 bytes of no meaning.
+var publicKey = "ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte("\x00\x00\x00\x0bssh-ed25519\x00\x00\x00 minimal-key-of-an-example-32-byt"))
 
 // spelled is a text of an example as it can be true here: ids are in the subscription that exists, and names that stand for names, such
 // as {vm-name}, are names.
 func spelled(text string) string {
-	text = placeholder.ReplaceAllString(text, "$1")
 	text = strings.ReplaceAll(text, `\$ref`, "$ref")
 	if possible, ok := impossible[text]; ok {
 		return possible
 	}
+	text = placeholder.ReplaceAllString(text, "$1")
 	for is, possible := range impossible {
 		text = strings.ReplaceAll(text, "/"+is, "/"+possible)
 	}

@@ -179,7 +179,7 @@ func equal(a, b reflect.Value) bool {
 
 // passing are the states that a resource has for a while: which one an example shows is chance.
 var passing = map[string]bool{"Updating": true, "Creating": true, "Deleting": true, "Succeeded": true, "Failed": true, "InProgress": true,
-	"Accepted": true, "Running": true, "ResolvingDNS": true}
+	"Accepted": true, "Running": true, "ResolvingDNS": true, "Connected": true, "Connecting": true, "NotConnected": true}
 
 // mayLack reports whether an answer need not have a field that an example shows: it shows which other resources refer to this one, which
 // the example does not make, or a secret.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -40,6 +41,7 @@ func TestExamples(t *testing.T) {
 	smallest := minimal(t)
 	for i, m := range modules {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			var verdicts []verdict
 			for _, c := range calls[i] {
 				if c.target.kind != nil {
@@ -62,9 +64,12 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// types are the types of every local Azure here. Reading their tables takes longer than an example.
+var types = sync.OnceValue(providers.All)
+
 func build(t *testing.T) *core.Emulator {
 	t.Helper()
-	e, err := core.New(core.Options{Providers: providers.All(), Download: download})
+	e, err := core.New(core.Options{Providers: types(), Download: download})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +128,9 @@ func report(t *testing.T, verdicts []verdict) {
 	for _, v := range verdicts {
 		for _, m := range v.misses {
 			cause := m.rule + ": " + m.why
+			if len(v.misses) == 1 {
+				cause = "alone " + cause
+			}
 			causes[cause] = append(causes[cause], v.Name)
 		}
 		if *verbose != "" && strings.HasPrefix(v.Name, *verbose) {
