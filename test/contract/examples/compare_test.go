@@ -160,7 +160,7 @@ func (c *comparison) scalar(rule string, documented, got, sent reflect.Value) {
 	if word := documented.Kind() == reflect.String && documented.Type().PkgPath() != ""; !want.IsValid() && word && !passing[documented.String()] {
 		want = documented
 	}
-	if strings.HasSuffix(strings.ToLower(rule), ".etag") || c.made && strings.HasSuffix(rule, "ID") {
+	if strings.HasSuffix(strings.ToLower(rule), ".etag") || mistakes[rule] != "" || c.made && strings.HasSuffix(rule, "ID") {
 		return
 	}
 	if want.IsValid() && !equal(want, got) && !equal(documented, got) {
@@ -211,6 +211,7 @@ var secrets = map[string]bool{
 
 // mistakes are the fields that an answer cannot have, although the documentation shows them, with the reason.
 var mistakes = map[string]string{
+	"KeyAttributes.RecoveryLevel":   "the examples' vaults have no soft delete, which every vault has today",
 	"Endpoints.Web":                 "the examples' accounts are of kind Storage, which has no websites",
 	"Endpoints.Dfs":                 "the examples' accounts are of kind Storage, which has no hierarchical namespace",
 	"AccountInternetEndpoints.Web":  "as Endpoints.Web",
