@@ -103,7 +103,7 @@ func returned(values []reflect.Value) (reflect.Value, error) {
 	if len(values) == 1 {
 		return values[0], nil
 	}
-	err, _ := values[1].Interface().(error)
+	err, _ := reflect.TypeAssert[error](values[1])
 	return values[0], err
 }
 
