@@ -3,6 +3,7 @@ package providers_test
 import (
 	_ "embed"
 	"flag"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -34,7 +35,7 @@ func TestReference(t *testing.T) {
 	}
 	want := strings.NewReplacer(
 		"{{types}}", e.Coverage(), "{{documents}}", e.Documents(), "{{routes}}", e.Routes(), "{{latency}}", latency,
-		"{{passed}}", strconv.Itoa(replayPassed), "{{all}}", strconv.Itoa(replayAll),
+		"{{passed}}", strconv.Itoa(replayPassed), "{{all}}", strconv.Itoa(replayAll), "{{examples}}", exampleResults(t),
 	).Replace(page)
 	if *update {
 		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
@@ -48,4 +49,33 @@ func TestReference(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("the page is out of date; run: go test ./internal/localazure/providers -run TestReference -update\n%s", diff)
 	}
+}
+
+// exampleResults are the results of test/contract/examples as a table in Markdown. Each line of the file has a module, the examples that
+// pass, all for types that exist here, and those for other types.
+func exampleResults(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../test/contract/examples/testdata/results.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| SDK module | examples | pass | share | for other types |\n|---|---|---|---|---|\n")
+	row := func(module string, passed, all, others int) {
+		if all > 0 {
+			fmt.Fprintf(&b, "| %s | %d | %d | %.1f %% | %d |\n", module, all, passed, 100*float64(passed)/float64(all), others)
+		}
+	}
+	var sum [3]int
+	for line := range strings.Lines(string(text)) {
+		var module string
+		var passed, all, others int
+		if _, err := fmt.Sscan(line, &module, &passed, &all, &others); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		row("`"+module+"`", passed, all, others)
+		sum = [3]int{sum[0] + passed, sum[1] + all, sum[2] + others}
+	}
+	row("together", sum[0], sum[1], sum[2])
+	return b.String()
 }

@@ -1,0 +1,221 @@
+package examples_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// miss is a field of a documented answer that the local Azure does not answer.
+type miss struct {
+	rule string // the type and the field in the module, such as "Subnet.AddressPrefix"
+	why  string
+}
+
+// comparison compares an answer with the documented one, in the types of the module.
+type comparison struct {
+	// readOnly reports whether Azure alone sets a field of a model.
+	readOnly func(rule string) bool
+	// made says that what was sent is the documented answer: its ids name what Azure makes anew.
+	made   bool
+	misses []miss
+}
+
+func (c *comparison) add(rule, format string, args ...any) {
+	c.misses = append(c.misses, miss{rule, fmt.Sprintf(format, args...)})
+}
+
+// compare compares got with what is documented. sent is what the request has at the same place, if anything.
+func (c *comparison) compare(rule string, documented, got, sent reflect.Value) {
+	documented, got, sent = inside(documented), inside(got), inside(sent)
+	if !documented.IsValid() {
+		return
+	}
+	if !got.IsValid() {
+		if !c.mayLack(rule, documented) {
+			c.add(rule, "missing")
+		}
+		return
+	}
+	if documented.Type() != got.Type() {
+		c.add(rule, "%s, want %s", got.Type(), documented.Type())
+		return
+	}
+	if !sent.IsValid() || sent.Kind() != documented.Kind() {
+		sent = reflect.Value{}
+	}
+	switch documented.Kind() {
+	case reflect.Struct:
+		if documented.Type() != reflect.TypeFor[time.Time]() {
+			c.members(documented, got, sent)
+		}
+	case reflect.Slice:
+		c.elements(rule, documented, got, sent)
+	case reflect.Map:
+		c.entries(rule, documented, got, sent)
+	default:
+		c.scalar(rule, documented, got, sent)
+	}
+}
+
+// inside is the value behind pointers and interfaces, invalid for nil.
+func inside(v reflect.Value) reflect.Value {
+	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
+		v = v.Elem()
+	}
+	if v.IsValid() && (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.IsNil() {
+		return reflect.Value{}
+	}
+	return v
+}
+
+func (c *comparison) members(documented, got, sent reflect.Value) {
+	t := documented.Type()
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		var request reflect.Value
+		if sent.IsValid() && !c.readOnly(t.Name()+"."+field.Name) {
+			request = sent.FieldByName(field.Name)
+		}
+		c.compare(t.Name()+"."+field.Name, documented.Field(i), got.Field(i), request)
+	}
+}
+
+// elements compares lists: elements with names by their names, others by their places.
+func (c *comparison) elements(rule string, documented, got, sent reflect.Value) {
+	if documented.Len() > 0 && got.Len() == 0 && !c.mayLack(rule, documented) {
+		c.add(rule, "an empty list")
+		return
+	}
+	for i := range documented.Len() {
+		want := documented.Index(i)
+		one := like(got, i, want)
+		if !one.IsValid() {
+			if !c.mayLack(rule, documented) {
+				c.add(rule, "lacks an element")
+			}
+			continue
+		}
+		var request reflect.Value
+		if sent.IsValid() {
+			request = like(sent, i, want)
+		}
+		c.compare(rule+"[]", want, one, request)
+	}
+}
+
+// like is the element with the name of another one, or at the same place.
+func like(list reflect.Value, i int, other reflect.Value) reflect.Value {
+	if name := nameOf(other); name != "" {
+		for i := range list.Len() {
+			if strings.EqualFold(nameOf(list.Index(i)), name) {
+				return list.Index(i)
+			}
+		}
+	}
+	if i < list.Len() {
+		return list.Index(i)
+	}
+	return reflect.Value{}
+}
+
+// nameOf is the name of an element without the names of its parents, "" if it has none.
+func nameOf(element reflect.Value) string {
+	element = inside(element)
+	if !element.IsValid() || element.Kind() != reflect.Struct {
+		return ""
+	}
+	name := inside(element.FieldByName("Name"))
+	if !name.IsValid() || name.Kind() != reflect.String {
+		return ""
+	}
+	return name.String()[strings.LastIndexByte(name.String(), '/')+1:]
+}
+
+func (c *comparison) entries(rule string, documented, got, sent reflect.Value) {
+	if !sent.IsValid() {
+		if documented.Len() > 0 && got.Len() == 0 {
+			c.add(rule, "an empty object")
+		}
+		return
+	}
+	for _, key := range documented.MapKeys() {
+		if request := sent.MapIndex(key); request.IsValid() {
+			c.compare(rule+"{}", documented.MapIndex(key), got.MapIndex(key), request)
+		}
+	}
+}
+
+// scalar compares values: what the request says must come back, and a word of the API must be the documented one. Other values, such as
+// ids, times and addresses, are made up in the documentation.
+func (c *comparison) scalar(rule string, documented, got, sent reflect.Value) {
+	want := sent
+	if !sent.IsValid() || sent.Type() != documented.Type() {
+		want = reflect.Value{}
+	}
+	if word := documented.Kind() == reflect.String && documented.Type().PkgPath() != ""; !want.IsValid() && word && !passing[documented.String()] {
+		want = documented
+	}
+	if strings.HasSuffix(strings.ToLower(rule), ".etag") || mistakes[rule] != "" || c.made && strings.HasSuffix(rule, "ID") {
+		return
+	}
+	if want.IsValid() && !equal(want, got) && !equal(documented, got) {
+		c.add(rule, "%v, want %v", got, want)
+	}
+}
+
+// equal compares values. Texts may differ in case and in spaces: ids and regions are shown in the provider's spelling.
+func equal(a, b reflect.Value) bool {
+	if a.Kind() != reflect.String {
+		return a.Interface() == b.Interface()
+	}
+	plain := func(v reflect.Value) string { return strings.ReplaceAll(v.String(), " ", "") }
+	return strings.EqualFold(plain(a), plain(b))
+}
+
+// passing are the states that a resource has for a while: which one an example shows is chance.
+var passing = map[string]bool{"Updating": true, "Creating": true, "Deleting": true, "Succeeded": true, "Failed": true, "InProgress": true,
+	"Accepted": true, "Running": true, "ResolvingDNS": true, "Connected": true, "Connecting": true, "NotConnected": true}
+
+// mayLack reports whether an answer need not have a field that an example shows: it shows which other resources refer to this one, which
+// the example does not make, or a secret.
+func (c *comparison) mayLack(rule string, documented reflect.Value) bool {
+	return secrets[rule] || mistakes[rule] != "" || c.readOnly(strings.TrimSuffix(rule, "[]")) && refers(documented)
+}
+
+// refers reports whether a value is a reference to a resource, or a list of them.
+func refers(v reflect.Value) bool {
+	v = inside(v)
+	if !v.IsValid() {
+		return false
+	}
+	if v.Kind() == reflect.Slice && v.Len() > 0 {
+		return refers(v.Index(0))
+	}
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	id := inside(v.FieldByName("ID"))
+	return id.IsValid() && id.Kind() == reflect.String && strings.HasPrefix(id.String(), "/subscriptions/")
+}
+
+// secrets are the fields that the documentation shows and Azure does not.
+var secrets = map[string]bool{
+	"VirtualMachineExtensionProperties.ProtectedSettings":         true,
+	"VirtualMachineScaleSetExtensionProperties.ProtectedSettings": true,
+}
+
+// mistakes are the fields that an answer cannot have, although the documentation shows them, with the reason.
+var mistakes = map[string]string{
+	"KeyAttributes.RecoveryLevel":   "the examples' vaults have no soft delete, which every vault has today",
+	"Endpoints.Web":                 "the examples' accounts are of kind Storage, which has no websites",
+	"Endpoints.Dfs":                 "the examples' accounts are of kind Storage, which has no hierarchical namespace",
+	"AccountInternetEndpoints.Web":  "as Endpoints.Web",
+	"AccountInternetEndpoints.Dfs":  "as Endpoints.Dfs",
+	"AccountMicrosoftEndpoints.Web": "as Endpoints.Web",
+	"AccountMicrosoftEndpoints.Dfs": "as Endpoints.Dfs",
+}

@@ -1,0 +1,150 @@
+package examples_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/providers"
+)
+
+var update = flag.Bool("update", false, "write testdata/results.txt anew")
+
+var verbose = flag.String("examples", "", "log the misses of the examples whose names begin with it")
+
+// verdict is what became of an example.
+type verdict struct {
+	*call
+	misses  []miss
+	refused []string
+}
+
+// TestExamples sends the documented examples to the local Azure, each to a new one, and compares the answers with the documented ones.
+// At least as many as in testdata/results.txt must pass. To write that file anew:
+// go test ./examples -update, and then the command of TestReference in internal/localazure/providers.
+func TestExamples(t *testing.T) {
+	all := newKnown(build(t).Kinds)
+	calls, unread := make([][]*call, len(modules)), make([]int, len(modules))
+	for i, m := range modules {
+		calls[i], unread[i] = read(t, m.create, m.function)
+		for _, c := range calls[i] {
+			all.note(c)
+		}
+	}
+	smallest, floors := minimal(t), readResults(t)
+	got := make([]result, len(modules))
+	t.Run("modules", func(t *testing.T) {
+		for i, m := range modules {
+			t.Run(m.name, func(t *testing.T) {
+				t.Parallel()
+				got[i] = result{module: m.name, others: len(calls[i]), unread: unread[i]}
+				var verdicts []verdict
+				for _, c := range calls[i] {
+					if c.target.kind == nil {
+						continue
+					}
+					v := judge(t, all, smallest, c)
+					verdicts = append(verdicts, v)
+					got[i].others--
+					got[i].all++
+					if len(v.misses) == 0 {
+						got[i].passed++
+					}
+				}
+				report(t, verdicts)
+				got[i].check(t, floors[m.name])
+			})
+		}
+	})
+	if *update && !t.Failed() {
+		writeResults(t, got)
+	}
+}
+
+// types are the types of every local Azure here. Reading their tables takes longer than an example.
+var types = sync.OnceValue(providers.All)
+
+func build(t *testing.T) *core.Emulator {
+	t.Helper()
+	e, err := core.New(core.Options{Providers: types(), Download: download})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// download answers an empty template to whatever examples link to.
+func download(context.Context, string) ([]byte, error) {
+	return []byte(`{"$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#", "contentVersion": "1.0.0.0",
+		"resources": []}`), nil
+}
+
+// judge sends an example and compares the answer.
+func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *call) (v verdict) {
+	t.Helper()
+	v.call = c
+	synctest.Test(t, func(t *testing.T) {
+		e := build(t)
+		s := &setup{TB: t, known: all, azure: e, minimal: smallest, tried: map[string]bool{},
+			made: map[string]bool{}, counts: map[string]int{}, numbers: map[string]int{}}
+		s.prepare(c)
+		v.refused = s.refused
+		result, err := c.do(t.Context(), func(r *http.Request) (*http.Response, error) { return e.Transport().RoundTrip(r) })
+		if err != nil {
+			v.misses = []miss{{c.target.kind.Name + " " + c.Client + "." + c.Method, "error: " + firstLines(err)}}
+			return
+		}
+		if c.answer.IsValid() {
+			compared := comparison{readOnly: c.module.ReadOnly}
+			sent := c.body()
+			if s.made[c.target.id.Key()] && c.sent.method == http.MethodGet {
+				sent, compared.made = c.answer, true
+			}
+			compared.compare(c.Client+"."+c.Method, c.answer, result.FieldByName(c.Field), sent)
+			v.misses = compared.misses
+		}
+	})
+	return v
+}
+
+// firstLines is the part of an error that says what is wrong.
+func firstLines(err error) string {
+	text := err.Error()
+	if _, body, ok := strings.Cut(text, "{"); ok {
+		text = body
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// report logs the causes of misses, the most frequent first.
+func report(t *testing.T, verdicts []verdict) {
+	t.Helper()
+	causes := map[string][]string{}
+	for _, v := range verdicts {
+		for _, m := range v.misses {
+			cause := m.rule + ": " + m.why
+			causes[cause] = append(causes[cause], v.Name)
+		}
+		if *verbose != "" && strings.HasPrefix(v.Name, *verbose) {
+			t.Logf("%s %s %s\n%v\n%s", v.Name, v.sent.method, v.sent.path, v.misses, strings.Join(v.refused, "\n"))
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(causes), func(a, b string) int {
+		return len(causes[b]) - len(causes[a])
+	})
+	var text strings.Builder
+	for _, cause := range names {
+		fmt.Fprintf(&text, "%4d %.300s (%s)\n", len(causes[cause]), cause, slices.Compact(causes[cause])[0])
+	}
+	t.Log("\n" + text.String())
+
+}

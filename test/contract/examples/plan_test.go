@@ -1,0 +1,387 @@
+package examples_test
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/core/catalog"
+	"kaz/internal/localazure/core/kind"
+)
+
+// target is what a request is to.
+type target struct {
+	kind *kind.Kind
+	id   azure.ID // the resource, or for a list its parent or scope
+	list bool
+}
+
+// targetOf finds the resource type of a path. Without one, the kind is nil.
+func targetOf(kinds kind.Table, path string) target {
+	if id, err := azure.ParseID(path); err == nil && kinds.Of(id.Type()) != nil {
+		return target{kind: kinds.Of(id.Type()), id: id}
+	}
+	cut := strings.LastIndexByte(path, '/')
+	above, last := path[:max(cut, 0)], path[cut+1:]
+	if cut := strings.LastIndex(above, "/providers/"); cut >= 0 && !strings.Contains(above[cut+len("/providers/"):], "/") {
+		return target{kind: kinds.Of(above[cut+len("/providers/"):] + "/" + last), id: azure.ID(above[:cut]), list: true}
+	}
+	id, err := azure.ParseID(above)
+	if err != nil {
+		return target{}
+	}
+	if child := kinds.Of(id.Type() + "/" + last); child != nil {
+		return target{kind: child, id: id, list: true}
+	}
+	return target{kind: kinds.Of(id.Type()), id: id}
+}
+
+// known is what the examples say about the types: bodies of requests that make them, and versions of their API.
+type known struct {
+	bodies   map[string][][]byte     // by type in lower case
+	versions map[string]string       // by type, and by namespace, in lower case
+	models   map[string]reflect.Type // of the bodies, by type in lower case
+	kinds    kind.Table
+}
+
+func newKnown(kinds kind.Table) *known {
+	return &known{bodies: map[string][][]byte{}, versions: map[string]string{}, models: map[string]reflect.Type{}, kinds: kinds}
+}
+
+// note adds an example to what is known, and finds its target.
+func (a *known) note(c *call) {
+	c.target = targetOf(a.kinds, c.sent.path)
+	if c.target.kind == nil {
+		return
+	}
+	name := strings.ToLower(c.target.kind.Name)
+	namespace, _, _ := strings.Cut(name, "/")
+	a.versions[namespace] = c.sent.version
+	if c.sent.method == http.MethodPut && !c.target.list {
+		a.versions[name] = c.sent.version
+		if body := c.body(); body.IsValid() {
+			a.models[name] = body.Type()
+		}
+		a.bodies[name] = append(a.bodies[name], c.sent.body)
+	}
+}
+
+func (a *known) version(id azure.ID) string {
+	name := strings.ToLower(id.Type())
+	namespace, _, _ := strings.Cut(name, "/")
+	for _, key := range []string{name, namespace} {
+		if v := a.versions[key]; v != "" {
+			return v
+		}
+	}
+	return "2024-11-01"
+}
+
+// minimal are the smallest bodies of types that examples refer to. {group} stands for the id of the resource group,
+// {name} for the name of the resource, {number} for a number that no other
+// body of the type has, {parent} for the parent's number.
+//
+//go:embed testdata/minimal.json
+var minimalText []byte
+
+func minimal(t *testing.T) map[string]json.RawMessage {
+	t.Helper()
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(minimalText, &all); err != nil {
+		t.Fatal(err)
+	}
+	lower := map[string]json.RawMessage{}
+	for name, body := range all {
+		lower[strings.ToLower(name)] = body
+	}
+	return lower
+}
+
+// setup makes what an example refers to.
+type setup struct {
+	testing.TB
+	*known
+	azure   *core.Emulator
+	minimal map[string]json.RawMessage
+	region  string
+	target  azure.ID
+	tried   map[string]bool
+	counts  map[string]int // of the minimal bodies so far, by type in lower case
+	numbers map[string]int // of what has a minimal body, by id in lower case
+	// made are the ids in lower case of what was made as an example documents it.
+	made map[string]bool
+	// refused are the answers to requests that were to make something.
+	refused []string
+}
+
+const defaultRegion = "eastus"
+
+// prepare makes what the request of an example needs: its target, unless it makes that, and all that its body refers to.
+func (s *setup) prepare(c *call) {
+	var body, answer, document map[string]any
+	_ = json.Unmarshal(c.sent.body, &body) // a request without a body refers to nothing
+	if c.answer.IsValid() {
+		s.strip(c)
+		answer, document = object(c.answer.Interface()), object(c.document.Interface())
+	}
+	s.region, s.target = regionOf(body, answer), c.target.id
+	s.references(body, c.target.id)
+	switch {
+	case c.target.list:
+		s.ensure(c.target.id)
+		s.elements(c, document)
+		s.references(answer, "")
+	case c.sent.method == http.MethodPut:
+		s.group(c.target.id)
+		s.ensure(c.target.id.Parent())
+	default:
+		s.group(c.target.id)
+		if id, _ := answer["type"].(string); !strings.EqualFold(id, c.target.kind.Name) {
+			document = nil // of an action
+		}
+		s.ensure(c.target.id, document)
+		s.references(answer, "")
+	}
+}
+
+// strip leaves of the documented answer what a request may have.
+func (s *setup) strip(c *call) {
+	model := s.models[strings.ToLower(c.target.kind.Name)]
+	document := inside(c.document)
+	if model == nil || document.Kind() != reflect.Struct {
+		return
+	}
+	if all := document.FieldByName("Value"); all.IsValid() {
+		document = all
+	}
+	writable(c.module, document, model)
+}
+
+// elements makes the resources that a list shows.
+func (s *setup) elements(c *call, answer map[string]any) {
+	all, _ := answer["value"].([]any)
+	for _, one := range all {
+		doc, _ := one.(map[string]any)
+		text, _ := doc["id"].(string)
+		name, _ := doc["name"].(string)
+		id, err := azure.ParseID(text)
+		scope := string(c.target.id)
+		if name = name[strings.LastIndexByte(name, '/')+1:]; name == "" && err == nil {
+			name = id.Name()
+		}
+		if name == "" {
+			continue
+		}
+		if err != nil || !strings.EqualFold(id.Type(), c.target.kind.Name) || !id.Under(c.target.id) {
+			if c.target.id.Group() == "" {
+				scope += "/resourceGroups/rg1"
+			}
+			id = azure.ID(scope + "/providers/" + c.target.kind.Name + "/" + name)
+			if parent := c.target.id; strings.Contains(scope, "/providers/") && strings.HasPrefix(c.target.kind.Name, parent.Type()+"/") {
+				id = parent.Child(c.target.kind.Segment(), name)
+			}
+		}
+		s.target = id
+		s.ensure(id, doc)
+	}
+}
+
+// object is a value as JSON shows it.
+func object(v any) map[string]any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var made map[string]any
+	_ = json.Unmarshal(text, &made) // a list is no object
+	return made
+}
+
+func regionOf(documents ...map[string]any) string {
+	for _, d := range documents {
+		if region, ok := d["location"].(string); ok && isRegion(region) {
+			return region
+		}
+	}
+	return defaultRegion
+}
+
+// isRegion reports whether Azure has a region, by its name or its display name.
+func isRegion(name string) bool {
+	return slices.ContainsFunc(catalog.Regions(), func(r catalog.Region) bool {
+		return strings.EqualFold(r.Name, strings.ReplaceAll(name, " ", ""))
+	})
+}
+
+// references makes what a document refers to, apart from what is within its own resource.
+func (s *setup) references(document any, own azure.ID) {
+	switch d := document.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(d)) {
+			if id, err := azure.ParseID(key); err == nil { // an identity
+				s.ensure(id)
+			}
+			s.references(d[key], own)
+		}
+	case []any:
+		for _, one := range d {
+			s.references(one, own)
+		}
+	case string:
+		if id, err := azure.ParseID(d); err == nil && own == "" || err == nil && !id.Under(own) && !own.Under(id) {
+			s.ensure(id)
+		}
+	}
+}
+
+func (s *setup) group(id azure.ID) {
+	if group := id.Group(); group != "" {
+		s.put(azure.GroupID(id.Subscription(), group), map[string]any{"location": s.region})
+	}
+}
+
+// ensure makes a resource unless it exists: with one of the documents, as an example makes it, or with a minimal body.
+func (s *setup) ensure(id azure.ID, documents ...map[string]any) {
+	k := s.kinds.Of(id.Type())
+	if s.tried[id.Key()] || k == nil {
+		return
+	}
+	s.tried[id.Key()] = true
+	s.group(id)
+	if strings.EqualFold(k.Name, "Microsoft.Resources/resourceGroups") || s.exists(id) {
+		return
+	}
+	s.ensure(id.Parent())
+	if k.ReadOnly && k.Inline != "" {
+		s.embed(id, k)
+		return
+	}
+	for i, body := range s.candidates(id, documents) {
+		s.references(body, id)
+		if s.put(id, body) {
+			s.made[id.Key()] = i < len(documents) && documents[i] != nil
+			return
+		}
+	}
+}
+
+func (s *setup) exists(id azure.ID) bool {
+	status, _ := s.send(http.MethodGet, id, nil)
+	return status == http.StatusOK
+}
+
+// candidates are bodies that may make a resource, the best first.
+func (s *setup) candidates(id azure.ID, documents []map[string]any) (all []map[string]any) {
+	for _, d := range documents {
+		if d != nil {
+			all = append(all, d)
+		}
+	}
+	var texts [][]byte
+	name := strings.ToLower(id.Type())
+	if smallest, ok := s.minimal[name]; ok {
+		group := azure.GroupID(id.Subscription(), id.Group())
+		number := s.counts[name]
+		s.counts[name]++
+		s.numbers[id.Key()] = number
+		texts = append(texts, []byte(strings.NewReplacer("{group}", string(group), "{name}", id.Name(), "{number}", strconv.Itoa(number),
+			"{parent}", strconv.Itoa(s.numbers[id.Parent().Key()])).Replace(string(smallest))))
+	}
+	texts = append(texts, s.bodies[name][:min(len(s.bodies[name]), mostBodies)]...)
+	for _, text := range texts {
+		body := map[string]any{}
+		_ = json.Unmarshal(text, &body) // an empty body is an empty object
+		if location, ok := body["location"].(string); ok && isRegion(location) {
+			body["location"] = s.region
+		}
+		all = append(all, body)
+	}
+	if len(all) == 0 {
+		all = append(all, map[string]any{"properties": map[string]any{}})
+	}
+	return all
+}
+
+// mostBodies is how many bodies of other examples are tried.
+const mostBodies = 3
+
+// embed writes a resource that lives in its parent into the parent.
+func (s *setup) embed(id azure.ID, k *kind.Kind) {
+	status, text := s.send(http.MethodGet, id.Parent(), nil)
+	var holder map[string]any
+	if err := json.Unmarshal(text, &holder); status != http.StatusOK || err != nil {
+		return
+	}
+	body := s.candidates(id, nil)[0]
+	body["name"] = id.Name()
+	s.references(body, id)
+	path := strings.Split(k.Inline, ".")
+	at := holder
+	for _, name := range path[:len(path)-1] {
+		inner, ok := at[name].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			at[name] = inner
+		}
+		at = inner
+	}
+	list, _ := at[path[len(path)-1]].([]any)
+	at[path[len(path)-1]] = append(list, body)
+	s.put(id.Parent(), holder)
+}
+
+// put reports whether the resource was made.
+func (s *setup) put(id azure.ID, body map[string]any) bool {
+	s.Helper()
+	sent := maps.Clone(body)
+	for _, name := range []string{"id", "name", "type", "etag", "systemData"} {
+		delete(sent, name)
+	}
+	reply := s.attempt(id, sent)
+	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
+		if strings.Contains(reply, `"`+code+`"`) {
+			sent["location"] = location
+			reply = s.attempt(id, sent)
+		}
+	}
+	if reply != "" {
+		text := "PUT " + id.Type() + ": " + reply
+		if id.Equal(s.target) {
+			text = "target " + text
+		}
+		s.refused = append(s.refused, text)
+	}
+	return reply == ""
+}
+
+// attempt sends a resource and returns the refusal, "" if the resource was made.
+func (s *setup) attempt(id azure.ID, body map[string]any) string {
+	s.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	status, reply := s.send(http.MethodPut, id, text)
+	if status < http.StatusBadRequest {
+		return ""
+	}
+	return string(reply)
+}
+
+func (s *setup) send(method string, id azure.ID, body []byte) (status int, text []byte) {
+	s.Helper()
+	status, text, err := send(context.Background(), s.azure, request{method: method, path: string(id), version: s.version(id), body: body})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return status, text
+}

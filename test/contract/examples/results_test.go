@@ -1,0 +1,61 @@
+package examples_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// result is how many examples of a module pass.
+type result struct {
+	module string
+	// passed and all count the examples for types that the local Azure has.
+	passed, all int
+	// others are the examples for other types, and for what is no resource. Those that are unread are not among them.
+	others, unread int
+}
+
+// check compares a result with the last measured one.
+func (r result) check(t *testing.T, floor result) {
+	t.Helper()
+	t.Logf("%d of %d pass, %.1f %%; %d for other types, %d unread", r.passed, r.all, 100*float64(r.passed)/float64(max(r.all, 1)), r.others,
+		r.unread)
+	if r.passed < floor.passed || r.all < floor.all || r.unread > floor.unread {
+		t.Errorf("%d of %d pass, and %d are unread; want at least %d of %d, and %d unread", r.passed, r.all, r.unread, floor.passed,
+			floor.all, floor.unread)
+	}
+}
+
+// resultsFile has a line for each module: its name, the examples that pass, all for types that exist here, those for other types, and those
+// that are unread.
+const resultsFile = "testdata/results.txt"
+
+func readResults(t *testing.T) map[string]result {
+	t.Helper()
+	text, err := os.ReadFile(resultsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]result{}
+	for line := range strings.Lines(string(text)) {
+		var r result
+		if _, err := fmt.Sscan(line, &r.module, &r.passed, &r.all, &r.others, &r.unread); err != nil {
+			t.Fatalf("%s: %q: %v", resultsFile, line, err)
+		}
+		all[r.module] = r
+	}
+	return all
+}
+
+func writeResults(t *testing.T, all []result) {
+	t.Helper()
+	var text strings.Builder
+	for _, r := range slices.SortedFunc(slices.Values(all), func(a, b result) int { return strings.Compare(a.module, b.module) }) {
+		fmt.Fprintln(&text, r.module, r.passed, r.all, r.others, r.unread)
+	}
+	if err := os.WriteFile(resultsFile, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
