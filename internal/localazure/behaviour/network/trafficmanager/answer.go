@@ -112,7 +112,9 @@ var methods = map[string]struct {
 	multiValue:    {checkAddresses, several},
 }
 
-func method(profile behaviour.Object) string { return behaviour.Text(profile, "properties.trafficRoutingMethod") }
+func method(profile behaviour.Object) string {
+	return behaviour.Text(profile, "properties.trafficRoutingMethod")
+}
 
 func (c choice) healthy() []candidate {
 	return slices.DeleteFunc(slices.Clone(c.all), func(x candidate) bool { return !x.healthy() })

@@ -22,7 +22,9 @@ const (
 	Unmonitored       State = "Unmonitored"
 )
 
-func isDisabled(doc behaviour.Object, path string) bool { return behaviour.Text(doc, path) == string(Disabled) }
+func isDisabled(doc behaviour.Object, path string) bool {
+	return behaviour.Text(doc, path) == string(Disabled)
+}
 
 // EndpointState returns the state of an endpoint of a stored profile.
 func EndpointState(w behaviour.World, profile, endpoint behaviour.Object) State {
@@ -94,7 +96,9 @@ func nestedState(w behaviour.World, endpoint behaviour.Object, left int) State {
 }
 
 // ProfileState returns the state of a stored profile.
-func ProfileState(w behaviour.World, profile behaviour.Object) State { return profileState(w, profile, deepest) }
+func ProfileState(w behaviour.World, profile behaviour.Object) State {
+	return profileState(w, profile, deepest)
+}
 
 func profileState(w behaviour.World, profile behaviour.Object, left int) State {
 	if isDisabled(profile, "properties.profileStatus") {

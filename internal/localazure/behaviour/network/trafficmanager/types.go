@@ -49,7 +49,9 @@ func Types() []behaviour.Type {
 }
 
 // badRequest returns the error for an invalid profile or endpoint.
-func badRequest(format string, args ...any) error { return behaviour.Invalid("BadRequest", format, args...) }
+func badRequest(format string, args ...any) error {
+	return behaviour.Invalid("BadRequest", format, args...)
+}
 
 // endpoints returns the endpoints of a stored profile.
 func endpoints(profile behaviour.Object) []behaviour.Object {
