@@ -86,7 +86,6 @@ func checkMonitor(c *behaviour.Call) error {
 	const at = "properties.monitorConfig."
 	of := "profile '" + c.ID.Name() + "'"
 	stream := behaviour.Text(c.Doc, at+"protocol") == "TCP"
-	path := behaviour.Text(c.Doc, at+"path")
 	interval, given := behaviour.Int(c.Doc, at+"intervalInSeconds")
 	const fast, slow = 10, 30
 	mostTimeout := 10
@@ -94,13 +93,12 @@ func checkMonitor(c *behaviour.Call) error {
 		mostTimeout = 9
 		behaviour.Default(c.Doc, at+"timeoutInSeconds", mostTimeout)
 	}
+	if err := checkPath(c.Doc, of); err != nil {
+		return err
+	}
 	switch {
 	case behaviour.Text(c.Doc, at+"protocol") == "" || behaviour.At(c.Doc, at+"port") == nil:
 		return badRequest("The property 'monitorConfig' of %s must have a protocol and a port.", of)
-	case stream && path != "":
-		return badRequest("The property 'monitorConfig.path' of %s must be empty with the protocol TCP.", of)
-	case !stream && !strings.HasPrefix(path, "/"):
-		return badRequest("The property 'monitorConfig.path' of %s must begin with '/': '%s'.", of, path)
 	case given && interval != fast && interval != slow:
 		return badRequest("The value '%d' of property 'monitorConfig.intervalInSeconds' of %s must be %d or %d.", interval, of, fast, slow)
 	case stream && len(behaviour.Array(c.Doc, at+"expectedStatusCodeRanges")) > 0:
@@ -120,6 +118,18 @@ func checkMonitor(c *behaviour.Call) error {
 	return checkRanges(c.Doc, of, at+"expectedStatusCodeRanges")
 }
 
+// checkPath checks the path of probes: HTTP needs one, and TCP has none.
+func checkPath(doc behaviour.Object, of string) error {
+	path := behaviour.Text(doc, "properties.monitorConfig.path")
+	switch stream := behaviour.Text(doc, "properties.monitorConfig.protocol") == "TCP"; {
+	case stream && path != "":
+		return badRequest("The property 'monitorConfig.path' of %s must be empty with the protocol TCP.", of)
+	case !stream && !strings.HasPrefix(path, "/"):
+		return badRequest("The property 'monitorConfig.path' of %s must begin with '/': '%s'.", of, path)
+	}
+	return nil
+}
+
 func checkHeaders(doc behaviour.Object, of, path string) error {
 	headers := behaviour.Objects(doc, path)
 	if len(headers) > mostHeaders {
@@ -136,15 +146,16 @@ func checkHeaders(doc behaviour.Object, of, path string) error {
 func checkRanges(doc behaviour.Object, of, path string) error {
 	ranges := behaviour.Objects(doc, path)
 	if len(ranges) > mostRanges {
-		return badRequest("The property 'expectedStatusCodeRanges' of %s has %d ranges; at most %d are allowed.", of, len(ranges), mostRanges)
+		return badRequest("The property 'expectedStatusCodeRanges' of %s has %d ranges; at most %d are allowed.", of, len(ranges),
+			mostRanges)
 	}
 	for _, r := range ranges {
 		const least, most = 100, 999
 		low, lowGiven := behaviour.Int(r, "min")
 		high, highGiven := behaviour.Int(r, "max")
 		if !lowGiven || !highGiven || low < least || high > most || low > high {
-			return badRequest("The range '%v-%v' of 'expectedStatusCodeRanges' of %s must be two numbers from %d to %d.", r["min"], r["max"], of,
-				least, most)
+			return badRequest("The range '%v-%v' of 'expectedStatusCodeRanges' of %s must be two numbers from %d to %d.", r["min"],
+				r["max"], of, least, most)
 		}
 	}
 	return nil
@@ -279,8 +290,8 @@ func checkRecordTypes(c *behaviour.Call, all []behaviour.Object) error {
 			first = t
 		}
 		if t != first && method(c.Doc) != multiValue {
-			return badRequest("The endpoints of profile '%s' have the record types %s and %s. Only one is allowed with the routing method %s.",
-				c.ID.Name(), first, t, method(c.Doc))
+			return badRequest("The endpoints of profile '%s' have the record types %s and %s. Only one is allowed with the routing method "+
+				"%s.", c.ID.Name(), first, t, method(c.Doc))
 		}
 	}
 	return nil
