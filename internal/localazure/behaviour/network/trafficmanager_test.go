@@ -43,9 +43,11 @@ func TestPrioritiesOfEndpoints(t *testing.T) {
 	c.refused("PUT", external+"/c", `{"properties":{"target":"c.example.com","priority":1}}`, 400, "BadRequest")
 	c.has(c.put(external+"/c", `{"properties":{"target":"c.example.com","priority":"1000"}}`), `{"properties":{"priority":1000}}`)
 	c.has(c.put(external+"/d", `{"properties":{"target":"d.example.com"}}`), `{"properties":{"priority":3}}`)
-	c.has(c.do("PATCH", external+"/b", `{"properties":{"weight":7}}`).Body, `{"properties":{"weight":7,"priority":1,"target":"b.example.com"}}`)
+	c.has(c.do("PATCH", external+"/b", `{"properties":{"weight":7}}`).Body,
+		`{"properties":{"weight":7,"priority":1,"target":"b.example.com"}}`)
 	// A profile that is written without endpoints keeps them, and exchanged priorities are no duplicates.
-	c.has(c.put(traffic, profileBody("mine", "Priority", ","+monitored)), `{"properties":{"endpoints":[{"name":"b"},{"name":"a"},{"name":"c"},
+	c.has(c.put(traffic, profileBody("mine", "Priority", ","+monitored)),
+		`{"properties":{"endpoints":[{"name":"b"},{"name":"a"},{"name":"c"},
 		{"name":"d"}]}}`)
 	c.has(c.put(traffic, profileBody("mine", "Priority", endpointsOf(
 		trafficEndpoint("externalEndpoints", "b", `"target":"b.example.com","priority":2`),
@@ -84,32 +86,37 @@ func TestRefusedProfiles(t *testing.T) {
 		"a path with TCP":      profileBody("x", "Priority", monitor(`"protocol":"TCP","port":80,"path":"/"`)),
 		"codes with TCP": profileBody("x", "Priority",
 			monitor(`"protocol":"TCP","port":80,"expectedStatusCodeRanges":[{"min":200,"max":200}]`)),
-		"port 0":                   profileBody("x", "Priority", monitor(`"protocol":"TCP","port":0`)),
-		"an interval of 20":        profileBody("x", "Priority", monitor(web+`,"intervalInSeconds":20`)),
-		"a timeout of 10 of 10":    profileBody("x", "Priority", monitor(web+`,"intervalInSeconds":10,"timeoutInSeconds":10`)),
-		"a timeout of 4":           profileBody("x", "Priority", monitor(web+`,"timeoutInSeconds":4`)),
-		"10 failures":              profileBody("x", "Priority", monitor(web+`,"toleratedNumberOfFailures":10`)),
-		"codes in wrong order":     profileBody("x", "Priority", monitor(web+`,"expectedStatusCodeRanges":[{"min":300,"max":200}]`)),
-		"9 headers":                profileBody("x", "Priority", monitor(web+`,"customHeaders":[`+strings.Repeat(`{"name":"a","value":"b"},`, 8)+`{"name":"a","value":"b"}]`)),
-		"9 answers":                profileBody("x", "MultiValue", `,"maxReturn":9,`+monitored),
-		"no target":                one("Priority", `"weight":1`),
-		"a URL":                    one("Priority", `"target":"https://a.example.com"`),
-		"weight 0":                 one("Priority", `"target":"a.example.com","weight":0`),
-		"priority 1001":            one("Priority", `"target":"a.example.com","priority":1001`),
-		"an Azure resource":        one("Priority", `"target":"a.example.com","targetResourceId":"`+publicIP+`"`),
-		"no location":              one("Performance", `"target":"a.example.com"`),
-		"a name as an address":     one("MultiValue", `"target":"a.example.com"`),
-		"no geography":             one("Geographic", `"target":"a.example.com"`),
-		"no subnet":                one("Subnet", `"target":"a.example.com","subnets":[{"first":"10.0.0"}]`),
-		"a reversed subnet":        one("Subnet", `"target":"a.example.com","subnets":[{"first":"10.0.0.9","last":"10.0.0.1"}]`),
-		"one priority twice":       two("Weighted", `"target":"a.example.com","priority":5`, `"target":"b.example.com","priority":5`),
-		"one priority of two":      two("Priority", `"target":"a.example.com","priority":5`, `"target":"b.example.com"`),
-		"a region twice":           two("Geographic", `"target":"a.example.com","geoMapping":["WORLD"]`, `"target":"b.example.com","geoMapping":["world"]`),
-		"overlapping subnets":      two("Subnet", `"target":"1.2.3.4","subnets":[{"first":"10.0.0.0","scope":8}]`, `"target":"1.2.3.5","subnets":[{"first":"10.1.0.0"}]`),
-		"two endpoints for all":    two("Subnet", `"target":"1.2.3.4"`, `"target":"1.2.3.5"`),
-		"names and addresses":      two("Priority", `"target":"a.example.com"`, `"target":"1.2.3.4"`),
-		"a type that is not meant": profileBody("x", "Priority", `,"allowedEndpointRecordTypes":["IPv4Address"]`+endpointsOf(trafficEndpoint("externalEndpoints", "a", `"target":"a.example.com"`))),
-		"an unknown kind":          profileBody("x", "Priority", endpointsOf(trafficEndpoint("otherEndpoints", "a", `"target":"a.example.com"`))),
+		"port 0":                profileBody("x", "Priority", monitor(`"protocol":"TCP","port":0`)),
+		"an interval of 20":     profileBody("x", "Priority", monitor(web+`,"intervalInSeconds":20`)),
+		"a timeout of 10 of 10": profileBody("x", "Priority", monitor(web+`,"intervalInSeconds":10,"timeoutInSeconds":10`)),
+		"a timeout of 4":        profileBody("x", "Priority", monitor(web+`,"timeoutInSeconds":4`)),
+		"10 failures":           profileBody("x", "Priority", monitor(web+`,"toleratedNumberOfFailures":10`)),
+		"codes in wrong order":  profileBody("x", "Priority", monitor(web+`,"expectedStatusCodeRanges":[{"min":300,"max":200}]`)),
+		"9 headers": profileBody("x", "Priority",
+			monitor(web+`,"customHeaders":[`+strings.Repeat(`{"name":"a","value":"b"},`, 8)+`{"name":"a","value":"b"}]`)),
+		"9 answers":            profileBody("x", "MultiValue", `,"maxReturn":9,`+monitored),
+		"no target":            one("Priority", `"weight":1`),
+		"a URL":                one("Priority", `"target":"https://a.example.com"`),
+		"weight 0":             one("Priority", `"target":"a.example.com","weight":0`),
+		"priority 1001":        one("Priority", `"target":"a.example.com","priority":1001`),
+		"an Azure resource":    one("Priority", `"target":"a.example.com","targetResourceId":"`+publicIP+`"`),
+		"no location":          one("Performance", `"target":"a.example.com"`),
+		"a name as an address": one("MultiValue", `"target":"a.example.com"`),
+		"no geography":         one("Geographic", `"target":"a.example.com"`),
+		"no subnet":            one("Subnet", `"target":"a.example.com","subnets":[{"first":"10.0.0"}]`),
+		"a reversed subnet":    one("Subnet", `"target":"a.example.com","subnets":[{"first":"10.0.0.9","last":"10.0.0.1"}]`),
+		"one priority twice":   two("Weighted", `"target":"a.example.com","priority":5`, `"target":"b.example.com","priority":5`),
+		"one priority of two":  two("Priority", `"target":"a.example.com","priority":5`, `"target":"b.example.com"`),
+		"a region twice": two("Geographic", `"target":"a.example.com","geoMapping":["WORLD"]`,
+			`"target":"b.example.com","geoMapping":["world"]`),
+		"overlapping subnets": two("Subnet", `"target":"1.2.3.4","subnets":[{"first":"10.0.0.0","scope":8}]`,
+			`"target":"1.2.3.5","subnets":[{"first":"10.1.0.0"}]`),
+		"two endpoints for all": two("Subnet", `"target":"1.2.3.4"`, `"target":"1.2.3.5"`),
+		"names and addresses":   two("Priority", `"target":"a.example.com"`, `"target":"1.2.3.4"`),
+		"a type that is not meant": profileBody("x", "Priority", `,"allowedEndpointRecordTypes":["IPv4Address"]`+
+			endpointsOf(trafficEndpoint("externalEndpoints", "a", `"target":"a.example.com"`))),
+		"an unknown kind": profileBody("x", "Priority",
+			endpointsOf(trafficEndpoint("otherEndpoints", "a", `"target":"a.example.com"`))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.do("PUT", traffic, body); got.Status != 400 || got.Code() != "BadRequest" {
@@ -130,7 +137,8 @@ func TestTargetsInAzure(t *testing.T) {
 	c.put(publicIP, staticIP)
 	c.refused("PUT", azure, body(publicIP), 400, "BadRequest")
 	c.put(publicIP, strings.Replace(staticIP, `"Static"`, `"Static","dnsSettings":{"domainNameLabel":"web"}`, 1))
-	c.has(c.put(azure, body(publicIP)), `{"properties":{"target":"web.eastus.cloudapp.azure.com","endpointMonitorStatus":"CheckingEndpoint"}}`)
+	c.has(c.put(azure, body(publicIP)),
+		`{"properties":{"target":"web.eastus.cloudapp.azure.com","endpointMonitorStatus":"CheckingEndpoint"}}`)
 	c.refused("PUT", nested, body(publicIP), 400, "BadRequest")
 	c.refused("PUT", nested, body(traffic), 400, "BadRequest")
 	child := net + "/trafficManagerProfiles/child"
@@ -190,4 +198,32 @@ func TestTrafficManager(t *testing.T) {
 	c.has(free.Body, `{"nameAvailable":false,"reason":"AlreadyExists"}`)
 	c.put(profile, body)
 	c.has(c.get(profile), `{"properties":{"endpoints":[{"name":"a"}]}}`)
+}
+
+// The target of an alias is a resource with addresses of the family of its record set.
+func TestTargetsOfAliases(t *testing.T) {
+	c := start(t)
+	c.put(public, `{"location":"global"}`)
+	c.put(publicIP, staticIP)
+	c.put(traffic, profileBody("names", "Priority", endpointsOf(trafficEndpoint("externalEndpoints", "a", `"target":"a.example.com"`))))
+	addresses := net + "/trafficManagerProfiles/addresses"
+	c.put(addresses, profileBody("addresses", "MultiValue", endpointsOf(trafficEndpoint("externalEndpoints", "a", `"target":"192.0.2.1"`))))
+	c.put(public+"/A/www", `{"properties":{"TTL":60,"ARecords":[{"ipv4Address":"192.0.2.1"}]}}`)
+	for _, test := range []struct {
+		record, target string
+		fits           bool
+	}{
+		{"A/ip", publicIP, true}, {"AAAA/ip", publicIP, false}, {"A/gone", net + "/publicIPAddresses/gone", false},
+		{"A/tm", addresses, true}, {"AAAA/tm", addresses, false}, {"A/tm", traffic, false}, {"CNAME/tm-name", traffic, true},
+		{"A/same", public + "/A/www", true}, {"AAAA/same", public + "/A/www", false}, {"A/self", public + "/A/self", false},
+		{"A/lb", balancer, false}, {"TXT/ip", publicIP, false},
+		{"CNAME/cdn", group + "/providers/Microsoft.Cdn/profiles/p/afdEndpoints/e", true},
+	} {
+		got := c.do("PUT", public+"/"+test.record, `{"properties":{"TTL":60,"targetResource":`+ref(test.target)+`}}`)
+		if test.fits != (got.Status < 300) || !test.fits && got.Code() != "BadRequest" {
+			t.Errorf("%s of %s: %d %v", test.record, test.target, got.Status, got.Body)
+		}
+	}
+	c.delete(publicIP)
+	c.put(public+"/A/ip", `{"properties":{"TTL":90,"targetResource":`+ref(publicIP)+`}}`)
 }

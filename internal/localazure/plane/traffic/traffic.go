@@ -6,6 +6,7 @@ package traffic
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -72,8 +73,10 @@ func Start(ctx context.Context, o Options) *Service {
 	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Service{options: o, rounds: rounds.New(), stop: stop, probers: map[azure.ID]prober{}}
-	// Traffic Manager does not check certificates.
-	s.http = &http.Transport{DialContext: o.Dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	secure.InsecureSkipVerify = true // Traffic Manager wants a certificate, and does not check whether it is valid
+	secure.VerifyConnection = hasCertificate
+	s.http = &http.Transport{DialContext: o.Dial, DisableKeepAlives: true, TLSClientConfig: secure}
 	changes := o.Azure.Subscribe() // before the first round
 	s.tasks.Go(func() {
 		s.rounds.Run(inner, s.round, func(err error) { o.Log.Warn("endpoints of Traffic Manager are not probed", "error", err) })
@@ -185,6 +188,13 @@ func (s *Service) ask(ctx context.Context, p trafficmanager.Probe) error {
 	}
 	if !p.Healthy(response.StatusCode) {
 		return fmt.Errorf("the endpoint answers with the status code %d", response.StatusCode)
+	}
+	return nil
+}
+
+func hasCertificate(state tls.ConnectionState) error {
+	if len(state.PeerCertificates) == 0 {
+		return errors.New("the endpoint has no certificate")
 	}
 	return nil
 }

@@ -365,3 +365,18 @@ func checkSubnets(_ azure.ID, all []behaviour.Object) error {
 	}
 	return nil
 }
+
+// HasAddresses reports whether all endpoints of a stored profile are addresses, and at least one of them of a family. A nested endpoint
+// counts as both.
+func HasAddresses(profile behaviour.Object, family func(netip.Addr) bool) bool {
+	found := false
+	for _, e := range endpoints(profile) {
+		a, err := netip.ParseAddr(behaviour.Text(e, "properties.target"))
+		nested := kindOf(e) == nestedKind
+		if err != nil && !nested {
+			return false
+		}
+		found = found || nested || family(a)
+	}
+	return found
+}
