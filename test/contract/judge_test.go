@@ -24,6 +24,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armlocks"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/trafficmanager/armtrafficmanager"
 )
 
 // judge checks every reply to a client: it must pass the SDK's model of the resource without loss,
@@ -483,6 +484,8 @@ var models = map[string]reflect.Type{
 	"microsoft.network/privatednszones/virtualnetworklinks":                                                          reflect.TypeFor[armprivatedns.VirtualNetworkLink](),
 	"microsoft.network/privatednszones/a":                                                                            reflect.TypeFor[armprivatedns.RecordSet](),
 	"microsoft.network/dnszones":                                                                                     reflect.TypeFor[armdns.Zone](),
+	"microsoft.network/trafficmanagerprofiles":                                                                       reflect.TypeFor[armtrafficmanager.Profile](),
+	"microsoft.network/trafficmanagerprofiles/externalendpoints":                                                     reflect.TypeFor[armtrafficmanager.Endpoint](),
 	"microsoft.network/dnszones/txt":                                                                                 reflect.TypeFor[armdns.RecordSet](),
 	"microsoft.network/dnszones/recordsets":                                                                          reflect.TypeFor[armdns.RecordSet](),
 	"microsoft.storage/storageaccounts":                                                                              reflect.TypeFor[armstorage.Account](),

@@ -33,6 +33,7 @@ import (
 	"kaz/internal/localazure/plane/registry"
 	"kaz/internal/localazure/plane/retail"
 	"kaz/internal/localazure/plane/token"
+	"kaz/internal/localazure/plane/traffic"
 	"kaz/internal/localazure/plane/vault"
 	"kaz/internal/localazure/plane/wire"
 	"kaz/internal/localazure/providers"
@@ -132,6 +133,7 @@ func (a *Server) openPlanes(ctx context.Context, o Options) error {
 	if err := a.startNameServer(ctx, o); err != nil {
 		return err
 	}
+	a.closers.add(traffic.Start(ctx, traffic.Options{Azure: a.emulator, Log: a.log}).Close)
 	return a.startShares(ctx, o)
 }
 

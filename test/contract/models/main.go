@@ -19,7 +19,7 @@ const sdk = "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/"
 var modules = []string{
 	"authorization/armauthorization/v2", "compute/armcompute/v7", "containerregistry/armcontainerregistry", "dns/armdns",
 	"keyvault/armkeyvault", "msi/armmsi", "network/armnetwork/v9", "privatedns/armprivatedns", "resources/armdeploymentstacks",
-	"resources/armlocks", "resources/armresources", "storage/armstorage/v2",
+	"resources/armlocks", "resources/armresources", "storage/armstorage/v2", "trafficmanager/armtrafficmanager",
 }
 
 func main() {

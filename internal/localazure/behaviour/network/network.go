@@ -16,6 +16,7 @@ import (
 	"kaz/internal/localazure/behaviour/network/privatelink"
 	"kaz/internal/localazure/behaviour/network/publicip"
 	"kaz/internal/localazure/behaviour/network/security"
+	"kaz/internal/localazure/behaviour/network/trafficmanager"
 	"kaz/internal/localazure/behaviour/network/vnet"
 )
 
@@ -31,7 +32,7 @@ var routes string
 // Provider is Microsoft.Network.
 func Provider() behaviour.Provider {
 	types := slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types(),
-		appgateway.Types(), trafficManagerTypes())
+		appgateway.Types(), trafficmanager.Types())
 	firewall := behaviour.Network()
 	firewall.Protocol = behaviour.FirewallOperations()
 	now := behaviour.Network() // writes end in their reply
@@ -52,7 +53,7 @@ func Provider() behaviour.Provider {
 	}
 	return behaviour.Provider{
 		Types: types,
-		Routes: slices.Concat(publicip.Routes(), trafficManagerRoutes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
+		Routes: slices.Concat(publicip.Routes(), trafficmanager.Routes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
 			[]behaviour.Route{usages()}),
 	}
 }

@@ -139,25 +139,6 @@ func TestEtagsOfRecordSetWrites(t *testing.T) {
 	c.has(c.get(public+"/SOA/@"), `{"properties":{"SOARecord":{"minimumTTL":300}}}`)
 }
 
-// The endpoints of a traffic manager profile are resources of their own, written with the profile or alone.
-func TestTrafficManager(t *testing.T) {
-	c := start(t)
-	const profile = net + "/trafficManagerProfiles/tm"
-	body := `{"location":"global","properties":{"trafficRoutingMethod":"weighted","dnsConfig":{"relativeName":"mine","ttl":"30"},
-		"monitorConfig":{"protocol":"http","port":"80","path":"/"},"endpoints":[{"name":"a",
-		"type":"Microsoft.Network/trafficManagerProfiles/externalEndpoints","properties":{"target":"a.example.com"}}]}}`
-	c.has(c.put(profile, body), `{"location":"global","properties":{"trafficRoutingMethod":"Weighted","profileStatus":"Enabled",
-		"dnsConfig":{"fqdn":"mine.trafficmanager.net","ttl":30},"monitorConfig":{"protocol":"HTTP","port":80,"timeoutInSeconds":10},
-		"endpoints":[{"name":"a","id":"`+profile+`/externalEndpoints/a","properties":{"endpointStatus":"Enabled","weight":1,"priority":1}}]}}`)
-	c.put(profile+"/externalEndpoints/b", `{"properties":{"target":"b.example.com","weight":"5"}}`)
-	c.has(c.get(profile), `{"properties":{"endpoints":[{"name":"a"},{"name":"b","properties":{"weight":5,"priority":2}}]}}`)
-	c.refused("PUT", net+"/trafficManagerProfiles/other", body, 409, "Conflict")
-	free := c.do("POST", "/providers/Microsoft.Network/checkTrafficManagerNameAvailability", `{"name":"mine"}`)
-	c.has(free.Body, `{"nameAvailable":false,"reason":"AlreadyExists"}`)
-	c.put(profile, body)
-	c.has(c.get(profile), `{"properties":{"endpoints":[{"name":"a"}]}}`)
-}
-
 // Actions and views of the table answer, actions with 202 as operations with an output.
 func TestActionsOfTheTable(t *testing.T) {
 	c := start(t)

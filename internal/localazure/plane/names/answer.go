@@ -60,7 +60,7 @@ func (s *Server) resolve(q dns.Question, reply *dns.Msg) {
 	reply.Rcode = dns.RcodeServerFailure
 }
 
-// step answers a question by the first of: a private zone, a name outside of zones, a public zone.
+// step answers a question by the first of: a private zone, a name outside of zones, a public zone, Traffic Manager.
 func (s *Server) step(q dns.Question) zones.Answer {
 	if a, ok := s.private(q); ok {
 		return a
@@ -74,9 +74,17 @@ func (s *Server) step(q dns.Question) zones.Answer {
 			a = z.Answer(w, q)
 		} else if zones.IsNameServer(w, q.Name) {
 			a = addresses(q, []netip.Addr{s.At})
+		} else if found, ok := zones.Traffic(w, q, s.client(w)); ok {
+			a = found
 		}
 	})
 	return a
+}
+
+// client returns what Traffic Manager knows of the machines of the network.
+func (s *Server) client(w behaviour.World) zones.Client {
+	network, _ := w.Get(s.Network)
+	return zones.Client{Region: behaviour.Text(network, "location")}
 }
 
 // private answers a question by the private zone with the name, if one is linked to the network.

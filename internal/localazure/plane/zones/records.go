@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/network/trafficmanager"
 )
 
 // kind is a type of record sets.
@@ -161,8 +162,8 @@ func listed(k kind, doc behaviour.Object, property string, h dns.RR_Header) []dn
 	return all
 }
 
-// alias returns the records of the target of an alias: a public address, or a record set of the same zone and type. The alias of a
-// deleted resource is empty.
+// alias returns the records of the target of an alias: a public address, a profile of Traffic Manager, or a record set of the same zone
+// and type. The alias of a deleted resource is empty. A CNAME record of a profile has the profile's name.
 func (z Zone) alias(w behaviour.World, k kind, target azure.ID, h dns.RR_Header) []dns.RR {
 	doc, ok := w.Get(target)
 	switch {
@@ -172,6 +173,12 @@ func (z Zone) alias(w behaviour.World, k kind, target azure.ID, h dns.RR_Header)
 		if rr := addressRecord(h, behaviour.Text(doc, "properties.ipAddress")); rr != nil {
 			return []dns.RR{rr}
 		}
+	case strings.EqualFold(target.Type(), trafficmanager.Type):
+		targets := trafficmanager.Resolve(w, target, Client{}.query(k.number)).Targets
+		if k.number == dns.TypeCNAME {
+			targets = []string{behaviour.Text(doc, "properties.dnsConfig.fqdn")}
+		}
+		return slices.DeleteFunc(recordsOf(targets, h, k.number), func(rr dns.RR) bool { return rr.Header().Rrtype != k.number })
 	case target.Parent().Equal(z.id) && strings.EqualFold(target.Type(), publicType+"/"+k.name):
 		return listed(k, doc, k.public, h)
 	}

@@ -13,7 +13,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 )
 
-// Server is the name server of all public zones. All fields are required.
+// Server is the name server of all public zones and of Traffic Manager. All fields are required.
 type Server struct {
 	// World gives access to the resources.
 	World func(func(w behaviour.World))
@@ -56,7 +56,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, p net.PacketConn) er
 // ServeDNS answers a query.
 func (s *Server) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 	_, datagram := w.RemoteAddr().(*net.UDPAddr)
-	if err := w.WriteMsg(Reply(query, datagram, s.answer)); err != nil {
+	from := clientOf(query, w.RemoteAddr())
+	answer := func(q dns.Question, reply *dns.Msg) { s.answer(q, from, reply) }
+	if err := w.WriteMsg(Reply(query, datagram, answer)); err != nil {
 		s.Log.Debug("answer of a zone's name server", "client", w.RemoteAddr().String(), "error", err)
 	}
 }
@@ -91,15 +93,18 @@ func Reply(query *dns.Msg, datagram bool, answer func(dns.Question, *dns.Msg)) *
 	return reply
 }
 
-// answer fills in the answer of the zone that has the name. It refuses other names and zone transfers.
-func (s *Server) answer(q dns.Question, reply *dns.Msg) {
+// answer fills in the answer of the zone or the profile of Traffic Manager that has the name. It refuses other names and zone transfers.
+func (s *Server) answer(q dns.Question, from Client, reply *dns.Msg) {
 	reply.Rcode = dns.RcodeRefused
 	if q.Qclass != dns.ClassINET || q.Qtype == dns.TypeAXFR || q.Qtype == dns.TypeIXFR {
 		return
 	}
 	s.World(func(w behaviour.World) {
-		if z, ok := Public(w, q.Name); ok {
-			r := z.Answer(w, q)
+		r, ok := Traffic(w, q, from)
+		if z, isZone := Public(w, q.Name); isZone {
+			r, ok = z.Answer(w, q), true
+		}
+		if ok {
 			reply.Rcode, reply.Authoritative, reply.Answer, reply.Ns = r.Code, r.Authoritative, r.Answer, r.Ns
 			reply.Extra = append(reply.Extra, r.Extra...)
 			return

@@ -82,6 +82,12 @@ func (w *world) do(method string, id azure.ID, body string) {
 	if !id.Under(zone) {
 		version = "2024-05-01"
 	}
+	w.send(method, id, body, version)
+}
+
+// send is do with an API version.
+func (w *world) send(method string, id azure.ID, body, version string) {
+	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, "https://management.azure.com"+string(id)+"?api-version="+version,
 		bytes.NewBufferString(body))
 	if err != nil {

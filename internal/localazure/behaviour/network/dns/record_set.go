@@ -158,6 +158,9 @@ func (z zoneKind) fillRecordSet(c *behaviour.Call, r recordType) error {
 	if err := z.checkAlias(c, r); err != nil {
 		return err
 	}
+	if err := z.checkTarget(c, r); err != nil {
+		return err
+	}
 	properties["fqdn"] = recordName(c.ID)
 	if z.public {
 		behaviour.Default(c.Doc, "properties.targetResource", behaviour.Object{})

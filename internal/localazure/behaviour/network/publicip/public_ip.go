@@ -30,6 +30,9 @@ func publicIPAddresses() behaviour.Type {
 			return nil
 		},
 		InUse: func(c *behaviour.Call, by []behaviour.Referrer) error {
+			if by = slices.DeleteFunc(slices.Clone(by), isName); len(by) == 0 {
+				return nil
+			}
 			return behaviour.Invalid("PublicIPAddressCannotBeDeleted",
 				"Public IP address %s can not be deleted since it is still allocated to resource %s. In order to delete the public "+
 					"IP, disassociate/detach the Public IP address from the resource.  To learn how to do this, see "+
@@ -37,6 +40,12 @@ func publicIPAddresses() behaviour.Type {
 		},
 		Show: showPublicIP,
 	})
+}
+
+// isName reports whether a resource refers to an address by DNS alone: an alias or an endpoint of Traffic Manager. It does not use it.
+func isName(by behaviour.Referrer) bool {
+	of := strings.ToLower(by.Resource.Type())
+	return strings.HasPrefix(of, "microsoft.network/dnszones") || strings.HasPrefix(of, "microsoft.network/trafficmanagerprofiles")
 }
 
 func fillPublicIP(c *behaviour.Call) error {
