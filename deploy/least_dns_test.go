@@ -65,6 +65,11 @@ func TestLeastPrivilegeOfRecords(t *testing.T) {
 			recordActions("privateDnsZones", "delete", private...),
 		}},
 		{"an alias", (*cluster).writeAlias, [][]string{nil, {networkActions + "publicIPAddresses/join/action"}}},
+		{"a name of Traffic Manager", (*cluster).routeName, [][]string{
+			nil, {networkActions + "trafficManagerProfiles/read"}, {networkActions + "trafficManagerProfiles/write"},
+			{networkActions + "trafficManagerProfiles/delete"}, {networkActions + "trafficManagerProfiles/externalEndpoints/read"},
+			{networkActions + "trafficManagerProfiles/externalEndpoints/write"}, {networkActions + "trafficManagerProfiles/externalEndpoints/delete"},
+		}},
 	} {
 		for _, without := range s.needs {
 			t.Run(s.name+" without "+strings.ReplaceAll(strings.Join(without, " "), "/", "."), func(t *testing.T) {
@@ -118,12 +123,23 @@ func (c *cluster) writeAlias() error {
 	return causes(c.records(publicZone).Apply(c.t.Context(), records.Changes{Create: []records.Endpoint{alias}}))
 }
 
+// routeName makes a name that Traffic Manager answers, keeps it, and deletes it.
+func (c *cluster) routeName() error {
+	name := records.Endpoint{
+		Name: "gate.example.com", Type: "A", Targets: []string{"20.0.0.1"}, SetIdentifier: "west",
+		ProviderSpecific: []records.Property{{Name: "webhook/policy", Value: "weighted"}, {Name: "webhook/probe", Value: "TCP:443"}},
+	}
+	p := c.records(publicZone)
+	return errors.Join(causes(p.Apply(c.t.Context(), records.Changes{Create: []records.Endpoint{name}})), p.NewKeeper(nil).Round(c.t.Context()),
+		causes(p.Apply(c.t.Context(), records.Changes{Delete: []records.Endpoint{name}})))
+}
+
 // records returns a provider for the type of zones that a zone has.
 func (c *cluster) records(zone azure.ID) *dns.Provider {
 	return dns.New(dns.Config{
 		Azure:   c.client,
 		Zones:   dns.Zones{Groups: []azure.ID{testkit.Group}, Public: zone == publicZone, Private: zone == privateZone},
-		Options: records.Options{DefaultTTL: dns.DefaultTTL}, Refresh: dns.Refresh, Deadline: dns.Deadline, Parallel: 1,
+		Options: records.Options{DefaultTTL: dns.DefaultTTL, Cluster: "west"}, Lease: dns.Lease, Refresh: dns.Refresh, Deadline: dns.Deadline, Parallel: 1,
 		PublicWrites: dns.PublicWrites, PrivateWrites: dns.PrivateWrites, Log: slog.New(slog.DiscardHandler),
 	})
 }

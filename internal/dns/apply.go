@@ -207,32 +207,47 @@ func write(s records.Step) azure.Request {
 
 func request(s records.Step) string { return string(s.Verb) + " " + s.ID.Key() + " " + string(s.Body) }
 
-// step carries out one step and returns the etag of the set that it wrote. If the set changed meanwhile, it decides again.
+// step carries out one step with what Traffic Manager needs for it, and returns the etag of the set that it wrote.
 func (r *run) step(ctx context.Context, s records.Step) (etag string, err error) {
+	if err := r.traffic(ctx, s.Before); err != nil {
+		return "", r.trafficFailed(ctx, s, err)
+	}
+	etag, after, err := r.tryStep(ctx, s)
+	if errors.Is(err, errRefused) {
+		return "", errors.Join(err, r.traffic(ctx, withdrawn(s.Before)))
+	}
+	if err != nil {
+		return "", err
+	}
+	return etag, r.traffic(ctx, after)
+}
+
+// tryStep carries out one step, without what goes before it. If the set changed meanwhile, it decides again. after is what goes after it.
+func (r *run) tryStep(ctx context.Context, s records.Step) (etag string, after []records.Write, err error) {
 	for try := 1; ; try++ {
 		doc, err := r.send(ctx, s)
 		if err == nil {
 			r.note(s.Zone, s.Key, written(s, doc))
-			return doc.Etag(), nil
+			return doc.Etag(), s.After, nil
 		}
 		if kind := azure.KindOf(err); kind != azure.Changed && kind != azure.Exists {
-			return "", r.failed(ctx, s, err)
+			return "", s.After, r.failed(ctx, s, err)
 		}
 		r.forget(s.Zone) // another writer is at work
 		if try == mostTries {
-			return "", err
+			return "", nil, err
 		}
 		have, err := r.read(ctx, s)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		again, err := s.Again(have)
 		if err != nil {
 			r.refuse(ctx, s, records.Conflict, err)
-			return "", fmt.Errorf("%w: %w", errRefused, err)
+			return "", nil, fmt.Errorf("%w: %w", errRefused, err)
 		}
 		if again == nil {
-			return "", nil
+			return "", s.After, nil
 		}
 		s = *again
 	}

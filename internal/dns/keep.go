@@ -116,7 +116,7 @@ func (k *Keeper) Round(ctx context.Context) error {
 			problems = append(problems, err)
 		}
 	}
-	return errors.Join(append(problems, k.mark(ctx, marks))...)
+	return errors.Join(append(problems, k.mark(ctx, marks), k.locked(ctx, k.routes))...)
 }
 
 // orphaned returns the contributions that nothing needed in two rounds. Between two writes of a name there are some for a moment.
@@ -277,6 +277,30 @@ func (k *Keeper) mark(ctx context.Context, marks records.Marks) error {
 
 // part makes what of the changes fits in the time of one request.
 func (k *Keeper) part(ctx context.Context, marks records.Marks) error {
+	return k.locked(ctx, func(ctx context.Context, s records.Snapshot) error {
+		now := s.Orphans(k.config.Cluster) // what was written since the round began may need some
+		marks.Orphans = slices.DeleteFunc(marks.Orphans, func(o records.Orphan) bool { return !slices.Contains(now, o) })
+		plan := s.Mark(marks, k.config.Options)
+		k.report(ctx, plan.Problems)
+		if len(plan.Hosts) == 0 || k.config.DryRun {
+			return nil
+		}
+		k.config.Log.InfoContext(ctx, "changing shared names", "sets", len(plan.Hosts), "silent", marks.Silent)
+		return k.carryOut(ctx, plan)
+	})
+}
+
+// routes brings back what this cluster has in Traffic Manager.
+func (k *Keeper) routes(ctx context.Context, s records.Snapshot) error {
+	writes, err := s.Routes(k.config.Options)
+	if err != nil || k.config.DryRun {
+		return err
+	}
+	return (&run{Provider: k.Provider}).traffic(ctx, writes)
+}
+
+// locked does something while nothing else reads or writes zones, for the time of one request.
+func (k *Keeper) locked(ctx context.Context, do func(ctx context.Context, s records.Snapshot) error) error {
 	ctx, cancel := context.WithTimeout(ctx, k.config.Deadline)
 	defer cancel()
 	release, err := k.take(ctx)
@@ -290,13 +314,5 @@ func (k *Keeper) part(ctx context.Context, marks records.Marks) error {
 	if !ok {
 		return errors.New("the zones are being read again")
 	}
-	now := s.Orphans(k.config.Cluster) // what was written since the round began may need some
-	marks.Orphans = slices.DeleteFunc(marks.Orphans, func(o records.Orphan) bool { return !slices.Contains(now, o) })
-	plan := s.Mark(marks)
-	k.report(ctx, plan.Problems)
-	if len(plan.Hosts) == 0 || k.config.DryRun {
-		return nil
-	}
-	k.config.Log.InfoContext(ctx, "changing shared names", "sets", len(plan.Hosts), "silent", marks.Silent)
-	return k.carryOut(ctx, plan)
+	return do(ctx, s)
 }

@@ -19,6 +19,7 @@ type Metrics struct {
 	problems *prometheus.CounterVec
 	deletes  prometheus.Counter
 	leases   *prometheus.CounterVec
+	routes   *prometheus.CounterVec
 	silent   *prometheus.GaugeVec
 }
 
@@ -51,11 +52,15 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "kaz_dns_lease_renewals_total",
 			Help: "Renewals of the leases of this cluster for names that it shares, by result: succeeded, or the kind of the error.",
 		}, []string{"result"}),
+		routes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kaz_dns_traffic_manager_writes_total",
+			Help: "Writes of Traffic Manager profiles and their endpoints, by verb and result: succeeded, or the kind of the error.",
+		}, []string{"verb", "result"}),
 		silent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kaz_dns_silent_clusters", Help: "Clusters that share names and have not renewed their leases, by zone.",
 		}, []string{"zone"}),
 	}
-	r.MustRegister(m.requests, m.took, m.writes, m.lists, m.problems, m.deletes, m.leases, m.silent)
+	r.MustRegister(m.requests, m.took, m.writes, m.lists, m.problems, m.deletes, m.leases, m.routes, m.silent)
 	return m
 }
 
@@ -111,5 +116,11 @@ func (m *Metrics) renewed(err error) {
 func (m *Metrics) silentIn(z records.Zone, n int) {
 	if m != nil {
 		m.silent.WithLabelValues(z.Name).Set(float64(n))
+	}
+}
+
+func (m *Metrics) routed(w records.Write, err error) {
+	if m != nil {
+		m.routes.WithLabelValues(string(w.Verb), result(err)).Inc()
 	}
 }

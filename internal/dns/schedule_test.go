@@ -137,6 +137,10 @@ func (p *play) draw(cluster string) (all []records.Endpoint) {
 			all = append(all, shared(cluster, fmt.Sprintf("s%d", n), fmt.Sprintf("10.%s.0.%d", cluster[1:], p.random.IntN(3)+1)))
 		}
 	}
+	if p.random.IntN(3) > 0 {
+		target := fmt.Sprintf("20.%s.0.%d", cluster[1:], p.random.IntN(3)+1)
+		all = append(all, routed(cluster, "t", target, "weighted", "webhook/weight", fmt.Sprint(p.random.IntN(9)+1)))
+	}
 	return all
 }
 
@@ -155,7 +159,7 @@ func (p *play) contributions() map[string]bool {
 		for _, c := range s.Shares {
 			all[c.Cluster+" "+s.Name+" "+s.Type] = true
 		}
-		if len(s.Shares) > 0 && len(s.Targets) == 0 {
+		if len(s.Shares) > 0 && len(s.Targets) == 0 && s.Alias == "" {
 			p.fail("%s has contributions and no target", s.Name)
 		}
 	}
@@ -228,6 +232,18 @@ func (p *play) end() {
 			p.fail("s%d answers %v, want %v", n, have, targets)
 		}
 	}
+	traffic := ""
+	for _, m := range p.members {
+		for _, e := range m.want {
+			if e.Name == "t.example.com" {
+				traffic += fmt.Sprintf(" %s=%s*%s", m.name, e.Targets[0], e.ProviderSpecific[2].Value)
+			}
+		}
+	}
+	if traffic != "" {
+		traffic = "Weighted" + traffic
+	}
+	want(p.t, "Traffic Manager", p.profiles(), traffic)
 	for _, stop := range p.keepers {
 		stop()
 	}

@@ -60,13 +60,14 @@ func environment(values map[string]string) func(string) (string, bool) {
 // TestBadFlags checks that all mistakes are named at once, before anything is opened.
 func TestBadFlags(t *testing.T) {
 	for args, want := range map[string][]string{
-		"--zone=example.com --zone-type=both":             {`--zone "example.com": must be /subscriptions/`, `--zone-type "both": must be public, private or all`},
-		"--zone-resource-group=/subscriptions/s":          {`--zone-resource-group "/subscriptions/s": must be a name or`},
-		"--zone-subscription=/subscriptions/s":            {`--zone-subscription "/subscriptions/s": must be the id`},
-		"--webhook-address=0.0.0.0:8888 --protect=[":      {`--webhook-address "0.0.0.0:8888": must be IP:PORT with a loopback address`, `--protect "["`},
-		"--deadline=15s --parallel=0 --default-ttl=0":     {"--deadline 15s: must be from 4s to 14s", "--parallel 0: must be from 1 to 64", "--default-ttl 0"},
-		"--max-delete-percent=101 --refresh-interval=0":   {"--max-delete-percent 101: must be from 0 to 100", "--refresh-interval 0s"},
-		"--max-writes-per-minute=201 --webhook-address=x": {"--max-writes-per-minute 201: must be from 0 to 200", `--webhook-address "x"`},
+		"--zone=example.com --zone-type=both":               {`--zone "example.com": must be /subscriptions/`, `--zone-type "both": must be public, private or all`},
+		"--zone-resource-group=/subscriptions/s":            {`--zone-resource-group "/subscriptions/s": must be a name or`},
+		"--traffic-manager-resource-group=/subscriptions/s": {`--traffic-manager-resource-group "/subscriptions/s": must be a name or`},
+		"--zone-subscription=/subscriptions/s":              {`--zone-subscription "/subscriptions/s": must be the id`},
+		"--webhook-address=0.0.0.0:8888 --protect=[":        {`--webhook-address "0.0.0.0:8888": must be IP:PORT with a loopback address`, `--protect "["`},
+		"--deadline=15s --parallel=0 --default-ttl=0":       {"--deadline 15s: must be from 4s to 14s", "--parallel 0: must be from 1 to 64", "--default-ttl 0"},
+		"--max-delete-percent=101 --refresh-interval=0":     {"--max-delete-percent 101: must be from 0 to 100", "--refresh-interval 0s"},
+		"--max-writes-per-minute=201 --webhook-address=x":   {"--max-writes-per-minute 201: must be from 0 to 200", `--webhook-address "x"`},
 		"--cluster-id=West --lease=1s --unready-after=-1s": {`--cluster-id "West": must have 1 to 32 lower-case`, "--lease 1s: must be at least 1m0s",
 			"--unready-after -1s: must not be negative"},
 		"more": {"no arguments are allowed"},

@@ -37,6 +37,7 @@ type settings struct {
 	parallel, mostWrites       int
 	cluster                    string
 	lease, unready             time.Duration
+	traffic                    string
 	kube                       kubeconfig.Options
 	address, diagnosticAddress string
 	logging                    *logsapi.LoggingConfiguration
@@ -115,6 +116,9 @@ func (o *settings) addShared(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.unready, "unready-after", o.unready,
 		"A Service that has no ready endpoint for this time leaves the names that it shares, and is back when it had one for half of the "+
 			"time. 0 means never; else the program watches EndpointSlices.")
+	flags.StringVar(&o.traffic, "traffic-manager-resource-group", "",
+		"Resource group of Traffic Manager profiles: a name in the subscription of azure.json, or /subscriptions/ID/resourceGroups/NAME. "+
+			"It must be the same for all clusters. Empty means that of each zone.")
 	o.kube.AddFlags(flags)
 }
 
@@ -142,9 +146,12 @@ func (o *settings) checkZones() (problems []error) {
 		}
 	}
 	for _, g := range o.groups {
-		if strings.Contains(g, "/") && !isGroup(g) {
-			note("--zone-resource-group %q: must be a name or /subscriptions/ID/resourceGroups/NAME", g)
+		if err := checkGroup(g); err != nil {
+			note("--zone-resource-group %w", err)
 		}
+	}
+	if err := checkGroup(o.traffic); err != nil {
+		note("--traffic-manager-resource-group %w", err)
 	}
 	for _, s := range o.subscriptions {
 		if s == "" || strings.Contains(s, "/") {
@@ -157,10 +164,13 @@ func (o *settings) checkZones() (problems []error) {
 	return problems
 }
 
-// isGroup reports whether a text is the id of a resource group.
-func isGroup(text string) bool {
+// checkGroup returns why a text is neither the name nor the id of a resource group.
+func checkGroup(text string) error {
 	id, err := azure.ParseID(text)
-	return err == nil && id.Group() != "" && id.Equal(azure.GroupID(id.Subscription(), id.Group()))
+	if strings.Contains(text, "/") && (err != nil || id.Group() == "" || !id.Equal(azure.GroupID(id.Subscription(), id.Group()))) {
+		return fmt.Errorf("%q: must be a name or /subscriptions/ID/resourceGroups/NAME", text)
+	}
+	return nil
 }
 
 func (o *settings) checkNumbers() (problems []error) {
@@ -195,6 +205,14 @@ func (o *settings) checkNumbers() (problems []error) {
 	return problems
 }
 
+// groupOf returns the id of a resource group that is given as its name or id.
+func groupOf(c cloudconfig.Config, group string) azure.ID {
+	if strings.Contains(group, "/") {
+		return azure.ID(group)
+	}
+	return azure.GroupID(c.SubscriptionID, group)
+}
+
 // find returns which zones are served.
 func (o *settings) find(c cloudconfig.Config) dns.Zones {
 	z := dns.Zones{Tags: o.tags, Public: o.kind != "private", Private: o.kind != "public"}
@@ -205,11 +223,7 @@ func (o *settings) find(c cloudconfig.Config) dns.Zones {
 		z.Names = append(z.Names, strings.ToLower(strings.Trim(name, ".")))
 	}
 	for _, g := range o.groups {
-		if strings.Contains(g, "/") {
-			z.Groups = append(z.Groups, azure.ID(g))
-		} else {
-			z.Groups = append(z.Groups, azure.GroupID(c.SubscriptionID, g))
-		}
+		z.Groups = append(z.Groups, groupOf(c, g))
 	}
 	for _, s := range o.subscriptions {
 		z.Groups = append(z.Groups, azure.SubscriptionID(s))

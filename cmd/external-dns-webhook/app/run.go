@@ -98,6 +98,9 @@ func (o *settings) provider(ctx context.Context, lookup func(string) (string, bo
 	if o.mostWrites > 0 {
 		config.PublicWrites, config.PrivateWrites = o.mostWrites, o.mostWrites
 	}
+	if o.traffic != "" {
+		config.Traffic = groupOf(cloud, o.traffic)
+	}
 	for _, p := range o.protect {
 		expression, err := regexp.Compile(p)
 		if err != nil {

@@ -109,8 +109,10 @@ func (a *admitted) admitShared(cluster string) {
 		a.refuse(Unsupported, "a shared record set cannot be an alias")
 		return
 	}
-	e.ProviderSpecific = nil
 	a.admitTargets()
+	if !a.fatal {
+		a.admitRouting()
+	}
 }
 
 func (a *admitted) admitAlias(alias string) {

@@ -17,6 +17,8 @@ type Options struct {
 	MostDeleted int
 	// Cluster is the id of the cluster in record sets that clusters share, "" if it shares none.
 	Cluster string
+	// Traffic is the resource group of Traffic Manager profiles, "" for that of each zone.
+	Traffic azure.ID
 }
 
 // Snapshot is what was read of Azure.
@@ -41,6 +43,8 @@ type Step struct {
 	// Claim marks the TXT record that claims a new record. It is removed if the new record is not written.
 	Claim bool
 	Why   string
+	// Before and After are writes of Traffic Manager before and after this one.
+	Before, After []Write
 
 	change change
 }
@@ -74,6 +78,7 @@ type change struct {
 	registry bool // a TXT record of the registry
 	ttl      int64
 	cluster  string
+	traffic  azure.ID
 	parts    []part // of a shared set
 	marks    *Marks // of a shared set, in place of what ExternalDNS wants
 }

@@ -50,12 +50,13 @@ func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	}
 	p := records.Decide(have, s.Changes, o)
 	if s.Mark != nil {
-		p = have.Mark(*s.Mark)
+		p = have.Mark(*s.Mark, o)
 	}
 	var text strings.Builder
 	for _, h := range p.Hosts {
 		fmt.Fprintf(&text, "%s\n", h.Name)
 		for _, step := range h.Steps {
+			traffic(&text, step.Before)
 			fmt.Fprintf(&text, "  %s\n", step)
 			if step.Body != nil {
 				fmt.Fprintf(&text, "    %s\n", step.Body)
@@ -63,10 +64,21 @@ func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 			if step.Restore != nil {
 				fmt.Fprintf(&text, "    or else %s\n", step.Restore)
 			}
+			traffic(&text, step.After)
 		}
 	}
 	add("plan", text.String()+lines(p.Problems))
 	return out
+}
+
+// traffic shows writes of Traffic Manager.
+func traffic(text *strings.Builder, writes []records.Write) {
+	for _, w := range writes {
+		fmt.Fprintf(text, "  %s\n", w)
+		if w.Body != nil {
+			fmt.Fprintf(text, "    %s\n", w.Body)
+		}
+	}
 }
 
 // read returns the record sets of a story. Those below in.example.com are in the private zone.

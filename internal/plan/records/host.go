@@ -60,7 +60,7 @@ func (d *decision) changes(c Changes) []*change {
 		key := normalName(e.Name) + " " + e.Type + " " + e.SetIdentifier
 		if byKey[key] == nil {
 			_, registry := e.owned()
-			byKey[key] = &change{registry: registry, ttl: d.options.DefaultTTL, cluster: d.options.Cluster}
+			byKey[key] = &change{registry: registry, ttl: d.options.DefaultTTL, cluster: d.options.Cluster, traffic: d.options.Traffic}
 			all = append(all, byKey[key])
 		}
 		return byKey[key]

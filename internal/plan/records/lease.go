@@ -172,14 +172,14 @@ func (m Marks) shares(s Set) Shares {
 }
 
 // Mark returns the writes that take contributions out of shared record sets and back, in the order of their names.
-func (s Snapshot) Mark(m Marks) (plan Plan) {
+func (s Snapshot) Mark(m Marks, o Options) (plan Plan) {
 	for _, set := range s.Sets {
 		a := &admitted{endpoint: Endpoint{Name: set.Zone.full(set.Name), Type: set.Type}, zone: set.Zone, relative: set.Name}
 		c := change{old: a, marks: &m, cluster: m.Cluster}
 		if set.Type == "TXT" { // it says what belongs to a cluster, dead or alive
 			c = change{old: a, parts: m.orphans(a, set.Key()), cluster: m.Cluster, registry: true}
 		}
-		if len(set.Shares) == 0 || set.Type == "TXT" && len(c.parts) == 0 {
+		if len(set.Shares) == 0 || set.Shares.routed() || set.Type == "TXT" && len(c.parts) == 0 {
 			continue
 		}
 		step, err := c.step(&set)
@@ -187,6 +187,9 @@ func (s Snapshot) Mark(m Marks) (plan Plan) {
 			plan.Problems = append(plan.Problems, Problem{a.endpoint.Name, set.Type, Conflict, err.Error()})
 		}
 		if step != nil {
+			for _, p := range c.parts {
+				step.Before = append(step.Before, s.abandoned(set.Shares[p.id].Of, p.id, o)...)
+			}
 			plan.Hosts = append(plan.Hosts, Host{a.endpoint.Name, []Step{*step}})
 		}
 	}

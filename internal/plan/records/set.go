@@ -254,6 +254,7 @@ func (s Set) contributions(cluster string) (all []Endpoint) {
 		if c.Cluster == cluster {
 			all = append(all, Endpoint{
 				Name: s.Zone.full(s.Name), Type: s.Type, TTL: c.TTL, Targets: slices.Clone(c.Targets), SetIdentifier: id,
+				ProviderSpecific: c.Routing.properties(),
 			})
 		}
 	}

@@ -25,6 +25,7 @@ type Contribution struct {
 	Resource string   `json:"resource,omitempty"` // KIND/NAMESPACE/NAME of the object that it comes from
 	Of       string   `json:"of,omitempty"`       // of a TXT record of the registry: the name that it is about
 	Out      Out      `json:"out,omitempty"`
+	Routing  *Routing `json:"routing,omitempty"` // nil for a set that answers the targets of all clusters
 }
 
 // Out is why a contribution is not answered, "" if it is. If all contributions of a set are out, all are answered.
@@ -38,7 +39,7 @@ const (
 
 func (c Contribution) equal(other Contribution) bool {
 	return c.Cluster == other.Cluster && c.TTL == other.TTL && slices.Equal(c.Targets, other.Targets) && c.Resource == other.Resource &&
-		c.Of == other.Of && c.Out == other.Out
+		c.Of == other.Of && c.Out == other.Out && c.Routing.equal(other.Routing)
 }
 
 // Shares are the contributions to a record set by their set identifiers.
@@ -150,6 +151,9 @@ func (s Shares) targets(other []string, most int) []string {
 
 // others returns the targets of a shared set that no cluster contributes. They stay.
 func (s Set) others() (all []string) {
+	if s.Alias != "" {
+		return nil
+	}
 	for _, target := range s.Targets {
 		contributed := false
 		for _, c := range s.Shares {
@@ -196,7 +200,7 @@ func fold(changes []*change) []*change {
 			continue
 		}
 		if same == nil {
-			same = []*change{{registry: c.registry, ttl: c.ttl, cluster: c.cluster}}
+			same = []*change{{registry: c.registry, ttl: c.ttl, cluster: c.cluster, traffic: c.traffic}}
 			all = append(all, same[0])
 			shared[c.key()] = same
 		}
@@ -233,15 +237,18 @@ func (c change) shared(s *Step, have *Set) (*Step, error) {
 		return nil, err
 	}
 	whole := c.whole()
-	if whole != nil && len(shares) > 0 {
-		return nil, fmt.Errorf("%w: clusters %s share the name, so that it needs a set identifier", errConflict,
-			strings.Join(slices.Sorted(maps.Keys(shares)), ", "))
+	if err := shares.check(whole); err != nil {
+		return nil, err
 	}
 	if len(shares) == 0 && whole == nil && len(other) == 0 {
-		return removed(s, have), nil
+		s.Before, s.After, err = c.trafficWrites(now.Shares, nil)
+		return removed(s, have), err
 	}
 	want := wanted{
 		Zone: s.Zone, Name: c.any().relative, Type: s.Key.Type, Shares: shares, Metadata: foreign(now.Metadata), TTL: now.TTL,
+	}
+	if shares.routed() {
+		want.Alias, other = strings.ToLower(string(c.profile())), nil
 	}
 	if len(shares) > 0 {
 		want.TTL = shares.ttl()
@@ -250,6 +257,15 @@ func (c change) shared(s *Step, have *Set) (*Step, error) {
 		want = whole.wholeSet(want, other, c.ttl)
 	}
 	return c.write(s, have, want, other)
+}
+
+// check returns why contributions do not fit each other, or a cluster that wants the set for itself.
+func (s Shares) check(whole *admitted) error {
+	if whole != nil && len(s) > 0 {
+		return fmt.Errorf("%w: clusters %s share the name, so that it needs a set identifier", errConflict,
+			strings.Join(slices.Sorted(maps.Keys(s)), ", "))
+	}
+	return s.checkRouting()
 }
 
 // wholeSet returns a set that this cluster has for itself from now on. Other targets stay.
@@ -274,7 +290,7 @@ func removed(s *Step, have *Set) *Step {
 // write returns the write of a shared set, nil if Azure has what is wanted.
 func (c change) write(s *Step, have *Set, want wanted, other []string) (*Step, error) {
 	t, _ := typeNamed(want.Type, s.Zone.Private)
-	if len(want.Shares) > 0 {
+	if len(want.Shares) > 0 && want.Alias == "" {
 		want.Targets = want.Shares.targets(other, mostRecords)
 	}
 	if t.one && len(want.Targets) > 1 {
@@ -283,13 +299,21 @@ func (c change) write(s *Step, have *Set, want wanted, other []string) (*Step, e
 	if have != nil && want.isAs(*have) {
 		return nil, nil
 	}
+	var err error
+	if have != nil {
+		s.Before, s.After, err = c.trafficWrites(have.Shares, want.Shares)
+	} else {
+		s.Before, s.After, err = c.trafficWrites(nil, want.Shares)
+	}
+	if err != nil {
+		return nil, err
+	}
 	s.Verb, s.Claim, s.Why = azure.Put, c.registry, "share"
 	if have == nil {
 		s.Create = true
 	} else {
 		s.IfMatch = have.Etag
 	}
-	var err error
 	s.Body, err = want.document(have)
 	return s, err
 }
@@ -346,6 +370,9 @@ func (p part) contribution(c change, out Out) Contribution {
 	want := p.new.want(c.ttl)
 	made := Contribution{
 		Cluster: c.cluster, TTL: want.TTL, Targets: want.Targets, Resource: p.new.endpoint.Labels[resourceLabel], Out: out,
+	}
+	if r, err := p.new.endpoint.readRouting(); err == nil { // it was admitted
+		made.Routing = r
 	}
 	if owned, registry := p.new.endpoint.owned(); registry {
 		made.Of = owned

@@ -139,6 +139,8 @@ var writeLinks = []link{
 	{networkTypes + "virtualnetworks*", "*remotevirtualnetwork", networkTypes + "virtualnetworks", "/peer/action"},
 	{networkTypes + "networksecuritygroups*", anyPath, securityGroup, "/joinNetworkSecurityRule/action"},
 	{anyType, anyPath, securityGroup, "/joinIpConfiguration/action"},
+	// No list of Azure's actions that is known has one to join profiles.
+	{anyType, anyPath, networkTypes + "trafficmanagerprofiles", read},
 	{anyType, anyPath, networkTypes + "*", "/join/action"},
 	// A machine needs the right to write its disks. To copy the content of a disk needs the right to export it.
 	{computeTypes + "virtualmachine*", anyPath, computeTypes + "disks", write},
