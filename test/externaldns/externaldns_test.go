@@ -5,6 +5,8 @@ package externaldns_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/external-dns/endpoint"
 	"sigs.k8s.io/external-dns/pkg/apis/externaldns"
@@ -29,6 +32,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/dns"
+	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/core"
 	"kaz/internal/plan/records"
 	"kaz/internal/testkit"
@@ -76,12 +80,37 @@ func (w *world) start(change func(c *externaldns.Config)) *cluster {
 // startAs is start for a cluster that shares names.
 func (w *world) startAs(id string, change func(c *externaldns.Config)) *cluster {
 	w.t.Helper()
-	client, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: doer{w.Transport()}, ThrottleWait: dns.ThrottleWait})
+	return w.startWith(arm.Config{Endpoint: "http://127.0.0.1", Transport: doer{w.Transport()}}, testkit.Group, id, change)
+}
+
+// startOver is start with a local Azure that is served over TLS.
+func (w *world) startOver(info client.Info, group azure.ID) *cluster {
+	w.t.Helper()
+	text, err := os.ReadFile(info.CAFile)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	way := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	w.t.Cleanup(way.CloseIdleConnections)
+	identity, err := azidentity.NewManagedIdentityCredential(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config := arm.Config{Endpoint: info.ARM, Transport: doer{way}, Credential: identity}
+	return w.startWith(config, group, "", func(c *externaldns.Config) { c.TXTWildcardReplacement = "any" })
+}
+
+func (w *world) startWith(way arm.Config, group azure.ID, id string, change func(c *externaldns.Config)) *cluster {
+	w.t.Helper()
+	way.ThrottleWait = dns.ThrottleWait
+	client, err := arm.New(way)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	p := dns.New(dns.Config{
-		Azure: client, Zones: dns.Zones{Groups: []azure.ID{testkit.Group}, Public: true},
+		Azure: client, Zones: dns.Zones{Groups: []azure.ID{group}, Public: true},
 		Options: records.Options{DefaultTTL: dns.DefaultTTL, MostDeleted: dns.MostDeleted, Cluster: id},
 		Refresh: dns.Refresh, Deadline: dns.Deadline, Parallel: dns.Parallel, PublicWrites: dns.PublicWrites, PrivateWrites: dns.PrivateWrites,
 		Log: slog.New(slog.DiscardHandler),
