@@ -14,8 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"kaz/internal/azure"
-	"kaz/internal/dns"
 	"kaz/internal/dns/explain"
 )
 
@@ -78,17 +76,7 @@ func (o *nameOptions) run(ctx context.Context, args []string, out, _ io.Writer) 
 	if err != nil {
 		return err
 	}
-	zones := dns.Zones{Public: true, Private: true}
-	for _, group := range o.groups {
-		if strings.Contains(group, "/") {
-			zones.Groups = append(zones.Groups, azure.ID(group))
-		} else {
-			zones.Groups = append(zones.Groups, azure.GroupID(config.SubscriptionID, group))
-		}
-	}
-	if len(zones.Groups) == 0 {
-		zones.Groups = []azure.ID{azure.GroupID(config.SubscriptionID, config.ResourceGroup)}
-	}
+	zones := zonesOf(config.SubscriptionID, config.ResourceGroup, o.groups)
 	facts, err := explain.Gather(ctx, from.Fresh(), zones, args[0], cmp.Or(o.server, local), explain.AskServer)
 	if errors.Is(err, explain.ErrNoZone) {
 		return fmt.Errorf("%w of %v; --zone-resource-group names others", err, zones.Groups)

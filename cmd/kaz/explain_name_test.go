@@ -108,8 +108,31 @@ func TestExplainName(t *testing.T) {
 	if !errors.Is(err, cli.ExitCode(1)) || !strings.Contains(out, "NXDOMAIN") || !strings.Contains(out, "- there is no record set of the name") {
 		t.Errorf("%v: %s", err, out)
 	}
+	out, err = runRoot(t, "dns", "withdraw", "west", "--cloud-config", config, "--zone-resource-group", "dns")
+	if err != nil || out != "cluster west left 0 names\n" {
+		t.Errorf("%v: %s", err, out)
+	}
 	_, err = explainName(t, "app.example.org", "--cloud-config", config, "--zone-resource-group", "dns")
 	if !errors.Is(err, explain.ErrNoZone) || !strings.Contains(err.Error(), "--zone-resource-group names others") {
 		t.Error(err)
+	}
+}
+
+// TestWithdrawRefuses checks that a wrong command line is reported, before any request.
+func TestWithdrawRefuses(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", "")
+	for args, want := range map[string]string{
+		"dns":                    "dns: no command given: want withdraw",
+		"dns withdraw":           "0 clusters are given: want one, such as west",
+		"dns withdraw a b":       "2 clusters are given: want one, such as west",
+		"dns withdraw West":      `cluster "West": must have 1 to 32 lower-case letters, digits and hyphens, and neither begin nor end with a hyphen`,
+		"dns withdraw west":      "--cloud-config is missing: want the path of an azure.json",
+		"dns withdraw west -o x": "--cloud-config is missing: want the path of an azure.json",
+	} {
+		out, err := runRoot(t, strings.Fields(args)...)
+		if err == nil || err.Error() != want || out != "" {
+			t.Errorf("%s: %v, want %s; printed %q", args, err, want, out)
+		}
 	}
 }

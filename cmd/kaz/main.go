@@ -66,7 +66,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagerror.Explain)
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
-	root.AddCommand(localCommand(), clustercommand.New(), explainCommand())
+	root.AddCommand(localCommand(), clustercommand.New(), explainCommand(), dnsCommand())
 	root.AddCommand(machineCommand(), versionCommand())
 	root.AddCommand(components()...)
 	return root

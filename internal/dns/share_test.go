@@ -335,3 +335,40 @@ func TestSharedRest(t *testing.T) {
 		}
 	})
 }
+
+// TestWithdraw takes a cluster that is gone out of names.
+func TestWithdraw(t *testing.T) {
+	scenario(t, "D64 a cluster is gone", func(t *testing.T) {
+		w := newWorld(t, core.Options{})
+		a := w.join("a", nil, shared("a", "app", "1.1.1.1"), routed("a", "t", "20.0.0.1", "weighted", "webhook/weight", "1"))
+		b := w.join("b", nil, shared("b", "app", "2.2.2.2"), shared("b", "last", "2.2.2.2"), routed("b", "t", "20.0.0.2", "weighted", "webhook/weight", "1"))
+		rounds(10, a, b)
+		one := *w
+		one.config.Cluster, one.config.MostDeleted = "b", 0
+		one.restart()
+		_, err := one.provider.Withdraw(t.Context(), false, false)
+		if _, ok := errors.AsType[*dns.LiveError](err); !ok {
+			t.Errorf("a cluster that lives: %v", err)
+		}
+		b.stop()
+		pass(time.Hour)
+		one.config.DryRun = true
+		one.restart()
+		left, err := one.provider.Withdraw(t.Context(), false, false)
+		want(t, "a dry run", fmt.Sprint(left, err), "{[app.example.com t.example.com] [last.example.com]} <nil>")
+		want(t, "after it", strings.Contains(w.profiles(), " b="), true)
+		one.config.DryRun = false
+		one.restart()
+		left, err = one.provider.Withdraw(t.Context(), false, false)
+		want(t, "what it left", fmt.Sprint(left, err), "{[app.example.com t.example.com] [last.example.com]} <nil>")
+		want(t, "answers", w.value(public, "A", "app")+" "+w.value(public, "A", "last"), "1.1.1.1 2.2.2.2")
+		want(t, "profiles", w.profiles(), "Weighted a=20.0.0.1*1")
+		want(t, "claims", w.value(public, "TXT", "a-app")+w.value(public, "TXT", "a-last"), a.text()+b.text())
+		want(t, "its lease", w.value(public, "TXT", "_kaz-lease.b") != "", true)
+		left, err = one.provider.Withdraw(t.Context(), true, false)
+		want(t, "the last one", fmt.Sprint(left, err), "{[last.example.com] []} <nil>")
+		want(t, "nothing", w.value(public, "A", "last")+w.value(public, "TXT", "a-last")+w.value(public, "TXT", "_kaz-lease.b"), "")
+		settle(t, a)
+		a.stop()
+	})
+}
