@@ -27,8 +27,8 @@ func (e *LiveError) Error() string {
 	return fmt.Sprintf("cluster %s renewed its lease %v ago: stop its ExternalDNS first", e.Cluster, e.Ago.Round(time.Second))
 }
 
-// Withdraw takes all contributions of the cluster of the configuration out of shared names, in the zones of the provider, for a cluster that
-// is gone. Names that no other cluster has stay, but with last. A cluster that renewed its lease lately is an error, but with live.
+// Withdraw takes all contributions of the cluster of the configuration out of shared names, in the zones of the provider, for a cluster
+// that is gone. Names that no other cluster has stay, but with last. A cluster that renewed its lease lately is an error, but with live.
 func (p *Provider) Withdraw(ctx context.Context, last, live bool) (w Withdrawal, err error) {
 	s, err := p.snapshot(ctx)
 	if err != nil {
