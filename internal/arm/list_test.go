@@ -33,6 +33,8 @@ func TestListPaths(t *testing.T) {
 		{azure.Query{Scope: group, Type: "Microsoft.Compute/virtualMachines", Filter: "'virtualMachineScaleSet/id' eq 'x'"},
 			string(group) + "/providers/Microsoft.Compute/virtualMachines",
 			"%24filter=%27virtualMachineScaleSet%2Fid%27+eq+%27x%27&api-version=2025-04-01"},
+		{azure.Query{Scope: group.Resource("Microsoft.Network/dnsZones", "z"), Type: "Microsoft.Network/dnsZones/TXT", Suffix: "s"},
+			string(group) + "/providers/Microsoft.Network/dnsZones/z/TXT", "%24recordsetnamesuffix=s&api-version=2018-05-01"},
 		{azure.Query{Scope: subscription, Type: "Microsoft.Resources/resourceGroups"}, "/subscriptions/s1/resourceGroups",
 			"api-version=2021-04-01"},
 		{azure.Query{Scope: subscription, Type: "Microsoft.Resources/subscriptions/locations"}, "/subscriptions/s1/locations",

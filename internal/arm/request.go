@@ -123,6 +123,9 @@ func (b *builder) listCall(q azure.Query) (call, error) {
 	if q.Filter != "" {
 		query.Set("$filter", q.Filter)
 	}
+	if q.Suffix != "" {
+		query.Set("$recordsetnamesuffix", q.Suffix)
+	}
 	c.url.RawQuery = query.Encode()
 	return c, nil
 }

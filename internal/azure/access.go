@@ -15,6 +15,8 @@ type Query struct {
 	Type string
 	// Expand and Filter are sent as $expand and $filter when not empty.
 	Expand, Filter string
+	// Suffix is the last label of the names of record sets, sent as $recordsetnamesuffix when not empty.
+	Suffix string
 	// Patience is how long the list may wait in all, between its pages, because Azure throttles. It then goes on with the next page.
 	Patience time.Duration
 }

@@ -3,11 +3,14 @@ package dns
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/plan/records"
 )
 
@@ -32,9 +35,9 @@ type Keeper struct {
 	ready Readiness // nil for none
 	every time.Duration
 
-	own     map[string]*renewal // by zone
-	others  map[string]sighting // by the ids of leases
-	orphans []records.Orphan    // of the last round
+	own     map[string]*renewal            // by zone
+	others  map[string]map[string]sighting // by zone and cluster
+	orphans []records.Orphan               // of the last round
 }
 
 // renewal is the lease of this cluster in a zone.
@@ -45,9 +48,10 @@ type renewal struct {
 
 // sighting is what was seen of the lease of another cluster.
 type sighting struct {
-	etag  string // "" if there is none
-	since time.Time
-	every time.Duration
+	etag   string // "" if there is none
+	since  time.Time
+	every  time.Duration
+	silent bool
 }
 
 // Readiness says which objects of the cluster have a ready endpoint.
@@ -61,7 +65,7 @@ type Readiness interface {
 // NewKeeper returns a keeper. ready may be nil.
 func (p *Provider) NewKeeper(ready Readiness) *Keeper {
 	every := time.Duration(float64(p.config.Lease) / renewals)
-	return &Keeper{Provider: p, ready: ready, every: every, own: map[string]*renewal{}, others: map[string]sighting{}}
+	return &Keeper{Provider: p, ready: ready, every: every, own: map[string]*renewal{}, others: map[string]map[string]sighting{}}
 }
 
 // Run keeps the leases until ctx ends. Renewals of several clusters are spread.
@@ -139,7 +143,7 @@ func (k *Keeper) failed() {
 	}
 }
 
-// zone renews the lease in a zone, and finds out which clusters are silent there.
+// zone renews the lease in a zone, and finds out which clusters are silent there. clusters are those that contribute, as was last read.
 func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, marks *records.Marks) error {
 	key := z.ID.Key()
 	if !slices.Contains(clusters, k.config.Cluster) {
@@ -153,40 +157,50 @@ func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, ma
 	err := k.renew(ctx, z, r)
 	k.config.Metrics.renewed(err)
 	if err != nil {
-		r.have, r.fresh = nil, 0
-		k.forgetOthers(z, clusters)
+		*r = renewal{}
+		delete(k.others, key)
 		return err
 	}
 	r.fresh++
 	marks.Back[key] = r.fresh >= freshRenewals
-	for _, cluster := range clusters {
-		if cluster == k.config.Cluster {
-			continue
-		}
-		silent, err := k.silent(ctx, z, cluster)
-		if err != nil {
-			k.forgetOthers(z, clusters)
-			return err
-		}
-		if silent {
-			marks.Silent[key] = append(marks.Silent[key], cluster)
-		}
+	leases, err := k.leases(ctx, z)
+	if err != nil {
+		delete(k.others, key)
+		return err
 	}
+	marks.Silent[key] = k.silent(ctx, z, clusters, leases)
 	k.config.Metrics.silentIn(z, len(marks.Silent[key]))
 	return nil
 }
 
-func (k *Keeper) forgetOthers(z records.Zone, clusters []string) {
-	for _, cluster := range clusters {
-		delete(k.others, records.LeaseID(z, cluster).Key())
+// leases reads the leases of all clusters in a zone, by cluster.
+func (k *Keeper) leases(ctx context.Context, z records.Zone) (map[string]records.Set, error) {
+	q := azure.Query{Scope: z.ID, Type: network.DNSZones + "/TXT", Suffix: records.LeaseLabel}
+	if z.Private {
+		q.Type = network.PrivateDNSZones + "/TXT"
 	}
+	docs, err := k.config.Azure.Fresh().List(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("list the leases of zone %s: %w", z.ID, err)
+	}
+	all := map[string]records.Set{}
+	for _, doc := range docs {
+		set, err := records.Read(z, doc)
+		if err != nil {
+			return nil, err
+		}
+		if l, ok := records.ReadLease(set); ok {
+			all[l.Cluster] = set
+		}
+	}
+	return all, nil
 }
 
 // renew writes the lease of this cluster.
 func (k *Keeper) renew(ctx context.Context, z records.Zone, r *renewal) error {
 	lease := records.Lease{Cluster: k.config.Cluster, Every: k.every, At: time.Now()}
 	if r.have == nil {
-		have, err := k.lease(ctx, z, lease.Cluster)
+		have, err := k.readLease(ctx, z)
 		if err != nil {
 			return err
 		}
@@ -219,36 +233,36 @@ func (k *Keeper) end(ctx context.Context, z records.Zone) error {
 	return err
 }
 
-// silent returns whether another cluster is silent.
-func (k *Keeper) silent(ctx context.Context, z records.Zone, cluster string) (bool, error) {
-	set, err := k.lease(ctx, z, cluster)
-	if err != nil {
-		return false, err
-	}
-	now, seen := time.Now(), sighting{every: k.every}
-	if set != nil {
-		seen.etag = set.Etag
-		if l, ok := records.ReadLease(*set); ok {
-			seen.every = max(l.Every, k.every)
+// silent returns the clusters that do not renew their leases, in order. If there is a new one, the record sets are read again, because it may
+// have contributed since they were read.
+func (k *Keeper) silent(ctx context.Context, z records.Zone, clusters []string, leases map[string]records.Set) (all []string) {
+	now, before, seen := time.Now(), k.others[z.ID.Key()], map[string]sighting{}
+	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(clusters, slices.Collect(maps.Keys(leases)))))) {
+		if cluster == k.config.Cluster {
+			continue
+		}
+		one := sighting{every: k.every}
+		if set, ok := leases[cluster]; ok {
+			one.etag = set.Etag
+			if l, ok := records.ReadLease(set); ok {
+				one.every = max(l.Every, k.every)
+			}
+		}
+		if last, known := before[cluster]; known && last.etag == one.etag {
+			one.since, one.silent = last.since, now.Sub(last.since) >= time.Duration(renewals*float64(one.every))
+			if one.silent && !last.silent {
+				k.config.Log.WarnContext(ctx, "cluster is silent", "cluster", cluster, "zone", z.Name, "since", last.since.UTC())
+				k.forget(z)
+			}
+		} else {
+			one.since = now
+		}
+		if seen[cluster] = one; one.silent {
+			all = append(all, cluster)
 		}
 	}
-	id := records.LeaseID(z, cluster).Key()
-	last, known := k.others[id]
-	if !known || last.etag != seen.etag {
-		seen.since = now
-		k.others[id] = seen
-		return false, nil
-	}
-	silent := now.Sub(last.since) >= time.Duration(renewals*float64(seen.every))
-	if silent {
-		k.config.Log.WarnContext(ctx, "cluster is silent", "cluster", cluster, "zone", z.Name, "since", last.since.UTC())
-	}
-	return silent, nil
-}
-
-// lease reads the lease of a cluster, nil for none.
-func (k *Keeper) lease(ctx context.Context, z records.Zone, cluster string) (*records.Set, error) {
-	return (&run{Provider: k.Provider}).read(ctx, records.Step{ID: records.LeaseID(z, cluster), Zone: z})
+	k.others[z.ID.Key()] = seen
+	return all
 }
 
 // write carries out one step at the pace of its zone.

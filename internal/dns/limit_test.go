@@ -113,6 +113,9 @@ func TestRest(t *testing.T) {
 
 // TestLargeZone reads a zone with more pages than Azure lists in a minute.
 func TestLargeZone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes 6,050 record sets")
+	}
 	scenario(t, "6,050 record sets", func(t *testing.T) {
 		w := newWorld(t, core.Options{Throttle: true})
 		const sets = 6050 // 61 pages; Azure lists 60 in a minute

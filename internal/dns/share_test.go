@@ -106,7 +106,7 @@ func TestShared(t *testing.T) {
 		settle(t, a, b)
 		want(t, "without both", w.value(public, "A", "app")+w.value(public, "TXT", "a-app"), "")
 		pass(10 * time.Minute)
-		want(t, "their leases", w.value(public, "TXT", "_kaz-lease.a")+w.value(public, "TXT", "_kaz-lease.b"), "")
+		want(t, "their leases", w.value(public, "TXT", "a._kaz-lease")+w.value(public, "TXT", "b._kaz-lease"), "")
 		a.stop()
 		b.stop()
 	})
@@ -193,6 +193,24 @@ func TestLeases(t *testing.T) {
 		want(t, "the last one that is left", w.value(public, "A", "app"), "2.2.2.2")
 		a.stop()
 	})
+	scenario(t, "a cluster dies that the others have not read yet", func(t *testing.T) {
+		w := newWorld(t, core.Options{})
+		a := w.join("a", nil, shared("a", "app", "1.1.1.1"))
+		pass(time.Second)
+		want(t, "first round", a.loop(), http.StatusNoContent)
+		b := w.join("b", nil, shared("b", "app", "2.2.2.2"))
+		want(t, "first round of the other", b.loop(), http.StatusNoContent)
+		pass(5 * time.Minute)
+		b.stop()
+		died := time.Now()
+		for w.value(public, "A", "app") != "1.1.1.1" && time.Since(died) < time.Hour {
+			pass(time.Minute)
+		}
+		if took := time.Since(died); took > 2*dns.Lease {
+			t.Errorf("out of DNS after %v, want two leases at most", took)
+		}
+		a.stop()
+	})
 	scenario(t, "D30 a cluster is cut off and comes back", func(t *testing.T) {
 		w, a, b := begin(t)
 		b.cut.Store(true)
@@ -230,7 +248,7 @@ func TestLeases(t *testing.T) {
 	})
 	scenario(t, "a lease that was deleted by hand", func(t *testing.T) {
 		w, a, b := begin(t)
-		lease := azure.Request{Verb: azure.Delete, ID: public.Child("TXT", "_kaz-lease.b")}
+		lease := azure.Request{Verb: azure.Delete, ID: public.Child("TXT", "b._kaz-lease")}
 		if _, err := azure.Do(context.WithoutCancel(t.Context()), w.Client, lease); err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +336,7 @@ func TestSharedRest(t *testing.T) {
 			switch {
 			case r.Method == http.MethodGet && r.Name() == "recordsets":
 				lists++
-			case r.Method == http.MethodPut && strings.HasPrefix(r.Name(), "_kaz-lease."):
+			case r.Method == http.MethodPut && strings.HasSuffix(r.Name(), "._kaz-lease"):
 				leases++
 			case r.Method == http.MethodPut:
 				others++
@@ -364,10 +382,10 @@ func TestWithdraw(t *testing.T) {
 		want(t, "answers", w.value(public, "A", "app")+" "+w.value(public, "A", "last"), "1.1.1.1 2.2.2.2")
 		want(t, "profiles", w.profiles(), "Weighted a=20.0.0.1*1")
 		want(t, "claims", w.value(public, "TXT", "a-app")+w.value(public, "TXT", "a-last"), a.text()+b.text())
-		want(t, "its lease", w.value(public, "TXT", "_kaz-lease.b") != "", true)
+		want(t, "its lease", w.value(public, "TXT", "b._kaz-lease") != "", true)
 		left, err = one.provider.Withdraw(t.Context(), true, false)
 		want(t, "the last one", fmt.Sprint(left, err), "{[last.example.com] []} <nil>")
-		want(t, "nothing", w.value(public, "A", "last")+w.value(public, "TXT", "a-last")+w.value(public, "TXT", "_kaz-lease.b"), "")
+		want(t, "nothing", w.value(public, "A", "last")+w.value(public, "TXT", "a-last")+w.value(public, "TXT", "b._kaz-lease"), "")
 		settle(t, a)
 		a.stop()
 	})

@@ -91,8 +91,8 @@ func TestName(t *testing.T) {
 	w.Put(public.Child("TXT", "a-app"), object{"properties": object{"TTL": 300, "TXTRecords": []object{
 		{"value": []string{`"heritage=external-dns,external-dns/owner=default,external-dns/resource=service/default/web"`}},
 	}}})
-	w.Put(public.Child("TXT", "_kaz-lease.east"), lease("east", time.Minute))
-	w.Put(public.Child("TXT", "_kaz-lease.west"), lease("west", 20*time.Minute))
+	w.Put(public.Child("TXT", "east._kaz-lease"), lease("east", time.Minute))
+	w.Put(public.Child("TXT", "west._kaz-lease"), lease("west", 20*time.Minute))
 	w.Put(private.Child("A", "app"), object{"properties": object{"ttl": 60, "aRecords": []object{{"ipv4Address": "10.0.0.1"}}}})
 	w.Put(public.Child("A", "plain"), object{"properties": a("4.4.4.4")})
 	odd := a("5.5.5.5")

@@ -12,8 +12,8 @@ import (
 	"kaz/internal/azure"
 )
 
-// leaseLabel is the first label of the names of leases. The id of the cluster follows.
-const leaseLabel = "_kaz-lease"
+// LeaseLabel is the last label of the relative names of leases. The id of the cluster goes before it.
+const LeaseLabel = "_kaz-lease"
 
 // leaseTTL is the TTL of a lease in seconds. Nothing resolves it.
 const leaseTTL = 300
@@ -51,12 +51,12 @@ func ReadLease(s Set) (l Lease, ok bool) {
 	return l, kind == "kaz-lease" && l.Every > 0 && s.Name == leaseName(l.Cluster)
 }
 
-func leaseName(cluster string) string { return leaseLabel + "." + cluster }
+func leaseName(cluster string) string { return cluster + "." + LeaseLabel }
 
 // LeaseID returns the id of the record set with the lease of a cluster.
 func LeaseID(z Zone, cluster string) azure.ID { return z.set("TXT", leaseName(cluster)) }
 
-func (s Set) isLease() bool { return s.Type == "TXT" && strings.HasPrefix(s.Name, leaseLabel+".") }
+func (s Set) isLease() bool { return s.Type == "TXT" && strings.HasSuffix(s.Name, "."+LeaseLabel) }
 
 // Renew returns the write of a lease. have is the lease as it is, nil if there is none.
 func (l Lease) Renew(z Zone, have *Set) (Step, error) {
