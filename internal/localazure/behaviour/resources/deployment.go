@@ -333,7 +333,14 @@ func validate(c *behaviour.Call) (any, error) {
 	return valid, nil
 }
 
-// preflight refuses a deployment with new resources that their providers refuse, such as those with a bad name or without a location.
+// early are the codes of what providers find wrong before a deployment begins: names and locations. What refers to other resources, and what
+// is in them, shows in the deployment itself.
+var early = []string{
+	"AccountNameInvalid", "InvalidResourceName", "InvalidResourceLocation", "LocationRequired", "LocationNotAvailableForResourceType",
+	"VaultNameNotValid",
+}
+
+// preflight refuses a deployment with new resources that their providers refuse at once.
 func preflight(c, call *behaviour.Call, t *template.Template) error {
 	p := newPrediction(true)
 	tried := *call
@@ -342,6 +349,7 @@ func preflight(c, call *behaviour.Call, t *template.Template) error {
 	if p.incomplete != nil {
 		return p.incomplete
 	}
+	p.refused = slices.DeleteFunc(p.refused, func(e *behaviour.Error) bool { return !slices.Contains(early, e.Code) })
 	if fault := p.refusal(c.ID); fault != nil {
 		return fault
 	}
