@@ -233,8 +233,8 @@ func (k *Keeper) end(ctx context.Context, z records.Zone) error {
 	return err
 }
 
-// silent returns the clusters that do not renew their leases, in order. If there is a new one, the record sets are read again, because it may
-// have contributed since they were read.
+// silent returns the clusters that do not renew their leases, in order. If there is a new one, the record sets are read again, because it
+// may have contributed since they were read.
 func (k *Keeper) silent(ctx context.Context, z records.Zone, clusters []string, leases map[string]records.Set) (all []string) {
 	now, before, seen := time.Now(), k.others[z.ID.Key()], map[string]sighting{}
 	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(clusters, slices.Collect(maps.Keys(leases)))))) {

@@ -333,8 +333,8 @@ func validate(c *behaviour.Call) (any, error) {
 	return valid, nil
 }
 
-// early are the codes of what providers find wrong before a deployment begins: names and locations. What refers to other resources, and what
-// is in them, shows in the deployment itself.
+// early are the codes of what providers find wrong before a deployment begins: names and locations. What refers to other resources, and
+// what is in them, shows in the deployment itself.
 var early = []string{
 	"AccountNameInvalid", "InvalidResourceName", "InvalidResourceLocation", "LocationRequired", "LocationNotAvailableForResourceType",
 	"VaultNameNotValid",
