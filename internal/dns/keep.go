@@ -37,13 +37,15 @@ type Keeper struct {
 
 	own     map[string]*renewal            // by zone
 	others  map[string]map[string]sighting // by zone and cluster
-	orphans []records.Orphan               // of the last round
+	orphans map[records.Orphan]time.Time   // when the zone was read in which they were seen first
 }
 
 // renewal is the lease of this cluster in a zone.
 type renewal struct {
 	have  *records.Set // nil if it is not known
 	fresh int          // renewals since the last failure
+	// unused is when the zone was read in which this cluster had nothing for the first time, zero if it has something.
+	unused time.Time
 }
 
 // sighting is what was seen of the lease of another cluster.
@@ -123,16 +125,28 @@ func (k *Keeper) Round(ctx context.Context) error {
 	return errors.Join(append(problems, k.mark(ctx, marks), k.locked(ctx, k.routes))...)
 }
 
-// orphaned returns the contributions that nothing needed in two rounds. Between two writes of a name there are some for a moment.
+// orphaned returns the contributions that nothing needed in two reads of the zone: one list may lack a record set.
 func (k *Keeper) orphaned(s records.Snapshot) (all []records.Orphan) {
-	now := s.Orphans(k.config.Cluster)
-	for _, o := range now {
-		if slices.Contains(k.orphans, o) {
+	seen := map[records.Orphan]time.Time{}
+	for _, o := range s.Orphans(k.config.Cluster) {
+		at := k.readAt(o.Key.Zone)
+		first, known := k.orphans[o]
+		if !known {
+			first = at
+		} else if at.After(first) {
 			all = append(all, o)
 		}
+		seen[o] = first
 	}
-	k.orphans = now
+	k.orphans = seen
 	return all
+}
+
+// readAt returns when a zone was read, by its key.
+func (k *Keeper) readAt(zone string) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state.read[zone].at
 }
 
 // failed notes that nothing is known: this cluster may be the one that is cut off.
@@ -146,24 +160,28 @@ func (k *Keeper) failed() {
 // zone renews the lease in a zone, and finds out which clusters are silent there. clusters are those that contribute, as was last read.
 func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, marks *records.Marks) error {
 	key := z.ID.Key()
-	if !slices.Contains(clusters, k.config.Cluster) {
-		return k.end(ctx, z)
-	}
+	contributes := slices.Contains(clusters, k.config.Cluster)
 	r := k.own[key]
 	if r == nil {
 		r = &renewal{}
 		k.own[key] = r
 	}
+	if r.unusedSince(contributes, k.readAt(key)) {
+		return k.end(ctx, z)
+	}
 	err := k.renew(ctx, z, r)
 	k.config.Metrics.renewed(err)
 	if err != nil {
-		*r = renewal{}
+		r.have, r.fresh = nil, 0
 		delete(k.others, key)
 		return err
 	}
 	r.fresh++
 	marks.Back[key] = r.fresh >= freshRenewals
 	leases, err := k.leases(ctx, z)
+	if _, own := leases[k.config.Cluster]; err == nil && !own {
+		err = fmt.Errorf("the leases of zone %s lack the one that was just written", z.Name)
+	}
 	if err != nil {
 		delete(k.others, key)
 		return err
@@ -171,6 +189,18 @@ func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, ma
 	marks.Silent[key] = k.silent(ctx, z, clusters, leases)
 	k.config.Metrics.silentIn(z, len(marks.Silent[key]))
 	return nil
+}
+
+// unusedSince reports whether the lease is not needed, which two reads of the zone must say: one list may lack record sets. read is when the
+// zone was read.
+func (r *renewal) unusedSince(contributes bool, read time.Time) bool {
+	switch {
+	case contributes:
+		r.unused = time.Time{}
+	case r.unused.IsZero():
+		r.unused = read
+	}
+	return !contributes && (r.have == nil || read.After(r.unused))
 }
 
 // leases reads the leases of all clusters in a zone, by cluster.
@@ -222,7 +252,7 @@ func (k *Keeper) renew(ctx context.Context, z records.Zone, r *renewal) error {
 // end deletes the lease of this cluster in a zone where it shares nothing any longer.
 func (k *Keeper) end(ctx context.Context, z records.Zone) error {
 	r := k.own[z.ID.Key()]
-	if r == nil || r.have == nil {
+	if r.have == nil {
 		return nil
 	}
 	_, err := k.write(ctx, records.Lease{Cluster: k.config.Cluster}.End(*r.have))

@@ -57,7 +57,7 @@ func (c *chaos) turn(on bool) {
 	c.on = on
 }
 
-// play is a random schedule of clusters that share names, and of people who write into the zone.
+// play is a random schedule of clusters that share names, in a zone with a foreign record.
 type play struct {
 	*world
 	random  *rand.Rand
@@ -193,7 +193,7 @@ func (p *play) check(before map[string]bool) {
 			}
 		}
 	}
-	want(p.t, "the record of a person", p.value(public, "A", "human"), "9.9.9.9")
+	want(p.t, "the foreign record", p.value(public, "A", "human"), "9.9.9.9")
 }
 
 // end lets the clusters come to rest without faults. All that they want is there, and nothing else.

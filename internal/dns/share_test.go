@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,18 +24,24 @@ type member struct {
 	*externalDNS
 	name string
 	cut  *atomic.Bool // from Azure
+	odd  *atomic.Bool // the next list of a zone is empty
 	stop context.CancelFunc
 }
 
 // line is the way to Azure, which can be cut.
 type line struct {
 	http.RoundTripper
-	cut *atomic.Bool
+	cut, odd *atomic.Bool
 }
 
 func (l line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.cut.Load() {
 		return nil, errors.New("connection refused")
+	}
+	if strings.HasSuffix(r.URL.Path, "/recordsets") && l.odd.Swap(false) {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"value":[]}`)), Request: r,
+		}, nil
 	}
 	return l.RoundTripper.RoundTrip(r)
 }
@@ -43,8 +50,8 @@ func (l line) RoundTrip(r *http.Request) (*http.Response, error) {
 func (w *world) join(name string, ready dns.Readiness, want ...records.Endpoint) *member {
 	w.t.Helper()
 	one := *w
-	m := &member{name: name, cut: &atomic.Bool{}}
-	one.config.Azure = client(w.t, line{w.Transport(), m.cut})
+	m := &member{name: name, cut: &atomic.Bool{}, odd: &atomic.Bool{}}
+	one.config.Azure = client(w.t, line{w.Transport(), m.cut, m.odd})
 	one.config.Cluster = name
 	one.restart()
 	m.externalDNS = &externalDNS{w: &one, owner: name, want: want}
@@ -105,7 +112,7 @@ func TestShared(t *testing.T) {
 		b.want = nil
 		settle(t, a, b)
 		want(t, "without both", w.value(public, "A", "app")+w.value(public, "TXT", "a-app"), "")
-		pass(10 * time.Minute)
+		pass(30 * time.Minute) // two reads of the zone
 		want(t, "their leases", w.value(public, "TXT", "a._kaz-lease")+w.value(public, "TXT", "b._kaz-lease"), "")
 		a.stop()
 		b.stop()
@@ -231,6 +238,23 @@ func TestLeases(t *testing.T) {
 		want(t, "an hour later", w.value(public, "A", "app"), "1.1.1.1|2.2.2.2")
 		changes := slices.DeleteFunc(w.methods(), func(one string) bool { return strings.Contains(one, "_kaz-lease") })
 		want(t, "writes beside leases", strings.Join(changes, ", "), "PUT app 200")
+		a.stop()
+		b.stop()
+	})
+	scenario(t, "one list of a zone is empty", func(t *testing.T) {
+		w, a, b := begin(t)
+		w.Forget()
+		b.odd.Store(true)
+		for range 90 {
+			pass(time.Minute) // without rounds of ExternalDNS, which would make its records anew
+			want(t, "both", w.value(public, "A", "app"), "1.1.1.1|2.2.2.2")
+			want(t, "its claim", w.value(public, "TXT", "a-app"), a.text()+"|"+b.text())
+		}
+		want(t, "the empty list was read", b.odd.Load(), false)
+		changes := slices.DeleteFunc(w.methods(), func(one string) bool { return strings.HasPrefix(one, "PUT ") && strings.Contains(one, "_kaz-lease") })
+		want(t, "writes beside renewals", strings.Join(changes, ", "), "")
+		rounds(3, a, b)
+		want(t, "later", w.value(public, "A", "app"), "1.1.1.1|2.2.2.2")
 		a.stop()
 		b.stop()
 	})

@@ -14,50 +14,90 @@ import (
 // traffic makes writes of Traffic Manager, in order.
 func (r *run) traffic(ctx context.Context, writes []records.Write) error {
 	for _, w := range writes {
-		if err := r.route(ctx, w); err != nil {
+		needed, err := r.needed(ctx, w)
+		if err == nil && needed {
+			_, err = azure.Do(ctx, r.config.Azure, azure.Request{Verb: w.Verb, ID: w.ID, Body: w.Body, Priority: azure.Provision})
+			r.config.Metrics.routed(w, err)
+			r.config.Log.InfoContext(ctx, "traffic manager written", "write", w.String(), "error", err)
+		}
+		if err != nil && (w.Verb != azure.Delete || !azure.IsNotFound(err)) {
 			return fmt.Errorf("%v: %w", w, err)
 		}
 	}
 	return nil
 }
 
-func (r *run) route(ctx context.Context, w records.Write) error {
-	if w.Ensure || w.Empty {
-		doc, err := r.config.Azure.Fresh().Get(ctx, w.ID)
-		absent := azure.IsNotFound(err)
-		if err != nil && !absent {
-			return err
-		}
-		if w.Empty && absent {
-			return nil
-		}
-		if !absent {
-			used, err := isUsed(w, doc)
-			if err != nil || used {
-				return err
-			}
-		}
-	}
-	_, err := azure.Do(ctx, r.config.Azure, azure.Request{Verb: w.Verb, ID: w.ID, Body: w.Body, Priority: azure.Provision})
-	r.config.Metrics.routed(w, err)
-	r.config.Log.InfoContext(ctx, "traffic manager written", "write", w.String(), "error", err)
-	if w.Verb == azure.Delete && azure.IsNotFound(err) {
-		return nil
-	}
-	return err
+// profile is a profile of Traffic Manager.
+type profile struct {
+	Endpoints []struct {
+		ID azure.ID `json:"id"`
+	} `json:"endpoints"`
 }
 
-// isUsed reports whether a profile has endpoints, or an endpoint is as it is to be.
-func isUsed(w records.Write, doc azure.Document) (bool, error) {
+// errForeign is the error of a profile that is not of the record.
+var errForeign = errors.New("the profile has no tag " + records.RecordTag + " with the name of the record, so it stays as it is")
+
+// needed reports whether a write is to be made, after a look at what is there.
+func (r *run) needed(ctx context.Context, w records.Write) (bool, error) {
+	if !w.ID.Is(records.ProfileType) {
+		return r.endpointNeeded(ctx, w)
+	}
+	doc, err := r.config.Azure.Fresh().Get(ctx, w.ID)
+	if azure.IsNotFound(err) {
+		return w.Verb != azure.Delete, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	have, err := azure.Decode[profile](doc)
+	if err == nil && !isOf(have.Tags, w.Record) {
+		err = errForeign
+	}
+	return len(have.Properties.Endpoints) == 0 || w.Replace, err
+}
+
+// isOf reports whether tags are those of the profile of a record. Azure compares the names of tags without regard to case.
+func isOf(tags map[string]string, record string) bool {
+	for key, value := range tags {
+		if strings.EqualFold(key, records.RecordTag) {
+			return strings.EqualFold(value, record)
+		}
+	}
+	return false
+}
+
+// endpointNeeded is needed for endpoints. Before one is written, its profile was looked at.
+func (r *run) endpointNeeded(ctx context.Context, w records.Write) (bool, error) {
+	at := w.ID
+	if w.Verb == azure.Delete {
+		at = w.ID.Parent()
+	} else if !w.Ensure {
+		return true, nil
+	}
+	doc, err := r.config.Azure.Fresh().Get(ctx, at)
+	switch {
+	case azure.IsNotFound(err):
+		return w.Verb != azure.Delete, nil
+	case err != nil:
+		return false, err
+	case w.Verb != azure.Delete:
+		same, err := isAs(doc, w.Body)
+		return !same, err
+	}
+	have, err := azure.Decode[profile](doc)
+	if err == nil && !isOf(have.Tags, w.Record) {
+		err = errForeign
+	}
+	return true, err
+}
+
+// isAs reports whether an endpoint is as it is to be.
+func isAs(doc, body azure.Document) (bool, error) {
 	have, err := azure.Decode[map[string]any](doc)
 	if err != nil {
 		return false, err
 	}
-	if w.ID.Is(records.ProfileType) {
-		endpoints, _ := have.Properties["endpoints"].([]any)
-		return len(endpoints) > 0, nil
-	}
-	want, err := azure.Decode[map[string]any](w.Body)
+	want, err := azure.Decode[map[string]any](body)
 	for key, value := range want.Properties {
 		if plain(have.Properties[key]) != plain(value) {
 			return false, err
@@ -75,7 +115,8 @@ func plain(value any) string {
 func (r *run) trafficFailed(ctx context.Context, s records.Step, err error) error {
 	e, ok := errors.AsType[*azure.Error](err)
 	taken := ok && e.Status == http.StatusConflict && strings.EqualFold(e.Code, "Conflict") // the domain belongs to others
-	if kind := azure.KindOf(err); kind == azure.Invalid || kind == azure.Quota || taken || locked(err) {
+	kind := azure.KindOf(err)
+	if kind == azure.Invalid || kind == azure.Quota || taken || locked(err) || errors.Is(err, errForeign) {
 		r.refuse(ctx, s, records.Refused, err)
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
@@ -86,7 +127,7 @@ func (r *run) trafficFailed(ctx context.Context, s records.Step, err error) erro
 func withdrawn(writes []records.Write) (all []records.Write) {
 	for _, w := range writes {
 		if w.New {
-			all = append(all, records.Write{Verb: azure.Delete, ID: w.ID})
+			all = append(all, records.Write{Verb: azure.Delete, ID: w.ID, Record: w.Record})
 		}
 	}
 	return all

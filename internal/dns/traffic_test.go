@@ -167,6 +167,42 @@ func TestTrafficManager(t *testing.T) {
 		want(t, "later", w.profiles(), "Weighted a=20.0.0.1*5")
 		a.stop()
 	})
+	scenario(t, "a cluster alone changes policy and probe", func(t *testing.T) {
+		w := newWorld(t, core.Options{})
+		a := w.join("a", nil, routed("a", "app", "20.0.0.1", "weighted", weight, "5"))
+		settle(t, a)
+		a.want = []records.Endpoint{routed("a", "app", "20.0.0.1", "priority", priority, "3")}
+		a.want[0].ProviderSpecific[1].Value = "TCP:80"
+		settle(t, a)
+		want(t, "profiles", w.profiles(), "Priority a=20.0.0.1#3")
+		b := w.join("b", nil, routed("b", "app", "20.0.0.2", "priority", priority, "4"))
+		b.want[0].ProviderSpecific[1].Value = "TCP:80"
+		settle(t, a, b)
+		want(t, "profiles of both", w.profiles(), "Priority a=20.0.0.1#3 b=20.0.0.2#4")
+		a.stop()
+		b.stop()
+	})
+	scenario(t, "a profile of others with the name", func(t *testing.T) {
+		w := newWorld(t, core.Options{})
+		a := w.join("a", nil, routed("a", "app", "20.0.0.1", "weighted", weight, "5"))
+		settle(t, a)
+		set, _ := w.have(public, "A", "app")
+		id := set.Properties.TargetResource.To()
+		a.want = nil
+		settle(t, a)
+		w.Put(id, object{"location": "global", "tags": object{"team": "web"}, "properties": object{
+			"trafficRoutingMethod": "Priority", "dnsConfig": object{"relativeName": id.Name(), "ttl": 60},
+			"monitorConfig": object{"protocol": "TCP", "port": 80},
+		}})
+		before := w.profiles()
+		a.want = []records.Endpoint{routed("a", "app", "20.0.0.1", "weighted", weight, "5")}
+		want(t, "status", a.loop(), http.StatusNoContent)
+		pass(time.Hour)
+		want(t, "profiles", w.profiles(), before)
+		_, there := w.have(public, "A", "app")
+		want(t, "the record set", there, false)
+		a.stop()
+	})
 	scenario(t, "Azure refuses the profile", func(t *testing.T) {
 		w := newWorld(t, core.Options{})
 		w.fault(core.Fault{Method: "PUT", Type: records.ProfileType, Fault: "error", Status: 409, Code: "Conflict", Message: "Domain name exists."})

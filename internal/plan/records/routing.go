@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -100,7 +101,7 @@ func (e Endpoint) readRouting() (*Routing, error) {
 	}
 	r := &Routing{Policy: name, Value: p.initial}
 	if value, ok := e.property(p.property); ok {
-		r.Value = strings.ReplaceAll(value, " ,", ",")
+		r.Value = trimmed(value)
 	}
 	if err := p.check(r.Value); err != nil {
 		return nil, fmt.Errorf("annotation %s %w", strings.ReplaceAll(p.property, "/", "-"), err)
@@ -111,6 +112,33 @@ func (e Endpoint) readRouting() (*Routing, error) {
 	}
 	r.Probe = probe
 	return r, nil
+}
+
+// trimmed is a list without the blanks beside its commas.
+func trimmed(list string) string {
+	fields := strings.Split(list, ",")
+	for i := range fields {
+		fields[i] = strings.TrimSpace(fields[i])
+	}
+	return strings.Join(fields, ",")
+}
+
+// check returns why routing that was stored cannot be used, such as that of a later version.
+func (r *Routing) check() error {
+	if r == nil {
+		return nil
+	}
+	p, ok := policies[r.Policy]
+	if !ok {
+		return fmt.Errorf("policy %q is unknown", r.Policy)
+	}
+	_, err := monitor(r.Probe)
+	return errors.Join(err, p.check(r.Value))
+}
+
+// alike reports whether two clusters can share a profile.
+func (r *Routing) alike(other *Routing) bool {
+	return r.Policy == other.Policy && r.Probe == other.Probe
 }
 
 // properties returns the properties of an endpoint, in a fixed order.
@@ -198,7 +226,7 @@ func fit(a, b Contribution) error {
 		return fmt.Errorf("clusters %s and %s have different values of webhook-policy", a.Cluster, b.Cluster)
 	case a.Routing == nil:
 		return nil
-	case a.Routing.Policy != b.Routing.Policy || a.Routing.Probe != b.Routing.Probe:
+	case !a.Routing.alike(b.Routing):
 		return fmt.Errorf("clusters %s and %s have different values of webhook-policy or webhook-probe: %s %s, and %s %s", a.Cluster,
 			b.Cluster, a.Routing.Policy, a.Routing.Probe, b.Routing.Policy, b.Routing.Probe)
 	}
@@ -211,24 +239,32 @@ func fit(a, b Contribution) error {
 	return nil
 }
 
-// Write is a write of Traffic Manager that goes with the write of a record set.
+// Write is a write of Traffic Manager that goes with the write of a record set. A profile that has endpoints is neither overwritten nor
+// deleted, and none that is not of the record.
 type Write struct {
 	Verb azure.Verb
-	ID   azure.ID
+	ID   azure.ID // of a profile or an endpoint
 	Body azure.Document
-	// Ensure leaves a profile with endpoints, and an endpoint that is as it is to be. Empty deletes only a profile without endpoints.
-	Ensure, Empty bool
+	// Record is the full name of the record that the profile answers, as its tag [RecordTag] has it.
+	Record string
+	// Replace overwrites a profile with endpoints too: its body has all of them.
+	Replace bool
+	// Ensure leaves an endpoint that is as it is to be.
+	Ensure bool
 	// New marks an endpoint that did not exist. It is deleted again if Azure refuses the record set.
 	New bool
 }
 
+// RecordTag is the tag of a profile with the full name of its record.
+const RecordTag = "kaz-record"
+
 func (w Write) String() string {
 	condition := ""
-	if w.Ensure {
+	switch {
+	case w.ID.Is(ProfileType) && !w.Replace:
+		condition = " if without endpoints"
+	case w.Ensure:
 		condition = " if need be"
-	}
-	if w.Empty {
-		condition = " if empty"
 	}
 	return string(w.Verb) + " " + w.ID.Type() + " " + w.ID.Name() + condition
 }
@@ -256,74 +292,103 @@ func (c change) profile() azure.ID {
 	return group.Resource(ProfileType, strings.ReplaceAll(name, "--", "-"))
 }
 
-// trafficWrites returns the writes before and after that of a record set whose contributions change. What is taken away goes first, because
-// only the record set says that it is there.
+// trafficWrites returns the writes before and after that of a record set with contributions that change. What is taken away goes first,
+// because only the record set says that it is there.
 func (c change) trafficWrites(old, now Shares) (before, after []Write, err error) {
-	profile := c.profile()
+	profile, record := c.profile(), normalName(c.any().endpoint.Name)
+	if before, err = c.endpointWrites(profile, old, now); err != nil {
+		return nil, nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(old)) {
+		if old[id].Routing != nil && now[id].Routing == nil {
+			before = append(before, Write{Verb: azure.Delete, ID: profile.Child(endpointKind, id), Record: record})
+		}
+	}
+	if old.routed() && !now.routed() {
+		after = append(after, Write{Verb: azure.Delete, ID: profile, Record: record})
+	}
+	return before, after, nil
+}
+
+// endpointWrites returns the writes of a profile and of the endpoints that change. If the policy or the probe of all changes, which a cluster
+// alone can do, one write replaces the profile with its endpoints.
+func (c change) endpointWrites(profile azure.ID, old, now Shares) (writes []Write, err error) {
+	record := normalName(c.any().endpoint.Name)
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		one := now[id]
 		if one.Routing == nil || old[id].equal(one) {
 			continue
 		}
-		if len(before) == 0 {
-			body, err := profileBody(profile, c.any(), one)
+		if was := old[id].Routing; was != nil && !was.alike(one.Routing) {
+			body, err := profileBody(profile, c.any(), one, now)
+			return []Write{{Verb: azure.Put, ID: profile, Body: body, Record: record, Replace: true}}, err
+		}
+		if len(writes) == 0 {
+			body, err := profileBody(profile, c.any(), one, nil)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			before = append(before, Write{Verb: azure.Put, ID: profile, Body: body, Ensure: true})
+			writes = append(writes, Write{Verb: azure.Put, ID: profile, Body: body, Record: record})
 		}
-		body, err := endpointBody(one)
+		body, err := json.Marshal(map[string]any{"properties": endpointProperties(one)})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		before = append(before, Write{Verb: azure.Put, ID: profile.Child(endpointKind, id), Body: body, New: old[id].Routing == nil})
+		writes = append(writes, Write{
+			Verb: azure.Put, ID: profile.Child(endpointKind, id), Body: body, Record: record, New: old[id].Routing == nil,
+		})
 	}
-	for _, id := range slices.Sorted(maps.Keys(old)) {
-		if old[id].Routing != nil && now[id].Routing == nil {
-			before = append(before, Write{Verb: azure.Delete, ID: profile.Child(endpointKind, id)})
-		}
-	}
-	if old.routed() && !now.routed() {
-		after = append(after, Write{Verb: azure.Delete, ID: profile, Empty: true})
-	}
-	return before, after, nil
+	return writes, nil
 }
 
-func profileBody(id azure.ID, a *admitted, c Contribution) (azure.Document, error) {
+// profileBody returns the document of a profile. Without endpoints, it leaves those that the profile has.
+func profileBody(id azure.ID, a *admitted, c Contribution, endpoints Shares) (azure.Document, error) {
 	config, err := monitor(c.Routing.Probe)
 	if err != nil {
 		return nil, err
 	}
+	properties := map[string]any{
+		"profileStatus": "Enabled", "trafficRoutingMethod": policies[c.Routing.Policy].method, "monitorConfig": config,
+		"dnsConfig": map[string]any{"relativeName": id.Name(), "ttl": c.TTL},
+	}
+	var all []any
+	for _, name := range slices.Sorted(maps.Keys(endpoints)) {
+		all = append(all, map[string]any{
+			"name": name, "type": ProfileType + "/" + endpointKind, "properties": endpointProperties(endpoints[name]),
+		})
+	}
+	if len(all) > 0 {
+		properties["endpoints"] = all
+	}
 	return json.Marshal(map[string]any{
-		"location": "global",
-		"tags":     map[string]string{"kaz-record": normalName(a.endpoint.Name), "kaz-zone": string(a.zone.ID)},
-		"properties": map[string]any{
-			"profileStatus": "Enabled", "trafficRoutingMethod": policies[c.Routing.Policy].method, "monitorConfig": config,
-			"dnsConfig": map[string]any{"relativeName": id.Name(), "ttl": c.TTL},
-		},
+		"location": "global", "properties": properties,
+		"tags": map[string]string{RecordTag: normalName(a.endpoint.Name), "kaz-zone": string(a.zone.ID)},
 	})
 }
 
-func endpointBody(c Contribution) (azure.Document, error) {
+func endpointProperties(c Contribution) map[string]any {
 	properties := map[string]any{"target": c.Targets[0], "endpointStatus": "Enabled"}
 	policies[c.Routing.Policy].set(properties, c.Routing.Value)
-	return json.Marshal(map[string]any{"properties": properties})
+	return properties
 }
 
-// abandoned returns the writes that take away what Traffic Manager may have of a name that a cluster claimed and does not have.
+// abandoned returns the writes that take away what Traffic Manager may have of a name that a cluster claimed and does not have. A set
+// identifier that any cluster has in a record set of the name stays.
 func (s Snapshot) abandoned(name, id string, o Options) (all []Write) {
 	zone, relative, ok := find(s.Zones, name)
 	if !ok || zone.Private {
 		return nil
 	}
 	for _, t := range types {
-		if !aliasable(t.name) {
+		if _, taken := s.Sets[keyOf(zone, relative, t.name)].Shares[id]; taken || !aliasable(t.name) {
 			continue
 		}
 		a := &admitted{endpoint: Endpoint{Name: name, Type: t.name}, zone: zone, relative: relative}
-		profile := change{new: a, traffic: o.Traffic}.profile()
-		all = append(all, Write{Verb: azure.Delete, ID: profile.Child(endpointKind, id)},
-			Write{Verb: azure.Delete, ID: profile, Empty: true})
+		profile, record := change{new: a, traffic: o.Traffic}.profile(), normalName(name)
+		all = append(all, Write{Verb: azure.Delete, ID: profile.Child(endpointKind, id), Record: record})
+		if !s.Sets[keyOf(zone, relative, t.name)].Shares.routed() {
+			all = append(all, Write{Verb: azure.Delete, ID: profile, Record: record})
+		}
 	}
 	return all
 }
@@ -344,7 +409,7 @@ func (s Snapshot) Routes(o Options) (all []Write, err error) {
 			return nil, err
 		}
 		for _, w := range writes {
-			w.Ensure = true
+			w.Ensure = !w.ID.Is(ProfileType)
 			all = append(all, w)
 		}
 	}

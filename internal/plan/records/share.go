@@ -54,7 +54,7 @@ func readShares(metadata map[string]string) (Shares, error) {
 			continue
 		}
 		var c Contribution
-		if err := json.Unmarshal([]byte(value), &c); err != nil || c.Cluster == "" || len(c.Targets) == 0 {
+		if err := json.Unmarshal([]byte(value), &c); err != nil || c.Cluster == "" || len(c.Targets) == 0 || c.Routing.check() != nil {
 			return nil, fmt.Errorf("%w: its metadata %s is no contribution of a cluster: %q", errConflict, key, value)
 		}
 		if all == nil {
