@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -10,26 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"kaz/cmd/kaz/cli"
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/dns/explain"
 	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/server"
 )
-
-// explainName runs the command and returns what it prints.
-func explainName(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	command := explainNameCommand()
-	command.SilenceErrors, command.SilenceUsage = true, true
-	command.SetArgs(args)
-	var out bytes.Buffer
-	command.SetOut(&out)
-	command.SetErr(&out)
-	err := command.ExecuteContext(t.Context())
-	return out.String(), err
-}
 
 // TestExplainNameRefuses checks that a wrong command line is reported in one line, before any request.
 func TestExplainNameRefuses(t *testing.T) {
@@ -51,7 +36,7 @@ func TestExplainNameRefuses(t *testing.T) {
 		{[]string{"app.example.com", "--cloud-config", none},
 			"cloud configuration " + none + ": open cloud config: open " + none + ": no such file or directory"},
 	} {
-		out, err := explainName(t, test.args...)
+		out, err := runRoot(t, append([]string{"explain", "name"}, test.args...)...)
 		if err == nil || err.Error() != test.want || out != "" {
 			t.Errorf("%q: %v, want %s; printed %q", test.args, err, test.want, out)
 		}
@@ -95,24 +80,24 @@ func TestExplainName(t *testing.T) {
 		"resourceManagerEndpoint": info.ARM, "cloud": "AzureStackCloud", "tenantId": info.Tenant, "subscriptionId": info.Subscription,
 		"resourceGroup": "kaz", "location": "westeurope", "useManagedIdentityExtension": true,
 	})
-	out, err := explainName(t, "app.example.com", "--cloud-config", config, "--zone-resource-group", "dns")
+	out, err := runRoot(t, "explain", "name", "app.example.com", "--cloud-config", config, "--zone-resource-group", "dns")
 	if err != nil || !regexp.MustCompile(`answer +A +1.1.1.1, 60 s`).MatchString(out) {
 		t.Errorf("%v: %s", err, out)
 	}
-	out, err = explainName(t, "app.example.com", "--cloud-config", config, "--zone-resource-group", string(group), "-o", "json")
+	out, err = runRoot(t, "explain", "name", "app.example.com", "--cloud-config", config, "--zone-resource-group", string(group), "-o", "json")
 	var n explain.Name
 	if wrong := json.Unmarshal([]byte(out), &n); err != nil || wrong != nil || n.Zones[0].Answers[0].TTL != 60 {
 		t.Errorf("%v, %v: %s", err, wrong, out)
 	}
-	out, err = explainName(t, "other.example.com", "--cloud-config", config, "--zone-resource-group", "dns")
-	if !errors.Is(err, cli.ExitCode(1)) || !strings.Contains(out, "NXDOMAIN") || !strings.Contains(out, "- there is no record set of the name") {
+	out, err = runRoot(t, "explain", "name", "other.example.com", "--cloud-config", config, "--zone-resource-group", "dns")
+	if !errors.Is(err, failed) || !strings.Contains(out, "NXDOMAIN") || !strings.Contains(out, "- there is no record set of the name") {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err = runRoot(t, "dns", "withdraw", "west", "--cloud-config", config, "--zone-resource-group", "dns")
 	if err != nil || out != "cluster west left 0 names\n" {
 		t.Errorf("%v: %s", err, out)
 	}
-	_, err = explainName(t, "app.example.org", "--cloud-config", config, "--zone-resource-group", "dns")
+	_, err = runRoot(t, "explain", "name", "app.example.org", "--cloud-config", config, "--zone-resource-group", "dns")
 	if !errors.Is(err, explain.ErrNoZone) || !strings.Contains(err.Error(), "--zone-resource-group names others") {
 		t.Error(err)
 	}

@@ -208,15 +208,8 @@ func (p *Provider) note(z records.Zone, key records.Key, doc azure.Document) {
 
 // findZones returns the zones that are served, in the order of their names. known are those of the last time.
 func (p *Provider) findZones(ctx context.Context, known []records.Zone) ([]records.Zone, error) {
-	found := zones{}
-	for _, id := range p.config.Zones.IDs {
-		r, err := readZone(ctx, p.config.Azure.Fresh(), id)
-		if err != nil {
-			return nil, fmt.Errorf("zone %s: %w", id, err)
-		}
-		found.add(r, id)
-	}
-	if err := listZones(ctx, p.config.Azure.Fresh(), p.config.Zones, found); err != nil {
+	found, err := p.config.Zones.all(ctx, p.config.Azure.Fresh())
+	if err != nil {
 		return nil, err
 	}
 	// A list that lacks a zone must not let ExternalDNS believe that its records are gone.
@@ -238,15 +231,8 @@ func (p *Provider) findZones(ctx context.Context, known []records.Zone) ([]recor
 // Find returns the zones that serve a name: of the public and of the private ones, those with the longest name that contains it. A name can
 // be served by several zones, each for its networks.
 func Find(ctx context.Context, from azure.Reader, c Zones, name string) (found []records.Zone, err error) {
-	all := zones{}
-	for _, id := range c.IDs {
-		r, err := readZone(ctx, from, id)
-		if err != nil {
-			return nil, fmt.Errorf("zone %s: %w", id, err)
-		}
-		all.add(r, id)
-	}
-	if err := listZones(ctx, from, c, all); err != nil {
+	all, err := c.all(ctx, from)
+	if err != nil {
 		return nil, err
 	}
 	for _, private := range []bool{false, true} {
@@ -265,13 +251,21 @@ func Find(ctx context.Context, from azure.Reader, c Zones, name string) (found [
 	return found, nil
 }
 
-// listZones adds the zones of groups and subscriptions.
-func listZones(ctx context.Context, from azure.Reader, c Zones, found zones) error {
+// all reads the zones.
+func (c Zones) all(ctx context.Context, from azure.Reader) (zones, error) {
+	found := zones{}
+	for _, id := range c.IDs {
+		r, err := readZone(ctx, from, id)
+		if err != nil {
+			return nil, fmt.Errorf("zone %s: %w", id, err)
+		}
+		found.add(r, id)
+	}
 	for _, scope := range c.Groups {
 		for _, t := range c.types() {
 			all, err := azure.ListAs[azure.Resource[network.DNSZone]](ctx, from, azure.Query{Scope: scope, Type: t})
 			if err != nil {
-				return fmt.Errorf("list the zones of %s: %w", scope, err)
+				return nil, fmt.Errorf("list the zones of %s: %w", scope, err)
 			}
 			for _, r := range all {
 				if c.takes(r) {
@@ -280,7 +274,7 @@ func listZones(ctx context.Context, from azure.Reader, c Zones, found zones) err
 			}
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // zones are zones by the keys of their ids.

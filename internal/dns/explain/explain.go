@@ -81,6 +81,10 @@ func (f Facts) Explain() Name {
 	return n
 }
 
+func (n *Name) wait(format string, args ...any) {
+	n.Waits = append(n.Waits, fmt.Sprintf(format, args...))
+}
+
 func (n *Name) problem(format string, args ...any) {
 	n.Problems = append(n.Problems, fmt.Sprintf(format, args...))
 }
@@ -99,18 +103,42 @@ func (f Facts) set(z ZoneFacts, s records.Set, n *Name) Set {
 		if leased {
 			one.Renewed = lease.At.UTC()
 		}
-		one.State = state(c, slices.Contains(live, id))
-		if c.Out != "" {
-			n.problem("cluster %s: %s", c.Cluster, outText[c.Out])
-		} else if !leased {
-			n.Waits = append(n.Waits, fmt.Sprintf("cluster %s has no lease yet; without one it is taken out of the answers", c.Cluster))
-		} else if late := f.Now.Sub(lease.At); late > 2*lease.Every {
-			n.Waits = append(n.Waits, fmt.Sprintf("cluster %s renews its lease every %v, and did so %v ago by its own clock: it is taken "+
-				"out of the answers if it does not go on", c.Cluster, lease.Every, late.Round(time.Second)))
+		if c.Routing != nil {
+			one.State = n.routed(s, id, c, z.Monitors[s.Alias])
+		} else {
+			one.State = state(c, slices.Contains(live, id))
+			f.judge(n, c, lease, leased)
 		}
 		v.Contributions = append(v.Contributions, one)
 	}
 	return v
+}
+
+// judge notes what keeps a contribution from being answered, or will do so.
+func (f Facts) judge(n *Name, c records.Contribution, lease records.Lease, leased bool) {
+	late := f.Now.Sub(lease.At)
+	switch {
+	case c.Out != "":
+		n.problem("cluster %s: %s", c.Cluster, outText[c.Out])
+	case !leased:
+		n.wait("cluster %s has no lease yet; without one it is taken out of the answers", c.Cluster)
+	case late > 2*lease.Every:
+		n.wait("cluster %s renews its lease every %v, and did so %v ago by its own clock: it is taken out of the answers if it does not go on",
+			c.Cluster, lease.Every, late.Round(time.Second))
+	}
+}
+
+// routed says how Traffic Manager routes to a contribution, and notes what it does not have.
+func (n *Name) routed(s records.Set, id string, c records.Contribution, monitors map[string]string) string {
+	status, there := monitors[id]
+	switch {
+	case !there:
+		n.problem("profile %s has no endpoint %s; cluster %s writes it again within a renewal of its lease", s.Alias, id, c.Cluster)
+		status = "missing"
+	case status != "Online":
+		n.wait("Traffic Manager says %s of endpoint %s, which it asks by %s", status, id, c.Routing.Probe)
+	}
+	return c.Routing.Policy + " " + c.Routing.Value + ": " + status
 }
 
 // outText says why a contribution is not answered.
@@ -144,8 +172,8 @@ func (n *Name) compare(z ZoneFacts, a Answer) {
 	}
 	s := z.Sets[i]
 	if s.Alias == "" && s.Type != "TXT" && !slices.Equal(slices.Sorted(slices.Values(s.Targets)), a.Targets) {
-		n.Waits = append(n.Waits, fmt.Sprintf("name server %s does not answer the %s record set yet: it has %s", a.Server, a.Type,
-			cmp.Or(strings.Join(a.Targets, ", "), a.Code)))
+		n.wait("name server %s does not answer the %s record set yet: it has %s", a.Server, a.Type,
+			cmp.Or(strings.Join(a.Targets, ", "), a.Code))
 	}
 }
 

@@ -98,6 +98,22 @@ func TestName(t *testing.T) {
 	odd := a("5.5.5.5")
 	odd["metadata"] = object{"kaz-set-east": "{"}
 	w.Put(public.Child("A", "odd"), object{"properties": odd})
+	profile := testkit.Group + "/providers/" + records.ProfileType + "/kaz-t"
+	w.Put(profile, object{"location": "global", "properties": object{
+		"trafficRoutingMethod": "Priority", "dnsConfig": object{"relativeName": "kaz-t", "ttl": 60},
+		"monitorConfig": object{"protocol": "TCP", "port": 443},
+		"endpoints": []object{{"name": "east", "type": records.ProfileType + "/externalEndpoints", "properties": object{
+			"target": "20.0.0.1", "priority": 1,
+		}}},
+	}})
+	way := func(value string) *records.Routing {
+		return &records.Routing{Policy: "priority", Probe: "TCP:443", Value: value}
+	}
+	w.Put(public.Child("A", "t"), object{"properties": object{"TTL": 60, "targetResource": object{"id": profile},
+		"metadata": share(t, map[string]records.Contribution{
+			"east": {Cluster: "east", TTL: 60, Targets: []string{"20.0.0.1"}, Routing: way("1")},
+			"west": {Cluster: "west", TTL: 60, Targets: []string{"20.0.0.2"}, Routing: way("2")},
+		})}})
 	last := a("6.6.6.6")
 	last["metadata"] = share(t, map[string]records.Contribution{"east": {Cluster: "east", TTL: 60, Targets: []string{"6.6.6.6"}, Out: records.Empty}})
 	w.Put(public.Child("A", "last"), object{"properties": last})
@@ -111,6 +127,7 @@ func TestName(t *testing.T) {
 		"plain":   {"plain.example.com", explain.Answer{Code: "NOERROR", TTL: 60, Targets: []string{"4.4.4.3"}}, 20},
 		"odd":     {"odd.example.com", explain.Answer{Error: "i/o timeout"}, 20},
 		"last":    {"last.example.com", explain.Answer{Code: "NOERROR", TTL: 60, Targets: []string{"6.6.6.6"}}, 21},
+		"routed":  {"t.example.com", explain.Answer{Code: "NOERROR", TTL: 60, Targets: []string{"20.0.0.1"}}, 24},
 		"missing": {"x.in.example.com", explain.Answer{Code: "NXDOMAIN"}, 20},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,6 +37,8 @@ type ZoneFacts struct {
 	Claims  []records.Set            // TXT record sets of ExternalDNS's registry about it, with their usual names
 	Leases  map[string]records.Lease // of the clusters that contribute; those without one are absent
 	Answers []Answer                 // of a name server; none if none can be asked
+	// Monitors are what Traffic Manager says of endpoints, such as Online, by the ids of profiles and the names of endpoints.
+	Monitors map[string]map[string]string
 }
 
 // Answer is what a name server answers for a type.
@@ -96,6 +98,11 @@ func gatherZone(ctx context.Context, from azure.Reader, z records.Zone, name str
 			}
 		}
 	}
+	for _, s := range f.Sets {
+		if err := f.monitor(ctx, from, s); err != nil {
+			return f, err
+		}
+	}
 	for _, cluster := range f.clusters() {
 		set, err := readID(ctx, from, z, records.LeaseID(z, cluster))
 		if err != nil {
@@ -109,6 +116,37 @@ func gatherZone(ctx context.Context, from azure.Reader, z records.Zone, name str
 		}
 	}
 	return f, nil
+}
+
+// monitor reads what Traffic Manager says of the endpoints of a shared record set.
+func (f *ZoneFacts) monitor(ctx context.Context, from azure.Reader, s records.Set) error {
+	if s.Alias == "" || len(s.Shares) == 0 {
+		return nil
+	}
+	doc, err := from.Get(ctx, azure.ID(s.Alias))
+	if azure.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	profile, err := azure.Decode[struct {
+		Endpoints []struct {
+			Name       string `json:"name"`
+			Properties struct {
+				Status string `json:"endpointMonitorStatus"`
+			} `json:"properties"`
+		} `json:"endpoints"`
+	}](doc)
+	all := map[string]string{}
+	for _, e := range profile.Properties.Endpoints {
+		all[strings.ToLower(e.Name)] = e.Properties.Status
+	}
+	if f.Monitors == nil {
+		f.Monitors = map[string]map[string]string{}
+	}
+	f.Monitors[s.Alias] = all
+	return err
 }
 
 // clusters returns the clusters that contribute to the record sets, in order.
