@@ -132,7 +132,7 @@ func (p *prediction) refusal(deployment azure.ID) *behaviour.Error {
 	return fault
 }
 
-// become notes what becomes of a resource. The error is that of its request, whose body is nil if it cannot be computed.
+// become notes what becomes of a resource. The error is that of its request. The body is nil if it cannot be computed.
 func (p *prediction) become(c *behaviour.Call, r *template.Resource, sent behaviour.Object, err error) {
 	before := p.before[r.ID.Key()]
 	switch after, _ := seen(c, r.ID); {
