@@ -166,7 +166,7 @@ func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, ma
 		r = &renewal{}
 		k.own[key] = r
 	}
-	if r.unusedSince(contributes, k.readAt(key)) {
+	if r.isUnused(contributes, k.readAt(key)) {
 		return k.end(ctx, z)
 	}
 	err := k.renew(ctx, z, r)
@@ -191,9 +191,9 @@ func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, ma
 	return nil
 }
 
-// unusedSince reports whether the lease is not needed, which two reads of the zone must say: one list may lack record sets. read is when the
+// isUnused reports whether the lease is not needed, which two reads of the zone must say: one list may lack record sets. read is when the
 // zone was read.
-func (r *renewal) unusedSince(contributes bool, read time.Time) bool {
+func (r *renewal) isUnused(contributes bool, read time.Time) bool {
 	switch {
 	case contributes:
 		r.unused = time.Time{}

@@ -252,23 +252,23 @@ func Find(ctx context.Context, from azure.Reader, c Zones, name string) (found [
 }
 
 // all reads the zones.
-func (c Zones) all(ctx context.Context, from azure.Reader) (zones, error) {
+func (z Zones) all(ctx context.Context, from azure.Reader) (zones, error) {
 	found := zones{}
-	for _, id := range c.IDs {
+	for _, id := range z.IDs {
 		r, err := readZone(ctx, from, id)
 		if err != nil {
 			return nil, fmt.Errorf("zone %s: %w", id, err)
 		}
 		found.add(r, id)
 	}
-	for _, scope := range c.Groups {
-		for _, t := range c.types() {
+	for _, scope := range z.Groups {
+		for _, t := range z.types() {
 			all, err := azure.ListAs[azure.Resource[network.DNSZone]](ctx, from, azure.Query{Scope: scope, Type: t})
 			if err != nil {
 				return nil, fmt.Errorf("list the zones of %s: %w", scope, err)
 			}
 			for _, r := range all {
-				if c.takes(r) {
+				if z.takes(r) {
 					found.add(r, r.ID)
 				}
 			}

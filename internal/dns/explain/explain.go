@@ -123,8 +123,8 @@ func (f Facts) judge(n *Name, c records.Contribution, lease records.Lease, lease
 	case !leased:
 		n.wait("cluster %s has no lease yet; without one it is taken out of the answers", c.Cluster)
 	case late > 2*lease.Every:
-		n.wait("cluster %s renews its lease every %v, and did so %v ago by its own clock: it is taken out of the answers if it does not go on",
-			c.Cluster, lease.Every, late.Round(time.Second))
+		n.wait("cluster %s renews its lease every %v, and did so %v ago by its own clock: it is taken out of the answers if it does not "+
+			"go on", c.Cluster, lease.Every, late.Round(time.Second))
 	}
 }
 

@@ -310,8 +310,8 @@ func (c change) trafficWrites(old, now Shares) (before, after []Write, err error
 	return before, after, nil
 }
 
-// endpointWrites returns the writes of a profile and of the endpoints that change. If the policy or the probe of all changes, which a cluster
-// alone can do, one write replaces the profile with its endpoints.
+// endpointWrites returns the writes of a profile and of the endpoints that change. If the policy or the probe of all changes, which a
+// cluster alone can do, one write replaces the profile with its endpoints.
 func (c change) endpointWrites(profile azure.ID, old, now Shares) (writes []Write, err error) {
 	record := normalName(c.any().endpoint.Name)
 	for _, id := range slices.Sorted(maps.Keys(now)) {
