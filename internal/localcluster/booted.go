@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	clusterplan "kaz/internal/cluster"
@@ -32,8 +30,6 @@ import (
 type bootedNodes struct {
 	*cluster
 	fleet *Machines
-	// since is when the machines began to boot.
-	since time.Time
 	plan  clusterplan.Plan
 	// announceDir has a file by which kaz cluster finds the local Azure.
 	announceDir string
@@ -106,7 +102,7 @@ func (b *bootedNodes) steps() []step {
 // startMachines begins to boot the machines that Azure has now and later.
 func (b *bootedNodes) startMachines(ctx context.Context) error {
 	ctx, b.stopTasks = context.WithCancel(ctx)
-	b.since = time.Now()
+	b.kubeletsSince = time.Now()
 	if err := b.fleet.boot(ctx, b.tasks, b.azure, b.group, b.record.Instance); err != nil {
 		return err
 	}
@@ -261,11 +257,7 @@ func (b *bootedNodes) waitReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The API server remembers the nodes of the last start as ready.
-	if err := b.poll(ctx, bootTime, func(ctx context.Context) (bool, error) { return b.alive(ctx, client) }); err != nil {
-		return err
-	}
-	if err := b.waitNodes(ctx); err != nil {
+	if err := b.waitNodes(ctx, bootTime); err != nil {
 		return err
 	}
 	return b.poll(ctx, readyTimeout(0), func(ctx context.Context) (bool, error) {
@@ -282,32 +274,6 @@ func keepsPodsAway(n corev1.Node) bool {
 	}) || slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
 	})
-}
-
-// alive reports whether the kubelet of each running machine has renewed its lease since the start.
-func (b *bootedNodes) alive(ctx context.Context, client kubernetes.Interface) (bool, error) {
-	machines, err := b.machines(ctx)
-	if err != nil {
-		return false, err
-	}
-	const answer = 3 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, answer)
-	defer cancel()
-	leases, err := client.CoordinationV1().Leases("kube-node-lease").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		slog.Info("no leases of nodes", "error", err)
-		return false, nil
-	}
-	renewed := map[string]bool{}
-	for _, l := range leases.Items {
-		renewed[l.Name] = l.Spec.RenewTime != nil && l.Spec.RenewTime.After(b.since)
-	}
-	for _, m := range machines {
-		if m.Running && m.Boot != nil && !renewed[m.Name] {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 func (b *bootedNodes) describe(ctx context.Context, s *Status) error {

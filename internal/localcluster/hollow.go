@@ -33,7 +33,7 @@ func (n hollowNodes) steps() []step {
 	return append([]step{
 		n.resourcesStep(), n.controlPlaneStep(n.unused()), {"nodes", n.register}, n.managerStep(),
 		{CloudNodeManager, n.components().startCloudNodeManager},
-		{"nodes ready", n.waitNodes},
+		n.nodesReady(),
 	}, n.gatewaySteps()...)
 }
 

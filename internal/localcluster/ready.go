@@ -3,6 +3,7 @@ package localcluster
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -19,9 +20,14 @@ func readyTimeout(nodes int) time.Duration {
 	return 2*time.Minute + time.Duration(nodes)*200*time.Millisecond
 }
 
-// waitNodes waits until each running machine has a Node that can run pods. It returns at once if a component is left out:
-// without it the nodes may never become ready.
-func (c *cluster) waitNodes(ctx context.Context) error {
+// nodesReady is the step that waits for the nodes of machines that need no time to boot.
+func (c *cluster) nodesReady() step {
+	return step{"nodes ready", func(ctx context.Context) error { return c.waitNodes(ctx, 0) }}
+}
+
+// waitNodes waits until each running machine has a Node that can run pods, for more than the usual time if the machines have to boot. It
+// returns at once if a component is left out: without it the nodes may never become ready.
+func (c *cluster) waitNodes(ctx context.Context, more time.Duration) error {
 	if len(c.Without) > 0 {
 		return nil
 	}
@@ -33,13 +39,17 @@ func (c *cluster) waitNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.poll(ctx, readyTimeout(len(machines)), func(ctx context.Context) (bool, error) {
-		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	return c.poll(ctx, more+readyTimeout(len(machines)), func(ctx context.Context) (bool, error) {
+		const answer = 10 * time.Second
+		short, cancel := context.WithTimeout(ctx, answer)
+		defer cancel()
+		nodes, err := client.CoreV1().Nodes().List(short, metav1.ListOptions{})
 		if err != nil {
+			slog.Info("no nodes yet", "error", err)
 			return false, nil
 		}
 		machines, err := c.machines(ctx)
-		return err == nil && allUsable(machines, nodes.Items), err
+		return err == nil && allUsable(machines, nodes.Items, c.kubeletsSince), err
 	})
 }
 
@@ -66,12 +76,14 @@ func (c *cluster) poll(ctx context.Context, timeout time.Duration, ready func(co
 	}
 }
 
-// allUsable reports whether each running machine has a Node that is Ready and initialized by the cloud provider.
-func allUsable(machines []inventory.Machine, nodes []corev1.Node) bool {
+// allUsable reports whether each running machine has a Node that is initialized by the cloud provider and Ready, and whose kubelet said so
+// since a time: the API server remembers the nodes of the last start as ready.
+func allUsable(machines []inventory.Machine, nodes []corev1.Node, since time.Time) bool {
+	since = since.Truncate(time.Second) // as the times of conditions are
 	usable := map[string]bool{}
 	for _, n := range nodes {
 		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && !c.LastHeartbeatTime.Time.Before(since)
 		})
 		uninitialized := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 			return t.Key == cloudprovider.TaintExternalCloudProvider

@@ -78,7 +78,7 @@ func (n *realNodes) steps() []step {
 		first = append(first, step{"storage", n.startStorage})
 	}
 	first = append(first, n.gatewaySteps()...)
-	return append(first, step{"name server", n.startNameServer}, step{"nodes ready", n.waitNodes}, step{"example", n.startExample})
+	return append(first, step{"name server", n.startNameServer}, n.nodesReady(), step{"example", n.startExample})
 }
 
 // later builds the programs beside the drivers and starts storage, if the start left that out. The cluster runs without storage
@@ -171,6 +171,7 @@ func (n *realNodes) startMachines(ctx context.Context) error {
 		}
 	}
 	n.tasks.Go(func() error { return n.writeNetworkStatus(ctx, n.network) })
+	n.kubeletsSince = time.Now()
 	n.network.Boot(ctx, n.tasks, describe)
 	return nil
 }

@@ -60,7 +60,9 @@ type cluster struct {
 	azure        *server.Server
 	controlPlane *controlplane.ControlPlane
 	nodes        nodes
-	example      string // the URL of the example, once it answers
+	// kubeletsSince is when the machines began to boot, zero for simulated nodes, which have no kubelets.
+	kubeletsSince time.Time
+	example       string // the URL of the example, once it answers
 	// tasks are the goroutines of a running cluster. The function stopTasks ends them.
 	tasks     *errgroup.Group
 	stopTasks context.CancelFunc
