@@ -52,9 +52,13 @@ func (p *Provider) Apply(ctx context.Context, c records.Changes) error {
 	defer release()
 	p.mu.Lock()
 	s, ok := p.known()
+	outdated := p.removed != p.shown
 	p.mu.Unlock()
 	if !ok {
 		return errors.New("the zones are being read again")
+	}
+	if outdated { // ExternalDNS does not write a claim that it saw
+		return errors.New("claims without records were removed since the records were read")
 	}
 	plan := records.Decide(s, c, p.config.Options)
 	p.report(ctx, plan.Problems)

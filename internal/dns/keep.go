@@ -330,7 +330,13 @@ func (k *Keeper) part(ctx context.Context, marks records.Marks) error {
 			return nil
 		}
 		k.config.Log.InfoContext(ctx, "changing shared names", "sets", len(plan.Hosts), "silent", marks.Silent)
-		return k.carryOut(ctx, plan)
+		err := k.carryOut(ctx, plan)
+		if len(marks.Orphans) > 0 {
+			k.mu.Lock()
+			k.removed++ // not before: the records that ExternalDNS reads meanwhile may have the claims or not
+			k.mu.Unlock()
+		}
+		return err
 	})
 }
 

@@ -36,9 +36,21 @@ func txtKey(e records.Endpoint) string { return txtName(e) + " " + e.SetIdentifi
 
 // loop is one round. It returns the status of the first answer that is not as wanted, 0 if nothing was to change, and 204 if changes were made.
 func (x *externalDNS) loop() int {
+	c, status := x.look()
+	if status != http.StatusOK {
+		return status
+	}
+	if len(c.Create)+len(c.UpdateNew)+len(c.Delete) == 0 {
+		return 0
+	}
+	return x.w.apply(c)
+}
+
+// look returns what is to be changed, and the status of the first answer that is not as wanted.
+func (x *externalDNS) look() (c records.Changes, status int) {
 	answer := x.w.call(http.MethodGet, "/records", nil)
 	if answer.Code != http.StatusOK {
-		return answer.Code
+		return c, answer.Code
 	}
 	var all []records.Endpoint
 	if err := json.Unmarshal(answer.Body.Bytes(), &all); err != nil {
@@ -46,17 +58,13 @@ func (x *externalDNS) loop() int {
 	}
 	answer = x.w.call(http.MethodPost, "/adjustendpoints", x.want)
 	if answer.Code != http.StatusOK {
-		return answer.Code
+		return c, answer.Code
 	}
 	var adjusted []records.Endpoint
 	if err := json.Unmarshal(answer.Body.Bytes(), &adjusted); err != nil {
 		x.w.t.Fatal(err)
 	}
-	c := x.plan(all, adjusted)
-	if len(c.Create)+len(c.UpdateNew)+len(c.Delete) == 0 {
-		return 0
-	}
-	return x.w.apply(c)
+	return x.plan(all, adjusted), http.StatusOK
 }
 
 func (x *externalDNS) plan(all, adjusted []records.Endpoint) (c records.Changes) {

@@ -64,6 +64,8 @@ type Provider struct {
 	reading *reading
 	paces   map[string]*pace
 	failure error // of the last read
+	// removed counts how often claims of this cluster were removed, and shown is what it was when ExternalDNS last read the records.
+	removed, shown int
 }
 
 // state is what is known of the zones.
@@ -127,10 +129,16 @@ func (p *Provider) Filter(ctx context.Context) (Filter, error) {
 
 // Records returns the records of all zones, in the order of their names.
 func (p *Provider) Records(ctx context.Context) ([]records.Endpoint, error) {
+	p.mu.Lock()
+	removed := p.removed
+	p.mu.Unlock()
 	s, err := p.snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	p.shown = removed
+	p.mu.Unlock()
 	return s.Endpoints(p.config.Cluster), nil
 }
 

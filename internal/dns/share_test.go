@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/dns"
 	"kaz/internal/localazure/core"
 	"kaz/internal/plan/records"
@@ -257,6 +258,28 @@ func TestLeases(t *testing.T) {
 		want(t, "later", w.value(public, "A", "app"), "1.1.1.1|2.2.2.2")
 		a.stop()
 		b.stop()
+	})
+	scenario(t, "a claim without a record goes while ExternalDNS makes its changes", func(t *testing.T) {
+		w := newWorld(t, core.Options{})
+		a := w.join("a", nil, shared("a", "app", "1.1.1.1"))
+		w.fault(core.Fault{Method: "PUT", Type: network.DNSZones + "/A", Fault: "error", Status: 500})
+		want(t, "a record that cannot be written", a.loop(), http.StatusServiceUnavailable)
+		want(t, "its claim", w.value(public, "TXT", "a-app"), a.text())
+		w.fault()
+		changes, _ := a.look()
+		want(t, "what ExternalDNS saw", len(changes.Create), 1)
+		for range 90 {
+			if w.value(public, "TXT", "a-app") == "" {
+				break
+			}
+			pass(time.Minute)
+		}
+		want(t, "the claim is gone", w.value(public, "TXT", "a-app"), "")
+		want(t, "changes that lack the claim", a.w.apply(changes), http.StatusServiceUnavailable)
+		want(t, "the record", w.value(public, "A", "app"), "")
+		settle(t, a)
+		want(t, "later", w.value(public, "A", "app")+w.value(public, "TXT", "a-app"), "1.1.1.1"+a.text())
+		a.stop()
 	})
 	scenario(t, "all are cut off", func(t *testing.T) {
 		w, a, b := begin(t)
