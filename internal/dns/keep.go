@@ -43,6 +43,7 @@ type Keeper struct {
 // renewal is the lease of this cluster in a zone.
 type renewal struct {
 	have  *records.Set // nil if it is not known
+	at    time.Time    // of the last renewal
 	fresh int          // renewals since the last failure
 	// unused is when the zone was read in which this cluster had nothing for the first time, zero if it has something.
 	unused time.Time
@@ -176,7 +177,9 @@ func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, ma
 		delete(k.others, key)
 		return err
 	}
-	r.fresh++
+	if r.renewed(time.Now(), k.config.Lease); r.fresh == freshRenewals {
+		k.forget(z) // others may have taken this cluster out since the record sets were read
+	}
 	marks.Back[key] = r.fresh >= freshRenewals
 	leases, err := k.leases(ctx, z)
 	if _, own := leases[k.config.Cluster]; err == nil && !own {
@@ -189,6 +192,15 @@ func (k *Keeper) zone(ctx context.Context, z records.Zone, clusters []string, ma
 	marks.Silent[key] = k.silent(ctx, z, clusters, leases)
 	k.config.Metrics.silentIn(z, len(marks.Silent[key]))
 	return nil
+}
+
+// renewed notes a renewal. After a longer time than a lease it is the first one again.
+func (r *renewal) renewed(now time.Time, lease time.Duration) {
+	if now.Sub(r.at) > lease {
+		r.fresh = 0
+	}
+	r.at = now
+	r.fresh++
 }
 
 // isUnused reports whether the lease is not needed, which two reads of the zone must say: one list may lack record sets. read is when the
@@ -325,6 +337,10 @@ func (k *Keeper) part(ctx context.Context, marks records.Marks) error {
 		now := s.Orphans(k.config.Cluster) // what was written since the round began may need some
 		marks.Orphans = slices.DeleteFunc(marks.Orphans, func(o records.Orphan) bool { return !slices.Contains(now, o) })
 		plan := s.Mark(marks, k.config.Options)
+		if len(plan.Last) > 0 {
+			k.lookAgain(ctx, s, plan.Last)
+			plan = s.Mark(marks, k.config.Options)
+		}
 		k.report(ctx, plan.Problems)
 		if len(plan.Hosts) == 0 || k.config.DryRun {
 			return nil
@@ -338,6 +354,26 @@ func (k *Keeper) part(ctx context.Context, marks records.Marks) error {
 		}
 		return err
 	})
+}
+
+// lookAgain reads sets where no other cluster was known when the zone was read: one may have come since. The number of sets in a round is
+// limited.
+func (k *Keeper) lookAgain(ctx context.Context, s records.Snapshot, sets []records.Key) {
+	const most = 20
+	for _, key := range sets[:min(len(sets), most)] {
+		old := s.Sets[key]
+		doc, err := k.config.Azure.Fresh().Get(ctx, old.ID())
+		if err != nil {
+			k.config.Log.DebugContext(ctx, "a set that may have other clusters was not read", "name", old.Name, "error", err)
+			continue
+		}
+		set, err := records.Read(old.Zone, doc)
+		if err != nil || set.Etag == old.Etag {
+			continue
+		}
+		k.note(old.Zone, key, doc)
+		s.Sets[key] = set
+	}
 }
 
 // routes brings back what this cluster has in Traffic Manager.

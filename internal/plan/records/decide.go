@@ -70,6 +70,8 @@ type Plan struct {
 	Problems []Problem
 	// Held is how many deletions were held back because they are too many at once.
 	Held int
+	// Last are the sets that answer this cluster without a ready endpoint because no other cluster is known there.
+	Last []Key
 }
 
 // change is what ExternalDNS wants of one record set: old is how it saw it, new how it is to be. nil stands for none.

@@ -171,6 +171,16 @@ func (m Marks) shares(s Set) Shares {
 	return all
 }
 
+// last reports whether this cluster is answered though it is not ready: no other one would be.
+func (m Marks) last(s Set) bool {
+	for _, c := range s.Shares {
+		if c.Cluster == m.Cluster && c.Out == "" && m.out(s.Key().Zone, c) == Empty {
+			return true
+		}
+	}
+	return false
+}
+
 // Mark returns the writes that take contributions out of shared record sets and back, in the order of their names.
 func (s Snapshot) Mark(m Marks, o Options) (plan Plan) {
 	for _, set := range s.Sets {
@@ -186,6 +196,9 @@ func (s Snapshot) Mark(m Marks, o Options) (plan Plan) {
 		if err != nil {
 			plan.Problems = append(plan.Problems, Problem{a.endpoint.Name, set.Type, Conflict, err.Error()})
 		}
+		if step == nil && m.last(set) {
+			plan.Last = append(plan.Last, set.Key())
+		}
 		if step != nil {
 			for _, p := range c.parts {
 				step.Before = append(step.Before, s.abandoned(set.Shares[p.id].Of, p.id, o)...)
@@ -196,6 +209,7 @@ func (s Snapshot) Mark(m Marks, o Options) (plan Plan) {
 	slices.SortFunc(plan.Hosts, func(a, b Host) int {
 		return strings.Compare(a.Name+" "+a.Steps[0].Key.Type, b.Name+" "+b.Steps[0].Key.Type)
 	})
+	slices.SortFunc(plan.Last, func(a, b Key) int { return strings.Compare(a.Zone+a.Name+a.Type, b.Zone+b.Name+b.Type) })
 	return plan
 }
 

@@ -38,6 +38,9 @@ type Set struct {
 // FullName returns the full name of the set.
 func (s Set) FullName() string { return s.Zone.full(s.Name) }
 
+// ID returns the id of a set.
+func (s Set) ID() azure.ID { return s.Zone.set(s.Type, s.Name) }
+
 // Key returns the key of the set.
 func (s Set) Key() Key { return keyOf(s.Zone, s.Name, s.Type) }
 
