@@ -3,7 +3,7 @@
 #   planner    the properties of the load balancer planner: CHECKS says with how many cases each, 500 by default
 #   services   the Service controller: every write of twenty kinds of Services fails in every way; speed; kaz cluster: it dies at every write
 #   conformance  Gateway API's own suite against application gateways
-#   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
+#   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes; two that share names
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   cold       the first make up in an empty home directory, and the next one; not a part by default: it compiles everything anew
 #   coldstart  the cold start of a controller with 5,000 nodes
@@ -51,6 +51,7 @@ booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPla
 clusters() {
   beside "clusters: those that make test leaves out" \
     tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|$booted|$conformance" ./...
+  beside "names: two clusters that share a zone" tests_in test/externaldns names -count=1 -run '^TestClusters$' .
 }
 
 # The suite waits for its routes with timeouts of its own, so nothing computes beside it.

@@ -117,21 +117,26 @@ func (w *world) startWith(way arm.Config, group azure.ID, id string, change func
 	})
 	server := httptest.NewServer(dns.NewServer(p).Handler())
 	w.t.Cleanup(server.Close)
+	return newExternalDNS(w.t, server.URL, change)
+}
+
+// newExternalDNS returns an ExternalDNS for a webhook that serves.
+func newExternalDNS(t *testing.T, url string, change func(c *externaldns.Config)) *cluster {
+	t.Helper()
 	config := externaldns.NewConfig()
-	config.WebhookProviderURL = server.URL
-	config.TXTOwnerID = "mycluster"
+	config.WebhookProviderURL, config.TXTOwnerID = url, "mycluster"
 	if change != nil {
 		change(config)
 	}
-	hook, err := webhook.New(w.t.Context(), config, nil)
+	hook, err := webhook.New(t.Context(), config, nil)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	r, err := txt.New(config, hook)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return &cluster{t: w.t, registry: r}
+	return &cluster{t: t, registry: r}
 }
 
 // sync is a round of ExternalDNS's controller. It returns whether there was something to change.
