@@ -171,6 +171,31 @@ func TestShared(t *testing.T) {
 	})
 }
 
+// TestZoneAnew has a zone deleted and made again, empty.
+func TestZoneAnew(t *testing.T) {
+	scenario(t, "D65 a zone is made again", func(t *testing.T) {
+		w := newWorld(t, core.Options{})
+		a := w.join("a", nil, shared("a", "app", "1.1.1.1"), routed("a", "t", "20.0.0.1", "weighted", "webhook/weight", "1"))
+		b := w.join("b", nil, shared("b", "app", "2.2.2.2"), routed("b", "t", "20.0.0.2", "weighted", "webhook/weight", "1"))
+		rounds(10, a, b)
+		before := w.profiles()
+		if err := w.Client.Delete(t.Context(), public); err != nil {
+			t.Fatal(err)
+		}
+		w.Put(public, object{"location": "global"})
+		rounds(25, a, b)
+		want(t, "both", w.value(public, "A", "app"), "1.1.1.1|2.2.2.2")
+		want(t, "claims", w.value(public, "TXT", "a-app"), a.text()+"|"+b.text())
+		want(t, "leases", w.value(public, "TXT", "a._kaz-lease") != "" && w.value(public, "TXT", "b._kaz-lease") != "", true)
+		_, there := w.have(public, "A", "t")
+		want(t, "the alias", there, true)
+		want(t, "profiles", w.profiles(), before)
+		settle(t, a, b)
+		a.stop()
+		b.stop()
+	})
+}
+
 // TestLeases has clusters that die, are cut off and come back.
 func TestLeases(t *testing.T) {
 	const settled = 10 // minutes

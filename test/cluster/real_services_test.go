@@ -604,6 +604,33 @@ func namesInside(c *cluster) {
 		_, err := c.askFrom(tools, "http://shop.westeurope.cloudapp.azure.com/")
 		return reason(err)
 	})
+	c.zones(c.address("shop", time.Minute), own)
+	wait(c.t, time.Minute, "a Service by its name in a public zone", func() string {
+		_, err := c.askFrom(tools, "http://www.shop.example/")
+		return reason(err)
+	})
+	wait(c.t, time.Minute, "a machine by its name in a private zone", func() string {
+		_, err := c.box(tools, "get", "http://node.inside.example"+health)
+		return reason(err)
+	})
+}
+
+// zones makes a public zone, shop.example, and a private one of the network, inside.example, with a name each.
+func (c *cluster) zones(www, node string) {
+	c.t.Helper()
+	global := map[string]any{"location": "global"}
+	public, private := c.group().Resource(network.DNSZones, "shop.example"), c.group().Resource(network.PrivateDNSZones, "inside.example")
+	c.put(public, global)
+	c.put(public.Child("A", "www"), map[string]any{"properties": map[string]any{
+		"TTL": 60, "ARecords": []any{map[string]any{"ipv4Address": www}},
+	}})
+	c.put(private, global)
+	c.put(private.Child("virtualNetworkLinks", "nodes"), map[string]any{"location": "global", "properties": map[string]any{
+		"virtualNetwork": map[string]any{"id": c.group().Resource("Microsoft.Network/virtualNetworks", "kaz-vnet")}, "registrationEnabled": false,
+	}})
+	c.put(private.Child("A", "node"), map[string]any{"properties": map[string]any{
+		"ttl": 60, "aRecords": []any{map[string]any{"ipv4Address": node}},
+	}})
 }
 
 // assign gives the machines an identity, and returns what takes it.
