@@ -29,6 +29,7 @@ const (
 	ports        = 100
 	rewriteSets  = 400
 	roots        = 100
+	streams      = 200
 )
 
 // kinds are the kinds of children that are counted, in the order in which a problem names them.
@@ -45,6 +46,8 @@ var kinds = []struct {
 	{"frontend ports", ports},
 	{"rewrite rule sets", rewriteSets},
 	{"trusted root certificates", roots},
+	{"listeners of TCP and TLS", streams},
+	{"backend settings", settings},
 }
 
 // Indices of kinds.
@@ -58,6 +61,8 @@ const (
 	aPort
 	aRewriteSet
 	aRoot
+	aStream
+	aStreamSetting
 )
 
 // Admit returns the sites of the objects for which there is room beside what others have at the gateway. Sites are in the order of their
@@ -69,6 +74,7 @@ func Admit(sites []route.Site, g live.Gateway) ([]route.Site, []plan.Problem) {
 		aListener: live.Foreign(g, p.Listeners), aPool: live.Foreign(g, p.Pools), aSetting: live.Foreign(g, p.Settings),
 		aProbe: live.Foreign(g, p.Probes), aCertificate: live.Foreign(g, p.Certificates), aRedirect: live.Foreign(g, p.Redirects),
 		aPort: live.Foreign(g, p.Ports), aRewriteSet: live.Foreign(g, p.RewriteSets), aRoot: live.Foreign(g, p.TrustedRoots),
+		aStream: live.Foreign(g, p.StreamListeners), aStreamSetting: live.Foreign(g, p.StreamSettings),
 	} {
 		c.counts[kind] = n
 	}
@@ -92,7 +98,7 @@ func Admit(sites []route.Site, g live.Gateway) ([]route.Site, []plan.Problem) {
 
 // counter counts the children that sites need.
 type counter struct {
-	counts [aRoot + 1]int
+	counts [aStreamSetting + 1]int
 	used   map[string]bool
 	chunks map[string]int // number of hosts in the listener of a host
 }
@@ -110,7 +116,11 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 		}
 	}
 	for _, s := range sites {
-		next[aListener] += c.listeners(s, chunks)
+		listener, setting := aListener, aSetting
+		if s.Stream {
+			listener, setting = aStream, aStreamSetting
+		}
+		next[listener] += c.listeners(s, chunks)
 		if _, foreign := g.ForeignPort(s.Port); !foreign {
 			need(aPort, s.Port)
 		}
@@ -120,11 +130,11 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 		rest := false
 		for _, r := range s.Routes {
 			c.route(s, r, need)
-			rest = rest || r.Path.Match >= route.All
+			rest = rest || r.Path.Match >= route.All && (!s.Stream || r.Target.Backend != nil)
 		}
 		if !rest { // other paths lead to a pool without backends
 			need(aPool, "nowhere")
-			need(aSetting, "nowhere")
+			need(setting, "nowhere")
 		}
 	}
 	for i, kind := range kinds {
@@ -147,7 +157,11 @@ func (c *counter) route(s route.Site, r route.Route, need func(kind int, parts .
 	}
 	for _, b := range backends {
 		need(aPool, b.Namespace, b.Service, b.Port, b.Settings.Port)
-		need(aSetting, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
+		setting := aSetting
+		if s.Stream {
+			setting = aStreamSetting
+		}
+		need(setting, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
 		need(aProbe, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
 		for _, root := range b.Authorities {
 			need(aRoot, root.Hash)
