@@ -26,7 +26,7 @@ type listener struct {
 	tls                          *route.TLS
 	kinds                        []gatewayv1.RouteGroupKind
 	accepted, conflict, resolved problem
-	attached                     map[string]bool // routes by kind/namespace/name
+	attached                     map[string]bool  // routes by kind/namespace/name
 	streams                      map[string]Route // that get the connections, by their hosts
 }
 

@@ -23,7 +23,9 @@ var routeKinds = map[gatewayv1.ProtocolType]gatewayv1.Kind{
 }
 
 // IsRoute reports whether a kind is one of the routes that are served.
-func IsRoute(kind string) bool { return slices.Contains([]string{KindRoute, KindTCPRoute, KindTLSRoute}, kind) }
+func IsRoute(kind string) bool {
+	return slices.Contains([]string{KindRoute, KindTCPRoute, KindTLSRoute}, kind)
+}
 
 // RouteKind returns the kind of an object that is a route, "" for any other object.
 func RouteKind(o any) string {

@@ -199,4 +199,6 @@ func mine[P any](g Gateway, children []azure.Child[P]) bool {
 }
 
 // OnlyMine reports whether others have no rule at the gateway.
-func (g Gateway) OnlyMine() bool { return Foreign(g, g.Properties.Rules)+Foreign(g, g.Properties.StreamRules) == 0 }
+func (g Gateway) OnlyMine() bool {
+	return Foreign(g, g.Properties.Rules)+Foreign(g, g.Properties.StreamRules) == 0
+}
