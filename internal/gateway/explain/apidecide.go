@@ -177,7 +177,10 @@ func (d *decision) isOf(l Listener, g *gatewayv1.Gateway) bool {
 		}
 	}
 	return slices.ContainsFunc(all, func(x gatewayv1.Listener) bool {
-		return x.Port == l.Port && (x.Hostname == nil || *x.Hostname == "" || x.Protocol == gatewayv1.TCPProtocolType || slices.ContainsFunc(l.Hosts, func(host string) bool {
+		if x.Protocol == gatewayv1.TCPProtocolType {
+			return x.Port == l.Port
+		}
+		return x.Port == l.Port && (x.Hostname == nil || *x.Hostname == "" || slices.ContainsFunc(l.Hosts, func(host string) bool {
 			suffix, wild := strings.CutPrefix(string(*x.Hostname), "*")
 			return strings.EqualFold(host, string(*x.Hostname)) || wild && strings.HasSuffix(host, strings.ToLower(suffix))
 		}))

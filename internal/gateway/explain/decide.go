@@ -348,6 +348,9 @@ func (d *decision) probe(b *Backend, name string) {
 			port := cmp.Or(p.Properties.Port, b.Port)
 			b.Probe = new(d.part("probes", name))
 			b.Asks = fmt.Sprintf("asks port %d for %s of %s every %d s", port, p.Properties.Path, host, p.Properties.Interval)
+			if p.Properties.Path == "" {
+				b.Asks = fmt.Sprintf("connects to port %d every %d s", port, p.Properties.Interval)
+			}
 		}
 	}
 }
