@@ -47,8 +47,8 @@ func (r *reader) streamRules(h Route) ruleSet {
 		}
 	}
 	if n > 1 {
-		s.refused = because(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[0].backendRefs has %d backends with a weight; an application "+
-			"gateway shares no connections of %s among pools: want one, and 0 as the weight of others", n,
+		s.refused = because(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[0].backendRefs has %d backends with a weight; an "+
+			"application gateway shares no connections of %s among pools: want one, and 0 as the weight of others", n,
 			map[string]string{KindTCPRoute: "TCP", KindTLSRoute: "TLS"}[RouteKind(h)])
 		return s
 	}

@@ -87,8 +87,8 @@ func (b *builder) streamSetting(o route.Object, back *route.Backend) *azure.Refe
 	parts := []string{o.Kind, o.Namespace, o.Name, back.Namespace, back.Service, back.Port}
 	name, probe := b.prefix.Child("ss", parts...), b.prefix.Child("pb", parts...)
 	properties := network.GatewayStreamSettings{
-		Port: back.Settings.Port, Protocol: back.Settings.Protocol, Timeout: back.Settings.RequestTimeout, HostName: back.Settings.ServerName,
-		Probe: b.ref("probes", probe), TrustedRoots: []azure.Reference{},
+		Port: back.Settings.Port, Protocol: back.Settings.Protocol, Timeout: back.Settings.RequestTimeout,
+		HostName: back.Settings.ServerName, Probe: b.ref("probes", probe), TrustedRoots: []azure.Reference{},
 	}
 	for _, root := range back.Authorities {
 		properties.TrustedRoots = append(properties.TrustedRoots, *b.authority(o, root))

@@ -116,26 +116,9 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 		}
 	}
 	for _, s := range sites {
-		listener, setting := aListener, aSetting
-		if s.Stream {
-			listener, setting = aStream, aStreamSetting
-		}
+		listener, _ := kindsOf(s)
 		next[listener] += c.listeners(s, chunks)
-		if _, foreign := g.ForeignPort(s.Port); !foreign {
-			need(aPort, s.Port)
-		}
-		if s.TLS != nil && s.TLS.Certificate != nil {
-			need(aCertificate, s.TLS.Certificate.Namespace, s.TLS.Certificate.Secret)
-		}
-		rest := false
-		for _, r := range s.Routes {
-			c.route(s, r, need)
-			rest = rest || r.Path.Match >= route.All && (!s.Stream || r.Target.Backend != nil)
-		}
-		if !rest { // other paths lead to a pool without backends
-			need(aPool, "nowhere")
-			need(setting, "nowhere")
-		}
+		c.site(s, g, need)
 	}
 	for i, kind := range kinds {
 		if next[i] > kind.most && next[i] > c.counts[i] {
@@ -150,6 +133,34 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 	return ""
 }
 
+// kindsOf returns the kinds of the listeners and the settings of a site.
+func kindsOf(s route.Site) (listener, setting int) {
+	if s.Stream {
+		return aStream, aStreamSetting
+	}
+	return aListener, aSetting
+}
+
+// site counts the children that a site needs beside its listeners.
+func (c *counter) site(s route.Site, g live.Gateway, need func(kind int, parts ...any)) {
+	if _, foreign := g.ForeignPort(s.Port); !foreign {
+		need(aPort, s.Port)
+	}
+	if s.TLS != nil && s.TLS.Certificate != nil {
+		need(aCertificate, s.TLS.Certificate.Namespace, s.TLS.Certificate.Secret)
+	}
+	rest := false
+	for _, r := range s.Routes {
+		c.route(s, r, need)
+		rest = rest || r.Path.Match >= route.All && (!s.Stream || r.Target.Backend != nil)
+	}
+	if !rest { // the rest leads to a pool without backends
+		_, setting := kindsOf(s)
+		need(aPool, "nowhere")
+		need(setting, "nowhere")
+	}
+}
+
 func (c *counter) route(s route.Site, r route.Route, need func(kind int, parts ...any)) {
 	backends := r.Target.Shares
 	if r.Target.Backend != nil {
@@ -157,10 +168,7 @@ func (c *counter) route(s route.Site, r route.Route, need func(kind int, parts .
 	}
 	for _, b := range backends {
 		need(aPool, b.Namespace, b.Service, b.Port, b.Settings.Port)
-		setting := aSetting
-		if s.Stream {
-			setting = aStreamSetting
-		}
+		_, setting := kindsOf(s)
 		need(setting, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
 		need(aProbe, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
 		for _, root := range b.Authorities {
