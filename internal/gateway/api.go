@@ -32,6 +32,8 @@ type api struct {
 type apiScope struct {
 	gateways   informer[gatewaylisters.GatewayLister]
 	routes     informer[gatewaylisters.HTTPRouteLister]
+	tcpRoutes  informer[gatewaylisters.TCPRouteLister]
+	tlsRoutes  informer[gatewaylisters.TLSRouteLister]
 	grants     informer[gatewaylisters.ReferenceGrantLister]
 	policies   informer[gatewaylisters.BackendTLSPolicyLister]
 	sets       informer[gatewaylisters.ListenerSetLister]
@@ -42,7 +44,11 @@ type apiScope struct {
 const (
 	classResource, gatewayResource, routeResource = "gatewayclasses", "gateways", "httproutes"
 	grantResource, policyResource, setResource    = "referencegrants", "backendtlspolicies", "listenersets"
+	tcpResource, tlsResource                      = "tcproutes", "tlsroutes"
 )
+
+// optional are the resources that need not be there.
+var optional = []string{grantResource, policyResource, setResource, tcpResource, tlsResource}
 
 // askAgain is the time until the API server is asked again for the kinds that it has.
 const askAgain = 5 * time.Second
@@ -83,9 +89,9 @@ func (c *Controller) watchGatewayAPI(ctx context.Context) error {
 			"wanted", gatewayv1.GroupVersion.String())
 		return nil
 	}
-	if !has(grantResource) || !has(policyResource) || !has(setResource) {
+	if slices.ContainsFunc(optional, func(resource string) bool { return !has(resource) }) {
 		c.config.Log.Warn("the API server does not have all kinds of the Gateway API",
-			"wanted", []string{grantResource, policyResource, setResource}, "version", gatewayv1.GroupVersion.String(), "has", served)
+			"wanted", optional, "version", gatewayv1.GroupVersion.String(), "has", served)
 	}
 	c.kube.addAPI(c.config, has)
 	return c.listenToAPI()
@@ -125,6 +131,12 @@ func newAPIScope(f gatewayinformers.SharedInformerFactory, core informers.Shared
 	if has(setResource) {
 		s.sets = informer[gatewaylisters.ListenerSetLister]{v1.ListenerSets().Informer(), v1.ListenerSets().Lister()}
 	}
+	if has(tcpResource) {
+		s.tcpRoutes = informer[gatewaylisters.TCPRouteLister]{v1.TCPRoutes().Informer(), v1.TCPRoutes().Lister()}
+	}
+	if has(tlsResource) {
+		s.tlsRoutes = informer[gatewaylisters.TLSRouteLister]{v1.TLSRoutes().Informer(), v1.TLSRoutes().Lister()}
+	}
 	return s
 }
 
@@ -158,7 +170,7 @@ func (a *api) objects() gatewayapi.Objects {
 	o := gatewayapi.Objects{Classes: listed(a.classes.list), Namespaces: listed(a.namespaces.list)}
 	for _, s := range a.scopes {
 		o.Gateways = append(o.Gateways, listed(s.gateways.list)...)
-		o.Routes = append(o.Routes, listed(s.routes.list)...)
+		o.Routes = append(o.Routes, s.allRoutes()...)
 		o.ConfigMaps = append(o.ConfigMaps, listed(s.configMaps.list)...)
 		if s.grants.list != nil {
 			o.Grants = append(o.Grants, listed(s.grants.list)...)
@@ -169,6 +181,28 @@ func (a *api) objects() gatewayapi.Objects {
 	}
 	o.ListenerSets = a.sets()
 	return o
+}
+
+// allRoutes returns the routes of all kinds.
+func (s apiScope) allRoutes() []gatewayapi.Route {
+	all := routesAmong(listed(s.routes.list))
+	if s.tcpRoutes.list != nil {
+		all = append(all, routesAmong(listed(s.tcpRoutes.list))...)
+	}
+	if s.tlsRoutes.list != nil {
+		all = append(all, routesAmong(listed(s.tlsRoutes.list))...)
+	}
+	return all
+}
+
+// routesAmong returns the objects that are routes.
+func routesAmong[T object](objects []T) (all []gatewayapi.Route) {
+	for _, o := range objects {
+		if gatewayapi.RouteKind(o) != "" {
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 // sets returns the ListenerSets.
@@ -182,7 +216,7 @@ func (a *api) sets() (all []*gatewayv1.ListenerSet) {
 }
 
 // gatewaysOf returns the Gateways of a route by namespace/name.
-func (a *api) gatewaysOf(r *gatewayv1.HTTPRoute) []string {
+func (a *api) gatewaysOf(r gatewayapi.Route) []string {
 	return gatewayapi.Objects{ListenerSets: a.sets()}.GatewaysOf(r)
 }
 
@@ -197,24 +231,31 @@ func (a *api) object(kind, namespace, name string) object {
 		return found(a.classes.list.Get(name))
 	}
 	for _, s := range a.scopes {
-		var o object
-		switch kind {
-		case gatewayapi.KindGateway:
+		o := s.route(kind, namespace, name)
+		switch {
+		case kind == gatewayapi.KindGateway:
 			o = found(s.gateways.list.Gateways(namespace).Get(name))
-		case gatewayapi.KindRoute:
-			o = found(s.routes.list.HTTPRoutes(namespace).Get(name))
-		case gatewayapi.KindSet:
-			if s.sets.list != nil {
-				o = found(s.sets.list.ListenerSets(namespace).Get(name))
-			}
-		case kindPolicy:
-			if s.policies.list != nil {
-				o = found(s.policies.list.BackendTLSPolicies(namespace).Get(name))
-			}
+		case kind == gatewayapi.KindSet && s.sets.list != nil:
+			o = found(s.sets.list.ListenerSets(namespace).Get(name))
+		case kind == kindPolicy && s.policies.list != nil:
+			o = found(s.policies.list.BackendTLSPolicies(namespace).Get(name))
 		}
 		if o != nil {
 			return o
 		}
+	}
+	return nil
+}
+
+// route returns a route, nil if there is none.
+func (s apiScope) route(kind, namespace, name string) object {
+	switch {
+	case kind == gatewayapi.KindRoute:
+		return found(s.routes.list.HTTPRoutes(namespace).Get(name))
+	case kind == gatewayapi.KindTCPRoute && s.tcpRoutes.list != nil:
+		return found(s.tcpRoutes.list.TCPRoutes(namespace).Get(name))
+	case kind == gatewayapi.KindTLSRoute && s.tlsRoutes.list != nil:
+		return found(s.tlsRoutes.list.TLSRoutes(namespace).Get(name))
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 // apiResources are the resources of the Gateway API by the Go types of their objects.
 var apiResources = map[string]string{
 	"*v1.GatewayClass": "gatewayclasses", "*v1.Gateway": "gateways", "*v1.HTTPRoute": "httproutes", "*v1.ReferenceGrant": "referencegrants",
-	"*v1.BackendTLSPolicy": "backendtlspolicies", "*v1.ListenerSet": "listenersets",
+	"*v1.BackendTLSPolicy": "backendtlspolicies", "*v1.ListenerSet": "listenersets", "*v1.TCPRoute": "tcproutes", "*v1.TLSRoute": "tlsroutes",
 }
 
 // serveAPI gives the world's API server the Gateway API with objects.
@@ -62,6 +62,8 @@ func (w *world) apply(o runtime.Object) {
 			o.Status = have.(*gatewayv1.Gateway).Status
 		case *gatewayv1.HTTPRoute:
 			o.Status = have.(*gatewayv1.HTTPRoute).Status
+		case *gatewayv1.TCPRoute:
+			o.Status = have.(*gatewayv1.TCPRoute).Status
 		}
 		err = w.api.Tracker().Update(resource, o, m.GetNamespace())
 	}

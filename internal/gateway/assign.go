@@ -125,7 +125,7 @@ func (c *Controller) markGateway(g *gatewayv1.Gateway) {
 }
 
 // markRoute has a route committed at each application gateway that has one of its Gateways, or had one.
-func (c *Controller) markRoute(r *gatewayv1.HTTPRoute) {
+func (c *Controller) markRoute(r gatewayapi.Route) {
 	a, gateways := c.assigned(), c.kube.api.gatewaysOf(r)
 	for _, w := range c.workers {
 		if a.concerns(gateways, w.id) || w.hasAccepted(keyOf(r)) {

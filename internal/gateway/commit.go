@@ -106,7 +106,7 @@ func (w *worker) input(chosen map[string]object, objects *cluster.Objects) plann
 	}
 	if w.kube.api != nil {
 		facts.API = w.kube.api.objects()
-		facts.API.Gateways, facts.API.Routes = only[*gatewayv1.Gateway](chosen), only[*gatewayv1.HTTPRoute](chosen)
+		facts.API.Gateways, facts.API.Routes = only[*gatewayv1.Gateway](chosen), routesOf(chosen)
 		a := w.addresses()
 		facts.Public, facts.Private = a.public, a.private
 	}
@@ -122,7 +122,7 @@ func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects)
 	in.Undecided = ch.undecided
 	in.Kept = planner.Kept{
 		Ingresses: only[*networking.Ingress](ch.kept), Gateways: only[*gatewayv1.Gateway](ch.kept),
-		Routes: only[*gatewayv1.HTTPRoute](ch.kept),
+		Routes: routesOf(ch.kept),
 	}
 	if len(ch.current) > 0 {
 		w.empty.since, w.empty.certain = time.Time{}, false

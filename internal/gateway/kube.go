@@ -17,9 +17,9 @@ import (
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
 	"k8s.io/client-go/tools/cache"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"kaz/internal/plan/gateway/cluster"
+	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/plan/gateway/ingress"
 	"kaz/internal/plan/gateway/readiness"
 )
@@ -216,8 +216,8 @@ func (k *kube) objects() *cluster.Objects {
 	return cluster.New(services, endpoints, secrets, pods)
 }
 
-// routes returns the HTTPRoutes.
-func (k *kube) routes() []*gatewayv1.HTTPRoute {
+// routes returns the routes of all kinds.
+func (k *kube) routes() []gatewayapi.Route {
 	if k.api == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ func (c *Controller) setHandler() cache.ResourceEventHandler {
 	}
 	return watcher(same, func(s *gatewayv1.ListenerSet) {
 		c.markSet(s)
-		c.markRoutes(func(r *gatewayv1.HTTPRoute) bool {
+		c.markRoutes(func(r gatewayapi.Route) bool {
 			return slices.Contains(gatewayapi.RouteUses(r).Sets, gatewayapi.KeyOf(s))
 		})
 		if c.kube.object(keyOf(s)) != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // object is an object of Kubernetes that an application gateway serves, or that has a status of the controller: an Ingress, a Gateway or
-// an HTTPRoute.
+// a route.
 type object interface {
 	metav1.Object
 	runtime.Object
@@ -42,8 +42,6 @@ func kindOf(o object) string {
 		return ingress.Kind
 	case *gatewayv1.Gateway:
 		return gatewayapi.KindGateway
-	case *gatewayv1.HTTPRoute:
-		return gatewayapi.KindRoute
 	case *gatewayv1.ListenerSet:
 		return gatewayapi.KindSet
 	case *gatewayv1.GatewayClass:
@@ -51,7 +49,7 @@ func kindOf(o object) string {
 	case *gatewayv1.BackendTLSPolicy:
 		return kindPolicy
 	}
-	return ""
+	return gatewayapi.RouteKind(o)
 }
 
 // split returns the parts of a key.
@@ -61,8 +59,11 @@ func split(key string) (kind, namespace, name string) {
 	return kind, namespace, name
 }
 
-// isRoute reports whether a key is that of an HTTPRoute, which no application gateway serves without a Gateway.
-func isRoute(key string) bool { return strings.HasPrefix(key, gatewayapi.KindRoute+"/") }
+// isRoute reports whether a key is that of a route, which no application gateway serves without a Gateway.
+func isRoute(key string) bool {
+	kind, _, _ := split(key)
+	return gatewayapi.IsRoute(kind)
+}
 
 // byNeed orders keys so that a Gateway comes before its routes: a route is nothing without it, and would be taken for one that Azure
 // does not refuse.
@@ -76,6 +77,9 @@ func rank(key string) int {
 	}
 	return 0
 }
+
+// routesOf returns the routes of all kinds in the order of their keys.
+func routesOf(all map[string]object) []gatewayapi.Route { return routesAmong(only[object](all)) }
 
 // only returns the objects of a type in the order of their keys.
 func only[T object](all map[string]object) (some []T) {

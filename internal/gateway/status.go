@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -65,14 +66,14 @@ func (c statusWriter) updateStatus(ctx context.Context, key string) {
 		err = c.updateIngress(ctx, o)
 	case *gatewayv1.Gateway:
 		err = c.updateGateway(ctx, o)
-	case *gatewayv1.HTTPRoute:
-		err = c.updateRoute(ctx, o)
 	case *gatewayv1.BackendTLSPolicy:
 		err = c.updatePolicy(ctx, o)
 	case *gatewayv1.ListenerSet:
 		err = c.updateSet(ctx, o)
 	case *gatewayv1.GatewayClass:
 		err = c.config.updateClass(ctx, o)
+	default:
+		err = c.updateRoute(ctx, o)
 	}
 	switch {
 	case err == nil, apierrors.IsNotFound(err), ctx.Err() != nil:
@@ -155,17 +156,34 @@ func (c statusWriter) gatewayVerdict(g *gatewayv1.Gateway) (gatewayv1.GatewaySta
 	return v.gateway, ok && c.kube.api.isOurs(g)
 }
 
-func (c statusWriter) updateRoute(ctx context.Context, r *gatewayv1.HTTPRoute) error {
+func (c statusWriter) updateRoute(ctx context.Context, r gatewayapi.Route) error {
 	var want []gatewayv1.RouteParentStatus
 	for _, v := range c.verdictsOf(keyOf(r)) {
 		want = append(want, v.parents...)
 	}
-	now := r.DeepCopy()
-	now.Status.Parents = c.owner(keyOf(r), r.Namespace).Parents(now.Status.Parents, want, time.Now())
-	if equality.Semantic.DeepEqual(r.Status, now.Status) {
+	now, is := r.DeepCopyObject().(gatewayapi.Route)
+	if !is {
+		return fmt.Errorf("the copy of %s is no route", keyOf(r))
+	}
+	_, was := gatewayapi.ParentsOf(r)
+	_, parents := gatewayapi.ParentsOf(now)
+	*parents = c.owner(keyOf(r), r.GetNamespace()).Parents(*parents, want, time.Now())
+	if equality.Semantic.DeepEqual(*was, *parents) {
 		return nil
 	}
-	_, err := c.config.GatewayAPI.GatewayV1().HTTPRoutes(r.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{})
+	return c.config.updateRouteStatus(ctx, now)
+}
+
+func (c Config) updateRouteStatus(ctx context.Context, r gatewayapi.Route) (err error) {
+	v1, namespace := c.GatewayAPI.GatewayV1(), r.GetNamespace()
+	switch r := r.(type) {
+	case *gatewayv1.HTTPRoute:
+		_, err = v1.HTTPRoutes(namespace).UpdateStatus(ctx, r, metav1.UpdateOptions{})
+	case *gatewayv1.TCPRoute:
+		_, err = v1.TCPRoutes(namespace).UpdateStatus(ctx, r, metav1.UpdateOptions{})
+	case *gatewayv1.TLSRoute:
+		_, err = v1.TLSRoutes(namespace).UpdateStatus(ctx, r, metav1.UpdateOptions{})
+	}
 	return err
 }
 

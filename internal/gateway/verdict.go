@@ -120,11 +120,13 @@ func (w *worker) forget(key string) {
 	w.state.Lock()
 	delete(w.state.events, key)
 	w.state.Unlock()
-	switch o := w.kube.object(key).(type) {
-	case *networking.Ingress:
+	o := w.kube.object(key)
+	_, ingress := o.(*networking.Ingress)
+	switch {
+	case ingress:
 		w.want(key, "", false)
-	case *gatewayv1.HTTPRoute:
-		w.judgedAt(w.id, keyOf(o), &verdict{})
+	case o != nil && isRoute(key):
+		w.judgedAt(w.id, key, &verdict{})
 		w.statuses.Mark(key, reasons{})
 	default:
 		w.judgedAt(w.id, key, nil)
@@ -167,8 +169,8 @@ func (w *worker) publishAPI(ch choice, r gatewayapi.Result, as func(*gatewayv1.G
 	for _, g := range only[*gatewayv1.Gateway](ch.chosen) {
 		w.decide(keyOf(g), verdict{gateway: as(g, r.Gateways[gatewayapi.KeyOf(g)])}, false)
 	}
-	for _, route := range only[*gatewayv1.HTTPRoute](ch.chosen) {
-		w.decide(keyOf(route), verdict{parents: r.Routes[gatewayapi.KeyOf(route)]}, false)
+	for _, route := range routesOf(ch.chosen) {
+		w.decide(keyOf(route), verdict{parents: r.Routes[gatewayapi.RouteKey(route)]}, false)
 	}
 	for _, p := range w.kube.api.objects().TLSPolicies {
 		w.decide(keyOf(p), verdict{ancestors: r.Policies[gatewayapi.KeyOf(p)]}, false)
@@ -214,8 +216,10 @@ func (w *worker) publishRefusal(key string, err error) {
 	case *gatewayv1.Gateway:
 		s := status.NotProgrammed(r.Gateways[gatewayapi.KeyOf(o)], o.Generation, gatewayv1.GatewayReasonInvalid, message)
 		w.decide(key, verdict{gateway: s}, true)
-	case *gatewayv1.HTTPRoute:
-		w.decide(key, verdict{parents: status.Refused(r.Routes[gatewayapi.KeyOf(o)], o.Generation, message)}, true)
+	case gatewayapi.Route:
+		if isRoute(key) {
+			w.decide(key, verdict{parents: status.Refused(r.Routes[key], o.GetGeneration(), message)}, true)
+		}
 	}
 }
 
@@ -268,7 +272,7 @@ func (c *Controller) judgeUnassigned() {
 		now[keyOf(g)] = verdict{gateway: s}
 	}
 	for _, route := range in.Routes {
-		parents, ok := r.Routes[gatewayapi.KeyOf(route)]
+		parents, ok := r.Routes[gatewayapi.RouteKey(route)]
 		if ok {
 			now[keyOf(route)] = verdict{parents: parents}
 		}

@@ -61,7 +61,7 @@ func (c *Controller) markUsersOfService(namespace, name string) {
 		}
 	}
 	c.markUsers(namespace, func(i *networking.Ingress) bool { return usesService(i, name) })
-	c.markRoutes(func(r *gatewayv1.HTTPRoute) bool {
+	c.markRoutes(func(r gatewayapi.Route) bool {
 		return slices.Contains(gatewayapi.RouteUses(r).Services, namespace+"/"+name)
 	})
 }

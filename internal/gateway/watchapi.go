@@ -18,10 +18,16 @@ func (c *Controller) listenToAPI() error {
 	a := c.kube.api
 	errs := []error{c.kube.listen(a.classes, c.classHandler()), c.kube.listen(a.namespaces, c.namespaceHandler())}
 	for _, s := range a.scopes {
-		errs = append(errs, c.kube.listen(s.gateways, c.gatewayHandler()), c.kube.listen(s.routes, c.routeHandler()),
+		errs = append(errs, c.kube.listen(s.gateways, c.gatewayHandler()), c.kube.listen(s.routes, routeHandler[*gatewayv1.HTTPRoute](c)),
 			c.kube.listen(s.configMaps, watcher(sameConfigMap, func(m *corev1.ConfigMap) { c.markUsersOfConfigMap(m) })))
 		if s.grants.list != nil {
 			errs = append(errs, c.kube.listen(s.grants, watcher(sameGrant, func(g *gatewayv1.ReferenceGrant) { c.markGranted(g) })))
+		}
+		if s.tcpRoutes.list != nil {
+			errs = append(errs, c.kube.listen(s.tcpRoutes, routeHandler[*gatewayv1.TCPRoute](c)))
+		}
+		if s.tlsRoutes.list != nil {
+			errs = append(errs, c.kube.listen(s.tlsRoutes, routeHandler[*gatewayv1.TLSRoute](c)))
 		}
 		if s.sets.list != nil {
 			errs = append(errs, c.kube.listen(s.sets, c.setHandler()))
@@ -78,21 +84,21 @@ func (c *Controller) gatewayHandler() cache.ResourceEventHandler {
 	}
 }
 
-func (c *Controller) routeHandler() cache.ResourceEventHandler {
-	return controller.Watch[*gatewayv1.HTTPRoute]{
-		Added: func(r *gatewayv1.HTTPRoute, atStart bool) {
+func routeHandler[T gatewayapi.Route](c *Controller) cache.ResourceEventHandler {
+	return controller.Watch[T]{
+		Added: func(r T, atStart bool) {
 			if !atStart {
 				c.markRoute(r)
 			}
 		},
-		Changed: func(old, r *gatewayv1.HTTPRoute) {
+		Changed: func(old, r T) {
 			if !sameRoute(old, r) {
 				c.markRoute(old)
 				c.markRoute(r)
 				c.statuses.Mark(keyOf(r), reasons{})
 			}
 		},
-		Deleted: c.markRoute,
+		Deleted: func(r T) { c.markRoute(r) },
 	}.Handler()
 }
 
@@ -117,13 +123,13 @@ func (c *Controller) markGranted(grant *gatewayv1.ReferenceGrant) {
 	}
 	c.markGateways(func(g *gatewayv1.Gateway) bool { return from(gatewayapi.KindGateway, g.Namespace) })
 	c.markSets(func(s *gatewayv1.ListenerSet) bool { return from(gatewayapi.KindSet, s.Namespace) })
-	c.markRoutes(func(r *gatewayv1.HTTPRoute) bool { return from(gatewayapi.KindRoute, r.Namespace) })
+	c.markRoutes(func(r gatewayapi.Route) bool { return from(gatewayapi.RouteKind(r), r.GetNamespace()) })
 }
 
 // markUsersOfPolicy marks the routes to the Services of a policy, which are in its namespace.
 func (c *Controller) markUsersOfPolicy(p *gatewayv1.BackendTLSPolicy) {
 	for _, t := range p.Spec.TargetRefs {
-		c.markRoutes(func(r *gatewayv1.HTTPRoute) bool {
+		c.markRoutes(func(r gatewayapi.Route) bool {
 			return slices.Contains(gatewayapi.RouteUses(r).Services, p.Namespace+"/"+string(t.Name))
 		})
 	}
@@ -151,7 +157,7 @@ func (c *Controller) markGateways(uses func(*gatewayv1.Gateway) bool) {
 	}
 }
 
-func (c *Controller) markRoutes(uses func(*gatewayv1.HTTPRoute) bool) {
+func (c *Controller) markRoutes(uses func(gatewayapi.Route) bool) {
 	for _, r := range c.kube.routes() {
 		if uses(r) {
 			c.markRoute(r)
@@ -164,9 +170,10 @@ func sameGateway(a, b *gatewayv1.Gateway) bool {
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil)
 }
 
-func sameRoute(a, b *gatewayv1.HTTPRoute) bool {
-	return equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
-		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil)
+func sameRoute(a, b gatewayapi.Route) bool {
+	return gatewayapi.SameRoute(a, b, equality.Semantic.DeepEqual) &&
+		equality.Semantic.DeepEqual(a.GetAnnotations(), b.GetAnnotations()) &&
+		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil)
 }
 
 func samePolicy(a, b *gatewayv1.BackendTLSPolicy) bool {

@@ -185,7 +185,7 @@ func (w *worker) current() (all map[string]object, waits bool) {
 		}
 	}
 	for _, r := range w.kube.routes() {
-		if r.DeletionTimestamp == nil && a.concerns(w.kube.api.gatewaysOf(r), w.id) {
+		if r.GetDeletionTimestamp() == nil && a.concerns(w.kube.api.gatewaysOf(r), w.id) {
 			all[keyOf(r)] = r
 		}
 	}

@@ -73,8 +73,10 @@ func TestGatewayRights(t *testing.T) {
 	}
 	routes := func() []string {
 		return slices.Concat(can("list watch", "configmaps", "gateway.networking.k8s.io/gateways", "gateway.networking.k8s.io/httproutes",
-			"gateway.networking.k8s.io/referencegrants", "gateway.networking.k8s.io/backendtlspolicies", "gateway.networking.k8s.io/listenersets"),
+			"gateway.networking.k8s.io/referencegrants", "gateway.networking.k8s.io/backendtlspolicies", "gateway.networking.k8s.io/listenersets",
+			"gateway.networking.k8s.io/tcproutes", "gateway.networking.k8s.io/tlsroutes"),
 			can("update", "gateway.networking.k8s.io/gateways/status", "gateway.networking.k8s.io/listenersets/status", "gateway.networking.k8s.io/httproutes/status",
+				"gateway.networking.k8s.io/tcproutes/status", "gateway.networking.k8s.io/tlsroutes/status",
 				"gateway.networking.k8s.io/backendtlspolicies/status"))
 	}
 	classes := slices.Concat(can("list watch", "gateway.networking.k8s.io/gatewayclasses", "namespaces"),

@@ -87,7 +87,7 @@ func (o *settings) addGateway(flags *pflag.FlagSet) {
 	flags.StringVar(&o.gatewaySubscription, "gateway-subscription", "",
 		"Subscription of --gateway. Empty means that of the cloud configuration.")
 	flags.BoolVar(&o.gatewayAPI, "gateway-api", o.gatewayAPI,
-		"Serve Gateways, ListenerSets and HTTPRoutes, if the API server has the Gateway API when the program starts.")
+		"Serve Gateways, ListenerSets, HTTPRoutes, TCPRoutes and TLSRoutes, if the API server has the Gateway API when the program starts.")
 	flags.StringSliceVar(&o.further, "further-gateway-ids", nil,
 		"Ids of further application gateways, for Gateways of the Gateway API. Ingresses are at that of --gateway-id alone, which may be "+
 			"among them.")

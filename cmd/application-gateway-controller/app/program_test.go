@@ -245,7 +245,7 @@ const aClass = `{"apiVersion":"networking.k8s.io/v1","kind":"IngressClass","meta
 
 const (
 	served = `{"kind":"APIResourceList","groupVersion":"gateway.networking.k8s.io/v1","resources":[{"name":"gatewayclasses"},{"name":"gateways"},
-	{"name":"httproutes"},{"name":"referencegrants"},{"name":"backendtlspolicies"}]}`
+	{"name":"httproutes"},{"name":"referencegrants"},{"name":"backendtlspolicies"},{"name":"tcproutes"},{"name":"tlsroutes"}]}`
 	aGatewayClass = `{"metadata":{"name":"azure","resourceVersion":"1"},"spec":{"controllerName":"azure/application-gateway"}}`
 	aGateway      = `{"metadata":{"namespace":"default","name":"gate","uid":"2","resourceVersion":"1","generation":1},
 	"spec":{"gatewayClassName":"azure","listeners":[{"name":"http","port":80,"protocol":"HTTP"}]}}`
@@ -313,7 +313,7 @@ func (a *api) answer(path string) string {
 	case strings.Contains(path, "/gateway.networking.k8s.io/v1/"):
 		kind := map[string]string{
 			"gatewayclasses": "GatewayClass", "gateways": "Gateway", "httproutes": "HTTPRoute", "referencegrants": "ReferenceGrant",
-			"backendtlspolicies": "BackendTLSPolicy",
+			"backendtlspolicies": "BackendTLSPolicy", "tcproutes": "TCPRoute", "tlsroutes": "TLSRoute",
 		}[filepath.Base(path)]
 		return list("gateway.networking.k8s.io/v1", kind+"List", map[string]string{
 			"GatewayClass": aGatewayClass, "Gateway": aGateway, "HTTPRoute": aRoute,

@@ -9,6 +9,8 @@ const ApplicationGateways = "Microsoft.Network/applicationGateways"
 const (
 	GatewayHTTP  = "Http"
 	GatewayHTTPS = "Https"
+	GatewayTCP   = "Tcp"
+	GatewayTLS   = "Tls"
 
 	BasicRule = "Basic"
 	PathRule  = "PathBasedRouting"
@@ -47,6 +49,39 @@ type ApplicationGateway struct {
 	RewriteSets       []azure.Child[GatewayRewriteSet]   `json:"rewriteRuleSets,omitempty"`
 	TrustedRoots      []azure.Child[GatewayTrustedRoot]  `json:"trustedRootCertificates,omitempty"`
 	Distributions     []azure.Child[GatewayDistribution] `json:"loadDistributionPolicies,omitempty"`
+
+	// Connections of TCP and TLS have children of their own types. Their rules share the priorities of the others.
+	StreamListeners []azure.Child[GatewayStreamListener] `json:"listeners,omitempty"`
+	StreamSettings  []azure.Child[GatewayStreamSettings] `json:"backendSettingsCollection,omitempty"`
+	StreamRules     []azure.Child[GatewayStreamRule]     `json:"routingRules,omitempty"`
+}
+
+// GatewayStreamListener accepts connections of TCP or TLS at a port: for some server names of TLS, or for all.
+type GatewayStreamListener struct {
+	Frontend    *azure.Reference `json:"frontendIPConfiguration" azure:"required"`
+	Port        *azure.Reference `json:"frontendPort" azure:"required"`
+	Protocol    string           `json:"protocol" azure:"fold"`
+	HostNames   []string         `json:"hostNames,omitempty" azure:"set"`
+	Certificate *azure.Reference `json:"sslCertificate,omitempty" azure:"exact"`
+}
+
+// GatewayStreamSettings say how the gateway connects to backends for clients of TCP or TLS.
+type GatewayStreamSettings struct {
+	Port         int32             `json:"port"`
+	Protocol     string            `json:"protocol" azure:"fold"`
+	Timeout      int32             `json:"timeout"` // seconds
+	HostName     string            `json:"hostName,omitempty" azure:"exact"`
+	Probe        *azure.Reference  `json:"probe,omitempty" azure:"exact"`
+	TrustedRoots []azure.Reference `json:"trustedRootCertificates,omitempty"`
+}
+
+// GatewayStreamRule connects a listener of TCP or TLS with backends. Lower priorities go first.
+type GatewayStreamRule struct {
+	RuleType string           `json:"ruleType" azure:"fold"`
+	Priority int32            `json:"priority"`
+	Listener *azure.Reference `json:"listener" azure:"required"`
+	Pool     *azure.Reference `json:"backendAddressPool,omitempty" azure:"exact"`
+	Settings *azure.Reference `json:"backendSettings,omitempty" azure:"exact"`
 }
 
 // GatewayFrontend is an address that clients reach: a public IP, or a private address in a subnet.
@@ -115,7 +150,7 @@ type GatewayProbe struct {
 	Protocol           string             `json:"protocol" azure:"fold"`
 	Host               string             `json:"host,omitempty" azure:"exact"`
 	PickHostName       bool               `json:"pickHostNameFromBackendHttpSettings"`
-	Path               string             `json:"path"`
+	Path               string             `json:"path,omitempty" azure:"exact"` // none for TCP and TLS
 	Port               int32              `json:"port,omitempty" azure:"exact"`
 	Interval           int32              `json:"interval"` // seconds
 	Timeout            int32              `json:"timeout"`  // seconds

@@ -26,7 +26,7 @@ func (w *world) serveAPI(objects ...runtime.Object) {
 	api := gatewayfake.NewSimpleClientset()
 	list := &metav1.APIResourceList{GroupVersion: gatewayv1.GroupVersion.String()}
 	resources := map[string]string{"*v1.GatewayClass": "gatewayclasses", "*v1.Gateway": "gateways", "*v1.HTTPRoute": "httproutes",
-		"*v1.ReferenceGrant": "referencegrants", "*v1.BackendTLSPolicy": "backendtlspolicies", "*v1.ListenerSet": "listenersets"}
+		"*v1.ReferenceGrant": "referencegrants", "*v1.BackendTLSPolicy": "backendtlspolicies", "*v1.ListenerSet": "listenersets", "*v1.TCPRoute": "tcproutes", "*v1.TLSRoute": "tlsroutes"}
 	for _, name := range resources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
 	}
@@ -59,6 +59,26 @@ func gate(change ...func(*gatewayv1.Gateway)) *gatewayv1.Gateway {
 		c(g)
 	}
 	return g
+}
+
+// streamed is a TCPRoute or a TLSRoute of the Service api at a listener.
+func streamed(r gatewayapi.Route, listener gatewayv1.SectionName) gatewayapi.Route {
+	r.SetNamespace("shop")
+	r.SetName(string(listener))
+	r.SetGeneration(1)
+	r.SetCreationTimestamp(metav1.NewTime(epoch))
+	parents := gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "gate", SectionName: &listener}}}
+	backends := []gatewayv1.BackendRef{{BackendObjectReference: gatewayv1.BackendObjectReference{
+		Name: "api", Port: new(gatewayv1.PortNumber(80)),
+	}}}
+	switch r := r.(type) {
+	case *gatewayv1.TCPRoute:
+		r.Spec = gatewayv1.TCPRouteSpec{CommonRouteSpec: parents, Rules: []gatewayv1.TCPRouteRule{{BackendRefs: backends}}}
+	case *gatewayv1.TLSRoute:
+		r.Spec = gatewayv1.TLSRouteSpec{CommonRouteSpec: parents, Rules: []gatewayv1.TLSRouteRule{{BackendRefs: backends}},
+			Hostnames: []gatewayv1.Hostname{"mqtt.example.com"}}
+	}
+	return r
 }
 
 // routed is the HTTPRoute shop/web with a rule for each path and Service.
@@ -134,6 +154,11 @@ func TestGatewayAPI(t *testing.T) {
 			routed(both, func(r *gatewayv1.HTTPRoute) {
 				r.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "more", Kind: new(gatewayv1.Kind("ListenerSet"))}}
 			})}, explain.Served, explain.Served},
+		"streams": {serve, []runtime.Object{gate(func(g *gatewayv1.Gateway) {
+			g.Spec.Listeners = append(g.Spec.Listeners, gatewayv1.Listener{Name: "tcp", Port: 5432, Protocol: gatewayv1.TCPProtocolType},
+				gatewayv1.Listener{Name: "tls", Port: 8883, Protocol: gatewayv1.TLSProtocolType, TLS: g.Spec.Listeners[1].TLS})
+		}), routed(both), streamed(&gatewayv1.TCPRoute{}, "tcp").(*gatewayv1.TCPRoute), streamed(&gatewayv1.TLSRoute{}, "tls").(*gatewayv1.TLSRoute)},
+			explain.Served, explain.Served},
 		"class": {nil, []runtime.Object{gate(func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "nginx" }), routed(both)},
 			explain.Foreign, explain.Foreign},
 		"elsewhere": {func(w *world) { w.config.Applications = []azure.ID{gatewayID, gatewayID + "2"} },

@@ -86,7 +86,7 @@ func (f *Facts) ExplainRoute(now time.Time) (Route, error) {
 		return out, err
 	}
 	d.chain()
-	out.Parents = d.parents(r, d.decided.API.Routes[out.Name])
+	out.Parents = d.parents(r, d.decided.API.Routes[gatewayapi.RouteKey(r)])
 	for _, p := range out.Parents {
 		d.refuse(p.Conditions, p.Name+": ")
 	}
@@ -152,7 +152,7 @@ func (d *decision) takesRoute(r *gatewayv1.HTTPRoute) bool {
 func routesOf(g *gatewayv1.Gateway, among gatewayapi.Objects) (keys []string) {
 	for _, r := range among.Routes {
 		if slices.Contains(among.GatewaysOf(r), gatewayapi.KeyOf(g)) {
-			keys = append(keys, Subject{gatewayapi.KindRoute, r.Namespace, r.Name}.key())
+			keys = append(keys, gatewayapi.RouteKey(r))
 		}
 	}
 	return keys
@@ -177,6 +177,9 @@ func (d *decision) isOf(l Listener, g *gatewayv1.Gateway) bool {
 		}
 	}
 	return slices.ContainsFunc(all, func(x gatewayv1.Listener) bool {
+		if x.Protocol == gatewayv1.TCPProtocolType {
+			return x.Port == l.Port
+		}
 		return x.Port == l.Port && (x.Hostname == nil || *x.Hostname == "" || slices.ContainsFunc(l.Hosts, func(host string) bool {
 			suffix, wild := strings.CutPrefix(string(*x.Hostname), "*")
 			return strings.EqualFold(host, string(*x.Hostname)) || wild && strings.HasSuffix(host, strings.ToLower(suffix))

@@ -120,7 +120,11 @@ func (f *Facts) readAPIOf(ctx context.Context, client gatewayclient.Interface, n
 	if err != nil {
 		return fmt.Errorf("list httproutes: %w", err)
 	}
-	f.API.Gateways, f.API.Routes = append(f.API.Gateways, pointers(gateways.Items)...), append(f.API.Routes, pointers(routes.Items)...)
+	f.API.Gateways = append(f.API.Gateways, pointers(gateways.Items)...)
+	addRoutes(f, pointers(routes.Items))
+	if err := f.readStreams(ctx, client, namespace, has); err != nil {
+		return err
+	}
 	if has("listenersets") {
 		all, err := v1.ListenerSets(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -143,6 +147,32 @@ func (f *Facts) readAPIOf(ctx context.Context, client gatewayclient.Interface, n
 		f.API.TLSPolicies = append(f.API.TLSPolicies, pointers(all.Items)...)
 	}
 	return nil
+}
+
+// readStreams reads the TCPRoutes and TLSRoutes of a namespace, or of all.
+func (f *Facts) readStreams(ctx context.Context, client gatewayclient.Interface, namespace string, has func(string) bool) error {
+	v1 := client.GatewayV1()
+	if has("tcproutes") {
+		all, err := v1.TCPRoutes(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list tcproutes: %w", err)
+		}
+		addRoutes(f, pointers(all.Items))
+	}
+	if has("tlsroutes") {
+		all, err := v1.TLSRoutes(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list tlsroutes: %w", err)
+		}
+		addRoutes(f, pointers(all.Items))
+	}
+	return nil
+}
+
+func addRoutes[T gatewayapi.Route](f *Facts, routes []T) {
+	for _, r := range routes {
+		f.API.Routes = append(f.API.Routes, r)
+	}
 }
 
 // readAuthorities reads the ConfigMaps of policies alone: there are many others.

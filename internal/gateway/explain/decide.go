@@ -235,6 +235,26 @@ func (d *decision) listeners() {
 		}
 		d.Listeners = append(d.Listeners, one)
 	}
+	d.streams()
+}
+
+// streams lists the listeners of TCP and TLS that lead to the object.
+func (d *decision) streams() {
+	for _, l := range d.decided.Gateway.StreamListeners {
+		if !d.needs(l.Name) {
+			continue
+		}
+		one := Listener{Part: d.part("listeners", l.Name), Protocol: l.Properties.Protocol, Hosts: l.Properties.HostNames,
+			Port: d.portOf(l.Properties.Port), Private: d.isPrivate(l.Properties.Frontend),
+			Certificate: d.certificate(l.Properties.Certificate)}
+		for _, r := range d.decided.Gateway.StreamRules {
+			if p := r.Properties; sameName(p.Listener.To().Name(), l.Name) {
+				one.Rule, one.Priority = d.part("routingRules", r.Name), p.Priority
+				one.Paths = []Path{{Pool: nameOf(p.Pool), Settings: nameOf(p.Settings)}}
+			}
+		}
+		d.Listeners = append(d.Listeners, one)
+	}
 }
 
 // isPrivate reports whether a frontend is the private one.
@@ -303,6 +323,13 @@ func (d *decision) backend(pool, settings string) Backend {
 			d.probe(&b, nameOf(s.Properties.Probe))
 		}
 	}
+	for _, s := range d.decided.Gateway.StreamSettings {
+		if s.Name == settings {
+			b.Settings = d.part("backendSettingsCollection", settings)
+			b.Protocol, b.Port = s.Properties.Protocol, s.Properties.Port
+			d.probe(&b, nameOf(s.Properties.Probe))
+		}
+	}
 	for _, p := range d.decided.Gateway.Pools {
 		if p.Name != pool {
 			continue
@@ -321,6 +348,9 @@ func (d *decision) probe(b *Backend, name string) {
 			port := cmp.Or(p.Properties.Port, b.Port)
 			b.Probe = new(d.part("probes", name))
 			b.Asks = fmt.Sprintf("asks port %d for %s of %s every %d s", port, p.Properties.Path, host, p.Properties.Interval)
+			if p.Properties.Path == "" {
+				b.Asks = fmt.Sprintf("connects to port %d every %d s", port, p.Properties.Interval)
+			}
 		}
 	}
 }

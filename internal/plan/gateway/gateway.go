@@ -63,7 +63,7 @@ type Input struct {
 type Kept struct {
 	Ingresses []*networking.Ingress
 	Gateways  []*gatewayv1.Gateway
-	Routes    []*gatewayv1.HTTPRoute
+	Routes    []gatewayapi.Route
 }
 
 func (k Kept) isEmpty() bool { return len(k.Ingresses)+len(k.Gateways)+len(k.Routes) == 0 }

@@ -161,11 +161,32 @@ func checkDocument(t testing.TB, doc azure.Document) {
 		}
 	}
 	priorities, listeners := map[int32]bool{}, map[azure.ID]bool{}
-	for _, r := range p.Rules {
-		q := r.Properties
-		if priorities[q.Priority] || listeners[q.Listener.To()] || q.Priority < 1 || q.Priority > 20000 {
-			t.Errorf("rule %s has priority %d and listener %s", r.Name, q.Priority, q.Listener.To())
+	rule := func(name string, priority int32, listener azure.ID) {
+		if priorities[priority] || listeners[listener] || priority < 1 || priority > 20000 {
+			t.Errorf("rule %s has priority %d and listener %s", name, priority, listener)
 		}
-		priorities[q.Priority], listeners[q.Listener.To()] = true, true
+		priorities[priority], listeners[listener] = true, true
+	}
+	for _, r := range p.Rules {
+		rule(r.Name, r.Properties.Priority, r.Properties.Listener.To())
+	}
+	for _, r := range p.StreamRules {
+		rule(r.Name, r.Properties.Priority, r.Properties.Listener.To())
+	}
+	protocols := map[string]string{}
+	listener := func(frontend, port *azure.Reference, protocol string) {
+		at := string(frontend.To() + port.To())
+		if had := protocols[at]; had != "" && had != protocol {
+			t.Errorf("%s has the protocols %s and %s", at, had, protocol)
+		}
+		protocols[at] = protocol
+	}
+	for _, l := range p.StreamListeners {
+		listener(l.Properties.Frontend, l.Properties.Port, l.Properties.Protocol)
+	}
+	for _, l := range p.Listeners {
+		if q := l.Properties; protocols[string(q.Frontend.To()+q.Port.To())] != "" {
+			listener(q.Frontend, q.Port, q.Protocol)
+		}
 	}
 }

@@ -75,9 +75,21 @@ func drawIngresses(t *rapid.T) (all []*networking.Ingress) {
 	return all
 }
 
+// streaming returns a world whose gateway has a listener for TCP that others have made, too.
+func streaming(t testing.TB) *world {
+	w := newWorld(t)
+	w.change([]byte(`{properties: {
+ frontendPorts: [{name: tcp, properties: {port: 5432}}], listeners: [{name: tcp, properties: {new: true, protocol: Tcp,
+		frontendIPConfiguration: {id: GATE/frontendIPConfigurations/public}, frontendPort: {id: GATE/frontendPorts/tcp}}}],
+		backendSettingsCollection: [{name: tcp, properties: {port: 5432, protocol: Tcp, timeout: 20}}],
+		routingRules: [{name: tcp, properties: {priority: 2, listener: {id: GATE/listeners/tcp},
+		backendAddressPool: {id: GATE/backendAddressPools/other}, backendSettings: {id: GATE/backendSettingsCollection/tcp}}}]}}`))
+	return w
+}
+
 // drawWorld draws a world whose gateway already has what served other Ingresses.
 func drawWorld(outer *testing.T, t *rapid.T, secrets *world) *world {
-	w := newWorld(outer)
+	w := streaming(outer)
 	w.parseCluster("service default/web 80:8080 10.0.0.1\nservice default/b 80:8081 10.0.1.1 10.0.1.2\n" +
 		"rewrite default/rw {rewriteRules: [{name: a, ruleSequence: 1}]}\n")
 	w.secrets, w.made = secrets.secrets, secrets.objects()
@@ -92,7 +104,7 @@ func drawWorld(outer *testing.T, t *rapid.T, secrets *world) *world {
 func TestProperties(t *testing.T) {
 	secrets := newWorld(t)
 	secrets.parseCluster("secret default/tls\n")
-	foreign := foreignOf(t, newWorld(t).doc)
+	foreign := foreignOf(t, streaming(t).doc)
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(t, r, secrets)
 		before := w.in.Have

@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -19,12 +21,18 @@ func render(t testing.TB, doc azure.Document) string {
 		t.Fatal(err)
 	}
 	r := renderer{t: t, g: g.Properties}
-	rules := slices.Clone(r.g.Rules)
-	slices.SortStableFunc(rules, func(a, b azure.Child[network.GatewayRule]) int {
-		return int(a.Properties.Priority - b.Properties.Priority)
-	})
-	for _, rule := range rules {
-		r.rule(rule)
+	write := map[int32]func(){}
+	for _, rule := range r.g.Rules {
+		write[rule.Properties.Priority] = func() { r.rule(rule) }
+	}
+	for _, rule := range r.g.StreamRules {
+		write[rule.Properties.Priority] = func() { r.stream(rule) }
+	}
+	for _, priority := range slices.Sorted(maps.Keys(write)) {
+		write[priority]()
+	}
+	if n := len(r.g.StreamListeners) + len(r.g.StreamSettings); n > 0 {
+		fmt.Fprintf(&r.text, "children for streams: %d listeners, %d settings\n", len(r.g.StreamListeners), len(r.g.StreamSettings))
 	}
 	fmt.Fprintf(&r.text, "children: %d listeners, %d pools, %d settings, %d probes, %d certificates, %d redirects, %d rewrite sets, %d ports\n",
 		len(r.g.Listeners), len(r.g.Pools), len(r.g.Settings), len(r.g.Probes), len(r.g.Certificates), len(r.g.Redirects), len(r.g.RewriteSets),
@@ -63,6 +71,34 @@ func (r *renderer) rule(rule azure.Child[network.GatewayRule]) {
 		r.target(strings.Join(q.Paths, " "), q.Pool, q.Settings, q.Redirect, q.RewriteSet, q.FirewallPolicy, q.Distribution)
 	}
 	r.target("everything else", m.DefaultPool, m.DefaultSettings, m.DefaultRedirect, m.DefaultRewriteSet, nil, m.DefaultDistribution)
+}
+
+// stream says what becomes of the connections of a listener for TCP or TLS.
+func (r *renderer) stream(rule azure.Child[network.GatewayStreamRule]) {
+	p := rule.Properties
+	l, s, pool := find(r.t, r.g.StreamListeners, p.Listener), find(r.t, r.g.StreamSettings, p.Settings), find(r.t, r.g.Pools, p.Pool)
+	text := fmt.Sprintf("%d %s %s:%d %s", p.Priority, strings.ToLower(l.Protocol), l.Frontend.To().Name(), find(r.t, r.g.Ports, l.Port).Port,
+		cmp.Or(strings.Join(l.HostNames, " "), "any host"))
+	if l.Certificate != nil {
+		find(r.t, r.g.Certificates, l.Certificate)
+		text += " with " + plainName(l.Certificate.To().Name())
+	}
+	var backends []string
+	for _, a := range pool.Addresses {
+		backends = append(backends, a.IPAddress+a.FQDN)
+	}
+	fmt.Fprintf(&r.text, "%s\n  connections -> %s port %d [%s], timeout %d", text, strings.ToLower(s.Protocol), s.Port, strings.Join(backends, " "), s.Timeout)
+	if s.HostName != "" {
+		r.text.WriteString(", server name " + s.HostName)
+	}
+	for _, root := range s.TrustedRoots {
+		r.text.WriteString(", root " + root.To().Name())
+	}
+	r.text.WriteString("\n")
+	if s.Probe != nil {
+		b := find(r.t, r.g.Probes, s.Probe)
+		fmt.Fprintf(&r.text, "    probe %s every %d timeout %d threshold %d\n", strings.ToLower(b.Protocol), b.Interval, b.Timeout, b.UnhealthyThreshold)
+	}
 }
 
 func (r *renderer) listener(ref *azure.Reference) string {

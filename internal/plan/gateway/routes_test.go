@@ -197,7 +197,9 @@ func (w *world) serving(routes ...*gatewayv1.HTTPRoute) {
 		Gateways: []*gatewayv1.Gateway{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gate"}, Spec: gatewayv1.GatewaySpec{
 			GatewayClassName: "class", Listeners: []gatewayv1.Listener{{Name: "http", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
 		}}},
-		Routes: routes,
+	}
+	for _, r := range routes {
+		w.in.API.Routes = append(w.in.API.Routes, r)
 	}
 	w.in.Applications = gatewayapi.Assign(w.in.API, []azure.ID{gatewayID}, nil)
 	w.service(metav1.ObjectMeta{Namespace: "kube-system", Name: "answers"}, "8124:8124", []string{"10.4.0.1"})
@@ -270,6 +272,10 @@ func (w *world) readAPI(text []byte) {
 			w.in.API.ListenerSets = append(w.in.API.ListenerSets, read[gatewayv1.ListenerSet](w.t, one, n))
 		case "HTTPRoute":
 			w.in.API.Routes = append(w.in.API.Routes, read[gatewayv1.HTTPRoute](w.t, one, n))
+		case "TCPRoute":
+			w.in.API.Routes = append(w.in.API.Routes, read[gatewayv1.TCPRoute](w.t, one, n))
+		case "TLSRoute":
+			w.in.API.Routes = append(w.in.API.Routes, read[gatewayv1.TLSRoute](w.t, one, n))
 		case "ReferenceGrant":
 			w.in.API.Grants = append(w.in.API.Grants, read[gatewayv1.ReferenceGrant](w.t, one, n))
 		case "BackendTLSPolicy":
@@ -330,7 +336,7 @@ func statuses(r gatewayapi.Result) string {
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Routes)) {
 		for _, p := range r.Routes[key] {
-			fmt.Fprintf(&b, "HTTPRoute %s of %s:%s\n", key, p.ParentRef.Name, conditions(p.Conditions))
+			fmt.Fprintf(&b, "%s of %s:%s\n", strings.Replace(key, "/", " ", 1), p.ParentRef.Name, conditions(p.Conditions))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {

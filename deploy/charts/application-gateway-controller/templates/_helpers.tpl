@@ -31,10 +31,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
   verbs: [list, watch]
 {{- if .Values.gatewayAPI.enabled }}
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways, listenersets, httproutes, referencegrants, backendtlspolicies]
+  resources: [gateways, listenersets, httproutes, tcproutes, tlsroutes, referencegrants, backendtlspolicies]
   verbs: [list, watch]
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways/status, listenersets/status, httproutes/status, backendtlspolicies/status]
+  resources: [gateways/status, listenersets/status, httproutes/status, tcproutes/status, tlsroutes/status, backendtlspolicies/status]
   verbs: [update]
 # Of ConfigMaps, the program keeps the certificates of authorities, which a BackendTLSPolicy names.
 - apiGroups: [""]

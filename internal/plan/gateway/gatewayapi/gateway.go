@@ -26,12 +26,35 @@ type listener struct {
 	tls                          *route.TLS
 	kinds                        []gatewayv1.RouteGroupKind
 	accepted, conflict, resolved problem
-	attached                     map[string]bool // routes by namespace/name
+	attached                     map[string]bool  // routes by kind/namespace/name
+	streams                      map[string]Route // that get the connections, by their hosts
 }
 
 // serves reports whether routes get requests by the listener.
 func (l *listener) serves() bool {
-	return !l.accepted.is() && !l.conflict.is() && (l.tls != nil || l.Protocol == gatewayv1.HTTPProtocolType)
+	return !l.accepted.is() && !l.conflict.is() && (l.tls != nil || !isSecure(l.Protocol))
+}
+
+func isSecure(p gatewayv1.ProtocolType) bool {
+	return p == gatewayv1.HTTPSProtocolType || p == gatewayv1.TLSProtocolType
+}
+
+// host returns the hostname of the listener, "" for any. Connections of TCP have none.
+func (l *listener) host() string { return string(hostOf(l.Listener)) }
+
+func hostOf(l gatewayv1.Listener) gatewayv1.Hostname {
+	if l.Protocol == gatewayv1.TCPProtocolType {
+		return ""
+	}
+	return value(l.Hostname, "")
+}
+
+// modeOf returns the TLS mode of a listener.
+func modeOf(l gatewayv1.Listener) gatewayv1.TLSModeType {
+	if l.TLS == nil {
+		return gatewayv1.TLSModeTerminate
+	}
+	return value(l.TLS.Mode, gatewayv1.TLSModeTerminate)
 }
 
 // gateway reads a Gateway.
@@ -41,11 +64,9 @@ func (r *reader) gateway(g *gatewayv1.Gateway) *gateway {
 	for _, l := range g.Spec.Listeners {
 		read := r.listener(KindGateway, g.Namespace, l)
 		for _, other := range made.listeners {
-			if other.Port == l.Port && other.Protocol != l.Protocol {
-				read.conflict = because(gatewayv1.ListenerReasonProtocolConflict, "listener %s has port %d with protocol %s",
-					other.Name, l.Port, other.Protocol)
-				other.conflict = cmp.Or(other.conflict, because(gatewayv1.ListenerReasonProtocolConflict,
-					"listener %s has port %d with protocol %s", l.Name, l.Port, l.Protocol))
+			if clash(other.Listener, l) {
+				read.conflict, read.accepted = has(other.Listener), problem{} // the conflict says more
+				other.conflict, other.accepted = cmp.Or(other.conflict, has(l)), problem{}
 			}
 		}
 		made.listeners = append(made.listeners, read)
@@ -53,20 +74,37 @@ func (r *reader) gateway(g *gatewayv1.Gateway) *gateway {
 	return made
 }
 
+// clash reports whether two listeners want a port with different protocols. Those of a protocol that is not served do not count.
+func clash(a, b gatewayv1.Listener) bool {
+	return a.Port == b.Port && routeKinds[a.Protocol] != "" && routeKinds[b.Protocol] != "" &&
+		(a.Protocol != b.Protocol || modeOf(a) != modeOf(b))
+}
+
+// has says that a listener has its port.
+func has(l gatewayv1.Listener) problem {
+	protocol := string(l.Protocol)
+	if modeOf(l) != gatewayv1.TLSModeTerminate {
+		protocol += " and tls.mode " + string(modeOf(l))
+	}
+	return because(gatewayv1.ListenerReasonProtocolConflict, "listener %s has port %d with protocol %s", l.Name, l.Port, protocol)
+}
+
 // listener reads a listener of an object of a kind in a namespace.
 func (r *reader) listener(kind, namespace string, l gatewayv1.Listener) *listener {
-	read := &listener{Listener: l, namespace: namespace, attached: map[string]bool{}}
+	read := &listener{Listener: l, namespace: namespace, attached: map[string]bool{}, streams: map[string]Route{}}
 	read.kinds, read.resolved = kindsOf(l)
-	switch l.Protocol {
-	case gatewayv1.HTTPProtocolType:
-	case gatewayv1.HTTPSProtocolType:
+	switch {
+	case routeKinds[l.Protocol] == "":
+		read.accepted = because(gatewayv1.ListenerReasonUnsupportedProtocol,
+			"protocol is %s; an application gateway has HTTP, HTTPS, TCP and TLS", l.Protocol)
+	case l.Protocol == gatewayv1.TLSProtocolType && modeOf(l) != gatewayv1.TLSModeTerminate:
+		read.accepted = because(gatewayv1.ListenerReasonUnsupportedValue,
+			"tls.mode is %s; an application gateway ends TLS itself: want Terminate", modeOf(l))
+	case isSecure(l.Protocol):
 		var p problem
 		if read.tls, p = r.certificate(kind, namespace, l); p.is() {
 			read.resolved = p
 		}
-	default:
-		read.accepted = because(gatewayv1.ListenerReasonUnsupportedProtocol,
-			"protocol is %s; an application gateway has HTTP and HTTPS", l.Protocol)
 	}
 	return read
 }
@@ -95,8 +133,8 @@ func (r *reader) side(g *gatewayv1.Gateway) (private bool, p problem) {
 // kindsOf returns the kinds of routes that a listener takes.
 func kindsOf(l gatewayv1.Listener) ([]gatewayv1.RouteGroupKind, problem) {
 	group := gatewayv1.Group(gatewayv1.GroupName)
-	usual := gatewayv1.RouteGroupKind{Group: &group, Kind: KindRoute}
-	if l.Protocol != gatewayv1.HTTPProtocolType && l.Protocol != gatewayv1.HTTPSProtocolType {
+	usual := gatewayv1.RouteGroupKind{Group: &group, Kind: routeKinds[l.Protocol]}
+	if usual.Kind == "" {
 		return []gatewayv1.RouteGroupKind{}, problem{}
 	}
 	if l.AllowedRoutes == nil || len(l.AllowedRoutes.Kinds) == 0 {
@@ -105,19 +143,19 @@ func kindsOf(l gatewayv1.Listener) ([]gatewayv1.RouteGroupKind, problem) {
 	kinds := []gatewayv1.RouteGroupKind{}
 	var p problem
 	for _, k := range l.AllowedRoutes.Kinds {
-		if value(k.Group, group) == group && k.Kind == KindRoute {
+		if value(k.Group, group) == group && k.Kind == usual.Kind {
 			kinds = append(kinds, usual)
 		} else {
-			p = because(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds has %s; an application gateway has %s",
-				k.Kind, KindRoute)
+			p = because(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds has %s; an application gateway has %s for %s",
+				k.Kind, usual.Kind, l.Protocol)
 		}
 	}
 	return kinds, p
 }
 
-// allows reports whether a listener takes routes of a namespace.
-func (r *reader) allows(l *listener, namespace string) bool {
-	if len(l.kinds) == 0 {
+// allows reports whether a listener takes routes of a kind and a namespace.
+func (r *reader) allows(l *listener, kind, namespace string) bool {
+	if !slices.ContainsFunc(l.kinds, func(k gatewayv1.RouteGroupKind) bool { return string(k.Kind) == kind }) {
 		return false
 	}
 	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
@@ -203,25 +241,31 @@ func (l *listener) status(generation int64) gatewayv1.ListenerStatus {
 
 // place is a host at a port; "" is any host.
 type place struct {
-	port gatewayv1.PortNumber
-	host gatewayv1.Hostname
+	port     gatewayv1.PortNumber
+	host     gatewayv1.Hostname
+	protocol gatewayv1.ProtocolType
+}
+
+// excludes reports whether an application gateway cannot have two places.
+func (p place) excludes(other place) bool {
+	return p.port == other.port && (p.host == other.host || p.protocol != other.protocol)
 }
 
 func placesOf(g *gatewayv1.Gateway) []place {
 	var all []place
 	for _, l := range g.Spec.Listeners {
-		all = append(all, place{l.Port, value(l.Hostname, "")})
+		all = append(all, place{l.Port, hostOf(l), l.Protocol})
 	}
 	return all
 }
 
 // Assign chooses an application gateway for each Gateway: the one of the address that its spec or its status has, else the first one where
-// no other Gateway has the same port for the same host. A Gateway for which there is none is left out.
+// no other Gateway has the same port for the same host, or with another protocol. A Gateway for which there is none is left out.
 func Assign(o Objects, applications []azure.ID, addresses map[azure.ID][]string) Applications {
 	assigned := Applications{}
 	taken := map[azure.ID][]place{}
 	free := func(id azure.ID, g *gatewayv1.Gateway) bool {
-		return !slices.ContainsFunc(placesOf(g), func(p place) bool { return slices.Contains(taken[id], p) })
+		return !slices.ContainsFunc(placesOf(g), func(p place) bool { return slices.ContainsFunc(taken[id], p.excludes) })
 	}
 	give := func(id azure.ID, g *gatewayv1.Gateway) {
 		assigned[KeyOf(g)] = id

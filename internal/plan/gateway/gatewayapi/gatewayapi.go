@@ -22,9 +22,11 @@ import (
 
 // Kinds of the objects.
 const (
-	KindGateway = "Gateway"
-	KindRoute   = "HTTPRoute"
-	KindSet     = "ListenerSet"
+	KindGateway  = "Gateway"
+	KindRoute    = "HTTPRoute"
+	KindTCPRoute = "TCPRoute"
+	KindTLSRoute = "TLSRoute"
+	KindSet      = "ListenerSet"
 )
 
 // Controller is the name of the controller in a GatewayClass.
@@ -35,7 +37,7 @@ type Objects struct {
 	Classes      []*gatewayv1.GatewayClass
 	Gateways     []*gatewayv1.Gateway
 	ListenerSets []*gatewayv1.ListenerSet
-	Routes       []*gatewayv1.HTTPRoute
+	Routes       []Route
 	Grants       []*gatewayv1.ReferenceGrant
 	TLSPolicies  []*gatewayv1.BackendTLSPolicy
 	Namespaces   []*corev1.Namespace
@@ -62,7 +64,7 @@ type Result struct {
 	Sites    []route.Site                             // the oldest object first
 	Gateways map[string]gatewayv1.GatewayStatus       // by namespace/name
 	Sets     map[string]gatewayv1.ListenerSetStatus   // by namespace/name
-	Routes   map[string][]gatewayv1.RouteParentStatus // by namespace/name
+	Routes   map[string][]gatewayv1.RouteParentStatus // by kind/namespace/name
 	Policies map[string][]gatewayv1.PolicyAncestorStatus
 }
 
@@ -110,9 +112,9 @@ func Read(in Input) Result {
 	}
 	r.readSets()
 	routes := slices.Clone(in.Routes)
-	slices.SortFunc(routes, func(a, b *gatewayv1.HTTPRoute) int { return route.Compare(objectOf(a), objectOf(b)) })
+	slices.SortFunc(routes, func(a, b Route) int { return route.Compare(objectOf(a), objectOf(b)) })
 	for _, h := range routes {
-		if h.DeletionTimestamp == nil {
+		if h.GetDeletionTimestamp() == nil {
 			r.route(h)
 		}
 	}
@@ -128,12 +130,11 @@ func Read(in Input) Result {
 // Refuse notes the problems of routes that the application gateway has no room for.
 func (r *Result) Refuse(problems []plan.Problem) {
 	for _, p := range problems {
-		key, is := strings.CutPrefix(p.Object, KindRoute+"/")
-		if !is || p.Warning {
+		if p.Warning {
 			continue
 		}
-		for i := range r.Routes[key] {
-			set(r.Routes[key][i].Conditions, string(gatewayv1.RouteConditionAccepted), p.Reason, p.Message)
+		for i := range r.Routes[p.Object] {
+			set(r.Routes[p.Object][i].Conditions, string(gatewayv1.RouteConditionAccepted), p.Reason, p.Message)
 		}
 	}
 }
@@ -154,8 +155,4 @@ type reader struct {
 	sets     []*listenerSet
 	policies []*policy
 	result   Result
-}
-
-func objectOf(h *gatewayv1.HTTPRoute) route.Object {
-	return route.Object{Kind: KindRoute, Namespace: h.Namespace, Name: h.Name, Created: h.CreationTimestamp.Time}
 }

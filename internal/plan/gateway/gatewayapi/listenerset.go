@@ -33,7 +33,7 @@ func SetUses(s *gatewayv1.ListenerSet) Uses {
 }
 
 // GatewaysOf returns the Gateways of a route by namespace/name: its parents, and those of the ListenerSets that are its parents.
-func (o Objects) GatewaysOf(h *gatewayv1.HTTPRoute) []string {
+func (o Objects) GatewaysOf(h Route) []string {
 	u := RouteUses(h)
 	all := u.Gateways
 	for _, s := range o.ListenerSets {
@@ -143,9 +143,10 @@ func (r *reader) conflictOf(set *listenerSet, l *listener) problem {
 		case other.Protocol != l.Protocol:
 			return because(gatewayv1.ListenerReasonProtocolConflict, "a listener before it has port %d with protocol %s", l.Port,
 				other.Protocol)
-		case strings.EqualFold(string(value(other.Hostname, "")), string(value(l.Hostname, ""))):
-			return because(gatewayv1.ListenerReasonHostnameConflict, "a listener before it has port %d with hostname %q", l.Port,
-				value(l.Hostname, ""))
+		case modeOf(other.Listener) != modeOf(l.Listener):
+			return because(gatewayv1.ListenerReasonProtocolConflict, "a listener before it has port %d with another tls.mode", l.Port)
+		case strings.EqualFold(other.host(), l.host()):
+			return because(gatewayv1.ListenerReasonHostnameConflict, "a listener before it has port %d with hostname %q", l.Port, l.host())
 		}
 	}
 	return problem{}

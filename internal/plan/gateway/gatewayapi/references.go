@@ -44,10 +44,12 @@ func value[T any](p *T, usual T) T {
 type Uses struct{ Services, Secrets, Gateways, Sets []string }
 
 // RouteUses returns what a route refers to.
-func RouteUses(h *gatewayv1.HTTPRoute) Uses {
+func RouteUses(h Route) Uses {
 	var u Uses
-	for _, p := range h.Spec.ParentRefs {
-		key := string(value(p.Namespace, gatewayv1.Namespace(h.Namespace))) + "/" + string(p.Name)
+	own := gatewayv1.Namespace(h.GetNamespace())
+	refs, _ := ParentsOf(h)
+	for _, p := range refs {
+		key := string(value(p.Namespace, own)) + "/" + string(p.Name)
 		switch {
 		case is(p, KindGateway):
 			u.Gateways = append(u.Gateways, key)
@@ -55,11 +57,9 @@ func RouteUses(h *gatewayv1.HTTPRoute) Uses {
 			u.Sets = append(u.Sets, key)
 		}
 	}
-	for _, rule := range h.Spec.Rules {
-		for _, b := range rule.BackendRefs {
-			if string(value(b.Kind, kindService)) == kindService {
-				u.Services = append(u.Services, string(value(b.Namespace, gatewayv1.Namespace(h.Namespace)))+"/"+string(b.Name))
-			}
+	for _, b := range slices.Concat(backendsOf(h)...) {
+		if string(value(b.Kind, kindService)) == kindService {
+			u.Services = append(u.Services, string(value(b.Namespace, own))+"/"+string(b.Name))
 		}
 	}
 	return u
@@ -85,7 +85,7 @@ func secretsOf(namespace string, tls *gatewayv1.ListenerTLSConfig) (all []string
 	return all
 }
 
-// certificate returns the certificate of an HTTPS listener of an object of a kind in a namespace.
+// certificate returns the certificate of an HTTPS or TLS listener of an object of a kind in a namespace.
 func (r *reader) certificate(of, in string, l gatewayv1.Listener) (*route.TLS, problem) {
 	const invalid = gatewayv1.ListenerReasonInvalidCertificateRef
 	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {

@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -24,8 +25,8 @@ type parent struct {
 }
 
 // parentOf finds a parent of a route at this application gateway.
-func (r *reader) parentOf(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference) (parent, bool) {
-	key := string(value(p.Namespace, gatewayv1.Namespace(h.Namespace))) + "/" + string(p.Name)
+func (r *reader) parentOf(h Route, p gatewayv1.ParentReference) (parent, bool) {
+	key := string(value(p.Namespace, gatewayv1.Namespace(h.GetNamespace()))) + "/" + string(p.Name)
 	for _, g := range r.gateways {
 		if is(p, KindGateway) && KeyOf(g.Gateway) == key {
 			return parent{g, KindGateway + " " + key, g.listeners, problem{}}, true
@@ -40,40 +41,50 @@ func (r *reader) parentOf(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference) (
 }
 
 // route reads a route: for each of its parents at this application gateway the sites and the status.
-func (r *reader) route(h *gatewayv1.HTTPRoute) {
-	for _, p := range h.Spec.ParentRefs {
+func (r *reader) route(h Route) {
+	refs, _ := ParentsOf(h)
+	for _, p := range refs {
 		at, ok := r.parentOf(h, p)
 		if !ok {
 			continue
 		}
-		rules := r.rules(h)
-		accepted := r.attach(h, p, at, rules)
+		rules := r.rulesOf(h)
+		accepted := r.attach(h, p, at, &rules)
 		for _, policy := range rules.policies {
 			r.note(policy, at.gateway)
 		}
 		if !accepted.is() && rules.refused.is() && len(rules.made) == 0 {
 			accepted = rules.refused
 		}
-		key := KeyOf(h)
+		key := RouteKey(h)
 		r.result.Routes[key] = append(r.result.Routes[key], rules.status(h, p, accepted))
 	}
 }
 
+// rulesOf reads the rules of a route.
+func (r *reader) rulesOf(h Route) ruleSet {
+	if http, is := h.(*gatewayv1.HTTPRoute); is {
+		return r.rules(http)
+	}
+	return r.streamRules(h)
+}
+
 // status is the status of a route for one parent.
-func (s ruleSet) status(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, accepted problem) gatewayv1.RouteParentStatus {
+func (s ruleSet) status(h Route, p gatewayv1.ParentReference, accepted problem) gatewayv1.RouteParentStatus {
+	generation := h.GetGeneration()
 	status := gatewayv1.RouteParentStatus{ParentRef: p, ControllerName: Controller, Conditions: []metav1.Condition{
-		condition(gatewayv1.RouteConditionAccepted, h.Generation, gatewayv1.RouteReasonAccepted, "", accepted),
-		condition(gatewayv1.RouteConditionResolvedRefs, h.Generation, gatewayv1.RouteReasonResolvedRefs, "", s.unresolved),
+		condition(gatewayv1.RouteConditionAccepted, generation, gatewayv1.RouteReasonAccepted, "", accepted),
+		condition(gatewayv1.RouteConditionResolvedRefs, generation, gatewayv1.RouteReasonResolvedRefs, "", s.unresolved),
 	}}
-	if s.refused.is() && len(s.made) > 0 {
-		status.Conditions = append(status.Conditions, condition(gatewayv1.RouteConditionPartiallyInvalid, h.Generation,
-			s.refused.reason, "Dropped Rule: "+s.refused.message, problem{}))
+	if dropped := cmp.Or(s.refused, s.taken); dropped.is() && len(s.made) > 0 {
+		status.Conditions = append(status.Conditions, condition(gatewayv1.RouteConditionPartiallyInvalid, generation,
+			dropped.reason, "Dropped Rule: "+dropped.message, problem{}))
 	}
 	return status
 }
 
 // attach attaches a route to the listeners of a parent, and says why there is none.
-func (r *reader) attach(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, at parent, rules ruleSet) problem {
+func (r *reader) attach(h Route, p gatewayv1.ParentReference, at parent, rules *ruleSet) problem {
 	why := because(gatewayv1.RouteReasonNoMatchingParent, "%s has no listener with name %q and port %d", at.name,
 		value(p.SectionName, ""), value(p.Port, 0))
 	if at.refused.is() {
@@ -84,23 +95,23 @@ func (r *reader) attach(h *gatewayv1.HTTPRoute, p gatewayv1.ParentReference, at 
 		if p.SectionName != nil && *p.SectionName != l.Name || p.Port != nil && *p.Port != l.Port {
 			continue
 		}
-		if !r.allows(l, h.Namespace) {
+		if !r.allows(l, RouteKind(h), h.GetNamespace()) {
 			if !attached && why.reason == string(gatewayv1.RouteReasonNoMatchingParent) {
 				why = because(gatewayv1.RouteReasonNotAllowedByListeners, "listener %s takes no %s of namespace %s", l.Name,
-					KindRoute, h.Namespace)
+					RouteKind(h), h.GetNamespace())
 			}
 			continue
 		}
-		hosts, ok := intersect(string(value(l.Hostname, "")), h.Spec.Hostnames)
+		hosts, ok := intersect(l.host(), hostnamesOf(h))
 		if !ok {
 			why = because(gatewayv1.RouteReasonNoMatchingListenerHostname, "no hostname of the route is one of listener %s, %q",
-				l.Name, value(l.Hostname, ""))
+				l.Name, l.host())
 			continue
 		}
 		attached = true
-		l.attached[KeyOf(h)] = true
+		l.attached[RouteKey(h)] = true
 		if l.serves() && !at.address.is() {
-			r.result.Sites = append(r.result.Sites, rules.sites(h, at.gateway, l, hosts)...)
+			r.result.Sites = append(r.result.Sites, rules.at(h, at.gateway, l, hosts)...)
 		}
 	}
 	if attached {
@@ -141,7 +152,15 @@ func within(host, wildcard string) bool {
 	return wild && strings.HasSuffix(strings.TrimPrefix(host, "*"), suffix) && len(host) > len(suffix)
 }
 
-// sites returns the sites of a route at a listener. A redirect to the host that the client asked for names it, so that each host has a
+// at returns the sites of a route at a listener.
+func (s *ruleSet) at(h Route, g *gateway, l *listener, hosts []string) []route.Site {
+	if http, is := h.(*gatewayv1.HTTPRoute); is {
+		return s.sites(http, g, l, hosts)
+	}
+	return s.streamSites(h, g, l, hosts)
+}
+
+// sites returns the sites of an HTTPRoute at a listener. A redirect to the host that the client asked for names it, so that each host has a
 // site.
 func (s ruleSet) sites(h *gatewayv1.HTTPRoute, g *gateway, l *listener, hosts []string) []route.Site {
 	site := route.Site{Object: objectOf(h), Port: l.Port, Private: g.private, Hosts: hosts, TLS: l.tls}

@@ -21,6 +21,7 @@ type ruleSet struct {
 	made       []made
 	refused    problem // of the first rule that an application gateway cannot do
 	unresolved problem // of the first reference that leads nowhere
+	taken      problem // that an older route has what a stream route asks for
 	policies   []*policy
 }
 
@@ -356,25 +357,16 @@ func (r *ruleReader) timeout() int32 {
 
 // backend returns the backend that a reference leads to, nil if it must get no requests.
 func (r *ruleReader) backend(ref gatewayv1.HTTPBackendRef, timeout int32) (*route.Backend, problem) {
-	if group, kind := value(ref.Group, ""), value(ref.Kind, kindService); group != "" || kind != kindService {
-		return nil, because(gatewayv1.RouteReasonInvalidKind, "backend %s is a %s of group %q; allowed is a Service", ref.Name, kind,
-			group)
-	}
-	namespace := string(value(ref.Namespace, gatewayv1.Namespace(r.route.Namespace)))
-	if !r.permitted(reference{KindRoute, r.route.Namespace, kindService, namespace, string(ref.Name)}) {
-		return nil, because(gatewayv1.RouteReasonRefNotPermitted,
-			"no ReferenceGrant in namespace %s allows %ss of %s to use Service %s", namespace, KindRoute, r.route.Namespace, ref.Name)
-	}
-	port := r.Cluster.Port(namespace, string(ref.Name), networking.ServiceBackendPort{Number: int32(value(ref.Port, 0))})
-	if port.Missing != nil {
-		return nil, because(gatewayv1.RouteReasonBackendNotFound, "%v", port.Missing)
+	port, p := r.service(r.route, ref.BackendRef)
+	if p.is() {
+		return nil, p
 	}
 	if p := port.Protocol; p == "kubernetes.io/h2c" {
 		return nil, because(gatewayv1.RouteReasonUnsupportedProtocol, "service %s/%s: appProtocol is %s; an application gateway "+
-			"speaks HTTP/1.1 to backends", namespace, ref.Name, p)
+			"speaks HTTP/1.1 to backends", port.Namespace, ref.Name, p)
 	}
 	b := &route.Backend{
-		Namespace: namespace, Service: string(ref.Name), Port: fmt.Sprint(port.Port), Pool: port.Pool,
+		Namespace: port.Namespace, Service: port.Service, Port: fmt.Sprint(port.Port), Pool: port.Pool,
 		Settings: network.GatewaySettings{
 			Port: port.Target, Protocol: network.GatewayHTTP, CookieBasedAffinity: network.SwitchedOff, RequestTimeout: timeout,
 		},
@@ -384,14 +376,36 @@ func (r *ruleReader) backend(ref gatewayv1.HTTPBackendRef, timeout int32) (*rout
 		b.Variant = fmt.Sprintf("timeout-%d", timeout)
 	}
 	port.Like(&b.Probe)
-	return r.secured(b, port.Name), problem{}
+	all := r.policiesOf(b.Namespace, b.Service, port.Name)
+	r.policies = append(r.policies, all...)
+	if b = secured(b, all, network.GatewayHTTPS); b != nil && len(all) > 0 {
+		b.Probe.Host = b.Settings.ServerName
+	}
+	return b, problem{}
 }
 
-// secured gives a backend what a BackendTLSPolicy says of it. A policy that is not accepted leaves no backend: requests must not go to it
-// without TLS.
-func (r *ruleReader) secured(b *route.Backend, port string) *route.Backend {
-	all := r.policiesOf(b.Namespace, b.Service, port)
-	r.policies = append(r.policies, all...)
+// service resolves a backend of a route to a port of a Service.
+func (r *reader) service(from Route, ref gatewayv1.BackendRef) (cluster.Port, problem) {
+	if group, kind := value(ref.Group, ""), value(ref.Kind, kindService); group != "" || kind != kindService {
+		return cluster.Port{}, because(gatewayv1.RouteReasonInvalidKind, "backend %s is a %s of group %q; allowed is a Service", ref.Name,
+			kind, group)
+	}
+	kind, own := RouteKind(from), from.GetNamespace()
+	namespace := string(value(ref.Namespace, gatewayv1.Namespace(own)))
+	if !r.permitted(reference{kind, own, kindService, namespace, string(ref.Name)}) {
+		return cluster.Port{}, because(gatewayv1.RouteReasonRefNotPermitted,
+			"no ReferenceGrant in namespace %s allows %ss of %s to use Service %s", namespace, kind, own, ref.Name)
+	}
+	port := r.Cluster.Port(namespace, string(ref.Name), networking.ServiceBackendPort{Number: int32(value(ref.Port, 0))})
+	if port.Missing != nil {
+		return port, because(gatewayv1.RouteReasonBackendNotFound, "%v", port.Missing)
+	}
+	return port, problem{}
+}
+
+// secured gives a backend what its BackendTLSPolicies say, of which the first one counts. A policy that is not accepted leaves no backend:
+// nothing must go to it without TLS.
+func secured(b *route.Backend, all []*policy, protocol string) *route.Backend {
 	if len(all) == 0 {
 		return b
 	}
@@ -399,8 +413,7 @@ func (r *ruleReader) secured(b *route.Backend, port string) *route.Backend {
 	if p.accepted.is() {
 		return nil
 	}
-	host := string(p.Spec.Validation.Hostname)
-	b.Settings.Protocol, b.Settings.ServerName, b.Authorities = network.GatewayHTTPS, host, p.roots
-	b.Probe.Protocol, b.Probe.Host = network.GatewayHTTPS, host
+	b.Settings.Protocol, b.Settings.ServerName, b.Authorities = protocol, string(p.Spec.Validation.Hostname), p.roots
+	b.Probe.Protocol = protocol
 	return b
 }

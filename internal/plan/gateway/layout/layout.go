@@ -32,13 +32,13 @@ type Result struct {
 }
 
 // IsEmpty reports whether there are no children.
-func (r Result) IsEmpty() bool { return len(r.Gateway.Listeners) == 0 }
+func (r Result) IsEmpty() bool { return len(r.Gateway.Listeners)+len(r.Gateway.StreamListeners) == 0 }
 
 // Build returns the children that serve sites. The sites are in the order of their objects: of two that conflict, the first one wins.
 // answers is what answers requests that get a status code at once, nil if there is nothing that does.
 func Build(sites []route.Site, g live.Gateway, prefix naming.Prefix, answers *route.Backend) Result {
 	b := builder{
-		live: g, prefix: prefix, answers: answers, hosts: map[hostKey]*host{}, parts: newParts(),
+		live: g, prefix: prefix, answers: answers, hosts: map[hostKey]*host{}, ports: map[portKey]*host{}, parts: newParts(),
 		result: Result{Objects: map[string][]string{}, Served: map[string]bool{}},
 	}
 	for i, s := range sites {
@@ -46,7 +46,11 @@ func Build(sites []route.Site, g live.Gateway, prefix naming.Prefix, answers *ro
 	}
 	b.group()
 	for _, l := range b.listeners {
-		b.child(l)
+		if l.stream {
+			b.streamChild(l)
+		} else {
+			b.child(l)
+		}
 	}
 	b.prioritize()
 	if len(b.listeners) == 0 && g.OnlyMine() {
@@ -67,6 +71,7 @@ type hostKey struct {
 type host struct {
 	hostKey
 	tls      *route.TLS
+	stream   bool
 	policy   azure.ID
 	priority int32
 	first    route.Object
@@ -81,6 +86,7 @@ type builder struct {
 	answers   *route.Backend
 	order     []hostKey // in the order in which they are placed
 	hosts     map[hostKey]*host
+	ports     map[portKey]*host // the first host of each port, which decides about the protocol
 	listeners []*listener
 	of        map[hostKey]*listener
 
@@ -93,20 +99,21 @@ type parts struct {
 	pools         map[string]azure.Child[network.GatewayPool]
 	settings      map[string]azure.Child[network.GatewaySettings]
 	probes        map[string]azure.Child[network.GatewayProbe]
-	ports         map[string]azure.Child[network.GatewayPort]
+	frontendPorts map[string]azure.Child[network.GatewayPort]
 	certificates  map[string]azure.Child[network.GatewayCertificate]
 	redirects     map[string]azure.Child[network.GatewayRedirect]
 	rewrites      map[string]azure.Child[network.GatewayRewriteSet]
 	distributions map[string]azure.Child[network.GatewayDistribution]
 	roots         map[string]azure.Child[network.GatewayTrustedRoot]
+	streams       map[string]azure.Child[network.GatewayStreamSettings]
 }
 
 func newParts() parts {
 	return parts{
 		pools: map[string]azure.Child[network.GatewayPool]{}, settings: map[string]azure.Child[network.GatewaySettings]{},
-		probes: map[string]azure.Child[network.GatewayProbe]{}, ports: map[string]azure.Child[network.GatewayPort]{},
+		probes: map[string]azure.Child[network.GatewayProbe]{}, frontendPorts: map[string]azure.Child[network.GatewayPort]{},
 		certificates: map[string]azure.Child[network.GatewayCertificate]{}, redirects: map[string]azure.Child[network.GatewayRedirect]{},
-		rewrites:      map[string]azure.Child[network.GatewayRewriteSet]{},
+		rewrites: map[string]azure.Child[network.GatewayRewriteSet]{}, streams: map[string]azure.Child[network.GatewayStreamSettings]{},
 		distributions: map[string]azure.Child[network.GatewayDistribution]{}, roots: map[string]azure.Child[network.GatewayTrustedRoot]{},
 	}
 }
@@ -150,6 +157,9 @@ func (b *builder) place(index int, s route.Site) {
 		names = []string{""}
 	}
 	others := b.live.ForeignListeners(b.live.FrontendID(s.Private), s.Port)
+	if b.otherProtocol(s, others) {
+		return
+	}
 	taken := 0
 	for _, name := range names {
 		key := hostKey{s.Private, s.Port, name}
@@ -163,9 +173,12 @@ func (b *builder) place(index int, s route.Site) {
 				}
 				continue
 			}
-			h = &host{hostKey: key, tls: s.TLS, first: s.Object}
+			h = &host{hostKey: key, tls: s.TLS, stream: s.Stream, first: s.Object}
 			b.hosts[key] = h
 			b.order = append(b.order, key)
+			if at := (portKey{s.Private, s.Port}); b.ports[at] == nil {
+				b.ports[at] = h
+			}
 		}
 		if !b.agree(h, s) {
 			continue
@@ -212,7 +225,10 @@ func (b *builder) addRoutes(h *host, s route.Site) {
 			h.routes = append(h.routes, r)
 			continue
 		}
-		if other := h.routes[i]; !sameTarget(other, r) && r.Path.Match != route.Fallback && other.Object != r.Object {
+		if h.stream && h.routes[i].Object != r.Object {
+			b.conflict(r.Object, "%s leads to another backend by %s, which is older and counts", h.hostKey, h.routes[i].Object.Key())
+		}
+		if other := h.routes[i]; !h.stream && !sameTarget(other, r) && r.Path.Match != route.Fallback && other.Object != r.Object {
 			b.conflict(r.Object, "path %q of %s leads to another backend by %s, which is older or has it first, and counts",
 				cmp.Or(r.Path.Literal, "/"), h.hostKey, other.Object.Key())
 		}
@@ -244,7 +260,9 @@ func (b *builder) needs(name string, o route.Object) {
 func (b *builder) finish() {
 	g := &b.result.Gateway
 	g.Pools, g.Settings, g.Probes = sorted(b.pools), sorted(b.settings), sorted(b.probes)
-	g.Ports, g.Certificates, g.Redirects, g.RewriteSets = sorted(b.ports), sorted(b.certificates), sorted(b.redirects), sorted(b.rewrites)
+	g.Ports, g.Certificates, g.Redirects, g.RewriteSets = sorted(b.frontendPorts), sorted(b.certificates), sorted(b.redirects),
+		sorted(b.rewrites)
+	g.StreamListeners, g.StreamSettings, g.StreamRules = inOrder(g.StreamListeners), sorted(b.streams), inOrder(g.StreamRules)
 	g.Distributions, g.TrustedRoots = sorted(b.distributions), sorted(b.roots)
 	g.Listeners, g.PathMaps, g.Rules = inOrder(g.Listeners), inOrder(g.PathMaps), inOrder(g.Rules)
 }

@@ -65,6 +65,9 @@ func (b *builder) newListener(h *host, target *listener) *listener {
 		parts = append(parts, "")
 	}
 	l := &listener{host: h, parts: parts, redirect: target, name: b.prefix.Child("fl", parts...)}
+	if h.stream {
+		l.name = b.prefix.Child("sl", parts...)
+	}
 	b.listeners = append(b.listeners, l)
 	return l
 }
@@ -114,14 +117,19 @@ func (b *builder) child(l *listener) {
 	}
 }
 
-func (l *listener) ruleName(prefix naming.Prefix) string { return prefix.Child("rr", l.parts...) }
+func (l *listener) ruleName(prefix naming.Prefix) string {
+	if l.stream {
+		return prefix.Child("sr", l.parts...)
+	}
+	return prefix.Child("rr", l.parts...)
+}
 
 // port returns the frontend port of a listener: that of others, or one of our own.
 func (b *builder) port(l *listener) *azure.Reference {
 	name, foreign := b.live.ForeignPort(l.port)
 	if !foreign {
 		name = b.prefix.Child("fp", fmt.Sprint(l.port))
-		b.ports[name] = azure.Child[network.GatewayPort]{Name: name, Properties: network.GatewayPort{Port: l.port}}
+		b.frontendPorts[name] = azure.Child[network.GatewayPort]{Name: name, Properties: network.GatewayPort{Port: l.port}}
 	}
 	b.needs(name, l.first)
 	return b.ref("frontendPorts", name)

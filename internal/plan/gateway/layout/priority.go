@@ -72,6 +72,10 @@ func (b *builder) prioritize() {
 		r := &b.result.Gateway.Rules[i]
 		r.Properties.Priority = given[r.Name]
 	}
+	for i := range b.result.Gateway.StreamRules {
+		r := &b.result.Gateway.StreamRules[i]
+		r.Properties.Priority = given[r.Name]
+	}
 	for _, l := range b.listeners {
 		b.checkShadow(l, given[l.ruleName(b.prefix)])
 	}

@@ -156,13 +156,19 @@ const (
 
 // nowhere is the target of requests that no route takes: a pool without backends, which answers 502.
 func (b *builder) nowhere() target {
-	pool, settings := b.prefix.Child("pool", "nowhere"), b.prefix.Child("bp", "nowhere")
-	b.pools[pool] = azure.Child[network.GatewayPool]{Name: pool, Properties: network.GatewayPool{Addresses: []network.GatewayAddress{}}}
+	settings := b.prefix.Child("bp", "nowhere")
 	b.settings[settings] = azure.Child[network.GatewaySettings]{Name: settings, Properties: network.GatewaySettings{
 		Port: plainPort, Protocol: network.GatewayHTTP, CookieBasedAffinity: network.SwitchedOff, RequestTimeout: defaultTimeout,
 		TrustedRoots: []azure.Reference{},
 	}}
-	return target{pool: b.ref("backendAddressPools", pool), settings: b.ref("backendHttpSettingsCollection", settings)}
+	return target{pool: b.nowherePool(), settings: b.ref("backendHttpSettingsCollection", settings)}
+}
+
+// nowherePool makes the pool without backends.
+func (b *builder) nowherePool() *azure.Reference {
+	name := b.prefix.Child("pool", "nowhere")
+	b.pools[name] = azure.Child[network.GatewayPool]{Name: name, Properties: network.GatewayPool{Addresses: []network.GatewayAddress{}}}
+	return b.ref("backendAddressPools", name)
 }
 
 // placeholder makes the least that a gateway must have: a listener with a rule that leads nowhere.

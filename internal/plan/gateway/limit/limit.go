@@ -29,6 +29,7 @@ const (
 	ports        = 100
 	rewriteSets  = 400
 	roots        = 100
+	streams      = 200
 )
 
 // kinds are the kinds of children that are counted, in the order in which a problem names them.
@@ -45,6 +46,8 @@ var kinds = []struct {
 	{"frontend ports", ports},
 	{"rewrite rule sets", rewriteSets},
 	{"trusted root certificates", roots},
+	{"listeners of TCP and TLS", streams},
+	{"backend settings", settings},
 }
 
 // Indices of kinds.
@@ -58,6 +61,8 @@ const (
 	aPort
 	aRewriteSet
 	aRoot
+	aStream
+	aStreamSetting
 )
 
 // Admit returns the sites of the objects for which there is room beside what others have at the gateway. Sites are in the order of their
@@ -69,6 +74,7 @@ func Admit(sites []route.Site, g live.Gateway) ([]route.Site, []plan.Problem) {
 		aListener: live.Foreign(g, p.Listeners), aPool: live.Foreign(g, p.Pools), aSetting: live.Foreign(g, p.Settings),
 		aProbe: live.Foreign(g, p.Probes), aCertificate: live.Foreign(g, p.Certificates), aRedirect: live.Foreign(g, p.Redirects),
 		aPort: live.Foreign(g, p.Ports), aRewriteSet: live.Foreign(g, p.RewriteSets), aRoot: live.Foreign(g, p.TrustedRoots),
+		aStream: live.Foreign(g, p.StreamListeners), aStreamSetting: live.Foreign(g, p.StreamSettings),
 	} {
 		c.counts[kind] = n
 	}
@@ -92,7 +98,7 @@ func Admit(sites []route.Site, g live.Gateway) ([]route.Site, []plan.Problem) {
 
 // counter counts the children that sites need.
 type counter struct {
-	counts [aRoot + 1]int
+	counts [aStreamSetting + 1]int
 	used   map[string]bool
 	chunks map[string]int // number of hosts in the listener of a host
 }
@@ -110,22 +116,9 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 		}
 	}
 	for _, s := range sites {
-		next[aListener] += c.listeners(s, chunks)
-		if _, foreign := g.ForeignPort(s.Port); !foreign {
-			need(aPort, s.Port)
-		}
-		if s.TLS != nil && s.TLS.Certificate != nil {
-			need(aCertificate, s.TLS.Certificate.Namespace, s.TLS.Certificate.Secret)
-		}
-		rest := false
-		for _, r := range s.Routes {
-			c.route(s, r, need)
-			rest = rest || r.Path.Match >= route.All
-		}
-		if !rest { // other paths lead to a pool without backends
-			need(aPool, "nowhere")
-			need(aSetting, "nowhere")
-		}
+		listener, _ := kindsOf(s)
+		next[listener] += c.listeners(s, chunks)
+		c.site(s, g, need)
 	}
 	for i, kind := range kinds {
 		if next[i] > kind.most && next[i] > c.counts[i] {
@@ -140,6 +133,34 @@ func (c *counter) add(sites []route.Site, g live.Gateway) (full string) {
 	return ""
 }
 
+// kindsOf returns the kinds of the listeners and the settings of a site.
+func kindsOf(s route.Site) (listener, setting int) {
+	if s.Stream {
+		return aStream, aStreamSetting
+	}
+	return aListener, aSetting
+}
+
+// site counts the children that a site needs beside its listeners.
+func (c *counter) site(s route.Site, g live.Gateway, need func(kind int, parts ...any)) {
+	if _, foreign := g.ForeignPort(s.Port); !foreign {
+		need(aPort, s.Port)
+	}
+	if s.TLS != nil && s.TLS.Certificate != nil {
+		need(aCertificate, s.TLS.Certificate.Namespace, s.TLS.Certificate.Secret)
+	}
+	rest := false
+	for _, r := range s.Routes {
+		c.route(s, r, need)
+		rest = rest || r.Path.Match >= route.All && (!s.Stream || r.Target.Backend != nil)
+	}
+	if !rest { // the rest leads to a pool without backends
+		_, setting := kindsOf(s)
+		need(aPool, "nowhere")
+		need(setting, "nowhere")
+	}
+}
+
 func (c *counter) route(s route.Site, r route.Route, need func(kind int, parts ...any)) {
 	backends := r.Target.Shares
 	if r.Target.Backend != nil {
@@ -147,7 +168,8 @@ func (c *counter) route(s route.Site, r route.Route, need func(kind int, parts .
 	}
 	for _, b := range backends {
 		need(aPool, b.Namespace, b.Service, b.Port, b.Settings.Port)
-		need(aSetting, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
+		_, setting := kindsOf(s)
+		need(setting, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
 		need(aProbe, s.Object.Key(), b.Namespace, b.Service, b.Port, b.Variant)
 		for _, root := range b.Authorities {
 			need(aRoot, root.Hash)

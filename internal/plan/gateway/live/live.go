@@ -78,7 +78,8 @@ func Foreign[P any](g Gateway, children []azure.Child[P]) (n int) {
 
 // Listener is a listener of others.
 type Listener struct {
-	Name string
+	Name     string
+	Protocol string // of Azure
 	// Hosts are in lower case; "" stands for all hosts.
 	Hosts []string
 	// Priority is that of its rule, 0 without one.
@@ -88,28 +89,55 @@ type Listener struct {
 // ForeignListeners returns the listeners of others at a port of a frontend.
 func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
 	var all []Listener
+	add := func(l Listener, at, of *azure.Reference) {
+		if g.Mine(l.Name) || !strings.EqualFold(string(at.To()), string(frontend)) || g.portOf(of.To()) != port {
+			return
+		}
+		if len(l.Hosts) == 0 {
+			l.Hosts = []string{""}
+		}
+		for i, h := range l.Hosts {
+			l.Hosts[i] = strings.ToLower(h)
+		}
+		all = append(all, l)
+	}
 	for _, l := range g.Properties.Listeners {
+		p, hosts := l.Properties, slices.Clone(l.Properties.HostNames)
+		if p.HostName != "" {
+			hosts = append(hosts, p.HostName)
+		}
+		add(Listener{l.Name, p.Protocol, hosts, g.priorityOf("httpListeners", l.Name)}, p.Frontend, p.Port)
+	}
+	for _, l := range g.Properties.StreamListeners {
 		p := l.Properties
-		if g.Mine(l.Name) || !strings.EqualFold(string(p.Frontend.To()), string(frontend)) || g.portOf(p.Port.To()) != port {
-			continue
-		}
-		one := Listener{Name: l.Name, Priority: g.priorityOf(l.Name)}
-		for _, h := range p.HostNames {
-			one.Hosts = append(one.Hosts, strings.ToLower(h))
-		}
-		if p.HostName != "" || len(one.Hosts) == 0 {
-			one.Hosts = append(one.Hosts, strings.ToLower(p.HostName))
-		}
-		all = append(all, one)
+		add(Listener{l.Name, p.Protocol, slices.Clone(p.HostNames), g.priorityOf("listeners", l.Name)}, p.Frontend, p.Port)
 	}
 	return all
 }
 
-// priorityOf returns the priority of the rule of a listener.
-func (g Gateway) priorityOf(listener string) int32 {
+// rule is what all kinds of rules have.
+type rule struct {
+	name     string
+	priority int32
+	listener azure.ID
+}
+
+func (g Gateway) rules() (all []rule) {
 	for _, r := range g.Properties.Rules {
-		if strings.EqualFold(r.Properties.Listener.To().Name(), listener) {
-			return r.Properties.Priority
+		all = append(all, rule{r.Name, r.Properties.Priority, r.Properties.Listener.To()})
+	}
+	for _, r := range g.Properties.StreamRules {
+		all = append(all, rule{r.Name, r.Properties.Priority, r.Properties.Listener.To()})
+	}
+	return all
+}
+
+// priorityOf returns the priority of the rule of a listener in a list.
+func (g Gateway) priorityOf(list, listener string) int32 {
+	id := g.ID.Child(list, listener)
+	for _, r := range g.rules() {
+		if r.listener.Equal(id) {
+			return r.priority
 		}
 	}
 	return 0
@@ -139,9 +167,9 @@ func (g Gateway) portOf(id azure.ID) int32 {
 // Priorities returns the priorities of the rules of others.
 func (g Gateway) Priorities() map[int32]bool {
 	taken := map[int32]bool{}
-	for _, r := range g.Properties.Rules {
-		if !g.Mine(r.Name) {
-			taken[r.Properties.Priority] = true
+	for _, r := range g.rules() {
+		if !g.Mine(r.name) {
+			taken[r.priority] = true
 		}
 	}
 	return taken
@@ -149,9 +177,9 @@ func (g Gateway) Priorities() map[int32]bool {
 
 // Priority returns the priority of a rule that is there, 0 for none.
 func (g Gateway) Priority(rule string) int32 {
-	for _, r := range g.Properties.Rules {
-		if strings.EqualFold(r.Name, rule) {
-			return r.Properties.Priority
+	for _, r := range g.rules() {
+		if strings.EqualFold(r.name, rule) {
+			return r.priority
 		}
 	}
 	return 0
@@ -162,7 +190,8 @@ func (g Gateway) HasMine() bool {
 	p := g.Properties
 	return mine(g, p.Ports) || mine(g, p.Pools) || mine(g, p.Settings) || mine(g, p.Probes) || mine(g, p.Listeners) ||
 		mine(g, p.PathMaps) || mine(g, p.Rules) || mine(g, p.Redirects) || mine(g, p.Certificates) || mine(g, p.RewriteSets) ||
-		mine(g, p.Distributions) || mine(g, p.TrustedRoots)
+		mine(g, p.Distributions) || mine(g, p.TrustedRoots) || mine(g, p.StreamListeners) || mine(g, p.StreamSettings) ||
+		mine(g, p.StreamRules)
 }
 
 func mine[P any](g Gateway, children []azure.Child[P]) bool {
@@ -170,4 +199,6 @@ func mine[P any](g Gateway, children []azure.Child[P]) bool {
 }
 
 // OnlyMine reports whether others have no rule at the gateway.
-func (g Gateway) OnlyMine() bool { return Foreign(g, g.Properties.Rules) == 0 }
+func (g Gateway) OnlyMine() bool {
+	return Foreign(g, g.Properties.Rules)+Foreign(g, g.Properties.StreamRules) == 0
+}

@@ -73,6 +73,8 @@ func (o Ownership) Node(g live.Gateway, l layout.Result, identity string, keep b
 		azure.Named[azure.Child[network.GatewayRule]](mine), azure.Named[azure.Child[network.GatewayRedirect]](mine),
 		azure.Named[azure.Child[network.GatewayCertificate]](made), azure.Named[azure.Child[network.GatewayRewriteSet]](made),
 		azure.Named[azure.Child[network.GatewayDistribution]](made), azure.Named[azure.Child[network.GatewayTrustedRoot]](made),
+		azure.Named[azure.Child[network.GatewayStreamListener]](mine), azure.Named[azure.Child[network.GatewayStreamSettings]](mine),
+		azure.Named[azure.Child[network.GatewayStreamRule]](mine),
 	)
 }
 
@@ -91,6 +93,9 @@ func names(g network.ApplicationGateway) map[string]bool {
 	add(all, g.RewriteSets)
 	add(all, g.Distributions)
 	add(all, g.TrustedRoots)
+	add(all, g.StreamListeners)
+	add(all, g.StreamSettings)
+	add(all, g.StreamRules)
 	return all
 }
 
@@ -115,6 +120,9 @@ func heldByOthers(g live.Gateway) map[string]bool {
 	refersOf(g, p.Rules, refers, &others)
 	refersOf(g, p.Redirects, refers, &others)
 	refersOf(g, p.Distributions, refers, &others)
+	refersOf(g, p.StreamListeners, refers, &others)
+	refersOf(g, p.StreamSettings, refers, &others)
+	refersOf(g, p.StreamRules, refers, &others)
 	held := map[string]bool{}
 	for len(others) > 0 {
 		name := strings.ToLower(others[0].Name())

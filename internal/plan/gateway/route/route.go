@@ -34,12 +34,27 @@ type Site struct {
 	Private bool
 	// Hosts are in lower case and have the same routes. None stands for all hosts.
 	Hosts []string
-	// TLS is nil for HTTP.
-	TLS            *TLS
+	// TLS is nil for HTTP and TCP.
+	TLS *TLS
+	// Stream says that the gateway passes connections on, byte for byte. The hosts are server names of TLS, and there is one route.
+	Stream         bool
 	FirewallPolicy azure.ID
 	// Priority is wanted for the site's rules, 0 for any.
 	Priority int32
 	Routes   []Route
+}
+
+// Protocol is that of the site's listeners.
+func (s Site) Protocol() string {
+	switch {
+	case s.Stream && s.TLS != nil:
+		return network.GatewayTLS
+	case s.Stream:
+		return network.GatewayTCP
+	case s.TLS != nil:
+		return network.GatewayHTTPS
+	}
+	return network.GatewayHTTP
 }
 
 // TLS is how a site speaks TLS: with a certificate of a Secret, or with one that the gateway has.

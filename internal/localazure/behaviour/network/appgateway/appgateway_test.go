@@ -243,6 +243,84 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// streams is a gateway that also has a listener for TCP, and one for TLS with a server name.
+func streams(t testing.TB) object {
+	t.Helper()
+	data, _ := pfx(t, "secret", 0)
+	return edit(document(), "", object{
+		"frontendPorts":   list{child("http", object{"port": 80}), child("tcp", object{"port": 5432}), child("tls", object{"port": 8883})},
+		"sslCertificates": list{child("cert", object{"data": data, "password": "secret"})},
+		"probes": list{child("probe", object{"protocol": "Http", "host": "a.example.com", "path": "/"}),
+			child("stream", object{"protocol": "Tcp", "interval": 5, "timeout": 5, "unhealthyThreshold": 3})},
+		"listeners": list{
+			child("tcp", object{"protocol": "Tcp", "frontendIPConfiguration": part("frontendIPConfigurations", "f"),
+				"frontendPort": part("frontendPorts", "tcp")}),
+			child("tls", object{"protocol": "Tls", "frontendIPConfiguration": part("frontendIPConfigurations", "f"),
+				"frontendPort": part("frontendPorts", "tls"), "hostNames": list{"a.example.com"},
+				"sslCertificate": part("sslCertificates", "cert")}),
+		},
+		"backendSettingsCollection": list{child("stream", object{"port": 5432, "protocol": "Tcp", "probe": part("probes", "stream")})},
+		"routingRules": list{
+			child("tcp", object{"ruleType": "Basic", "priority": 30, "listener": part("listeners", "tcp"),
+				"backendAddressPool": part("backendAddressPools", "pool"), "backendSettings": part("backendSettingsCollection", "stream")}),
+			child("tls", object{"priority": 31, "listener": part("listeners", "tls"),
+				"backendAddressPool": part("backendAddressPools", "pool"), "backendSettings": part("backendSettingsCollection", "stream")}),
+		},
+	})
+}
+
+// The parts for connections show which parts refer to them, once each, however often the document is sent back.
+func TestStreamParts(t *testing.T) {
+	c := start(t, core.Options{})
+	got := c.put(id, streams(t))
+	for range 2 {
+		got = c.put(id, got)
+	}
+	for at, want := range map[string]any{
+		"properties.listeners.0.properties.routingRules.#":                 1,
+		"properties.listeners.1.properties.routingRules.0.id":              id + "/routingRules/tls",
+		"properties.backendSettingsCollection.0.properties.routingRules.#": 2,
+		"properties.backendSettingsCollection.0.properties.timeout":        30,
+		"properties.backendAddressPools.0.properties.routingRules.#":       2,
+		"properties.frontendPorts.1.properties.listeners.#":                1,
+		"properties.frontendIPConfigurations.0.properties.listeners.#":     2,
+		"properties.sslCertificates.0.properties.listeners.#":              1,
+		"properties.probes.1.properties.backendSettings.#":                 1,
+		"properties.routingRules.1.properties.ruleType":                    "Basic",
+	} {
+		if had := behaviourtest.At(got, at); !behaviour.Equal(had, want) {
+			t.Errorf("%s is %v, want %v", at, had, want)
+		}
+	}
+}
+
+func TestStreamRefusals(t *testing.T) {
+	c := start(t, core.Options{})
+	for _, r := range []struct {
+		where   string
+		changes object
+		code    string
+	}{
+		{"listeners.tcp", object{"frontendPort": part("frontendPorts", "http")}, "ApplicationGatewayListenersUsingSamePortWithDifferentProtocols"},
+		{"listeners.tcp", object{"frontendPort": part("frontendPorts", "tls"), "protocol": "Tls"}, "ApplicationGatewayHttpsListenerMustReferenceCert"},
+		{"listeners.tcp", object{"sslCertificate": part("sslCertificates", "cert")}, "ApplicationGatewayHttpListenerCannotReferenceCert"},
+		{"routingRules.tcp", object{"priority": 20}, "ApplicationGatewayRequestRoutingRulePriorityNotUnique"},
+		{"routingRules.tcp", object{"priority": nil}, "ApplicationGatewayRequestRoutingRulePartialPriorityDefined"},
+		{"routingRules.tcp", object{"listener": part("listeners", "tls")}, "ApplicationGatewayRequestRoutingRulesUsingSameListener"},
+		{"routingRules.tcp", object{"backendSettings": nil}, "MissingJsonReferenceId"},
+		{"routingRules.tcp", object{"backendAddressPool": part("backendAddressPools", "none")}, "InvalidResourceReference"},
+		{"backendSettingsCollection.stream", object{"probe": part("probes", "probe")}, "ApplicationGatewayProbeProtocolMismatch"},
+		{"backendSettingsCollection.stream", object{"timeout": 86401}, "InvalidPropertyValue"},
+		{"backendSettingsCollection.stream", object{"cookieBasedAffinity": "Disabled"}, "InvalidJson"},
+		{"routingRules.tcp", object{"loadDistributionPolicy": part("loadDistributionPolicies", "none")}, "InvalidJson"},
+	} {
+		got := c.send("PUT", id, edit(streams(t), r.where, r.changes))
+		if codes, text := codesOf(got); got.Status != http.StatusBadRequest || !slices.Contains(codes, r.code) {
+			t.Errorf("%s %v: %d %v %s\nwant %s", r.where, r.changes, got.Status, codes, text, r.code)
+		}
+	}
+}
+
 // Secrets are never shown, and kept when a PUT leaves them out.
 func TestCertificates(t *testing.T) {
 	c := start(t, core.Options{})
