@@ -70,7 +70,7 @@ root of this machine. So whoever may write machines in this Azure is root here.`
 		"releases of Kubernetes in the image of these machines, such as 1.36.3,1.35.4; the first one is installed (default the newest)")
 	command.Flags().BoolVar(&machines.Ignition, "ignition", false,
 		"make a second image for these machines, with Ignition and without cloud-init: those with an Ignition config boot from it")
-	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())
+	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand(), azureEnvCommand())
 	return command
 }
 
@@ -148,53 +148,6 @@ func runAzure(ctx context.Context, o server.Options, out io.Writer, machines *lo
 		<-ctx.Done()
 	}
 	return errors.Join(err, stop(), azure.Close())
-}
-
-// azureFlags select a running local Azure.
-type azureFlags struct {
-	endpoint, token, caFile, subscription, dir string
-}
-
-func (a *azureFlags) define(command *cobra.Command) {
-	f := command.Flags()
-	f.StringVar(&a.endpoint, "endpoint", "", "base URL of the local Azure (default the running one)")
-	f.StringVar(&a.token, "token", "", "bearer token for --endpoint, if another user runs the local Azure")
-	f.StringVar(&a.caFile, "ca-file", "", "certificate authority of --endpoint, with --token")
-	f.StringVar(&a.subscription, "subscription", "00000000-0000-0000-0000-000000000001", "subscription at --endpoint, with --token")
-	dirFlag(command, &a.dir)
-}
-
-func (a *azureFlags) open(command *cobra.Command) (*client.Client, error) {
-	if a.endpoint != "" && a.token != "" {
-		return client.New(client.Info{ARM: a.endpoint, Token: a.token, CAFile: a.caFile, Subscription: a.subscription})
-	}
-	dirs := []string{a.dir}
-	if !command.Flags().Changed("dir") {
-		announced, err := client.AnnounceDir()
-		if err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, announced)
-	}
-	info, err := client.Find(command.Context(), a.endpoint, dirs...)
-	if err != nil {
-		return nil, err
-	}
-	return client.New(info)
-}
-
-// with returns a command function that runs with a client of the selected local Azure.
-func (a *azureFlags) with(
-	run func(command *cobra.Command, client *client.Client, args []string) error,
-) func(*cobra.Command, []string) error {
-	return func(command *cobra.Command, args []string) error {
-		client, err := a.open(command)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return run(command, client, args)
-	}
 }
 
 func azureListCommand() *cobra.Command {
