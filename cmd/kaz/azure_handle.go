@@ -34,8 +34,8 @@ type azureStatus struct {
 }
 
 func newAzureStatus(i client.Info, s client.Status) azureStatus {
-	return azureStatus{ARM: i.ARM, ARMHTTP: i.ARMHTTP, Proxy: i.Proxy, DNS: i.DNS, SMB: i.SMB, NFS: i.NFS, CAFile: i.CAFile, Tenant: i.Tenant,
-		Subscription: i.Subscription, Boots: i.Boots, Status: s}
+	return azureStatus{ARM: i.ARM, ARMHTTP: i.ARMHTTP, Proxy: i.Proxy, DNS: i.DNS, SMB: i.SMB, NFS: i.NFS, CAFile: i.CAFile,
+		Tenant: i.Tenant, Subscription: i.Subscription, Boots: i.Boots, Status: s}
 }
 
 // Write prints the status as text.
