@@ -191,7 +191,7 @@ func TestAzureInTheBackground(t *testing.T) {
 	if again := asked(t, "", "local", "azure", "stop", "--dir", dir, "-o", "json"); !strings.Contains(again, `"stopped": false`) {
 		t.Errorf("stop again: %s", again)
 	}
-	if next := detached(t, dir); next.ClientSecret != info.ClientSecret || next.CAFile != info.CAFile {
+	if next := detached(t, dir); next.ClientSecret != info.ClientSecret || next.ARM != info.ARM || next.Proxy != info.Proxy {
 		t.Errorf("the next start has %+v, before %+v", next, info)
 	}
 	if shown := asked(t, "", "local", "azure", "show", "rg"); !strings.Contains(shown, "westeurope") {

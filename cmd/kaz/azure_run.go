@@ -87,9 +87,9 @@ func (r *azureRun) run(command *cobra.Command) error {
 		defer group.Close(context.WithoutCancel(command.Context()), 0) // it has no processes
 	}
 	if r.machines.Dir == "" {
-		return runAzure(command.Context(), r.server, command.OutOrStdout(), nil)
+		return r.serve(command.Context(), command.OutOrStdout(), nil)
 	}
-	return runBooting(command, r.server, r.machines)
+	return r.serveBooting(command)
 }
 
 // runDetached serves a local Azure in another process, and prints its description when it serves.
@@ -112,26 +112,27 @@ func (r *azureRun) runDetached(command *cobra.Command) error {
 	return json.NewEncoder(command.OutOrStdout()).Encode(info)
 }
 
-// runBooting serves a local Azure that boots machines, until the command's context is done.
-func runBooting(command *cobra.Command, o server.Options, options localcluster.MachinesOptions) error {
+// serveBooting serves a local Azure that boots machines, until the command's context is done.
+func (r *azureRun) serveBooting(command *cobra.Command) error {
 	var err error
+	options := r.machines
 	if options.Program, err = os.Executable(); err != nil {
 		return err
 	}
 	options.Say = func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) }
-	if err := server.CheckFree(command.Context(), o); err != nil {
+	if err := server.CheckFree(command.Context(), r.server); err != nil {
 		return err // before an image is made, which takes minutes
 	}
 	machines, err := localcluster.PrepareMachines(command.Context(), options)
 	if err != nil {
 		return err
 	}
-	o.Boots, o.ConsoleLog = true, machines.ConsoleLog
-	return runAzure(command.Context(), o, command.OutOrStdout(), machines)
+	r.server.Boots, r.server.ConsoleLog = true, machines.ConsoleLog
+	return r.serve(command.Context(), command.OutOrStdout(), machines)
 }
 
-// runAzure serves a local Azure until ctx is done. machines boots machines, nil if they are documents. They are stopped.
-func runAzure(ctx context.Context, o server.Options, out io.Writer, machines *localcluster.Machines) error {
+// serve serves a local Azure until ctx is done. machines boots machines, nil if they are documents. They are stopped.
+func (r *azureRun) serve(ctx context.Context, out io.Writer, machines *localcluster.Machines) error {
 	stop := func() error {
 		if machines == nil {
 			return nil
@@ -139,15 +140,18 @@ func runAzure(ctx context.Context, o server.Options, out io.Writer, machines *lo
 		return machines.Stop(context.WithoutCancel(ctx))
 	}
 	var err error
-	if o.AnnounceDir, err = client.AnnounceDir(); err != nil {
+	if r.server.AnnounceDir, err = client.AnnounceDir(); err != nil {
 		return errors.Join(err, stop())
 	}
-	azure, err := server.Start(ctx, o)
+	azure, err := server.Start(ctx, r.server)
 	if err != nil {
 		return errors.Join(err, stop())
 	}
 	if machines != nil {
 		err = machines.Start(ctx, azure)
+	}
+	if err == nil && r.dir != "" {
+		err = directory.Served(r.dir, azure.Info())
 	}
 	if err == nil {
 		err = json.NewEncoder(out).Encode(azure.Info())

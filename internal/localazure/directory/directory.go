@@ -5,6 +5,7 @@ package directory
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"kaz/internal/host/atomicfile"
+	"kaz/internal/host/freeport"
 	"kaz/internal/host/process"
 	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/server"
@@ -50,10 +52,54 @@ func Claim(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("--dir %s: %w", dir, err)
 	}
-	return atomicfile.WriteJSON(filepath.Join(dir, markerFile), map[string]any{})
+	return atomicfile.WriteJSON(filepath.Join(dir, markerFile), addresses{})
 }
 
-// Prepare sets the options that name files, to files of the directory.
+// addresses are the IP:PORT at which a local Azure served last. The marker file has them.
+type addresses struct {
+	ARM   string `json:"arm,omitempty"`
+	HTTP  string `json:"http,omitempty"`
+	Proxy string `json:"proxy,omitempty"`
+}
+
+// Served records the addresses of a local Azure for its next start.
+func Served(dir string, info client.Info) error {
+	last := addresses{client.HostOf(info.ARM), client.HostOf(info.ARMHTTP), client.HostOf(info.Proxy)}
+	return atomicfile.WriteJSON(filepath.Join(dir, markerFile), last)
+}
+
+// keepAddresses replaces addresses with any port by those of the last start, if they are free.
+func keepAddresses(dir string, o *server.Options) error {
+	file := filepath.Join(dir, markerFile)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var last addresses
+	if err == nil {
+		err = json.Unmarshal(text, &last)
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be read: %w", file, err)
+	}
+	for _, a := range []struct {
+		wanted *string
+		last   string
+	}{{&o.Address, last.ARM}, {&o.HTTPAddress, last.HTTP}, {&o.ProxyAddress, last.Proxy}} {
+		host, anyPort := strings.CutSuffix(*a.wanted, ":0")
+		if !anyPort || !strings.HasPrefix(a.last, host+":") {
+			continue
+		}
+		chosen, err := freeport.Choose(a.last)
+		if err != nil {
+			return err
+		}
+		*a.wanted = chosen[0]
+	}
+	return nil
+}
+
+// Prepare sets the options that name files, to files of the directory. Addresses with any port become those of the last start.
 func Prepare(dir string, o *server.Options) error {
 	if o.State != "" {
 		return fmt.Errorf("--state %s: --dir has the state; give one of both", o.State)
@@ -63,7 +109,7 @@ func Prepare(dir string, o *server.Options) error {
 		return err
 	}
 	o.State, o.CAFile = filepath.Join(dir, stateFile), cmp.Or(o.CAFile, filepath.Join(dir, caFile))
-	return nil
+	return keepAddresses(dir, o)
 }
 
 // Hold claims a directory and holds it until the caller closes the group.

@@ -2,13 +2,16 @@ package directory
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"kaz/internal/host/freeport"
 	"kaz/internal/host/process"
+	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/server"
 )
 
@@ -87,6 +90,41 @@ func TestHeld(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "state.json")); err != nil {
 		t.Errorf("the state: %v", err)
+	}
+}
+
+// TestAddressesAreKept checks that the next start has the addresses of the last one, unless flags name others or they are taken.
+func TestAddressesAreKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "azure")
+	if err := Claim(dir); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	free, err := freeport.Choose("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const last = "127.0.0.1:1"
+	if err := Served(dir, client.Info{ARM: "https://" + free[0], ARMHTTP: "http://" + taken.Addr().String(), Proxy: "http://" + last}); err != nil {
+		t.Fatal(err)
+	}
+	o := server.Options{Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", ProxyAddress: "127.0.0.1:8081"}
+	if err := Prepare(dir, &o); err != nil || o.Address != free[0] || o.HTTPAddress == taken.Addr().String() || o.ProxyAddress != "127.0.0.1:8081" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	o = server.Options{Address: "0.0.0.0:0"}
+	if err := Prepare(dir, &o); err != nil || o.Address != "0.0.0.0:0" || o.ProxyAddress != "" {
+		t.Errorf("other hosts: %+v, %v", o, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "local-azure.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Prepare(dir, &server.Options{}); err == nil || !strings.Contains(err.Error(), "local-azure.json cannot be read") {
+		t.Errorf("a broken file: %v", err)
 	}
 }
 
