@@ -145,13 +145,13 @@ func (i Info) WriteEnvironment(w io.Writer, kind string) error {
 	var b strings.Builder
 	for _, v := range slices.SortedFunc(slices.Values(d.variables), func(a, b variable) int { return cmp.Compare(a.name, b.name) }) {
 		if value := v.value(i); value != "" {
-			fmt.Fprintf(&b, "export %s=%s\n", v.name, Quote(value))
+			fmt.Fprintf(&b, "export %s=%s\n", v.name, quote(value))
 		}
 	}
 	if d.commands != nil {
 		for _, words := range d.commands(i) {
 			for n, word := range words {
-				words[n] = Quote(word)
+				words[n] = quote(word)
 			}
 			b.WriteString(strings.Join(words, " ") + "\n")
 		}
@@ -160,8 +160,8 @@ func (i Info) WriteEnvironment(w io.Writer, kind string) error {
 	return err
 }
 
-// Quote returns a text as one word of a shell.
-func Quote(s string) string {
+// quote returns a text as one word of a shell.
+func quote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=@+", r)
 	}) {
