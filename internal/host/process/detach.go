@@ -80,7 +80,8 @@ func (d Detached) follow(ctx context.Context, process *os.Process, ended <-chan 
 			return errors.Join(fmt.Errorf("%s did not come up; the log is %s", d.What, d.LogFile), withoutStatus(err))
 		case <-ctx.Done():
 			err := process.Signal(syscall.SIGTERM)
-			return errors.Join(d.Interrupted, err, withoutStatus(<-ended))
+			<-ended // by the signal
+			return errors.Join(d.Interrupted, err)
 		case <-tick.C:
 		}
 	}
