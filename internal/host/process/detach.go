@@ -77,19 +77,19 @@ func (d Detached) follow(ctx context.Context, process *os.Process, ended <-chan 
 		select {
 		case err := <-ended:
 			copyLines()
-			return errors.Join(fmt.Errorf("%s did not come up; the log is %s", d.What, d.LogFile), withoutStatus(err))
+			return errors.Join(fmt.Errorf("%s did not come up; the log is %s", d.What, d.LogFile), withoutStatus(err, false))
 		case <-ctx.Done():
 			err := process.Signal(syscall.SIGTERM)
-			<-ended // by the signal
-			return errors.Join(d.Interrupted, err)
+			return errors.Join(d.Interrupted, err, withoutStatus(<-ended, true))
 		case <-tick.C:
 		}
 	}
 }
 
-// withoutStatus returns nil for the exit status of a program that has printed its error, else the error.
-func withoutStatus(err error) error {
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+// withoutStatus returns nil for the exit status of a program that has printed its error, and for the end by a signal that Detach sent,
+// else the error.
+func withoutStatus(err error, signalled bool) error {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && (signalled || exit.Exited()) {
 		return nil
 	}
 	return err
