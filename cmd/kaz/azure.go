@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,17 +10,17 @@ import (
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/server"
-	"kaz/internal/localcluster"
 )
 
 func azureCommand() *cobra.Command {
-	var o server.Options
-	var machines localcluster.MachinesOptions
+	var r azureRun
 	command := &cobra.Command{
 		Use:   "azure",
 		Short: "Run a local Azure without a cluster, for any client of Azure",
 		Long: `Serves a local Azure over HTTPS and HTTP until Ctrl-C: Azure Resource Manager,
 the login, managed identities, instance metadata, container registries and file shares.
+
+With --detach it serves in the background, with the state in --dir, until kaz local azure stop.
 
 It prints one line of JSON when it serves: its addresses, a bearer token and a service
 principal with all rights, and the values of IDENTITY_ENDPOINT and IDENTITY_HEADER.
@@ -34,6 +30,7 @@ With --machines-dir the machines run what their custom data and run commands say
 root of this machine. So whoever may write machines in this Azure is root here.`,
 		Example: `  kaz local azure
   kaz local azure --state state.json --ca-file ca.pem --address 127.0.0.1:8443
+  kaz local azure --detach                             # in the background, with its state
   kaz local azure --latency azure --throttle azure     # the delays and rate limits of the real Azure
   kaz local azure --latency 0.1 --faults faults.json   # a tenth of the delays, and injected faults
 
@@ -49,28 +46,21 @@ root of this machine. So whoever may write machines in this Azure is root here.`
   kaz local azure list loadBalancers -o yaml
   kaz local azure show /subscriptions/.../resourceGroups/kaz
 
+  # let a client log in to it
+  eval "$(kaz local azure env)"
+
+  # let requests fail from now on
+  kaz local azure fault add --method PUT --type loadBalancers --status 429 --times 3
+
   # create a resource
   kaz local azure put /subscriptions/.../resourceGroups/other <<< '{"location":"westeurope"}'`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := errors.Join(o.Check(), machines.Check()); err != nil {
-				return err
-			}
-			if machines.Dir == "" {
-				return runAzure(command.Context(), o, command.OutOrStdout(), nil)
-			}
-			return runBooting(command, o, machines)
-		},
+		RunE: func(command *cobra.Command, _ []string) error { return r.run(command) },
 	}
-	serverFlags(command, &o)
-	behaviourFlags(command, &o)
-	command.Flags().StringVar(&machines.Dir, "machines-dir", "",
-		"boot the machines that have custom data, with their disks in this directory; as root on Linux (default machines are documents)")
-	command.Flags().StringSliceVar(&machines.Releases, "kubernetes", nil,
-		"releases of Kubernetes in the image of these machines, such as 1.36.3,1.35.4; the first one is installed (default the newest)")
-	command.Flags().BoolVar(&machines.Ignition, "ignition", false,
-		"make a second image for these machines, with Ignition and without cloud-init: those with an Ignition config boot from it")
-	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())
+	r.flags(command)
+	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand(), azureEnvCommand())
+	command.AddCommand(azureStatusCommand(), azureStopCommand(), azureDeleteCommand(), azureResetCommand())
+	command.AddCommand(azureSetCommand(), azureFaultCommand())
 	return command
 }
 
@@ -102,99 +92,6 @@ func serverFlags(command *cobra.Command, o *server.Options) {
 	f.StringVar(&o.RegistrySuffix, "registry-suffix", "",
 		"domain of registries for clients of this address, beside azurecr.io (default azurecr.localhost)")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of random latencies, ids and addresses")
-}
-
-// runBooting serves a local Azure that boots machines, until the command's context is done.
-func runBooting(command *cobra.Command, o server.Options, options localcluster.MachinesOptions) error {
-	var err error
-	if options.Program, err = os.Executable(); err != nil {
-		return err
-	}
-	options.Say = func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) }
-	if err := server.CheckFree(command.Context(), o); err != nil {
-		return err // before an image is made, which takes minutes
-	}
-	machines, err := localcluster.PrepareMachines(command.Context(), options)
-	if err != nil {
-		return err
-	}
-	o.Boots, o.ConsoleLog = true, machines.ConsoleLog
-	return runAzure(command.Context(), o, command.OutOrStdout(), machines)
-}
-
-// runAzure serves a local Azure until ctx is done. machines boots machines, nil if they are documents. They are stopped.
-func runAzure(ctx context.Context, o server.Options, out io.Writer, machines *localcluster.Machines) error {
-	stop := func() error {
-		if machines == nil {
-			return nil
-		}
-		return machines.Stop(context.WithoutCancel(ctx))
-	}
-	var err error
-	if o.AnnounceDir, err = client.AnnounceDir(); err != nil {
-		return errors.Join(err, stop())
-	}
-	azure, err := server.Start(ctx, o)
-	if err != nil {
-		return errors.Join(err, stop())
-	}
-	if machines != nil {
-		err = machines.Start(ctx, azure)
-	}
-	if err == nil {
-		err = json.NewEncoder(out).Encode(azure.Info())
-	}
-	if err == nil {
-		<-ctx.Done()
-	}
-	return errors.Join(err, stop(), azure.Close())
-}
-
-// azureFlags select a running local Azure.
-type azureFlags struct {
-	endpoint, token, caFile, subscription, dir string
-}
-
-func (a *azureFlags) define(command *cobra.Command) {
-	f := command.Flags()
-	f.StringVar(&a.endpoint, "endpoint", "", "base URL of the local Azure (default the running one)")
-	f.StringVar(&a.token, "token", "", "bearer token for --endpoint, if another user runs the local Azure")
-	f.StringVar(&a.caFile, "ca-file", "", "certificate authority of --endpoint, with --token")
-	f.StringVar(&a.subscription, "subscription", "00000000-0000-0000-0000-000000000001", "subscription at --endpoint, with --token")
-	dirFlag(command, &a.dir)
-}
-
-func (a *azureFlags) open(command *cobra.Command) (*client.Client, error) {
-	if a.endpoint != "" && a.token != "" {
-		return client.New(client.Info{ARM: a.endpoint, Token: a.token, CAFile: a.caFile, Subscription: a.subscription})
-	}
-	dirs := []string{a.dir}
-	if !command.Flags().Changed("dir") {
-		announced, err := client.AnnounceDir()
-		if err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, announced)
-	}
-	info, err := client.Find(command.Context(), a.endpoint, dirs...)
-	if err != nil {
-		return nil, err
-	}
-	return client.New(info)
-}
-
-// with returns a command function that runs with a client of the selected local Azure.
-func (a *azureFlags) with(
-	run func(command *cobra.Command, client *client.Client, args []string) error,
-) func(*cobra.Command, []string) error {
-	return func(command *cobra.Command, args []string) error {
-		client, err := a.open(command)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return run(command, client, args)
-	}
 }
 
 func azureListCommand() *cobra.Command {

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/localazure/client"
@@ -126,22 +128,32 @@ func runUp(command *cobra.Command, o localcluster.UpOptions, detach bool) error 
 	// everything. The signal is caught, because child processes inherit an ignored one.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if detach {
-		return localcluster.Detach(command.Context(), o, upArguments(command))
+		return localcluster.Detach(command.Context(), o, sameArguments(command, []string{"local", "up"}, "detach"))
 	}
 	return localcluster.Up(command.Context(), o, func(s localcluster.Status) {
 		printWelcome(command.OutOrStdout(), s, s.Dir != command.Flags().Lookup("dir").DefValue)
 	})
 }
 
-// upArguments returns the arguments that run the same up in the foreground.
-func upArguments(command *cobra.Command) []string {
-	args := []string{"local", "up"}
-	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "image", "ip-families", "example", "without", "latency",
-		"throttle", "access-control", "identities", "engine", "definition", "kubernetes", "gateway", "gateways"} {
-		f := command.Flags().Lookup(name)
-		if f.Changed || name == "dir" {
-			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
+// sameArguments returns the arguments that run a command with the same flags in another process, without some flags. Its directory
+// is always named.
+func sameArguments(command *cobra.Command, args []string, without ...string) []string {
+	add := func(name, value string) { args = append(args, "--"+name+"="+value) }
+	command.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(without, f.Name) {
+			return
 		}
+		list, isList := f.Value.(pflag.SliceValue)
+		if !isList {
+			add(f.Name, f.Value.String())
+			return
+		}
+		for _, value := range list.GetSlice() {
+			add(f.Name, value)
+		}
+	})
+	if dir := command.Flags().Lookup("dir"); !dir.Changed && !slices.Contains(without, dir.Name) {
+		add(dir.Name, dir.Value.String())
 	}
 	return args
 }

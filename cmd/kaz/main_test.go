@@ -2,12 +2,22 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"kaz/internal/component/release"
 )
+
+// TestMain lets the test binary run as kaz, which commands start in processes of their own.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "local" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // TestVersion checks that --version prints the version, although the components define a version flag of another type.
 func TestVersion(t *testing.T) {
@@ -100,6 +110,20 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"local", "ssh"}, "ssh: no argument given: want a real node, such as nodes0-000000"},
 		{[]string{"local", "azure", "show"}, "show: no argument given: want one resource, by its name, TYPE/NAME or id"},
 		{[]string{"local", "azure", "list", "a", "b"}, "list: a b: want one type, such as loadBalancers, or none for all"},
+		{[]string{"local", "azure", "fault"}, "fault: no command given: want add, clear, list, remove"},
+		{[]string{"local", "azure", "fault", "ad"}, `unknown command "ad" for "kaz local azure fault": want add, clear, list, remove`},
+		{[]string{"local", "azure", "fault", "remove"},
+			"remove: no argument given: want one number of a rule, which kaz local azure fault list shows"},
+		{[]string{"local", "azure", "fault", "remove", "one"}, "remove: one: want one number of a rule, which kaz local azure fault list shows"},
+		{[]string{"local", "azure", "set"}, "set: nothing to change: want --latency, --throttle or --quota"},
+		{[]string{"local", "azure", "--wait", "5s"}, "--wait: only --detach waits; add it"},
+		{[]string{"local", "azure", "--detach", "--wait=-5s"}, "--wait -5s: want a duration that is not negative"},
+		{[]string{"local", "azure", "--dir", "d", "--state", "s"}, "--state s: --dir has the state; give one of both"},
+		{[]string{"local", "azure", "delete", "--dir", "d"}, "all resources and keys of the local Azure in d would be lost: confirm with --yes"},
+		{[]string{"local", "azure", "fault", "add", "--type", "loadBalancer"},
+			`--type: type "loadBalancer" is unknown; did you mean loadBalancers?`},
+		{[]string{"local", "azure", "fault", "add", "--value", "text"},
+			`--value text: want JSON, such as 5 or '"text"': invalid character 'e' in literal true (expecting 'r')`},
 		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, logs, ssh, status, up`},
 	} {
 		command := rootCommand()

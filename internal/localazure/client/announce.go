@@ -27,6 +27,8 @@ type Info struct {
 	Subscription string `json:"subscription"`
 	// Token is a bearer token with all rights.
 	Token string `json:"token"`
+	// AdminToken is the token of administrative requests, which clients of this machine send below [AdminPath].
+	AdminToken string `json:"adminToken"`
 	// TokenEndpoint issues tokens for ClientID and ClientSecret.
 	TokenEndpoint string `json:"tokenEndpoint"`
 	// MetadataEndpoint describes the cloud to clients that know ARM only.
@@ -87,8 +89,8 @@ func Announce(file string, info Info) error {
 	return nil
 }
 
-// errNotRunning is returned when no local Azure is found.
-var errNotRunning = errors.New("no local Azure is running; start one with: kaz local azure, or kaz local up")
+// ErrNotRunning is returned when no local Azure is found.
+var ErrNotRunning = errors.New("no local Azure is running; start one with: kaz local azure, or kaz local up")
 
 // DirVariable is the environment variable with the directory of a cluster of kaz local up. The cluster's env.sh sets it.
 const DirVariable = "KAZ_LOCAL_DIR"
@@ -129,7 +131,7 @@ func FindWith(ctx context.Context, has func(context.Context, Info) (bool, error)
 		if endpoint != "" {
 			return Info{}, fmt.Errorf("no local Azure of this user serves at %s", endpoint)
 		}
-		return Info{}, errNotRunning
+		return Info{}, ErrNotRunning
 	}
 	var names []string
 	for _, info := range found {
@@ -180,14 +182,29 @@ func (i Info) servesAt(endpoint string) bool {
 	return endpoint == "" || endpoint == i.ARM || endpoint == i.ARMHTTP
 }
 
-// readAnnouncement reads the announcement of a local Azure that answers. A killed local Azure leaves its file behind.
-func readAnnouncement(ctx context.Context, file string) (Info, bool) {
-	text, err := os.ReadFile(file)
-	if err != nil {
+// OfProcess returns the local Azure that a process has announced in a file, if it answers.
+func OfProcess(ctx context.Context, file string, pid int) (Info, bool) {
+	a, ok := parseAnnouncement(file)
+	if !ok || a.PID != pid {
 		return Info{}, false
 	}
-	var a announcement
-	if err := json.Unmarshal(text, &a); err != nil || a.ARM == "" || a.Token == "" {
+	return readAnnouncement(ctx, file)
+}
+
+// parseAnnouncement reads an announcement.
+func parseAnnouncement(file string) (a announcement, ok bool) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return a, false
+	}
+	err = json.Unmarshal(text, &a)
+	return a, err == nil && a.ARM != "" && a.Token != ""
+}
+
+// readAnnouncement reads the announcement of a local Azure that answers. A killed local Azure leaves its file behind.
+func readAnnouncement(ctx context.Context, file string) (Info, bool) {
+	a, ok := parseAnnouncement(file)
+	if !ok {
 		return Info{}, false
 	}
 	dialer := net.Dialer{Timeout: time.Second}

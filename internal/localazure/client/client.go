@@ -77,6 +77,11 @@ type response struct {
 
 // send sends a request to a path, or to a link.
 func (c *Client) send(ctx context.Context, method, link string, document []byte) (response, error) {
+	return c.sendAs(ctx, c.info.Token, method, link, document)
+}
+
+// sendAs is send with a token.
+func (c *Client) sendAs(ctx context.Context, token, method, link string, document []byte) (response, error) {
 	if strings.HasPrefix(link, "/") {
 		link = c.info.ARM + (&url.URL{Path: link, RawQuery: "api-version=" + apiVersion}).String()
 	}
@@ -87,7 +92,7 @@ func (c *Client) send(ctx context.Context, method, link string, document []byte)
 	if method != http.MethodGet {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	r.Header.Set("Authorization", "Bearer "+c.info.Token)
+	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("User-Agent", "kaz-local-azure")
 	resp, err := c.http.Do(r)
 	if err != nil {

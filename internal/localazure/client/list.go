@@ -97,6 +97,15 @@ func (c *Client) listType(ctx context.Context, full string) (Resources, error) {
 	return all, nil
 }
 
+// FullType returns the full name of a type that is given in full or by its last segments.
+func FullType(name string) (string, error) {
+	types, err := knownTypes()
+	if err != nil {
+		return "", err
+	}
+	return findType(types, name)
+}
+
 const groupType = "Microsoft.Resources/resourceGroups"
 
 // knownTypes returns the resource types of the local Azure.

@@ -147,7 +147,7 @@ func New(o Options) (*Emulator, error) {
 		Tenancy: world.Tenancy{Main: o.Subscription, MainTenant: o.Tenant, Others: o.Subscriptions, Quotas: o.Quotas,
 			Booting: o.Boots},
 		AccessControl: o.AccessControl, Kinds: kinds, Groups: kinds.Of(groups), Random: random.New(o.Seed), Faults: faults,
-		Latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, Log: o.Log, MostStored: o.MostStored,
+		Latency: latency.Model{Factor: latency.NewFactor(o.Latency), Table: table, Random: draws}, Log: o.Log, MostStored: o.MostStored,
 		Behaviours: verbs.Inside,
 	})
 	f := front.New(w, front.Options{Authenticator: o.Authenticator, Routes: routes, Throttle: o.Throttle, Crash: o.Crash,

@@ -108,7 +108,7 @@ func (o *Options) read() (settings, error) {
 	note(err)
 	s.latency, err = parseLatency(o.Latency)
 	note(err)
-	s.throttle, err = choose("--throttle", o.Throttle, "azure")
+	s.throttle, err = choose("--throttle", o.Throttle, throttleOn)
 	note(err)
 	s.accessControl, err = choose("--access-control", o.AccessControl, "on")
 	note(err)
@@ -201,11 +201,14 @@ func (s settings) tenants() []string {
 	return all
 }
 
+// latencyFull and throttleOn are the values of --latency and --throttle that mean as on Azure.
+const latencyFull, throttleOn = "azure", "azure"
+
 func parseLatency(text string) (float64, error) {
 	switch text {
 	case "", "off":
 		return 0, nil
-	case "azure":
+	case latencyFull:
 		return 1, nil
 	}
 	factor, err := strconv.ParseFloat(text, 64)

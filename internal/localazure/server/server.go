@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,7 @@ type Server struct {
 	vaults     *vault.Service
 	blobs      *blob.Service
 	wire       *wire.Service
+	admin      *admin
 	consoleLog func(name string) string // nil if no machine boots
 	requestLog io.Writer                // receives a line for each request, nil for no log
 	log        *slog.Logger
@@ -111,7 +113,8 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 	if err != nil {
 		return err
 	}
-	a.info.Token = t.Text
+	a.info.Token, a.info.AdminToken = t.Text, rand.Text()
+	a.admin = &admin{server: a, token: a.info.AdminToken, since: time.Now(), reset: a.clearer(s)}
 	a.serve(listeners, authority, keys)
 	if o.State != "" {
 		a.saver = startSaver(a.emulator, o.State, a.log)
@@ -261,6 +264,8 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 			&metadata.Service{Authority: a.info.ARM, Registry: a.registries.Suffix},
 			a.managed,
 			&retail.Service{},
+			health{a},
+			a.admin,
 		},
 		otherwise: a.emulator,
 		log:       a.requestLog,

@@ -183,15 +183,22 @@ type Request struct {
 	Parent string
 }
 
+// Counted is a rule with its number, and with how often it has matched and applied.
+type Counted struct {
+	ID int `json:"id"`
+	Rule
+	Matched int `json:"matched"`
+	Applied int `json:"applied"`
+}
+
 // Rules are rules with how often each has matched and applied. They are safe for use by
 // several goroutines.
 type Rules struct {
-	mu      sync.Mutex
-	rules   []Rule
-	matched []int
-	applied []int
-	flying  map[string]bool // parents with a request without an answer that an overlap rule matched
-	random  *random.Source
+	mu     sync.Mutex
+	rules  []*Counted
+	lastID int
+	flying map[string]bool // parents with a request without an answer that an overlap rule matched
+	random *random.Source
 }
 
 // NewRules returns an empty set. Probabilities draw from the source.
@@ -206,15 +213,56 @@ func (f *Rules) Set(rules []Rule) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.rules, f.matched, f.applied = slices.Clone(rules), make([]int, len(rules)), make([]int, len(rules))
+	f.rules = nil
+	for _, r := range rules {
+		f.append(r)
+	}
 	return nil
+}
+
+// append adds a valid rule. The caller holds the mutex.
+func (f *Rules) append(r Rule) Counted {
+	f.lastID++
+	c := &Counted{ID: f.lastID, Rule: r}
+	f.rules = append(f.rules, c)
+	return *c
+}
+
+// Add adds a rule behind the others.
+func (f *Rules) Add(r Rule) (Counted, error) {
+	if err := r.check(); err != nil {
+		return Counted{}, fmt.Errorf("fault rule: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.append(r), nil
+}
+
+// Remove removes the rule with a number, and reports whether there was one.
+func (f *Rules) Remove(id int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := len(f.rules)
+	f.rules = slices.DeleteFunc(f.rules, func(c *Counted) bool { return c.ID == id })
+	return len(f.rules) < before
+}
+
+// All returns the rules in the order in which they are tried.
+func (f *Rules) All() []Counted {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]Counted, len(f.rules))
+	for i, c := range f.rules {
+		all[i] = *c
+	}
+	return all
 }
 
 // Stale reports whether a rule needs documents as they were before their last change.
 func (f *Rules) Stale() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.rules, func(r Rule) bool { return r.Fault == Stale })
+	return slices.ContainsFunc(f.rules, func(c *Counted) bool { return c.Fault == Stale })
 }
 
 // Pick returns the rule that applies to the request, nil for none. The caller calls answered
@@ -223,8 +271,7 @@ func (f *Rules) Pick(r Request) (rule *Rule, answered func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	answered = func() {}
-	for i := range f.rules {
-		rule := &f.rules[i]
+	for _, rule := range f.rules {
 		if !rule.matches(r) {
 			continue
 		}
@@ -233,15 +280,15 @@ func (f *Rules) Pick(r Request) (rule *Rule, answered func()) {
 			answered = func() { f.land(r.Parent) }
 			continue
 		}
-		f.matched[i]++
+		rule.Matched++
 		switch {
-		case rule.Nth > 0 && f.matched[i] != rule.Nth,
-			rule.Times > 0 && f.applied[i] >= rule.Times,
+		case rule.Nth > 0 && rule.Matched != rule.Nth,
+			rule.Times > 0 && rule.Applied >= rule.Times,
 			rule.Probability > 0 && f.random.Float() >= rule.Probability:
 			continue
 		}
-		f.applied[i]++
-		return rule, answered
+		rule.Applied++
+		return &rule.Rule, answered
 	}
 	return nil, answered
 }

@@ -25,7 +25,8 @@ type Front struct {
 	world    *world.World
 	identity authentication
 	routes   []route
-	throttle *throttle.Limiter
+	// Throttle counts requests.
+	Throttle *throttle.Limiter
 	crash    func(fault.Rule)
 	requests *requestLog // nil for none
 	draws    *random.Source
@@ -46,7 +47,7 @@ type Options struct {
 
 // New makes the front of a world.
 func New(w *world.World, o Options) *Front {
-	f := &Front{world: w, identity: authentication{o.Authenticator, &w.Tenancy}, throttle: throttle.New(o.Throttle), crash: o.Crash,
+	f := &Front{world: w, identity: authentication{o.Authenticator, &w.Tenancy}, Throttle: throttle.New(o.Throttle), crash: o.Crash,
 		draws: o.Draws, download: o.Download, computes: make(chan struct{}, mostAtOnce)}
 	if o.Download == nil {
 		f.download = Download
@@ -158,7 +159,7 @@ func (f *Front) admit(r *exchange) error {
 	if r.Kind != nil {
 		q.Type = r.Kind.Name
 	}
-	headers, err := f.throttle.Admit(time.Now(), q)
+	headers, err := f.Throttle.Admit(time.Now(), q)
 	r.always = headers
 	return err
 }

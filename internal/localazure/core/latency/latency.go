@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"kaz/internal/localazure/behaviour"
@@ -16,12 +17,33 @@ import (
 
 // Model says how long requests and operations take.
 type Model struct {
-	// Factor is 0 for no time, 1 for as long as on Azure.
-	Factor float64
+	// Factor is 0 for no time, 1 for as long as on Azure. Nil is 0.
+	Factor *Factor
 	// Table has the spans, as medians with their spread.
 	Table *catalog.Latencies
 	// Random draws from the spans.
 	Random *random.Source
+}
+
+// Factor is a number that may change while it is read.
+type Factor struct{ bits atomic.Uint64 }
+
+// NewFactor returns a factor.
+func NewFactor(value float64) *Factor {
+	f := &Factor{}
+	f.Set(value)
+	return f
+}
+
+// Set changes the factor. Requests and operations that have begun keep theirs.
+func (f *Factor) Set(value float64) { f.bits.Store(math.Float64bits(value)) }
+
+// Value returns the factor.
+func (f *Factor) Value() float64 {
+	if f == nil {
+		return 0
+	}
+	return math.Float64frombits(f.bits.Load())
 }
 
 // Row is the row of the table for a verb of a type.
@@ -37,12 +59,12 @@ func (l Model) Row(k *kind.Kind, v behaviour.Verb) catalog.Latency {
 }
 
 func (l Model) draw(s catalog.Span) time.Duration {
-	return time.Duration(l.Factor * float64(s.Draw(l.Random.Normal())))
+	return time.Duration(l.Factor.Value() * float64(s.Draw(l.Random.Normal())))
 }
 
 // Reply is how long the reply to a request takes.
 func (l Model) Reply(k *kind.Kind, v behaviour.Verb) time.Duration {
-	if l.Factor == 0 {
+	if l.Factor.Value() == 0 {
 		return 0
 	}
 	return l.draw(l.Row(k, v).Reply)
@@ -50,7 +72,7 @@ func (l Model) Reply(k *kind.Kind, v behaviour.Verb) time.Duration {
 
 // Operation is how long the operation takes after the reply.
 func (l Model) Operation(k *kind.Kind, v behaviour.Verb) time.Duration {
-	if l.Factor == 0 {
+	if l.Factor.Value() == 0 {
 		return 0
 	}
 	return l.draw(l.Row(k, v).Operation)
@@ -58,7 +80,7 @@ func (l Model) Operation(k *kind.Kind, v behaviour.Verb) time.Duration {
 
 // Plain is how long a request takes that is for no resource type.
 func (l Model) Plain(verb string) time.Duration {
-	if l.Factor == 0 {
+	if l.Factor.Value() == 0 {
 		return 0
 	}
 	return l.draw(l.Table.Of("", verb).Reply)
@@ -70,9 +92,10 @@ func (l Model) Plain(verb string) time.Duration {
 // once.
 func (l Model) RetryAfter(h http.Header, azure int) {
 	const atOnce = 10
-	wait := l.Factor * float64(azure)
+	factor := l.Factor.Value()
+	wait := factor * float64(azure)
 	switch {
-	case l.Factor == 0:
+	case factor == 0:
 		h.Set("retry-after-ms", strconv.Itoa(atOnce))
 	case wait > 0 && wait < 1:
 		h.Set("retry-after-ms", strconv.Itoa(max(atOnce, int(wait*1000))))

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kaz/internal/azure"
@@ -39,13 +40,28 @@ type bucket struct {
 
 // Limiter counts requests as Azure does. It is safe for use by several goroutines.
 type Limiter struct {
-	on      bool
+	on      atomic.Bool
 	mu      sync.Mutex
 	buckets map[string]*bucket
 }
 
 // New returns a limiter with full buckets. A limiter that is off admits everything.
-func New(on bool) *Limiter { return &Limiter{on: on, buckets: map[string]*bucket{}} }
+func New(on bool) *Limiter {
+	t := &Limiter{}
+	t.Switch(on)
+	return t
+}
+
+// Switch turns the limiter on, with full buckets, or off.
+func (t *Limiter) Switch(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buckets = map[string]*bucket{}
+	t.on.Store(on)
+}
+
+// On reports whether the limiter is on.
+func (t *Limiter) On() bool { return t.on.Load() }
 
 // Request is what a limiter needs to know of a request.
 type Request struct {
@@ -153,7 +169,7 @@ func armClaims(r Request) []claim {
 func (t *Limiter) Admit(now time.Time, r Request) (http.Header, error) {
 	h := http.Header{}
 	claims := armClaims(r)
-	if !t.on {
+	if !t.on.Load() {
 		armHeaders(h, r, []int{int(claims[0].limit.capacity) - 1, int(claims[1].limit.capacity) - 1})
 		return h, nil
 	}

@@ -61,7 +61,7 @@ func (t *Transaction) View(id azure.ID) (behaviour.Object, bool) {
 
 // Takes implements [behaviour.World].
 func (t *Transaction) Takes(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * t.Parts.Latency.Factor)
+	return time.Duration(float64(d) * t.Parts.Latency.Factor.Value())
 }
 
 // Work implements [behaviour.World].
