@@ -52,7 +52,7 @@ func TestCheckOfSilentCluster(t *testing.T) {
 		t.Errorf("%d areas: %v", len(areas), areas)
 	}
 	text := run("text")
-	for _, want := range []string{"problem  subscriptionId: ", "unknown  Nodes: not read: ", "0 warnings"} {
+	for _, want := range []string{"problem  subscriptionId: ", "unknown  Nodes: not read: ", "warnings: 0"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

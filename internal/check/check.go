@@ -70,50 +70,57 @@ func Run(ctx context.Context, c Config, before string) plan.Report {
 type gatherer struct {
 	Config
 	facts *plan.Facts
+	// silent is whether the API server let a read wait too long. Further ones would use up the time of those of Azure.
+	silent bool
 	// signedIn is why no further request to Azure can work, nil if it is not known.
 	signedIn error
 }
 
 // read is one source of facts.
 type read struct {
-	source plan.Source
-	azure  bool
-	do     func(context.Context) error
+	source            plan.Source
+	kubernetes, azure bool // what is asked
+	do                func(context.Context) error
 }
 
 // reads are in the order in which they are made. Services are read before and after Azure.
 func (g *gatherer) reads() []read {
 	return []read{
-		{plan.AzureJSON, false, func(context.Context) error { return nil }},
-		{plan.Nodes, false, g.nodes},
-		{plan.Services, false, g.services(&g.facts.Services)},
-		{plan.Volumes, false, g.volumes},
-		{plan.Attachments, false, g.attachments},
-		{plan.Components, false, g.components},
-		{plan.APIServer, false, g.version},
-		{plan.SignIn, true, g.signIn},
-		{plan.Rights, true, g.rights},
-		{plan.Machines, true, g.machines},
-		{plan.LoadBalancers, true, g.loadBalancers},
-		{plan.PublicIPs, true, g.publicIPs},
-		{plan.Disks, true, g.disks},
-		{plan.Usages, true, g.usages},
-		{plan.Clock, true, g.clock},
-		{plan.Present, false, g.services(&g.facts.Present)},
+		{plan.AzureJSON, false, false, func(context.Context) error { return nil }},
+		{plan.Nodes, true, false, g.nodes},
+		{plan.Services, true, false, g.services(&g.facts.Services)},
+		{plan.Volumes, true, false, g.volumes},
+		{plan.Attachments, true, false, g.attachments},
+		{plan.Components, true, false, g.components},
+		{plan.APIServer, true, false, g.version},
+		{plan.SignIn, false, true, g.signIn},
+		{plan.Rights, false, true, g.rights},
+		{plan.Machines, false, true, g.machines},
+		{plan.LoadBalancers, false, true, g.loadBalancers},
+		{plan.PublicIPs, false, true, g.publicIPs},
+		{plan.Disks, false, true, g.disks},
+		{plan.Usages, false, true, g.usages},
+		{plan.Clock, false, true, g.clock},
+		{plan.Present, true, false, g.services(&g.facts.Present)},
 	}
 }
 
 func (g *gatherer) read(ctx context.Context, r read) error {
-	if r.azure && g.Azure == nil {
+	switch {
+	case r.azure && g.Azure == nil && g.Fault == nil:
+		return errors.New("Azure is not open")
+	case r.azure && g.Azure == nil:
 		return g.Fault
-	}
-	if r.azure && g.signedIn != nil {
+	case r.azure && g.signedIn != nil:
 		return errors.New("there is no token for Azure: see identity")
+	case r.kubernetes && g.silent:
+		return errors.New("the API server did not answer an earlier read in time")
 	}
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	err := r.do(limited)
 	if err != nil && limited.Err() != nil {
+		g.silent = g.silent || r.kubernetes
 		return fmt.Errorf("no answer in time: %w", err)
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -175,6 +176,39 @@ func TestFailedReads(t *testing.T) {
 		if got := strings.Join(unknown, " "); got != areas {
 			t.Errorf("%s: %q is unknown, want %q", fullType, got, areas)
 		}
+	}
+}
+
+// TestSilentAPIServer checks that an API server that lets a read wait is not asked again, and that Azure still is.
+func TestSilentAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := testkit.NewAzure(t, core.Options{}, 0)
+		c, client := config(a.Client.Fresh())
+		start, asked := time.Now(), 0
+		client.PrependReactor("*", "*", func(ktesting.Action) (bool, runtime.Object, error) {
+			asked++
+			<-time.After(40 * time.Second)
+			return true, nil, context.DeadlineExceeded
+		})
+		report := check.Run(t.Context(), c, "switch")
+		if took := time.Since(start); took > time.Minute || asked != 1 {
+			t.Errorf("%v and %d requests", took, asked)
+		}
+		if got := lines(report, "services"); got != "unknown Services" || !strings.Contains(report.String(), "an earlier read") {
+			t.Errorf("%s\n%s", got, report)
+		}
+		if got := lines(report, "quotas"); got != "" {
+			t.Errorf("quotas: %s", got)
+		}
+	})
+}
+
+// TestNothingIsOpen checks that an Azure that is not open is unknown.
+func TestNothingIsOpen(t *testing.T) {
+	c, _ := config(nil)
+	c.Azure = nil
+	if got := lines(check.Run(t.Context(), c, ""), "quotas"); got != "unknown usages" {
+		t.Error(got)
 	}
 }
 

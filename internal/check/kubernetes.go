@@ -69,11 +69,26 @@ func (g *gatherer) components(ctx context.Context) error {
 	return nil
 }
 
-func (g *gatherer) version(context.Context) error {
-	info, err := g.Kubernetes.Discovery().ServerVersion()
-	if err != nil {
-		return err
+// version reads the version of the API server. The library's request knows no context, so it goes on when the context ends.
+func (g *gatherer) version(ctx context.Context) error {
+	type answer struct {
+		version string
+		err     error
 	}
-	g.facts.APIServer = info.GitVersion
-	return nil
+	answered := make(chan answer, 1)
+	go func() {
+		info, err := g.Kubernetes.Discovery().ServerVersion()
+		if err != nil {
+			answered <- answer{err: err}
+			return
+		}
+		answered <- answer{version: info.GitVersion}
+	}()
+	select {
+	case a := <-answered:
+		g.facts.APIServer = a.version
+		return a.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

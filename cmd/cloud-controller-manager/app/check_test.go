@@ -121,7 +121,11 @@ func (c *checked) copyWithout(t *testing.T) *fake.Clientset {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientset(found)
+	pods, err := c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientset(found, pods)
 }
 
 // guide returns the text block of the guide that begins after a line.

@@ -66,6 +66,10 @@ func versions(f *Facts, l *list) {
 		l.add("API server", Unknown, fmt.Sprintf("its version %q is not understood", f.APIServer), "kubectl version")
 		return
 	}
+	if len(f.Components) == 0 {
+		l.add("components", Unknown, "no pod of the cluster is one of kaz's components by its label and image",
+			"nothing, if they run outside pods, as those of kaz local up do")
+	}
 	var newest *version.Version
 	for _, c := range f.Components {
 		if v, err := version.ParseGeneric(c.Version); err == nil && (newest == nil || newest.LessThan(v)) {

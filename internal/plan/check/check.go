@@ -56,7 +56,7 @@ func (r Report) String() string {
 			fmt.Fprintf(&b, "           mend: %s\n", f.Mend)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d problems, %d warnings, %d unknown\n", count[Problem], count[Warning], count[Unknown])
+	fmt.Fprintf(&b, "\nproblems: %d, warnings: %d, unknown: %d\n", count[Problem], count[Warning], count[Unknown])
 	return b.String()
 }
 

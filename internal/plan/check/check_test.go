@@ -134,6 +134,7 @@ func broken() map[string]struct {
 			f.Components[0].Version, f.Components[1].Version = "v1.37.0", "v1.35.0"
 		}, Warning, []string{"versions"}},
 		"version unknown": {func(f *Facts) { f.Components[0].Version = "devel" }, Unknown, []string{"versions"}},
+		"no component":    {func(f *Facts) { f.Components = nil }, Unknown, []string{"versions"}},
 		"machine gone":    {func(f *Facts) { f.Machines = nil }, Problem, []string{"nodes"}},
 		"machine off":     {func(f *Facts) { f.Machines[0].Off = true }, Warning, []string{"nodes"}},
 		"machine without Node": {func(f *Facts) {
