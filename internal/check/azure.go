@@ -144,7 +144,9 @@ func (g *gatherer) usages(ctx context.Context) error {
 			return err
 		}
 		for name, u := range usages {
-			g.facts.Usages = append(g.facts.Usages, plan.Usage{Name: strings.TrimPrefix(provider, "Microsoft.") + " " + name, Used: u.Used, Limit: u.Limit})
+			g.facts.Usages = append(g.facts.Usages, plan.Usage{
+				Name: strings.TrimPrefix(provider, "Microsoft.") + " " + name, Used: u.Used, Limit: u.Limit,
+			})
 		}
 	}
 	return nil

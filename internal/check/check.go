@@ -108,7 +108,7 @@ func (g *gatherer) reads() []read {
 func (g *gatherer) read(ctx context.Context, r read) error {
 	switch {
 	case r.azure && g.Azure == nil && g.Fault == nil:
-		return errors.New("Azure is not open")
+		return errors.New("there is no client for Azure")
 	case r.azure && g.Azure == nil:
 		return g.Fault
 	case r.azure && g.signedIn != nil:

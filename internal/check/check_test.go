@@ -216,19 +216,16 @@ func TestNothingIsOpen(t *testing.T) {
 func TestLogin(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	for name, test := range map[string]struct {
-		ctx  context.Context
-		want string
-	}{"refused": {t.Context(), "problem token"}, "no answer": {ended, "unknown token"}} {
+	for want, ctx := range map[string]context.Context{"problem token": t.Context(), "unknown token": ended} {
 		c, _ := config(nil)
 		c.Azure = failing{} // a request would panic
 		c.SignIn = func(context.Context) error { return errors.New("no login") }
-		report := check.Run(test.ctx, c, "")
-		if got := lines(report, "identity"); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
+		report := check.Run(ctx, c, "")
+		if got := lines(report, "identity"); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 		if got := lines(report, "quotas"); got != "unknown usages" {
-			t.Errorf("%s: quotas %s", name, got)
+			t.Errorf("quotas after %s: %s", want, got)
 		}
 	}
 }

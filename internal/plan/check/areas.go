@@ -34,8 +34,8 @@ func areas() []area {
 		{"services", existing, []Source{Services, LoadBalancers, PublicIPs}, "each Service has an address, which a frontend has", services},
 		{"volumes", existing, []Source{Nodes, Volumes, Attachments, Disks}, "each volume has its disk, and each disk its volume", volumes},
 		{"quotas", always, []Source{Usages}, "at most 90 % of each are used", quotas},
-		{"orphans", existing, []Source{Services, LoadBalancers, PublicIPs, Present}, "each frontend and public IP of a Service has its Service",
-			orphans},
+		{"orphans", existing, []Source{Services, LoadBalancers, PublicIPs, Present},
+			"each frontend and public IP of a Service has its Service", orphans},
 	}
 }
 

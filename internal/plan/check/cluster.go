@@ -43,10 +43,11 @@ func machines(f *Facts, l *list) {
 		isOff, there := off[id.Key()]
 		switch {
 		case !strings.EqualFold(id.Subscription(), f.Group.Subscription()):
-			l.add(n.Name, Warning, fmt.Sprintf("its providerID names the subscription %s, azure.json the subscription %s", id.Subscription(),
-				f.Group.Subscription()), describe)
+			l.add(n.Name, Warning, fmt.Sprintf("its providerID names the subscription %s, azure.json the subscription %s",
+				id.Subscription(), f.Group.Subscription()), describe)
 		case !id.Under(f.Group):
-			l.add(n.Name, Unknown, "its machine is in another resource group, which is not read: "+string(id), "az vm show --ids "+string(id))
+			l.add(n.Name, Unknown, "its machine is in another resource group, which is not read: "+string(id),
+				"az vm show --ids "+string(id))
 		case !there:
 			l.add(n.Name, Problem, "its machine is not in Azure: "+string(id), describe)
 		case isOff && ready(n):
@@ -62,7 +63,9 @@ func machines(f *Facts, l *list) {
 }
 
 func ready(n v1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue })
+	return slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+	})
 }
 
 // age returns how old something is, in whole seconds.
@@ -78,7 +81,8 @@ func services(f *Facts, l *list) {
 		mend := "kaz explain service " + name
 		if gone := s.DeletionTimestamp; gone != nil {
 			if age := f.age(gone.Time); age > patience {
-				l.add(name, Problem, fmt.Sprintf("it is being deleted for %v and waits for %s", age, strings.Join(s.Finalizers, ", ")), mend)
+				l.add(name, Problem, fmt.Sprintf("it is being deleted for %v and waits for %s", age, strings.Join(s.Finalizers, ", ")),
+					mend)
 			}
 			continue
 		}

@@ -28,15 +28,16 @@ func volumes(f *Facts, l *list) {
 		describe := "kubectl describe pv " + v.Name
 		switch {
 		case !id.Under(f.Group):
-			l.add(v.Name, Unknown, "its disk is in another resource group, which is not read: "+string(id), "az disk show --ids "+string(id))
+			l.add(v.Name, Unknown, "its disk is in another resource group, which is not read: "+string(id),
+				"az disk show --ids "+string(id))
 		case there[id.Key()] == nil:
 			l.add(v.Name, Problem, "its disk is not in Azure: "+string(id), describe)
 		}
 	}
 	for _, d := range f.Disks {
 		if d.Ours && !used[d.ID.Key()] && f.age(d.Created) > patience {
-			l.add(d.ID.Name(), Warning, "the disk of "+d.Owner.String()+" has no PersistentVolume in this cluster; another cluster may use it: "+
-				string(d.ID), "az disk show --ids "+string(d.ID))
+			l.add(d.ID.Name(), Warning, "the disk of "+d.Owner.String()+" has no PersistentVolume in this cluster; another cluster may "+
+				"use it: "+string(d.ID), "az disk show --ids "+string(d.ID))
 		}
 	}
 	machines := map[string]azure.ID{}
@@ -61,15 +62,16 @@ func attachment(f *Facts, l *list, a storagev1.VolumeAttachment, d *Disk, machin
 		err   *storagev1.VolumeError
 	}{{"attaching", a.Status.AttachError}, {"detaching", a.Status.DetachError}} {
 		if e.err != nil {
-			l.add(volume, Warning, e.doing+" its disk at Node "+a.Spec.NodeName+" failed: "+strings.Join(strings.Fields(e.err.Message), " "), mend)
+			l.add(volume, Warning, e.doing+" its disk at Node "+a.Spec.NodeName+" failed: "+
+				strings.Join(strings.Fields(e.err.Message), " "), mend)
 		}
 	}
 	if !a.Status.Attached || a.DeletionTimestamp != nil || d == nil || machine == "" || f.age(a.CreationTimestamp.Time) <= patience {
 		return
 	}
 	if !slices.ContainsFunc(d.Holders, machine.Equal) {
-		l.add(volume, Problem, "Kubernetes says that its disk is attached at Node "+a.Spec.NodeName+", Azure that the machine does not have it: "+
-			string(d.ID), mend)
+		l.add(volume, Problem, "Kubernetes says that its disk is attached at Node "+a.Spec.NodeName+
+			", Azure that the machine does not have it: "+string(d.ID), mend)
 	}
 }
 
