@@ -1,4 +1,4 @@
-// Package check reads a cluster and its Azure for `kaz check`, whose decisions are in internal/plan/check. It only lists and gets, each
+// Package check reads a cluster and its Azure for `kaz check`. The decisions are in internal/plan/check. It only lists and gets, each
 // list within a bound. A read that fails is noted, and the others go on. Layer L3.
 package check
 
