@@ -59,6 +59,7 @@ func rootCommand() *cobra.Command {
 		Example: `  kaz local up                 # a local Azure and a cluster on it
   kaz local status             # its processes and files
   kaz local azure              # a local Azure without a cluster
+  kaz check                    # what is wrong in a cluster and its Azure, and what mends it
   kaz explain service --all    # what would change in Azure for Services, and why`,
 		Version:       release.Version(),
 		SilenceUsage:  true,
@@ -66,7 +67,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagerror.Explain)
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
-	root.AddCommand(localCommand(), clustercommand.New(), explainCommand(), dnsCommand())
+	root.AddCommand(localCommand(), clustercommand.New(), checkCommand(), explainCommand(), dnsCommand())
 	root.AddCommand(machineCommand(), versionCommand())
 	root.AddCommand(components()...)
 	return root

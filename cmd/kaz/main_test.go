@@ -50,7 +50,7 @@ func runRoot(t *testing.T, args ...string) (string, error) {
 
 // TestHelpHasNoFlagsOfLibraries checks that the help of a command has only flags that the command knows.
 func TestHelpHasNoFlagsOfLibraries(t *testing.T) {
-	for _, args := range []string{"--help", "local up --help", "explain service --help", "cluster deploy --help", "version --help"} {
+	for _, args := range []string{"--help", "local up --help", "explain service --help", "check --help", "cluster deploy --help", "version --help"} {
 		out, err := runRoot(t, strings.Fields(args)...)
 		if err != nil || strings.Contains(out, "log-flush-frequency") || strings.Contains(out, "version[=true]") {
 			t.Errorf("%s: %v\n%s", args, err, out)
@@ -66,6 +66,7 @@ func TestWrongValues(t *testing.T) {
 	for args, want := range map[string]string{
 		"local up --nodes three":                     `--nodes "three": want a whole number`,
 		"explain service --all --timeout 5":          `--timeout "5": want a duration such as 30s, 5m or 1h`,
+		"check --timeout soon":                       `--timeout "soon": want a duration such as 30s, 5m or 1h`,
 		"cluster scale dev general --count many":     `--count "many": want a whole number`,
 		"cloud-node-manager --wait-routes=perhaps":   `--wait-routes "perhaps": want true or false`,
 		"azuredisk-csi-driver --kube-api-qps=plenty": `--kube-api-qps "plenty": want a number such as 0.5`,
@@ -99,6 +100,9 @@ func TestNoSuchCommand(t *testing.T) {
 		want string
 	}{
 		{[]string{"bogus"}, `unknown command "bogus" for "kaz"`},
+		{[]string{"check", "web"}, "web: want no argument"},
+		{[]string{"check", "--before", "breakfast"}, "--before breakfast: want install, switch, upgrade"},
+		{[]string{"check", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
 		{[]string{"explain"}, "explain: no command given: want gateway, httproute, ingress, name, nodegroup, service, volume"},
 		{[]string{"explain", "--all"}, "explain: no command given: want gateway, httproute, ingress, name, nodegroup, service, volume"},
 		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want gateway, httproute, ingress, name, nodegroup, service, volume`},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -72,6 +73,35 @@ type ClientOptions struct {
 	ThrottleWait time.Duration
 	// Finish is how long writes continue after their callers gave up.
 	Finish time.Duration
+	// Observe is called with each answer of Azure Resource Manager, before its body is read; nil is for none.
+	Observe func(*http.Response)
+}
+
+// observed calls observe with each answer.
+type observed struct {
+	policy.Transporter
+
+	observe func(*http.Response)
+}
+
+func (o observed) Do(r *http.Request) (*http.Response, error) {
+	answer, err := o.Transporter.Do(r)
+	if err == nil {
+		o.observe(answer)
+	}
+	return answer, err
+}
+
+// transport returns the transport of the ARM client, nil for its default.
+func (o ClientOptions) transport() policy.Transporter {
+	if o.Observe == nil {
+		return o.Transport
+	}
+	next := o.Transport
+	if next == nil {
+		next = arm.NewTransport()
+	}
+	return observed{next, o.Observe}
 }
 
 // Open opens the Azure of a configuration. It also returns the endpoints of that Azure.
@@ -122,7 +152,7 @@ func openOne(c arm.Config, o ClientOptions) (*cache.Cache, error) {
 func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions) arm.Config {
 	options := arm.Config{
 		Endpoint: e.ResourceManager, Regional: regional(c, e), Scope: e.Scope(), UserAgent: c.UserAgent,
-		Transport: o.Transport, Finish: o.Finish, ThrottleWait: o.ThrottleWait,
+		Transport: o.transport(), Finish: o.Finish, ThrottleWait: o.ThrottleWait,
 		Budget:      budget.New(budget.Config{LimitOf: limitOf(c), AtOnce: c.PutVMSSVMBatchSize}),
 		APIVersions: versions(c), Registerer: o.Registerer, MinimumRetryAfter: c.EnableMinimumRetryAfter,
 	}
