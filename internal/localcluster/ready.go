@@ -76,8 +76,8 @@ func (c *cluster) poll(ctx context.Context, timeout time.Duration, ready func(co
 	}
 }
 
-// allUsable reports whether each running machine has a Node that is initialized by the cloud provider and Ready, and whose kubelet said so
-// since a time: the API server remembers the nodes of the last start as ready.
+// allUsable reports whether each running machine has a Node that is initialized by the cloud provider and Ready, as its kubelet said since
+// a time: the API server remembers the nodes of the last start as ready.
 func allUsable(machines []inventory.Machine, nodes []corev1.Node, since time.Time) bool {
 	since = since.Truncate(time.Second) // as the times of conditions are
 	usable := map[string]bool{}
