@@ -86,7 +86,7 @@ schedules() {
     count=$((first + schedules - from < part ? first + schedules - from : part))
     step "schedules $from to $((from + count - 1))" tests "schedules-$from" -count=1 -timeout 3h -run TestSchedules \
       ./internal/cloudprovider/service -seed "$from" -schedules "$count"
-    step "schedules $from to $((from + count / 8)) of shared names" tests "names-$from" -count=1 -timeout 3h -run 'TestSchedules|TestLargeZone' \
+    step "schedules $from to $((from + count / 8)) of shared names" tests "names-$from" -count=1 -timeout 3h -run 'TestSchedules|TestLargeZone|TestSharedRest' \
       ./internal/dns -seed "$from" -schedules "$((count / 8 + 1))"
   done
 }

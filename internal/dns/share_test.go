@@ -414,20 +414,24 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// TestSharedRest has six clusters that share 500 names, at rest for an hour.
+// TestSharedRest has six clusters that share 500 names, at rest for an hour. With -short it is 20 names.
 func TestSharedRest(t *testing.T) {
+	count, minutes := 500, 60
+	if testing.Short() {
+		count, minutes = 20, 20
+	}
 	scenario(t, "six clusters", func(t *testing.T) {
 		w := newWorld(t, core.Options{Throttle: true})
 		var all []*member
 		for n := range 6 {
 			name := fmt.Sprintf("c%d", n)
 			var names []records.Endpoint
-			for i := range 20 {
+			for i := range count {
 				names = append(names, shared(name, fmt.Sprintf("h%d", i), fmt.Sprintf("1.1.1.%d", n)))
 			}
 			all = append(all, w.join(name, nil, names...))
 		}
-		rounds(20, all...)
+		rounds(minutes, all...)
 		settle(t, all...)
 		w.Forget()
 		rounds(60, all...)
@@ -444,6 +448,10 @@ func TestSharedRest(t *testing.T) {
 		}
 		t.Logf("in an hour: %d pages, %d leases, %d other writes", lists, leases, others)
 		want(t, "other writes", others, 0)
+		sets := 2*count + len(all) + 2 // with the leases, and what each zone has
+		if most := len(all) * 60 / 10 * (sets/100 + 1); lists > most {
+			t.Errorf("%d pages of the zone were read in an hour, want %d: one list in 10 minutes and cluster", lists, most)
+		}
 		want(t, "answers 429", w.count(http.StatusTooManyRequests), 0)
 		if most := 60 * 15 / 10; leases > most {
 			t.Errorf("%d leases were written in an hour, want %d", leases, most)
