@@ -68,6 +68,7 @@ func newWorld(t *testing.T) *world {
 type cluster struct {
 	t        *testing.T
 	registry registry.Registry
+	oldOwner string // --migrate-from-txt-owner
 	want     []*endpoint.Endpoint
 }
 
@@ -136,7 +137,7 @@ func newExternalDNS(t *testing.T, url string, change func(c *externaldns.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{t: t, registry: r}
+	return &cluster{t: t, registry: r, oldOwner: config.TXTOwnerOld}
 }
 
 // sync is a round of ExternalDNS's controller. It returns whether there was something to change.
@@ -157,7 +158,7 @@ func (c *cluster) sync() (bool, error) {
 	p := &plan.Plan{
 		Policies: []plan.Policy{&plan.SyncPolicy{}}, Current: current, Desired: desired,
 		DomainFilter: endpoint.MatchAllDomainFilters{c.registry.GetDomainFilter()}, OwnerID: c.registry.OwnerID(),
-		ManagedRecords: []string{endpoint.RecordTypeA, endpoint.RecordTypeAAAA, endpoint.RecordTypeCNAME},
+		ManagedRecords: []string{endpoint.RecordTypeA, endpoint.RecordTypeAAAA, endpoint.RecordTypeCNAME}, OldOwnerID: c.oldOwner,
 	}
 	if p = p.Calculate(); !p.Changes.HasChanges() {
 		return false, nil
@@ -318,4 +319,34 @@ func TestShared(t *testing.T) {
 	w.has(app+" A 300 1.1.1.2", texts("east"))
 	east.settle()
 	w.has()
+}
+
+// TestNewOwner has one of two clusters that share a name change its owner id. The TXT records of the other one stay.
+func TestNewOwner(t *testing.T) {
+	w := newWorld(t)
+	const app = "app.example.com"
+	owned := func(change func(c *externaldns.Config)) func(c *externaldns.Config) {
+		return func(c *externaldns.Config) {
+			c.TXTOwnerID = "default"
+			change(c)
+		}
+	}
+	same := owned(func(*externaldns.Config) {})
+	at := func(cluster, target string) *endpoint.Endpoint {
+		return endpoint.NewEndpoint(app, typeA, target).WithSetIdentifier(cluster)
+	}
+	east, west := w.startAs("east", same), w.startAs("west", same)
+	east.settle(at("east", "1.1.1.1"))
+	west.settle(at("west", "2.2.2.2"))
+	rename := w.startAs("west", owned(func(c *externaldns.Config) { c.TXTOwnerID, c.TXTOwnerOld = "west", "default" }))
+	rename.want = west.want
+	if changed, err := rename.sync(); !changed || err != nil { // ExternalDNS makes these changes as long as it has the flag
+		t.Fatalf("changes %v, %v", changed, err)
+	}
+	const claim = `"heritage=external-dns,external-dns/owner=`
+	w.has(app+" A 300 1.1.1.1|2.2.2.2", "a-app.example.com TXT 300 "+claim+`default"|`+claim+`west"`)
+	if changed, err := east.sync(); changed || err != nil {
+		t.Errorf("the other cluster: changes %v, %v", changed, err)
+	}
+	rest(t, "without --migrate-from-txt-owner", w.startAs("west", owned(func(c *externaldns.Config) { c.TXTOwnerID = "west" })), west.want)
 }
