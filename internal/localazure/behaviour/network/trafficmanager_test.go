@@ -227,3 +227,21 @@ func TestTargetsOfAliases(t *testing.T) {
 	c.delete(publicIP)
 	c.put(public+"/A/ip", `{"properties":{"TTL":90,"targetResource":`+ref(publicIP)+`}}`)
 }
+
+// At most 20 record sets follow a resource, in all zones.
+func TestMostAliases(t *testing.T) {
+	c := start(t)
+	other := net + "/dnszones/other.example"
+	c.put(public, `{"location":"global"}`)
+	c.put(other, `{"location":"global"}`)
+	c.put(publicIP, staticIP)
+	alias := `{"properties":{"TTL":60,"targetResource":` + ref(publicIP) + `}}`
+	for n := range 19 {
+		c.put(fmt.Sprintf("%s/A/n%d", public, n), alias)
+	}
+	c.put(other+"/A/last", alias)
+	c.refused("PUT", other+"/A/more", alias, 400, "BadRequest")
+	c.put(public+"/A/n0", alias)
+	c.delete(public + "/A/n0")
+	c.put(other+"/A/more", alias)
+}

@@ -27,6 +27,9 @@ func (z zoneKind) checkTarget(c *behaviour.Call, r recordType) error {
 	if slices.ContainsFunc(elsewhere, func(t string) bool { return strings.EqualFold(t, of) }) {
 		return nil
 	}
+	if aliases(c, target) >= mostAliases {
+		return badRecord("The resource '%s' is the target of %d record sets, the most that it can be.", target, mostAliases)
+	}
 	doc, ok := c.Get(target)
 	var fits bool
 	switch {
@@ -46,6 +49,21 @@ func (z zoneKind) checkTarget(c *behaviour.Call, r recordType) error {
 		return badRecord("The resource '%s' cannot be the target of record set '%s' of type '%s'.", target, c.ID.Name(), r.name)
 	}
 	return nil
+}
+
+// mostAliases is how many record sets can follow a resource.
+const mostAliases = 20
+
+// aliases counts the other record sets of the subscription that follow a resource.
+func aliases(c *behaviour.Call, target azure.ID) (n int) {
+	for _, r := range []string{"A", "AAAA", "CNAME"} {
+		for id, doc := range c.List(azure.SubscriptionID(c.ID.Subscription()), c.ID.Parent().Type()+"/"+r) {
+			if !id.Equal(c.ID) && behaviour.RefID(doc, "properties.targetResource").Equal(target) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // isAliasType reports whether resources of a type, or record sets of the zone, can be targets of aliases.
