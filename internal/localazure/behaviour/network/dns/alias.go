@@ -31,24 +31,27 @@ func (z zoneKind) checkTarget(c *behaviour.Call, r recordType) error {
 		return badRecord("The resource '%s' is the target of %d record sets, the most that it can be.", target, mostAliases)
 	}
 	doc, ok := c.Get(target)
-	var fits bool
-	switch {
-	case strings.EqualFold(of, "Microsoft.Network/publicIPAddresses"):
-		fits = r.name == familyOf(behaviour.Text(doc, "properties.publicIPAddressVersion"))
-	case strings.EqualFold(of, trafficmanager.Type):
-		fits = r.name == "CNAME" || trafficmanager.HasAddresses(doc, netipFamily(r.name))
-	default:
-		fits = target.Parent().Equal(c.ID.Parent()) && strings.EqualFold(of, c.ID.Type()) && !target.Equal(c.ID)
-	}
 	switch {
 	case !isAliasType(c.ID, of):
 		return badRecord("The resource '%s' cannot be the target of an alias: its type is '%s'.", target, of)
 	case !ok:
 		return badRecord("The target resource '%s' of record set '%s' does not exist.", target, c.ID.Name())
-	case !fits:
+	case !fits(c, r, target, doc):
 		return badRecord("The resource '%s' cannot be the target of record set '%s' of type '%s'.", target, c.ID.Name(), r.name)
 	}
 	return nil
+}
+
+// fits reports whether a record set of a type can follow a resource that exists.
+func fits(c *behaviour.Call, r recordType, target azure.ID, doc behaviour.Object) bool {
+	switch of := target.Type(); {
+	case strings.EqualFold(of, "Microsoft.Network/publicIPAddresses"):
+		return r.name == familyOf(behaviour.Text(doc, "properties.publicIPAddressVersion"))
+	case strings.EqualFold(of, trafficmanager.Type):
+		return r.name == "CNAME" || trafficmanager.HasAddresses(doc, netipFamily(r.name))
+	default:
+		return target.Parent().Equal(c.ID.Parent()) && strings.EqualFold(of, c.ID.Type()) && !target.Equal(c.ID)
+	}
 }
 
 // mostAliases is how many record sets can follow a resource.
