@@ -22,7 +22,7 @@ type story struct {
 	Cluster     string
 	Protect     []string
 	MostDeleted int
-	Mark        *records.Marks // what is known of the clusters, in place of changes
+	Mark        *records.Marks // what is known of the clusters, in place of changes; all orphans are removed
 }
 
 // TestGolden tells the story of each testdata/*.txtar: story.yaml, and the answer of the planner.
@@ -50,6 +50,7 @@ func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	}
 	p := records.Decide(have, s.Changes, o)
 	if s.Mark != nil {
+		s.Mark.Orphans = have.Orphans(s.Cluster)
 		p = have.Mark(*s.Mark, o)
 	}
 	var text strings.Builder

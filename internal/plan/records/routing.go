@@ -385,10 +385,9 @@ func (s Snapshot) abandoned(name, id string, o Options) (all []Write) {
 		}
 		a := &admitted{endpoint: Endpoint{Name: name, Type: t.name}, zone: zone, relative: relative}
 		profile, record := change{new: a, traffic: o.Traffic}.profile(), normalName(name)
-		all = append(all, Write{Verb: azure.Delete, ID: profile.Child(endpointKind, id), Record: record})
-		if !s.Sets[keyOf(zone, relative, t.name)].Shares.routed() {
-			all = append(all, Write{Verb: azure.Delete, ID: profile, Record: record})
-		}
+		// Whether others have the name is not asked here, because they may have left since it was read: their endpoints keep the profile.
+		all = append(all, Write{Verb: azure.Delete, ID: profile.Child(endpointKind, id), Record: record},
+			Write{Verb: azure.Delete, ID: profile, Record: record})
 	}
 	return all
 }
