@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -248,6 +249,45 @@ func faultsWhileItRuns(t *testing.T, sdk *arm.Client, info client.Info) {
 	if out := asked(t, "", "local", "azure", "set", "--latency", "0.001", "--throttle", "azure", "--quota", "cores=9", "-o", "yaml"); !strings.Contains(
 		out, `latency: "0.001"`) || !strings.Contains(out, "throttle: azure") || !strings.Contains(out, "cores: 9") {
 		t.Errorf("set: %s", out)
+	}
+}
+
+// TestHandlesOfTheGuide runs the commands that the guide prints for a local Azure in the background, as printed, in the order of a user.
+func TestHandlesOfTheGuide(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	t.Cleanup(func() {
+		if out, err := exec.Command(os.Args[0], "local", "azure", "stop").CombinedOutput(); err != nil {
+			t.Errorf("stop: %v: %s", err, out)
+		}
+	})
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "local-azure.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed []string
+	for line := range strings.Lines(string(guide)) {
+		command, _, _ := strings.Cut(line, "#")
+		command = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(command), `eval "$(`), `)"`)
+		for _, name := range []string{"--detach", "status", "env", "fault", "set", "reset", "stop", "delete"} {
+			if strings.HasPrefix(command, "kaz local azure "+name) {
+				printed = append(printed, command)
+			}
+		}
+	}
+	want := []string{
+		"--detach", "status", "env", "env -o json", "env -o az",
+		"fault add --method PUT --type loadBalancers --status 429 --times 3", "fault list", "fault remove 1", "fault clear",
+		"set --latency azure --throttle azure --quota cores=10", "reset --yes", "stop", "delete --yes",
+	}
+	for i := range want {
+		want[i] = "kaz local azure " + want[i]
+		asked(t, "", strings.Fields(want[i])[1:]...)
+	}
+	slices.Sort(printed)
+	slices.Sort(want)
+	if printed = slices.Compact(printed); !slices.Equal(printed, want) {
+		t.Errorf("the guide prints\n%s\nand this test runs\n%s", strings.Join(printed, "\n"), strings.Join(want, "\n"))
 	}
 }
 
