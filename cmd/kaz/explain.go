@@ -18,6 +18,7 @@ import (
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/cloudprovider/service/explain"
+	"kaz/internal/plan/gateway/gatewayapi"
 )
 
 // Exit statuses of kaz explain besides 0.
@@ -28,9 +29,10 @@ const (
 
 func explainCommand() *cobra.Command {
 	return cli.Group("explain",
-		"Show what would change in Azure for a Service, what serves an Ingress, Gateway or HTTPRoute, where a volume is, what a node "+
+		"Show what would change in Azure for a Service, what serves an Ingress, Gateway or route, where a volume is, what a node "+
 			"group waits for, and what DNS answers for a name",
 		explainServiceCommand(), explainIngressCommand(), explainGatewayCommand(), explainRouteCommand(),
+		explainStreamCommand(gatewayapi.KindTCPRoute, "postgres"), explainStreamCommand(gatewayapi.KindTLSRoute, "mqtt"),
 		explainVolumeCommand(), explainNodeGroupCommand(), explainNameCommand())
 }
 

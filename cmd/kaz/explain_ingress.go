@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,20 @@ pools, settings and probes that serve it, its certificates, endpoints and their 
 	})
 }
 
+// explainStreamCommand explains routes of a kind for connections of TCP or TLS.
+func explainStreamCommand(kind, example string) *cobra.Command {
+	name := strings.ToLower(kind)
+	return (&served{kind: kind, plural: kind + "s", example: example}).define(&cobra.Command{
+		Use:   name + " NAMESPACE/NAME",
+		Short: "Show what serves a " + kind + " at an application gateway, and what it waits for",
+		Long: fmt.Sprintf(explainAPILong, `Shows the parents of the route with their conditions, its rule, and the listener, pool,
+settings and probe that serve it, its certificates and endpoints.`),
+		Example: fmt.Sprintf(`  kaz explain %[1]s default/%[2]s
+  kaz explain %[1]s default/%[2]s -o json
+  kaz explain %[1]s default/%[2]s --gateway-id /subscriptions/.../applicationGateways/gate`, name, example),
+	})
+}
+
 // served is a command that explains an object that an application gateway serves.
 type served struct {
 	explanation
@@ -123,10 +138,10 @@ func (s *served) run(ctx context.Context, args []string, out, _ io.Writer) error
 		return err
 	}
 	var v verdict
-	switch s.kind {
-	case gatewayapi.KindGateway:
+	switch {
+	case s.kind == gatewayapi.KindGateway:
 		v, err = facts.ExplainGateway(time.Now())
-	case gatewayapi.KindRoute:
+	case gatewayapi.IsRoute(s.kind):
 		v, err = facts.ExplainRoute(time.Now())
 	default:
 		v, err = facts.Explain(time.Now())

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"kaz/internal/plan/gateway/gatewayapi"
 )
 
 // APIGateway is the explanation of a Gateway of the Gateway API.
@@ -38,9 +40,10 @@ type Condition struct {
 	InStatus string `json:"inStatus,omitempty"`
 }
 
-// Route is the explanation of an HTTPRoute.
+// Route is the explanation of a route.
 type Route struct {
-	Name      string   `json:"httproute"` // NAMESPACE/NAME
+	Kind      string   `json:"kind"`  // HTTPRoute, TCPRoute or TLSRoute
+	Name      string   `json:"route"` // NAMESPACE/NAME
 	Hostnames []string `json:"hostnames,omitempty"`
 	Rules     []Rule   `json:"rules,omitempty"`
 	Parents   []Parent `json:"parents,omitempty"`
@@ -62,24 +65,33 @@ type Parent struct {
 }
 
 // rulesOf lists what a route asks for.
-func rulesOf(r *gatewayv1.HTTPRoute) (all []Rule) {
-	for _, rule := range r.Spec.Rules {
-		var one Rule
-		for _, m := range rule.Matches {
-			one.Matches = append(one.Matches, matchText(m))
+func rulesOf(r gatewayapi.Route) (all []Rule) {
+	requests, isHTTP := r.(*gatewayv1.HTTPRoute)
+	for n, backends := range gatewayapi.BackendsOf(r) {
+		one := Rule{Matches: []string{"all connections"}}
+		if isHTTP {
+			one = requestsOf(requests.Spec.Rules[n])
 		}
-		if len(rule.Matches) == 0 {
-			one.Matches = []string{"all requests"}
-		}
-		for _, f := range rule.Filters {
-			one.Filters = append(one.Filters, string(f.Type))
-		}
-		for _, b := range rule.BackendRefs {
-			one.Backends = append(one.Backends, backendText(r.Namespace, b.BackendRef))
+		for _, b := range backends {
+			one.Backends = append(one.Backends, backendText(r.GetNamespace(), b))
 		}
 		all = append(all, one)
 	}
 	return all
+}
+
+// requestsOf says which requests a rule takes, and what it does with them.
+func requestsOf(rule gatewayv1.HTTPRouteRule) (one Rule) {
+	for _, m := range rule.Matches {
+		one.Matches = append(one.Matches, matchText(m))
+	}
+	if len(rule.Matches) == 0 {
+		one.Matches = []string{"all requests"}
+	}
+	for _, f := range rule.Filters {
+		one.Filters = append(one.Filters, string(f.Type))
+	}
+	return one
 }
 
 // matchText is a match in words: "GET /a (PathPrefix), header X-A is b".
@@ -175,7 +187,7 @@ func (p *printer) conditions(all []Condition) {
 // String returns the explanation as text.
 func (v Route) String() string {
 	var p printer
-	p.line("object", "HTTPRoute %s: %s", v.Name, v.State)
+	p.line("object", "%s %s: %s", v.Kind, v.Name, v.State)
 	if len(v.Hostnames) > 0 {
 		p.line("hosts", "%s", strings.Join(v.Hostnames, ", "))
 	}

@@ -176,8 +176,12 @@ func TestGatewayAPI(t *testing.T) {
 				if c.azure != nil {
 					c.azure(w)
 				}
-				for kind, state := range map[string]explain.State{"Gateway": c.gateway, "HTTPRoute": c.route} {
-					object := map[string]string{"Gateway": "gate", "HTTPRoute": "web"}[kind]
+				states := map[string]explain.State{"Gateway": c.gateway, "HTTPRoute": c.route}
+				if name == "streams" {
+					states["TCPRoute"], states["TLSRoute"] = explain.Served, explain.Served
+				}
+				for kind, state := range states {
+					object := map[string]string{"Gateway": "gate", "HTTPRoute": "web", "TCPRoute": "tcp", "TLSRoute": "tls"}[kind]
 					got, text, v := w.explainAPI(kind, object, reader{w.Client.Fresh(), w.Client})
 					if got.State != state {
 						t.Errorf("the state of the %s is %s, want %s", kind, got.State, state)

@@ -62,12 +62,12 @@ func (f *Facts) ExplainGateway(now time.Time) (APIGateway, error) {
 	return out, nil
 }
 
-// ExplainRoute explains an HTTPRoute. Now is for the expiry of certificates.
+// ExplainRoute explains a route. Now is for the expiry of certificates.
 func (f *Facts) ExplainRoute(now time.Time) (Route, error) {
 	r := f.route
 	d := f.decision(now)
-	out := Route{Name: gatewayapi.KeyOf(r), Rules: rulesOf(r)}
-	for _, h := range r.Spec.Hostnames {
+	out := Route{Kind: gatewayapi.RouteKind(r), Name: gatewayapi.KeyOf(r), Rules: rulesOf(r)}
+	for _, h := range gatewayapi.HostnamesOf(r) {
 		out.Hostnames = append(out.Hostnames, string(h))
 	}
 	if !d.takesRoute(r) {
@@ -133,11 +133,11 @@ func (d *decision) elsewhere(namespace string) bool {
 }
 
 // takesRoute says why the application gateway does not serve a route.
-func (d *decision) takesRoute(r *gatewayv1.HTTPRoute) bool {
+func (d *decision) takesRoute(r gatewayapi.Route) bool {
 	switch {
-	case r.DeletionTimestamp != nil:
-		d.wait("Kubernetes to delete the HTTPRoute: its deletion has begun, and the gateway no longer serves it")
-	case d.elsewhere(r.Namespace):
+	case r.GetDeletionTimestamp() != nil:
+		d.wait("Kubernetes to delete the %s: its deletion has begun, and the gateway no longer serves it", gatewayapi.RouteKind(r))
+	case d.elsewhere(r.GetNamespace()):
 	case slices.ContainsFunc(d.API.Gateways, func(g *gatewayv1.Gateway) bool {
 		return slices.Contains(d.API.GatewaysOf(r), gatewayapi.KeyOf(g))
 	}):
@@ -229,8 +229,9 @@ func entryOf(g *gatewayv1.Gateway, want gatewayv1.ListenerStatus) Entry {
 }
 
 // parents lists the parents of a route with what is decided about them.
-func (d *decision) parents(r *gatewayv1.HTTPRoute, want []gatewayv1.RouteParentStatus) (all []Parent) {
-	for _, ref := range r.Spec.ParentRefs {
+func (d *decision) parents(r gatewayapi.Route, want []gatewayv1.RouteParentStatus) (all []Parent) {
+	refs, status := gatewayapi.ParentsOf(r)
+	for _, ref := range refs {
 		p := Parent{Name: parentName(r, ref)}
 		i := slices.IndexFunc(want, func(w gatewayv1.RouteParentStatus) bool { return equality.Semantic.DeepEqual(w.ParentRef, ref) })
 		if i < 0 {
@@ -239,7 +240,7 @@ func (d *decision) parents(r *gatewayv1.HTTPRoute, want []gatewayv1.RouteParentS
 			continue
 		}
 		var have []metav1.Condition
-		for _, h := range r.Status.Parents {
+		for _, h := range *status {
 			if h.ControllerName == gatewayapi.Controller && equality.Semantic.DeepEqual(h.ParentRef, ref) {
 				have = h.Conditions
 			}
@@ -251,8 +252,8 @@ func (d *decision) parents(r *gatewayv1.HTTPRoute, want []gatewayv1.RouteParentS
 }
 
 // parentName is a parent of a route in words: "Gateway shop/gate, listener http, port 80".
-func parentName(r *gatewayv1.HTTPRoute, ref gatewayv1.ParentReference) string {
-	kind, namespace := gatewayapi.KindGateway, r.Namespace
+func parentName(r gatewayapi.Route, ref gatewayv1.ParentReference) string {
+	kind, namespace := gatewayapi.KindGateway, r.GetNamespace()
 	if ref.Kind != nil {
 		kind = string(*ref.Kind)
 	}

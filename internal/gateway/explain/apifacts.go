@@ -207,6 +207,10 @@ func (f *Facts) readSubject(ctx context.Context, client gatewayclient.Interface)
 		f.gateway, err = client.GatewayV1().Gateways(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
 	case gatewayapi.KindRoute:
 		f.route, err = client.GatewayV1().HTTPRoutes(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
+	case gatewayapi.KindTCPRoute:
+		f.route, err = client.GatewayV1().TCPRoutes(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
+	case gatewayapi.KindTLSRoute:
+		f.route, err = client.GatewayV1().TLSRoutes(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("read %s %s/%s: %w", of.Kind, of.Namespace, of.Name, err)

@@ -460,7 +460,7 @@ func (d *decision) state(served bool) {
 		d.wait("the controller to write the gateway: %s of the %s", counted(n, "part"), d.Subject.Kind)
 	default:
 		d.State = Served
-		if d.Address != "" && d.Subject.Kind != gatewayapi.KindRoute && !slices.Contains(d.Status, d.Address) {
+		if d.Address != "" && !gatewayapi.IsRoute(d.Subject.Kind) && !slices.Contains(d.Status, d.Address) {
 			d.wait("the controller to write the address %s into the status", d.Address)
 		}
 	}
@@ -472,7 +472,7 @@ func (d *decision) unserved() {
 	case len(d.Problems) > 0:
 	case len(d.Warnings) > 0:
 		d.problem("no listener serves the %s; the warnings say why", d.Subject.Kind)
-	case d.Subject.Kind == gatewayapi.KindRoute:
+	case gatewayapi.IsRoute(d.Subject.Kind):
 		d.problem("no listener of its parents can be served: kaz explain gateway NAMESPACE/NAME says why")
 	case d.Subject.Kind == gatewayapi.KindGateway:
 		d.problem("no listener of the Gateway can be served")

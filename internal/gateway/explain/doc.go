@@ -1,3 +1,3 @@
-// Package explain says what serves an Ingress, a Gateway or an HTTPRoute at an application gateway, and what it waits for. Layer L3: it
+// Package explain says what serves an Ingress, a Gateway or a route at an application gateway, and what it waits for. Layer L3: it
 // decides as the controller does, and writes nothing.
 package explain

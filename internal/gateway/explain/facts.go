@@ -71,7 +71,7 @@ type Facts struct {
 	Subject    Subject
 	Ingress    *networking.Ingress // nil unless it is the subject
 	gateway    *gatewayv1.Gateway
-	route      *gatewayv1.HTTPRoute
+	route      gatewayapi.Route
 	Classes    []*networking.IngressClass
 	Ingresses  []*networking.Ingress // all that the controller serves
 	Rewrites   rewriteobject.Reader  // nil if the API server has no such objects

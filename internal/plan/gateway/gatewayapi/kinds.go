@@ -76,8 +76,8 @@ func SameRoute(a, b Route, equal func(a, b any) bool) bool {
 	return false
 }
 
-// hostnamesOf returns the hostnames of a route, none for any.
-func hostnamesOf(r Route) []gatewayv1.Hostname {
+// HostnamesOf returns the hostnames of a route, none for any.
+func HostnamesOf(r Route) []gatewayv1.Hostname {
 	switch r := r.(type) {
 	case *gatewayv1.HTTPRoute:
 		return r.Spec.Hostnames
@@ -87,8 +87,8 @@ func hostnamesOf(r Route) []gatewayv1.Hostname {
 	return nil
 }
 
-// backendsOf returns the backends of a route by its rules.
-func backendsOf(r Route) (rules [][]gatewayv1.BackendRef) {
+// BackendsOf returns the backends of a route by its rules.
+func BackendsOf(r Route) (rules [][]gatewayv1.BackendRef) {
 	switch r := r.(type) {
 	case *gatewayv1.HTTPRoute:
 		for _, rule := range r.Spec.Rules {

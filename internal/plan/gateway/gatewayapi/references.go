@@ -57,7 +57,7 @@ func RouteUses(h Route) Uses {
 			u.Sets = append(u.Sets, key)
 		}
 	}
-	for _, b := range slices.Concat(backendsOf(h)...) {
+	for _, b := range slices.Concat(BackendsOf(h)...) {
 		if string(value(b.Kind, kindService)) == kindService {
 			u.Services = append(u.Services, string(value(b.Namespace, own))+"/"+string(b.Name))
 		}

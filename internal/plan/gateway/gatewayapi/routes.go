@@ -102,7 +102,7 @@ func (r *reader) attach(h Route, p gatewayv1.ParentReference, at parent, rules *
 			}
 			continue
 		}
-		hosts, ok := intersect(l.host(), hostnamesOf(h))
+		hosts, ok := intersect(l.host(), HostnamesOf(h))
 		if !ok {
 			why = because(gatewayv1.RouteReasonNoMatchingListenerHostname, "no hostname of the route is one of listener %s, %q",
 				l.Name, l.host())

@@ -23,7 +23,7 @@ const (
 // are closed.
 func (r *reader) streamRules(h Route) ruleSet {
 	var s ruleSet
-	rules := backendsOf(h)
+	rules := BackendsOf(h)
 	if len(rules) != 1 {
 		s.refused = because(gatewayv1.RouteReasonUnsupportedValue, "spec.rules has %d rules; a listener has one rule for all connections",
 			len(rules))
