@@ -285,11 +285,11 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 // announce writes the announcement files. Close removes them.
 func (a *Server) announce(o Options) error {
 	var files []string
-	if o.State != "" {
-		files = append(files, client.FileBeside(o.State))
-	}
 	if o.AnnounceDir != "" {
 		files = append(files, client.FileInDir(o.AnnounceDir))
+	}
+	if o.State != "" { // last, because those who start it in the background wait for this one
+		files = append(files, client.FileBeside(o.State))
 	}
 	for _, file := range files {
 		if err := client.Announce(file, a.info); err != nil {
