@@ -263,6 +263,7 @@ func (r *run) failed(ctx context.Context, s records.Step, err error) error {
 	case s.Verb == azure.Delete && kind == azure.NotFound:
 		r.note(s.Zone, s.Key, nil)
 		return nil
+	case kind == azure.Invalid && r.lacksProfile(ctx, s):
 	case kind == azure.Invalid || kind == azure.Quota || kind == azure.InUse || locked(err):
 		r.refuse(ctx, s, records.Refused, err)
 		return fmt.Errorf("%w: %w", errRefused, err)

@@ -123,6 +123,17 @@ func (r *run) trafficFailed(ctx context.Context, s records.Step, err error) erro
 	return err
 }
 
+// lacksProfile reports whether the profile of a record set is gone: another cluster that left may have deleted it since it was written.
+func (r *run) lacksProfile(ctx context.Context, s records.Step) bool {
+	for _, w := range s.Before {
+		if w.Verb == azure.Put && w.ID.Is(records.ProfileType) {
+			_, err := r.config.Azure.Fresh().Get(ctx, w.ID)
+			return azure.IsNotFound(err)
+		}
+	}
+	return false
+}
+
 // withdrawn returns the writes that take back new endpoints.
 func withdrawn(writes []records.Write) (all []records.Write) {
 	for _, w := range writes {
