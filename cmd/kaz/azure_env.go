@@ -25,7 +25,7 @@ func azureEnvCommand() *cobra.Command {
 		Long: `Prints lines for a shell by which clients of the running local Azure find and trust it, and
 log in: endpoint, proxy, certificate authority, tenant, subscription, client id and secret.
 
-The output has secrets: those who read it own this Azure.
+The output has secrets, which give all rights in this Azure.
 
 The kinds of clients differ in their variables:
 

@@ -235,7 +235,8 @@ func faultsWhileItRuns(t *testing.T, sdk *arm.Client, info client.Info) {
 		{[]string{"env", "--endpoint", "https://127.0.0.1:1"}, "no local Azure of this user serves at https://127.0.0.1:1"},
 		{[]string{"--detach", "--dir", filepath.Dir(info.CAFile)}, "in use by process "},
 	} {
-		if out, err := ask(t, "", append([]string{"local", "azure"}, test.args...)...); err == nil || !strings.Contains(err.Error(), test.want) {
+		out, err := ask(t, "", append([]string{"local", "azure"}, test.args...)...)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v: %v, want %s; printed %s", test.args, err, test.want, out)
 		}
 	}
@@ -246,9 +247,11 @@ func faultsWhileItRuns(t *testing.T, sdk *arm.Client, info client.Info) {
 	if code, text := readGroups(t, sdk, info.Subscription); code != 200 {
 		t.Errorf("without fault rules %d: %s", code, text)
 	}
-	if out := asked(t, "", "local", "azure", "set", "--latency", "0.001", "--throttle", "azure", "--quota", "cores=9", "-o", "yaml"); !strings.Contains(
-		out, `latency: "0.001"`) || !strings.Contains(out, "throttle: azure") || !strings.Contains(out, "cores: 9") {
-		t.Errorf("set: %s", out)
+	out := asked(t, "", "local", "azure", "set", "--latency", "0.001", "--throttle", "azure", "--quota", "cores=9", "-o", "yaml")
+	for _, one := range []string{`latency: "0.001"`, "throttle: azure", "cores: 9"} {
+		if !strings.Contains(out, one) {
+			t.Errorf("set lacks %s: %s", one, out)
+		}
 	}
 }
 
@@ -332,7 +335,8 @@ func TestDetachThatFails(t *testing.T) {
 	command.SetOut(&out)
 	command.SetErr(&log)
 	command.SetArgs([]string{"local", "azure", "--detach", "--dir", dir})
-	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "the local Azure did not come up; the log is ") ||
+	err := command.ExecuteContext(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the local Azure did not come up; the log is ") ||
 		!strings.Contains(log.String(), "the file is unchanged") || out.Len() > 0 {
 		t.Errorf("%v; standard error %q, standard output %q", err, log.String(), out.String())
 	}

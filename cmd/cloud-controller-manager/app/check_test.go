@@ -61,7 +61,8 @@ func layChecked(t *testing.T, without ...string) *checked {
 	t.Helper()
 	c := tenantsConfig(t)
 	w := layTenants(t, c, without...)
-	w.Grant(t, objectID, azure.SubscriptionID(core.DefaultSubscription), "Microsoft.Compute/disks/read", "Microsoft.Compute/locations/usages/read")
+	w.Grant(t, objectID, azure.SubscriptionID(core.DefaultSubscription),
+		"Microsoft.Compute/disks/read", "Microsoft.Compute/locations/usages/read")
 	w.Grant(t, objectID, azure.SubscriptionID(networkSub), "Microsoft.Network/locations/usages/read",
 		"Microsoft.Resources/subscriptions/providers/read")
 	cloud, _, err := openCloud(t.Context(), c, access.ClientOptions{Transport: w, Registerer: prometheus.NewRegistry()}, asItIs,

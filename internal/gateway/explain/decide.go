@@ -224,9 +224,9 @@ func (d *decision) listeners() {
 		if !d.needs(l.Name) {
 			continue
 		}
-		one := Listener{Part: d.part("httpListeners", l.Name), Protocol: l.Properties.Protocol, Hosts: l.Properties.HostNames,
-			Port: d.portOf(l.Properties.Port), Private: d.isPrivate(l.Properties.Frontend),
-			Certificate: d.certificate(l.Properties.Certificate)}
+		p := l.Properties
+		one := d.listener(d.part("httpListeners", l.Name), p.Frontend, p.Port, p.Certificate)
+		one.Protocol, one.Hosts = p.Protocol, p.HostNames
 		for _, r := range d.decided.Gateway.Rules {
 			if sameName(r.Properties.Listener.To().Name(), l.Name) {
 				one.Rule, one.Priority = d.part("requestRoutingRules", r.Name), r.Properties.Priority
@@ -244,9 +244,9 @@ func (d *decision) streams() {
 		if !d.needs(l.Name) {
 			continue
 		}
-		one := Listener{Part: d.part("listeners", l.Name), Protocol: l.Properties.Protocol, Hosts: l.Properties.HostNames,
-			Port: d.portOf(l.Properties.Port), Private: d.isPrivate(l.Properties.Frontend),
-			Certificate: d.certificate(l.Properties.Certificate)}
+		p := l.Properties
+		one := d.listener(d.part("listeners", l.Name), p.Frontend, p.Port, p.Certificate)
+		one.Protocol, one.Hosts = p.Protocol, p.HostNames
 		for _, r := range d.decided.Gateway.StreamRules {
 			if p := r.Properties; sameName(p.Listener.To().Name(), l.Name) {
 				one.Rule, one.Priority = d.part("routingRules", r.Name), p.Priority
@@ -255,6 +255,11 @@ func (d *decision) streams() {
 		}
 		d.Listeners = append(d.Listeners, one)
 	}
+}
+
+// listener returns what listeners of all protocols have.
+func (d *decision) listener(part Part, frontend, port, certificate *azure.Reference) Listener {
+	return Listener{Part: part, Port: d.portOf(port), Private: d.isPrivate(frontend), Certificate: d.certificate(certificate)}
 }
 
 // isPrivate reports whether a frontend is the private one.

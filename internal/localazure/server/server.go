@@ -288,7 +288,7 @@ func (a *Server) announce(o Options) error {
 	if o.AnnounceDir != "" {
 		files = append(files, client.FileInDir(o.AnnounceDir))
 	}
-	if o.State != "" { // last, because those who start it in the background wait for this one
+	if o.State != "" { // last, because a start in the background waits for this file
 		files = append(files, client.FileBeside(o.State))
 	}
 	for _, file := range files {
