@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
+	"kaz/internal/template/expression"
 	language "kaz/internal/template/function"
 	"kaz/internal/template/lenient"
 )
@@ -97,7 +98,7 @@ func shallow(value any) int {
 func (s *evaluator) evaluate(value any) (any, error) {
 	switch v := value.(type) {
 	case string:
-		text, ok := Text(v)
+		text, ok := expression.Text(v)
 		if !ok {
 			if strings.HasPrefix(v, "[[") {
 				return v[1:], nil
@@ -168,7 +169,7 @@ func (s *evaluator) text(text string) (any, error) {
 	if err := s.grow(len(text)); err != nil { // it is parsed each time
 		return nil, err
 	}
-	e, err := Parse(text)
+	e, err := expression.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -182,9 +183,9 @@ func (s *evaluator) text(text string) (any, error) {
 	return value, s.grow(language.SizeOf(value))
 }
 
-func (s *evaluator) compute(e Expression) (any, error) {
-	if e.call == "" {
-		return e.literal, nil
+func (s *evaluator) compute(e expression.Expression) (any, error) {
+	if e.Call == "" {
+		return e.Literal, nil
 	}
 	if err := s.work(1); err != nil {
 		return nil, err
@@ -200,43 +201,43 @@ func (s *evaluator) compute(e Expression) (any, error) {
 	if err := s.grow(shallow(value)); err != nil {
 		return nil, err
 	}
-	for _, step := range e.path {
+	for _, step := range e.Path {
 		if value, err = s.step(value, step); err != nil {
-			return nil, short.Errorf("the language expression with '%s' can not be evaluated: %w", e.call, err)
+			return nil, short.Errorf("the language expression with '%s' can not be evaluated: %w", e.Call, err)
 		}
 	}
 	return value, nil
 }
 
 // check finds the function that is called, and refuses a call of another one.
-func (s *evaluator) check(e Expression) (function, error) {
-	name := strings.ToLower(e.call)
+func (s *evaluator) check(e expression.Expression) (function, error) {
+	name := strings.ToLower(e.Call)
 	f, ok := s.functions[name]
 	if u, declared := s.users[name]; declared {
 		f, ok = u.builtIn(), true
 	}
 	if !ok && strings.HasPrefix(name, "list") && !strings.Contains(name, ".") {
-		f, ok = function{least: 1, most: 3, here: func(s *evaluator, args []any) (any, error) { return s.list(e.call, args) }}, true
+		f, ok = function{least: 1, most: 3, here: func(s *evaluator, args []any) (any, error) { return s.list(e.Call, args) }}, true
 	}
 	if !ok {
-		return f, short.Errorf("the template function '%s' is not supported", e.call)
+		return f, short.Errorf("the template function '%s' is not supported", e.Call)
 	}
 	if f.onlyDefault && !s.inDefault {
 		return f, short.Errorf("the template function '%s' is not expected at this location. It can only be used in the default value of "+
-			"a parameter. Please see https://aka.ms/arm-functions for usage details", e.call)
+			"a parameter. Please see https://aka.ms/arm-functions for usage details", e.Call)
 	}
-	if n := len(e.args); n < f.least || f.most >= 0 && n > f.most {
-		return f, short.Errorf("the template function '%s' has %d arguments: it takes %s", e.call, n, f.counts())
+	if n := len(e.Args); n < f.least || f.most >= 0 && n > f.most {
+		return f, short.Errorf("the template function '%s' has %d arguments: it takes %s", e.Call, n, f.counts())
 	}
 	return f, nil
 }
 
-func (s *evaluator) apply(f function, e Expression) (any, error) {
+func (s *evaluator) apply(f function, e expression.Expression) (any, error) {
 	if f.lazy != nil {
-		return f.lazy(s, e.args)
+		return f.lazy(s, e.Args)
 	}
-	args := make([]any, len(e.args))
-	for i, a := range e.args {
+	args := make([]any, len(e.Args))
+	for i, a := range e.Args {
 		v, err := s.compute(a)
 		if err != nil {
 			return nil, err
@@ -251,13 +252,13 @@ func (s *evaluator) apply(f function, e Expression) (any, error) {
 		value, err = f.pure(args)
 	}
 	if want, ok := errors.AsType[language.Expects](err); ok {
-		return nil, short.Errorf("the function '%s' expects %s", e.call, string(want))
+		return nil, short.Errorf("the function '%s' expects %s", e.Call, string(want))
 	}
 	return value, err
 }
 
 // step selects a property or an element.
-func (s *evaluator) step(value any, step Expression) (any, error) {
+func (s *evaluator) step(value any, step expression.Expression) (any, error) {
 	key, err := s.compute(step)
 	if err != nil {
 		return nil, err
@@ -322,7 +323,7 @@ func (s *evaluator) later(values Object, what, name string) (any, error) {
 		path = what + "s.copy"
 		compute = func() (any, error) { return s.repeat(name, l["count"], l["input"]) }
 	}
-	if s.depth++; s.depth > deepest {
+	if s.depth++; s.depth > expression.Deepest {
 		return nil, short.Errorf("the template %s '%s' refers to itself", what, name)
 	}
 	around, lambdas := s.loops, s.lambdas

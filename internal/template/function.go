@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"kaz/internal/azure/short"
+	"kaz/internal/template/expression"
 	language "kaz/internal/template/function"
 )
 
@@ -18,7 +19,7 @@ type function struct {
 	// here computes it from the template and the deployment, too.
 	here func(s *evaluator, args []any) (any, error)
 	// lazy computes it from arguments that are not computed yet.
-	lazy func(s *evaluator, args []Expression) (any, error)
+	lazy func(s *evaluator, args []expression.Expression) (any, error)
 	// onlyDefault functions give another value each time, and are for default values of parameters.
 	onlyDefault bool
 }
@@ -52,7 +53,7 @@ func allFunctions() map[string]function {
 
 // ifFunction is if(condition, then, otherwise): only the value that is taken is
 // computed.
-func ifFunction(s *evaluator, args []Expression) (any, error) {
+func ifFunction(s *evaluator, args []expression.Expression) (any, error) {
 	condition, err := s.compute(args[0])
 	if err != nil {
 		return nil, err

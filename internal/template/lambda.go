@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure/short"
+	"kaz/internal/template/expression"
 	language "kaz/internal/template/function"
 )
 
@@ -19,7 +20,7 @@ var lambdas = map[string]function{
 	"sort":      {least: 2, most: 2, lazy: sortFunction},
 	"groupby":   {least: 2, most: 2, lazy: groupBy},
 	"toobject":  {least: 2, most: 3, lazy: toObject},
-	"lambda": {least: 1, most: -1, lazy: func(*evaluator, []Expression) (any, error) {
+	"lambda": {least: 1, most: -1, lazy: func(*evaluator, []expression.Expression) (any, error) {
 		return nil, errors.New("the function 'lambda' can only be used as an argument of filter, groupBy, map, mapValues, reduce, " +
 			"sort and toObject")
 	}},
@@ -29,18 +30,18 @@ var lambdas = map[string]function{
 // lambda is a lambda expression: the names of its arguments and its body.
 type lambda struct {
 	names []string
-	body  Expression
+	body  expression.Expression
 }
 
 // lambdaOf reads lambda('name', ..., expression) with least to most arguments.
-func (s *evaluator) lambdaOf(e Expression, least, most int) (lambda, error) {
-	n := len(e.args) - 1
-	if !strings.EqualFold(e.call, "lambda") || n < least || n > most {
+func (s *evaluator) lambdaOf(e expression.Expression, least, most int) (lambda, error) {
+	n := len(e.Args) - 1
+	if !strings.EqualFold(e.Call, "lambda") || n < least || n > most {
 		return lambda{}, short.Errorf("a lambda expression with %d to %d arguments is expected, not '%s'", least, most, e.String())
 	}
-	l := lambda{body: e.args[n]}
-	for _, a := range e.args[:n] {
-		name, ok := a.literal.(string)
+	l := lambda{body: e.Args[n]}
+	for _, a := range e.Args[:n] {
+		name, ok := a.Literal.(string)
 		if !ok {
 			return lambda{}, short.Errorf("the argument '%s' of a lambda expression is not a name in quotes", a.String())
 		}
@@ -103,7 +104,7 @@ func lambdaVariable(s *evaluator, args []any) (any, error) {
 }
 
 // elements computes an argument that has to be an array.
-func (s *evaluator) elements(e Expression) ([]any, error) {
+func (s *evaluator) elements(e expression.Expression) ([]any, error) {
 	value, err := s.compute(e)
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (s *evaluator) elements(e Expression) ([]any, error) {
 }
 
 // each reads an array and a lambda expression, and calls f with the lambda and every element.
-func (s *evaluator) each(args []Expression, most int, f func(l lambda, i int, x any) error) error {
+func (s *evaluator) each(args []expression.Expression, most int, f func(l lambda, i int, x any) error) error {
 	array, err := s.elements(args[0])
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (s *evaluator) each(args []Expression, most int, f func(l lambda, i int, x 
 	return nil
 }
 
-func filterFunction(s *evaluator, args []Expression) (any, error) {
+func filterFunction(s *evaluator, args []expression.Expression) (any, error) {
 	kept := []any{}
 	err := s.each(args, 2, func(l lambda, i int, x any) error {
 		yes, err := s.test(l, x, language.Number(i))
@@ -145,7 +146,7 @@ func filterFunction(s *evaluator, args []Expression) (any, error) {
 	return kept, err
 }
 
-func mapFunction(s *evaluator, args []Expression) (any, error) {
+func mapFunction(s *evaluator, args []expression.Expression) (any, error) {
 	made := []any{}
 	err := s.each(args, 2, func(l lambda, i int, x any) error {
 		value, err := s.call(l, x, language.Number(i))
@@ -155,7 +156,7 @@ func mapFunction(s *evaluator, args []Expression) (any, error) {
 	return made, err
 }
 
-func groupBy(s *evaluator, args []Expression) (any, error) {
+func groupBy(s *evaluator, args []expression.Expression) (any, error) {
 	groups := Object{}
 	err := s.each(args, 1, func(l lambda, _ int, x any) error {
 		key, err := s.key(l, x)
@@ -166,7 +167,7 @@ func groupBy(s *evaluator, args []Expression) (any, error) {
 	return groups, err
 }
 
-func mapValues(s *evaluator, args []Expression) (any, error) {
+func mapValues(s *evaluator, args []expression.Expression) (any, error) {
 	value, err := s.compute(args[0])
 	if err != nil {
 		return nil, err
@@ -189,7 +190,7 @@ func mapValues(s *evaluator, args []Expression) (any, error) {
 }
 
 // reduce is reduce(array, initial value, lambda(current, next, [index])).
-func reduce(s *evaluator, args []Expression) (any, error) {
+func reduce(s *evaluator, args []expression.Expression) (any, error) {
 	array, err := s.elements(args[0])
 	if err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func reduce(s *evaluator, args []Expression) (any, error) {
 }
 
 // sortFunction is sort(array, lambda(a, b, whether a comes first)). Equal elements keep their order.
-func sortFunction(s *evaluator, args []Expression) (any, error) {
+func sortFunction(s *evaluator, args []expression.Expression) (any, error) {
 	array, err := s.elements(args[0])
 	if err != nil {
 		return nil, err
@@ -242,7 +243,7 @@ func sortFunction(s *evaluator, args []Expression) (any, error) {
 }
 
 // toObject is toObject(array, lambda of the key, [lambda of the value]).
-func toObject(s *evaluator, args []Expression) (any, error) {
+func toObject(s *evaluator, args []expression.Expression) (any, error) {
 	made := Object{}
 	err := s.each(args, 1, func(l lambda, _ int, x any) error {
 		key, err := s.key(l, x)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure/short"
+	"kaz/internal/template/expression"
 )
 
 // checkNames refuses calls of functions that there are not, and names of parameters and variables that the template does not have, also
@@ -20,7 +21,7 @@ func (t *Template) checkNames() error {
 			value = withoutNested(value)
 		}
 		var first error
-		Expressions(value, func(path string, e Expression, err error) {
+		expression.Visit(value, func(path string, e expression.Expression, err error) {
 			if err == nil {
 				if err = t.scope.checkCalls(e, known); err == nil && section == "variables" {
 					err = checkVariable(path, e)
@@ -41,16 +42,16 @@ func (t *Template) checkNames() error {
 }
 
 // checkCalls checks the calls of an expression, and the names that are known of parameters and variables.
-func (s *evaluator) checkCalls(e Expression, known map[string]map[string]bool) (first error) {
-	e.Calls(func(call Expression) {
+func (s *evaluator) checkCalls(e expression.Expression, known map[string]map[string]bool) (first error) {
+	e.Calls(func(call expression.Expression) {
 		if first != nil {
 			return
 		}
-		if _, first = s.check(call); first != nil || len(call.args) != 1 {
+		if _, first = s.check(call); first != nil || len(call.Args) != 1 {
 			return
 		}
-		name, ok := call.args[0].literal.(string)
-		what := strings.TrimSuffix(strings.ToLower(call.call), "s")
+		name, ok := call.Args[0].Literal.(string)
+		what := strings.TrimSuffix(strings.ToLower(call.Call), "s")
 		if names, is := known[what]; ok && is && !names[strings.ToLower(name)] {
 			first = notFound(what, name)
 		}
@@ -59,12 +60,12 @@ func (s *evaluator) checkCalls(e Expression, known map[string]map[string]bool) (
 }
 
 // checkVariable refuses a variable that asks for a resource: variables are computed before any resource exists.
-func checkVariable(path string, e Expression) (first error) {
-	e.Calls(func(call Expression) {
-		if function := strings.ToLower(call.call); first == nil && asks(function) {
+func checkVariable(path string, e expression.Expression) (first error) {
+	e.Calls(func(call expression.Expression) {
+		if function := strings.ToLower(call.Call); first == nil && asks(function) {
 			name, _, _ := strings.Cut(strings.TrimPrefix(path, "."), ".")
 			first = short.Errorf("The template variable '%s' is not valid: The template function '%s' is not expected at this location. "+
-				"Please see https://aka.ms/arm-template-expressions for usage details", name, call.call)
+				"Please see https://aka.ms/arm-template-expressions for usage details", name, call.Call)
 		}
 	})
 	return first

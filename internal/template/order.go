@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"kaz/internal/template/expression"
 )
 
 // dependencies notes what must exist before a resource: what the resource lists, and what its expressions refer to.
@@ -39,7 +41,7 @@ func (t *Template) dependencies(r *Resource) error {
 		}
 	}
 	var failure error
-	Expressions(r.body, func(path string, e Expression, err error) {
+	expression.Visit(r.body, func(path string, e expression.Expression, err error) {
 		if failure == nil && err == nil {
 			err = t.references(r, e)
 		}
@@ -48,7 +50,7 @@ func (t *Template) dependencies(r *Resource) error {
 		}
 	})
 	// Errors in the template of a nested deployment are found when that template is deployed.
-	Expressions(r.outer, func(_ string, e Expression, err error) {
+	expression.Visit(r.outer, func(_ string, e expression.Expression, err error) {
 		if err == nil {
 			_ = t.references(r, e)
 		}
@@ -58,20 +60,20 @@ func (t *Template) dependencies(r *Resource) error {
 
 // references notes the resources of the template that an expression asks for by name. A
 // resource given by its id is not waited for.
-func (t *Template) references(r *Resource, e Expression) (failure error) {
-	e.Calls(func(call Expression) {
-		name := strings.ToLower(call.call)
+func (t *Template) references(r *Resource, e expression.Expression) (failure error) {
+	e.Calls(func(call expression.Expression) {
+		name := strings.ToLower(call.Call)
 		if _, err := t.scope.check(call); err != nil && failure == nil {
 			failure = err
 		}
-		if name == "references" && len(call.args) > 0 {
-			symbol, _ := call.args[0].literal.(string)
+		if name == "references" && len(call.Args) > 0 {
+			symbol, _ := call.Args[0].Literal.(string)
 			t.after(r, t.scope.symbols[symbol])
 		}
-		if name != "reference" && !strings.HasPrefix(name, "list") || len(call.args) == 0 {
+		if name != "reference" && !strings.HasPrefix(name, "list") || len(call.Args) == 0 {
 			return
 		}
-		if of, err := t.scope.compute(call.args[0]); err == nil && !strings.HasPrefix(fmt.Sprint(of), "/") {
+		if of, err := t.scope.compute(call.Args[0]); err == nil && !strings.HasPrefix(fmt.Sprint(of), "/") {
 			r.DependsOn = append(r.DependsOn, t.scope.target(fmt.Sprint(of)))
 		}
 	})

@@ -17,6 +17,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
+	"kaz/internal/template/shape"
 )
 
 // Deployment is where and how a template is deployed.
@@ -304,7 +305,7 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 // take adds a resource with the sections of its document that are sent.
 func (t *Template) take(r *Resource, document Object) error {
 	for key, value := range document {
-		if !slices.Contains(notSent, key) {
+		if !slices.Contains(shape.NotSent, key) {
 			r.body[key] = value
 		}
 	}
@@ -326,20 +327,13 @@ func (t *Template) take(r *Resource, document Object) error {
 	return nil
 }
 
-// notSent are the sections of a resource that are not in the request for it.
-var notSent = []string{"type", "apiVersion", "name", "dependsOn", "condition", "copy", "comments", "scope", "resources", "existing",
-	"resourceGroup", "subscriptionId", "metadata"}
-
-// sections are those sections of a resource that a template may write in any case.
-var sections = append([]string{"properties", "location", "tags", "sku", "kind", "plan", "identity", "zones"}, notSent...)
-
 // spelled returns a resource with its sections in their own spelling.
 func spelled(resource Object) Object {
 	own := make(Object, len(resource))
 	for name, value := range resource {
-		known := slices.IndexFunc(sections, func(known string) bool { return strings.EqualFold(known, name) })
-		if known >= 0 && resource[sections[known]] == nil {
-			name = sections[known]
+		known := slices.IndexFunc(shape.Sections, func(known string) bool { return strings.EqualFold(known, name) })
+		if known >= 0 && resource[shape.Sections[known]] == nil {
+			name = shape.Sections[known]
 		}
 		own[name] = value
 	}

@@ -20,7 +20,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster/limit"
-	"kaz/internal/template"
+	"kaz/internal/template/expression"
 )
 
 // The limits of Azure Resource Manager.
@@ -99,7 +99,7 @@ func (l *linter) resource(where string, r object) {
 	l.name(where, fmt.Sprint(r["type"]), fmt.Sprint(r["name"]))
 	l.tags(where, r)
 	l.machine(where, r)
-	template.Expressions(r, func(path string, _ template.Expression, err error) {
+	expression.Visit(r, func(path string, _ expression.Expression, err error) {
 		if err != nil {
 			l.add("%s: %s: %v", where, path, err)
 		}

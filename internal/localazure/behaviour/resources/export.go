@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/resources/difference"
 )
 
 // exportGroup is the template of the resources in a group that the request names, with "*" for all. Names become
@@ -39,7 +40,7 @@ func exportGroup(c *behaviour.Call) (behaviour.Reply, error) {
 	resources := []any{}
 	for _, id := range ids {
 		doc, _ := c.Get(id) // without what is computed from other resources
-		doc = settled(doc)
+		doc = difference.Settled(doc)
 		behaviour.Hide(doc)
 		resources = append(resources, e.resource(id, doc))
 	}

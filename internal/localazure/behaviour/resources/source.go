@@ -7,8 +7,8 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/vault"
-	"kaz/internal/template"
 	"kaz/internal/template/lenient"
+	"kaz/internal/template/shape"
 )
 
 // linkedField has the documents that a deployment links to, by their URIs. They are downloaded when the deployment
@@ -61,7 +61,7 @@ func sourceOf(c *behaviour.Call) (*source, error) {
 
 // checkShape refuses a document that is no template. A template in the request is part of what the request's content has to be.
 func (s *source) checkShape() error {
-	wrong, ok := errors.AsType[*template.ShapeError](template.CheckShape(s.document))
+	wrong, ok := errors.AsType[*shape.Error](shape.Check(s.document))
 	switch {
 	case !ok:
 		return nil

@@ -3,13 +3,12 @@ package resources
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/resources/difference"
 	"kaz/internal/template"
 )
 
@@ -142,7 +141,7 @@ func (p *prediction) become(c *behaviour.Call, r *template.Resource, sent behavi
 	case before != nil && err == nil:
 		p.modify(r, before, behaviour.Clone(after))
 	case before != nil:
-		p.modify(r, before, merged(before, sent))
+		p.modify(r, before, difference.Merged(before, sent))
 	default:
 		p.note(r.ID, "Create", nil, payload(r, sent))
 	}
@@ -228,10 +227,10 @@ func (p *prediction) note(id azure.ID, what string, before, after behaviour.Obje
 		}
 	} else {
 		if before != nil {
-			change["before"] = settled(before)
+			change["before"] = difference.Settled(before)
 		}
 		if after != nil {
-			change["after"] = settled(after)
+			change["after"] = difference.Settled(after)
 		}
 	}
 	p.changes = append(p.changes, change)
@@ -239,9 +238,9 @@ func (p *prediction) note(id azure.ID, what string, before, after behaviour.Obje
 }
 
 func (p *prediction) modify(r *template.Resource, before, after behaviour.Object) {
-	before, after = settled(before), settled(after)
+	before, after = difference.Settled(before), difference.Settled(after)
 	before["apiVersion"], after["apiVersion"] = r.Version, r.Version
-	delta := differences("", before, after)
+	delta := difference.Between(before, after)
 	if len(delta) == 0 {
 		p.note(r.ID, "NoChange", before, after)
 		return
@@ -264,114 +263,4 @@ func payload(r *template.Resource, body behaviour.Object) behaviour.Object {
 		o["resourceGroup"] = group
 	}
 	return o
-}
-
-// settled is a resource without what changes by itself.
-func settled(view behaviour.Object) behaviour.Object {
-	o := behaviour.Clone(view)
-	unsettle(o)
-	return o
-}
-
-// unsettled are the fields that change by themselves: states, times and versions that a write makes. No request can set them.
-var unsettled = []string{"etag", "provisioningState", "resourceGuid", "systemData", "timeCreated", "createdOn", "updatedOn",
-	"lastEnabledTime", "lastModifiedTime", "lastUpdatedTime", "secretUriWithVersion"}
-
-func unsettle(value any) {
-	switch v := value.(type) {
-	case behaviour.Object:
-		for _, field := range unsettled {
-			delete(v, field)
-		}
-		for name, x := range v {
-			if attributes, _ := x.(behaviour.Object); name == "attributes" {
-				delete(attributes, "created")
-				delete(attributes, "updated")
-			}
-			if name != "tags" { // a tag may have any name
-				unsettle(x)
-			}
-		}
-	case []any:
-		for _, x := range v {
-			unsettle(x)
-		}
-	}
-}
-
-// merged is a resource after a request without a known answer.
-func merged(before, sent behaviour.Object) behaviour.Object {
-	after := behaviour.Clone(before)
-	for key, value := range sent {
-		inner, isObject := value.(behaviour.Object)
-		if old, also := after[key].(behaviour.Object); isObject && also {
-			after[key] = merged(old, inner)
-		} else {
-			after[key] = value
-		}
-	}
-	return after
-}
-
-// differences are the properties that differ, each with its path.
-func differences(path string, before, after behaviour.Object) []any {
-	all := []any{}
-	names := slices.Sorted(maps.Keys(before))
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if _, ok := before[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		all = append(all, difference(strings.TrimPrefix(path+"."+name, "."), before[name], after[name])...)
-	}
-	return all
-}
-
-// difference is how one property differs, in objects the properties in it.
-func difference(path string, before, after any) []any {
-	if behaviour.Equal(before, after) {
-		return nil
-	}
-	a, objects := before.(behaviour.Object)
-	b, also := after.(behaviour.Object)
-	if objects && also {
-		return differences(path, a, b)
-	}
-	change := behaviour.Object{"path": path, "propertyChangeType": "Modify", "before": before, "after": after}
-	x, arrays := before.([]any)
-	y, also := after.([]any)
-	switch {
-	case before == nil:
-		change["propertyChangeType"] = "Create"
-		delete(change, "before")
-	case after == nil:
-		change["propertyChangeType"] = "Delete"
-		delete(change, "after")
-	case arrays && also:
-		return []any{behaviour.Object{"path": path, "propertyChangeType": "Array", "children": elements(x, y)}}
-	}
-	return []any{change}
-}
-
-// elements are the elements that differ of two arrays, each with its index.
-func elements(before, after []any) []any {
-	all := []any{}
-	for i := range max(len(before), len(after)) {
-		var a, b any
-		if i < len(before) {
-			a = before[i]
-		}
-		if i < len(after) {
-			b = after[i]
-		}
-		x, objects := a.(behaviour.Object)
-		y, also := b.(behaviour.Object)
-		if objects && also && !behaviour.Equal(a, b) {
-			all = append(all, behaviour.Object{"path": strconv.Itoa(i), "propertyChangeType": "Modify", "children": differences("", x, y)})
-			continue
-		}
-		all = append(all, difference(strconv.Itoa(i), a, b)...)
-	}
-	return all
 }

@@ -1,4 +1,6 @@
-package template
+// Package expression reads the expressions of templates: what is between the brackets of "[concat('a', 'b')]". Layer L1: it knows the
+// spelling of expressions, and what evaluates them knows the functions.
+package expression
 
 import (
 	"maps"
@@ -12,18 +14,20 @@ import (
 // Expression is a parsed "[...]" of a template: a literal, or a call with what is
 // selected from its result.
 type Expression struct {
-	literal any    // string or float64 when call is ""
-	call    string // name of the function
-	args    []Expression
-	path    []Expression // ".name" and "[index]" behind a call; names are literals
+	// Literal is a string or a float64. It counts when Call is "".
+	Literal any
+	// Call is the name of the function that is called, as it is written.
+	Call string
+	Args []Expression
+	// Path is ".name" and "[index]" behind a call. Names are literals.
+	Path []Expression
 }
 
-// Limits of an expression: its characters, as Azure documents them, and how deep it may
-// be nested.
-const (
-	longest = 24_576
-	deepest = 100
-)
+// longest is how many characters an expression may have, as Azure documents it.
+const longest = 24_576
+
+// Deepest is how deep expressions may be nested, and variables may refer to others.
+const Deepest = 100
 
 // Parse reads an expression, without the brackets around it.
 func Parse(text string) (Expression, error) {
@@ -49,7 +53,7 @@ func (e Expression) String() string {
 }
 
 func (e Expression) write(b *strings.Builder) {
-	switch v := e.literal.(type) {
+	switch v := e.Literal.(type) {
 	case string:
 		b.WriteString("'" + strings.ReplaceAll(v, "'", "''") + "'")
 		return
@@ -57,30 +61,27 @@ func (e Expression) write(b *strings.Builder) {
 		b.WriteString(strconv.FormatFloat(v, 'f', -1, 64))
 		return
 	}
-	b.WriteString(e.call + "(")
-	for i, a := range e.args {
+	b.WriteString(e.Call + "(")
+	for i, a := range e.Args {
 		if i > 0 {
 			b.WriteString(", ")
 		}
 		a.write(b)
 	}
 	b.WriteString(")")
-	for _, step := range e.path {
+	for _, step := range e.Path {
 		b.WriteString("[")
 		step.write(b)
 		b.WriteString("]")
 	}
 }
 
-// Function is the name of the function that the expression calls, "" for a literal.
-func (e Expression) Function() string { return e.call }
-
 // Calls visits every call of a function in the expression, outer ones first.
 func (e Expression) Calls(visit func(call Expression)) {
-	if e.call != "" {
+	if e.Call != "" {
 		visit(e)
 	}
-	for _, a := range slices.Concat(e.args, e.path) {
+	for _, a := range slices.Concat(e.Args, e.Path) {
 		a.Calls(visit)
 	}
 }
@@ -94,27 +95,27 @@ func Text(s string) (string, bool) {
 	return s[1 : len(s)-1], true
 }
 
-// Expressions visits all expressions in a value of a template, with their paths in it,
+// Visit visits all expressions in a value of a template, with their paths in it,
 // such as ".properties.rules[2].name".
-func Expressions(value any, visit func(path string, e Expression, err error)) {
-	expressions("", value, visit)
+func Visit(value any, visit func(path string, e Expression, err error)) {
+	visitIn("", value, visit)
 }
 
-func expressions(path string, value any, visit func(string, Expression, error)) {
+func visitIn(path string, value any, visit func(string, Expression, error)) {
 	switch v := value.(type) {
 	case string:
 		if text, ok := Text(v); ok {
 			e, err := Parse(text)
 			visit(path, e, err)
 		}
-	case Object:
+	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			expressions(path+"."+key, key, visit)
-			expressions(path+"."+key, v[key], visit)
+			visitIn(path+"."+key, key, visit)
+			visitIn(path+"."+key, v[key], visit)
 		}
 	case []any:
 		for i, x := range v {
-			expressions(path+"["+strconv.Itoa(i)+"]", x, visit)
+			visitIn(path+"["+strconv.Itoa(i)+"]", x, visit)
 		}
 	}
 }
@@ -126,8 +127,8 @@ type parser struct {
 }
 
 func (p *parser) expression() (e Expression, err error) {
-	if p.depth++; p.depth > deepest {
-		return e, short.Errorf("it is nested more than %d deep", deepest)
+	if p.depth++; p.depth > Deepest {
+		return e, short.Errorf("it is nested more than %d deep", Deepest)
 	}
 	defer func() { p.depth-- }()
 	p.rest = strings.TrimSpace(p.rest)
@@ -135,30 +136,30 @@ func (p *parser) expression() (e Expression, err error) {
 	case p.rest == "":
 		return e, short.Errorf("it ends where a value is expected")
 	case p.rest[0] == '\'':
-		e.literal, err = p.text()
+		e.Literal, err = p.text()
 		return e, err
 	case p.rest[0] == '-' || p.rest[0] >= '0' && p.rest[0] <= '9':
-		e.literal, err = p.number()
+		e.Literal, err = p.number()
 		return e, err
 	}
-	e.call = p.word()
-	if e.call == "" {
+	e.Call = p.word()
+	if e.Call == "" {
 		return e, short.Errorf("unexpected %q", p.rest)
 	}
 	if strings.HasPrefix(p.rest, ".") && p.eat('.') { // a function of the template, by its namespace
 		name := p.word()
 		if name == "" {
-			return e, short.Errorf("expected the name of a function after %s", e.call)
+			return e, short.Errorf("expected the name of a function after %s", e.Call)
 		}
-		e.call += "." + name
+		e.Call += "." + name
 	}
 	if !p.eat('(') {
-		return e, short.Errorf("expected ( after %s", e.call)
+		return e, short.Errorf("expected ( after %s", e.Call)
 	}
-	if e.args, err = p.list(); err != nil {
+	if e.Args, err = p.list(); err != nil {
 		return e, err
 	}
-	e.path, err = p.selectors()
+	e.Path, err = p.selectors()
 	return e, err
 }
 
@@ -243,7 +244,7 @@ func (p *parser) selectors() ([]Expression, error) {
 			if name == "" {
 				return nil, short.Errorf("expected a name before %q", p.rest)
 			}
-			path = append(path, Expression{literal: name})
+			path = append(path, Expression{Literal: name})
 		case p.eat('['):
 			e, err := p.expression()
 			if err != nil {
