@@ -7,6 +7,8 @@ touch "$results/begin"
 
 # The tests of test/cluster that make test runs; tools/test-long.sh runs the others.
 quick_clusters='^(TestCluster|TestContinue|TestDeploy|TestRefused|TestStateRefused|TestReal)$'
+booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace|Ignition)$'
+conformance='^TestGatewayConformance$'
 
 # compiles_c reports whether there is a C compiler that can link: the race detector needs cgo, and cgo needs that.
 compiles_c() {
@@ -45,6 +47,25 @@ component_packages() { go list ./... | grep -vE "$pure" | grep -vE "^kaz/(${most
 
 mostly_one_packages() { printf './%s\n' $mostly_one; }
 
+# shortened FOLDER... prints a regular expression of the tests in the folders that -short leaves out or shortens: those that ask for it,
+# and those that call a function that does.
+shortened() {
+  local files name names=()
+  files=$(find "$@" -maxdepth 1 -name '*_test.go')
+  while read -r name; do names+=("$name"); done < <(users 'testing[.]Short[(]' $files)
+  for name in "${names[@]}"; do
+    if [[ $name != Test* ]]; then while read -r name; do names+=("$name"); done < <(users "[^a-zA-Z.]$name[(]" $files); fi
+  done
+  printf '%s\n' "${names[@]}" | grep ^Test | sort -u | paste -sd '|' | sed 's/.*/^(&)$/'
+}
+
+# users PATTERN FILE... prints the names of the functions with a line that matches.
+users() {
+  local pattern=$1
+  shift
+  awk -v pattern="$pattern" '/^func /{name = $2; sub(/[(].*/, "", name); next} $0 ~ pattern {print name}' "$@" | sort -u
+}
+
 build_gotestsum() { CGO_ENABLED=0 go -C tools build -o ../bin/ gotest.tools/gotestsum; }
 
 # tests NAME ARGUMENT... runs go test with the arguments and keeps the results under the name.
@@ -58,6 +79,12 @@ tests_in() (
   cd "$module"
   "$gotestsum" --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile "$results/$name.json" -- -timeout 30m "$@"
 )
+
+long_clusters() {
+  tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|$booted|$conformance" ./...
+}
+
+clusters_with_names() { tests_in test/externaldns names -count=1 -run '^TestClusters$' .; }
 
 # slowest prints the ten slowest tests of this run, in seconds.
 slowest() {

@@ -40,22 +40,21 @@ planner() {
     tests planner -count=1 ./internal/plan/loadbalancer -rapid.checks="$checks"
 }
 
+# What make test runs of these without shortening it does not run again.
+fault_matrices=(./internal/cloudprovider/service ./internal/cluster/engine ./internal/cluster/deploy)
+
 services() {
   step "services and clusters: each write fails in each way; speed" \
-    tests services -count=1 -timeout 60m ./internal/cloudprovider/service/... ./internal/cluster/engine ./internal/cluster/deploy
+    tests services -count=1 -timeout 60m -run "$(shortened "${fault_matrices[@]}")" "${fault_matrices[@]}"
 }
-
-booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace|Ignition)$'
 
 # Clusters wait for programs most of the time, so they run beside the parts that compute.
 clusters() {
-  beside "clusters: those that make test leaves out" \
-    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|$booted|$conformance" ./...
-  beside "names: two clusters that share a zone" tests_in test/externaldns names -count=1 -run '^TestClusters$' .
+  beside "clusters: those that make test leaves out" long_clusters
+  beside "names: two clusters that share a zone" clusters_with_names
 }
 
 # The suite waits for its routes with timeouts of its own, so nothing computes beside it.
-conformance='^TestGatewayConformance$'
 conformance() {
   step "conformance: Gateway API's own suite" tests_in test/cluster conformance -count=1 -timeout 20m -run "$conformance" .
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of every layer, part by part, and prints the time of each part and the ten slowest tests.
-# What it leaves out (whole fault matrices, speed, most clusters with real nodes) is in tools/test-long.sh.
+# What it leaves out (whole fault matrices, speed, most clusters with real nodes) is in tools/test-long.sh. With LONG_CLUSTERS=1 it runs the
+# part "clusters" of that, too: beside the tests that compute they take less time than after them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
@@ -12,7 +13,8 @@ else
   echo "No working C compiler ($(go env CC)): all tests run WITHOUT the race detector."
 fi
 
-# Clusters wait for programs most of the time, so they run beside the tests that compute.
+# Clusters wait for programs most of the time, and the tests of csi for a guest, so they run beside the tests that compute. They run one
+# after the other: clusters use fixed networks, and csi compares the mounts and loop devices of the machine.
 clusters_step() (
   SECONDS=0 step_report=() steps_failed=0
   step "build: the programs" make --no-print-directory build
@@ -21,6 +23,12 @@ clusters_step() (
     tests controlplane -count=1 -run TestCluster -timeout 45m ./internal/localcluster/controlplane
   step "clusters: Services with simulated and real nodes" \
     tests_in test/cluster cluster -count=1 -timeout 45m -run "$quick_clusters" ./...
+  if [[ ${LONG_CLUSTERS:-} ]]; then
+    beside "names: two clusters that share a zone" clusters_with_names
+    step "clusters: all others" long_clusters
+    join
+  fi
+  step "csi: csi-sanity with loop devices and file systems" tests_in test/csi csi -count=1 ./...
   steps_done "Clusters"
 )
 
@@ -31,15 +39,11 @@ kubelet_step() (
 )
 
 step "programs that run and summarize tests" build_gotestsum
+echo "The Kubernetes control plane is built the first time, which takes some minutes."
+beside "clusters and csi" clusters_step
 step "planners and values: golden files, properties, fuzz seeds" tests pure -short $(pure_packages)
 step "kaz cluster and Services: one goroutine at a time" tests sequential -short $(mostly_one_packages)
-echo
-echo "The Kubernetes control plane is built the first time, which takes some minutes."
-beside "clusters" clusters_step
 step "components: the local Azure, controllers, clients" tests component "${race[@]}" -short $(component_packages)
-# The clusters must have ended: they compare the mounts and loop devices of the machine. The tests of csi mostly wait for a guest.
-join
-beside "csi: csi-sanity with loop devices and file systems" tests_in test/csi csi -count=1 ./...
 step "kaz cluster and Services: several goroutines" tests concurrent "${race[@]}" -short -run "$concurrent" \
   ./internal/cloudprovider/service ./internal/cluster/engine ./internal/cluster/deploy
 step "contract: the official Azure SDKs against the local Azure" tests_in test/contract contract ./...
