@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -22,6 +23,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"sigs.k8s.io/yaml"
 
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/localazure/client"
@@ -291,6 +293,63 @@ func TestHandlesOfTheGuide(t *testing.T) {
 	slices.Sort(want)
 	if printed = slices.Compact(printed); !slices.Equal(printed, want) {
 		t.Errorf("the guide prints\n%s\nand this test runs\n%s", strings.Join(printed, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestActionForCI runs the script of the action as a runner does, and a client with the environment that it leaves.
+func TestActionForCI(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", ".github", "actions", "local-azure", "action.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var action struct {
+		Inputs map[string]struct{ Default string }
+		Runs   struct {
+			Steps []struct {
+				ID, Run string
+				Env     map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &action); err != nil {
+		t.Fatal(err)
+	}
+	temp := t.TempDir()
+	output := filepath.Join(temp, "output")
+	values := map[string]string{"program": os.Args[0], "arguments": "--throttle azure"}
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Cleanup(func() {
+		if out, err := exec.Command(os.Args[0], "local", "azure", "stop", "--dir", filepath.Join(temp, "local-azure")).CombinedOutput(); err != nil {
+			t.Errorf("stop: %v: %s", err, out)
+		}
+	})
+	for _, step := range action.Runs.Steps {
+		if step.ID != "start" {
+			continue
+		}
+		command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", step.Run)
+		command.Env = append(command.Environ(), "RUNNER_TEMP="+temp, "GITHUB_OUTPUT="+output)
+		for name, value := range step.Env {
+			input := strings.TrimSuffix(strings.TrimPrefix(value, "${{ inputs."), " }}")
+			command.Env = append(command.Env, name+"="+cmp.Or(values[input], action.Inputs[input].Default))
+		}
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	outputs, err := os.ReadFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := strings.TrimSpace(strings.TrimPrefix(string(outputs), "environment="))
+	client := exec.CommandContext(t.Context(), "bash", "-euc", `. "$0"; echo "$AZURE_CLIENT_ID $HTTPS_PROXY $SSL_CERT_FILE"`, file)
+	out, err := client.CombinedOutput()
+	if words := strings.Fields(string(out)); err != nil || len(words) != 3 || words[2] != filepath.Join(temp, "local-azure", "ca.pem") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file with secrets: %v %v", info.Mode(), err)
 	}
 }
 

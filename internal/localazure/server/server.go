@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
 	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
@@ -303,11 +305,14 @@ func (a *Server) announce(o Options) error {
 // Info returns what clients need to know.
 func (a *Server) Info() client.Info { return a.info }
 
+// Credential returns a credential with all rights.
+func (a *Server) Credential() azcore.TokenCredential { return ownerCredential{a} }
+
 // Client returns an in-process ARM client with all rights.
 func (a *Server) Client() (*arm.Client, error) {
 	return arm.New(arm.Config{
 		Endpoint:   a.info.ARM,
-		Credential: ownerCredential{a},
+		Credential: a.Credential(),
 		Transport:  &http.Client{Transport: a.emulator.Transport()},
 		UserAgent:  "kaz-local",
 		RetryDelay: 100 * time.Millisecond,

@@ -10,6 +10,7 @@ import (
 	"kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/plane/sas"
+	"kaz/internal/localazure/plane/sharedkey"
 )
 
 // storageAudience is the audience of tokens for all accounts.
@@ -86,7 +87,10 @@ func (c *call) check(w behaviour.World, o operation, t target) error {
 
 // checkRights returns why the token or the signature does not allow an operation.
 func (c *call) checkRights(w behaviour.World, o operation, t target) error {
-	if c.caller == nil {
+	switch {
+	case sharedkey.Signed(c.r):
+		return c.checkKey(t)
+	case c.caller == nil:
 		return c.checkSignature(o, t)
 	}
 	allowed := w.Allowed
@@ -95,6 +99,14 @@ func (c *call) checkRights(w behaviour.World, o operation, t target) error {
 	}
 	if !allowed(c.caller, "Microsoft.Storage/storageAccounts/blobServices/containers/"+o.action, c.container) {
 		return mismatch(permission, "permission")
+	}
+	return nil
+}
+
+// checkKey returns why a request is not signed with a key of the account. Such a signature allows everything.
+func (c *call) checkKey(t target) error {
+	if wrong := sharedkey.Check(c.r, t.account, t.keys, c.now); wrong != "" {
+		return unsigned(wrong)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/plane/cloud"
+	"kaz/internal/localazure/plane/sharedkey"
 )
 
 // Azure is the local Azure with the documents.
@@ -75,7 +76,7 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	query   url.Values
-	// caller is the principal that has sent a token, nil for a signature.
+	// caller is the principal that has sent a token, nil for a signature of any kind.
 	caller *behaviour.Principal
 	// blob is the name of the blob, "" for the container.
 	blob string
@@ -125,7 +126,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *call) serve() error {
-	if c.query.Get("sig") == "" {
+	if c.query.Get("sig") == "" && !sharedkey.Signed(c.r) {
 		if err := c.authenticate(); err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/sharedkey"
 	"kaz/internal/localazure/plane/token"
 	"kaz/internal/localazure/providers"
 )
@@ -90,7 +91,7 @@ func (w *world) send(method, path, body string, header ...string) *httptest.Resp
 		r.Header.Set(header[i], header[i+1])
 	}
 	a, _ := w.service.find("account1")
-	r.Header.Set("Authorization", "SharedKey account1:"+storage.Sign(a.keys[0], stringToSign(r, "account1", strings.Compare)))
+	r.Header.Set("Authorization", "SharedKey account1:"+storage.Sign(a.keys[0], sharedkey.Text(r, "account1", strings.Compare)))
 	reply := httptest.NewRecorder()
 	w.service.ServeHTTP(reply, r)
 	return reply
@@ -266,7 +267,7 @@ func TestHostsOfAccounts(t *testing.T) {
 // Azure's clients sort the names of headers without their hyphens.
 func TestOrderOfSignedHeaders(t *testing.T) {
 	names := []string{"x-ms-date", "x-ms-content-length", "x-ms-content", "x-ms-contentx"}
-	slices.SortFunc(names, compareWithoutHyphens)
+	slices.SortFunc(names, sharedkey.WithoutHyphens)
 	if want := []string{"x-ms-content", "x-ms-content-length", "x-ms-contentx", "x-ms-date"}; !slices.Equal(names, want) {
 		t.Errorf("order %v, want %v", names, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/plane/sharedkey"
 )
 
 // FuzzFiles sends anything with a right signature: the answer is never a 500.
@@ -39,7 +40,7 @@ func FuzzFiles(f *testing.F) {
 		r.Header.Set("x-ms-write", "update")
 		r.Header.Set(header, value)
 		a, _ := w.service.find("account1")
-		r.Header.Set("Authorization", "SharedKey account1:"+storage.Sign(a.keys[0], stringToSign(r, "account1", strings.Compare)))
+		r.Header.Set("Authorization", "SharedKey account1:"+storage.Sign(a.keys[0], sharedkey.Text(r, "account1", strings.Compare)))
 		reply := httptest.NewRecorder()
 		w.service.ServeHTTP(reply, r)
 		if reply.Code >= 500 && reply.Code != http.StatusNotImplemented || reply.Code < 200 {
