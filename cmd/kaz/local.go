@@ -28,7 +28,7 @@ import (
 
 func localCommand() *cobra.Command {
 	return cli.Group("local", "Run an Azure, and a Kubernetes cluster on it, on this machine",
-		upCommand(), downCommand(), statusCommand(), shellCommand(), logsCommand(), azureCommand())
+		upCommand(), downCommand(), statusCommand(), loadCommand(), shellCommand(), logsCommand(), azureCommand())
 }
 
 // dirFlag defines --dir, with the same default for all commands.
@@ -224,6 +224,38 @@ clusters: network namespaces, routes and control groups.`,
 				fmt.Fprintf(command.OutOrStdout(), "removed leftovers of %s, a killed kaz process\n", name)
 			}
 			return errors.Join(err, sweepErr)
+		},
+	}
+	dirFlag(command, &dir)
+	return command
+}
+
+// mostArchives is how many archives one command loads.
+const mostArchives = 1000
+
+func loadCommand() *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use:   "load ARCHIVE...",
+		Short: "Import images into the nodes of the running cluster in --dir",
+		Long: `Imports archives with images into the machines of the running cluster in --dir, so that pods
+run them without a registry. An archive is what docker save, podman save and crane pull write,
+or an OCI layout as tar.
+
+Real nodes that boot later import them, too. Machines that boot from an image (--engine) have
+them until they are made anew.`,
+		Example: `  docker save web:dev -o web.tar; kaz local load web.tar
+  kubectl create deployment web --image=web:dev`,
+		Args: cli.Wants(1, mostArchives, "one archive with images or several"),
+		RunE: func(command *cobra.Command, args []string) error {
+			for _, archive := range args {
+				machines, err := localcluster.LoadImages(command.Context(), dir, archive)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(command.OutOrStdout(), "loaded %s into %s\n", archive, strings.Join(machines, ", "))
+			}
+			return nil
 		},
 	}
 	dirFlag(command, &dir)

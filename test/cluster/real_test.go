@@ -160,6 +160,7 @@ func togetherPlayed() []scenario {
 		{"UDP", datagrams},
 		{"UDP and TCP", mixedProtocols},
 		{"a shell, logs and the status", inspect},
+		{"images that are loaded", loadedImage},
 	}
 }
 

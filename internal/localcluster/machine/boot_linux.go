@@ -141,9 +141,6 @@ func mountTmp(s Spec) error {
 	return nil
 }
 
-// socket is the socket of containerd.
-const socket = "/run/containerd/containerd.sock"
-
 // supervisor runs a machine's programs.
 type supervisor struct {
 	spec  Spec
@@ -171,10 +168,7 @@ func (v *supervisor) run(ctx context.Context, shutdown <-chan os.Signal) error {
 		return unlessDone(ctx, err)
 	}
 	for _, image := range v.spec.Images {
-		if err := v.once(ctx,
-			program{name: ctr,
-				args: []string{"--address", socket, "--namespace", "k8s.io", "images", "import", "--all-platforms=false",
-					image}}); err != nil {
+		if err := v.once(ctx, program{name: ctr, args: importArgs(image)}); err != nil {
 			return unlessDone(ctx, fmt.Errorf("image %s: %w", image, err))
 		}
 	}
