@@ -132,7 +132,7 @@ func TestNoSuchCommand(t *testing.T) {
 			`--type: type "loadBalancer" is unknown; did you mean loadBalancers?`},
 		{[]string{"local", "azure", "fault", "add", "--value", "text"},
 			`--value text: want JSON, such as 5 or '"text"': invalid character 'e' in literal true (expecting 'r')`},
-		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, logs, ssh, status, up`},
+		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, load, logs, ssh, status, up`},
 	} {
 		command := rootCommand()
 		var out bytes.Buffer
