@@ -42,6 +42,7 @@ type explanation struct {
 	namespace string
 	output    string
 	timeout   time.Duration
+	more      time.Duration // that the command lasts by its own flags
 }
 
 // define completes a command. check validates its arguments, and run explains.
@@ -56,7 +57,7 @@ func (e *explanation) define(command *cobra.Command, check func(args []string) e
 		return errors.Join(err, e.cluster.check(command.Flags()))
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
-		ctx, cancel := context.WithTimeout(command.Context(), e.timeout)
+		ctx, cancel := context.WithTimeout(command.Context(), e.timeout+e.more)
 		defer cancel()
 		err := run(ctx, args, command.OutOrStdout(), command.ErrOrStderr())
 		if _, printed := errors.AsType[cli.ExitCode](err); err != nil && !printed && errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -67,7 +67,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagerror.Explain)
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
-	root.AddCommand(localCommand(), clustercommand.New(), checkCommand(), explainCommand(), dnsCommand())
+	root.AddCommand(localCommand(), clustercommand.New(), checkCommand(), shadowCommand(), explainCommand(), dnsCommand())
 	root.AddCommand(machineCommand(), versionCommand())
 	root.AddCommand(components()...)
 	return root

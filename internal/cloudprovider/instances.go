@@ -52,7 +52,7 @@ func newInstances(c Config, client reconcile.Azure) *instances {
 // InstanceExists reports whether the node's machine is in Azure. It returns true for nodes outside
 // Azure, so that they are not deleted.
 func (i *instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
-	if !managed(node) {
+	if !Managed(node) {
 		return true, nil
 	}
 	there, _, err := i.state(ctx, node)
@@ -65,7 +65,7 @@ func (i *instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 
 // InstanceShutdown reports whether the node's machine is stopped permanently.
 func (i *instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bool, error) {
-	if !managed(node) {
+	if !Managed(node) {
 		return false, nil
 	}
 	there, off, err := i.state(ctx, node)
@@ -75,7 +75,7 @@ func (i *instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bo
 // InstanceMetadata describes the node's machine. It returns nothing for an unmanaged node. A list of
 // the last minute is enough, unless it lacks the machine or the machine is not ready.
 func (i *instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*framework.InstanceMetadata, error) {
-	if !managed(node) {
+	if !Managed(node) {
 		return &framework.InstanceMetadata{ProviderID: node.Spec.ProviderID}, nil
 	}
 	m, err := i.describe(ctx, node, freshness{age: time.Minute, wait: longWait})
@@ -150,7 +150,7 @@ func (i *instances) stateOfNode(ctx context.Context, node *corev1.Node, y freshn
 // expect starts to read the machine of a node that became not ready, because the framework asks about
 // it soon. It does not wait for the result.
 func (i *instances) expect(node *corev1.Node) {
-	if machine, known := nodes.MachineID(node.Spec.ProviderID); known && managed(node) {
+	if machine, known := nodes.MachineID(node.Spec.ProviderID); known && Managed(node) {
 		// The result and the error stay in the cache.
 		_, _, _ = i.stateOf(context.Background(), machine, freshness{age: recently})
 	}
@@ -273,8 +273,8 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// managed reports whether kaz manages the node.
-func managed(node *corev1.Node) bool {
+// Managed reports whether kaz manages the node.
+func Managed(node *corev1.Node) bool {
 	if strings.EqualFold(node.Labels[labelManaged], "false") {
 		return false
 	}
@@ -287,7 +287,7 @@ type settledInstances struct{ *instances }
 
 // InstanceMetadata implements [framework.InstancesV2].
 func (s settledInstances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*framework.InstanceMetadata, error) {
-	if !managed(node) || !settled(node) {
+	if !Managed(node) || !settled(node) {
 		return s.instances.InstanceMetadata(ctx, node)
 	}
 	return &framework.InstanceMetadata{

@@ -99,7 +99,7 @@ func (r *routeTable) CreateRoute(ctx context.Context, _, _ string, route *framew
 	if err != nil {
 		return err
 	}
-	if !managed(node) {
+	if !Managed(node) {
 		return nil // others manage the routes of this node
 	}
 	hop, err := r.hop(ctx, node, route)
@@ -167,7 +167,7 @@ func (r *routeTable) input() (routes.Input, error) {
 	}
 	in := routes.Input{Config: r.config, Nodes: make([]routes.Node, len(list))}
 	for i, n := range list {
-		in.Nodes[i] = routes.NodeOf(n, !managed(n))
+		in.Nodes[i] = routes.NodeOf(n, !Managed(n))
 	}
 	return in, nil
 }

@@ -17,6 +17,7 @@ var documented = []struct {
 	{page: "docs/guides/troubleshooting.md", first: "kaz explain service default/web", commands: 1},
 	{page: "docs/guides/network.md", first: "kaz local status", commands: 3},
 	{page: "docs/guides/local-azure.md", first: "kaz local azure list", commands: 4},
+	{page: "docs/guides/shadow.md", first: "kaz shadow", commands: 1},
 	{page: "docs/guides/explain.md", first: "kubectl apply -f docs/example-manifests/service/external.yaml", commands: 1},
 	{page: "docs/guides/explain.md", first: "kaz explain service --all", commands: 1},
 	{page: "docs/guides/explain.md", first: "kubectl annotate service external", commands: 2, status: 1},

@@ -36,35 +36,59 @@ func (c Cluster) Validate() error {
 // of the same configuration does. It cannot write: its Kubernetes client sends GET requests only, and
 // its ARM client has no writing methods.
 func NewInspector(ctx context.Context, cluster Cluster, lookup func(string) (string, bool)) (*explain.Inspector, error) {
-	if err := cluster.Validate(); err != nil {
-		return nil, err
-	}
-	c, err := readConfig(cluster.CloudConfig, cluster.Name, lookup)
+	r, err := openReaders(ctx, cluster, lookup)
 	if err != nil {
 		return nil, err
+	}
+	return r.inspector(ctx, cluster, reading{r.azure})
+}
+
+// readers read a cluster and its Azure.
+type readers struct {
+	config     cloudconfig.Config
+	kubernetes kubernetes.Interface // sends GET requests only
+	azure      *access.Clients
+}
+
+// openReaders checks the flags, and opens the clients.
+func openReaders(ctx context.Context, cluster Cluster, lookup func(string) (string, bool)) (readers, error) {
+	if err := cluster.Validate(); err != nil {
+		return readers{}, err
 	}
 	client, err := kubernetes.NewForConfig(readOnly(cluster.Kubernetes))
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return readers{}, fmt.Errorf("kubeconfig: %w", err)
 	}
-	// Check access to Kubernetes first, so that a missing right is reported without waiting for
-	// Azure.
-	if _, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-		return nil, fmt.Errorf("list Services: %w", err)
-	}
-	azureClient, err := connect(ctx, c, access.ClientOptions{})
+	return readersWith(ctx, client, cluster, lookup, access.ClientOptions{})
+}
+
+// readersWith checks the access to Kubernetes first, so that a missing right is reported without waiting for Azure.
+func readersWith(ctx context.Context, client kubernetes.Interface, cluster Cluster, lookup func(string) (string, bool),
+	options access.ClientOptions,
+) (readers, error) {
+	c, err := readConfig(cluster.CloudConfig, cluster.Name, lookup)
 	if err != nil {
-		return nil, err
+		return readers{}, err
 	}
+	if _, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return readers{}, fmt.Errorf("list Services: %w", err)
+	}
+	clients, err := connect(ctx, c, options)
+	return readers{c, client, clients}, err
+}
+
+// inspector returns an inspector that reads Azure by a reader.
+func (r readers) inspector(ctx context.Context, cluster Cluster, from azure.Reader) (*explain.Inspector, error) {
 	config := explain.Config{
 		Classes:      classes(cluster.Classes),
 		NodeSelector: cluster.Nodes,
-		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, nil).LoadBalancer, cluster.Name),
+		LoadBalancer: cloudprovider.BalancerOf(providerConfig(r.config, nil).LoadBalancer, cluster.Name),
 	}
-	if config.LoadBalancer.Zones, err = zonesWhenAsked(azureClient, c)(ctx); err != nil {
+	var err error
+	if config.LoadBalancer.Zones, err = zonesWhenAsked(r.azure, r.config)(ctx); err != nil {
 		return nil, err
 	}
-	return explain.NewInspector(ctx, config, reading{azureClient}, client)
+	return explain.NewInspector(ctx, config, from, r.kubernetes)
 }
 
 // reading is the read-only part of an ARM client.
