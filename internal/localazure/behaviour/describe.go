@@ -41,7 +41,10 @@ import (
 //
 // A mistake in a table is a mistake of the program, so Describe panics. The tests read all tables.
 func Describe(table string, styles map[string]Style, types []Type) []Type {
-	d := describer{styles: styles, types: slices.Clone(types)}
+	d := describer{styles: styles, types: slices.Clone(types), index: make(map[string]int, len(types))}
+	for i, t := range slices.Backward(types) { // the first one counts
+		d.index[strings.ToLower(t.Name)] = i
+	}
 	for words := range tableLines(table) {
 		switch words[0] {
 		case "type":
@@ -127,6 +130,7 @@ func parseJSON(where string, words []string) any {
 type describer struct {
 	styles map[string]Style
 	types  []Type
+	index  map[string]int // of the types by their lower-case names
 	at     *Type
 }
 
@@ -143,11 +147,12 @@ var typeWords = map[string]func(*Type){
 }
 
 func (d *describer) begin(words []string) {
-	i := slices.IndexFunc(d.types, func(t Type) bool { return strings.EqualFold(t.Name, words[0]) })
-	if (i < 0) != (len(words) > 1) {
+	key := strings.ToLower(words[0])
+	i, known := d.index[key]
+	if known == (len(words) > 1) {
 		panic("table of types: " + words[0] + " must be a registered type, or have a style")
 	}
-	if i >= 0 {
+	if known {
 		d.at = &d.types[i]
 		return
 	}
@@ -172,6 +177,7 @@ func (d *describer) begin(words []string) {
 			panic("table of types: " + words[0] + " has the unknown word " + word)
 		}
 	}
+	d.index[key] = len(d.types)
 	d.types = append(d.types, t)
 	d.at = &d.types[len(d.types)-1]
 }
