@@ -123,7 +123,11 @@ func labelOf(fullType string) string {
 	if l, ok := looks[key]; ok {
 		return l.label
 	}
-	return fullType[strings.LastIndexByte(fullType, '/')+1:]
+	last := fullType[strings.LastIndexByte(fullType, '/')+1:]
+	if l, ok := looks["microsoft.network/"+strings.ToLower(last)]; ok { // as those of instances of scale sets
+		return l.label
+	}
+	return last
 }
 
 func text(path string) fact {

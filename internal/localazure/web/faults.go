@@ -62,25 +62,26 @@ func (s *Site) showFaults(w http.ResponseWriter, r *http.Request) {
 	s.faultsWith(w, r, http.StatusOK, nil, "")
 }
 
+// faultsWith shows the rules, and the rule that was sent with the problem that it has.
 func (s *Site) faultsWith(w http.ResponseWriter, r *http.Request, status int, sent map[string]string, problem string) {
-	now := time.Now()
-	page := faultsPage{Problem: problem, Presets: presets()}
-	for _, k := range core.FaultKinds() {
-		page.Kinds = append(page.Kinds, faultKind{k.Name, k.Does})
-	}
-	again := 0
-	for _, rule := range s.Azure.Faults.All() {
-		row := describe(rule, now)
-		if rule.Seconds > 0 && !row.Over {
-			again = 1000 // the time that is left
+	s.show(w, r, status, frame{View: "faults", Title: "Faults"}, func() (any, int) {
+		page, again := faultsPage{Problem: problem, Presets: presets()}, 0
+		for _, k := range core.FaultKinds() {
+			page.Kinds = append(page.Kinds, faultKind{k.Name, k.Does})
 		}
-		page.Rules = append(page.Rules, row)
-	}
-	for _, f := range core.FaultFields() {
-		f.Usage = strings.ReplaceAll(f.Usage, "--", "")
-		page.Fields = append(page.Fields, formField{f, sent[f.Name]})
-	}
-	s.show(w, r, status, frame{View: "faults", Title: "Faults", Page: page, Again: again})
+		for _, rule := range s.Azure.Faults.All() {
+			row := describe(rule, time.Now())
+			if rule.Seconds > 0 && !row.Over {
+				again = 1000 // the time that is left
+			}
+			page.Rules = append(page.Rules, row)
+		}
+		for _, f := range core.FaultFields() {
+			f.Usage = strings.ReplaceAll(f.Usage, "--", "")
+			page.Fields = append(page.Fields, formField{f, sent[f.Name]})
+		}
+		return page, again
+	})
 }
 
 // describe makes the row of a rule.

@@ -74,6 +74,7 @@ type section struct {
 type card struct {
 	ID      azure.ID
 	Label   string // of its type
+	Name    string // with those of the resources that it is below
 	State   string // provisioningState if it is not Succeeded
 	Fresh   string // created or changed, just now
 	Anchor  string
@@ -123,18 +124,35 @@ func areaOf(fullType string) string {
 	return "Other"
 }
 
+// longName is the name of a resource with those of the resources that it is below, such as "pool/0".
+func longName(id azure.ID) string {
+	name := id.Name()
+	for top := id.TopLevel(); !id.Equal(top); {
+		id = id.Parent()
+		name = id.Name() + "/" + name
+	}
+	return name
+}
+
+// Within is the name of the card below its top-level resource.
+func (c *card) Within() string {
+	_, name, _ := strings.Cut(c.Name, "/")
+	return name
+}
+
 // resourceLink is the path of the page of a resource.
 func resourceLink(id azure.ID) string {
 	return Path + "resource?" + url.Values{"id": {string(id)}}.Encode()
 }
 
 func (s *Site) showMap(w http.ResponseWriter, r *http.Request) {
-	page := s.mapOf(readFilter(r), time.Now())
-	again := 0
-	if page.fresh {
-		again = int(glow / time.Millisecond)
-	}
-	s.show(w, r, http.StatusOK, frame{View: "map", Title: "Map", Page: page, Again: again})
+	s.show(w, r, http.StatusOK, frame{View: "map", Title: "Map"}, func() (any, int) {
+		page := s.mapOf(readFilter(r), time.Now())
+		if page.fresh {
+			return page, int(glow / time.Millisecond)
+		}
+		return page, 0
+	})
 }
 
 // entries are the stored resources that clients see, oldest first.
@@ -238,7 +256,7 @@ func (d *drawing) draw(selected []*store.Entry) {
 	for _, e := range selected {
 		key := e.ID.Key()
 		digest := d.digests[key]
-		c := &card{ID: e.ID, Label: labelOf(e.Kind.Name), Fresh: d.fresh[key], Anchor: "r" + strconv.FormatUint(e.Seq, 10),
+		c := &card{ID: e.ID, Name: longName(e.ID), Label: labelOf(e.Kind.Name), Fresh: d.fresh[key], Anchor: "r" + strconv.FormatUint(e.Seq, 10),
 			Facts: digest.facts, Rows: d.rows(digest.rows), order: e.Seq}
 		if digest.state != "Succeeded" {
 			c.State = digest.state
@@ -270,10 +288,16 @@ func (d *drawing) rows(rows []row) []row {
 	return all
 }
 
-// isMember reports whether a resource that refers to a pool is a machine or a network interface. The model of a scale set is none.
+// isInstancePart reports whether a resource is a part of an instance of a scale set, such as its network interface.
+func isInstancePart(id azure.ID) bool {
+	return strings.HasPrefix(strings.ToLower(id.Type()), scaleSets+"/virtualmachines/")
+}
+
+// isMember reports whether a resource that refers to a pool is a network interface. Instances of scale sets, and their models, refer to
+// the pools of their network interfaces, too.
 func isMember(e *store.Entry) bool {
 	name := strings.ToLower(e.Kind.Name)
-	return name == interfaces || strings.HasPrefix(name, scaleSets+"/")
+	return name == interfaces || isInstancePart(e.ID)
 }
 
 // anchors are those of the resources on the map that references lead to.
@@ -301,13 +325,13 @@ func (d *drawing) holder(key string) *card {
 func (d *drawing) fillSubnets(network *card, digest *digest) {
 	for _, s := range digest.inside {
 		box := subnetBox{ID: s.id, Name: s.id.Name(), Prefixes: s.prefixes}
-		var seen []*card
+		seen := map[*card]bool{}
 		for _, key := range d.referrer[s.id.Key()] {
 			c := d.cards[key]
-			if c == nil || slices.Contains(seen, c) {
+			if c == nil || seen[c] || isInstancePart(c.ID) {
 				continue
 			}
-			seen = append(seen, c)
+			seen[c] = true
 			if c.ID.Is(interfaces) && c.ID.Group() == network.ID.Group() {
 				c.homed = true
 			}
@@ -356,7 +380,9 @@ func (d *drawing) groups(selected []*store.Entry) []group {
 		g := byName[name]
 		for _, area := range order {
 			if sec := sections[name][area]; sec != nil {
-				slices.SortStableFunc(sec.Cards, func(a, b *card) int { return cmp.Compare(len(b.Subnets), len(a.Subnets)) })
+				slices.SortStableFunc(sec.Cards, func(a, b *card) int { // large ones first
+					return cmp.Or(cmp.Compare(len(b.Subnets), len(a.Subnets)), cmp.Compare(len(b.Rows), len(a.Rows)))
+				})
 				g.Sections = append(g.Sections, *sec)
 			}
 		}

@@ -66,7 +66,7 @@ func (s *Site) showResource(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, http.StatusNotFound, "This Azure has no such resource, and has not had it for as long as it remembers.")
 		return
 	}
-	s.show(w, r, http.StatusOK, frame{View: "resource", Title: id.Name(), Page: page})
+	s.show(w, r, http.StatusOK, frame{View: "resource", Title: id.Name()}, fixed(page))
 }
 
 // resource reads a resource with its history and its operations. It reports whether the resource is, or was, there.
@@ -110,10 +110,30 @@ func (p *resourcePage) setReferences(t *world.Transaction, id azure.ID) {
 			p.To = append(p.To, reference{spelled(t, target.key), target.path})
 		}
 	}
-	for _, r := range t.Referrers(id) {
-		p.From = append(p.From, reference{r.Object, r.Path})
+	for _, part := range withParts(t, id) {
+		for _, r := range t.Referrers(part) {
+			if !r.Resource.Under(id) {
+				p.From = append(p.From, reference{r.Object, r.Path})
+			}
+		}
 	}
 	p.To, p.From = compact(p.To), compact(p.From)
+}
+
+// withParts are the ids of a resource and of the resources that are in its document, such as the pools of a load balancer.
+func withParts(t *world.Transaction, id azure.ID) []azure.ID {
+	all := []azure.ID{id}
+	k := t.Parts.Kinds.Of(id.Type())
+	doc, _ := t.Get(id)
+	if k == nil {
+		return all
+	}
+	for _, child := range k.Children {
+		for _, element := range behaviour.Objects(doc, child.Inline) {
+			all = append(all, child.Child(id, element))
+		}
+	}
+	return all
 }
 
 // spelled is the id of a key in the spelling of the resource.

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -66,6 +67,11 @@ func (f requestFilter) matches(r request) bool {
 		(f.Text == "" || strings.Contains(strings.ToLower(r.Path+" "+r.UserAgent+" "+r.ErrorCode), strings.ToLower(f.Text)))
 }
 
+// query is the filter as the query of a URL.
+func (f requestFilter) query() string {
+	return url.Values{"method": {f.Method}, "status": {f.Status}, "text": {f.Text}}.Encode()
+}
+
 func readRequestFilter(r *http.Request) requestFilter {
 	q := r.URL.Query()
 	return requestFilter{q.Get("method"), q.Get("status"), strings.TrimSpace(q.Get("text"))}
@@ -101,24 +107,41 @@ type bar struct {
 }
 
 func (s *Site) showTraffic(w http.ResponseWriter, r *http.Request) {
-	now := time.Now()
-	f := readRequestFilter(r)
+	s.show(w, r, http.StatusOK, frame{View: "traffic", Title: "Traffic"}, func() (any, int) {
+		page := s.traffic(readRequestFilter(r), time.Now())
+		page.Query = readRequestFilter(r).query()
+		if page.PerSecond > 0 {
+			return page, 2000 // the chart moves on
+		}
+		return page, 0
+	})
+}
+
+func (s *Site) traffic(f requestFilter, now time.Time) trafficPage {
 	all := s.requests()
-	page := trafficPage{Filter: f, Query: r.URL.RawQuery, Methods: []string{"GET", "PUT", "PATCH", "POST", "DELETE", "HEAD"},
+	page := trafficPage{Filter: f, Methods: []string{"GET", "PUT", "PATCH", "POST", "DELETE", "HEAD"},
 		Throttled: s.Azure.Throttle.On(), Operations: s.running()}
 	page.Bars, page.PerSecond = rates(all, now)
 	if page.Throttled {
-		for _, b := range s.Azure.Throttle.Budgets(now, mostBudgets) {
-			page.Budgets = append(page.Budgets, budget{b, b.Total / lowShare})
-		}
+		page.Budgets = s.budgets(now)
 	}
 	all = slices.DeleteFunc(all, func(r request) bool { return !f.matches(r) })
 	page.Matching, page.Requests = len(all), all[:min(len(all), mostRows)]
-	again := 0
-	if page.PerSecond > 0 {
-		again = 2000 // the chart moves on
+	return page
+}
+
+// budgets are the rate limits of which the smallest share is left.
+func (s *Site) budgets(now time.Time) (all []budget) {
+	for _, b := range s.Azure.Throttle.Budgets(now, mostBudgets) {
+		b.Name = strings.TrimPrefix(b.Name, "Microsoft.")
+		if id, err := azure.ParseID(b.Of); err == nil {
+			b.Of = longName(id)
+		} else if name := s.Callers[strings.ToLower(b.Of)]; name != "" {
+			b.Of = name
+		}
+		all = append(all, budget{b, b.Total / lowShare})
 	}
-	s.show(w, r, http.StatusOK, frame{View: "traffic", Title: "Traffic", Page: page, Again: again})
+	return all
 }
 
 // requests are the last requests, the newest first.

@@ -59,7 +59,7 @@ func New(o Options) (*Site, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	s := &Site{Options: o, assets: map[string][]byte{}, streams: make(chan struct{}, mostStreams), digests: map[string]*digest{}}
 	var err error
-	if s.pages, err = template.New("").Funcs(template.FuncMap{"link": resourceLink, "tab": newTab}).ParseFS(files, "templates/*.html"); err != nil {
+	if s.pages, err = template.New("").Funcs(template.FuncMap{"link": resourceLink, "tab": newTab, "long": longName, "label": labelOf}).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}
 	err = fs.WalkDir(files, "assets", func(name string, d fs.DirEntry, err error) error {
@@ -118,8 +118,6 @@ type frame struct {
 	View  string // of the navigation
 	Title string
 	Write bool
-	// Part leaves out everything around the content.
-	Part bool
 	// Again is the time in milliseconds after which the page is different without an event, 0 for none.
 	Again   int
 	Summary summary
@@ -150,28 +148,42 @@ func (s *Site) summary() summary {
 	return sum
 }
 
-// show sends a page, or its content only if the request asks for a part.
-func (s *Site) show(w http.ResponseWriter, r *http.Request, status int, f frame) {
-	f.Write, f.Part, f.Summary = s.Write, r.URL.Query().Get("part") != "", s.summary()
-	if f.Summary.Running > 0 && f.Again == 0 {
+// show sends a page, or its content only if the request asks for a part. The content is made after the head is sent, so that the browser
+// reads its style meanwhile.
+func (s *Site) show(w http.ResponseWriter, r *http.Request, status int, f frame, content func() (page any, again int)) {
+	f.Write = s.Write
+	part := r.URL.Query().Get("part") != ""
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if !part {
+		s.execute(w, "head", f)
+		_ = http.NewResponseController(w).Flush() // the viewer may have gone
+	}
+	f.Page, f.Again = content()
+	if f.Summary = s.summary(); f.Summary.Running > 0 {
 		f.Again = 1000
 	}
-	name := "page"
-	if f.Part {
-		name = "part"
+	s.execute(w, "part", f)
+	if !part {
+		s.execute(w, "foot", f)
 	}
+}
+
+// execute sends what a template makes, all or nothing.
+func (s *Site) execute(w http.ResponseWriter, name string, f frame) {
 	var text bytes.Buffer
 	if err := s.pages.ExecuteTemplate(&text, name, f); err != nil {
 		s.Log.Error("page of the local azure", "view", f.View, "error", err)
-		http.Error(w, "The page cannot be made; the log says why.", http.StatusInternalServerError)
-		return
+		text.Reset()
+		text.WriteString("The page cannot be made; the log says why.")
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
 	_, _ = w.Write(text.Bytes()) // the viewer may have gone
 }
 
+// fixed is content that is there already.
+func fixed(page any) func() (any, int) { return func() (any, int) { return page, 0 } }
+
 // fail sends a page with a message.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
-	s.show(w, r, status, frame{View: "message", Title: http.StatusText(status), Page: message})
+	s.show(w, r, status, frame{View: "message", Title: http.StatusText(status)}, fixed(message))
 }

@@ -98,15 +98,25 @@
     lines.setAttribute('class', 'lines');
     lines.setAttribute('aria-hidden', 'true');
     const base = map.getBoundingClientRect();
-    const middle = (e) => { const r = e.getBoundingClientRect(); return [r.left - base.left + Math.min(r.width / 2, 110), r.top - base.top + Math.min(r.height / 2, 14), r]; };
-    const [x, y] = middle(from);
+    const box = (e) => { const r = e.getBoundingClientRect(); return { x: r.left - base.left, y: r.top - base.top, w: r.width, h: r.height }; };
+    const a = box(from);
     for (const e of near) {
       if (!e.getClientRects().length || e.contains(from) || from.contains(e)) continue;
-      const [u, v] = middle(e);
+      const b = box(e);
       const path = document.createElementNS(space, 'path');
-      const bend = Math.abs(v - y) / 2;
-      path.setAttribute('d', `M${x} ${y} C${x} ${y + (v > y ? bend : -bend)} ${u} ${v - (v > y ? bend : -bend)} ${u} ${v}`);
       const end = document.createElementNS(space, 'circle');
+      let x, y, u, v;
+      if (b.y >= a.y + a.h || a.y >= b.y + b.h) { // one is below the other
+        const down = b.y >= a.y + a.h;
+        [x, y, u, v] = [a.x + Math.min(a.w / 2, 110), down ? a.y + a.h : a.y, b.x + Math.min(b.w / 2, 110), down ? b.y : b.y + b.h];
+        const bend = (v - y) / 2;
+        path.setAttribute('d', `M${x} ${y} C${x} ${y + bend} ${u} ${v - bend} ${u} ${v}`);
+      } else {
+        const right = b.x >= a.x;
+        [x, y, u, v] = [right ? a.x + a.w : a.x, a.y + Math.min(a.h / 2, 14), right ? b.x : b.x + b.w, b.y + Math.min(b.h / 2, 14)];
+        const bend = (u - x) / 2;
+        path.setAttribute('d', `M${x} ${y} C${x + bend} ${y} ${u - bend} ${v} ${u} ${v}`);
+      }
       end.setAttribute('cx', u); end.setAttribute('cy', v); end.setAttribute('r', 3);
       lines.append(path, end);
     }
