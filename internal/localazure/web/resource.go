@@ -107,7 +107,9 @@ func ancestors(id azure.ID) []azure.ID {
 func (p *resourcePage) setReferences(t *world.Transaction, id azure.ID) {
 	if e := t.Entry(id); e != nil {
 		for _, target := range digestOf(e).targets {
-			p.To = append(p.To, reference{spelled(t, target.key), target.path})
+			if to := spelled(t, target.key); t.Known(to.Type()) { // not what stands for an address that is in use
+				p.To = append(p.To, reference{to, target.path})
+			}
 		}
 	}
 	for _, part := range withParts(t, id) {

@@ -278,7 +278,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %.200s", name, w.Code, test.want, w.Body)
 		}
 		for header, part := range map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'self'",
-			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin"} {
 			if got := w.Header().Get(header); !strings.Contains(got, part) || strings.Contains(got, "unsafe") {
 				t.Errorf("%s: %s is %q", name, header, got)
 			}
