@@ -18,7 +18,7 @@
     if (old.isEqualNode(fresh)) return;
     if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) { old.replaceWith(fresh); return; }
     if (old.nodeType !== Node.ELEMENT_NODE) { old.data = fresh.data; return; }
-    if (old.hasAttribute('data-keep')) return;
+    if (old.hasAttribute('data-keep')) { renew(old, fresh); return; }
     for (const { name, value } of [...fresh.attributes]) {
       if (name !== 'open' && old.getAttribute(name) !== value) old.setAttribute(name, value);
     }
@@ -37,6 +37,17 @@
       at = next;
     }
     while (at) { const next = at.nextSibling; at.remove(); at = next; }
+  };
+
+  // renew takes new choices into the fields of a form.
+  const renew = (old, fresh) => {
+    for (const select of $$('select[name]', old)) {
+      const other = $(`select[name="${select.name}"]`, fresh);
+      if (!other || select === document.activeElement || select.options.length === other.options.length) continue;
+      const value = select.value;
+      select.replaceChildren(...other.childNodes);
+      select.value = value;
+    }
   };
 
   // part reads the content of a page.
