@@ -105,8 +105,8 @@ var looks = map[string]look{
 	"microsoft.network/privatednszones":                {"DNS", []fact{number("properties.numberOfRecordSets", "%d record sets")}, nil},
 	"microsoft.network/trafficmanagerprofiles":         {"TM", []fact{text("properties.dnsConfig.fqdn")}, nil},
 	"microsoft.compute/virtualmachines":                {"VM", []fact{text("properties.hardwareProfile.vmSize")}, nil},
-	"microsoft.compute/disks":                          {"Disk", []fact{number("properties.diskSizeGB", "%d GiB"), text("properties.diskState")}, nil},
-	"microsoft.compute/snapshots":                      {"Snap", []fact{number("properties.diskSizeGB", "%d GiB")}, nil},
+	"microsoft.compute/disks":                          {"Disk", []fact{gigabytes, text("properties.diskState")}, nil},
+	"microsoft.compute/snapshots":                      {"Snap", []fact{gigabytes}, nil},
 	"microsoft.storage/storageaccounts":                {"Stor", []fact{text("sku.name"), text("kind")}, nil},
 	"microsoft.containerregistry/registries":           {"Reg", []fact{text("properties.loginServer")}, nil},
 	"microsoft.managedidentity/userassignedidentities": {"Id", []fact{text("properties.clientId")}, nil},
@@ -142,6 +142,8 @@ func number(path, format string) fact {
 		return ""
 	}
 }
+
+func gigabytes(doc behaviour.Object) string { return number("properties.diskSizeGB", "%d GiB")(doc) }
 
 func count(path, noun string) fact {
 	return func(doc behaviour.Object) string { return plural(len(behaviour.Objects(doc, path)), noun) }

@@ -92,7 +92,7 @@ func describe(rule core.CountedFault, now time.Time) faultRow {
 	if row.Matches == "" {
 		row.Matches = "every request"
 	}
-	does := []string{rule.Rule.Fault}
+	does := []string{rule.Fault}
 	if rule.Status != 0 {
 		does = append(does, strconv.Itoa(rule.Status))
 	}
@@ -126,7 +126,7 @@ func (s *Site) addFault(w http.ResponseWriter, r *http.Request) {
 	for _, f := range core.FaultFields() {
 		sent[f.Name] = strings.TrimSpace(r.PostForm.Get(f.Name))
 		if err := f.Set(&rule, sent[f.Name]); err != nil {
-			s.faultsWith(w, r, http.StatusBadRequest, sent, err.Error())
+			s.faultsWith(w, r, http.StatusBadRequest, sent, fmt.Sprintf("%s %q: %v", f.Name, sent[f.Name], err))
 			return
 		}
 	}

@@ -33,7 +33,7 @@ func (s *Site) guarded(next http.Handler) http.Handler {
 		case !isLoopback(r):
 			http.Error(w, "The web page of the local Azure is for browsers on this machine, at its loopback address.", http.StatusForbidden)
 		case isForeign(r):
-			http.Error(w, "Another web page must not use this one. Open the link that kaz printed from the address bar.", http.StatusForbidden)
+			http.Error(w, "Another web page must not use this one. Paste the link that kaz printed.", http.StatusForbidden)
 		case len(r.RequestURI) > mostURL:
 			http.Error(w, "The address is too long.", http.StatusRequestURITooLong)
 		case r.URL.Query().Has("token"):

@@ -256,8 +256,8 @@ func (d *drawing) draw(selected []*store.Entry) {
 	for _, e := range selected {
 		key := e.ID.Key()
 		digest := d.digests[key]
-		c := &card{ID: e.ID, Name: longName(e.ID), Label: labelOf(e.Kind.Name), Fresh: d.fresh[key], Anchor: "r" + strconv.FormatUint(e.Seq, 10),
-			Facts: digest.facts, Rows: d.rows(digest.rows), order: e.Seq}
+		c := &card{ID: e.ID, Name: longName(e.ID), Label: labelOf(e.Kind.Name), Fresh: d.fresh[key],
+			Anchor: "r" + strconv.FormatUint(e.Seq, 10), Facts: digest.facts, Rows: d.rows(digest.rows), order: e.Seq}
 		if digest.state != "Succeeded" {
 			c.State = digest.state
 		}

@@ -65,7 +65,11 @@ func (r *Recorder) Written(all []core.Written) {
 func (r *Recorder) add(v *version) bool {
 	key := v.ID.Key()
 	before := r.versions[key]
-	if n := len(before); n == 0 && v.Text == nil || n > 0 && (v.Text == nil) == (before[n-1].Text == nil) && bytes.Equal(before[n-1].Text, v.Text) {
+	var last []byte // nil if the resource was not there
+	if n := len(before); n > 0 {
+		last = before[n-1].Text
+	}
+	if (v.Text == nil) == (last == nil) && bytes.Equal(v.Text, last) {
 		return false
 	}
 	v.verb = verbOf(before, v)

@@ -16,8 +16,8 @@ const hidden = "(not shown)"
 // secretName matches the last part of names of members that have secrets in Azure's documents. The local Azure takes those that it knows
 // out of its answers; types that are documents and nothing else keep what they were sent.
 var secretName = regexp.MustCompile(`(?i)(password|passphrase|secret|secretvalue|securestring|securevalue|connectionstring|sharedkey|` +
-	`accesskey|accountkey|primarykey|instrumentationkey|secondarykey|privatekey|authorizationkey|apikey|sastoken|sas|token|credential|customdata|userdata|` +
-	`protectedsettings|pfxblob|certificatedata)$`)
+	`accesskey|accountkey|primarykey|secondarykey|instrumentationkey|privatekey|authorizationkey|apikey|` +
+	`sastoken|sas|token|credential|customdata|userdata|protectedsettings|pfxblob|certificatedata)$`)
 
 // signature matches the signature in the query of a URL that grants access by itself.
 var signature = regexp.MustCompile(`(?i)([?&](?:sig|sv_sig|code)=)[^&\s"]+`)

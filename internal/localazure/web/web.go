@@ -59,7 +59,8 @@ func New(o Options) (*Site, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	s := &Site{Options: o, assets: map[string][]byte{}, streams: make(chan struct{}, mostStreams), digests: map[string]*digest{}}
 	var err error
-	if s.pages, err = template.New("").Funcs(template.FuncMap{"link": resourceLink, "tab": newTab, "long": longName, "label": labelOf}).ParseFS(files, "templates/*.html"); err != nil {
+	functions := template.FuncMap{"link": resourceLink, "tab": newTab, "long": longName, "label": labelOf}
+	if s.pages, err = template.New("").Funcs(functions).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}
 	err = fs.WalkDir(files, "assets", func(name string, d fs.DirEntry, err error) error {

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -52,7 +53,7 @@ type Field struct {
 	Kind string
 	// Choices are the only values, nil for any.
 	Choices []string
-	// Set puts a text into a rule. An empty text changes nothing.
+	// Set puts a text into a rule. An empty text changes nothing. An error says what is allowed, and does not name the member.
 	Set func(r *Rule, text string) error
 }
 
@@ -103,7 +104,7 @@ func number(name, usage string, member func(*Rule) *int) Field {
 		}
 		n, err := strconv.Atoi(given)
 		if err != nil {
-			return fmt.Errorf("%s %q: want a number", name, given)
+			return errors.New("want a whole number")
 		}
 		*member(r) = n
 		return nil
@@ -115,7 +116,7 @@ func setProbability(r *Rule, given string) (err error) {
 		return nil
 	}
 	if r.Probability, err = strconv.ParseFloat(given, 64); err != nil {
-		return fmt.Errorf("probability %q: want a number such as 0.1", given)
+		return errors.New("want a number such as 0.1")
 	}
 	return nil
 }
@@ -125,7 +126,7 @@ func setValue(r *Rule, given string) error {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(given), &r.Value); err != nil {
-		return fmt.Errorf("value %s: want JSON, such as 5 or '\"text\"': %w", given, err)
+		return fmt.Errorf("want JSON, such as 5 or '\"text\"': %w", err)
 	}
 	return nil
 }
