@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ const screenshots = "../../bin/tests/web"
 // browser is Chromium with a local Azure to look at.
 type browser struct {
 	t    *testing.T
-	ctx  context.Context
+	tab  func() context.Context // ends after a minute
 	info client.Info
 }
 
@@ -46,6 +47,8 @@ func start(t *testing.T) *browser {
 			t.Error(err)
 		}
 	})
+	var reader sync.WaitGroup // of the console
+	t.Cleanup(reader.Wait)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // the sandbox refuses root
@@ -57,9 +60,9 @@ func start(t *testing.T) *browser {
 	const longest = time.Minute
 	ctx, end = context.WithTimeout(ctx, longest)
 	t.Cleanup(end)
-	b := &browser{t: t, ctx: ctx, info: a.Info()}
+	b := &browser{t: t, tab: func() context.Context { return ctx }, info: a.Info()}
 	messages := chromedp.Console(ctx)
-	go func() {
+	reader.Go(func() {
 		for m, err := range messages {
 			if err != nil {
 				return
@@ -68,14 +71,14 @@ func start(t *testing.T) *browser {
 				b.t.Errorf("console: %v", m)
 			}
 		}
-	}()
+	})
 	b.do(chromedp.Navigate(b.info.Web))
 	return b
 }
 
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
+	if err := chromedp.Do(b.tab(), steps...); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -83,7 +86,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 // script runs a script, and returns the text that it computes.
 func (b *browser) script(script string) string {
 	b.t.Helper()
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](script))
+	text, err := chromedp.Run(b.tab(), chromedp.Evaluate[string](script))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -93,7 +96,7 @@ func (b *browser) script(script string) string {
 // waitFor waits until a script is true. The page may change meanwhile.
 func (b *browser) waitFor(what, script string) {
 	b.t.Helper()
-	ctx, end := context.WithTimeout(b.ctx, 10*time.Second)
+	ctx, end := context.WithTimeout(b.tab(), 10*time.Second)
 	defer end()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -116,7 +119,7 @@ func (b *browser) size(width int64, colours string) {
 	const height = 900
 	b.do(chromedp.EmulateViewport(width, height))
 	feature := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: colours}
-	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{feature}})
+	_, err := chromedp.Call(b.tab(), emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{feature}})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -133,7 +136,7 @@ func (b *browser) open(path string) {
 // picture keeps a picture of the page.
 func (b *browser) picture(name string) {
 	b.t.Helper()
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	png, err := chromedp.Run(b.tab(), chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.MkdirAll(screenshots, 0o755)
 	}
@@ -149,7 +152,7 @@ func (b *browser) picture(name string) {
 func (b *browser) send(method, path, body string) int {
 	b.t.Helper()
 	link := b.info.ARMHTTP + "/subscriptions/" + b.info.Subscription + "/resourceGroups/kaz" + path + "?api-version=2024-05-01"
-	r, err := http.NewRequestWithContext(b.ctx, method, link, bytes.NewBufferString(body))
+	r, err := http.NewRequestWithContext(b.tab(), method, link, bytes.NewBufferString(body))
 	if err != nil {
 		b.t.Fatal(err)
 	}
