@@ -60,7 +60,7 @@ root of this machine. So whoever may write machines in this Azure is root here.`
 	r.flags(command)
 	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand(), azureEnvCommand())
 	command.AddCommand(azureStatusCommand(), azureStopCommand(), azureDeleteCommand(), azureResetCommand())
-	command.AddCommand(azureSetCommand(), azureFaultCommand())
+	command.AddCommand(azureSetCommand(), azureFaultCommand(), azureWebCommand())
 	return command
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -78,8 +77,8 @@ func faultListCommand() *cobra.Command {
 
 func faultAddCommand() *cobra.Command {
 	var selected azureFlags
-	var rule core.Fault
-	var value, output string
+	rule := core.Fault{Fault: core.FaultError}
+	var output string
 	command := &cobra.Command{
 		Use:   "add",
 		Short: "Add a fault rule behind the others; it applies until it is removed or the local Azure ends",
@@ -98,11 +97,6 @@ the first one that applies to a request decides. The flags are the fields of a r
 				}
 				rule.Type = full
 			}
-			if value != "" {
-				if err := json.Unmarshal([]byte(value), &rule.Value); err != nil {
-					return fmt.Errorf("--value %s: want JSON, such as 5 or '\"text\"': %w", value, err)
-				}
-			}
 			return selected.with(func(command *cobra.Command, client *client.Client, _ []string) error {
 				added, err := client.AddFault(command.Context(), rule)
 				if err != nil {
@@ -114,24 +108,35 @@ the first one that applies to a request decides. The flags are the fields of a r
 	}
 	selected.defineOwn(command)
 	cli.OutputFlag(command, &output)
-	f := command.Flags()
-	f.StringVar(&rule.Method, "method", "", "method of requests: GET, HEAD, PUT, PATCH, POST or DELETE (default all)")
-	f.StringVar(&rule.Type, "type", "", "type of resources, in full or by its last segments, such as loadBalancers (default all)")
-	f.StringVar(&rule.Name, "name", "", "name of resources, with * and ? as in names of files (default all)")
-	f.StringVar(&rule.Action, "action", "", "action of POST requests, such as restart (default all)")
-	f.IntVar(&rule.Nth, "nth", 0, "apply to this one of the matching requests only, 1 is the first (default each)")
-	f.IntVar(&rule.Times, "times", 0, "how often it applies at most (default without limit)")
-	f.Float64Var(&rule.Probability, "probability", 0, "probability that it applies to a matching request, such as 0.1 (default 1)")
-	f.StringVar(&rule.Fault, "fault", core.FaultError,
-		"what goes wrong: error, operation, lost, stale, crash, absent, overlap, drop, answer or unconditional")
-	f.IntVar(&rule.Status, "status", 0, "HTTP status of the error, 400 to 599 (default 500)")
-	f.StringVar(&rule.Code, "code", "", "code of the error (default that of --status)")
-	f.StringVar(&rule.Message, "message", "", "message of the error (default one that names the rule)")
-	f.IntVar(&rule.RetryAfter, "retry-after", 0, "Retry-After of the error in seconds (default 1 with --status 429, else none)")
-	f.StringVar(&rule.Path, "path", "", "with --fault drop or answer, the path in the body, such as properties.ipAddress")
-	f.StringVar(&value, "value", "", "with --fault answer, the JSON at --path (default nothing is there)")
+	for _, field := range core.FaultFields() {
+		command.Flags().Var(&faultFlag{field: field, rule: &rule}, field.Name, field.Usage)
+	}
 	return command
 }
+
+// faultFlag is a flag for a member of a rule.
+type faultFlag struct {
+	field core.FaultField
+	rule  *core.Fault
+	given string
+}
+
+// String implements pflag.Value. Flags without a value have the default that the usage names, but for the kind of fault.
+func (f *faultFlag) String() string {
+	if f.given == "" && f.field.Name == "fault" {
+		return core.FaultError
+	}
+	return f.given
+}
+
+// Set implements pflag.Value.
+func (f *faultFlag) Set(text string) error {
+	f.given = text
+	return f.field.Set(f.rule, text)
+}
+
+// Type implements pflag.Value.
+func (f *faultFlag) Type() string { return f.field.Kind }
 
 func faultRemoveCommand() *cobra.Command {
 	var selected azureFlags

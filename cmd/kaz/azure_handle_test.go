@@ -274,14 +274,14 @@ func TestHandlesOfTheGuide(t *testing.T) {
 	for line := range strings.Lines(string(guide)) {
 		command, _, _ := strings.Cut(line, "#")
 		command = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(command), `eval "$(`), `)"`)
-		for _, name := range []string{"--detach", "status", "env", "fault", "set", "reset", "stop", "delete"} {
+		for _, name := range []string{"--detach", "status", "web", "env", "fault", "set", "reset", "stop", "delete"} {
 			if strings.HasPrefix(command, "kaz local azure "+name) {
 				printed = append(printed, command)
 			}
 		}
 	}
 	want := []string{
-		"--detach", "status", "env", "env -o json", "env -o az",
+		"--detach", "status", "web", "env", "env -o json", "env -o az",
 		"fault add --method PUT --type loadBalancers --status 429 --times 3", "fault list", "fault remove 1", "fault clear",
 		"set --latency azure --throttle azure --quota cores=10", "reset --yes", "stop", "delete --yes",
 	}

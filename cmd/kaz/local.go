@@ -109,6 +109,7 @@ func behaviourFlags(command *cobra.Command, o *server.Options) {
 	f := command.Flags()
 	f.StringVar(&o.Latency, "latency", "off", "delays of Azure: off, azure (those of the real one), or a factor of those such as 0.1")
 	f.StringVar(&o.Throttle, "throttle", "off", "rate limits of Azure: off, or azure (those of the real one)")
+	f.BoolVar(&o.WebWrite, "web-write", false, "let the web page add and remove fault rules (default it only shows)")
 	f.StringVar(&o.AccessControl, "access-control", "off", "enforcement of role assignments: on or off")
 }
 
@@ -178,6 +179,7 @@ func printWelcome(w io.Writer, s localcluster.Status, namesDir bool) {
   kubectl get service web
   kaz explain service default/web%[3]s
   kaz local azure list%[3]s
+  kaz local azure web%[3]s
   kaz local status%[3]s
 `, image, target, dir)
 	if s.NodesKind != localcluster.NodesHollow && len(s.Machines) > 0 {

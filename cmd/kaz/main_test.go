@@ -133,7 +133,7 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"local", "azure", "fault", "add", "--type", "loadBalancer"},
 			`--type: type "loadBalancer" is unknown; did you mean loadBalancers?`},
 		{[]string{"local", "azure", "fault", "add", "--value", "text"},
-			`--value text: want JSON, such as 5 or '"text"': invalid character 'e' in literal true (expecting 'r')`},
+			`--value "text": want JSON, such as 5 or '"text"': invalid character 'e' in literal true (expecting 'r')`},
 		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, load, logs, ssh, status, up`},
 	} {
 		command := rootCommand()

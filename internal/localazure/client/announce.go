@@ -29,6 +29,8 @@ type Info struct {
 	Token string `json:"token"`
 	// AdminToken is the token of administrative requests, which clients of this machine send below [AdminPath].
 	AdminToken string `json:"adminToken"`
+	// Web is the link to the web page, with the token of that page.
+	Web string `json:"web"`
 	// TokenEndpoint issues tokens for ClientID and ClientSecret.
 	TokenEndpoint string `json:"tokenEndpoint"`
 	// MetadataEndpoint describes the cloud to clients that know ARM only.

@@ -27,6 +27,7 @@ import (
 	"kaz/internal/localazure/core/latency"
 	"kaz/internal/localazure/core/random"
 	"kaz/internal/localazure/core/store"
+	"kaz/internal/localazure/core/throttle"
 	"kaz/internal/localazure/core/verbs"
 	"kaz/internal/localazure/core/world"
 )
@@ -60,6 +61,8 @@ type Options struct {
 	Download Downloader
 	// RequestLog gets a JSON line for every request.
 	RequestLog io.Writer
+	// Written, when not nil, receives the resources that were written, under the lock of the store.
+	Written func([]Written)
 	// MostStored is how many bytes all documents may have; 0 is 1 GiB.
 	MostStored int
 	// Seed of everything random; 0 is a seed like any other.
@@ -97,6 +100,21 @@ func ParseFaults(text []byte) ([]Fault, error) { return fault.Parse(text) }
 
 // Change is a changed document.
 type Change = store.Change
+
+// Written is a resource after a write.
+type Written = world.Written
+
+// FaultField is a member of a fault rule that users give as a text.
+type FaultField = fault.Field
+
+// FaultFields are the members of fault rules.
+func FaultFields() []FaultField { return fault.Fields() }
+
+// FaultKinds are the kinds of [Fault] with what they do.
+func FaultKinds() []fault.Kind { return fault.Kinds() }
+
+// Budget is what is left of a rate limit.
+type Budget = throttle.Budget
 
 // Subscription is a subscription other than the main subscription.
 type Subscription = world.Subscription
@@ -148,6 +166,7 @@ func New(o Options) (*Emulator, error) {
 			Booting: o.Boots},
 		AccessControl: o.AccessControl, Kinds: kinds, Groups: kinds.Of(groups), Random: random.New(o.Seed), Faults: faults,
 		Latency: latency.Model{Factor: latency.NewFactor(o.Latency), Table: table, Random: draws}, Log: o.Log, MostStored: o.MostStored,
+		Written:    o.Written,
 		Behaviours: verbs.Inside,
 	})
 	f := front.New(w, front.Options{Authenticator: o.Authenticator, Routes: routes, Throttle: o.Throttle, Crash: o.Crash,

@@ -49,6 +49,9 @@ type recorder struct {
 	errorBody    []byte
 }
 
+// Unwrap lets http.ResponseController find the connection.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 func (w *recorder) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)

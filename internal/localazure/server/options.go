@@ -59,6 +59,8 @@ type Options struct {
 	Seed uint64
 	// TokenLifetime is the lifetime of tokens of service principals, 0 for an hour.
 	TokenLifetime time.Duration
+	// WebWrite lets the web page add and remove fault rules. Otherwise it only shows.
+	WebWrite bool
 	// AnnounceDir is a directory for a file by which other commands find this local Azure, "" for none. Another such file
 	// is beside State.
 	AnnounceDir string

@@ -52,11 +52,7 @@ func (a *Server) withHosts(others http.Handler, planes ...hosted) http.Handler {
 			if !plane.Answers(r.Host) {
 				continue
 			}
-			var h http.Handler = plane
-			if a.requestLog != nil {
-				h = logged(h, a.requestLog)
-			}
-			h.ServeHTTP(w, r)
+			logged(plane, a.requestLog).ServeHTTP(w, r)
 			return
 		}
 		others.ServeHTTP(w, r)

@@ -30,16 +30,18 @@ type plane interface {
 type planes struct {
 	handlers  []plane
 	otherwise http.Handler
-	log       io.Writer // receives a line for each request, nil for no log
+	log       io.Writer // receives a line for each request
+	unlogged  plane     // answers first, and its requests are not logged
 }
 
 func (p planes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := p.unlogged.Handler(r.URL.Path); h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
 	for _, plane := range p.handlers {
 		if h := plane.Handler(r.URL.Path); h != nil {
-			if p.log != nil {
-				h = logged(h, p.log)
-			}
-			h.ServeHTTP(w, r)
+			logged(h, p.log).ServeHTTP(w, r)
 			return
 		}
 	}

@@ -40,6 +40,7 @@ import (
 	"kaz/internal/localazure/plane/vault"
 	"kaz/internal/localazure/plane/wire"
 	"kaz/internal/localazure/providers"
+	"kaz/internal/localazure/web"
 )
 
 // Server is a local Azure that serves.
@@ -56,8 +57,10 @@ type Server struct {
 	blobs      *blob.Service
 	wire       *wire.Service
 	admin      *admin
+	recorder   *web.Recorder // of writes and requests, for the web page
+	web        *web.Site
 	consoleLog func(name string) string // nil if no machine boots
-	requestLog io.Writer                // receives a line for each request, nil for no log
+	requestLog io.Writer                // receives a line for each request
 	log        *slog.Logger
 
 	http    httpServers
@@ -75,7 +78,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	log := cmp.Or(o.Log, slog.Default())
-	a := &Server{log: log, http: httpServers{log: log}, consoleLog: o.ConsoleLog, closing: make(chan struct{})}
+	a := &Server{log: log, http: httpServers{log: log}, consoleLog: o.ConsoleLog, closing: make(chan struct{}),
+		recorder: web.NewRecorder()}
 	if err := a.start(ctx, o, s); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -92,8 +96,12 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 	if err != nil {
 		return err
 	}
-	if a.requestLog, err = a.openRequestLog(o.RequestLog); err != nil {
+	file, err := a.openRequestLog(o.RequestLog)
+	if err != nil {
 		return fmt.Errorf("--request-log: %w", err)
+	}
+	if a.requestLog = a.recorder; file != nil {
+		a.requestLog = io.MultiWriter(a.recorder, file)
 	}
 	listeners, err := a.listen(ctx, o)
 	if err != nil {
@@ -117,6 +125,9 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 	}
 	a.info.Token, a.info.AdminToken = t.Text, rand.Text()
 	a.admin = &admin{server: a, token: a.info.AdminToken, since: time.Now(), reset: a.clearer(s)}
+	if err := a.openWeb(o, s); err != nil {
+		return err
+	}
 	a.serve(listeners, authority, keys)
 	if o.State != "" {
 		a.saver = startSaver(a.emulator, o.State, a.log)
@@ -188,6 +199,7 @@ func (a *Server) startEmulator(o Options, s settings, keys *keys) error {
 		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Subscriptions: s.others, Providers: providers.All(),
 		Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, Quotas: s.quotas, AccessControl: s.accessControl,
 		Boots: o.Boots, Seed: o.Seed, Log: a.log, RequestLog: a.requestLog, Download: a.download,
+		Written: a.recorder.Written,
 	})
 	if err != nil {
 		return err
@@ -271,6 +283,7 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 		},
 		otherwise: a.emulator,
 		log:       a.requestLog,
+		unlogged:  a.web,
 	}
 	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login()}
 	a.wire = &wire.Service{Do: a.emulator.Do, Log: a.log}
@@ -350,11 +363,7 @@ func (a *Server) Metadata(nic azure.ID) http.Handler {
 	if owner == "" {
 		return http.NotFoundHandler()
 	}
-	h := a.managed.Machine(owner)
-	if a.requestLog != nil {
-		h = logged(h, a.requestLog)
-	}
-	return h
+	return logged(a.managed.Machine(owner), a.requestLog)
 }
 
 // isHost reports whether the host of a request is an address of this server: the loopback, the address at which the request arrived,

@@ -64,10 +64,11 @@ func TestRestart(t *testing.T) {
 	if status != http.StatusOK || len(body["value"].([]any)) != 1 {
 		t.Errorf("with the token from before the restart: %d %v", status, body)
 	}
-	if before.AdminToken == after.AdminToken {
-		t.Error("the administrative token of a process outlives it")
+	if before.AdminToken == after.AdminToken || before.Web == after.Web {
+		t.Error("the administrative token of a process, or the token of its web page, outlives it")
 	}
 	before.Token, after.Token, before.AdminToken, after.AdminToken = "", "", "", ""
+	before.Web, after.Web = "", ""
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("changed by the restart:\n%s", diff)
 	}

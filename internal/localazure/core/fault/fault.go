@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core/random"
@@ -48,6 +49,8 @@ type Rule struct {
 	Probability float64 `json:"probability,omitempty"`
 	// Times is how often it applies at most; 0 is without limit.
 	Times int `json:"times,omitempty"`
+	// Seconds is how long it applies after it was added; 0 is without limit.
+	Seconds int `json:"seconds,omitempty"`
 
 	Fault      string `json:"fault"`
 	Path       string `json:"path,omitempty"` // in the body, with dots; it leads through lists
@@ -80,20 +83,20 @@ func Parse(text []byte) ([]Rule, error) {
 }
 
 func (f *Rule) check() error {
-	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Absent, Overlap, Drop, Answer, Unconditional}, f.Fault) {
-		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, absent, overlap, drop, answer or unconditional", f.Fault)
+	if !slices.Contains(kindNames(), f.Fault) {
+		return fmt.Errorf("fault %q: want %s", f.Fault, kindList())
 	}
 	if err := f.checkPath(); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{"", "GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"}, strings.ToUpper(f.Method)) {
+	if f.Method != "" && !slices.Contains(methods, strings.ToUpper(f.Method)) {
 		return fmt.Errorf("method %q: want GET, HEAD, PUT, PATCH, POST or DELETE", f.Method)
 	}
 	if f.Probability < 0 || f.Probability > 1 {
 		return fmt.Errorf("probability %v: want 0 to 1", f.Probability)
 	}
-	if f.Nth < 0 || f.Times < 0 || f.RetryAfter < 0 {
-		return errors.New("nth, times and retryAfter cannot be negative")
+	if f.Nth < 0 || f.Times < 0 || f.RetryAfter < 0 || f.Seconds < 0 {
+		return errors.New("nth, times, seconds and retryAfter cannot be negative")
 	}
 	if _, err := path.Match(f.Name, ""); err != nil {
 		return fmt.Errorf("name %q: %w", f.Name, err)
@@ -189,7 +192,17 @@ type Counted struct {
 	Rule
 	Matched int `json:"matched"`
 	Applied int `json:"applied"`
+
+	added time.Time
 }
+
+// Left is how long a rule with a limited time applies from a time on, 0 when its time has passed.
+func (c *Counted) Left(now time.Time) time.Duration {
+	return max(0, c.added.Add(time.Duration(c.Seconds)*time.Second).Sub(now))
+}
+
+// over reports whether the time of a rule has passed.
+func (c *Counted) over(now time.Time) bool { return c.Seconds > 0 && c.Left(now) == 0 }
 
 // Rules are rules with how often each has matched and applied. They are safe for use by
 // several goroutines.
@@ -223,7 +236,7 @@ func (f *Rules) Set(rules []Rule) error {
 // append adds a valid rule. The caller holds the mutex.
 func (f *Rules) append(r Rule) Counted {
 	f.lastID++
-	c := &Counted{ID: f.lastID, Rule: r}
+	c := &Counted{ID: f.lastID, Rule: r, added: time.Now()}
 	f.rules = append(f.rules, c)
 	return *c
 }
@@ -272,7 +285,7 @@ func (f *Rules) Pick(r Request) (rule *Rule, answered func()) {
 	defer f.mu.Unlock()
 	answered = func() {}
 	for _, rule := range f.rules {
-		if !rule.matches(r) {
+		if !rule.matches(r) || rule.Seconds > 0 && rule.over(time.Now()) {
 			continue
 		}
 		if rule.Fault == Overlap && !f.flying[r.Parent] {

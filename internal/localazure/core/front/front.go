@@ -248,6 +248,7 @@ func (f *Front) carryOut(r *exchange) (err error) {
 	return f.untilComplete(r, func() error {
 		return f.world.Write(func(t *world.Transaction) error {
 			t.Share(r.Work)
+			t.By = r.author()
 			if err := do(t); err != nil {
 				return err
 			}

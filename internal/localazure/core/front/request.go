@@ -12,6 +12,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core/message"
+	"kaz/internal/localazure/core/store"
 	"kaz/internal/template/lenient"
 )
 
@@ -44,6 +45,16 @@ func newExchange(hr *http.Request) *exchange {
 	}
 	r := &message.Request{Method: hr.Method, URL: hr.URL, Header: hr.Header, Host: scheme + "://" + hr.Host}
 	return &exchange{Request: r, http: hr, always: http.Header{}, answered: func() {}}
+}
+
+// author is what the record of writes says of the request.
+func (r *exchange) author() store.Author {
+	application, _ := r.Caller.Principal.IDs()
+	act := r.Method
+	if r.Action != "" {
+		act += " " + r.Action
+	}
+	return store.Author{Act: act, Application: application, Agent: r.http.UserAgent()}
 }
 
 // open reports whether the request needs no token.

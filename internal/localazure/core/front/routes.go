@@ -72,6 +72,7 @@ func (f *Front) serveRoute(r *exchange) (err error) {
 			}
 		}
 		c := &behaviour.Call{World: t.World, Body: r.Body, Query: r.Query, Param: r.param, Caller: r.Caller, Host: r.Host}
+		t.By = r.author()
 		answer, err := r.route.Do(c)
 		if err != nil {
 			return err

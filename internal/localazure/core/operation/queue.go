@@ -141,9 +141,14 @@ func (q *Queue) Polled(url string) (o *Operation, result bool) {
 // All returns the ended operations, oldest first, then the running operations in the order in
 // which they began.
 func (q *Queue) All() []*Operation {
+	return slices.Concat(q.ended, q.Running())
+}
+
+// Running returns the operations that run, in the order in which they began.
+func (q *Queue) Running() []*Operation {
 	running := slices.Clone(q.running)
 	slices.SortFunc(running, func(a, b *Operation) int { return cmp.Compare(a.seq, b.seq) })
-	return slices.Concat(q.ended, running)
+	return running
 }
 
 // start queues and registers an operation. It returns how to undo that.

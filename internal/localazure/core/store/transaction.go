@@ -28,6 +28,8 @@ type Transaction struct {
 	World behaviour.World
 	Gone  func(id azure.ID)
 
+	// By says what makes the changes.
+	By Author
 	// Touched are the resources that may have changed, by the keys of their ids.
 	Touched map[string]azure.ID
 
@@ -36,6 +38,14 @@ type Transaction struct {
 	options *Options
 	watched func() bool
 	writes  bool
+}
+
+// Author is what makes changes: a request, or the end of an operation. The zero value is the local Azure itself.
+type Author struct {
+	// Act is the method of a request, or what an ended operation did, such as "create ended".
+	Act string
+	// Application is the client id of the caller, Agent its User-Agent.
+	Application, Agent string
 }
 
 // Read calls f with a transaction that cannot change anything.

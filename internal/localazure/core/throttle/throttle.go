@@ -3,8 +3,10 @@
 package throttle
 
 import (
+	"cmp"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,8 +36,35 @@ func perFiveMinutes(name string, requests float64) limit {
 }
 
 type bucket struct {
+	limit  limit
 	tokens float64
 	at     time.Time
+}
+
+// level is how many tokens the bucket has at a time.
+func (b *bucket) level(now time.Time) float64 {
+	return math.Min(b.limit.capacity, b.tokens+now.Sub(b.at).Seconds()*b.limit.refill)
+}
+
+// Budget is what is left of a rate limit.
+type Budget struct {
+	// Name of the limit, Of what it counts for: a caller or a resource, "" for all.
+	Name, Of    string
+	Left, Total int // requests
+}
+
+// Budgets returns what is left of the limits that requests have used, at most a number of them: those with the smallest share left.
+func (t *Limiter) Budgets(now time.Time, most int) []Budget {
+	t.mu.Lock()
+	all := make([]Budget, 0, len(t.buckets))
+	for key, b := range t.buckets {
+		all = append(all, Budget{b.limit.name, strings.TrimPrefix(key[len(b.limit.name):], " "), int(b.level(now)), int(b.limit.capacity)})
+	}
+	t.mu.Unlock()
+	slices.SortFunc(all, func(a, b Budget) int {
+		return cmp.Or(cmp.Compare(a.Left*b.Total, b.Left*a.Total), strings.Compare(a.Name, b.Name), strings.Compare(a.Of, b.Of))
+	})
+	return all[:min(most, len(all))]
 }
 
 // Limiter counts requests as Azure does. It is safe for use by several goroutines.
@@ -119,11 +148,11 @@ func (t *Limiter) bucket(now time.Time, c claim) *bucket {
 	key := c.limit.name + " " + c.key
 	b := t.buckets[key]
 	if b == nil {
-		b = &bucket{tokens: c.limit.capacity, at: now}
+		b = &bucket{limit: c.limit, tokens: c.limit.capacity, at: now}
 		t.buckets[key] = b
 		return b
 	}
-	b.tokens = math.Min(c.limit.capacity, b.tokens+now.Sub(b.at).Seconds()*c.limit.refill)
+	b.tokens = b.level(now)
 	b.at = now
 	return b
 }

@@ -124,7 +124,7 @@ func (t *Transaction) Resolver() address.Resolver {
 
 // goOn lets a transaction go on with the work of the request that began an operation, with a budget of its own.
 func (t *Transaction) goOn(o *operation.Operation) {
-	if o != nil && o.Work != nil {
+	if o.Work != nil {
 		o.Work.Budget, t.work = template.NewBudget(), o.Work
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core/fault"
 	"kaz/internal/localazure/core/kind"
@@ -38,8 +39,21 @@ type Parts struct {
 	Latency       latency.Model
 	Log           *slog.Logger
 	MostStored    int // bytes of all documents; 0 is 1 GiB
+	// Written, when not nil, receives the resources that a transaction has written, after it was kept. It is called under the store's
+	// lock, so it must not wait.
+	Written func([]Written)
 	// Behaviours makes what behaviours see of a transaction.
 	Behaviours func(t *Transaction) behaviour.World
+}
+
+// Written is a resource after a write.
+type Written struct {
+	ID azure.ID
+	At time.Time
+	By store.Author
+	// Text is the stored document, nil when the resource is gone. It is shared and not to be changed. It may have fields that no client
+	// sees.
+	Text []byte
 }
 
 // New makes an empty world.
@@ -47,9 +61,28 @@ func New(p Parts) *World {
 	p.MostStored = cmp.Or(p.MostStored, mostStored)
 	p.Queue = operation.NewQueue()
 	w := &World{Parts: p}
-	w.store = store.New(store.Options{Kinds: p.Kinds, Random: p.Random, Log: p.Log, KeepBefore: p.Faults.Stale, Commit: w.record})
+	w.store = store.New(store.Options{Kinds: p.Kinds, Random: p.Random, Log: p.Log, KeepBefore: p.Faults.Stale, Commit: w.commit})
 	w.Queue.DueChanged = w.store.Watchers.Wake
 	return w
+}
+
+// commit keeps what a transaction has changed, and tells of it.
+func (w *World) commit(tx *store.Transaction) error {
+	if err := w.record(tx); err != nil || w.Written == nil {
+		return err
+	}
+	all := make([]Written, 0, len(tx.Touched))
+	for _, id := range tx.Touched {
+		fresh := Written{ID: id, At: tx.At, By: tx.By}
+		if e := tx.Entry(id); e != nil && !e.Hidden {
+			fresh.Text = e.Text
+		}
+		all = append(all, fresh)
+	}
+	if len(all) > 0 {
+		w.Written(all)
+	}
+	return nil
 }
 
 // Do lets in-process callers, such as a data plane, change the world as a
@@ -92,7 +125,10 @@ func (w *World) EndDue() {
 	}
 	for more := true; more; {
 		err := w.Write(func(t *Transaction) error { // an operation keeps its own error
-			t.goOn(t.Runner.FirstDue())
+			if o := t.Runner.FirstDue(); o != nil {
+				t.goOn(o)
+				t.By.Act = "end of " + string(o.Verb)
+			}
 			more = t.Runner.EndDue()
 			return nil
 		})

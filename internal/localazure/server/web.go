@@ -1,0 +1,22 @@
+package server
+
+import (
+	"crypto/rand"
+	"net/url"
+	"strings"
+
+	"kaz/internal/localazure/web"
+)
+
+// openWeb opens the web page. Its link has a token of its own, which is good for nothing else.
+func (a *Server) openWeb(o Options, s settings) (err error) {
+	callers := map[string]string{strings.ToLower(a.owner.ClientID): "owner", strings.ToLower(a.system.ClientID): "managed identity"}
+	for _, application := range s.identities.All() {
+		callers[strings.ToLower(application.ClientID)] = application.Name
+	}
+	secret := rand.Text()
+	a.web, err = web.New(web.Options{Azure: a.emulator, Recorder: a.recorder, Token: secret, Write: o.WebWrite, Callers: callers,
+		Done: a.closing, Log: a.log})
+	a.info.Web = a.info.ARMHTTP + web.Path + "?" + url.Values{"token": {secret}}.Encode()
+	return err
+}
