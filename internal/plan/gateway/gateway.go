@@ -118,7 +118,7 @@ func Desired(in Input) (Decision, error) {
 	if d.IsEmpty() && !g.HasMine() {
 		return d, nil // nothing is claimed before there is something to claim
 	}
-	return d, d.Graph.Add(in.Node(d.Live, d.Result, in.Identity, in.Undecided))
+	return d, d.Graph.Add(in.Node(d.Live, d.Result, in.Identity, merge.Missing{Undecided: in.Undecided, Refused: !in.Kept.isEmpty()}))
 }
 
 // build lays out what serves Ingresses and the objects of the Gateway API, at the gateway that the decision has.
@@ -171,11 +171,11 @@ func (in Input) withoutKept(decided Decision) live.Mine {
 	}
 	all := Decision{Live: decided.Live}
 	whole.build(&all)
-	mine := decided.Live.Mine
+	mine, spared := decided.Live.Mine, in.Spared(decided.Live, all.Result.Gateway, decided.Result.Gateway)
 	return func(name string) bool {
 		key := strings.ToLower(name)
 		_, needed := all.Objects[key]
 		_, stated := decided.Objects[key]
-		return mine(name) && (stated || !needed)
+		return mine(name) && !spared[key] && (stated || !needed)
 	}
 }
