@@ -66,8 +66,8 @@ func filledByAGIC(gate, ip azure.ID, certificate, password string) object {
 	shopSet, apiSet := ref("backendHttpSettingsCollection", "bp-default-shop-80-8080-shop"),
 		ref("backendHttpSettingsCollection", "bp-default-api-80-8080-api")
 	return object{"location": testkit.Location, "tags": object{"managed-by-k8s-ingress": "1.8.1/abcdef/2025-01-01", "team": "web"}, "properties": object{
-		"sku":                     object{"name": "Standard_v2", "tier": "Standard_v2", "capacity": 2},
-		"gatewayIPConfigurations": []object{child("subnet", object{"subnet": object{"id": subnetID}})},
+		"sku":                      object{"name": "Standard_v2", "tier": "Standard_v2", "capacity": 2},
+		"gatewayIPConfigurations":  []object{child("subnet", object{"subnet": object{"id": subnetID}})},
 		"frontendIPConfigurations": []object{child("public", object{"publicIPAddress": object{"id": ip}})},
 		"frontendPorts":            []object{child("fp-80", object{"port": 80}), child("fp-443", object{"port": 443})},
 		"sslCertificates":          []object{child("cert-default-tls", object{"data": certificate, "password": password})},
@@ -169,7 +169,7 @@ func TestAdoption(t *testing.T) {
 	defer backend.Close()
 	tlsSecret := secret(t, "tls")
 	w := newWorld(t, core.Options{}, append(agicIngresses(), tlsSecret)...)
-	made, _, err := pfx.Encode(tlsSecret.Data["tls.crt"], tlsSecret.Data["tls.key"])
+	made, err := pfx.Encode(tlsSecret.Data["tls.crt"], tlsSecret.Data["tls.key"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestAdoptionWithRefusals(t *testing.T) {
 		tlsSecret := secret(t, "tls")
 		bad := web("bad", "bad.example.com", "api", 4)
 		w := newWorld(t, core.Options{}, append(agicIngresses(), tlsSecret, bad)...)
-		made, _, err := pfx.Encode(tlsSecret.Data["tls.crt"], tlsSecret.Data["tls.key"])
+		made, err := pfx.Encode(tlsSecret.Data["tls.crt"], tlsSecret.Data["tls.key"])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,6 +119,7 @@ func (w *worker) input(chosen map[string]object, objects *cluster.Objects) plann
 func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects) (planner.Decision, error) {
 	var d planner.Decision
 	in := w.input(ch.chosen, objects)
+	in.Now = time.Now()
 	in.Undecided = ch.undecided
 	in.Kept = planner.Kept{
 		Ingresses: only[*networking.Ingress](ch.kept), Gateways: only[*gatewayv1.Gateway](ch.kept),

@@ -90,7 +90,7 @@ func (o *Objects) Certificate(namespace, secret string) (route.Certificate, erro
 	m := made{secret: s}
 	if !ok {
 		m.err = fmt.Errorf("secret %s/%s does not exist", namespace, secret)
-	} else if m.certificate, _, m.err = pfx.Encode(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]); m.err != nil {
+	} else if m.certificate, m.err = pfx.Encode(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]); m.err != nil {
 		m.err = fmt.Errorf("secret %s/%s: %w", namespace, secret, m.err)
 	}
 	m.certificate.Namespace, m.certificate.Secret = namespace, secret

@@ -89,7 +89,11 @@ type Listener struct {
 // ForeignListeners returns the listeners of others at a port of a frontend.
 func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
 	var all []Listener
-	add := func(l Listener, at, of *azure.Reference) {
+	priorities := map[string]int32{} // of the rules of listeners, by the key of the listener
+	for _, r := range g.rules() {
+		priorities[r.listener.Key()] = r.priority
+	}
+	add := func(list string, l Listener, at, of *azure.Reference) {
 		if g.Mine(l.Name) || !strings.EqualFold(string(at.To()), string(frontend)) || g.portOf(of.To()) != port {
 			return
 		}
@@ -99,6 +103,7 @@ func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
 		for i, h := range l.Hosts {
 			l.Hosts[i] = strings.ToLower(h)
 		}
+		l.Priority = priorities[g.ID.Child(list, l.Name).Key()]
 		all = append(all, l)
 	}
 	for _, l := range g.Properties.Listeners {
@@ -106,11 +111,11 @@ func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
 		if p.HostName != "" {
 			hosts = append(hosts, p.HostName)
 		}
-		add(Listener{l.Name, p.Protocol, hosts, g.priorityOf("httpListeners", l.Name)}, p.Frontend, p.Port)
+		add("httpListeners", Listener{Name: l.Name, Protocol: p.Protocol, Hosts: hosts}, p.Frontend, p.Port)
 	}
 	for _, l := range g.Properties.StreamListeners {
 		p := l.Properties
-		add(Listener{l.Name, p.Protocol, slices.Clone(p.HostNames), g.priorityOf("listeners", l.Name)}, p.Frontend, p.Port)
+		add("listeners", Listener{Name: l.Name, Protocol: p.Protocol, Hosts: slices.Clone(p.HostNames)}, p.Frontend, p.Port)
 	}
 	return all
 }
@@ -162,17 +167,6 @@ func (g Gateway) rules() (all []rule) {
 		all = append(all, rule{r.Name, r.Properties.Priority, r.Properties.Listener.To()})
 	}
 	return all
-}
-
-// priorityOf returns the priority of the rule of a listener in a list.
-func (g Gateway) priorityOf(list, listener string) int32 {
-	id := g.ID.Child(list, listener)
-	for _, r := range g.rules() {
-		if r.listener.Equal(id) {
-			return r.priority
-		}
-	}
-	return 0
 }
 
 // Covers reports whether a host of a listener also matches another host, which is not the same. "" stands for all hosts.

@@ -78,7 +78,9 @@ func (o Ownership) Node(g live.Gateway, l layout.Result, identity string, missin
 		}
 	}
 	mine, made := ours(g.Mine), ours(o.Prefix.Has)
-	return plan.Wanted(want, "serve the cluster's Ingresses").Owning(
+	node := plan.Wanted(want, "serve the cluster's Ingresses")
+	node.PatchTags = true
+	return node.Owning(
 		azure.Named[azure.Child[network.GatewayPort]](mine), azure.Named[azure.Child[network.GatewayPool]](mine),
 		azure.Named[azure.Child[network.GatewaySettings]](mine), azure.Named[azure.Child[network.GatewayProbe]](mine),
 		azure.Named[azure.Child[network.GatewayListener]](mine), azure.Named[azure.Child[network.GatewayPathMap]](mine),

@@ -73,7 +73,9 @@ func (o Ownership) Spared(g live.Gateway, all, decided network.ApplicationGatewa
 	asked, served := sitesOf(g.Sites(all)), sitesOf(g.Sites(decided))
 	spared := map[string]bool{}
 	for name, sites := range g.Sites(g.Properties) {
-		is := func(in map[live.Site]bool) bool { return slices.ContainsFunc(sites, func(s live.Site) bool { return in[s] }) }
+		is := func(in map[live.Site]bool) bool {
+			return slices.ContainsFunc(sites, func(s live.Site) bool { return in[s] })
+		}
 		if g.Mine(name) && !o.Prefix.Has(name) && is(asked) && !is(served) {
 			spared[name] = true
 		}
