@@ -155,6 +155,7 @@ func (w *worker) isWriting(now bool) {
 	w.state.Lock()
 	defer w.state.Unlock()
 	w.state.writing = now
+	w.config.Metrics.writing(w.id, now)
 }
 
 // fresh is Azure without a cache: each write is planned on what is there. It calls a function before a write.

@@ -10,8 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/gateway"
 	"kaz/internal/localazure/core"
 )
 
@@ -49,18 +52,24 @@ func TestLongWrites(t *testing.T) {
 	scenario(t, "I30 an operation does not end for an hour", func(t *testing.T) {
 		w := newWorld(t, core.Options{}, append(many(3), class())...)
 		w.Azure = w.Restarted(core.Options{Latency: 1})
+		registry := prometheus.NewRegistry()
+		w.config.Metrics = gateway.NewMetrics(registry)
 		o := w.overOperations()
 		o.answer.Store(&http.Response{StatusCode: http.StatusOK})
-		fault(w, core.Fault{Method: "GET", Type: network.ApplicationGateways, Fault: core.FaultAnswer, Path: "properties.provisioningState", Value: "Updating"})
 		w.Forget()
 		w.start()
 		defer w.stop()
+		fault(w, core.Fault{Method: "GET", Type: network.ApplicationGateways, Fault: core.FaultAnswer, Path: "properties.provisioningState", Value: "Updating"})
 		for n := range 6 {
 			update(w, endpoints("web0", fmt.Sprintf("10.240.4.%d", n)))
-			w.pass(2 * time.Minute)
+			w.pass(10 * time.Minute)
 		}
 		want(t, "writes meanwhile", strings.Join(w.Writes(), ", "), "PUT gate")
 		want(t, "status meanwhile", w.status("web0"), "")
+		began := writeBegan(t, registry)
+		if since := time.Since(time.Unix(int64(began), 0)); since < 59*time.Minute || since > 61*time.Minute {
+			t.Errorf("the write in flight has begun %v ago\n%s", since, w.log)
+		}
 		o.answer.Store(nil)
 		if err := w.SetFaults(nil); err != nil {
 			t.Fatal(err)
@@ -69,6 +78,7 @@ func TestLongWrites(t *testing.T) {
 		want(t, "writes", strings.Join(w.Writes(), ", "), "PUT gate, PUT gate")
 		want(t, "backends", w.backends(), "10.240.1.1 10.240.1.2 10.240.4.5 10.9.9.9")
 		want(t, "status", w.status("web0"), w.address)
+		want(t, "write in flight", writeBegan(t, registry), 0)
 	})
 	scenario(t, "I30 Azure has forgotten an operation", func(t *testing.T) {
 		w := newWorld(t, core.Options{}, append(many(3), class())...)
@@ -82,6 +92,22 @@ func TestLongWrites(t *testing.T) {
 		want(t, "writes", strings.Join(w.Writes(), ", "), "PUT gate")
 		want(t, "status", w.status("web0"), w.address)
 	})
+}
+
+// writeBegan returns the metric with the time at which the write in flight began.
+func writeBegan(t *testing.T, registry *prometheus.Registry) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "kaz_gateway_write_began_timestamp_seconds" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("there is no such metric")
+	return 0
 }
 
 // begun is Azure that notes when writes of the gateway begin, and whether another one was in flight.
