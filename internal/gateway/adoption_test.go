@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -39,16 +40,12 @@ func filledByAGIC(gate, ip azure.ID, certificate, password string) object {
 			"frontendIPConfiguration": ref("frontendIPConfigurations", "public"), "frontendPort": ref("frontendPorts", port), "protocol": protocol,
 			"requireServerNameIndication": false,
 		}
-		for key, value := range more {
-			p[key] = value
-		}
+		maps.Copy(p, more)
 		return child("fl-"+agicHash(n), p)
 	}
 	rule := func(n, priority int, more object) object {
 		p := object{"ruleType": "Basic", "priority": priority, "httpListener": ref("httpListeners", "fl-"+agicHash(n))}
-		for key, value := range more {
-			p[key] = value
-		}
+		maps.Copy(p, more)
 		return child("rr-"+agicHash(n), p)
 	}
 	probe := func(name, protocol, host, path string) object {
@@ -57,9 +54,7 @@ func filledByAGIC(gate, ip azure.ID, certificate, password string) object {
 	}
 	settings := func(name, probe string, more object) object {
 		p := object{"port": 8080, "protocol": "Http", "cookieBasedAffinity": "Disabled", "requestTimeout": 30, "probe": ref("probes", probe)}
-		for key, value := range more {
-			p[key] = value
-		}
+		maps.Copy(p, more)
 		return child(name, p)
 	}
 	shop, api := ref("backendAddressPools", "pool-default-shop-80-bp-8080"), ref("backendAddressPools", "pool-default-api-80-bp-8080")

@@ -197,7 +197,7 @@ func (in Input) withoutKept(decided Decision) live.Mine {
 	}
 	all := Decision{Live: decided.Live}
 	whole.build(&all)
-	mine, spared := decided.Live.Mine, in.Spared(decided.Live, all.Result.Gateway, decided.Result.Gateway)
+	mine, spared := decided.Live.Mine, in.Spared(decided.Live, all.Gateway, decided.Gateway)
 	return func(name string) bool {
 		key := strings.ToLower(name)
 		_, needed := all.Objects[key]

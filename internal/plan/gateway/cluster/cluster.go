@@ -192,8 +192,8 @@ func portsOf(s *corev1.Service) string {
 	return strings.Join(ports, ", ")
 }
 
-// resolve finds the ready backends of a Service's port: those with IPv4, because application gateways reach no others. Of several numbers of
-// a named port, the smallest counts.
+// resolve finds the ready backends of a Service's port: those with IPv4, because application gateways reach no others. Of several numbers
+// of a named port, the smallest counts.
 func (o *Objects) resolve(p *Port, s *corev1.Service, port corev1.ServicePort) {
 	if port.TargetPort.Type == intstr.Int {
 		p.Target = cmp.Or(port.TargetPort.IntVal, port.Port)
@@ -216,8 +216,8 @@ func (o *Objects) resolve(p *Port, s *corev1.Service, port corev1.ServicePort) {
 	p.Target = slices.Min(numbers)
 	addresses := o.readyIn(byNumber[p.Target], discovery.AddressTypeIPv4)
 	if len(addresses) == 0 && len(o.readyIn(byNumber[p.Target], discovery.AddressTypeIPv6)) > 0 {
-		p.Missing = fmt.Errorf("service %s/%s has ready endpoints with IPv6 alone; application gateways reach backends by IPv4, so want the "+
-			"family IPv4 in spec.ipFamilies", s.Namespace, s.Name)
+		p.Missing = fmt.Errorf("service %s/%s has ready endpoints with IPv6 alone; application gateways reach backends by IPv4, "+
+			"so want the family IPv4 in spec.ipFamilies", s.Namespace, s.Name)
 		return
 	}
 	p.Left = max(len(addresses)-mostAddresses, 0)

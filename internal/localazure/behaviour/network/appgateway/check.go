@@ -402,8 +402,8 @@ func checkPools(g *gateway) error {
 					"A backend address of %s must have either ipAddress or fqdn; it has %q and %q.", p.id, ip, fqdn)
 			}
 			if strings.Contains(ip, ":") {
-				return unverified("ApplicationGatewayBackendAddressInvalid", "Backend address %q of %s is an IPv6 address. Only IPv4 is supported.",
-					ip, p.id)
+				return unverified("ApplicationGatewayBackendAddressInvalid",
+					"Backend address %q of %s is an IPv6 address. Only IPv4 is supported.", ip, p.id)
 			}
 			if strings.ContainsAny(ip+fqdn, "/:?# ") {
 				return unverified("ApplicationGatewayBackendAddressInvalid", "Backend address %q of %s is no address and no DNS name.",
