@@ -408,6 +408,20 @@ func TestStatuses(t *testing.T) {
 		want(t, "parents", w.parents("web"), "theirs Accepted=False/Odd@0, one "+accepted)
 		want(t, "its time", w.route("web").Status.Parents[0].Conditions[0].LastTransitionTime.Time.Equal(epoch), true)
 	})
+	scenario(t, "I72 a GatewayClass with parameters", func(t *testing.T) {
+		c := gatewayClass()
+		c.Name, c.Spec.ParametersRef = "other", &gatewayv1.ParametersReference{Group: "example.com", Kind: "Parameters", Name: "none"}
+		w := newAPIWorld(t, c)
+		w.start()
+		defer w.stop()
+		now, err := w.api.GatewayV1().GatewayClasses().Get(t.Context(), "other", metav1.GetOptions{})
+		if err != nil || len(now.Status.Conditions) != 1 {
+			t.Fatal(err, now.Status.Conditions)
+		}
+		got := now.Status.Conditions[0]
+		want(t, "condition", got.Type+"="+string(got.Status)+"/"+got.Reason, "Accepted=False/InvalidParameters")
+		want(t, "the message names the object", strings.Contains(got.Message, "spec.parametersRef: Parameters none"), true)
+	})
 	scenario(t, "I31 a stopped application gateway", func(t *testing.T) {
 		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
 		act := func(action string) {

@@ -119,6 +119,7 @@ func (w *worker) input(chosen map[string]object, objects *cluster.Objects) plann
 func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects) (planner.Decision, error) {
 	var d planner.Decision
 	in := w.input(ch.chosen, objects)
+	in.Now = time.Now()
 	in.Undecided = ch.undecided
 	in.Kept = planner.Kept{
 		Ingresses: only[*networking.Ingress](ch.kept), Gateways: only[*gatewayv1.Gateway](ch.kept),
@@ -154,6 +155,7 @@ func (w *worker) isWriting(now bool) {
 	w.state.Lock()
 	defer w.state.Unlock()
 	w.state.writing = now
+	w.config.Metrics.writing(w.id, now)
 }
 
 // fresh is Azure without a cache: each write is planned on what is there. It calls a function before a write.

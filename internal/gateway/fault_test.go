@@ -115,6 +115,25 @@ func TestStart(t *testing.T) {
 			t.Errorf("certificates %v, were %v", second, first)
 		}
 	})
+	scenario(t, "I57 a certificate expires", func(t *testing.T) {
+		i := web("web", "a.example.com", "web", 1)
+		i.Spec.TLS = []networking.IngressTLS{{SecretName: "tls"}}
+		soon := secret(t, "tls")
+		soon.Data[corev1.TLSCertKey], soon.Data[corev1.TLSPrivateKeyKey] = issueUntil(t, time.Now().Add(time.Hour))
+		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), i, soon)...)
+		w.start()
+		defer w.stop()
+		want(t, "events before", w.events.with("CertificateExpired"), 0)
+		w.Forget()
+		w.pass(2 * time.Hour)
+		want(t, "events", w.events.with("default/web CertificateExpired: the certificate of Secret default/tls has expired at 2000-01-01T01:"), 1)
+		want(t, "writes", len(w.Writes()), 0)
+		want(t, "hosts", w.hosts(), "a.example.com")
+		update(w, secret(t, "tls"))
+		w.pass(5 * time.Second)
+		want(t, "certificates", len(w.certificates()), 1)
+		want(t, "events after", w.events.with("CertificateExpired"), 1)
+	})
 	scenario(t, "I28 two clusters share a gateway", func(t *testing.T) {
 		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.start()

@@ -12,6 +12,7 @@ import (
 type Metrics struct {
 	writes  *prometheus.CounterVec
 	took    prometheus.Histogram
+	began   *prometheus.GaugeVec
 	ingress *prometheus.GaugeVec
 }
 
@@ -29,8 +30,24 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "kaz_gateway_ingresses", Help: "Ingresses by state: served, unserved, or refused by Azure.",
 		}, []string{"state"}),
 	}
-	r.MustRegister(m.writes, m.took, m.ingress)
+	m.began = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kaz_gateway_write_began_timestamp_seconds",
+		Help: "Unix time at which the write of an application gateway that is in flight began, 0 without one.",
+	}, []string{"gateway"})
+	r.MustRegister(m.writes, m.took, m.ingress, m.began)
 	return m
+}
+
+// writing notes whether a write of an application gateway is in flight.
+func (m *Metrics) writing(gateway azure.ID, now bool) {
+	if m == nil {
+		return
+	}
+	began := 0.0
+	if now {
+		began = float64(time.Now().Unix())
+	}
+	m.began.WithLabelValues(gateway.Name()).Set(began)
 }
 
 func (m *Metrics) wrote(writes int, took time.Duration, err error) {

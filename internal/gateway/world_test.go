@@ -389,11 +389,17 @@ func (w *world) editByPerson(address string) {
 // issue returns a certificate and its key in PEM.
 func issue(t testing.TB) (certificate, key []byte) {
 	t.Helper()
+	return issueUntil(t, epoch.AddDate(10, 0, 0))
+}
+
+// issueUntil returns a certificate that expires at a time, and its key in PEM.
+func issueUntil(t testing.TB, end time.Time) (certificate, key []byte) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"a.example.com"}, NotBefore: epoch, NotAfter: epoch.AddDate(10, 0, 0)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"a.example.com"}, NotBefore: end.AddDate(-20, 0, 0), NotAfter: end}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)

@@ -243,6 +243,10 @@ func (d *draft) update(n Node, doc azure.Document, have any, next overlaid) erro
 	}
 	d.drops = without(azure.References(have), d.refers)
 	d.parts = without(azure.Parts(n.ID, have), azure.Parts(n.ID, then))
+	const tags = "tags"
+	if n.PatchTags && !slices.ContainsFunc(next.changes, func(c azure.Change) bool { return !strings.HasPrefix(c.Path, tags+"[") }) {
+		n.Patch, n.Only = true, []string{tags}
+	}
 	d.step.Op, d.step.Changes, d.step.IfMatch, d.step.Patch = Update, next.changes, doc.Etag(), n.Patch
 	d.step.Body, err = sections(next.body, n, next.changes)
 	return err

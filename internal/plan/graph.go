@@ -63,6 +63,8 @@ type Node struct {
 	// for providers that refuse their own documents, or that demand rights for sections that do not change.
 	Patch bool
 	Only  []string
+	// PatchTags sends an update of tags alone by PATCH: the rest of a large document is not written.
+	PatchTags bool
 	// Immutable are dotted paths that Azure does not allow to change. If one differs, the resource is deleted and
 	// made anew from the wanted view. Resources that refer to it drop the reference before and take it back after.
 	Immutable []string

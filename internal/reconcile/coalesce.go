@@ -56,6 +56,7 @@ type Coalescer[Req, Res any] struct {
 	calm, most time.Duration
 	begun      func(waits []time.Duration) // nil for no observer
 	compare    func(a, b Req) int          // the order within a batch, nil for that of arrival
+	sifts      bool                        // see Sift
 
 	mu     sync.Mutex // guards what follows; never held while waiting
 	queues map[string]*queue[Req, Res]
@@ -101,6 +102,10 @@ func (c *Coalescer[Req, Res]) Gather(calm, most time.Duration) { c.calm, c.most 
 // Order sets the order in which the requests of a batch are committed, instead of that of their arrival. A search for a culprit commits
 // the first half of a batch without the second: a request that another one needs comes before it. Call it before the first request.
 func (c *Coalescer[Req, Res]) Order(compare func(a, b Req) int) { c.compare = compare }
+
+// Sift has the search for culprits go on where there are more than two: parts of the batch are committed by themselves, the larger ones
+// first, so that many culprits do not keep all others from being served. Call it before the first request.
+func (c *Coalescer[Req, Res]) Sift() { c.sifts = true }
 
 // Observe sets a function that is called when a batch begins, with the time that each of its requests has waited.
 // Call Observe before the first request.
@@ -217,8 +222,8 @@ type suspects[Req, Res any] struct {
 }
 
 // commitsAtMost bounds the search for culprits in a batch. It suffices for two culprits among any number of requests.
-// If there are more, or no request is at fault alone, the search ends. The remaining callers get the error that Azure
-// gave for all of them.
+// If there are more, or no request is at fault alone, the search ends, unless the coalescer sifts. The remaining callers get
+// the error that Azure gave for all of them.
 func commitsAtMost(batch int) int {
 	const culprits, more = 2, 4
 	return 2*culprits*bits.Len(uint(batch)) + more
@@ -244,7 +249,36 @@ func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
 		}
 		batch = rest
 	}
+	if c.sifts && len(batch) > 1 {
+		batch = s.sift(batch)
+	}
 	answerAll(batch, s.err)
+}
+
+// sift commits parts of a batch in which at least one request is at fault, and parts of those that are refused. It ends when too many parts
+// in a row were refused: then all of them may be at fault, or none. It returns the requests that are not answered.
+func (s *search[Req, Res]) sift(batch []*ticket[Req, Res]) (left []*ticket[Req, Res]) {
+	const share, more = 2, 8
+	most := len(batch)/share + more
+	parts, inVain := halves(batch), 0
+	for len(parts) > 0 && inVain < most {
+		rest, guilty := s.commitOne(parts[0])
+		parts = parts[1:]
+		switch {
+		case guilty:
+			inVain++
+			parts = append(parts, halves(rest)...)
+		case len(rest) > 0: // the culprits among them are answered
+			parts = append(parts, rest)
+		default:
+			inVain = 0
+		}
+	}
+	return slices.Concat(parts...)
+}
+
+func halves[T any](all []T) [][]T {
+	return [][]T{all[:len(all)/2], all[len(all)/2:]}
 }
 
 func (c *Coalescer[Req, Res]) sort(batch []*ticket[Req, Res]) {

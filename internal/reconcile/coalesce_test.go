@@ -316,6 +316,43 @@ func TestTheSearchForCulpritsIsBounded(t *testing.T) {
 
 // TestARefusalOfEverybodyIsNotSearched checks that a caller that may not write a document at all gets
 // an error at once.
+// TestSift checks that many culprits keep no other request from being committed, and that the search ends where all are refused.
+func TestSift(t *testing.T) {
+	const bad, good = 30, 40
+	for name, c := range map[string]struct {
+		guilty func(n int) bool
+		most   int // commits
+	}{
+		"the first ones":    {func(n int) bool { return n < bad }, 100},
+		"the last ones":     {func(n int) bool { return n >= good }, 100},
+		"one among another": {func(n int) bool { return n%2 == 0 && n < 2*bad }, 150},
+		"all":               {func(int) bool { return true }, 80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &document{refuses: map[string]bool{}}
+				for n, request := range names(bad + good) {
+					d.refuses[request] = c.guilty(n)
+				}
+				coalescer := reconcile.NewCoalescer(d.commit)
+				defer coalescer.Close()
+				coalescer.Gather(10*time.Millisecond, 100*time.Millisecond)
+				coalescer.Order(strings.Compare)
+				coalescer.Sift()
+				for request, err := range submitAll(t, coalescer, names(bad+good)) {
+					if (err != nil) != d.refuses[request] {
+						t.Errorf("%s: %v", request, err)
+					}
+				}
+				t.Logf("%d commits", len(d.batches))
+				if len(d.batches) > c.most {
+					t.Errorf("%d commits, want at most %d", len(d.batches), c.most)
+				}
+			})
+		})
+	}
+}
+
 // TestOrder checks that the batches of a search are in the order that was set, also after a culprit was found.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

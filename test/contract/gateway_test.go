@@ -15,7 +15,7 @@ func gatewayPart(gateway, list, name string) *armnetwork.SubResource {
 	return &armnetwork.SubResource{ID: new(string(networkID("applicationGateways", gateway).Child(list, name)))}
 }
 
-// applicationGateway is one with a private frontend and a rule for all requests.
+// applicationGateway is one with a private frontend, a rule for all requests, and one for connections of TCP.
 func applicationGateway(name string) armnetwork.ApplicationGateway {
 	subnet := &armnetwork.SubResource{ID: new(string(networkID("virtualNetworks", "vnet").Child("subnets", "gateways")))}
 	return armnetwork.ApplicationGateway{Location: new(region), Properties: &armnetwork.ApplicationGatewayPropertiesFormat{
@@ -25,8 +25,10 @@ func applicationGateway(name string) armnetwork.ApplicationGateway {
 			Properties: &armnetwork.ApplicationGatewayIPConfigurationPropertiesFormat{Subnet: subnet}}},
 		FrontendIPConfigurations: []*armnetwork.ApplicationGatewayFrontendIPConfiguration{{Name: new("front"),
 			Properties: &armnetwork.ApplicationGatewayFrontendIPConfigurationPropertiesFormat{Subnet: subnet}}},
-		FrontendPorts: []*armnetwork.ApplicationGatewayFrontendPort{{Name: new("http"),
-			Properties: &armnetwork.ApplicationGatewayFrontendPortPropertiesFormat{Port: new(int32(80))}}},
+		FrontendPorts: []*armnetwork.ApplicationGatewayFrontendPort{
+			{Name: new("http"), Properties: &armnetwork.ApplicationGatewayFrontendPortPropertiesFormat{Port: new(int32(80))}},
+			{Name: new("postgres"), Properties: &armnetwork.ApplicationGatewayFrontendPortPropertiesFormat{Port: new(int32(5432))}},
+		},
 		BackendAddressPools: []*armnetwork.ApplicationGatewayBackendAddressPool{{Name: new("pool"),
 			Properties: &armnetwork.ApplicationGatewayBackendAddressPoolPropertiesFormat{
 				BackendAddresses: []*armnetwork.ApplicationGatewayBackendAddress{{IPAddress: new("10.0.1.4")}}}}},
@@ -44,6 +46,20 @@ func applicationGateway(name string) armnetwork.ApplicationGateway {
 				HTTPListener:        gatewayPart(name, "httpListeners", "listener"),
 				BackendAddressPool:  gatewayPart(name, "backendAddressPools", "pool"),
 				BackendHTTPSettings: gatewayPart(name, "backendHttpSettingsCollection", "set")}}},
+		Listeners: []*armnetwork.ApplicationGatewayListener{{Name: new("stream"),
+			Properties: &armnetwork.ApplicationGatewayListenerPropertiesFormat{
+				Protocol:                new(armnetwork.ApplicationGatewayProtocolTCP),
+				FrontendIPConfiguration: gatewayPart(name, "frontendIPConfigurations", "front"),
+				FrontendPort:            gatewayPart(name, "frontendPorts", "postgres")}}},
+		BackendSettingsCollection: []*armnetwork.ApplicationGatewayBackendSettings{{Name: new("stream"),
+			Properties: &armnetwork.ApplicationGatewayBackendSettingsPropertiesFormat{Port: new(int32(5432)), Timeout: new(int32(60)),
+				Protocol: new(armnetwork.ApplicationGatewayProtocolTCP)}}},
+		RoutingRules: []*armnetwork.ApplicationGatewayRoutingRule{{Name: new("stream"),
+			Properties: &armnetwork.ApplicationGatewayRoutingRulePropertiesFormat{
+				RuleType: new(armnetwork.ApplicationGatewayRequestRoutingRuleTypeBasic), Priority: new(int32(20)),
+				Listener:           gatewayPart(name, "listeners", "stream"),
+				BackendAddressPool: gatewayPart(name, "backendAddressPools", "pool"),
+				BackendSettings:    gatewayPart(name, "backendSettingsCollection", "stream")}}},
 	}}
 }
 

@@ -301,7 +301,10 @@ var unpublished = map[string][]string{
 		"backendHttpSettingsCollection[].properties.pathRules", "urlPathMaps[].properties.requestRoutingRules",
 		"entraJWTValidationConfigs[].properties.requestRoutingRules", "loadDistributionPolicies[].properties.requestRoutingRules",
 		"loadDistributionPolicies[].properties.urlPathMaps",
-		"loadDistributionPolicies[].properties.pathRules"},
+		"loadDistributionPolicies[].properties.pathRules",
+		// Those of TCP and TLS are shown as those of HTTP: see docs/reference/unproven.md.
+		"frontendIPConfigurations[].properties.listeners", "frontendPorts[].properties.listeners", "listeners[].properties.routingRules",
+		"backendAddressPools[].properties.routingRules", "backendSettingsCollection[].properties.routingRules"},
 	"microsoft.network/loadbalancers": {"enableDestinationServiceEndpoint", "allowBackendPortConflict", "allocationPolicy",
 		"loadBalancerBackendAddresses[].id", "loadBalancerBackendAddresses[].type", "loadBalancerBackendAddresses[].etag",
 		"loadBalancerBackendAddresses[].properties.provisioningState"},

@@ -16,6 +16,7 @@ import (
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/plan/gateway/ingress"
+	"kaz/internal/plan/gateway/merge"
 )
 
 // decision is the explanation in the making.
@@ -166,7 +167,7 @@ func (d *decision) foreign() {
 func (d *decision) compare() error {
 	graph := d.decided.Graph
 	if d.decided.Hold != nil && !d.decided.IsEmpty() { // a stopped gateway is compared, too
-		if err := graph.Add(d.Node(d.decided.Live, d.decided.Result, d.Identity, false)); err != nil {
+		if err := graph.Add(d.Node(d.decided.Live, d.decided.Result, d.Identity, merge.Missing{})); err != nil {
 			return err
 		}
 	}

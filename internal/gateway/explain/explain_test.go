@@ -160,7 +160,7 @@ func (w *world) edit(change func(doc behaviour.Object)) {
 // install gives the gateway a certificate, as a person does.
 func (w *world) install(s *corev1.Secret) {
 	w.t.Helper()
-	made, _, err := pfx.Encode(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
+	made, err := pfx.Encode(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		w.t.Fatal(err)
 	}

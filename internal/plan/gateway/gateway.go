@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	networking "k8s.io/api/networking/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -56,7 +57,9 @@ type Input struct {
 	Undecided bool
 	// Doubt says why it is not certain that there is no object, nil if it is or if there are some. Then nothing is removed.
 	Doubt error
-	Have  plan.Snapshot
+	// Now is when the decision is made. Without it, nothing is said about certificates that have expired.
+	Now  time.Time
+	Have plan.Snapshot
 }
 
 // Kept are objects of several kinds.
@@ -118,7 +121,7 @@ func Desired(in Input) (Decision, error) {
 	if d.IsEmpty() && !g.HasMine() {
 		return d, nil // nothing is claimed before there is something to claim
 	}
-	return d, d.Graph.Add(in.Node(d.Live, d.Result, in.Identity, in.Undecided))
+	return d, d.Graph.Add(in.Node(d.Live, d.Result, in.Identity, merge.Missing{Undecided: in.Undecided, Refused: !in.Kept.isEmpty()}))
 }
 
 // build lays out what serves Ingresses and the objects of the Gateway API, at the gateway that the decision has.
@@ -133,8 +136,31 @@ func (in Input) build(d *Decision) {
 	slices.SortStableFunc(sites, func(a, b route.Site) int { return route.Compare(a.Object, b.Object) })
 	sites, refused := limit.Admit(sites, d.Live)
 	d.Result = layout.Build(sites, d.Live, in.Prefix, in.answers())
-	d.Problems = slices.Concat(problems, refused, d.Result.Problems)
+	d.Problems = slices.Concat(problems, refused, d.Result.Problems, in.expired(sites))
 	d.API.Refuse(d.Problems)
+}
+
+// ReasonExpired is the reason of problems with certificates that have expired. They are served: an application gateway has no other ones.
+const ReasonExpired = "CertificateExpired"
+
+// expired says which Secrets of sites have an expired certificate.
+func (in Input) expired(sites []route.Site) (problems []plan.Problem) {
+	said := map[[3]string]bool{}
+	for _, s := range sites {
+		if s.TLS == nil || s.TLS.Certificate == nil || in.Now.IsZero() {
+			continue
+		}
+		c := s.TLS.Certificate
+		key := [3]string{s.Object.Key(), c.Namespace, c.Secret}
+		if said[key] || c.Expires.After(in.Now) {
+			continue
+		}
+		said[key] = true
+		problems = append(problems, plan.Problem{Object: s.Object.Key(), Reason: ReasonExpired, Warning: true, Message: fmt.Sprintf(
+			"the certificate of Secret %s/%s has expired at %s, and clients refuse it; want a new certificate in the Secret", c.Namespace,
+			c.Secret, c.Expires.UTC().Format(time.RFC3339))})
+	}
+	return problems
 }
 
 // answers returns the backend that answers with status codes. It gives the code of the path's first segment.
@@ -171,11 +197,11 @@ func (in Input) withoutKept(decided Decision) live.Mine {
 	}
 	all := Decision{Live: decided.Live}
 	whole.build(&all)
-	mine := decided.Live.Mine
+	mine, spared := decided.Live.Mine, in.Spared(decided.Live, all.Gateway, decided.Gateway)
 	return func(name string) bool {
 		key := strings.ToLower(name)
 		_, needed := all.Objects[key]
 		_, stated := decided.Objects[key]
-		return mine(name) && (stated || !needed)
+		return mine(name) && !spared[key] && (stated || !needed)
 	}
 }

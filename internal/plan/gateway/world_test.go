@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -219,6 +220,14 @@ func (w *world) service(meta metav1.ObjectMeta, ports string, words []string) {
 			continue
 		}
 		e.Endpoints = append(e.Endpoints, discovery.Endpoint{Addresses: []string{address}, Conditions: c})
+	}
+	six := e.DeepCopy()
+	six.Name, six.AddressType = six.Name+"-ipv6", discovery.AddressTypeIPv6
+	isSix := func(x discovery.Endpoint) bool { return strings.Contains(x.Addresses[0], ":") }
+	six.Endpoints = slices.DeleteFunc(six.Endpoints, func(x discovery.Endpoint) bool { return !isSix(x) })
+	e.Endpoints = slices.DeleteFunc(e.Endpoints, isSix)
+	if len(six.Endpoints) > 0 {
+		w.endpoints = append(w.endpoints, six)
 	}
 	w.endpoints = append(w.endpoints, e)
 }

@@ -73,8 +73,12 @@ func (g *gateway) apply(ctx context.Context, s *source) error {
 	if err != nil {
 		g.options.Log.Warn("certificates of an application gateway are not served", "gateway", string(g.id), "error", err)
 	}
-	pools := g.applyPools(config, m)
-	if err := g.applyFronts(ctx, config, pools, m); err != nil {
+	pools, unused := g.applyPools(config, m)
+	err = g.applyFronts(ctx, config, pools, m)
+	for _, p := range unused { // no front leads to them any more
+		p.retire()
+	}
+	if err != nil {
 		return fmt.Errorf("application gateway %s: %w", g.id, err)
 	}
 	g.applied = sum
@@ -91,11 +95,11 @@ func (s *source) sum() ([sha256.Size]byte, error) {
 	return sha256.Sum256(b.Bytes()), err
 }
 
-// applyPools brings the pools up to date. Pools that no rule uses any more are closed.
-func (g *gateway) applyPools(config *routing.Config, m *material) map[string]*pool {
+// applyPools brings the pools up to date, and returns them with those that no rule uses any more.
+func (g *gateway) applyPools(config *routing.Config, m *material) (wanted map[string]*pool, unused []*pool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	wanted := map[string]*pool{}
+	wanted = map[string]*pool{}
 	for b := range config.Backends() {
 		k := key(b)
 		if wanted[k] != nil {
@@ -116,11 +120,11 @@ func (g *gateway) applyPools(config *routing.Config, m *material) map[string]*po
 	}
 	for k, p := range g.pools {
 		if wanted[k] == nil {
-			p.retire()
+			unused = append(unused, p)
 		}
 	}
 	g.pools = wanted
-	return wanted
+	return wanted, unused
 }
 
 // applyFronts listens where the gateway is to listen, and nowhere else.

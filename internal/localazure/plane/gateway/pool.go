@@ -233,14 +233,14 @@ func (p *pool) transport() *http.Transport {
 	return w.requests
 }
 
-// retire removes all members of a pool that no rule uses any more. Requests in flight go on.
+// retire removes all members of a pool that no rule uses any more. Requests in flight go on, and a request that was led to the pool
+// before still finds a member.
 func (p *pool) retire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.members {
 		p.remove(m, p.backend.Drain)
 	}
-	p.members = nil
 	p.wires.close()
 }
 

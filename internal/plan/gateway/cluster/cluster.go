@@ -90,7 +90,7 @@ func (o *Objects) Certificate(namespace, secret string) (route.Certificate, erro
 	m := made{secret: s}
 	if !ok {
 		m.err = fmt.Errorf("secret %s/%s does not exist", namespace, secret)
-	} else if m.certificate, _, m.err = pfx.Encode(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]); m.err != nil {
+	} else if m.certificate, m.err = pfx.Encode(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]); m.err != nil {
 		m.err = fmt.Errorf("secret %s/%s: %w", namespace, secret, m.err)
 	}
 	m.certificate.Namespace, m.certificate.Secret = namespace, secret
@@ -192,8 +192,8 @@ func portsOf(s *corev1.Service) string {
 	return strings.Join(ports, ", ")
 }
 
-// resolve finds the ready backends of a Service's port. IPv6 counts only where no backend has IPv4: a pool must not mix them. Of several
-// numbers of a named port, the smallest counts.
+// resolve finds the ready backends of a Service's port: those with IPv4, because application gateways reach no others. Of several numbers
+// of a named port, the smallest counts.
 func (o *Objects) resolve(p *Port, s *corev1.Service, port corev1.ServicePort) {
 	if port.TargetPort.Type == intstr.Int {
 		p.Target = cmp.Or(port.TargetPort.IntVal, port.Port)
@@ -214,14 +214,15 @@ func (o *Objects) resolve(p *Port, s *corev1.Service, port corev1.ServicePort) {
 		numbers = append(numbers, n)
 	}
 	p.Target = slices.Min(numbers)
-	for _, family := range []discovery.AddressType{discovery.AddressTypeIPv4, discovery.AddressTypeIPv6} {
-		if addresses := o.readyIn(byNumber[p.Target], family); len(addresses) > 0 {
-			p.Left = max(len(addresses)-mostAddresses, 0)
-			for _, a := range addresses[:len(addresses)-p.Left] {
-				p.Pool.Addresses = append(p.Pool.Addresses, network.GatewayAddress{IPAddress: a.String()})
-			}
-			return
-		}
+	addresses := o.readyIn(byNumber[p.Target], discovery.AddressTypeIPv4)
+	if len(addresses) == 0 && len(o.readyIn(byNumber[p.Target], discovery.AddressTypeIPv6)) > 0 {
+		p.Missing = fmt.Errorf("service %s/%s has ready endpoints with IPv6 alone; application gateways reach backends by IPv4, "+
+			"so want the family IPv4 in spec.ipFamilies", s.Namespace, s.Name)
+		return
+	}
+	p.Left = max(len(addresses)-mostAddresses, 0)
+	for _, a := range addresses[:len(addresses)-p.Left] {
+		p.Pool.Addresses = append(p.Pool.Addresses, network.GatewayAddress{IPAddress: a.String()})
 	}
 }
 

@@ -39,6 +39,7 @@ func (r Result) IsEmpty() bool { return len(r.Gateway.Listeners)+len(r.Gateway.S
 func Build(sites []route.Site, g live.Gateway, prefix naming.Prefix, answers *route.Backend) Result {
 	b := builder{
 		live: g, prefix: prefix, answers: answers, hosts: map[hostKey]*host{}, ports: map[portKey]*host{}, parts: newParts(),
+		others: map[portKey][]live.Listener{},
 		result: Result{Objects: map[string][]string{}, Served: map[string]bool{}},
 	}
 	for i, s := range sites {
@@ -86,7 +87,8 @@ type builder struct {
 	answers   *route.Backend
 	order     []hostKey // in the order in which they are placed
 	hosts     map[hostKey]*host
-	ports     map[portKey]*host // the first host of each port, which decides about the protocol
+	ports     map[portKey]*host           // the first host of each port, which decides about the protocol
+	others    map[portKey][]live.Listener // see foreign
 	listeners []*listener
 	of        map[hostKey]*listener
 
@@ -156,7 +158,7 @@ func (b *builder) place(index int, s route.Site) {
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	others := b.live.ForeignListeners(b.live.FrontendID(s.Private), s.Port)
+	others := b.foreign(s.Private, s.Port)
 	if b.otherProtocol(s, others) {
 		return
 	}
@@ -187,6 +189,17 @@ func (b *builder) place(index int, s route.Site) {
 		h.by = append(h.by, index)
 		b.addRoutes(h, s)
 	}
+}
+
+// foreign returns the listeners of others at a port.
+func (b *builder) foreign(private bool, port int32) []live.Listener {
+	at := portKey{private, port}
+	all, known := b.others[at]
+	if !known {
+		all = b.live.ForeignListeners(b.live.FrontendID(private), port)
+		b.others[at] = all
+	}
+	return all
 }
 
 func (k hostKey) String() string {

@@ -124,11 +124,13 @@ func (l *listener) ruleName(prefix naming.Prefix) string {
 	return prefix.Child("rr", l.parts...)
 }
 
-// port returns the frontend port of a listener: that of others, or one of our own.
+// port returns the frontend port of a listener: that of others, one that is taken over, or one of our own.
 func (b *builder) port(l *listener) *azure.Reference {
-	name, foreign := b.live.ForeignPort(l.port)
-	if !foreign {
+	name, there := b.live.PortBesides(b.prefix.Has, l.port)
+	if !there {
 		name = b.prefix.Child("fp", fmt.Sprint(l.port))
+	}
+	if !there || b.live.Mine(name) {
 		b.frontendPorts[name] = azure.Child[network.GatewayPort]{Name: name, Properties: network.GatewayPort{Port: l.port}}
 	}
 	b.needs(name, l.first)

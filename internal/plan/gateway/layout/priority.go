@@ -87,7 +87,7 @@ func (b *builder) least(l *listener, given map[string]int32) int32 {
 	if l.host.host != "" && !isWild(l.host.host) {
 		return least
 	}
-	for _, other := range b.live.ForeignListeners(b.live.FrontendID(l.private), l.port) {
+	for _, other := range b.foreign(l.private, l.port) {
 		if slices.ContainsFunc(other.Hosts, func(host string) bool { return live.Covers(l.host.host, host) }) {
 			least = max(least, other.Priority+1)
 		}
@@ -104,7 +104,7 @@ func isWild(host string) bool { return strings.ContainsAny(host, "*?") }
 
 // checkShadow notes that a listener of others, which goes first, gets the requests of a listener.
 func (b *builder) checkShadow(l *listener, priority int32) {
-	for _, other := range b.live.ForeignListeners(b.live.FrontendID(l.private), l.port) {
+	for _, other := range b.foreign(l.private, l.port) {
 		for _, host := range other.Hosts {
 			if other.Priority < priority && live.Covers(host, l.host.host) {
 				b.conflict(l.first, "requests for %s go to the listener %s, which does not belong to this cluster: its rule has the "+

@@ -143,7 +143,7 @@ func kindsOf(s route.Site) (listener, setting int) {
 
 // site counts the children that a site needs beside its listeners.
 func (c *counter) site(s route.Site, g live.Gateway, need func(kind int, parts ...any)) {
-	if _, foreign := g.ForeignPort(s.Port); !foreign {
+	if _, foreign := g.PortBesides(g.Mine, s.Port); !foreign {
 		need(aPort, s.Port)
 	}
 	if s.TLS != nil && s.TLS.Certificate != nil {

@@ -51,10 +51,10 @@ func (g Gateway) FrontendID(private bool) azure.ID {
 	return cmp.Or(f.ID, g.ID.Child("frontendIPConfigurations", f.Name))
 }
 
-// ForeignPort returns the name of a port that others have made.
-func (g Gateway) ForeignPort(port int32) (string, bool) {
+// PortBesides returns the name of a port with a number, unless the name is one that the cluster gives. A gateway has each number once.
+func (g Gateway) PortBesides(own func(name string) bool, port int32) (string, bool) {
 	for _, p := range g.Properties.Ports {
-		if p.Properties.Port == port && !g.Mine(p.Name) {
+		if p.Properties.Port == port && !own(p.Name) {
 			return p.Name, true
 		}
 	}
@@ -89,7 +89,11 @@ type Listener struct {
 // ForeignListeners returns the listeners of others at a port of a frontend.
 func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
 	var all []Listener
-	add := func(l Listener, at, of *azure.Reference) {
+	priorities := map[string]int32{} // of the rules of listeners, by the key of the listener
+	for _, r := range g.rules() {
+		priorities[r.listener.Key()] = r.priority
+	}
+	add := func(list string, l Listener, at, of *azure.Reference) {
 		if g.Mine(l.Name) || !strings.EqualFold(string(at.To()), string(frontend)) || g.portOf(of.To()) != port {
 			return
 		}
@@ -99,6 +103,7 @@ func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
 		for i, h := range l.Hosts {
 			l.Hosts[i] = strings.ToLower(h)
 		}
+		l.Priority = priorities[g.ID.Child(list, l.Name).Key()]
 		all = append(all, l)
 	}
 	for _, l := range g.Properties.Listeners {
@@ -106,11 +111,43 @@ func (g Gateway) ForeignListeners(frontend azure.ID, port int32) []Listener {
 		if p.HostName != "" {
 			hosts = append(hosts, p.HostName)
 		}
-		add(Listener{l.Name, p.Protocol, hosts, g.priorityOf("httpListeners", l.Name)}, p.Frontend, p.Port)
+		add("httpListeners", Listener{Name: l.Name, Protocol: p.Protocol, Hosts: hosts}, p.Frontend, p.Port)
 	}
 	for _, l := range g.Properties.StreamListeners {
 		p := l.Properties
-		add(Listener{l.Name, p.Protocol, slices.Clone(p.HostNames), g.priorityOf("listeners", l.Name)}, p.Frontend, p.Port)
+		add("listeners", Listener{Name: l.Name, Protocol: p.Protocol, Hosts: slices.Clone(p.HostNames)}, p.Frontend, p.Port)
+	}
+	return all
+}
+
+// Site is what one listener alone can have: a host at a port of a frontend.
+type Site struct {
+	Frontend string // the key of its id
+	Port     int32
+	Host     string // in lower case, "" for all hosts
+}
+
+// Sites returns the sites of the listeners in a document by the listeners' names in lower case. A port that is not in the document is one
+// of the gateway.
+func (g Gateway) Sites(p network.ApplicationGateway) map[string][]Site {
+	numbers := map[string]int32{}
+	for _, port := range slices.Concat(g.Properties.Ports, p.Ports) {
+		numbers[strings.ToLower(port.Name)] = port.Properties.Port
+	}
+	all := map[string][]Site{}
+	add := func(name string, frontend, port *azure.Reference, hosts ...string) {
+		at := Site{Frontend: frontend.To().Key(), Port: numbers[strings.ToLower(port.To().Name())]}
+		for _, h := range hosts {
+			if at.Host = strings.ToLower(h); h != "" || len(hosts) == 1 {
+				all[strings.ToLower(name)] = append(all[strings.ToLower(name)], at)
+			}
+		}
+	}
+	for _, l := range p.Listeners {
+		add(l.Name, l.Properties.Frontend, l.Properties.Port, append([]string{l.Properties.HostName}, l.Properties.HostNames...)...)
+	}
+	for _, l := range p.StreamListeners {
+		add(l.Name, l.Properties.Frontend, l.Properties.Port, append([]string{""}, l.Properties.HostNames...)...)
 	}
 	return all
 }
@@ -130,17 +167,6 @@ func (g Gateway) rules() (all []rule) {
 		all = append(all, rule{r.Name, r.Properties.Priority, r.Properties.Listener.To()})
 	}
 	return all
-}
-
-// priorityOf returns the priority of the rule of a listener in a list.
-func (g Gateway) priorityOf(list, listener string) int32 {
-	id := g.ID.Child(list, listener)
-	for _, r := range g.rules() {
-		if r.listener.Equal(id) {
-			return r.priority
-		}
-	}
-	return 0
 }
 
 // Covers reports whether a host of a listener also matches another host, which is not the same. "" stands for all hosts.

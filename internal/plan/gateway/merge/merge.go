@@ -50,23 +50,37 @@ func (o Ownership) Other(tags azure.Tags, identity string) string {
 	return owner
 }
 
-// Node returns the gateway with the children of a layout. With keep, no child is removed: there are objects about which nothing is decided
-// yet.
-func (o Ownership) Node(g live.Gateway, l layout.Result, identity string, keep bool) plan.Node {
+// Missing says which objects a layout lacks.
+type Missing struct {
+	// Undecided says that there are objects about which nothing is decided yet. No child is removed but what others replace.
+	Undecided bool
+	// Refused says that there are objects that Azure refuses. What was made for them stays.
+	Refused bool
+}
+
+// Node returns the gateway with the children of a layout. AGIC's tag stays until nothing of AGIC is left to be taken over.
+func (o Ownership) Node(g live.Gateway, l layout.Result, identity string, missing Missing) plan.Node {
 	tags := azure.Tags{o.ownerTag(): identity}
-	if o.AGIC {
+	if o.AGIC && missing == (Missing{}) {
 		tags[agicTag] = azure.DropTag
 	}
 	want := azure.Resource[network.ApplicationGateway]{ID: g.ID, Tags: tags, Properties: l.Gateway}
 	stated, held := names(l.Gateway), heldByOthers(g)
+	goes := func(string) bool { return true }
+	if missing.Undecided {
+		replaced := replacedBy(g, l.Gateway)
+		goes = func(name string) bool { return replaced[name] }
+	}
 	ours := func(whole live.Mine) func(string) bool {
 		return func(name string) bool {
 			name = strings.ToLower(name)
-			return stated[name] || !keep && !held[name] && whole(name)
+			return stated[name] || goes(name) && !held[name] && whole(name)
 		}
 	}
 	mine, made := ours(g.Mine), ours(o.Prefix.Has)
-	return plan.Wanted(want, "serve the cluster's Ingresses").Owning(
+	node := plan.Wanted(want, "serve the cluster's Ingresses")
+	node.PatchTags = true
+	return node.Owning(
 		azure.Named[azure.Child[network.GatewayPort]](mine), azure.Named[azure.Child[network.GatewayPool]](mine),
 		azure.Named[azure.Child[network.GatewaySettings]](mine), azure.Named[azure.Child[network.GatewayProbe]](mine),
 		azure.Named[azure.Child[network.GatewayListener]](mine), azure.Named[azure.Child[network.GatewayPathMap]](mine),
@@ -108,21 +122,13 @@ func add[P any](names map[string]bool, children []azure.Child[P]) {
 // heldByOthers are the names, in lower case, of the cluster's children that children of others refer to, and of what these need. Azure
 // refuses a document without them.
 func heldByOthers(g live.Gateway) map[string]bool {
-	refers := map[string][]azure.ID{}
+	refers := references(g.Properties)
 	var others []azure.ID
-	p := g.Properties
-	refersOf(g, p.Ports, refers, &others)
-	refersOf(g, p.Pools, refers, &others)
-	refersOf(g, p.Settings, refers, &others)
-	refersOf(g, p.Probes, refers, &others)
-	refersOf(g, p.Listeners, refers, &others)
-	refersOf(g, p.PathMaps, refers, &others)
-	refersOf(g, p.Rules, refers, &others)
-	refersOf(g, p.Redirects, refers, &others)
-	refersOf(g, p.Distributions, refers, &others)
-	refersOf(g, p.StreamListeners, refers, &others)
-	refersOf(g, p.StreamSettings, refers, &others)
-	refersOf(g, p.StreamRules, refers, &others)
+	for name, ids := range refers {
+		if !g.Mine(name) {
+			others = append(others, ids...)
+		}
+	}
 	held := map[string]bool{}
 	for len(others) > 0 {
 		name := strings.ToLower(others[0].Name())
@@ -136,14 +142,28 @@ func heldByOthers(g live.Gateway) map[string]bool {
 	return held
 }
 
-// refersOf notes what the cluster's children in a list refer to, and what those of others do.
-func refersOf[P any](g live.Gateway, children []azure.Child[P], refers map[string][]azure.ID, others *[]azure.ID) {
+// references returns what the children of a gateway refer to, by their names in lower case.
+func references(p network.ApplicationGateway) map[string][]azure.ID {
+	all := map[string][]azure.ID{}
+	refersOf(p.Ports, all)
+	refersOf(p.Pools, all)
+	refersOf(p.Settings, all)
+	refersOf(p.Probes, all)
+	refersOf(p.Listeners, all)
+	refersOf(p.PathMaps, all)
+	refersOf(p.Rules, all)
+	refersOf(p.Redirects, all)
+	refersOf(p.Distributions, all)
+	refersOf(p.StreamListeners, all)
+	refersOf(p.StreamSettings, all)
+	refersOf(p.StreamRules, all)
+	return all
+}
+
+// refersOf notes what the children in a list refer to.
+func refersOf[P any](children []azure.Child[P], all map[string][]azure.ID) {
 	for _, c := range children {
-		ids := azure.References(c.Properties)
-		if name := strings.ToLower(c.Name); g.Mine(name) {
-			refers[name] = append(refers[name], ids...)
-		} else {
-			*others = append(*others, ids...)
-		}
+		name := strings.ToLower(c.Name)
+		all[name] = append(all[name], azure.References(c.Properties)...)
 	}
 }

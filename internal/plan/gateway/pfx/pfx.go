@@ -12,7 +12,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 
 	"software.sslmate.com/src/go-pkcs12"
 
@@ -24,31 +23,32 @@ import (
 // most is the size of a PFX file that an application gateway takes.
 const most = 16 << 10
 
-// Encode returns a certificate chain and its key in PEM as a PFX file, with the time at which the certificate expires.
-func Encode(certificate, key []byte) (route.Certificate, time.Time, error) {
+// Encode returns a certificate chain and its key in PEM as a PFX file.
+func Encode(certificate, key []byte) (route.Certificate, error) {
 	var none route.Certificate
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return none, time.Time{}, errors.New("tls.crt and tls.key are no certificate with its private key in PEM")
+		return none, errors.New("tls.crt and tls.key are no certificate with its private key in PEM")
 	}
 	chain := make([]*x509.Certificate, len(pair.Certificate))
 	for i, der := range pair.Certificate {
 		if chain[i], err = x509.ParseCertificate(der); err != nil {
-			return none, time.Time{}, fmt.Errorf("tls.crt: %w", err)
+			return none, fmt.Errorf("tls.crt: %w", err)
 		}
 	}
 	seed := sha256.Sum256(bytes.Join([][]byte{certificate, key}, []byte{0}))
 	password := hex.EncodeToString(seed[:8])
 	file, err := pkcs12.LegacyDES.WithRand(&stream{seed: seed}).Encode(pair.PrivateKey, chain[0], chain[1:], password)
 	if err != nil {
-		return none, time.Time{}, fmt.Errorf("PFX: %w", err)
+		return none, fmt.Errorf("PFX: %w", err)
 	}
 	if len(file) > most {
-		return none, time.Time{}, fmt.Errorf("the certificate chain has %d bytes as a PFX file, allowed are %d", len(file), most)
+		return none, fmt.Errorf("the certificate chain has %d bytes as a PFX file, allowed are %d", len(file), most)
 	}
 	return route.Certificate{
 		Hash: naming.Content(certificate, key), PFX: secret.New(base64.StdEncoding.EncodeToString(file)), Password: secret.New(password),
-	}, chain[0].NotAfter, nil
+		Expires: chain[0].NotAfter,
+	}, nil
 }
 
 // stream gives bytes that follow from a seed. They salt the file. Its password is not secret to its readers: both go to Azure in one

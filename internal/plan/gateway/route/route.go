@@ -70,6 +70,7 @@ type Certificate struct {
 	// Hash differs for different contents.
 	Hash          string
 	PFX, Password secret.Text // PFX is in base64
+	Expires       time.Time
 }
 
 // Route is what becomes of requests with a path.

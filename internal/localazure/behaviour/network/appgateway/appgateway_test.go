@@ -406,6 +406,8 @@ func TestRefusals(t *testing.T) {
 		})}, "ApplicationGatewayBackendAddressLimitReached", "1201"},
 		{"backendAddressPools.pool", object{"backendAddresses": list{object{"ipAddress": "10.0.0.9", "fqdn": "a.b"}}},
 			"ApplicationGatewayBackendAddressInvalid", "10.0.0.9"},
+		{"backendAddressPools.pool", object{"backendAddresses": list{object{"ipAddress": "fd00::1"}}},
+			"ApplicationGatewayBackendAddressInvalid", "Only IPv4 is supported"},
 		{"gatewayIPConfigurations.i", object{"subnet": nil}, "MissingJsonReferenceId", "gatewayIPConfigurations/i"},
 		{"gatewayIPConfigurations.i", object{"subnet": ref(networks + "/virtualNetworks/v/subnets/none")}, "InvalidResourceReference",
 			"none"},

@@ -401,7 +401,11 @@ func checkPools(g *gateway) error {
 				return unverified("ApplicationGatewayBackendAddressInvalid",
 					"A backend address of %s must have either ipAddress or fqdn; it has %q and %q.", p.id, ip, fqdn)
 			}
-			if strings.ContainsAny(ip+fqdn, "/:?# ") && !strings.Contains(ip, ":") {
+			if strings.Contains(ip, ":") {
+				return unverified("ApplicationGatewayBackendAddressInvalid",
+					"Backend address %q of %s is an IPv6 address. Only IPv4 is supported.", ip, p.id)
+			}
+			if strings.ContainsAny(ip+fqdn, "/:?# ") {
 				return unverified("ApplicationGatewayBackendAddressInvalid", "Backend address %q of %s is no address and no DNS name.",
 					ip+fqdn, p.id)
 			}
