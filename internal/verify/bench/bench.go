@@ -309,29 +309,33 @@ func (b *Bench) Get(ctx context.Context, id azure.ID) azure.Document {
 
 // List reads a list.
 func (b *Bench) List(ctx context.Context, scope azure.ID, fullType string) []azure.Document {
+	return b.list(ctx, azure.Query{Scope: scope, Type: fullType})
+}
+
+func (b *Bench) list(ctx context.Context, q azure.Query) []azure.Document {
 	if b.err != nil {
 		return nil
 	}
 	mark := b.recorder.Len()
-	all, err := b.client.List(ctx, azure.Query{Scope: scope, Type: fullType})
-	b.must(b.answer(ctx, mark, http.MethodGet, nil, err), "LIST", scope.Resource(fullType, ""))
+	all, err := b.client.List(ctx, q)
+	if a := b.answer(ctx, mark, http.MethodGet, nil, err); a.Failed {
+		b.Fail(fmt.Errorf("LIST %s: %s", q.Type, a))
+	}
 	return all
 }
 
-// Listed reads a list as it travels: the first page.
-func (b *Bench) Listed(ctx context.Context, scope azure.ID, fullType string) (first azure.Document) {
-	mark := b.recorder.Len()
-	b.List(ctx, scope, fullType)
-	for _, e := range b.recorder.From(mark) {
-		if e.Status == http.StatusOK {
-			return e.Answer
-		}
-	}
-	return nil
+// Expanded reads a list with what $expand names.
+func (b *Bench) Expanded(ctx context.Context, scope azure.ID, fullType, expand string) []azure.Document {
+	return b.list(ctx, azure.Query{Scope: scope, Type: fullType, Expand: expand})
 }
 
-// Between returns the exchanges since a number of exchanges, and that number for the next call.
-func (b *Bench) Between(mark int) ([]cassette.Exchange, int) {
-	all := b.recorder.From(mark)
-	return all, mark + len(all)
+// Filtered reads a list with a $filter.
+func (b *Bench) Filtered(ctx context.Context, scope azure.ID, fullType, filter string) []azure.Document {
+	return b.list(ctx, azure.Query{Scope: scope, Type: fullType, Filter: filter})
 }
+
+// Mark returns a number for [Bench.Since].
+func (b *Bench) Mark() int { return b.recorder.Len() }
+
+// Since returns the exchanges since a mark.
+func (b *Bench) Since(mark int) []cassette.Exchange { return b.recorder.From(mark) }

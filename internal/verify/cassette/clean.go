@@ -86,7 +86,10 @@ func (c *cleaner) headers(h http.Header, keep []string) http.Header {
 			continue
 		}
 		for _, v := range h[name] {
-			kept.Add(name, c.text(v))
+			if name != "X-Ms-Request-Id" { // it finds the request in Azure's logs
+				v = c.text(v)
+			}
+			kept.Add(name, v)
 		}
 	}
 	return kept

@@ -29,6 +29,8 @@ const (
 func fixtures() []Fixture {
 	return []Fixture{
 		{Name: network, Minutes: 1, Rights: all(vnetType), Make: makeNetwork},
+		{Name: machine, Minutes: 3, Cents: 5, Rights: all(machineType, nicType), Make: makeMachine},
+		{Name: account, Minutes: 1, Cents: 1, Rights: all(accountType), Make: makeAccount},
 	}
 }
 

@@ -38,7 +38,7 @@ type Fixture struct {
 
 // Table lists all probes, by area.
 func Table() []Probe {
-	return slices.Concat(networkProbes(), diskProbes())
+	return slices.Concat(networkProbes(), diskProbes(), machineProbes(), storageProbes())
 }
 
 // Areas lists the areas in the order of the table.

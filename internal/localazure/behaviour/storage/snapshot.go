@@ -110,11 +110,13 @@ func refuseWithSnapshots(c *behaviour.Call) error {
 	return nil
 }
 
-// snapshotViews returns the snapshots of a share as the list of shares shows them.
+// snapshotViews returns the snapshots of a share as the list of shares shows them: without their metadata.
 func snapshotViews(doc behaviour.Object) []behaviour.Object {
 	var views []behaviour.Object
 	for _, snapshot := range behaviour.Objects(doc, snapshotsField) {
-		views = append(views, asSnapshot(doc, snapshot))
+		view := asSnapshot(doc, snapshot)
+		behaviour.Remove(view, "properties.metadata")
+		views = append(views, view)
 	}
 	return views
 }
