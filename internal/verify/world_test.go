@@ -49,7 +49,9 @@ type way func(r *http.Request, azure http.RoundTripper) (*http.Response, error)
 func (w way) Do(r *http.Request) (*http.Response, error) { return w(r, nil) }
 
 // straight is a way without a change.
-func straight(r *http.Request, azure http.RoundTripper) (*http.Response, error) { return azure.RoundTrip(r) }
+func straight(r *http.Request, azure http.RoundTripper) (*http.Response, error) {
+	return azure.RoundTrip(r)
+}
 
 // newWorld starts a local Azure. Requests go a way to it.
 func newWorld(t *testing.T, through way, only ...string) world {
@@ -74,7 +76,9 @@ func newWorld(t *testing.T, through way, only ...string) world {
 		Azure: client, Recorder: recorder, Subscription: core.DefaultSubscription, Location: "westeurope", Random: "test1234",
 		Versions: func(fullType string) string { return types.NewIndex().Of(fullType).Version },
 		Probes:   probes, Program: "test", Lifetime: time.Hour, Now: time.Now, Say: said.say,
-		Removing: func() (context.Context, context.CancelFunc) { return context.WithCancel(context.WithoutCancel(t.Context())) },
+		Removing: func() (context.Context, context.CancelFunc) {
+			return context.WithCancel(context.WithoutCancel(t.Context()))
+		},
 	}}
 }
 

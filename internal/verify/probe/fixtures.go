@@ -31,6 +31,9 @@ func fixtures() []Fixture {
 		{Name: network, Minutes: 1, Rights: all(vnetType), Make: makeNetwork},
 		{Name: machine, Minutes: 3, Cents: 5, Rights: all(machineType, nicType), Make: makeMachine},
 		{Name: account, Minutes: 1, Cents: 1, Rights: all(accountType), Make: makeAccount},
+		{Name: zone, Minutes: 1, Cents: 2, Rights: all(zoneType), Make: makeZone},
+		{Name: privateZone, Minutes: 1, Cents: 2, Rights: all(privateZoneType), Make: makePrivateZone},
+		{Name: vault, Minutes: 1, Cents: 1, Rights: vaultRights(), Make: makeVault},
 	}
 }
 

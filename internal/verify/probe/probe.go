@@ -38,7 +38,9 @@ type Fixture struct {
 
 // Table lists all probes, by area.
 func Table() []Probe {
-	return slices.Concat(networkProbes(), diskProbes(), machineProbes(), storageProbes())
+	return slices.Concat(
+		networkProbes(), diskProbes(), machineProbes(), storageProbes(), dnsProbes(), deploymentProbes(), vaultProbes(),
+	)
 }
 
 // Areas lists the areas in the order of the table.
