@@ -30,6 +30,8 @@ func fixtures() []Fixture {
 	return []Fixture{
 		{Name: network, Minutes: 1, Rights: all(vnetType), Make: makeNetwork},
 		{Name: machine, Minutes: 3, Cents: 5, Rights: all(machineType, nicType), Make: makeMachine},
+		{Name: instances, Minutes: 3, Cents: 5, Rights: all(scaleSetType), Make: makeInstances},
+		{Name: gateway, Minutes: 8, Cents: 60, Rights: all(gatewayType, pipType), Make: makeGateway},
 		{Name: account, Minutes: 1, Cents: 1, Rights: all(accountType), Make: makeAccount},
 		{Name: zone, Minutes: 1, Cents: 2, Rights: all(zoneType), Make: makeZone},
 		{Name: privateZone, Minutes: 1, Cents: 2, Rights: all(privateZoneType), Make: makePrivateZone},

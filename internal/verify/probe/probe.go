@@ -39,7 +39,8 @@ type Fixture struct {
 // Table lists all probes, by area.
 func Table() []Probe {
 	return slices.Concat(
-		networkProbes(), diskProbes(), machineProbes(), storageProbes(), dnsProbes(), deploymentProbes(), vaultProbes(),
+		networkProbes(), diskProbes(), machineProbes(), storageProbes(), dnsProbes(), deploymentProbes(), vaultProbes(), scaleSetProbes(),
+		apiProbes(), gatewayProbes(),
 	)
 }
 
