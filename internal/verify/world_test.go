@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,12 +35,6 @@ func (l *lines) say(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, fmt.Sprintf(format, args...))
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Join(l.all, "\n")
 }
 
 // way is a transport between a run and its Azure.
@@ -106,4 +100,11 @@ func (w world) groups(t *testing.T) (names []string) {
 		names = append(names, f.Group)
 	}
 	return names
+}
+
+// has reports whether a line was said.
+func (l *lines) has(line string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.all, line)
 }

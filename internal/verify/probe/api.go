@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -115,8 +116,11 @@ func absentTwice(ctx context.Context, b *bench.Bench) {
 	absent, unlisted := 0, 0
 	for i := range count {
 		id := b.ID(routesType, "t"+strconv.Itoa(i))
-		b.Make(ctx, id, at(b, object{}))
-		if b.Look(ctx, id).Failed {
+		made := b.Try(ctx, azure.Put, id, at(b, object{})) // it reads the resource at its end
+		if made.Failed && made.Status >= http.StatusMultipleChoices {
+			b.Fail(fmt.Errorf("PUT of %s: %s", kind(id), made))
+		}
+		if made.Failed || b.Look(ctx, id).Failed {
 			absent++
 		}
 		listed := slices.ContainsFunc(b.List(ctx, b.GroupID(), routesType), func(d azure.Document) bool { return d.ID().Equal(id) })

@@ -134,8 +134,8 @@ func poolInterfaces(ctx context.Context, b *bench.Bench) {
 
 func operationURLs(ctx context.Context, b *bench.Bench) {
 	mark := b.Mark()
-	b.Make(ctx, b.ID(vnetType, "vnet"), at(b, object{"addressSpace": object{"addressPrefixes": list{"10.78.0.0/16"}}}))
-	b.Make(ctx, b.ID(diskType, "disk"), disk(b, "one"))
+	b.Try(ctx, azure.Put, b.ID(vnetType, "vnet"), at(b, object{"addressSpace": object{"addressPrefixes": list{"10.78.0.0/16"}}}))
+	b.Try(ctx, azure.Put, b.ID(diskType, "disk"), disk(b, "one"))
 	for _, e := range b.Since(mark) {
 		if e.Method != http.MethodPut {
 			continue
