@@ -30,7 +30,7 @@ import (
 
 // New returns kaz verify.
 func New() *cobra.Command {
-	return cli.Group("verify", "Try on Azure what kaz believes of it", azureCommand(), cleanCommand())
+	return cli.Group("verify", "Try on Azure what kaz believes of it", azureCommand(), cleanCommand(), replayCommand())
 }
 
 // targetFlags select an Azure, a subscription in it and an identity.

@@ -58,7 +58,7 @@ func (r *Recorder) Do(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
 		req.Body = io.NopCloser(bytes.NewReader(sent))
 	}
-	start := time.Now()
+	start, header := time.Now(), req.Header.Clone()
 	answer, err := r.next.Do(req)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (r *Recorder) Do(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.exchanges = append(r.exchanges, Exchange{
-		Probe: r.probe, Method: req.Method, URL: req.URL.String(), Header: req.Header.Clone(), Body: sent,
+		Probe: r.probe, Method: req.Method, URL: req.URL.String(), Header: header, Body: sent,
 		Status: answer.StatusCode, AnswerHeader: answer.Header.Clone(), Answer: body, Took: time.Since(start),
 	})
 	return answer, nil

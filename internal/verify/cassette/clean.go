@@ -40,8 +40,8 @@ var answeredHeaders = []string{
 
 // secretMembers are the lower-case names of members with secrets, or with names of persons.
 var secretMembers = []string{
-	"accesskey", "accesssas", "accesstoken", "adminpassword", "adminusername", "connectionstring", "createdby", "customdata", "data",
-	"displayname", "keydata", "lastmodifiedby", "password", "primaryconnectionstring", "primarykey", "protectedsettings", "sastoken",
+	"accesskey", "accesssas", "accesstoken", "adminpassword", "connectionstring", "createdby", "customdata", "data",
+	"displayname", "lastmodifiedby", "password", "primaryconnectionstring", "primarykey", "protectedsettings", "sastoken",
 	"secondaryconnectionstring", "secondarykey", "secret", "sharedkey", "token", "userdata",
 }
 
@@ -65,13 +65,16 @@ func (c *cleaner) findSubscription(url string) {
 }
 
 func (c *cleaner) text(s string) string {
+	if !strings.ContainsAny(s, "-@=") { // no GUID, address of mail or parameter
+		return s
+	}
 	s = guid.ReplaceAllStringFunc(s, func(g string) string {
 		if strings.HasPrefix(strings.ToLower(g), "roledefinitions/") {
 			return g
 		}
 		key := strings.ToLower(g)
 		if c.guids[key] == "" {
-			c.guids[key] = fmt.Sprintf("00000000-0000-0000-0000-%012x", len(c.guids))
+			c.guids[key] = fmt.Sprintf("cccccccc-0000-0000-0000-%012x", len(c.guids))
 		}
 		return c.guids[key]
 	})
@@ -124,17 +127,22 @@ func (c *cleaner) tree(x any) any {
 			x[i] = c.tree(v)
 		}
 	case map[string]any:
-		_, key := x["keyName"]                             // of a storage account: {keyName, value, permissions}
-		for _, name := range slices.Sorted(maps.Keys(x)) { // the order decides which GUID becomes which
-			v := x[name]
-			_, text := v.(string)
-			secret := slices.Contains(secretMembers, strings.ToLower(name)) || key && name == "value"
-			if secret && text {
-				x[name] = Redacted
-				continue
-			}
-			x[name] = c.tree(v)
-		}
+		return c.object(x)
 	}
 	return x
+}
+
+// object cleans an object. Names of members may have ids, too, such as those of identities.
+func (c *cleaner) object(x map[string]any) map[string]any {
+	cleaned := map[string]any{}
+	_, key := x["keyName"]                             // of a storage account: {keyName, value, permissions}
+	for _, name := range slices.Sorted(maps.Keys(x)) { // the order decides which GUID becomes which
+		_, text := x[name].(string)
+		if secret := slices.Contains(secretMembers, strings.ToLower(name)) || key && name == "value"; secret && text {
+			cleaned[name] = Redacted
+			continue
+		}
+		cleaned[c.text(name)] = c.tree(x[name])
+	}
+	return cleaned
 }

@@ -114,8 +114,8 @@ func gatewayEtag(ctx context.Context, b *bench.Bench) {
 	restored(ctx, b, old)
 }
 
-// certificate is a new one that signs itself, as PFX with the encryption that kaz uses.
-func certificate(password string) (string, error) {
+// Certificate returns a new certificate that signs itself, as PFX with the encryption that kaz uses, in base64.
+func Certificate(password string) (string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return "", err
@@ -141,7 +141,7 @@ func certificate(password string) (string, error) {
 // withCertificate is a new certificate as a child of the gateway.
 func withCertificate(b *bench.Bench) object {
 	secret := password()
-	data, err := certificate(secret)
+	data, err := Certificate(secret)
 	if err != nil {
 		b.Fail(err)
 	}
