@@ -51,7 +51,7 @@ func runRoot(t *testing.T, args ...string) (string, error) {
 // TestHelpHasNoFlagsOfLibraries checks that the help of a command has only flags that the command knows.
 func TestHelpHasNoFlagsOfLibraries(t *testing.T) {
 	for _, args := range []string{
-		"--help", "local up --help", "explain service --help", "check --help", "cluster deploy --help", "version --help",
+		"--help", "local up --help", "explain service --help", "check --help", "cluster deploy --help", "verify azure --help", "version --help",
 	} {
 		out, err := runRoot(t, strings.Fields(args)...)
 		if err != nil || strings.Contains(out, "log-flush-frequency") || strings.Contains(out, "version[=true]") {
@@ -131,6 +131,22 @@ func TestNoSuchCommand(t *testing.T) {
 			`--type: type "loadBalancer" is unknown; did you mean loadBalancers?`},
 		{[]string{"local", "azure", "fault", "add", "--value", "text"},
 			`--value text: want JSON, such as 5 or '"text"': invalid character 'e' in literal true (expecting 'r')`},
+		{[]string{"verify"}, "verify: no command given: want azure, clean, replay"},
+		{[]string{"verify", "azure", "--only", "disk", "--list"}, "--only disk: no area or probe has this name; want some of network, disks, " +
+			"machines, storage, dns, deployments, vaults, scalesets, api, gateways, or a name of --list"},
+		{[]string{"verify", "azure", "--yes"}, "--location is missing: want the location of the resources, such as westeurope"},
+		{[]string{"verify", "azure", "-o", "pdf"}, "--output pdf: want text, json, html"},
+		{[]string{"verify", "azure", "--report", "report"}, "--report report: want a name that ends with .txt, .json or .html"},
+		{[]string{"verify", "azure", "--lifetime", "5m"}, "--lifetime 5m0s: want at least 1h"},
+		{[]string{"verify", "azure", "--location", "westeurope", "--subscription", "mine"},
+			`--subscription "mine": want the id of a subscription, such as 00000000-0000-0000-0000-000000000001`},
+		{[]string{"verify", "azure", "--location", "westeurope", "--cloud", "Moon"},
+			"--cloud Moon: no such cloud is known; --cloud-config may name the endpoint of another one"},
+		{[]string{"verify", "clean", "--local", "--cloud-config", "azure.json"},
+			"--local and --cloud-config select different Azures: give one of both"},
+		{[]string{"verify", "clean", "-o", "xml"}, "--output xml: want text, json or yaml"},
+		{[]string{"verify", "replay"}, "replay: no argument given: want the file that --cassette of kaz verify azure wrote"},
+		{[]string{"verify", "replay", "nowhere.yaml"}, "open nowhere.yaml: no such file or directory"},
 		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, logs, ssh, status, up`},
 	} {
 		command := rootCommand()

@@ -46,11 +46,14 @@ func apiProbes() []Probe {
 	}
 }
 
-// usedTypes are the types that kaz reads or writes, by their rights.
+// usedTypes are the types that kaz writes, by their rights, and some more.
 func usedTypes() []string {
 	features := slices.Concat(rights.Features(), rights.ClusterFeatures(), rights.DiskFeatures(), rights.FileFeatures(),
 		rights.GatewayFeatures(), rights.NodeGroupFeatures(), rights.DNSFeatures())
-	var used []string
+	used := []string{ // of the cluster engine, which has no table of rights
+		deploymentType, specType, specType + "/versions", vaultType, vaultType + "/secrets", accountType, machineType, gatewayType,
+		"Microsoft.ManagedIdentity/userAssignedIdentities", "Microsoft.Authorization/roleAssignments",
+	}
 	for _, need := range rights.Needed(features...) {
 		fullType, writes := strings.CutSuffix(need.Action, "/write")
 		if writes && !strings.HasPrefix(fullType, "Microsoft.Resources/subscriptions") {

@@ -2,6 +2,7 @@ package probe
 
 import (
 	_ "embed"
+	"fmt"
 	"strings"
 )
 
@@ -53,4 +54,19 @@ func BeliefOf(name string) string {
 		}
 	}
 	return ""
+}
+
+// PageText is the text of docs/reference/unproven.md: the beliefs, and a table of the probes.
+func PageText() string {
+	var b strings.Builder
+	b.WriteString("| area | probe | what it does | US dollars | minutes |\n|---|---|---|---|---|\n")
+	const cents = 100
+	for _, p := range Table() {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %d.%02d | %d |\n", p.Area, p.Name, p.Tries, p.Cents/cents, p.Cents%cents, p.Minutes)
+	}
+	b.WriteString("\nWhat several probes use costs more, once for a run:\n\n| made once | US dollars | minutes |\n|---|---|---|\n")
+	for _, f := range fixtures() {
+		fmt.Fprintf(&b, "| %s | %d.%02d | %d |\n", f.Name, f.Cents/cents, f.Cents%cents, f.Minutes)
+	}
+	return strings.Replace(Page, "{{probes}}\n", b.String(), 1)
 }
