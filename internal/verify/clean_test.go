@@ -166,7 +166,8 @@ func TestForeignGroup(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	w := newWorld(t, straight, "date")
 	w.options.Location = "nowhere"
-	if _, err := verify.Run(t.Context(), w.options); err == nil || !strings.Contains(err.Error(), "--location nowhere: the subscription has no such") {
+	if _, err := verify.Run(t.Context(), w.options); err == nil || !strings.Contains(err.Error(),
+		"--location nowhere: the subscription has no such") {
 		t.Errorf("location: %v", err)
 	}
 	w.options.Location, w.options.Subscription = "westeurope", "99999999-9999-9999-9999-999999999999"

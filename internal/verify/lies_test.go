@@ -186,11 +186,12 @@ func lies() map[string]way {
 		"outbound-minutes":   accepted,
 		"tag-names":          accepted,
 
-		"disk-preconditions":  when(having("If-None-Match"), refusing(http.StatusPreconditionFailed, "PreconditionFailed")),
-		"disk-written-back":   writtenBack,
-		"disk-attach":         when(to(post, "/attachDetachDataDisks"), showing(func(tree object) { delete(tree, "dataDisks") })),
-		"disk-attached-twice": when(again(to(post, "/attachDetachDataDisks")), refusing(http.StatusConflict, "AttachDiskWhileBeingDetached")),
-		"disk-shared-access":  when(to(post, "/attachDetachDataDisks"), accepting),
+		"disk-preconditions": when(having("If-None-Match"), refusing(http.StatusPreconditionFailed, "PreconditionFailed")),
+		"disk-written-back":  writtenBack,
+		"disk-attach":        when(to(post, "/attachDetachDataDisks"), showing(func(tree object) { delete(tree, "dataDisks") })),
+		"disk-attached-twice": when(again(to(post, "/attachDetachDataDisks")), refusing(http.StatusConflict,
+			"AttachDiskWhileBeingDetached")),
+		"disk-shared-access": when(to(post, "/attachDetachDataDisks"), accepting),
 		"lun-without-name": when(to(get, "/virtualMachines/"), numbered(func(tree object, n int64) {
 			set(tree, "storageProfile", object{"dataDisks": []any{object{"managedDisk": object{"id": fmt.Sprint("/disk/", n)}}}})
 		})),

@@ -206,7 +206,8 @@ func (o *azureOptions) confirm(in io.Reader, out io.Writer, a target, probes []p
 		return err
 	}
 	c := probe.CostOf(probes)
-	fmt.Fprintf(out, "\n%d probes make resources in a new resource group of subscription %s in %s.\n", len(probes), a.subscription, o.location)
+	fmt.Fprintf(out, "\n%d probes make resources in a new resource group of subscription %s in %s.\n", len(probes), a.subscription,
+		o.location)
 	fmt.Fprintf(out, "They cost at most %s US dollars, take about %d minutes, and need the rights:\n  %s\n",
 		dollars(c.Cents), c.Minutes, strings.Join(c.Rights, "\n  "))
 	if o.yes {
@@ -267,7 +268,8 @@ func removing(ctx context.Context, errs io.Writer) func() (context.Context, cont
 		const most = time.Hour
 		later, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 		if ctx.Err() != nil {
-			fmt.Fprintln(errs, "interrupted: what was made is being removed; a second interrupt leaves that to Azure or to kaz verify clean")
+			fmt.Fprintln(errs,
+				"interrupted: what was made is being removed; a second interrupt leaves that to Azure or to kaz verify clean")
 		}
 		limited, cancel := context.WithTimeout(later, most)
 		return limited, func() {

@@ -68,7 +68,8 @@ func (t *targetFlags) open(ctx context.Context) (target, error) {
 	}
 	subscription = cmp.Or(t.subscription, subscription)
 	if !guid.MatchString(subscription) {
-		return target{}, fmt.Errorf("--subscription %q: want the id of a subscription, such as 00000000-0000-0000-0000-000000000001", subscription)
+		return target{}, fmt.Errorf("--subscription %q: want the id of a subscription, such as 00000000-0000-0000-0000-000000000001",
+			subscription)
 	}
 	if config.Transport == nil {
 		config.Transport = arm.NewTransport()
@@ -101,7 +102,8 @@ func (t *targetFlags) config(ctx context.Context) (arm.Config, string, error) {
 	}
 	environment, known := cloudconfig.EnvironmentNamed(t.cloud)
 	if !known {
-		return arm.Config{}, "", fmt.Errorf("--cloud %s: no such cloud is known; --cloud-config may name the endpoint of another one", t.cloud)
+		return arm.Config{}, "", fmt.Errorf("--cloud %s: no such cloud is known; --cloud-config may name the endpoint of another one",
+			t.cloud)
 	}
 	identity, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
 		ClientOptions: azcore.ClientOptions{Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: environment.Authority}},

@@ -74,9 +74,6 @@ type Outcome struct {
 // Outcome returns what was found.
 func (b *Bench) Outcome() Outcome { return Outcome{b.seen, b.differs, b.err, b.ids} }
 
-// Failed reports whether the probe has ended early.
-func (b *Bench) Failed() bool { return b.err != nil }
-
 // Fail ends the probe: it was not carried out.
 func (b *Bench) Fail(err error) {
 	if b.err == nil {

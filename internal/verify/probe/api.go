@@ -20,7 +20,8 @@ func apiProbes() []Probe {
 	skus := []string{"Microsoft.Compute/skus/read"}
 	return []Probe{
 		{
-			Name: "api-versions", Area: area, Minutes: 1, Rights: []string{"Microsoft.Resources/subscriptions/providers/read"}, Run: apiVersions,
+			Name: "api-versions", Area: area, Minutes: 1, Rights: []string{"Microsoft.Resources/subscriptions/providers/read"},
+			Run:   apiVersions,
 			Tries: "read which API versions the resource providers have, and compare those that kaz uses",
 		},
 		{
@@ -131,7 +132,8 @@ func absentTwice(ctx context.Context, b *bench.Bench) {
 			unlisted++
 		}
 	}
-	b.Agree(absent == 0 && unlisted == 0, "of %d resources, %d were absent and %d were not in the list after their creation", count, absent, unlisted)
+	b.Agree(absent == 0 && unlisted == 0, "of %d resources, %d were absent and %d were not in the list after their creation", count,
+		absent, unlisted)
 }
 
 // size is a size of machines as the catalogue of a location has it.

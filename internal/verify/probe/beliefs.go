@@ -3,6 +3,7 @@ package probe
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -47,10 +48,8 @@ func Beliefs() []Belief {
 // BeliefOf returns the belief that a probe tries, "" for an unknown probe.
 func BeliefOf(name string) string {
 	for _, b := range Beliefs() {
-		for _, p := range b.Probes {
-			if p == name {
-				return b.Text
-			}
+		if slices.Contains(b.Probes, name) {
+			return b.Text
 		}
 	}
 	return ""

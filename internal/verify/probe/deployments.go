@@ -104,7 +104,8 @@ func templateSpec(ctx context.Context, b *bench.Bench) {
 
 func whatIfInvalid(ctx context.Context, b *bench.Bench) {
 	broken := deployment(template(object{"resources": list{object{
-		"type": routesType, "apiVersion": b.Versions(routesType), "name": "[parameters('absent')]", "location": b.Location, "properties": object{},
+		"type": routesType, "apiVersion": b.Versions(routesType), "name": "[parameters('absent')]", "location": b.Location,
+		"properties": object{},
 	}}}), object{})
 	a := b.Act(ctx, b.ID(deploymentType, "d"), "whatIf", broken)
 	code := cmp.Or(a.Code, bench.Text(a.Body, "error.code"))

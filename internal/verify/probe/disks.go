@@ -119,7 +119,8 @@ func diskAttach(ctx context.Context, b *bench.Bench) {
 	b.Agree(n == 2, "the first answer has %d of 2 disks in dataDisks", n)
 	polled := a.Header.Get("Azure-Asyncoperation") != ""
 	located := a.Header.Get("Location") != ""
-	b.Agree(polled && !located, "it has Azure-AsyncOperation: %t; it has Location: %t; Retry-After: %q", polled, located, a.Header.Get("Retry-After"))
+	b.Agree(polled && !located, "it has Azure-AsyncOperation: %t; it has Location: %t; Retry-After: %q", polled, located,
+		a.Header.Get("Retry-After"))
 	a = b.Act(ctx, vm, attachDetach, object{
 		"dataDisksToDetach": list{object{"diskId": string(ids[0])}}, "dataDisksToAttach": list{attached(ids[2], 2)},
 	})

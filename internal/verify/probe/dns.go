@@ -40,15 +40,18 @@ func dnsProbes() []Probe {
 			Tries: "write record sets beyond the limits of 20 records and of 4,096 characters; want refusals",
 		},
 		{
-			Name: "alias-address", Area: area, Minutes: 1, Cents: 1, Needs: needs, Rights: append(all(pipType), records...), Run: aliasAddress,
+			Name: "alias-address", Area: area, Minutes: 1, Cents: 1, Needs: needs, Rights: append(all(pipType), records...),
+			Run:   aliasAddress,
 			Tries: "make an alias of a public IP; want that it is read without records",
 		},
 		{
-			Name: "alias-profile", Area: area, Minutes: 1, Cents: 1, Needs: needs, Rights: append(all(profileType), records...), Run: aliasProfile,
+			Name: "alias-profile", Area: area, Minutes: 1, Cents: 1, Needs: needs, Rights: append(all(profileType), records...),
+			Run:   aliasProfile,
 			Tries: "make an alias of a Traffic Manager profile with an external endpoint; want that it is read without records",
 		},
 		{
-			Name: "profile-endpoints", Area: area, Minutes: 1, Cents: 1, Rights: all(profileType, profileType+"/externalEndpoints"), Run: profileEndpoints,
+			Name: "profile-endpoints", Area: area, Minutes: 1, Cents: 1, Rights: all(profileType, profileType+"/externalEndpoints"),
+			Run:   profileEndpoints,
 			Tries: "PUT a Traffic Manager profile without endpoints; want that it keeps those that it has",
 		},
 		{
@@ -56,8 +59,10 @@ func dnsProbes() []Probe {
 			Tries: "create a profile with priorities on some endpoints and not on others; want BadRequest",
 		},
 		{
-			Name: "private-record-names", Area: area, Minutes: 2, Cents: 1, Needs: []string{privateZone}, Rights: all(privateZoneType + "/A"),
-			Run: privateRecordNames, Tries: "PUT a private record set with capital letters in its name; want that it is shown in lower case",
+			Name: "private-record-names", Area: area, Minutes: 2, Cents: 1, Needs: []string{privateZone},
+			Rights: all(privateZoneType + "/A"),
+			Run:    privateRecordNames,
+			Tries:  "PUT a private record set with capital letters in its name; want that it is shown in lower case",
 		},
 		{
 			Name: "private-zone-tags", Area: area, Minutes: 2, Rights: all(privateZoneType), Run: privateZoneTags,

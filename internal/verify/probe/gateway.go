@@ -74,7 +74,8 @@ func makeGateway(ctx context.Context, b *bench.Bench) {
 			"port": 80, "protocol": "Http", "cookieBasedAffinity": "Disabled", "requestTimeout": 20,
 		})},
 		"httpListeners": list{child("listener", object{
-			"protocol": "Http", "frontendIPConfiguration": part(b, "frontendIPConfigurations", "front"), "frontendPort": part(b, "frontendPorts", "http"),
+			"protocol": "Http", "frontendIPConfiguration": part(b, "frontendIPConfigurations", "front"), "frontendPort": part(b,
+				"frontendPorts", "http"),
 		})},
 		"requestRoutingRules": list{rule(b, "rule", 100, "listener")},
 	}))
@@ -83,7 +84,8 @@ func makeGateway(ctx context.Context, b *bench.Bench) {
 func rule(b *bench.Bench, name string, priority int, listener string) object {
 	return child(name, object{
 		"ruleType": "Basic", "priority": priority, "httpListener": part(b, "httpListeners", listener),
-		"backendAddressPool": part(b, "backendAddressPools", "pool"), "backendHttpSettings": part(b, "backendHttpSettingsCollection", "settings"),
+		"backendAddressPool": part(b, "backendAddressPools", "pool"), "backendHttpSettings": part(b, "backendHttpSettingsCollection",
+			"settings"),
 	})
 }
 
@@ -154,7 +156,8 @@ func gatewayCertificate(ctx context.Context, b *bench.Bench) {
 	b.Agree(!a.Failed, "PUT with a PFX file by 3DES and SHA-1: %s", a)
 	const at = "properties.sslCertificates.0.properties."
 	doc := b.Get(ctx, gatewayID(b))
-	b.Agree(!bench.Has(doc, at+"data") && !bench.Has(doc, at+"password"), "the GET shows the certificate's data: %t", bench.Has(doc, at+"data"))
+	b.Agree(!bench.Has(doc, at+"data") && !bench.Has(doc, at+"password"), "the GET shows the certificate's data: %t", bench.Has(doc,
+		at+"data"))
 	a = b.Try(ctx, azure.Put, gatewayID(b), doc)
 	kept := bench.Text(b.Get(ctx, gatewayID(b)), at+"publicCertData") == bench.Text(doc, at+"publicCertData")
 	b.Agree(!a.Failed && kept, "PUT of the certificate without data: %s; it has the same public part: %t", a, kept)

@@ -64,7 +64,8 @@ func machineProbes() []Probe {
 			Tries: "create a storage account with a user-assigned identity that does not exist; want FailedIdentityOperation",
 		},
 		{
-			Name: "interface-stays", Area: area, Minutes: 4, Cents: 1, Needs: []string{network}, Rights: all(machineType, nicType), Run: interfaceStays,
+			Name: "interface-stays", Area: area, Minutes: 4, Cents: 1, Needs: []string{network}, Rights: all(machineType, nicType),
+			Run:   interfaceStays,
 			Tries: "delete a machine and its interface at once; want that the interface is refused until the machine is gone",
 		},
 	}

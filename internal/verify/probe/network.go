@@ -147,7 +147,8 @@ func operationURLs(ctx context.Context, b *bench.Bench) {
 				continue
 			}
 			same := poll.Scheme == sent.Scheme && poll.Hostname() == sent.Hostname() && port(poll) == port(sent)
-			b.Agree(same, "%s of the PUT has the scheme, host and port of the endpoint: %t; it names a port: %t", name, same, poll.Port() != "")
+			b.Agree(same, "%s of the PUT has the scheme, host and port of the endpoint: %t; it names a port: %t", name, same,
+				poll.Port() != "")
 		}
 	}
 }

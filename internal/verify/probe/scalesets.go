@@ -38,7 +38,7 @@ func scaleSetProbes() []Probe {
 		{
 			Name: "instance-deleted", Area: area, Minutes: 3, Cents: 1, Needs: needs, Run: instanceDeleted,
 			Rights: []string{instanceType + "/read", instanceType + "/write", instanceType + "/delete"},
-			Tries:  "delete an instance and PUT it, with an ETag and without; want InvalidParameter or InstanceIdsListInstanceIdNotActiveVM",
+			Tries:  "PUT a deleted instance, with an ETag and without; want InvalidParameter or InstanceIdsListInstanceIdNotActiveVM",
 		},
 	}
 }
@@ -98,7 +98,8 @@ func instanceDisks(ctx context.Context, b *bench.Bench) {
 	id := disks(ctx, b, "a")[0]
 	vm := instance(ctx, b, false)
 	a := b.Act(ctx, vm, attachDetach, object{"dataDisksToAttach": list{attached(id, 0)}})
-	b.Agree(a.Status == http.StatusOK && bench.Count(a.First, "dataDisks") == 1, "attachment to an instance: %s; dataDisks: %d of 1; Retry-After: %q",
+	b.Agree(a.Status == http.StatusOK && bench.Count(a.First, "dataDisks") == 1,
+		"attachment to an instance: %s; dataDisks: %d of 1; Retry-After: %q",
 		a, bench.Count(a.First, "dataDisks"), a.Header.Get("Retry-After"))
 	b.Run(ctx, vm, attachDetach, object{"dataDisksToDetach": list{object{"diskId": string(id)}}})
 	n := bench.Count(b.Get(ctx, vm), "properties.storageProfile.dataDisks")
@@ -120,7 +121,8 @@ func instanceDeleted(ctx context.Context, b *bench.Bench) {
 	b.Remove(ctx, id)
 	for _, options := range [][]bench.Option{nil, {bench.IfMatch(doc.Etag())}} {
 		a := b.Try(ctx, azure.Put, id, doc, options...)
-		gone := a.Refused(http.StatusBadRequest, "InvalidParameter") && strings.Contains(a.Message, "is not an active Virtual Machine Scale Set VM") ||
+		gone := a.Refused(http.StatusBadRequest, "InvalidParameter") && strings.Contains(a.Message,
+			"is not an active Virtual Machine Scale Set VM") ||
 			a.Refused(http.StatusBadRequest, "InstanceIdsListInstanceIdNotActiveVM")
 		b.Agree(gone, "PUT of a deleted instance, with an ETag: %t: %s", options != nil, a)
 	}

@@ -33,7 +33,8 @@ func vaultProbes() []Probe {
 			Tries: "PUT a key vault with the body of its GET; want success",
 		},
 		{
-			Name: "vault-policies", Area: area, Minutes: 1, Needs: needs, Rights: []string{vaultType + "/accessPolicies/write"}, Run: vaultPolicies,
+			Name: "vault-policies", Area: area, Minutes: 1, Needs: needs, Rights: []string{vaultType + "/accessPolicies/write"},
+			Run:   vaultPolicies,
 			Tries: "add permissions for an object id twice and remove them; want that permissions are merged, and an empty entry goes",
 		},
 		{
@@ -94,11 +95,11 @@ func secretVersions(ctx context.Context, b *bench.Bench) {
 func vaultWrittenBack(ctx context.Context, b *bench.Bench) { writtenBack(ctx, b, vaultID(b)) }
 
 func vaultPolicies(ctx context.Context, b *bench.Bench) {
-	const someone = "00000000-0000-0000-0000-00000000ca2f" // an object id of no identity
+	const objectID = "00000000-0000-0000-0000-00000000ca2f" // an object id of no identity
 	tenant := bench.Text(b.Get(ctx, vaultID(b)), "properties.tenantId")
 	policy := func(permissions ...any) object {
 		return object{"properties": object{"accessPolicies": list{object{
-			"tenantId": tenant, "objectId": someone, "permissions": object{"secrets": permissions},
+			"tenantId": tenant, "objectId": objectID, "permissions": object{"secrets": permissions},
 		}}}}
 	}
 	at := func(name string) azure.ID { return vaultID(b).Child("accessPolicies", name) }

@@ -180,9 +180,11 @@ func (p *player) send(ctx context.Context, method, to string, header http.Header
 }
 
 // translatable are the values that differ between a cassette and a local Azure.
-var translatable = regexp.MustCompile(`(?:W/)?"[^"\s]{8,80}"|(?:W/)?\\"[^"\s]{8,80}\\"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
+var translatable = regexp.MustCompile(`(?:W/)?"[^"\s]{8,80}"|(?:W/)?\\"[^"\s]{8,80}\\"|` + guidPattern)
 
-var anyGUID = regexp.MustCompile(`[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
+const guidPattern = `[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`
+
+var anyGUID = regexp.MustCompile(guidPattern)
 
 // translated replaces what was learned in a text. An ETag counts as a whole.
 func (p *player) translated(text string) string {
