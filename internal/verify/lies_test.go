@@ -203,7 +203,7 @@ func lies() map[string]way {
 
 		"share-exists": when(to(get, "/shares/"), with("shareQuota", 1)),
 		"share-snapshots": when(to(get, "/shares"), each(func(share object) {
-			set(share, "metadata", object{"kaz": "shown"})
+			set(share, "snapshotTime", nil)
 		})),
 		"account-written-back": writtenBack,
 		"account-versions":     when(to(get, "/storageAccounts/"), with("networkAcls", nil)),

@@ -110,13 +110,11 @@ func refuseWithSnapshots(c *behaviour.Call) error {
 	return nil
 }
 
-// snapshotViews returns the snapshots of a share as the list of shares shows them: without their metadata.
+// snapshotViews returns the snapshots of a share as the list of shares shows them.
 func snapshotViews(doc behaviour.Object) []behaviour.Object {
 	var views []behaviour.Object
 	for _, snapshot := range behaviour.Objects(doc, snapshotsField) {
-		view := asSnapshot(doc, snapshot)
-		behaviour.Remove(view, "properties.metadata")
-		views = append(views, view)
+		views = append(views, asSnapshot(doc, snapshot))
 	}
 	return views
 }
