@@ -23,6 +23,7 @@ import (
 	cnm "kaz/cmd/cloud-node-manager/app"
 	"kaz/cmd/kaz/cli"
 	"kaz/cmd/kaz/clustercommand"
+	"kaz/cmd/kaz/verifycommand"
 	"kaz/internal/component/flagerror"
 	"kaz/internal/component/release"
 )
@@ -68,7 +69,7 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagerror.Explain)
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
 	root.AddCommand(localCommand(), clustercommand.New(), checkCommand(), shadowCommand(), explainCommand(), dnsCommand())
-	root.AddCommand(machineCommand(), versionCommand())
+	root.AddCommand(verifycommand.New(), machineCommand(), versionCommand())
 	root.AddCommand(components()...)
 	return root
 }

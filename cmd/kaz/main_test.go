@@ -51,7 +51,8 @@ func runRoot(t *testing.T, args ...string) (string, error) {
 // TestHelpHasNoFlagsOfLibraries checks that the help of a command has only flags that the command knows.
 func TestHelpHasNoFlagsOfLibraries(t *testing.T) {
 	for _, args := range []string{
-		"--help", "local up --help", "explain service --help", "check --help", "cluster deploy --help", "version --help",
+		"--help", "local up --help", "explain service --help", "check --help", "cluster deploy --help", "verify azure --help",
+		"version --help",
 	} {
 		out, err := runRoot(t, strings.Fields(args)...)
 		if err != nil || strings.Contains(out, "log-flush-frequency") || strings.Contains(out, "version[=true]") {
@@ -124,16 +125,35 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"local", "azure", "fault", "ad"}, `unknown command "ad" for "kaz local azure fault": want add, clear, list, remove`},
 		{[]string{"local", "azure", "fault", "remove"},
 			"remove: no argument given: want one number of a rule, which kaz local azure fault list shows"},
-		{[]string{"local", "azure", "fault", "remove", "one"}, "remove: one: want one number of a rule, which kaz local azure fault list shows"},
+		{[]string{"local", "azure", "fault", "remove", "one"},
+			"remove: one: want one number of a rule, which kaz local azure fault list shows"},
 		{[]string{"local", "azure", "set"}, "set: nothing to change: want --latency, --throttle or --quota"},
 		{[]string{"local", "azure", "--wait", "5s"}, "--wait: only --detach waits; add it"},
 		{[]string{"local", "azure", "--detach", "--wait=-5s"}, "--wait -5s: want a duration that is not negative"},
 		{[]string{"local", "azure", "--dir", "d", "--state", "s"}, "--state s: --dir has the state; give one of both"},
-		{[]string{"local", "azure", "delete", "--dir", "d"}, "all resources and keys of the local Azure in d would be lost: confirm with --yes"},
+		{[]string{"local", "azure", "delete", "--dir", "d"},
+			"all resources and keys of the local Azure in d would be lost: confirm with --yes"},
 		{[]string{"local", "azure", "fault", "add", "--type", "loadBalancer"},
 			`--type: type "loadBalancer" is unknown; did you mean loadBalancers?`},
 		{[]string{"local", "azure", "fault", "add", "--value", "text"},
 			`--value "text": want JSON, such as 5 or '"text"': invalid character 'e' in literal true (expecting 'r')`},
+		{[]string{"verify"}, "verify: no command given: want azure, clean, replay"},
+		{[]string{"verify", "azure", "--only", "disk", "--list"},
+			"--only disk: no area or probe has this name; want some of network, disks, " +
+				"machines, storage, dns, deployments, vaults, scalesets, api, gateways, or a name of --list"},
+		{[]string{"verify", "azure", "--yes"}, "--location is missing: want the location of the resources, such as westeurope"},
+		{[]string{"verify", "azure", "-o", "pdf"}, "--output pdf: want text, json, html"},
+		{[]string{"verify", "azure", "--report", "report"}, "--report report: want a name that ends with .txt, .json or .html"},
+		{[]string{"verify", "azure", "--lifetime", "5m"}, "--lifetime 5m0s: want at least 1h"},
+		{[]string{"verify", "azure", "--location", "westeurope", "--subscription", "mine"},
+			`--subscription "mine": want the id of a subscription, such as 00000000-0000-0000-0000-000000000001`},
+		{[]string{"verify", "azure", "--location", "westeurope", "--cloud", "Moon"},
+			"--cloud Moon: no such cloud is known; --cloud-config may name the endpoint of another one"},
+		{[]string{"verify", "clean", "--local", "--cloud-config", "azure.json"},
+			"--local and --cloud-config select different Azures: give one of both"},
+		{[]string{"verify", "clean", "-o", "xml"}, "--output xml: want text, json or yaml"},
+		{[]string{"verify", "replay"}, "replay: no argument given: want the file that --cassette of kaz verify azure wrote"},
+		{[]string{"verify", "replay", "nowhere.yaml"}, "open nowhere.yaml: no such file or directory"},
 		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, load, logs, ssh, status, up`},
 	} {
 		command := rootCommand()

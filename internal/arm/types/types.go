@@ -133,6 +133,7 @@ func Table() []Type {
 		{Name: pls, Stale: []string{lb, vnet, nic, endpoint}},
 		{Name: endpoint, Stale: []string{pls, vnet, nic, asg, zone, "Microsoft.Storage/storageAccounts"}},
 		{Name: dns, Version: "2018-05-01", CountsChildren: true, Stale: none},
+		{Name: "Microsoft.Network/trafficManagerProfiles", Version: "2022-04-01"}, // a service with versions of its own
 		{Name: zone, Version: "2024-06-01", CountsChildren: true, Stale: []string{vnet}},
 
 		// A deployment writes anything, and a group's delete takes all with it.

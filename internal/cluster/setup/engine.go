@@ -53,20 +53,26 @@ func Open(config arm.Config, say func(line string)) (*engine.Engine, error) {
 
 // OpenLocal returns an engine for a local Azure.
 func OpenLocal(info client.Info, userAgent string, say func(line string)) (*engine.Engine, error) {
-	transport, err := trusting(info)
+	config, err := LocalConfig(info, userAgent)
 	if err != nil {
 		return nil, err
 	}
-	credential, err := localCredential(info, transport)
-	if err != nil {
-		return nil, err
-	}
-	e, err := Open(arm.Config{UserAgent: userAgent, Endpoint: info.ARM, Credential: credential, Transport: transport}, say)
+	e, err := Open(config, say)
 	if err != nil {
 		return nil, err
 	}
 	e.Poll, e.Patience.Settle = localPoll, localSettle
 	return e, nil
+}
+
+// LocalConfig is the configuration of the ARM client of a local Azure.
+func LocalConfig(info client.Info, userAgent string) (arm.Config, error) {
+	transport, err := trusting(info)
+	if err != nil {
+		return arm.Config{}, err
+	}
+	credential, err := localCredential(info, transport)
+	return arm.Config{UserAgent: userAgent, Endpoint: info.ARM, Credential: credential, Transport: transport}, err
 }
 
 // localCredential is the service principal of a local Azure, which has tokens for its key vaults and blobs, too.

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -432,11 +433,17 @@ func (z zoneKind) soa(host, email string) behaviour.Object {
 	return record
 }
 
-// checkZone checks that the name of a zone has at least two labels, and that it has not too many tags.
+// checkZone checks that the name of a zone has at least two labels, and that it has not too many tags, and none with a blank in its name:
+// Microsoft's documentation of tags forbids both. The error's text was not looked up.
 func checkZone(c *behaviour.Call) error {
 	const mostTags = 15 // documented; other resources have 50
 	if tags := behaviour.Sub(c.Doc, "tags"); len(tags) > mostTags {
 		return behaviour.Invalid("BadRequest", "The zone '%s' has %d tags. A zone can have at most %d.", c.ID.Name(), len(tags), mostTags)
+	}
+	for _, name := range slices.Sorted(maps.Keys(behaviour.Sub(c.Doc, "tags"))) {
+		if strings.Contains(name, " ") {
+			return behaviour.Invalid("BadRequest", "The tag '%s' of the zone '%s' has a blank in its name.", name, c.ID.Name())
+		}
 	}
 	labels := strings.Split(c.ID.Name(), ".")
 	ok := len(labels) > 1

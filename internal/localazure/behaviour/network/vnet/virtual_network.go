@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"net/netip"
+	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
@@ -48,6 +49,15 @@ func keepsSubnets(c *behaviour.Call) bool {
 	return version == "" || version >= "2023-09-01"
 }
 
+// reservedRanges are those that Microsoft's questions and answers about virtual networks exclude. The error's code was not looked up.
+func reservedRanges() []netip.Prefix {
+	var all []netip.Prefix
+	for text := range strings.FieldsSeq("224.0.0.0/4 255.255.255.255/32 127.0.0.0/8 169.254.0.0/16 168.63.129.16/32") {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
 func checkAddressSpace(c *behaviour.Call) error {
 	texts := ipam.AddressSpace(c.Doc)
 	if len(texts) == 0 {
@@ -58,6 +68,10 @@ func checkAddressSpace(c *behaviour.Call) error {
 		return err
 	}
 	for i, p := range ranges {
+		if q, reserved := ipam.Overlapping([]netip.Prefix{p}, reservedRanges()); reserved {
+			return schema.Malformed("AddressPrefixReserved",
+				"Address prefix %s of resource %s overlaps with %s, which cannot be used in a virtual network.", p, c.ID, q)
+		}
 		if q, clash := ipam.Overlapping([]netip.Prefix{p}, ranges[:i]); clash {
 			return schema.Malformed("AddressSpacesOverlap",
 				"Address prefixes of the address space of resource %s overlap: %s is in it twice.", c.ID, q)
