@@ -145,7 +145,7 @@ func (s *setup) prepare(c *call) {
 		s.ensure(c.target.id.Parent())
 	default:
 		s.group(c.target.id)
-		if id, _ := answer["type"].(string); !strings.EqualFold(id, c.target.kind.Name) {
+		if !strings.EqualFold(strings.TrimRight(c.sent.path, "/"), string(c.target.id)) {
 			document = nil // of an action
 		}
 		s.ensure(c.target.id, document)
@@ -339,6 +339,25 @@ func (s *setup) embed(id azure.ID, k *kind.Kind) {
 	s.put(id.Parent(), holder)
 }
 
+// nameElements gives the elements of lists that have an id, but no name, the name that their id ends with.
+func nameElements(document any) {
+	switch d := document.(type) {
+	case map[string]any:
+		for _, inner := range d {
+			nameElements(inner)
+		}
+	case []any:
+		for _, one := range d {
+			nameElements(one)
+			element, _ := one.(map[string]any)
+			id, _ := element["id"].(string)
+			if _, whole := element["properties"]; whole && element["name"] == nil && id != "" {
+				element["name"] = id[strings.LastIndexByte(id, '/')+1:]
+			}
+		}
+	}
+}
+
 // put reports whether the resource was made.
 func (s *setup) put(id azure.ID, body map[string]any) bool {
 	s.Helper()
@@ -346,6 +365,7 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 	for _, name := range []string{"id", "name", "type", "etag", "systemData"} {
 		delete(sent, name)
 	}
+	nameElements(sent)
 	reply := s.attempt(id, sent)
 	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
 		if strings.Contains(reply, `"`+code+`"`) {

@@ -38,6 +38,9 @@ func fillImage(c *behaviour.Call) error {
 	behaviour.Default(c.Doc, "properties.storageProfile.dataDisks", []any{})
 	behaviour.Default(c.Doc, "properties.storageProfile.zoneResilient", false)
 	behaviour.Default(c.Doc, "properties.hyperVGeneration", "V1")
+	if disk := behaviour.Sub(c.Doc, "properties.storageProfile.osDisk"); disk != nil {
+		behaviour.Default(disk, "caching", "ReadWrite")
+	}
 	for _, disk := range append(behaviour.Objects(c.Doc, "properties.storageProfile.dataDisks"),
 		behaviour.Sub(c.Doc, "properties.storageProfile.osDisk")) {
 		if disk != nil {
