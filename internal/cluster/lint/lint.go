@@ -270,8 +270,8 @@ func decoded(text []byte, depth int) [][]byte {
 // shortestEncoded is the shortest run of characters that may be base64.
 const shortestEncoded = 24
 
-// encodedParts returns the runs of characters of base64, with their padding. A regular expression took a third of the time of a deployment in
-// tests.
+// encodedParts returns the runs of characters of base64, with their padding. A regular expression took a third of the time of a
+// deployment in tests.
 func encodedParts(text []byte) (all [][]byte) {
 	for from := 0; from < len(text); from++ {
 		to := from
