@@ -142,6 +142,9 @@ func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects)
 		wrote++
 	}
 	w.config.Metrics.wrote(wrote, time.Since(began), err)
+	if wrote > 0 && err == nil {
+		w.diagnosis.note(d.Objects)
+	}
 	if d.Hold != nil && d.API.Gateways == nil {
 		d.API = w.judge(in, d.Live)
 	}

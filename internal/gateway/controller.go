@@ -141,6 +141,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	for _, w := range c.workers {
 		work.Go(func() { w.dispatch(ctx, &work) })
+		work.Go(func() { w.diagnosis.run(ctx) })
 	}
 	work.Go(func() { c.gates.run(ctx) })
 	c.gates.wake()

@@ -93,21 +93,25 @@ func (g *gates) open(ctx context.Context, asks bool) (wait bool) {
 
 // health asks the application gateway for the health of its backends. It is nil if that is not known, as during a write.
 func (w *worker) health(ctx context.Context) []health.Backend {
-	w.state.Lock()
-	writing := w.state.writing
-	w.state.Unlock()
-	if writing {
-		return nil
-	}
-	doc, err := azure.Do(ctx, w.config.Azure, azure.Request{Verb: azure.Post, ID: w.id, Action: health.Action})
-	var all []health.Backend
-	if err == nil {
-		all, err = health.Read(doc)
-	}
+	all, err := w.askHealth(ctx)
 	if err != nil && ctx.Err() == nil {
 		w.config.Log.Warn("cannot read the health of backends", "gateway", w.id, "error", err)
 	}
 	return all
+}
+
+func (w *worker) askHealth(ctx context.Context) ([]health.Backend, error) {
+	w.state.Lock()
+	writing := w.state.writing
+	w.state.Unlock()
+	if writing {
+		return nil, nil
+	}
+	doc, err := azure.Do(ctx, w.config.Azure, azure.Request{Verb: azure.Post, ID: w.id, Action: health.Action})
+	if err != nil {
+		return nil, err
+	}
+	return health.Read(doc)
 }
 
 // servesPod reports whether the application gateway has an object that leads to a pod, unless it is known that it does not serve that

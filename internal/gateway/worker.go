@@ -24,6 +24,7 @@ type worker struct {
 	ingresses bool // it serves the Ingresses
 	queue     *controller.Queue[string, reasons]
 	commits   *reconcile.Coalescer[string, struct{}]
+	diagnosis *diagnosis
 
 	// What follows belongs to the commit, of which there is one at a time.
 	objects *cluster.Objects // of the last commit
@@ -51,6 +52,7 @@ func newWorker(c *Controller, id azure.ID, ingresses bool) *worker {
 	w.commits.Gather(c.config.Calm, c.config.Most)
 	w.commits.Order(byNeed)
 	w.commits.Sift()
+	w.diagnosis = newDiagnosis(w)
 	return w
 }
 

@@ -467,9 +467,10 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, found := strings.Cut(string(text), "```yaml\n")
+	_, section, there := strings.Cut(string(text), "\n## Identities and rights")
+	_, example, found := strings.Cut(section, "```yaml\n")
 	example, _, ended := strings.Cut(example, "```")
-	if !found || !ended {
+	if !there || !found || !ended {
 		t.Fatal("no example")
 	}
 	dir := t.TempDir()

@@ -58,3 +58,34 @@ func Read(doc azure.Document) ([]Backend, error) {
 	})
 	return all, nil
 }
+
+// Pool is a pool as some settings reach it.
+type Pool struct {
+	Name, Settings string
+	Backends       int
+	Log            string // of the first backend that has one
+}
+
+// dead are the states of a backend that gets no requests. Other states than those known may be those of backends that do.
+var dead = []string{"Unhealthy", "Down"}
+
+// Dead returns the pools that have backends, of which none is healthy. all is sorted.
+func Dead(all []Backend) (pools []Pool) {
+	alive := false
+	for i, b := range all {
+		if i == 0 || b.Pool != all[i-1].Pool || b.Settings != all[i-1].Settings {
+			if alive {
+				pools = pools[:len(pools)-1]
+			}
+			pools, alive = append(pools, Pool{Name: b.Pool, Settings: b.Settings}), false
+		}
+		p := &pools[len(pools)-1]
+		p.Backends++
+		p.Log = cmp.Or(p.Log, b.Log)
+		alive = alive || !slices.Contains(dead, b.State)
+	}
+	if alive {
+		pools = pools[:len(pools)-1]
+	}
+	return pools
+}
