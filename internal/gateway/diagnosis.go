@@ -83,8 +83,8 @@ func ailing(all []health.Backend, objects map[string][]string) (problems []plan.
 		for _, key := range objects[pool.Name] {
 			problems = append(problems, plan.Problem{
 				Object: key, Reason: reasonUnhealthy, Warning: true,
-				Message: fmt.Sprintf("The application gateway finds none of the backends of pool %s healthy (%d with settings %s), and answers 502%s. "+
-					"It must reach the pods from its subnet, and the probe must be answered with the expected status",
+				Message: fmt.Sprintf("The application gateway finds none of the backends of pool %s healthy (%d with settings %s), and "+
+					"answers 502%s. It must reach the pods from its subnet, and the probe must be answered with the expected status",
 					pool.Name, pool.Backends, pool.Settings, said),
 			})
 		}
