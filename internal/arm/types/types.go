@@ -111,7 +111,6 @@ func Table() []Type {
 		{Name: "Microsoft.Compute/galleries", Version: "2025-03-03"},
 		{Name: "Microsoft.Compute/cloudServices", Version: "2024-11-04"},
 		{Name: "Microsoft.Compute/skus", Version: "2021-07-01"},
-
 		{Name: "Microsoft.Network", Version: network, Answer: Whole},
 		// Frontends show in addresses and subnets, NAT rules in interfaces, private link services in their own
 		// documents. The documents of scale sets and machines do not show frontends.

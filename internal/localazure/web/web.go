@@ -1,4 +1,4 @@
-// Package web is the web page of a local Azure: what there is and who refers to whom, the requests as they come, and the fault rules.
+// Package web is the web page of a local Azure: what there is and what refers to what, the requests as they come, and the fault rules.
 // Layer L4: the core of the local Azure and its client. The server serves it below [Path].
 //
 // Nothing is computed without a viewer: a [Recorder] keeps bounded lists of writes and requests as they come, as texts. Pages are made
