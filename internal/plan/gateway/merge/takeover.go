@@ -10,8 +10,8 @@ import (
 	"kaz/internal/plan/gateway/live"
 )
 
-// replacedBy are the names, in lower case, of the cluster's listeners at the gateway that have other listeners for their hosts in a document,
-// and of what is nothing without them: Azure takes one listener for a host at a port, and a rule for each listener.
+// replacedBy are the names, in lower case, of the cluster's listeners at the gateway that have other listeners for their hosts in a
+// document, and of what is nothing without them: Azure takes one listener for a host at a port, and a rule for each listener.
 func replacedBy(g live.Gateway, want network.ApplicationGateway) map[string]bool {
 	stated := names(want)
 	at := sitesOf(g.Sites(want))
