@@ -29,7 +29,7 @@ func remove(o Options, group azure.ID) (left []string) {
 			break
 		}
 		if err = removeGroup(ctx, o.Azure, group); err == nil {
-			return purge(ctx, o.Azure, azure.SubscriptionID(o.Subscription), o.Random)
+			return purge(ctx, o.Azure, group)
 		}
 		o.Say("resource group %s: %v", group.Name(), err)
 	}
@@ -60,23 +60,20 @@ func isOwn(doc azure.Document) bool {
 // deletedVaults is the type of key vaults that are deleted and can be recovered.
 const deletedVaults = "Microsoft.KeyVault/deletedVaults"
 
-// vaultPrefix begins the names of key vaults of a run.
-func vaultPrefix(random string) string { return "kazv" + random }
-
-// purge removes the key vaults of a run for good, which a deleted group leaves for some days. They cost nothing: what cannot be removed is
-// returned, and Azure removes it then.
-func purge(ctx context.Context, a Azure, subscription azure.ID, random string) (left []string) {
-	docs, err := a.List(ctx, azure.Query{Scope: subscription, Type: deletedVaults})
+// purge removes the key vaults of a run's group for good, which the deleted group leaves for some days. Names say nothing: the vault must
+// have been in the group, which was one of a run. What cannot be removed is returned. It costs nothing, and Azure removes it then.
+func purge(ctx context.Context, a Azure, group azure.ID) (left []string) {
+	docs, err := a.List(ctx, azure.Query{Scope: azure.SubscriptionID(group.Subscription()), Type: deletedVaults})
 	if err != nil {
 		return nil // no right to look, or no such provider: no vault was made
 	}
 	for _, d := range docs {
-		name := bench.Text(d, "name")
-		if !strings.HasPrefix(name, vaultPrefix(random)) {
+		vault := azure.ID(bench.Text(d, "properties.vaultId"))
+		if !vault.Under(group) {
 			continue
 		}
 		if _, err := azure.Do(ctx, a, azure.Request{Verb: azure.Post, ID: d.ID(), Action: "purge"}); err != nil {
-			left = append(left, fmt.Sprintf("deleted key vault %s: %v; Azure removes it after some days", name, err))
+			left = append(left, fmt.Sprintf("deleted key vault %s: %v; Azure removes it after some days", vault.Name(), err))
 		}
 	}
 	return left
@@ -126,6 +123,6 @@ func Remove(ctx context.Context, a Azure, subscription string, found []Found, un
 			continue
 		}
 		f.Removed = true
-		purge(ctx, a, azure.SubscriptionID(subscription), strings.TrimPrefix(f.Group, prefix))
+		purge(ctx, a, azure.GroupID(subscription, f.Group))
 	}
 }

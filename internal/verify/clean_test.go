@@ -139,14 +139,26 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestVaultsArePurged checks that no deleted key vault keeps its name.
+// TestVaultsArePurged checks that no deleted key vault of the run keeps its name, and that one of another group stays, whatever its name.
 func TestVaultsArePurged(t *testing.T) {
 	w := newWorld(t, straight, "secret-absent")
+	other := azure.GroupID(w.options.Subscription, "theirs")
+	vault := other.Resource("Microsoft.KeyVault/vaults", "kazv"+w.options.Random+"theirs")
+	for _, r := range []azure.Request{
+		{Verb: azure.Put, ID: other, Body: azure.Document(`{"location":"westeurope"}`)},
+		{Verb: azure.Put, ID: vault, Body: azure.Document(`{"location":"westeurope","properties":{"tenantId":"` + core.DefaultTenant +
+			`","sku":{"family":"A","name":"standard"},"accessPolicies":[]}}`)},
+		{Verb: azure.Delete, ID: vault},
+	} {
+		if _, err := azure.Do(t.Context(), w.options.Azure, r); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.run(t)
 	docs, err := w.options.Azure.List(t.Context(), azure.Query{
 		Scope: azure.SubscriptionID(w.options.Subscription), Type: "Microsoft.KeyVault/deletedVaults",
 	})
-	if err != nil || len(docs) > 0 {
+	if err != nil || len(docs) != 1 || docs[0].ID().Name() != vault.Name() {
 		t.Errorf("deleted vaults: %s, %v", docs, err)
 	}
 }
