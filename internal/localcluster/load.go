@@ -9,6 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,10 +40,8 @@ func LoadImages(ctx context.Context, dir, archive string) ([]string, error) {
 			running = append(running, m.Name)
 		}
 	}
-	if status.NodesKind == NodesReal {
-		if err := keepLoaded(dir, archive); err != nil {
-			return nil, fmt.Errorf("keep %s for later machines: %w", archive, err)
-		}
+	if len(running) == 0 {
+		return nil, fmt.Errorf("no machine of the cluster in %s runs; kaz local status shows them", dir)
 	}
 	failures := make([]error, len(running))
 	var tasks errgroup.Group
@@ -53,19 +54,29 @@ func LoadImages(ctx context.Context, dir, archive string) ([]string, error) {
 		})
 	}
 	_ = tasks.Wait() // they return nothing
-	return running, errors.Join(failures...)
+	if err := errors.Join(failures...); err != nil {
+		return nil, err
+	}
+	// Only now: a machine does not boot with an archive that it cannot import.
+	if status.NodesKind == NodesReal {
+		if err := keepLoaded(dir, archive); err != nil {
+			return nil, fmt.Errorf("keep %s for later machines: %w", archive, err)
+		}
+	}
+	return running, nil
 }
 
-// loadedDir has the archives of [LoadImages], named by their content.
+// loadedDir has the archives of [LoadImages]. Their names are the times at which they were loaded, so that the last one with an image counts,
+// and what they contain.
 func loadedDir(dir string) string { return filepath.Join(dir, "loaded-images") }
 
-// loadedImages returns the archives that a machine imports at boot because they were loaded before.
+// loadedImages returns the archives that a machine imports at boot because they were loaded before, in that order.
 func loadedImages(dir string) []string {
-	files, _ := filepath.Glob(filepath.Join(loadedDir(dir), "*.tar")) // the pattern is valid
+	files, _ := filepath.Glob(filepath.Join(loadedDir(dir), "*.tar")) // sorted; the pattern is valid
 	return files
 }
 
-// keepLoaded keeps an archive for machines that boot later.
+// keepLoaded keeps an archive for machines that boot later. It replaces what it is a copy of.
 func keepLoaded(dir, archive string) error {
 	if err := os.MkdirAll(loadedDir(dir), 0o755); err != nil {
 		return err
@@ -85,5 +96,15 @@ func keepLoaded(dir, archive string) error {
 	if err := errors.Join(err, partial.Sync(), partial.Close()); err != nil {
 		return err
 	}
-	return os.Rename(partial.Name(), filepath.Join(loadedDir(dir), hex.EncodeToString(content.Sum(nil))+".tar"))
+	suffix := "-" + hex.EncodeToString(content.Sum(nil)) + ".tar"
+	copies := slices.DeleteFunc(loadedImages(dir), func(file string) bool { return !strings.HasSuffix(file, suffix) })
+	if err := os.Rename(partial.Name(), filepath.Join(loadedDir(dir), time.Now().UTC().Format("20060102T150405.000000000")+suffix)); err != nil {
+		return err
+	}
+	for _, file := range copies {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package cluster_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +34,26 @@ func loadedImage(c *cluster) {
 	for _, pod := range nodes {
 		c.must("", "wait", "pod/"+pod, "--for=jsonpath={.status.phase}=Succeeded", "--timeout=1m")
 		c.must("", "delete", "pod", pod, "--now")
+	}
+	broken := filepath.Join(c.t.TempDir(), "broken.tar")
+	writeArchive(c.t, broken, "manifest.json", "nonsense")
+	refuses(c.t, exec.CommandContext(c.t.Context(), kaz(), "local", "load", "--dir", c.dir, broken), "machine ", "import "+broken)
+	if kept, _ := filepath.Glob(filepath.Join(c.dir, "loaded-images", "*")); len(kept) != 1 { // a machine would not boot with it
+		c.t.Errorf("kept for later machines: %q", kept)
+	}
+}
+
+// writeArchive writes an archive (tar) with one file.
+func writeArchive(t *testing.T, file, name, content string) {
+	t.Helper()
+	var text bytes.Buffer
+	w := tar.NewWriter(&text)
+	err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(content)), Mode: 0o644})
+	if err == nil {
+		_, err = w.Write([]byte(content))
+	}
+	if err := errors.Join(err, w.Close(), os.WriteFile(file, text.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
 	}
 }
 
