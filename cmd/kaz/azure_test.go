@@ -16,12 +16,12 @@ import (
 	"kaz/internal/localazure/client"
 )
 
-// TestAzure runs a local Azure as a user does, and reads what is in it.
-func TestAzure(t *testing.T) {
+// launchAzure runs a local Azure as a user does, in a directory of its own, until stop is called. It returns what it prints.
+func launchAzure(t *testing.T) (printed *bufio.Reader, stop func() error) {
+	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
+	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	state := filepath.Join(t.TempDir(), "state.json")
@@ -33,10 +33,18 @@ func TestAzure(t *testing.T) {
 		_ = in.Close() // never fails
 		ended <- err
 	}()
-	lines := bufio.NewReader(out)
+	return bufio.NewReader(out), func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// TestAzure runs a local Azure, and reads what is in it.
+func TestAzure(t *testing.T) {
+	lines, stop := launchAzure(t)
 	line, err := lines.ReadBytes('\n')
 	if err != nil {
-		t.Fatalf("%q: %v; %v", line, err, <-ended)
+		t.Fatalf("%q: %v; %v", line, err, stop())
 	}
 	var info client.Info
 	if err := json.Unmarshal(line, &info); err != nil {
@@ -90,8 +98,7 @@ func TestAzure(t *testing.T) {
 			t.Errorf("put with status 202: %v, %s", err, got)
 		}
 	}
-	stop()
-	if err := <-ended; err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {

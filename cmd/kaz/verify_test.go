@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"io"
@@ -17,34 +16,20 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands of docs/guides/verify.md print")
 
-// startAzure runs a local Azure for the duration of a test, in a directory of its own.
+// startAzure runs a local Azure for the duration of a test.
 func startAzure(t *testing.T) client.Info {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	t.Setenv("HOME", t.TempDir())
-	ctx, stop := context.WithCancel(t.Context())
-	out, in := io.Pipe()
-	ended := make(chan error, 1)
-	state := filepath.Join(t.TempDir(), "state.json")
-	go func() {
-		command := azureCommand()
-		command.SetArgs([]string{"--state", state})
-		command.SetOut(in)
-		err := command.ExecuteContext(ctx)
-		_ = in.Close() // never fails
-		ended <- err
-	}()
+	printed, stop := launchAzure(t)
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	var info client.Info
-	if err := json.NewDecoder(out).Decode(&info); err != nil {
+	if err := json.NewDecoder(printed).Decode(&info); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the writer
+	go func() { _, _ = io.Copy(io.Discard, printed) }() // ends with the writer
 	return info
 }
 

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,16 +40,7 @@ func TestTraffic(t *testing.T) {
 	w.config.Calm = time.Millisecond
 	w.run(t)
 	defer w.stop()
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			_, port, err := net.SplitHostPort(address)
-			if err != nil {
-				return nil, err
-			}
-			return loopback.Reach(ctx, network, net.JoinHostPort(w.address, port))
-		},
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-	}
+	transport := w.transport(loopback)
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for url, answer := range map[string]string{

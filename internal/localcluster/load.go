@@ -66,8 +66,8 @@ func LoadImages(ctx context.Context, dir, archive string) ([]string, error) {
 	return running, nil
 }
 
-// loadedDir has the archives of [LoadImages]. Their names are the times at which they were loaded, so that the last one with an image counts,
-// and what they contain.
+// loadedDir has the archives of [LoadImages]. Their names are the times at which they were loaded, so that the last one with an image
+// counts, and the hashes of what they contain.
 func loadedDir(dir string) string { return filepath.Join(dir, "loaded-images") }
 
 // loadedImages returns the archives that a machine imports at boot because they were loaded before, in that order.
@@ -98,7 +98,8 @@ func keepLoaded(dir, archive string) error {
 	}
 	suffix := "-" + hex.EncodeToString(content.Sum(nil)) + ".tar"
 	copies := slices.DeleteFunc(loadedImages(dir), func(file string) bool { return !strings.HasSuffix(file, suffix) })
-	if err := os.Rename(partial.Name(), filepath.Join(loadedDir(dir), time.Now().UTC().Format("20060102T150405.000000000")+suffix)); err != nil {
+	now := time.Now().UTC().Format("20060102T150405.000000000")
+	if err := os.Rename(partial.Name(), filepath.Join(loadedDir(dir), now+suffix)); err != nil {
 		return err
 	}
 	for _, file := range copies {

@@ -314,8 +314,6 @@ func TestTheSearchForCulpritsIsBounded(t *testing.T) {
 	}
 }
 
-// TestARefusalOfEverybodyIsNotSearched checks that a caller that may not write a document at all gets
-// an error at once.
 // TestSift checks that many culprits keep no other request from being committed, and that the search ends where all are refused.
 func TestSift(t *testing.T) {
 	const bad, good = 30, 40
@@ -375,6 +373,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
+// TestARefusalOfEverybodyIsNotSearched checks that a caller that may not write a document at all gets
+// an error at once.
 func TestARefusalOfEverybodyIsNotSearched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes := 0

@@ -114,7 +114,7 @@ func (r Report) Text(w io.Writer) error {
 			area = x.Area
 			fmt.Fprintf(&b, "\n%s\n", area)
 		}
-		fmt.Fprintf(&b, "  %-8s %s (%s, %d requests)\n", x.Verdict, x.Probe, x.Took, x.Sent)
+		fmt.Fprintf(&b, "  %-8s %s (%s, requests: %d)\n", x.Verdict, x.Probe, x.Took, x.Sent)
 		if x.Verdict != Agrees {
 			fmt.Fprintf(&b, "           belief: %s\n", x.Belief)
 		}

@@ -26,7 +26,7 @@ func gateways() []Need {
 		},
 		{
 			network + "applicationGateways/backendhealth/action", ApplicationGateways, GatewayReadiness,
-			"let pods with the readiness gate become ready", true,
+			"let pods with the readiness gate become ready, and report pools without a healthy backend", true,
 		},
 	}
 }
