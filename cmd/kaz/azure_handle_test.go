@@ -320,7 +320,8 @@ func TestActionForCI(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Cleanup(func() {
-		if out, err := exec.Command(os.Args[0], "local", "azure", "stop", "--dir", filepath.Join(temp, "local-azure")).CombinedOutput(); err != nil {
+		dir := filepath.Join(temp, "local-azure")
+		if out, err := exec.Command(os.Args[0], "local", "azure", "stop", "--dir", dir).CombinedOutput(); err != nil {
 			t.Errorf("stop: %v: %s", err, out)
 		}
 	})

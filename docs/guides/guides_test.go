@@ -12,7 +12,8 @@ import (
 
 // pages are those that are checked.
 func pages() []string {
-	return []string{"troubleshooting.md", "upgrade.md", "disks.md", "files.md", "cluster.md", "dns.md", "check.md", "verify.md", "../resources/node/README.md", "../resources/node/labels.md",
+	return []string{"troubleshooting.md", "upgrade.md", "disks.md", "files.md", "cluster.md", "dns.md", "check.md", "verify.md",
+		"../resources/node/README.md", "../resources/node/labels.md",
 		"../reference/health-probe-proxy.md"}
 }
 

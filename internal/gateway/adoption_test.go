@@ -60,7 +60,9 @@ func filledByAGIC(gate, ip azure.ID, certificate, password string) object {
 	shop, api := ref("backendAddressPools", "pool-default-shop-80-bp-8080"), ref("backendAddressPools", "pool-default-api-80-bp-8080")
 	shopSet, apiSet := ref("backendHttpSettingsCollection", "bp-default-shop-80-8080-shop"),
 		ref("backendHttpSettingsCollection", "bp-default-api-80-8080-api")
-	return object{"location": testkit.Location, "tags": object{"managed-by-k8s-ingress": "1.8.1/abcdef/2025-01-01", "team": "web"}, "properties": object{
+	return object{"location": testkit.Location, "tags": object{
+		"managed-by-k8s-ingress": "1.8.1/abcdef/2025-01-01", "team": "web",
+	}, "properties": object{
 		"sku":                      object{"name": "Standard_v2", "tier": "Standard_v2", "capacity": 2},
 		"gatewayIPConfigurations":  []object{child("subnet", object{"subnet": object{"id": subnetID}})},
 		"frontendIPConfigurations": []object{child("public", object{"publicIPAddress": object{"id": ip}})},
@@ -81,7 +83,9 @@ func filledByAGIC(gate, ip azure.ID, certificate, password string) object {
 			settings("bp-default-api-80-8080-api", "pb-default-api-80-api", object{"path": "/v1/"}),
 		},
 		"httpListeners": []object{
-			listener(1, "fp-443", "Https", object{"hostNames": []string{"shop.example.com"}, "sslCertificate": ref("sslCertificates", "cert-default-tls")}),
+			listener(1, "fp-443", "Https", object{
+				"hostNames": []string{"shop.example.com"}, "sslCertificate": ref("sslCertificates", "cert-default-tls"),
+			}),
 			listener(2, "fp-80", "Http", object{"hostNames": []string{"shop.example.com"}}),
 			listener(3, "fp-80", "Http", object{"hostNames": []string{"api.example.com"}}),
 		},

@@ -60,7 +60,8 @@ func TestLongWrites(t *testing.T) {
 		w.Forget()
 		w.start()
 		defer w.stop()
-		fault(w, core.Fault{Method: "GET", Type: network.ApplicationGateways, Fault: core.FaultAnswer, Path: "properties.provisioningState", Value: "Updating"})
+		fault(w, core.Fault{Method: "GET", Type: network.ApplicationGateways, Fault: core.FaultAnswer,
+			Path: "properties.provisioningState", Value: "Updating"})
 		for n := range 6 {
 			update(w, endpoints("web0", fmt.Sprintf("10.240.4.%d", n)))
 			w.pass(10 * time.Minute)
