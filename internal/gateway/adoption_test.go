@@ -286,8 +286,8 @@ func TestAdoptionWithRefusals(t *testing.T) {
 		want(t, "other events", w.events.with("FailedApplyingAppGwConfig: "), w.events.with("default/bad FailedApplyingAppGwConfig: "))
 		want(t, "conflicts", w.events.with("Conflict"), 0)
 		want(t, "listeners", w.listeners(), "agic bad.example.com, own api.example.com, own shop.example.com, own shop.example.com")
-		if r.tried > 8 {
-			t.Errorf("%d writes", r.tried)
+		if r.tried.Load() > 8 {
+			t.Errorf("%d writes", r.tried.Load())
 		}
 		refused = "nothing is refused any more"
 		update(w, web("bad", "bad.example.com", "shop", 4))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -356,7 +357,7 @@ func TestRefusals(t *testing.T) {
 		want(t, "listeners", len(w.gate().Properties.Listeners), 20)
 		want(t, "events", w.events.with("default/web7 FailedApplyingAppGwConfig: "), 1)
 		want(t, "other events", w.events.with("FailedApplyingAppGwConfig: "), 1)
-		want(t, "writes", w.config.Azure.(*refusing).tried, 2)
+		want(t, "writes", w.config.Azure.(*refusing).tried.Load(), 2)
 		want(t, "status of another", w.status("web8"), w.address)
 		want(t, "status", w.status("web7"), "")
 	})
@@ -369,7 +370,7 @@ func TestRefusals(t *testing.T) {
 		want(t, "listeners", len(w.gate().Properties.Listeners), 64)
 		want(t, "events", w.events.with("default/web7 FailedApplyingAppGwConfig: "), 1)
 		want(t, "other events", w.events.with("FailedApplyingAppGwConfig: "), 1)
-		if n := w.config.Azure.(*refusing).tried; n > 8 {
+		if n := w.config.Azure.(*refusing).tried.Load(); n > 8 {
 			t.Errorf("%d writes until the culprit was found, want at most 8", n)
 		}
 	})
@@ -411,14 +412,14 @@ type refusing struct {
 	fullAzure
 	target string
 	when   func(body string) bool
-	tried  int
+	tried  atomic.Int64
 }
 
 func (f *refusing) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
 	if r.Verb != azure.Put || !r.ID.Is(network.ApplicationGateways) {
 		return f.fullAzure.Begin(ctx, r)
 	}
-	f.tried++
+	f.tried.Add(1)
 	if !f.when(string(r.Body)) {
 		return f.fullAzure.Begin(ctx, r)
 	}

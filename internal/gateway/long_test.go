@@ -184,13 +184,13 @@ func TestManyRefusals(t *testing.T) {
 		}
 		want(t, "events", w.events.with("FailedApplyingAppGwConfig: "), w.events.with("FailedApplyingAppGwConfig: Azure refuses"))
 		const steps = 7 // the halvings of 71
-		t.Logf("%d writes until all good ones are served", r.tried)
-		if r.tried > 30*steps {
-			t.Errorf("%d writes for 30 bad Ingresses", r.tried)
+		t.Logf("%d writes until all good ones are served", r.tried.Load())
+		if r.tried.Load() > 30*steps {
+			t.Errorf("%d writes for 30 bad Ingresses", r.tried.Load())
 		}
-		before := r.tried
+		before := r.tried.Load()
 		w.pass(2 * time.Minute)
-		t.Logf("%d writes in the two minutes after", r.tried-before)
+		t.Logf("%d writes in the two minutes after", r.tried.Load()-before)
 		update(w, endpoints("web7", "10.240.2.7"))
 		w.pass(5 * time.Second)
 		if !strings.Contains(w.backends(), "10.240.2.7") {
