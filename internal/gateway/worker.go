@@ -51,7 +51,7 @@ func newWorker(c *Controller, id azure.ID, ingresses bool) *worker {
 	w.commits = reconcile.NewCoalescer(w.commit)
 	w.commits.Gather(c.config.Calm, c.config.Most)
 	w.commits.Order(byNeed)
-	w.commits.Sift()
+	w.commits.Sift(rank)
 	w.diagnosis = newDiagnosis(w)
 	return w
 }
