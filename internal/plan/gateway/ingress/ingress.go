@@ -41,6 +41,7 @@ const (
 	ReasonPublicIP    = "NoPublicIP"
 	ReasonProbe       = "ProbeNotUsable"
 	ReasonPool        = "TooManyEndpoints"
+	ReasonEndpoints   = "EndpointsEmpty"
 )
 
 // Options are settings of the controller for all Ingresses.
