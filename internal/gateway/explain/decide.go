@@ -43,6 +43,7 @@ func (f *Facts) decision(now time.Time) decision {
 func (d *decision) decide() error {
 	in := planner.Facts{
 		Ingresses: d.Ingresses, Objects: d.Objects, Rewrites: d.Rewrites, API: d.API, Public: d.PublicIP, Private: d.PrivateIP,
+		Prohibited: d.Prohibited,
 	}.Input(d.Config.Config)
 	in.Have = d.Have
 	var err error
