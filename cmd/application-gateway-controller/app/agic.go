@@ -56,7 +56,8 @@ func countedByAGIC() []counted {
 		{name: "arm_api_update_call_failure_counter", help: "Writes of the application gateway that failed.", from: written, value: failed},
 		{name: "arm_api_update_call_success_counter", help: "Writes of the application gateway that succeeded.", from: written,
 			value: writes(func(result string) bool { return result == succeeded })},
-		{name: "error_counter", help: "Writes of the application gateway that failed, by the kind of the error.", from: written, value: failed,
+		{name: "error_counter", help: "Writes of the application gateway that failed, by the kind of the error.", from: written,
+			value: failed,
 			code: func(m *dto.Metric) string {
 				if result := resultOf(m); result != succeeded {
 					return result

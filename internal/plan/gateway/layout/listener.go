@@ -9,8 +9,8 @@ import (
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/gateway/limit"
-	"kaz/internal/plan/gateway/naming"
 	"kaz/internal/plan/gateway/live"
+	"kaz/internal/plan/gateway/naming"
 	"kaz/internal/plan/gateway/route"
 )
 

@@ -57,7 +57,8 @@ func (all Targets) Concern(host string) bool {
 	return false
 }
 
-// Prohibit returns the object that prohibits a path of a host. A path like /a/* also stands for /a and all below it, in any case of letters.
+// Prohibit returns the object that prohibits a path of a host. A path like /a/* also stands for /a and all below it, in any case of
+// letters.
 func (all Targets) Prohibit(host, path string) (object string, ok bool) {
 	for _, t := range all {
 		if !t.isAbout(host) {
