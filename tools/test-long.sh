@@ -6,6 +6,7 @@
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes; two that share names
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   cold       the first make up in an empty home directory, and the next one; not a part by default: it compiles everything anew
+#   releases   clusters of the other releases of Kubernetes; not a part by default: it builds each of them
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   disks      bursts of attachments and detachments in real time, with Azure's latency
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
@@ -17,7 +18,7 @@ source tools/steps.sh
 source tools/gotest.sh
 
 usual=(clusters az planner services schedules conformance booted coldstart disks)
-all=("${usual[@]}" cold)
+all=("${usual[@]}" cold releases)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -69,6 +70,11 @@ booted() {
 coldstart() {
   step "cold start of a controller with 5,000 nodes" \
     tests_in test/cluster coldstart -count=1 -timeout 45m -run TestColdStart . -fleet 5000
+}
+
+releases() {
+  step "releases: clusters of the other releases of Kubernetes" \
+    tests_in test/cluster releases -count=1 -v -timeout 120m -run "$releases" .
 }
 
 cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
