@@ -6,6 +6,7 @@
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes; two that share names
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   cold       the first make up in an empty home directory, and the next one; not a part by default: it compiles everything anew
+#   minors     clusters of the other releases of Kubernetes; not a part by default: it builds each of them
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   disks      bursts of attachments and detachments in real time, with Azure's latency
 #   rollout    10 pods behind an application gateway are replaced at 200 requests a second, with the readiness gate, in two minutes
@@ -18,7 +19,7 @@ source tools/steps.sh
 source tools/gotest.sh
 
 usual=(clusters az planner services schedules conformance booted coldstart disks rollout)
-all=("${usual[@]}" cold)
+all=("${usual[@]}" cold minors)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -70,6 +71,11 @@ booted() {
 coldstart() {
   step "cold start of a controller with 5,000 nodes" \
     tests_in test/cluster coldstart -count=1 -timeout 45m -run TestColdStart . -fleet 5000
+}
+
+minors() {
+  step "minors: clusters of the other releases of Kubernetes" \
+    tests_in test/cluster minors -count=1 -v -timeout 120m -run "$minors" .
 }
 
 cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
