@@ -3,6 +3,7 @@ package localcluster
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -130,5 +131,29 @@ func TestImageForHollowNodes(t *testing.T) {
 	c := &cluster{UpOptions: UpOptions{Images: []string{"web.tar"}}, group: group, record: startRecord{Instance: "a", NodesKind: NodesHollow}}
 	if err := c.choose(t.Context()); err == nil || !strings.Contains(err.Error(), "allowed with real nodes") {
 		t.Errorf("choose: %v", err)
+	}
+}
+
+// A cluster keeps its release: that of its first start, or the default.
+func TestChooseRelease(t *testing.T) {
+	chosen, byDefault := startRecord{ARM: "127.0.0.1:1", Release: "1.35.4"}, startRecord{ARM: "127.0.0.1:1"}
+	for _, test := range []struct {
+		record  startRecord
+		given   []string
+		want    string
+		refused string
+	}{
+		{startRecord{}, nil, "", ""},
+		{startRecord{}, []string{"1.34.4"}, "1.34.4", ""},
+		{chosen, nil, "1.35.4", ""},
+		{chosen, []string{"1.35.4"}, "1.35.4", ""},
+		{chosen, []string{"1.36.3"}, "", "--kubernetes 1.36.3: the cluster in DIR has 1.35.4, and that cannot be changed; want another --dir"},
+		{byDefault, []string{"1.36.3"}, "", ""},
+		{byDefault, []string{"1.37.2"}, "", "--kubernetes 1.37.2: the cluster in DIR has 1.36.3, and that cannot be changed; want another --dir"},
+	} {
+		got, err := chooseRelease(test.given, test.record, "DIR")
+		if got != test.want || fmt.Sprint(err) != cmp.Or(test.refused, "<nil>") {
+			t.Errorf("%+v with %q: %q, %v", test.record, test.given, got, err)
+		}
 	}
 }
