@@ -12,14 +12,17 @@ import (
 	"kaz/internal/host/atomicfile"
 	"kaz/internal/localazure/server"
 	"kaz/internal/localcluster/controlplane"
+	"kaz/internal/localcluster/prebuilt"
 	"kaz/internal/localcluster/realnodes"
 	"kaz/internal/localcluster/site"
 )
 
-// buildPrograms builds the programs that are missing in the user's cache, except those in without.
-func buildPrograms(ctx context.Context, what string, without []string, progress *progress) (controlplane.Binaries, error) {
-	defer progress.begin(what)()
-	return controlplane.Build(ctx, controlplane.BuildOptions{Without: without, Progress: newBuildLines(progress).say})
+// buildPrograms returns the programs except those in without. It builds those that are neither prebuilt nor in the user's cache.
+func (c *cluster) buildPrograms(ctx context.Context, what string, without []string) (controlplane.Binaries, error) {
+	defer c.progress.begin(what)()
+	return controlplane.Build(ctx, controlplane.BuildOptions{
+		Without: without, Prebuilt: prebuilt.Beside(c.Program), Progress: newBuildLines(c.progress).say,
+	})
 }
 
 // buildLines are the lines about a build.
