@@ -196,7 +196,7 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"verify", "clean", "-o", "xml"}, "--output xml: want text, json or yaml"},
 		{[]string{"verify", "replay"}, "replay: no argument given: want the file that --cassette of kaz verify azure wrote"},
 		{[]string{"verify", "replay", "nowhere.yaml"}, "open nowhere.yaml: no such file or directory"},
-		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, load, logs, ssh, status, up`},
+		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, load, logs, prebuild, ssh, status, up`},
 	} {
 		command := rootCommand()
 		var out bytes.Buffer
