@@ -46,7 +46,7 @@ func (r *release) writePackage(platform, format string) (err error) {
 	return packager.Package(info, out)
 }
 
-// packageInfo describes a package with kaz and its completions of shells.
+// packageInfo describes a package with kaz.
 func (r *release) packageInfo(platform string) *nfpm.Info {
 	_, arch, _ := strings.Cut(platform, "/")
 	file := func(from, to string, mode os.FileMode) *files.Content {
@@ -61,7 +61,7 @@ func (r *release) packageInfo(platform string) *nfpm.Info {
 		file(r.program("kaz", platform), "/usr/bin/kaz", 0o755),
 		file(filepath.Join(r.source, "LICENSE"), "/usr/share/doc/kaz/copyright", 0o644),
 	}
-	// Its signatures are those of the checksums, and it was built wherever this program ran.
+	// The name of this machine would differ between builds.
 	info.RPM.BuildHost = "localhost"
 	info.RPM.Summary = "Kubernetes on Azure, and a local Azure"
 	return info
