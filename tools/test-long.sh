@@ -10,6 +10,8 @@
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   disks      bursts of attachments and detachments in real time, with Azure's latency
 #   rollout    10 pods behind an application gateway are replaced at 200 requests a second, with the readiness gate, in two minutes
+#   release    a release of the last commit, twice the same bytes, and the guide to it on a machine without Go; not a part by default: it
+#              builds every program anew
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
 #              seed of the first
@@ -19,7 +21,7 @@ source tools/steps.sh
 source tools/gotest.sh
 
 usual=(clusters az planner services schedules conformance booted coldstart disks rollout)
-all=("${usual[@]}" cold minors)
+all=("${usual[@]}" cold minors release)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -80,6 +82,8 @@ minors() {
 
 cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
 
+release() { step "release: made twice, verified and used without Go" bash tools/release-check.sh; }
+
 disks() {
   step "disks: bursts in real time" tests disks -count=1 -v -run TestRealTime ./internal/csi/disk -latency 1
 }
@@ -105,7 +109,7 @@ schedules() {
 step "programs that run and summarize tests" build_gotestsum
 for part in "${parts[@]}"; do
   # These measure times, so they run alone.
-  if [[ $part =~ ^(conformance|coldstart|booted|disks|cold)$ ]]; then join; fi
+  if [[ $part =~ ^(conformance|coldstart|booted|disks|cold|release)$ ]]; then join; fi
   "$part"
 done
 join

@@ -28,7 +28,7 @@ import (
 
 func localCommand() *cobra.Command {
 	return cli.Group("local", "Run an Azure, and a Kubernetes cluster on it, on this machine",
-		upCommand(), downCommand(), statusCommand(), loadCommand(), shellCommand(), logsCommand(), azureCommand())
+		upCommand(), downCommand(), statusCommand(), loadCommand(), shellCommand(), logsCommand(), azureCommand(), prebuildCommand())
 }
 
 // dirFlag defines --dir, with the same default for all commands.

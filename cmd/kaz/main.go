@@ -78,16 +78,6 @@ func rootCommand() *cobra.Command {
 // command, where they would do nothing.
 var libraryFlags = pflag.CommandLine
 
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version of kaz", Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(command.OutOrStdout(), release.Line(command.Root().Name()))
-			return err
-		},
-	}
-}
-
 // components returns hidden commands for kaz's own components, so that `kaz local` needs no other program.
 func components() []*cobra.Command {
 	pflag.CommandLine = libraryFlags // the components take some of them

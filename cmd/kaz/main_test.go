@@ -2,12 +2,16 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"kaz/internal/component/release"
+	"kaz/internal/localcluster/controlplane"
 )
 
 // TestMain lets the test binary run as kaz, which commands start in processes of their own.
@@ -22,7 +26,7 @@ func TestMain(m *testing.M) {
 // TestVersion checks that --version prints the version, although the components define a version flag of another type.
 func TestVersion(t *testing.T) {
 	for args, want := range map[string]string{
-		"--version": "kaz", "version": "kaz", "cloud-controller-manager --version": "cloud-controller-manager",
+		"--version": "kaz", "cloud-controller-manager --version": "cloud-controller-manager",
 		"cloud-node-manager --version": "cloud-node-manager", "azuredisk-csi-driver --version": "azuredisk-csi-driver",
 		"azurefile-csi-driver --version=true": "azurefile-csi-driver",
 	} {
@@ -33,6 +37,43 @@ func TestVersion(t *testing.T) {
 		if want += " version " + release.Version() + "\n"; err != nil || out != want {
 			t.Errorf("%s: %q, %v, want %q", args, out, err, want)
 		}
+	}
+}
+
+// TestVersionReport checks that kaz version says what was built, of which commit, and which releases of Kubernetes it runs. The formats
+// say the same.
+func TestVersionReport(t *testing.T) {
+	var report versionReport
+	out, err := runRoot(t, "version", "-o", "json")
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &report)); err != nil {
+		t.Fatal(err)
+	}
+	releases, err := controlplane.Releases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Version != release.Version() || !strings.HasPrefix(report.Go, "go1.") || report.Platform != runtime.GOOS+"/"+runtime.GOARCH ||
+		!slices.Equal(report.Kubernetes, releases) {
+		t.Errorf("%+v", report)
+	}
+	report.Commit, report.Date = "7dd1b62f", "2026-11-29T12:00:00Z"
+	var text strings.Builder
+	if err := report.write(&text, "kaz"); err != nil {
+		t.Fatal(err)
+	}
+	want := "kaz version " + report.Version + "\ncommit      7dd1b62f\ndate        2026-11-29T12:00:00Z\nGo          " + report.Go +
+		"\nplatform    " + report.Platform + "\nKubernetes  " + strings.Join(releases, ", ") + "\n"
+	if text.String() != want {
+		t.Errorf("got\n%swant\n%s", &text, want)
+	}
+	if out, err := runRoot(t, "version"); err != nil || !strings.HasPrefix(out, "kaz version "+release.Version()+"\n") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if out, err := runRoot(t, "version", "-o", "yaml"); err != nil || !strings.Contains(out, "\nversion: "+release.Version()+"\n") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := runRoot(t, "version", "-o", "xml"); err == nil || err.Error() != "--output xml: want text, json or yaml" {
+		t.Error(err)
 	}
 }
 
@@ -112,7 +153,8 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"explain"}, "explain: no command given: want " + explained},
 		{[]string{"explain", "--all"}, "explain: no command given: want " + explained},
 		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want ` + explained},
-		{[]string{"local"}, "local: no command given: want azure, down, load, logs, ssh, status, up"},
+		{[]string{"local"}, "local: no command given: want azure, down, load, logs, prebuild, ssh, status, up"},
+		{[]string{"local", "prebuild", "--arch", "mips64"}, "--arch mips64: want one of amd64, arm64"},
 		{[]string{"local", "load"}, "load: no argument given: want one archive with images or several"},
 		{[]string{"local", "logs"},
 			"logs: no argument given: want one component or real node, such as cloud-controller-manager or nodes0-000000"},
@@ -154,7 +196,7 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"verify", "clean", "-o", "xml"}, "--output xml: want text, json or yaml"},
 		{[]string{"verify", "replay"}, "replay: no argument given: want the file that --cassette of kaz verify azure wrote"},
 		{[]string{"verify", "replay", "nowhere.yaml"}, "open nowhere.yaml: no such file or directory"},
-		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, load, logs, ssh, status, up`},
+		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, load, logs, prebuild, ssh, status, up`},
 	} {
 		command := rootCommand()
 		var out bytes.Buffer

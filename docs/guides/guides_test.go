@@ -13,6 +13,7 @@ import (
 // pages are those that are checked.
 func pages() []string {
 	return []string{"troubleshooting.md", "upgrade.md", "disks.md", "files.md", "cluster.md", "dns.md", "check.md", "verify.md",
+		"install.md",
 		"../resources/node/README.md", "../resources/node/labels.md",
 		"../reference/health-probe-proxy.md"}
 }

@@ -97,8 +97,11 @@ func chooseFamilies(given []string, r startRecord, dir string) ([]string, error)
 // chooseRelease returns the release of an existing cluster, else the given release, empty for the default. An API server of an older
 // release may not read what a newer one stored.
 func chooseRelease(given []string, r startRecord, dir string) (string, error) {
-	if len(given) == 0 || r.isNew() {
+	if r.isNew() {
 		return strings.Join(given, ""), nil
+	}
+	if len(given) == 0 {
+		return r.Release, nil
 	}
 	have := r.Release
 	if have == "" {

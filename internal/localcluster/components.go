@@ -5,7 +5,6 @@ import (
 	_ "embed" // the classes of application gateways
 	"fmt"
 	"maps"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"kaz/internal/localazure/inventory"
 	"kaz/internal/localcluster/cidr"
 	"kaz/internal/localcluster/controlplane"
+	"kaz/internal/localcluster/prebuilt"
 )
 
 // components starts kaz's own components, with the files that another project's component would use.
@@ -158,11 +158,7 @@ const gatewayIDsVariable = "APPGW_RESOURCE_IDS"
 
 // applyGatewayAPI creates the definitions of Gateway API, and the classes that the application gateways serve.
 func (c components) applyGatewayAPI(ctx context.Context) error {
-	goCommand, err := exec.LookPath("go")
-	if err != nil {
-		return fmt.Errorf("definitions of Gateway API: %w", err)
-	}
-	definitions, err := controlplane.GatewayCRDs(ctx, goCommand)
+	definitions, err := controlplane.GatewayCRDs(ctx, controlplane.BuildOptions{Prebuilt: prebuilt.Beside(c.Program)})
 	if err != nil {
 		return err
 	}

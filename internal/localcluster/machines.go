@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"kaz/internal/localcluster/controlplane"
 	"kaz/internal/localcluster/image"
 	vm "kaz/internal/localcluster/machine"
+	"kaz/internal/localcluster/prebuilt"
 	"kaz/internal/localcluster/realnodes"
 )
 
@@ -169,11 +169,8 @@ const (
 func (m *Machines) content(ctx context.Context, dir string) (boot.Content, error) {
 	o := m.options
 	content := boot.Content{Kaz: o.Program, Addons: addon.Images(addonRepository, addonTag), Programs: map[string]string{}}
-	goCommand, err := exec.LookPath("go")
-	if err != nil {
-		return content, fmt.Errorf("images: %w", err)
-	}
-	box, err := image.Box(ctx, dir, goCommand)
+	images := image.Options{Dir: dir, Prebuilt: prebuilt.Beside(o.Program)}
+	box, err := image.Box(ctx, images)
 	if err != nil {
 		return content, err
 	}
@@ -182,7 +179,7 @@ func (m *Machines) content(ctx context.Context, dir string) (boot.Content, error
 		releases = []string{""}
 	}
 	for _, release := range releases {
-		built, err := buildRelease(ctx, release, o.Say)
+		built, err := o.buildRelease(ctx, release)
 		if err != nil {
 			return content, err
 		}
@@ -196,18 +193,18 @@ func (m *Machines) content(ctx context.Context, dir string) (boot.Content, error
 		programs["pause"] = box
 		content.Releases = append(content.Releases, boot.Release{Programs: programs})
 	}
-	examples, err := image.Make(ctx, dir, goCommand)
+	examples, err := image.Make(ctx, images)
 	content.Archives = []string{examples}
 	return content, err
 }
 
 // buildRelease builds the programs of a release, the default if it is empty.
-func buildRelease(ctx context.Context, release string, say func(string)) (controlplane.Binaries, error) {
+func (o MachinesOptions) buildRelease(ctx context.Context, release string) (controlplane.Binaries, error) {
 	return controlplane.Build(ctx, controlplane.BuildOptions{
-		Release: release, Without: []string{controlplane.KWOK},
+		Release: release, Without: []string{controlplane.KWOK}, Prebuilt: prebuilt.Beside(o.Program),
 		Progress: func(s controlplane.Step) {
 			if s.State == controlplane.Building {
-				say(fmt.Sprintf("building %s %s (only once)", s.Program, s.Version))
+				o.Say(fmt.Sprintf("building %s %s (only once)", s.Program, s.Version))
 			}
 		},
 	})

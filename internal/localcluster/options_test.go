@@ -136,7 +136,9 @@ func TestImageForHollowNodes(t *testing.T) {
 
 // A cluster keeps its release: that of its first start, or the default.
 func TestChooseRelease(t *testing.T) {
-	chosen, byDefault := startRecord{ARM: "127.0.0.1:1", Release: "1.35.4"}, startRecord{ARM: "127.0.0.1:1"}
+	byDefault := startRecord{Site: site.Site{ScaleSets: []string{"nodes0"}}}
+	chosen := byDefault
+	chosen.Release = "1.35.4"
 	for _, test := range []struct {
 		record  startRecord
 		given   []string

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"kaz/internal/localcluster/controlplane"
 	"kaz/internal/localcluster/image"
 	vm "kaz/internal/localcluster/machine"
+	"kaz/internal/localcluster/prebuilt"
 	"kaz/internal/localcluster/realnodes"
 )
 
@@ -64,7 +64,9 @@ func (n *realNodes) build(ctx context.Context) (controlplane.Binaries, error) {
 	if err != nil || len(n.drivers()) == 0 {
 		return built, err
 	}
-	beside, complete, err := controlplane.Find(ctx, controlplane.BuildOptions{Without: unusedByStorage()})
+	beside, complete, err := controlplane.Find(ctx, controlplane.BuildOptions{
+		Without: unusedByStorage(), Prebuilt: prebuilt.Beside(n.Program),
+	})
 	maps.Copy(built, beside)
 	n.storageLater = !complete
 	return built, err
@@ -120,7 +122,7 @@ func (n *realNodes) describe(ctx context.Context, s *Status) error {
 
 // startNetwork prepares the images of the machines and starts their network.
 func (n *realNodes) startNetwork(ctx context.Context) error {
-	own, err := makeImages(ctx, n.binaries[controlplane.CoreDNS])
+	own, err := n.makeImages(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,21 +136,16 @@ func (n *realNodes) startNetwork(ctx context.Context) error {
 }
 
 // makeImages makes the images that each machine imports at boot, once for each user.
-func makeImages(ctx context.Context, nameServer string) ([]string, error) {
+func (n *realNodes) makeImages(ctx context.Context) ([]string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {
 		return nil, err
 	}
-	goCommand, err := exec.LookPath("go")
-	if err != nil {
-		return nil, fmt.Errorf("images: %w", err)
-	}
-	dir := filepath.Join(user, "kaz", "images")
-	own, err := image.Make(ctx, dir, goCommand)
+	own, err := image.Make(ctx, image.Options{Prebuilt: prebuilt.Beside(n.Program)})
 	if err != nil {
 		return nil, err
 	}
-	dns, err := image.Wrap(dir, image.CoreDNS, nameServer)
+	dns, err := image.Wrap(filepath.Join(user, "kaz", "images"), image.CoreDNS, n.binaries[controlplane.CoreDNS])
 	return []string{own, dns}, err
 }
 

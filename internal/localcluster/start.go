@@ -12,15 +12,16 @@ import (
 	"kaz/internal/host/atomicfile"
 	"kaz/internal/localazure/server"
 	"kaz/internal/localcluster/controlplane"
+	"kaz/internal/localcluster/prebuilt"
 	"kaz/internal/localcluster/realnodes"
 	"kaz/internal/localcluster/site"
 )
 
-// buildPrograms builds the programs of the cluster's release that are missing in the user's cache, except those in without.
+// buildPrograms returns the programs except those in without. It builds those that are neither prebuilt nor in the user's cache.
 func (c *cluster) buildPrograms(ctx context.Context, what string, without []string) (controlplane.Binaries, error) {
 	defer c.progress.begin(what)()
 	return controlplane.Build(ctx, controlplane.BuildOptions{
-		Release: c.record.Release, Without: without, Progress: newBuildLines(c.progress).say,
+		Release: c.record.Release, Without: without, Prebuilt: prebuilt.Beside(c.Program), Progress: newBuildLines(c.progress).say,
 	})
 }
 

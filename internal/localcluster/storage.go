@@ -3,14 +3,13 @@ package localcluster
 import (
 	"context"
 	_ "embed" // the classes of the drivers
-	"fmt"
-	"os/exec"
 	"strings"
 
 	"kaz/internal/host/process"
 	"kaz/internal/localazure/server"
 	"kaz/internal/localazure/share"
 	"kaz/internal/localcluster/controlplane"
+	"kaz/internal/localcluster/prebuilt"
 	"kaz/internal/localcluster/realnodes"
 )
 
@@ -150,11 +149,7 @@ func (n *realNodes) startBeside(program, name string, args ...string) error {
 
 // applySnapshots creates the definitions of snapshots.
 func (n *realNodes) applySnapshots(ctx context.Context) error {
-	goCommand, err := exec.LookPath("go")
-	if err != nil {
-		return fmt.Errorf("definitions of snapshots: %w", err)
-	}
-	definitions, err := controlplane.SnapshotCRDs(ctx, goCommand)
+	definitions, err := controlplane.SnapshotCRDs(ctx, controlplane.BuildOptions{Prebuilt: prebuilt.Beside(n.Program)})
 	if err != nil {
 		return err
 	}

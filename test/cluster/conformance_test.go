@@ -106,7 +106,7 @@ func (c *cluster) conformanceOptions() suite.ConformanceOptions {
 	o.ReportOutputPath = cmp.Or(o.ReportOutputPath, filepath.Join(c.t.TempDir(), "report.yaml"))
 	o.Implementation = report.Implementation{
 		Organization: "kaz", Project: "application-gateway-controller", URL: "docs/guides/gateway.md", Contact: []string{"SECURITY.md"},
-		Version: strings.TrimPrefix(strings.TrimSpace(runKaz(c.t, "version")), "kaz version "),
+		Version: strings.TrimPrefix(strings.TrimSpace(runKaz(c.t, "--version")), "kaz version "),
 	}
 	return o
 }

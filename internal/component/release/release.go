@@ -5,12 +5,14 @@
 //
 //	-ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.0"
 //
-// They print it, send it and measure it. Of another program the version is the commit
-// that it was built from, as far as the Go tool has noted one.
+// They print it, send it and measure it. A release has its commit and the date of that in
+// gitCommit and buildDate beside it. Of another program the version is the commit that it
+// was built from, as far as the Go tool has noted one.
 package release
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -47,6 +49,28 @@ func Print(command *cobra.Command) (printed bool, err error) {
 // Line returns what a program prints as its version.
 func Line(program string) string { return program + " version " + Version() }
 
+// Build says what a program was built from.
+type Build struct {
+	Version string `json:"version"`
+	// Commit and Date are those of the commit; empty if they are not known.
+	Commit   string `json:"commit,omitempty"`
+	Date     string `json:"date,omitempty"`
+	Go       string `json:"goVersion"`
+	Platform string `json:"platform"`
+}
+
+// Describe returns what this program was built from.
+func Describe() Build {
+	b := Build{Version: Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if stamped := version.Get(); !strings.Contains(stamped.GitCommit, "$") {
+		b.Commit, b.Date = stamped.GitCommit, stamped.BuildDate
+	} else if info, ok := debug.ReadBuildInfo(); ok {
+		said := settings(info)
+		b.Commit, b.Date = said["vcs.revision"], said["vcs.time"]
+	}
+	return b
+}
+
 var tell = sync.OnceFunc(func() {
 	if stamped := !strings.Contains(version.Get().GitVersion, "$"); stamped {
 		return
@@ -64,10 +88,7 @@ func unreleased(info *debug.BuildInfo) string {
 	if info == nil {
 		return unversioned
 	}
-	said := map[string]string{}
-	for _, s := range info.Settings {
-		said[s.Key] = s.Value
-	}
+	said := settings(info)
 	revision := said["vcs.revision"]
 	switch {
 	case revision == "":
@@ -76,4 +97,13 @@ func unreleased(info *debug.BuildInfo) string {
 		return "v0.0.0-g" + revision[:min(len(revision), shortened)] + "-dirty"
 	}
 	return "v0.0.0-g" + revision[:min(len(revision), shortened)]
+}
+
+// settings returns what the Go tool has noted of a build.
+func settings(info *debug.BuildInfo) map[string]string {
+	said := map[string]string{}
+	for _, s := range info.Settings {
+		said[s.Key] = s.Value
+	}
+	return said
 }

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -50,6 +51,13 @@ type BuildOptions struct {
 	CacheDir string // kaz/controlplane in the user's cache directory if empty
 	Go       string // path of the go command; looked up in PATH if empty
 	Without  []string
+	// Prebuilt is a folder like CacheDir that another machine has filled, with the version of Go that built this program. What is
+	// there needs no go command. Empty means none.
+	Prebuilt string
+	// Arch is the processor architecture of the programs, such as arm64; that of this program if empty.
+	Arch string
+	// Trimmed leaves the paths of this machine out of the programs, so that each machine builds the same bytes.
+	Trimmed bool
 	// Release is the release of Kubernetes, one of [Releases], the default if empty.
 	Release  string
 	Progress func(Step)
@@ -80,9 +88,9 @@ func Find(ctx context.Context, o BuildOptions) (found Binaries, complete bool, e
 	builds, err := newBuilds(ctx, o)
 	found, complete = Binaries{}, err == nil
 	for _, b := range builds {
+		complete = complete && b.complete()
 		for _, name := range b.wanted {
 			found[name] = filepath.Join(b.dir, name)
-			complete = complete && b.exists(name)
 		}
 	}
 	return found, complete, err
@@ -96,6 +104,34 @@ func newBuilds(ctx context.Context, o BuildOptions) ([]*build, error) {
 	if o.Progress == nil {
 		o.Progress = func(Step) {}
 	}
+	wanted, err := modulesOf(o.Release)
+	if err != nil {
+		return nil, err
+	}
+	o.Arch = cmp.Or(o.Arch, runtime.GOARCH)
+	var all []*build
+	for _, m := range wanted {
+		b, err := newBuild(m, toolchain{version: runtime.Version(), arch: o.Arch}, o.Prebuilt, o)
+		if err != nil {
+			return nil, err
+		}
+		if o.Prebuilt == "" || !b.complete() {
+			if b, err = o.compiled(ctx, m); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// compiled returns the build of a module by the go command.
+func (o BuildOptions) compiled(ctx context.Context, m module) (*build, error) {
+	tc, err := findToolchain(ctx, o.Go)
+	if err != nil {
+		return nil, err
+	}
+	tc.arch = o.Arch
 	if o.CacheDir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
@@ -103,23 +139,7 @@ func newBuilds(ctx context.Context, o BuildOptions) ([]*build, error) {
 		}
 		o.CacheDir = filepath.Join(user, "kaz", "controlplane")
 	}
-	tc, err := findToolchain(ctx, o.Go)
-	if err != nil {
-		return nil, err
-	}
-	wanted, err := modulesOf(o.Release)
-	if err != nil {
-		return nil, err
-	}
-	var all []*build
-	for _, m := range wanted {
-		b, err := newBuild(m, tc, o)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, b)
-	}
-	return all, nil
+	return newBuild(m, tc, o.CacheDir, o)
 }
 
 // build builds the programs of one module.
@@ -130,10 +150,12 @@ type build struct {
 	dir      string
 	tc       toolchain
 	wanted   []string
+	trimmed  bool
 	progress func(Step)
 }
 
-func newBuild(m module, tc toolchain, o BuildOptions) (*build, error) {
+// newBuild returns the build of a module by a toolchain, below a directory.
+func newBuild(m module, tc toolchain, dir string, o BuildOptions) (*build, error) {
 	v, err := m.version()
 	if err != nil {
 		return nil, err
@@ -150,8 +172,14 @@ func newBuild(m module, tc toolchain, o BuildOptions) (*build, error) {
 	}
 	wanted := slices.DeleteFunc(m.names(), func(name string) bool { return slices.Contains(o.Without, name) })
 	return &build{
-		module: m, version: v, versions: versions, dir: filepath.Join(o.CacheDir, folder), tc: tc, wanted: wanted, progress: o.Progress,
+		module: m, version: v, versions: versions, dir: filepath.Join(dir, folder), tc: tc, wanted: wanted, trimmed: o.Trimmed,
+		progress: o.Progress,
 	}, nil
+}
+
+// complete reports whether all wanted programs are there.
+func (b *build) complete() bool {
+	return !slices.ContainsFunc(b.wanted, func(name string) bool { return !b.exists(name) })
 }
 
 func (b *build) all(ctx context.Context, made Binaries) error {
@@ -254,8 +282,7 @@ func (b *build) compile(ctx context.Context, work string, names []string) error 
 	step := Step{Program: names[0], Version: b.versions[names[0]], State: Compiling, Programs: len(names)}
 	step.Total = b.stale(ctx, work, names)
 	began := time.Now()
-	args := []string{"build", "-v", "-buildvcs=false", "-ldflags", b.linkerFlags(b.version)}
-	cmd := b.command(ctx, work, append(args, b.packages(names)...))
+	cmd := b.command(ctx, work, slices.Concat([]string{"build", "-v"}, b.flags(), b.packages(names)))
 	output := &counter{each: func(n int) {
 		step.Done, step.Took = n, time.Since(began)
 		b.progress(step)
@@ -283,7 +310,7 @@ func (c *counter) Write(text []byte) (int, error) {
 
 // stale counts the packages that must be compiled, 0 if the go command cannot tell.
 func (b *build) stale(ctx context.Context, work string, names []string) int {
-	cmd := b.command(ctx, work, append([]string{"list", "-deps", "-f", "{{.StaleReason}}"}, b.packages(names)...))
+	cmd := b.command(ctx, work, slices.Concat([]string{"list", "-deps", "-f", "{{.StaleReason}}"}, b.flags(), b.packages(names)))
 	text, err := cmd.Output()
 	if err != nil {
 		return 0
@@ -305,22 +332,29 @@ func (b *build) packages(names []string) []string {
 	return all
 }
 
+// flags are the flags of the go command that determine what is built.
+func (b *build) flags() []string {
+	flags := []string{"-buildvcs=false", "-ldflags", b.linkerFlags(b.version)}
+	if b.trimmed {
+		flags = append(flags, "-trimpath")
+	}
+	return flags
+}
+
 // command is a go command in the workspace.
 func (b *build) command(ctx context.Context, work string, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, b.tc.path, args...)
 	cmd.Dir = work
 	// The user's flags could change the module mode or enable the race detector or a workspace. The user's build cache,
-	// module proxy and credentials stay in effect. Without -trimpath the build shares compiled packages with kaz.
+	// module proxy and credentials stay in effect. Without -trimpath the build shares compiled packages with make build-kaz.
 	cmd.Env = append(cmd.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GO111MODULE=on", "GOTOOLCHAIN=local",
-		"CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOTMPDIR="+work)
+		"CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+b.tc.arch, "GOTMPDIR="+work)
 	return cmd
 }
 
 // one builds a program in the workspace and moves it into the cache in one step.
 func (b *build) one(ctx context.Context, work, name string) error {
-	cmd := b.command(ctx, work, []string{
-		"build", "-buildvcs=false", "-ldflags", b.linkerFlags(b.version), "-o", filepath.Join(work, name), b.programs[name],
-	})
+	cmd := b.command(ctx, work, slices.Concat([]string{"build"}, b.flags(), []string{"-o", filepath.Join(work, name), b.programs[name]}))
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := process.Run(cmd); err != nil {

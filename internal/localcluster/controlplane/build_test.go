@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -131,6 +132,68 @@ func TestFindTellsWhetherAllIsBuilt(t *testing.T) {
 	}
 	if diff := cmp.Diff(made, found); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPrebuiltPrograms checks that programs that another machine built with the Go of this program need no go command, and that
+// only the modules with a missing program need it.
+func TestPrebuiltPrograms(t *testing.T) {
+	prebuilt, arch := t.TempDir(), "arm64"
+	made, err := Build(t.Context(), BuildOptions{
+		CacheDir: prebuilt, Go: fakeGo(t, runtime.Version(), `echo "$GOARCH" > "$out"`), Arch: arch, Trimmed: true, Without: []string{KWOK},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(made[Kubelet])
+	if err != nil || string(text) != arch+"\n" {
+		t.Errorf("GOARCH of the kubelet is %q, %v", text, err)
+	}
+	o := BuildOptions{CacheDir: t.TempDir(), Prebuilt: prebuilt, Arch: arch, Go: "/no/such/go", Without: []string{KWOK}}
+	found, err := Build(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(made, found); diff != "" {
+		t.Error(diff)
+	}
+	o.Without = nil
+	if _, err := Build(t.Context(), o); !errors.Is(err, ErrNoGo) {
+		t.Errorf("%s is not prebuilt: %v", KWOK, err)
+	}
+	o.Go = fakeGo(t, "go1.26.8", `: > "$out"`)
+	if found, err = Build(t.Context(), o); err != nil || !strings.HasPrefix(found[KWOK], o.CacheDir) || found[Etcd] != made[Etcd] {
+		t.Errorf("built %v, %v", found, err)
+	}
+	o.Arch, o.Go = "", "/no/such/go"
+	if _, err := Build(t.Context(), o); runtime.GOARCH != arch && !errors.Is(err, ErrNoGo) {
+		t.Errorf("programs for %s are found for %s: %v", arch, runtime.GOARCH, err)
+	}
+}
+
+// TestTrimmedBuild checks that a trimmed build leaves out the paths of this machine at each step.
+func TestTrimmedBuild(t *testing.T) {
+	dir := t.TempDir()
+	goCommand := filepath.Join(dir, "go")
+	text := `#!/bin/sh
+if [ "$1" = env ]; then echo go1.26.8; exit; fi
+echo "$@" >> "` + dir + `/log"
+while [ $# -gt 1 ]; do [ "$1" = -o ] && : > "$2"; shift; done
+`
+	if err := os.WriteFile(goCommand, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{CacheDir: t.TempDir(), Go: goCommand, Trimmed: true}); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if !strings.Contains(line, " -trimpath ") {
+			t.Errorf("with paths: go %s", line)
+		}
 	}
 }
 

@@ -3,44 +3,112 @@ package controlplane
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	"kaz/internal/host/atomicfile"
 )
 
-// SnapshotCRDs returns the definitions of the kinds that the [SnapshotController] works on, from its Go module. goCommand
-// is the go command.
-func SnapshotCRDs(ctx context.Context, goCommand string) ([]byte, error) {
-	const client = "github.com/kubernetes-csi/external-snapshotter/client/v8"
-	all, err := definitions(ctx, goCommand, "csi", client, "config/crd/snapshot.storage.k8s.io_*.yaml")
+// definitionSet is a set of definitions of another project's kinds, from the files of its Go module.
+type definitionSet struct {
+	from    string // the embedded module that pins the version
+	path    string // the Go module
+	pattern string // of its files
+}
+
+// snapshotCRDs define the kinds that the [SnapshotController] works on.
+func snapshotCRDs() definitionSet {
+	return definitionSet{"csi", "github.com/kubernetes-csi/external-snapshotter/client/v8", "config/crd/snapshot.storage.k8s.io_*.yaml"}
+}
+
+// gatewayCRDs define the kinds of Gateway API's standard channel.
+func gatewayCRDs() definitionSet {
+	return definitionSet{"gateway-api", "sigs.k8s.io/gateway-api", "config/crd/standard/gateway.networking.k8s.io_*.yaml"}
+}
+
+// SnapshotCRDs returns the definitions of the kinds that the [SnapshotController] works on.
+func SnapshotCRDs(ctx context.Context, o BuildOptions) ([]byte, error) {
+	all, err := snapshotCRDs().read(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("definitions of snapshots: %w", err)
 	}
 	return all, nil
 }
 
-// GatewayCRDs returns the definitions of Gateway API's standard channel, from its Go module. goCommand is the go command.
-func GatewayCRDs(ctx context.Context, goCommand string) ([]byte, error) {
-	const gatewayAPI = "sigs.k8s.io/gateway-api"
-	all, err := definitions(ctx, goCommand, "gateway-api", gatewayAPI, "config/crd/standard/gateway.networking.k8s.io_*.yaml")
+// GatewayCRDs returns the definitions of Gateway API's standard channel.
+func GatewayCRDs(ctx context.Context, o BuildOptions) ([]byte, error) {
+	all, err := gatewayCRDs().read(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("definitions of Gateway API: %w", err)
 	}
 	return all, nil
 }
 
-// definitions returns the definitions in the files of a Go module that match a pattern, as one YAML stream. The embedded module
-// from pins the version. It leaves out files of other kinds: Gateway API has a policy there that would keep an older kaz from applying
-// its definitions.
-func definitions(ctx context.Context, goCommand, from, path, pattern string) ([]byte, error) {
-	dir, err := downloadModule(ctx, goCommand, from, path)
+// KeepDefinitions writes all definitions into CacheDir, where a machine without the go command reads them as its Prebuilt.
+func KeepDefinitions(ctx context.Context, o BuildOptions) error {
+	for _, set := range []definitionSet{snapshotCRDs(), gatewayCRDs()} {
+		file, err := set.file()
+		if err != nil {
+			return err
+		}
+		text, err := set.read(ctx, o)
+		if err != nil {
+			return fmt.Errorf("definitions of %s: %w", set.path, err)
+		}
+		if err := atomicfile.Write(filepath.Join(o.CacheDir, file), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file returns the name under which the definitions are kept. It has a hash of what pins them.
+func (d definitionSet) file() (string, error) {
+	files, err := module{name: d.from}.files()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, part := range [][]byte{files["go.mod"], files["go.sum"], []byte(d.path), []byte(d.pattern)} {
+		_, _ = h.Write(append(part, 0))
+	}
+	return fmt.Sprintf("definitions-%s-%s.yaml", d.from, hex.EncodeToString(h.Sum(nil))[:12]), nil
+}
+
+// read returns the prebuilt definitions, else those of the Go module, which the go command downloads.
+func (d definitionSet) read(ctx context.Context, o BuildOptions) ([]byte, error) {
+	if o.Prebuilt != "" {
+		file, err := d.file()
+		if err != nil {
+			return nil, err
+		}
+		text, err := os.ReadFile(filepath.Join(o.Prebuilt, file))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return text, err
+		}
+	}
+	tc, err := findToolchain(ctx, o.Go)
 	if err != nil {
 		return nil, err
 	}
+	dir, err := downloadModule(ctx, tc.path, d.from, d.path)
+	if err != nil {
+		return nil, err
+	}
+	return definitions(dir, d.pattern)
+}
+
+// definitions returns the definitions in the files below a directory that match a pattern, as one YAML stream. It leaves out files of
+// other kinds: Gateway API has a policy there that would keep an older kaz from applying its definitions.
+func definitions(dir, pattern string) ([]byte, error) {
 	files, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		return nil, err

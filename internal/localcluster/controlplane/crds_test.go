@@ -2,22 +2,19 @@ package controlplane
 
 import (
 	"bytes"
-	"os/exec"
+	"context"
+	"errors"
 	"strings"
 	"testing"
 )
 
 // TestDefinitions checks that the definitions of other projects come from the pinned modules, without other kinds.
 func TestDefinitions(t *testing.T) {
-	goCommand, err := exec.LookPath("go")
+	snapshots, err := SnapshotCRDs(t.Context(), BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshots, err := SnapshotCRDs(t.Context(), goCommand)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gateways, err := GatewayCRDs(t.Context(), goCommand)
+	gateways, err := GatewayCRDs(t.Context(), BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,5 +42,26 @@ func TestDefinitions(t *testing.T) {
 	)
 	if n, m := bytes.Count(gateways, []byte(version)), bytes.Count(gateways, []byte(channel)); n != 10 || m != 10 {
 		t.Errorf("of the definitions of Gateway API %d have the version and %d the channel, want 10", n, m)
+	}
+}
+
+// TestPrebuiltDefinitions checks that a machine without the go command reads the definitions that another machine kept.
+func TestPrebuiltDefinitions(t *testing.T) {
+	dir := t.TempDir()
+	if err := KeepDefinitions(t.Context(), BuildOptions{CacheDir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func(context.Context, BuildOptions) ([]byte, error){"snapshots": SnapshotCRDs, "gateways": GatewayCRDs} {
+		downloaded, err := read(t.Context(), BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := read(t.Context(), BuildOptions{Prebuilt: dir, Go: "/no/such/go"})
+		if err != nil || !bytes.Equal(kept, downloaded) {
+			t.Errorf("%s: %d bytes kept, %d downloaded, %v", name, len(kept), len(downloaded), err)
+		}
+		if _, err := read(t.Context(), BuildOptions{Prebuilt: t.TempDir(), Go: "/no/such/go"}); !errors.Is(err, ErrNoGo) {
+			t.Errorf("%s of an empty folder: %v", name, err)
+		}
 	}
 }

@@ -14,15 +14,17 @@ import (
 const oldestGo = "go1.26"
 
 // ErrNoGo is returned by [Build] if the go command is missing or too old.
-var ErrNoGo = errors.New("the control plane is built from source with the go command, " + oldestGo + " or newer (https://go.dev/dl)")
+var ErrNoGo = errors.New("the control plane is built from source with the go command, " + oldestGo + " or newer (https://go.dev/dl), " +
+	"unless kaz is from an archive kaz-local of a release, which brings it")
 
 // toolchain is the go command that builds the programs.
 type toolchain struct {
 	path    string
 	version string
+	arch    string // of the programs
 }
 
-func (t toolchain) platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+func (t toolchain) platform() string { return runtime.GOOS + "/" + t.arch }
 
 // findToolchain returns the go command at path, or the go command in PATH if path is empty.
 func findToolchain(ctx context.Context, path string) (toolchain, error) {

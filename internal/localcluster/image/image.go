@@ -5,6 +5,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the source of the program in the images
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -45,85 +47,118 @@ const CoreDNS = "kaz.local/coredns:1"
 // imageUser is the unprivileged user of the images.
 const imageUser = "65534:65534"
 
-// Make writes an archive with all images into dir and returns its name. It reuses an archive from the same source.
-// goCommand is the go command that compiles the program in the images, with the user's build cache.
-func Make(ctx context.Context, dir, goCommand string) (string, error) {
-	file := filepath.Join(dir, "images-"+fingerprint()+".tar")
-	if _, err := os.Stat(file); err == nil {
-		return file, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	work, err := os.MkdirTemp(dir, ".making-*")
+// Options say how images are made. The zero value makes them for this machine, in the user's cache directory.
+type Options struct {
+	Dir string // kaz/images in the user's cache directory if empty
+	Go  string // the go command; looked up in PATH if empty
+	// Prebuilt is a folder with the result of [Box] on another machine, with the version of Go that built this program. Images of
+	// it need no go command. Empty means none.
+	Prebuilt string
+	// Arch is the processor architecture of the program, such as arm64; that of this one if empty.
+	Arch string
+	// Trimmed leaves the paths of this machine out of the program, so that each machine builds the same bytes.
+	Trimmed bool
+}
+
+// Make writes an archive with all images and returns its name. It reuses an archive from the same source.
+func Make(ctx context.Context, o Options) (string, error) {
+	file, err := o.keep("images-", ".tar", func(work string) (string, error) { return o.makeIn(ctx, work) })
 	if err != nil {
-		return "", err
-	}
-	err = makeIn(ctx, work, goCommand)
-	if err == nil {
-		err = os.Rename(filepath.Join(work, "images.tar"), file)
-	}
-	if err = errors.Join(err, os.RemoveAll(work)); err != nil {
 		return "", fmt.Errorf("make images: %w", err)
 	}
 	return file, nil
 }
 
-func makeIn(ctx context.Context, work, goCommand string) error {
-	if err := compile(ctx, work, goCommand); err != nil {
-		return err
+// Box compiles the program of the images and returns its path. It reuses a program from the same source.
+func Box(ctx context.Context, o Options) (string, error) {
+	if file := o.prebuilt(); file != "" {
+		return file, nil
 	}
-	program, err := os.ReadFile(filepath.Join(work, "box"))
-	if err != nil {
-		return err
-	}
-	images, err := all(program)
-	if err != nil {
-		return err
-	}
-	return tarball.MultiRefWriteToFile(filepath.Join(work, "images.tar"), images)
+	return o.keep("box-", "", func(work string) (string, error) { return o.compile(ctx, work) })
 }
 
-// Box compiles the program of the images into dir and returns its path. It reuses a program from the same source.
-func Box(ctx context.Context, dir, goCommand string) (string, error) {
-	file := filepath.Join(dir, "box-"+fingerprint())
+// prebuilt returns the file of the prebuilt program, "" if there is none.
+func (o Options) prebuilt() string {
+	file := filepath.Join(o.Prebuilt, "box-"+o.fingerprint())
+	if _, err := os.Stat(file); o.Prebuilt == "" || err != nil {
+		return ""
+	}
+	return file
+}
+
+// keep returns the file in the directory that is called by a prefix, the fingerprint and a suffix. If it is not there, a function
+// makes it in another directory and returns its path.
+func (o Options) keep(prefix, suffix string, make func(work string) (string, error)) (string, error) {
+	if o.Dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		o.Dir = filepath.Join(user, "kaz", "images")
+	}
+	file := filepath.Join(o.Dir, prefix+o.fingerprint()+suffix)
 	if _, err := os.Stat(file); err == nil {
 		return file, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return "", err
 	}
-	work, err := os.MkdirTemp(dir, ".making-*")
+	work, err := os.MkdirTemp(o.Dir, ".making-*")
 	if err != nil {
 		return "", err
 	}
-	err = compile(ctx, work, goCommand)
+	made, err := make(work)
 	if err == nil {
-		err = os.Rename(filepath.Join(work, "box"), file)
+		err = os.Rename(made, file)
 	}
 	return file, errors.Join(err, os.RemoveAll(work))
 }
 
-// fingerprint identifies the source of the program and its compiler.
-func fingerprint() string {
-	sum := sha256.Sum256(append([]byte(runtime.Version()+runtime.GOARCH), source...))
+func (o Options) makeIn(ctx context.Context, work string) (string, error) {
+	box := o.prebuilt()
+	if box == "" {
+		var err error
+		if box, err = o.compile(ctx, work); err != nil {
+			return "", err
+		}
+	}
+	program, err := os.ReadFile(box)
+	if err != nil {
+		return "", err
+	}
+	images, err := all(program)
+	if err != nil {
+		return "", err
+	}
+	archive := filepath.Join(work, "images.tar")
+	return archive, tarball.MultiRefWriteToFile(archive, images)
+}
+
+func (o Options) arch() string { return cmp.Or(o.Arch, runtime.GOARCH) }
+
+// fingerprint identifies the source of the program, its compiler and its architecture.
+func (o Options) fingerprint() string {
+	sum := sha256.Sum256(append([]byte(runtime.Version()+o.arch()), source...))
 	return hex.EncodeToString(sum[:6])
 }
 
-// compile compiles the program of the images into the file box of a directory.
-func compile(ctx context.Context, work, goCommand string) error {
+// compile compiles the program of the images into a directory.
+func (o Options) compile(ctx context.Context, work string) (string, error) {
 	for file, text := range map[string]string{"main.go": string(source), "go.mod": "module box\n\ngo 1.26.0\n"} {
 		if err := os.WriteFile(filepath.Join(work, file), []byte(text), 0o600); err != nil {
-			return err
+			return "", err
 		}
 	}
+	box := filepath.Join(work, "box")
 	// Without -trimpath the build reuses the compiled standard library.
-	cmd := exec.CommandContext(ctx, goCommand, "build", "-buildvcs=false", "-ldflags=-s -w", "-o", "box", ".")
-	cmd.Dir, cmd.Env = work, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local")
+	cmd := exec.CommandContext(ctx, cmp.Or(o.Go, "go"), "build", "-trimpath="+strconv.FormatBool(o.Trimmed), "-buildvcs=false",
+		"-ldflags=-s -w", "-o", box, ".")
+	cmd.Dir = work
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local", "GOARCH="+o.arch())
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("compile: %w: %s", err, out)
+		return "", fmt.Errorf("compile: %w: %s", err, out)
 	}
-	return nil
+	return box, nil
 }
 
 // all returns the images of a program. They share one layer.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 // Every image is in the archive, runs a command of box as an unprivileged user, and has the shared layer.
 func TestMake(t *testing.T) {
 	dir := t.TempDir()
-	file, err := Make(t.Context(), dir, "go")
+	file, err := Make(t.Context(), Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +58,45 @@ func TestMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	// An existing archive is reused without the go command.
-	again, err := Make(t.Context(), dir, "/nonexistent/go")
+	again, err := Make(t.Context(), Options{Dir: dir, Go: "/nonexistent/go"})
 	if err != nil || again != file {
 		t.Fatal(again, err)
 	}
 	after, err := os.Stat(file)
 	if err != nil || !os.SameFile(before, after) {
 		t.Errorf("made again: %v", err)
+	}
+}
+
+// TestPrebuiltBox checks that images are made of the program that another machine compiled, without the go command, and that a
+// program for another architecture is compiled for it without the paths of this machine.
+func TestPrebuiltBox(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "go")
+	text := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do flags=\"$flags $1\"; shift; done; echo \"$GOARCH $flags\" > \"$2\"\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	prebuilt := filepath.Join(dir, "prebuilt")
+	for arch, want := range map[string]string{"": runtime.GOARCH + " ", "mips64": "mips64 "} {
+		box, err := Box(t.Context(), Options{Dir: prebuilt, Go: script, Arch: arch, Trimmed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := os.ReadFile(box)
+		if got := string(program); err != nil || !strings.HasPrefix(got, want) || !strings.Contains(got, " -trimpath=true ") {
+			t.Errorf("%q, %v", got, err)
+		}
+		again, err := Box(t.Context(), Options{Dir: t.TempDir(), Prebuilt: prebuilt, Go: "/nonexistent/go", Arch: arch})
+		if err != nil || again != box {
+			t.Errorf("%s, %v, want %s", again, err, box)
+		}
+	}
+	if _, err := Make(t.Context(), Options{Dir: t.TempDir(), Prebuilt: prebuilt, Go: "/nonexistent/go"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Make(t.Context(), Options{Dir: t.TempDir(), Prebuilt: dir, Go: "/nonexistent/go"}); err == nil {
+		t.Error("images are made of nothing")
 	}
 }
 
@@ -75,19 +108,19 @@ func TestMakeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := filepath.Join(dir, "cache")
-	if _, err := Make(t.Context(), cache, script); err == nil || !strings.Contains(err.Error(), "no compiler today") {
+	if _, err := Make(t.Context(), Options{Dir: cache, Go: script}); err == nil || !strings.Contains(err.Error(), "no compiler today") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Make(ctx, cache, script); !errors.Is(err, context.Canceled) {
+	if _, err := Make(ctx, Options{Dir: cache, Go: script}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(cache, "*")); err != nil || len(left) > 0 {
 		t.Error(left, err)
 	}
 	var missing *exec.Error
-	if _, err := Make(t.Context(), cache, "no-such-go"); !errors.As(err, &missing) {
+	if _, err := Make(t.Context(), Options{Dir: cache, Go: "no-such-go"}); !errors.As(err, &missing) {
 		t.Error(err)
 	}
 }
