@@ -18,6 +18,7 @@ import (
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/cloudprovider/service/explain"
+	"kaz/internal/picture"
 	"kaz/internal/plan/gateway/gatewayapi"
 )
 
@@ -67,7 +68,7 @@ func (e *explanation) define(command *cobra.Command, check func(args []string) e
 	}
 	e.cluster.define(command)
 	command.Flags().DurationVar(&e.timeout, "timeout", 2*time.Minute, "time limit of the command")
-	command.Flags().StringVarP(&e.output, "output", "o", "text", "text, wide (text with whole ids), json or yaml")
+	command.Flags().StringVarP(&e.output, "output", "o", "text", "text, wide (text with whole ids), json, yaml, svg (a picture), or picture (its boxes as JSON)")
 	return command
 }
 
@@ -75,8 +76,8 @@ func (e *explanation) check() error {
 	if e.timeout <= 0 {
 		return fmt.Errorf("--timeout %v: want more than 0", e.timeout)
 	}
-	if !slices.Contains([]string{"text", wide, "json", "yaml"}, e.output) {
-		return fmt.Errorf("--output %s: want text, wide, json or yaml", e.output)
+	if !slices.Contains([]string{"text", wide, "json", "yaml", asSVG, asPicture}, e.output) {
+		return fmt.Errorf("--output %s: want text, wide, json, yaml, svg or picture", e.output)
 	}
 	return nil
 }
@@ -86,18 +87,15 @@ func (e *explanation) find(ctx context.Context) (ccm.Cluster, error) {
 	return e.cluster.find(ctx, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 }
 
+// explained is what an explanation can be shown as.
+type explained interface {
+	fmt.Stringer
+	Picture() picture.Picture
+}
+
 // print prints what was found, and returns the exit status.
-func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits bool) error {
-	output, text := e.output, found.String()
-	if output == wide {
-		output = "text"
-	} else {
-		text = shortIDs(text)
-	}
-	if err := cli.PrintAs(out, output, found, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	}); err != nil {
+func (e *explanation) print(out io.Writer, found explained, problems, waits bool) error {
+	if err := e.write(out, found); err != nil {
 		return err
 	}
 	switch {
@@ -109,8 +107,37 @@ func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits b
 	return nil
 }
 
-// wide is the output format of a text with whole ids.
-const wide = "wide"
+// write writes what was found in the chosen format.
+func (e *explanation) write(out io.Writer, found explained) error {
+	text := found.String()
+	if e.output != wide {
+		text = shortIDs(text)
+	}
+	output, shown := e.output, any(found)
+	switch output {
+	case wide:
+		output = "text"
+	case asSVG, asPicture:
+		p := found.Picture().Reword(shortIDs)
+		p.Text = text
+		if output == asSVG {
+			output, text = "text", p.SVG()
+		} else {
+			output, shown = "json", p
+		}
+	}
+	return cli.PrintAs(out, output, shown, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+// Output formats besides those of [cli.PrintAs].
+const (
+	wide      = "wide" // a text with whole ids
+	asSVG     = "svg"
+	asPicture = "picture" // what an SVG draws, as JSON
+)
 
 // resourceID matches ids of Azure in a text.
 var resourceID = regexp.MustCompile(`/subscriptions/[^\s"',;:|<>]+`)

@@ -38,7 +38,7 @@ func TestExplainRefuses(t *testing.T) {
 		{[]string{"a/b/c"}, `"a/b/c": want NAMESPACE/NAME, such as default/web`},
 		{[]string{"a/b", "c/d"}, "a/b c/d: want one Service, or --all"},
 		{[]string{"a/b", "--all"}, "--all and a/b: want one of them"},
-		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
+		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json, yaml, svg or picture"},
 		{[]string{"a/b", "--kubeconfig", none}, "kubeconfig: stat " + none + ": no such file or directory"},
 		{[]string{"a/b", "--namespace", "c"}, "--namespace c and a/b: want one namespace"},
 		{[]string{"--all", "-n", "c"}, "--all and --namespace c: want one of them"},
