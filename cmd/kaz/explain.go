@@ -44,6 +44,7 @@ type explanation struct {
 	output    string
 	timeout   time.Duration
 	more      time.Duration // that the command lasts by its own flags
+	onlyText  bool          // what is found has no picture
 }
 
 // define completes a command. check validates its arguments, and run explains.
@@ -68,7 +69,11 @@ func (e *explanation) define(command *cobra.Command, check func(args []string) e
 	}
 	e.cluster.define(command)
 	command.Flags().DurationVar(&e.timeout, "timeout", 2*time.Minute, "time limit of the command")
-	command.Flags().StringVarP(&e.output, "output", "o", "text", "text, wide (text with whole ids), json, yaml, svg (a picture), or picture (its boxes as JSON)")
+	usage := "text, wide (text with whole ids), json or yaml"
+	if !e.onlyText {
+		usage = "text, wide (text with whole ids), json, yaml, svg (a picture) or picture (its boxes as JSON)"
+	}
+	command.Flags().StringVarP(&e.output, "output", "o", "text", usage)
 	return command
 }
 
@@ -76,7 +81,11 @@ func (e *explanation) check() error {
 	if e.timeout <= 0 {
 		return fmt.Errorf("--timeout %v: want more than 0", e.timeout)
 	}
-	if !slices.Contains([]string{"text", wide, "json", "yaml", asSVG, asPicture}, e.output) {
+	isText := slices.Contains([]string{"text", wide, "json", "yaml"}, e.output)
+	switch {
+	case e.onlyText && !isText:
+		return fmt.Errorf("--output %s: want text, wide, json or yaml", e.output)
+	case !isText && e.output != asSVG && e.output != asPicture:
 		return fmt.Errorf("--output %s: want text, wide, json, yaml, svg or picture", e.output)
 	}
 	return nil
@@ -87,14 +96,11 @@ func (e *explanation) find(ctx context.Context) (ccm.Cluster, error) {
 	return e.cluster.find(ctx, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 }
 
-// explained is what an explanation can be shown as.
-type explained interface {
-	fmt.Stringer
-	Picture() picture.Picture
-}
+// pictured is what can be drawn.
+type pictured interface{ Picture() picture.Picture }
 
 // print prints what was found, and returns the exit status.
-func (e *explanation) print(out io.Writer, found explained, problems, waits bool) error {
+func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits bool) error {
 	if err := e.write(out, found); err != nil {
 		return err
 	}
@@ -108,7 +114,7 @@ func (e *explanation) print(out io.Writer, found explained, problems, waits bool
 }
 
 // write writes what was found in the chosen format.
-func (e *explanation) write(out io.Writer, found explained) error {
+func (e *explanation) write(out io.Writer, found fmt.Stringer) error {
 	text := found.String()
 	if e.output != wide {
 		text = shortIDs(text)
@@ -118,7 +124,11 @@ func (e *explanation) write(out io.Writer, found explained) error {
 	case wide:
 		output = "text"
 	case asSVG, asPicture:
-		p := found.Picture().Reword(shortIDs)
+		drawn, ok := found.(pictured)
+		if !ok {
+			return fmt.Errorf("--output %s: this has no picture", output)
+		}
+		p := drawn.Picture().Reword(shortIDs)
 		p.Text = text
 		if output == asSVG {
 			output, text = "text", p.SVG()

@@ -127,7 +127,8 @@ func (s *served) checkArguments(args []string) error {
 
 // verdict is the explanation of an object of any kind.
 type verdict interface {
-	explained
+	fmt.Stringer
+	pictured
 	Verdict() explain.Common
 }
 

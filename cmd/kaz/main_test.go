@@ -108,7 +108,7 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"check", "--before", "breakfast"}, "--before breakfast: want install, switch, upgrade"},
 		{[]string{"shadow", "web", "--for", "-1s", "--every", "1s"},
 			"web: want no argument\n--for -1s: want a duration that is not negative\n--every 1s: want 10s or more"},
-		{[]string{"check", "-o", "xml"}, "--output xml: want text, wide, json, yaml, svg or picture"},
+		{[]string{"check", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
 		{[]string{"explain"}, "explain: no command given: want " + explained},
 		{[]string{"explain", "--all"}, "explain: no command given: want " + explained},
 		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want ` + explained},
