@@ -191,7 +191,7 @@ func (d *drawing) box(p *placed) {
 
 // whole is all that a box says.
 func (p *placed) whole() string {
-	return strings.Join(append([]string{p.Kind + " " + p.Name, cmp.Or(p.Resource, string(p.State))}, p.Box.Lines...), "\n")
+	return strings.Join(append([]string{p.Kind + " " + p.Name, cmp.Or(p.Resource, string(p.State))}, p.Lines...), "\n")
 }
 
 // boxLines are the lines of a box below its kind.

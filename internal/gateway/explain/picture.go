@@ -100,7 +100,8 @@ func (v Common) picture(own picture.Box) picture.Picture {
 func (g Gateway) draw(p *picture.Picture) {
 	b := picture.Box{Key: "gateway", Kind: "application gateway", Name: azure.ID(g.ID).Name(), Resource: g.ID}
 	if g.Operational != "" {
-		b.Lines = []string{g.Operational + ", " + g.Provisioning, "public " + orText(g.Public, "none") + ", private " + orText(g.Private, "none")}
+		b.Lines = []string{g.Operational + ", " + g.Provisioning,
+			"public " + orText(g.Public, "none") + ", private " + orText(g.Private, "none")}
 	}
 	p.Add(listeners, b)
 }

@@ -61,7 +61,8 @@ var files embed.FS
 // New returns the web page of a local Azure.
 func New(o Options) (*Site, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
-	s := &Site{Options: o, assets: map[string][]byte{}, streams: make(chan struct{}, mostStreams), explains: make(chan struct{}, 1), digests: map[string]*digest{}}
+	s := &Site{Options: o, assets: map[string][]byte{}, digests: map[string]*digest{}}
+	s.streams, s.explains = make(chan struct{}, mostStreams), make(chan struct{}, 1)
 	var err error
 	functions := template.FuncMap{"link": resourceLink, "tab": newTab, "long": longName, "label": labelOf}
 	if s.pages, err = template.New("").Funcs(functions).ParseFS(files, "templates/*.html"); err != nil {

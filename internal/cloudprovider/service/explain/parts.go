@@ -106,7 +106,8 @@ func find(service *corev1.Service, addresses []string, in plan.Snapshot) []Part 
 	for _, link := range views[network.PrivateLinkService](in, network.PrivateLinkServices) {
 		p := link.Properties
 		if slices.ContainsFunc(p.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return s.refers[r.ID.Key()] }) {
-			s.add("private link service", link.ID, counted(len(p.IPConfigurations), "address"), link, ids(p.LoadBalancerFrontendIPConfigurations)...)
+			s.add("private link service", link.ID, counted(len(p.IPConfigurations), "address"), link,
+				ids(p.LoadBalancerFrontendIPConfigurations)...)
 		}
 	}
 	return s.all
