@@ -26,8 +26,8 @@ const (
 // Formats are all formats.
 func Formats() []Format { return []Format{ARM, Bicep, Terraform} }
 
-// Files are the files of kaz cluster generate, by their paths: the template in a format, the boot files, a picture and checksums. None has a
-// secret.
+// Files are the files of kaz cluster generate, by their paths: the template in a format, the boot files, a picture and checksums. None has
+// a secret.
 func (p Plan) Files(f Format) map[string][]byte {
 	var files map[string][]byte
 	switch f {
