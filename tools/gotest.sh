@@ -9,6 +9,7 @@ touch "$results/begin"
 quick_clusters='^(TestCluster|TestContinue|TestDeploy|TestRefused|TestRefusedLoad|TestStateRefused|TestReal)$'
 booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace|Ignition)$'
 conformance='^TestGatewayConformance$'
+minors='^TestReleases$'
 
 # compiles_c reports whether there is a C compiler that can link: the race detector needs cgo, and cgo needs that.
 compiles_c() {
@@ -81,7 +82,7 @@ tests_in() (
 )
 
 long_clusters() {
-  tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|$booted|$conformance" ./...
+  tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters|$booted|$conformance|$minors" ./...
 }
 
 clusters_with_names() { tests_in test/externaldns names -count=1 -run '^TestClusters$' .; }

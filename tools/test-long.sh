@@ -6,8 +6,10 @@
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes; two that share names
 #   booted     clusters on machines that boot, from their definition to their end: upgraded, repaired, restored
 #   cold       the first make up in an empty home directory, and the next one; not a part by default: it compiles everything anew
+#   minors     clusters of the other releases of Kubernetes; not a part by default: it builds each of them
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   disks      bursts of attachments and detachments in real time, with Azure's latency
+#   rollout    10 pods behind an application gateway are replaced at 200 requests a second, with the readiness gate, in two minutes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
 #              seed of the first
@@ -16,8 +18,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-usual=(clusters az planner services schedules conformance booted coldstart disks)
-all=("${usual[@]}" cold)
+usual=(clusters az planner services schedules conformance booted coldstart disks rollout)
+all=("${usual[@]}" cold minors)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -71,10 +73,20 @@ coldstart() {
     tests_in test/cluster coldstart -count=1 -timeout 45m -run TestColdStart . -fleet 5000
 }
 
+minors() {
+  step "minors: clusters of the other releases of Kubernetes" \
+    tests_in test/cluster minors -count=1 -v -timeout 120m -run "$minors" .
+}
+
 cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
 
 disks() {
   step "disks: bursts in real time" tests disks -count=1 -v -run TestRealTime ./internal/csi/disk -latency 1
+}
+
+rollout() {
+  step "rollout: 10 pods behind an application gateway" tests rollout -count=1 -v -run TestRollout/with_the_readiness_gate ./internal/gateway \
+    -rollout-pods 10 -rollout-latency 0.1
 }
 
 # Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.

@@ -89,8 +89,8 @@ func upFlags(command *cobra.Command, o *localcluster.UpOptions) {
 	f.StringSliceVar(&o.Definitions, "definition", nil,
 		"with --engine, file of the cluster's definition, can be repeated, the base first (default one control plane and --nodes nodes)")
 	f.StringSliceVar(&o.Releases, "kubernetes", nil,
-		"with --engine, releases of Kubernetes in the image, such as 1.35.4,1.36.3; without --definition the first one is that of the "+
-			"cluster (default the newest, that of the definition, or those of the existing cluster)")
+		"release of Kubernetes such as 1.35.4; with --engine the releases in the image, and without --definition the first one is that of "+
+			"the cluster (default that of the definition, those of the existing cluster, else the release that kaz is made for)")
 	f.StringSliceVar(&o.IPFamilies, "ip-families", nil,
 		"address families of nodes, pods and Services: IPv4, or IPv4,IPv6 (default IPv4, or those of the existing cluster)")
 	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(localcluster.Components(), ", "))

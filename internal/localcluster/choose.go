@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kaz/internal/localazure/client"
+	"kaz/internal/localcluster/controlplane"
 	vm "kaz/internal/localcluster/machine"
 	"kaz/internal/localcluster/realnodes"
 	"kaz/internal/localcluster/site"
@@ -25,6 +26,9 @@ func (c *cluster) choose(ctx context.Context) error {
 		return c.chooseEngine(ctx)
 	}
 	if c.IPFamilies, err = chooseFamilies(c.IPFamilies, c.record, c.group.Dir()); err != nil {
+		return err
+	}
+	if c.record.Release, err = chooseRelease(c.Releases, c.record, c.group.Dir()); err != nil {
 		return err
 	}
 	if c.record.Instance == "" {
@@ -88,6 +92,27 @@ func chooseFamilies(given []string, r startRecord, dir string) ([]string, error)
 			strings.Join(have, ","))
 	}
 	return have, nil
+}
+
+// chooseRelease returns the release of an existing cluster, else the given release, empty for the default. An API server of an older
+// release may not read what a newer one stored.
+func chooseRelease(given []string, r startRecord, dir string) (string, error) {
+	if len(given) == 0 || r.isNew() {
+		return strings.Join(given, ""), nil
+	}
+	have := r.Release
+	if have == "" {
+		known, err := controlplane.Releases()
+		if err != nil {
+			return "", err
+		}
+		have = known[0]
+	}
+	if given[0] != have {
+		return "", fmt.Errorf("--kubernetes %s: the cluster in %s has %s, and that cannot be changed; want another --dir", given[0], dir,
+			have)
+	}
+	return r.Release, nil
 }
 
 // chooseNodes returns the kind of nodes, and reports the reason if this machine cannot run real nodes.

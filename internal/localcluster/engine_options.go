@@ -31,8 +31,10 @@ func (o *UpOptions) checkKind() error {
 	for _, file := range o.Definitions {
 		problems = append(problems, fmt.Errorf("--definition %s: only the cluster engine has definitions; add --engine", file))
 	}
-	for _, release := range o.Releases {
-		problems = append(problems, fmt.Errorf("--kubernetes %s: only the cluster engine has a choice of releases; add --engine", release))
+	problems = append(problems, checkReleases(o.Releases))
+	if len(o.Releases) > 1 {
+		problems = append(problems, fmt.Errorf("--kubernetes %s: only machines of the cluster engine have several releases; add --engine",
+			strings.Join(o.Releases, ",")))
 	}
 	return errors.Join(problems...)
 }

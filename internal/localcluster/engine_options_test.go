@@ -66,16 +66,16 @@ func TestEngineOptions(t *testing.T) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.refused)
 		}
 	}
-	o := UpOptions{Definitions: []string{"dev.yaml"}, Releases: []string{"1.36.3"}}
+	o := UpOptions{Definitions: []string{"dev.yaml"}, Releases: []string{"1.36.3", "1.2.3"}}
 	err = o.check()
-	for _, want := range []string{"--definition dev.yaml: only", "--kubernetes 1.36.3: only", "add --engine"} {
+	for _, want := range []string{"--definition dev.yaml: only", "--kubernetes 1.36.3,1.2.3: only", "--kubernetes 1.2.3: want some of 1.36.3", "add --engine"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("without --engine: %v, want %q", err, want)
 		}
 	}
 }
 
-// TestEngineDefinition checks the definition without files: it is the example with other names, the newest or the given release, and
+// TestEngineDefinition checks the definition without files: it is the example with other names, the default or the given release, and
 // the given number of nodes.
 func TestEngineDefinition(t *testing.T) {
 	releases, err := controlplane.Releases()

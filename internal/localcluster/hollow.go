@@ -21,7 +21,7 @@ func (n hollowNodes) unused() []string {
 }
 
 func (n hollowNodes) build(ctx context.Context) (controlplane.Binaries, error) {
-	return buildPrograms(ctx, "control plane programs", n.unused(), n.progress)
+	return n.buildPrograms(ctx, "control plane programs", n.unused())
 }
 
 // later has nothing to do: all that simulated nodes need is there when they are ready.

@@ -32,7 +32,7 @@ type MachinesOptions struct {
 	Dir string
 	// Program is the kaz executable, which runs machines.
 	Program string
-	// Releases are the releases of Kubernetes that machines can run, see [controlplane.Releases]. No release means the newest.
+	// Releases are the releases of Kubernetes that machines can run, see [controlplane.Releases]. No release means the default.
 	Releases []string
 	// Ignition says that machines can have an Ignition config. They boot from an image of their own.
 	Ignition bool
@@ -201,7 +201,7 @@ func (m *Machines) content(ctx context.Context, dir string) (boot.Content, error
 	return content, err
 }
 
-// buildRelease builds the programs of a release, the newest if it is empty.
+// buildRelease builds the programs of a release, the default if it is empty.
 func buildRelease(ctx context.Context, release string, say func(string)) (controlplane.Binaries, error) {
 	return controlplane.Build(ctx, controlplane.BuildOptions{
 		Release: release, Without: []string{controlplane.KWOK},

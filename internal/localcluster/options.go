@@ -54,8 +54,8 @@ type UpOptions struct {
 	// Definitions are the files of such a cluster's definition, the base first. Without them a new cluster has one member of the
 	// control plane and one pool with Nodes nodes.
 	Definitions []string
-	// Releases are the releases of Kubernetes in the image of its machines. Empty keeps those of an existing cluster, and is that of
-	// the definition for a new one.
+	// Releases are the releases of Kubernetes in the image of its machines, without Engine one release. Empty keeps those of an existing
+	// cluster. For a new one it is that of the definition, else the default.
 	Releases []string
 	// IPFamilies are [site.IPv4], or [site.IPv4] and [site.IPv6]. Empty keeps the families of an existing cluster, and is IPv4 for
 	// a new one.

@@ -60,7 +60,7 @@ func unusedByStorage() []string {
 
 // build builds what the first answer of a Service needs. It takes the programs beside the drivers if they are in the cache.
 func (n *realNodes) build(ctx context.Context) (controlplane.Binaries, error) {
-	built, err := buildPrograms(ctx, "control plane programs", n.unused(), n.progress)
+	built, err := n.buildPrograms(ctx, "control plane programs", n.unused())
 	if err != nil || len(n.drivers()) == 0 {
 		return built, err
 	}
@@ -99,7 +99,7 @@ func (n *realNodes) later(ctx context.Context) {
 }
 
 func (n *realNodes) buildStorage(ctx context.Context) error {
-	built, err := buildPrograms(ctx, "programs of storage", unusedByStorage(), n.progress)
+	built, err := n.buildPrograms(ctx, "programs of storage", unusedByStorage())
 	if err != nil {
 		return err
 	}

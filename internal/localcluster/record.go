@@ -29,6 +29,8 @@ type startRecord struct {
 	Proxy string `json:"proxy"`
 	// NodesKind is the kind of the cluster's nodes.
 	NodesKind string `json:"nodesKind"`
+	// Release is the release of Kubernetes if it was chosen, and the nodes are not [NodesBooted].
+	Release string `json:"release,omitempty"`
 	// Cluster is the cluster if its nodes are [NodesBooted]. It has no site.
 	Cluster clusterRecord `json:"cluster,omitzero"`
 	// Instance is part of the names of the namespaces and cgroups of real nodes.

@@ -16,10 +16,12 @@ import (
 	"kaz/internal/localcluster/site"
 )
 
-// buildPrograms builds the programs that are missing in the user's cache, except those in without.
-func buildPrograms(ctx context.Context, what string, without []string, progress *progress) (controlplane.Binaries, error) {
-	defer progress.begin(what)()
-	return controlplane.Build(ctx, controlplane.BuildOptions{Without: without, Progress: newBuildLines(progress).say})
+// buildPrograms builds the programs of the cluster's release that are missing in the user's cache, except those in without.
+func (c *cluster) buildPrograms(ctx context.Context, what string, without []string) (controlplane.Binaries, error) {
+	defer c.progress.begin(what)()
+	return controlplane.Build(ctx, controlplane.BuildOptions{
+		Release: c.record.Release, Without: without, Progress: newBuildLines(c.progress).say,
+	})
 }
 
 // buildLines are the lines about a build.

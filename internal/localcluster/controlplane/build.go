@@ -50,7 +50,7 @@ type BuildOptions struct {
 	CacheDir string // kaz/controlplane in the user's cache directory if empty
 	Go       string // path of the go command; looked up in PATH if empty
 	Without  []string
-	// Release is the release of Kubernetes, one of [Releases], the newest if empty.
+	// Release is the release of Kubernetes, one of [Releases], the default if empty.
 	Release  string
 	Progress func(Step)
 }

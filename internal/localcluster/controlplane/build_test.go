@@ -273,13 +273,13 @@ func TestVersionsOfPrograms(t *testing.T) {
 	}
 }
 
-// TestReleases checks that the releases of Kubernetes are adjacent minors. The error for an unknown release lists the known releases.
+// TestReleases checks the releases of Kubernetes: the default comes first. The error for an unknown release lists the known releases.
 func TestReleases(t *testing.T) {
 	all, err := Releases()
-	if err != nil || !slices.Equal(all, []string{"1.36.3", "1.35.4"}) {
+	if err != nil || !slices.Equal(all, []string{"1.36.3", "1.35.4", "1.34.4", "1.37.2"}) {
 		t.Errorf("%v, %v", all, err)
 	}
-	for release, want := range map[string]string{"": "v1.36.3", "1.36.3": "v1.36.3", "1.35.4": "v1.35.4"} {
+	for release, want := range map[string]string{"": "v1.36.3", "1.36.3": "v1.36.3", "1.35.4": "v1.35.4", "1.34.4": "v1.34.4", "1.37.2": "v1.37.2"} {
 		chosen, err := modulesOf(release)
 		if err != nil {
 			t.Fatal(err)
@@ -288,7 +288,7 @@ func TestReleases(t *testing.T) {
 			t.Errorf("release %q has a kubelet %s, want %s: %v", release, v, want, err)
 		}
 	}
-	if _, err := modulesOf("1.34.0"); err == nil || err.Error() != "kubernetes 1.34.0: want one of the releases 1.36.3, 1.35.4" {
+	if _, err := modulesOf("1.34.0"); err == nil || err.Error() != "kubernetes 1.34.0: want one of the releases 1.36.3, 1.35.4, 1.34.4, 1.37.2" {
 		t.Error(err)
 	}
 }

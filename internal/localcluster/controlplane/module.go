@@ -54,18 +54,23 @@ type module struct {
 	stamps   []string          // packages into which the linker writes the version
 }
 
-// olderReleases returns the modules of the releases of Kubernetes before the release in [modules], the newest first.
-func olderReleases() []module {
-	newest := modules()[1]
-	older := newest
-	older.name = newest.name + "-1.35"
-	return []module{older}
+// releases returns the modules of the releases of Kubernetes: the release in [modules], those before it, the newest first, and then those
+// after it.
+func releases() []module {
+	all := modules()[1:2]
+	for _, minor := range []string{"1.35", "1.34", "1.37"} {
+		other := all[0]
+		other.name += "-" + minor
+		all = append(all, other)
+	}
+	return all
 }
 
-// Releases returns the releases of Kubernetes that can be built, such as 1.36.3, the newest first.
+// Releases returns the releases of Kubernetes that can be built: the default, such as 1.36.3, then the releases before it, the newest
+// first, and then those after it.
 func Releases() ([]string, error) {
 	var all []string
-	for _, m := range append(modules()[1:2], olderReleases()...) {
+	for _, m := range releases() {
 		version, err := m.version()
 		if err != nil {
 			return nil, err
@@ -75,22 +80,22 @@ func Releases() ([]string, error) {
 	return all, nil
 }
 
-// modulesOf returns the modules with a release of Kubernetes, the newest if it is empty.
+// modulesOf returns the modules with a release of Kubernetes, the default if it is empty.
 func modulesOf(release string) ([]module, error) {
 	all := modules()
 	known, err := Releases()
-	if err != nil || release == "" || release == known[0] {
+	if err != nil || release == "" {
 		return all, err
 	}
 	i := slices.Index(known, release)
 	if i < 0 {
 		return nil, fmt.Errorf("kubernetes %s: want one of the releases %s", release, strings.Join(known, ", "))
 	}
-	all[1] = olderReleases()[i-1]
+	all[1] = releases()[i]
 	return all, nil
 }
 
-// modules returns the modules with the newest release of Kubernetes, which is the second one. The sources of etcd and kwok
+// modules returns the modules with the default release of Kubernetes, which is the second one. The sources of etcd and kwok
 // contain their versions.
 func modules() []module {
 	return []module{
