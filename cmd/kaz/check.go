@@ -22,7 +22,7 @@ type checkOptions struct {
 }
 
 func checkCommand() *cobra.Command {
-	var o checkOptions
+	o := checkOptions{explanation: explanation{onlyText: true}}
 	command := o.define(&cobra.Command{
 		Use:   "check",
 		Short: "Check a cluster and its Azure: what is right, what is not, why, and what mends it",

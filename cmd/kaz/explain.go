@@ -18,6 +18,7 @@ import (
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/cloudprovider/service/explain"
+	"kaz/internal/picture"
 	"kaz/internal/plan/gateway/gatewayapi"
 )
 
@@ -43,6 +44,7 @@ type explanation struct {
 	output    string
 	timeout   time.Duration
 	more      time.Duration // that the command lasts by its own flags
+	onlyText  bool          // what is found has no picture
 }
 
 // define completes a command. check validates its arguments, and run explains.
@@ -67,7 +69,11 @@ func (e *explanation) define(command *cobra.Command, check func(args []string) e
 	}
 	e.cluster.define(command)
 	command.Flags().DurationVar(&e.timeout, "timeout", 2*time.Minute, "time limit of the command")
-	command.Flags().StringVarP(&e.output, "output", "o", "text", "text, wide (text with whole ids), json or yaml")
+	usage := "text, wide (text with whole ids), json or yaml"
+	if !e.onlyText {
+		usage = "text, wide (text with whole ids), json, yaml, svg (a picture) or picture (its boxes as JSON)"
+	}
+	command.Flags().StringVarP(&e.output, "output", "o", "text", usage)
 	return command
 }
 
@@ -75,8 +81,12 @@ func (e *explanation) check() error {
 	if e.timeout <= 0 {
 		return fmt.Errorf("--timeout %v: want more than 0", e.timeout)
 	}
-	if !slices.Contains([]string{"text", wide, "json", "yaml"}, e.output) {
+	isText := slices.Contains([]string{"text", wide, "json", "yaml"}, e.output)
+	switch {
+	case e.onlyText && !isText:
 		return fmt.Errorf("--output %s: want text, wide, json or yaml", e.output)
+	case !isText && e.output != asSVG && e.output != asPicture:
+		return fmt.Errorf("--output %s: want text, wide, json, yaml, svg or picture", e.output)
 	}
 	return nil
 }
@@ -86,18 +96,12 @@ func (e *explanation) find(ctx context.Context) (ccm.Cluster, error) {
 	return e.cluster.find(ctx, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 }
 
+// pictured is what can be drawn.
+type pictured interface{ Picture() picture.Picture }
+
 // print prints what was found, and returns the exit status.
 func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits bool) error {
-	output, text := e.output, found.String()
-	if output == wide {
-		output = "text"
-	} else {
-		text = shortIDs(text)
-	}
-	if err := cli.PrintAs(out, output, found, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	}); err != nil {
+	if err := e.write(out, found); err != nil {
 		return err
 	}
 	switch {
@@ -109,8 +113,41 @@ func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits b
 	return nil
 }
 
-// wide is the output format of a text with whole ids.
-const wide = "wide"
+// write writes what was found in the chosen format.
+func (e *explanation) write(out io.Writer, found fmt.Stringer) error {
+	text := found.String()
+	if e.output != wide {
+		text = shortIDs(text)
+	}
+	output, shown := e.output, any(found)
+	switch output {
+	case wide:
+		output = "text"
+	case asSVG, asPicture:
+		drawn, ok := found.(pictured)
+		if !ok {
+			return fmt.Errorf("--output %s: this has no picture", output)
+		}
+		p := drawn.Picture().Reword(shortIDs)
+		p.Text = text
+		if output == asSVG {
+			output, text = "text", p.SVG()
+		} else {
+			output, shown = "json", p
+		}
+	}
+	return cli.PrintAs(out, output, shown, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+// Output formats besides those of [cli.PrintAs].
+const (
+	wide      = "wide" // a text with whole ids
+	asSVG     = "svg"
+	asPicture = "picture" // what an SVG draws, as JSON
+)
 
 // resourceID matches ids of Azure in a text.
 var resourceID = regexp.MustCompile(`/subscriptions/[^\s"',;:|<>]+`)

@@ -128,6 +128,7 @@ func (s *served) checkArguments(args []string) error {
 // verdict is the explanation of an object of any kind.
 type verdict interface {
 	fmt.Stringer
+	pictured
 	Verdict() explain.Common
 }
 

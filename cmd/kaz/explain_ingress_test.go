@@ -28,7 +28,7 @@ func TestExplainIngressRefuses(t *testing.T) {
 		{[]string{"a/b", "--gateway-id", "g"},
 			`--gateway-id "g": must be /subscriptions/.../providers/Microsoft.Network/applicationGateways/NAME`},
 		{[]string{"a/b", "--cluster-id", "a-b"}, `--cluster-id "a-b": must be 1 to 8 letters and digits, or empty`},
-		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
+		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json, yaml, svg or picture"},
 		{[]string{"a/b", "--kubeconfig", none}, "kubeconfig: stat " + none + ": no such file or directory"},
 	} {
 		command := explainIngressCommand()

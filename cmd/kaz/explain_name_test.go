@@ -31,7 +31,7 @@ func TestExplainNameRefuses(t *testing.T) {
 		{[]string{"app"}, `"app": want a DNS name, such as app.example.com`},
 		{[]string{"app..example.com"}, `"app..example.com": want a DNS name, such as app.example.com`},
 		{[]string{"app.example.com", "--server", "127.0.0.1"}, "--server 127.0.0.1: want HOST:PORT"},
-		{[]string{"app.example.com", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
+		{[]string{"app.example.com", "-o", "xml"}, "--output xml: want text, wide, json, yaml, svg or picture"},
 		{[]string{"app.example.com"}, "--cloud-config is missing: want the path of an azure.json"},
 		{[]string{"app.example.com", "--cloud-config", none},
 			"cloud configuration " + none + ": open cloud config: open " + none + ": no such file or directory"},

@@ -40,7 +40,7 @@ func TestExplainNodeGroupRefuses(t *testing.T) {
 	}{
 		{nil, "0 scale sets are given: want one, such as pool"},
 		{[]string{"a", "b"}, "2 scale sets are given: want one, such as pool"},
-		{[]string{"a", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
+		{[]string{"a", "-o", "xml"}, "--output xml: want text, wide, json, yaml, svg or picture"},
 		{[]string{"a", "--provider", "127.0.0.1:8087"}, "--provider 127.0.0.1:8087: want http://HOST:PORT"},
 		{[]string{"a", "--provider", "http://127.0.0.1:1", "--nodes", "1:2:a"},
 			"--provider, and --nodes or --node-group-auto-discovery: want one of them"},

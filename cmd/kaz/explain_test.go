@@ -3,16 +3,19 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	dnsexplain "kaz/internal/dns/explain"
 	"kaz/internal/host/atomicfile"
 	"kaz/internal/host/process"
 	"kaz/internal/localazure/client"
 	"kaz/internal/localcluster"
+	"kaz/internal/picture"
 )
 
 // TestExplainRefuses checks that a wrong command line or a missing cluster is reported in one line, before any request.
@@ -38,7 +41,7 @@ func TestExplainRefuses(t *testing.T) {
 		{[]string{"a/b/c"}, `"a/b/c": want NAMESPACE/NAME, such as default/web`},
 		{[]string{"a/b", "c/d"}, "a/b c/d: want one Service, or --all"},
 		{[]string{"a/b", "--all"}, "--all and a/b: want one of them"},
-		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
+		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json, yaml, svg or picture"},
 		{[]string{"a/b", "--kubeconfig", none}, "kubeconfig: stat " + none + ": no such file or directory"},
 		{[]string{"a/b", "--namespace", "c"}, "--namespace c and a/b: want one namespace"},
 		{[]string{"--all", "-n", "c"}, "--all and --namespace c: want one of them"},
@@ -242,3 +245,26 @@ func TestShortIDs(t *testing.T) {
 type said string
 
 func (s said) String() string { return string(s) }
+
+// TestExplainDraws checks the formats with a picture.
+func TestExplainDraws(t *testing.T) {
+	const id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/dnszones/example.com"
+	found := dnsexplain.Name{Name: "app.example.com", Zones: []dnsexplain.Zone{{ID: id}}, Problems: []string{"zone " + id + " is empty"}}
+	for output, check := range map[string]func(string) bool{
+		"svg": func(text string) bool {
+			return strings.HasPrefix(text, "<svg ") && strings.Contains(text, "<style>") &&
+				strings.Contains(text, "zone dnszones/example.com is empty</text>") && strings.Contains(text, "<desc>Name app.example.com")
+		},
+		"picture": func(text string) bool {
+			var p picture.Picture
+			err := json.Unmarshal([]byte(text), &p)
+			return err == nil && p.Columns[1].Boxes[0].Resource == id && p.Text == shortIDs(found.String())
+		},
+	} {
+		var out bytes.Buffer
+		e := explanation{output: output}
+		if err := e.print(&out, found, true, false); !errors.Is(err, failed) || !check(out.String()) {
+			t.Errorf("%s: %v\n%s", output, err, out.String())
+		}
+	}
+}

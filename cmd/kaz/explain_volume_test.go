@@ -26,7 +26,7 @@ func TestExplainVolumeRefuses(t *testing.T) {
 		{[]string{"a/b", "c/d"}, "2 claims are given: want one, NAMESPACE/NAME, such as default/data"},
 		{[]string{"data"}, `"data": want NAMESPACE/NAME, such as default/data`},
 		{[]string{"a/b/c"}, `"a/b/c": want NAMESPACE/NAME, such as default/data`},
-		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
+		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, wide, json, yaml, svg or picture"},
 		{[]string{"a/b", "--timeout", "0"}, "--timeout 0s: want more than 0"},
 		{[]string{"a/b", "--dir", none, "--kubeconfig", none}, "--dir and --kubeconfig: want one of them"},
 		{[]string{"a/b", "--kubeconfig", none}, "kubeconfig: stat " + none + ": no such file or directory"},

@@ -22,7 +22,7 @@ type shadowOptions struct {
 }
 
 func shadowCommand() *cobra.Command {
-	var o shadowOptions
+	o := shadowOptions{explanation: explanation{onlyText: true}}
 	command := o.define(&cobra.Command{
 		Use:   "shadow",
 		Short: "Decide beside the controllers in charge, for a while, and report what a switch to kaz would write",

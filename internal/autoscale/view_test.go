@@ -2,11 +2,14 @@ package autoscale_test
 
 import (
 	"errors"
+	"flag"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,10 +128,32 @@ func TestLook(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantLines(t, v, "seen by      Azure and Kubernetes alone", "running  node-a", "like node node-a: cpu 1234m", "machines to become nodes: 1")
+			if kind == testkit.Uniform {
+				wantPicture(t, "testdata/look.svg", v.Picture().Inline(nil))
+			}
 			if strings.Contains(v.String(), "last loop") {
 				t.Errorf("a loop:\n%s", v)
 			}
 			wantWrites(t, w)
 		})
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// wantPicture compares a picture with a file.
+func wantPicture(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: run with -update if this is as it should be (-want +got):\n%s", file, diff)
 	}
 }

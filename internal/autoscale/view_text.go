@@ -74,22 +74,38 @@ func (n *ViewNext) write(line func(name, format string, args ...any)) {
 	if n == nil {
 		return
 	}
-	limit := "the greatest size"
-	if n.Code != "" {
-		limit = n.Code + ": " + n.Message
-	}
-	line("room", "for %d more: %s", n.Room, limit)
+	line("room", "for %d more: %s", n.Room, n.limit())
 	if n.From == "" {
 		return
 	}
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(n.Allocatable)) {
-		all = append(all, name+" "+n.Allocatable[name])
-	}
-	line("next node", "like %s: %s", n.From, strings.Join(all, ", "))
+	line("next node", "like %s: %s", n.From, strings.Join(n.resources(), ", "))
 	if len(n.Taints) > 0 {
 		line("", "taints %s", strings.Join(n.Taints, ", "))
 	}
+}
+
+// limit says what the room is limited by.
+func (n *ViewNext) limit() string {
+	if n.Code != "" {
+		return n.Code + ": " + n.Message
+	}
+	return "the greatest size"
+}
+
+// resources are what the next node has for pods.
+func (n *ViewNext) resources() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(n.Allocatable)) {
+		all = append(all, name+" "+n.Allocatable[name])
+	}
+	return all
+}
+
+// name is that of the machine, or says that there is none.
+func (i ViewInstance) name() string {
+	if i.Placeholder {
+		return "(placeholder)"
+	}
+	return i.ID[strings.LastIndexByte(i.ID, '/')+1:]
 }
 
 // table writes the instances: the machines by their names, then the placeholders.
@@ -101,11 +117,7 @@ func (v View) table(b *strings.Builder) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "INSTANCE\tSTATE\tNODE\tERROR") // a strings.Builder has no errors
 	for _, i := range v.Instances {
-		name := i.ID[strings.LastIndexByte(i.ID, '/')+1:]
-		if i.Placeholder {
-			name = "(placeholder)"
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, i.State, i.Node, i.Code)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.name(), i.State, i.Node, i.Code)
 	}
 	_ = w.Flush()
 }

@@ -26,8 +26,8 @@ const (
 // Formats are all formats.
 func Formats() []Format { return []Format{ARM, Bicep, Terraform} }
 
-// Files are the files of kaz cluster generate, by their paths: the template in a format, the boot files and checksums. None has a
-// secret.
+// Files are the files of kaz cluster generate, by their paths: the template in a format, the boot files, a picture and checksums. None has
+// a secret.
 func (p Plan) Files(f Format) map[string][]byte {
 	var files map[string][]byte
 	switch f {
@@ -43,6 +43,7 @@ func (p Plan) Files(f Format) map[string][]byte {
 	for pool, file := range p.Boot.Pools {
 		files[boot.FileName(naming.PoolUnit(pool), file)] = file
 	}
+	files["cluster.svg"] = []byte(p.Picture().SVG())
 	var sums strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(files[path]), path)

@@ -71,6 +71,7 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	}
 	o.Address, o.HTTPAddress, o.ProxyAddress = c.record.ARM, c.record.HTTP, c.record.Proxy
 	o.DNSAddress = "127.0.0.1:0"
+	o.Why = &c.why
 	c.nodes.prepareAzure(&o)
 	if c.azure, err = server.Start(ctx, o); err != nil {
 		return err

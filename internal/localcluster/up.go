@@ -62,6 +62,7 @@ type cluster struct {
 	nodes        nodes
 	// kubeletsSince is when the machines began to boot, zero for simulated nodes, which have no kubelets.
 	kubeletsSince time.Time
+	why           explainer
 	example       string // the URL of the example, once it answers
 	// tasks are the goroutines of a running cluster. The function stopTasks ends them.
 	tasks     *errgroup.Group
@@ -130,6 +131,9 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 		return err
 	}
 	if err := atomicfile.WriteJSON(c.path(statusFile), status); err != nil {
+		return err
+	}
+	if err := c.explain(); err != nil {
 		return err
 	}
 	ready(status)

@@ -223,7 +223,7 @@ func cannotExplain(c *cluster) {
 		{[]string{"web"}, []string{`"web": want NAMESPACE/NAME`}},
 		{[]string{}, []string{"no Service given", "--all"}},
 		{[]string{"default/explained", "--all"}, []string{"--all and default/explained"}},
-		{[]string{"default/explained", "-o", "xml"}, []string{"--output xml: want text, wide, json or yaml"}},
+		{[]string{"default/explained", "-o", "xml"}, []string{"--output xml: want text, wide, json, yaml, svg or picture"}},
 		{[]string{"--all", "--kubeconfig", dead, "--cloud-config", c.status.CloudConfig},
 			[]string{"cannot reach Kubernetes at https://127.0.0.1:1"}},
 		{[]string{"--all", "--kubeconfig", filepath.Join(dir, "none")}, []string{"kubeconfig", filepath.Join(dir, "none")}},

@@ -19,6 +19,8 @@ import (
 
 	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/server"
+	"kaz/internal/localazure/web"
+	"kaz/internal/picture"
 )
 
 // screenshots is where the pictures of a run stay.
@@ -31,6 +33,23 @@ type browser struct {
 	info client.Info
 }
 
+// explainer explains a Service, as kaz local up does for its cluster.
+type explainer struct{}
+
+func (explainer) Objects(context.Context) ([]web.Subject, error) {
+	return []web.Subject{{Kind: "service", Name: "default/web"}}, nil
+}
+
+func (explainer) Explain(context.Context, web.Subject) (picture.Picture, error) {
+	p := picture.New("Service default/web: changes are pending", "Kubernetes", "Addresses", "Rules")
+	p.Add(0, picture.Box{Key: "web", Kind: "Service", Name: "default/web", State: picture.Wait, To: []string{"ip"}})
+	p.Add(1, picture.Box{Key: "ip", Kind: "public IP", Name: "front", State: picture.Create, Resource: "/subscriptions/s/ip", To: []string{"rule"}})
+	p.Add(2, picture.Box{Key: "rule", Kind: "rule", Name: "http", State: picture.Bad, Lines: []string{"Tcp 80 to 80"}})
+	p.Note("Steps in Azure", picture.Wait, []string{"1. create the public IP"})
+	p.Text = "Service default/web: changes are pending"
+	return *p, nil
+}
+
 // start starts a local Azure and Chromium, and opens the link.
 func start(t *testing.T) *browser {
 	t.Helper()
@@ -38,7 +57,7 @@ func start(t *testing.T) *browser {
 	if err != nil {
 		t.Skip("there is no chromium; as root tools/node-programs.sh tests installs it")
 	}
-	a, err := server.Start(t.Context(), server.Options{WebWrite: true, Throttle: "azure"})
+	a, err := server.Start(t.Context(), server.Options{WebWrite: true, Throttle: "azure", Why: explainer{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +279,8 @@ func TestViews(t *testing.T) {
 	for _, width := range []int64{360, 1440} {
 		for _, colours := range []string{"light", "dark"} {
 			b.size(width, colours)
-			for name, path := range map[string]string{"map": "", "resource": resource, "traffic": "traffic", "faults": "faults"} {
+			for name, path := range map[string]string{"map": "", "resource": resource, "traffic": "traffic", "faults": "faults",
+				"objects": "why", "why": "why?kind=service&name=default/web"} {
 				b.open(path)
 				if got := b.script(audit); got != "" {
 					t.Errorf("%s, %d pixels, %s:\n%s", name, width, colours, got)

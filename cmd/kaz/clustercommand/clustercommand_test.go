@@ -175,7 +175,7 @@ func TestClusterGenerate(t *testing.T) {
 	if status != 0 {
 		t.Fatal(errs)
 	}
-	for _, file := range []string{"template.json", "parameters.json", "SHA256SUMS", "units/cp-0.json", "cloud-init/control-plane.yaml"} {
+	for _, file := range []string{"template.json", "parameters.json", "SHA256SUMS", "cluster.svg", "units/cp-0.json", "cloud-init/control-plane.yaml"} {
 		if _, err := os.Stat(filepath.Join(dir, file)); err != nil || !strings.Contains(out, file) {
 			t.Errorf("%s: %v", file, err)
 		}

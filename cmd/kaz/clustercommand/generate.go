@@ -24,7 +24,8 @@ func generateCommand() *cobra.Command {
 definition gives the same bytes. No file has a secret.
 
 Without --output-dir it prints the template. With it, it writes the template, its
-parameters, the template of each unit, the boot files and checksums.
+parameters, the template of each unit, the boot files, cluster.svg and checksums. cluster.svg
+is a picture of the units and of what each needs of others.
 
 --format bicep and --format terraform write the same resources as Bicep modules, and as
 a configuration of Terraform with the provider azapi. Both need --output-dir.`,

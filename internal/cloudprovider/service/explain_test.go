@@ -62,7 +62,7 @@ func (w *world) explainWith(c service.Config, name string) explain.Explanation {
 }
 
 // TestExplanations compares what is printed in the life of a Service with testdata/explain.txtar. Its files are text,
-// or JSON or YAML if their names end in that.
+// or JSON, YAML or SVG if their names end in that.
 func TestExplanations(t *testing.T) {
 	const file = "testdata/explain.txtar"
 	var got txtar.Archive
@@ -79,6 +79,7 @@ func TestExplanations(t *testing.T) {
 		w.settle()
 		tell("served.txt", w.explain("web"))
 		tell("served.json", w.explain("web"))
+		tell("served.svg", w.explain("web"))
 		stop()
 		w.change("web", func(s *corev1.Service) {
 			s.Annotations = map[string]string{idle: "30"}
@@ -86,6 +87,7 @@ func TestExplanations(t *testing.T) {
 		})
 		tell("changed.txt", w.explain("web"))
 		tell("changed.yaml", w.explain("web"))
+		tell("changed.svg", w.explain("web"))
 		w.change("web", func(s *corev1.Service) { s.Annotations = map[string]string{idle: "soon"} })
 		tell("refused.txt", w.explain("web"))
 		w.create(w.newService("api", 443))
@@ -94,11 +96,13 @@ func TestExplanations(t *testing.T) {
 			t.Fatal(err)
 		}
 		tell("all.txt", all)
+		tell("all.svg", all)
 		inner := w.newService("inner", 53)
 		inner.Annotations = map[string]string{key.Internal.Name: "true"}
 		inner.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
 		w.create(inner)
 		tell("inner.txt", w.explain("inner"))
+		tell("inner.svg", w.explain("inner"))
 		w.change("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 		tell("leaving.txt", w.explain("web"))
 	})
@@ -133,6 +137,8 @@ func printed(t *testing.T, name string, e explain.Explanation) string {
 		text = append(text, '\n')
 	case strings.HasSuffix(name, ".yaml"):
 		text, err = yaml.Marshal(e)
+	case strings.HasSuffix(name, ".svg"):
+		text = []byte(e.Picture().Inline(nil))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +257,9 @@ func TestVolume(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, strings.ReplaceAll(name, " ", "-")+".txt", v.String())
+			if slices.Contains([]string{"moving", "share", "not created"}, name) {
+				golden(t, strings.ReplaceAll(name, " ", "-")+".svg", v.Picture().Inline(nil))
+			}
 			if name == "moving" {
 				checkFormats(t, v)
 			}

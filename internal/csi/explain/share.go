@@ -184,12 +184,18 @@ func (d *decision) unboundShare() {
 
 func (s Share) write(line func(name, format string, args ...any)) {
 	line("share", "%s", s.ID)
-	if s.SKU == "" {
-		return
+	for _, text := range s.lines() {
+		line("", "%s", text)
 	}
-	if s.Protocol == "" {
-		line("", "account with %s, reached %s", s.SKU, s.Reached)
-		return
+}
+
+// lines are the properties of a share that Azure shows.
+func (s Share) lines() []string {
+	switch {
+	case s.SKU == "":
+		return nil
+	case s.Protocol == "":
+		return []string{fmt.Sprintf("account with %s, reached %s", s.SKU, s.Reached)}
 	}
-	line("", "%s, %d GiB, %s, reached %s", s.Protocol, s.QuotaGiB, s.SKU, s.Reached)
+	return []string{fmt.Sprintf("%s, %d GiB, %s, reached %s", s.Protocol, s.QuotaGiB, s.SKU, s.Reached)}
 }

@@ -68,14 +68,7 @@ func (v Volume) String() string {
 	if v.Class != "" {
 		line("storage class", "%s", v.Class)
 	}
-	switch {
-	case v.Capacity == "":
-		line("size", "%s requested", v.Requested)
-	case v.Capacity != v.Requested:
-		line("size", "%s, %s requested", v.Capacity, v.Requested)
-	default:
-		line("size", "%s", v.Capacity)
-	}
+	line("size", "%s", v.size())
 	if v.Volume != "" {
 		line("persistent volume", "%s", v.Volume)
 	}
@@ -86,14 +79,7 @@ func (v Volume) String() string {
 		v.Share.write(line)
 	}
 	for _, a := range v.Attachments {
-		state := "not attached"
-		if a.Attached {
-			state = "attached"
-		}
-		if a.Deleted {
-			state += ", to be detached"
-		}
-		line("attachment", "to node %s: %s (%s)", a.Node, state, a.Name)
+		line("attachment", "to node %s: %s (%s)", a.Node, a.state(), a.Name)
 	}
 	for _, p := range v.Pods {
 		if p.Node == "" {
@@ -116,23 +102,9 @@ func (d Disk) write(line func(name, format string, args ...any)) {
 	if d.State == "" {
 		return
 	}
-	zones := "in no zone"
-	if len(d.Zones) > 0 {
-		zones = "in zone " + strings.Join(d.Zones, ", ")
-	}
-	line("", "%s, %d GiB, %s, state %s", d.SKU, d.SizeGiB, zones, d.State)
+	line("", "%s", d.properties())
 	for _, h := range d.Machines {
-		at := "which does not show it"
-		if h.LUN != nil {
-			at = fmt.Sprintf("at LUN %d", *h.LUN)
-		}
-		if h.Detaching {
-			at += ", being detached"
-		}
-		if h.Node != "" {
-			at += ", node " + h.Node
-		}
-		line("machine", "%s, %s", h.ID, at)
+		line("machine", "%s, %s", h.ID, h.at())
 	}
 }
 

@@ -183,11 +183,7 @@ func (n Name) String() string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "Name %s\n", n.Name)
 	for _, z := range n.Zones {
-		kind := "public"
-		if z.Private {
-			kind = "private"
-		}
-		fmt.Fprintf(w, "  zone\t%s (%s)\n", z.ID, kind)
+		fmt.Fprintf(w, "  zone\t%s (%s)\n", z.ID, z.kind())
 		if len(z.Sets) == 0 {
 			fmt.Fprintf(w, "  no record set\n")
 		}
@@ -223,13 +219,25 @@ func (n Name) String() string {
 
 // line is the line of an answer in a text.
 func (a Answer) line() string {
+	return fmt.Sprintf("  answer\t%s\t%s", a.Type, a.text())
+}
+
+// text is what a name server answers.
+func (a Answer) text() string {
 	switch {
 	case a.Error != "":
-		return fmt.Sprintf("  answer\t%s\tname server %s cannot be asked: %s", a.Type, a.Server, a.Error)
+		return fmt.Sprintf("name server %s cannot be asked: %s", a.Server, a.Error)
 	case len(a.Targets) == 0:
-		return fmt.Sprintf("  answer\t%s\t%s of %s", a.Type, a.Code, a.Server)
+		return fmt.Sprintf("%s of %s", a.Code, a.Server)
 	}
-	return fmt.Sprintf("  answer\t%s\t%s, %d s, of %s", a.Type, strings.Join(a.Targets, ", "), a.TTL, a.Server)
+	return fmt.Sprintf("%s, %d s, of %s", strings.Join(a.Targets, ", "), a.TTL, a.Server)
+}
+
+func (z Zone) kind() string {
+	if z.Private {
+		return "private"
+	}
+	return "public"
 }
 
 // origin says where a contribution comes from.

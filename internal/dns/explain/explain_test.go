@@ -145,6 +145,9 @@ func TestName(t *testing.T) {
 			f.Now = now
 			n := f.Explain()
 			golden(t, "testdata/"+name+".txt", n.String())
+			if name == "shared" || name == "routed" {
+				golden(t, "testdata/"+name+".svg", n.Picture().Inline(nil))
+			}
 			if reads := len(w.Requests()); reads > c.reads {
 				t.Errorf("%d requests, want %d", reads, c.reads)
 			}

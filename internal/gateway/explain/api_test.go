@@ -16,6 +16,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/gateway/explain"
+	"kaz/internal/picture"
 	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/plan/gateway/prohibited"
 	"kaz/internal/plan/gateway/rewriteobject"
@@ -190,6 +191,7 @@ func TestGatewayAPI(t *testing.T) {
 					file := strings.ToLower(kind) + "-" + strings.ReplaceAll(name, " ", "-")
 					golden(t, file+".txt", text)
 					if name == "served" {
+						golden(t, file+".svg", v.(interface{ Picture() picture.Picture }).Picture().Inline(nil))
 						checkFormats(t, file, v)
 					}
 				}

@@ -341,6 +341,9 @@ func TestIngress(t *testing.T) {
 				}
 				file := strings.ReplaceAll(name, " ", "-")
 				golden(t, file+".txt", v.String())
+				if slices.Contains([]string{"served", "unhealthy", "new"}, name) {
+					golden(t, file+".svg", v.Picture().Inline(nil))
+				}
 				if name == "served" {
 					checkFormats(t, file, v)
 				}

@@ -246,15 +246,7 @@ func (v Common) writeParts(p *printer) {
 func (l Listener) write(p *printer) {
 	p.line("listener", "%s %s, %s at port %d for %s", l.mark(), l.Name, l.Protocol, l.Port, orText(strings.Join(l.Hosts, ", "), "any host"))
 	if c := l.Certificate; c != nil {
-		from := "of the gateway"
-		if c.Secret != "" {
-			from = "of Secret " + c.Secret
-		}
-		expires := "its expiry is not known"
-		if !c.Expires.IsZero() {
-			expires = "expires " + c.Expires.UTC().Format(time.RFC3339)
-		}
-		p.line("certificate", "%s %s, %s, %s, %s", c.mark(), c.Name, from, orText(c.Subject, "its subject is not known"), expires)
+		p.line("certificate", "%s %s", c.mark(), c.text())
 	}
 	p.line("rule", "%s %s, priority %d", l.Rule.mark(), l.Rule.Name, l.Priority)
 	if l.PathMap != nil {
@@ -267,6 +259,19 @@ func (l Listener) write(p *printer) {
 		}
 		p.line(name, "%s", path)
 	}
+}
+
+// text says where a certificate is from, and until when it is valid.
+func (c Certificate) text() string {
+	from := "of the gateway"
+	if c.Secret != "" {
+		from = "of Secret " + c.Secret
+	}
+	expires := "its expiry is not known"
+	if !c.Expires.IsZero() {
+		expires = "expires " + c.Expires.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s, %s, %s, %s", c.Name, from, orText(c.Subject, "its subject is not known"), expires)
 }
 
 func (b Backend) write(p *printer) {

@@ -22,6 +22,7 @@ import (
 	"kaz/internal/localazure/core"
 	"kaz/internal/localazure/identities"
 	"kaz/internal/localazure/plane/token"
+	"kaz/internal/localazure/web"
 )
 
 // Options are the flags of `kaz local azure`. The zero value serves on free ports of the loopback address and keeps no
@@ -61,6 +62,8 @@ type Options struct {
 	TokenLifetime time.Duration
 	// WebWrite lets the web page add and remove fault rules. Otherwise it only shows.
 	WebWrite bool
+	// Why explains objects of the cluster that runs on this local Azure, for the web page. Nil says that there is none.
+	Why web.Explainer
 	// AnnounceDir is a directory for a file by which other commands find this local Azure, "" for none. Another such file
 	// is beside State.
 	AnnounceDir string

@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"kaz/internal/localazure/core"
+	"kaz/internal/picture"
 )
 
 // Path is the beginning of the paths of the web page.
@@ -33,6 +34,8 @@ type Options struct {
 	Write bool
 	// Callers are the names of applications by their client ids in lower case.
 	Callers map[string]string
+	// Why explains objects of the cluster that runs on this Azure. Nil says that there is none.
+	Why Explainer
 	// Done ends the event streams.
 	Done <-chan struct{}
 	// Log receives internal errors. Nil is slog.Default.
@@ -42,10 +45,11 @@ type Options struct {
 // Site is the web page as a handler.
 type Site struct {
 	Options
-	pages   *template.Template
-	assets  map[string][]byte // by their names
-	routes  map[string]http.HandlerFunc
-	streams chan struct{} // of the open event streams
+	pages    *template.Template
+	assets   map[string][]byte // by their names
+	routes   map[string]http.HandlerFunc
+	streams  chan struct{} // of the open event streams
+	explains chan struct{} // of the explanation that is being made
 
 	mu      sync.Mutex
 	digests map[string]*digest // of the last map, by the keys of ids
@@ -57,7 +61,8 @@ var files embed.FS
 // New returns the web page of a local Azure.
 func New(o Options) (*Site, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
-	s := &Site{Options: o, assets: map[string][]byte{}, streams: make(chan struct{}, mostStreams), digests: map[string]*digest{}}
+	s := &Site{Options: o, assets: map[string][]byte{}, digests: map[string]*digest{}}
+	s.streams, s.explains = make(chan struct{}, mostStreams), make(chan struct{}, 1)
 	var err error
 	functions := template.FuncMap{"link": resourceLink, "tab": newTab, "long": longName, "label": labelOf}
 	if s.pages, err = template.New("").Funcs(functions).ParseFS(files, "templates/*.html"); err != nil {
@@ -70,12 +75,14 @@ func New(o Options) (*Site, error) {
 		s.assets[path.Base(name)], err = files.ReadFile(name)
 		return err
 	})
+	s.assets["picture.css"] = []byte(picture.Style)
 	s.routes = map[string]http.HandlerFunc{
 		"GET ":               s.showMap,
 		"GET resource":       s.showResource,
 		"GET traffic":        s.showTraffic,
 		"GET traffic.json":   s.saveTraffic,
 		"GET faults":         s.showFaults,
+		"GET why":            s.showWhy,
 		"POST faults/add":    s.addFault,
 		"POST faults/remove": s.removeFault,
 		"GET events":         s.sendEvents,

@@ -150,13 +150,17 @@ func problemsText(title string, problems []plan.Problem) string {
 		return ""
 	}
 	for _, p := range problems {
-		kind := "error"
-		if p.Warning {
-			kind = "warning"
-		}
-		title += fmt.Sprintf("\n  %s %s: %s: %s", kind, p.Reason, p.Object, p.Message)
+		title += "\n  " + problemLine(p)
 	}
 	return title + "\n\n"
+}
+
+func problemLine(p plan.Problem) string {
+	kind := "error"
+	if p.Warning {
+		kind = "warning"
+	}
+	return fmt.Sprintf("%s %s: %s: %s", kind, p.Reason, p.Object, p.Message)
 }
 
 // Gists returns the reports of the Services, and at last one report of all orphans. They leave out what depends on the

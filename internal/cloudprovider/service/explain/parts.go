@@ -28,7 +28,8 @@ type Part struct {
 	Desired string    `json:"desired,omitempty"` // "" for one that is to go
 	State   PartState `json:"state"`
 
-	content string // all that makes a difference
+	content string     // all that makes a difference
+	refers  []azure.ID // to other parts
 }
 
 // PartState compares a part as it is with the part as it is wanted.
@@ -56,9 +57,9 @@ func partsOf(s *corev1.Service, addresses []string, have, after plan.Snapshot) [
 			p.Current, p.Desired, p.State = "", p.Current, ToCreate
 			parts = append(parts, p)
 		case parts[i].content == p.content:
-			parts[i].Desired, parts[i].State = p.Current, UpToDate
+			parts[i].Desired, parts[i].State, parts[i].refers = p.Current, UpToDate, p.refers
 		default:
-			parts[i].Desired, parts[i].State = p.Current, ToChange
+			parts[i].Desired, parts[i].State, parts[i].refers = p.Current, ToChange, p.refers
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b Part) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
@@ -105,7 +106,8 @@ func find(service *corev1.Service, addresses []string, in plan.Snapshot) []Part 
 	for _, link := range views[network.PrivateLinkService](in, network.PrivateLinkServices) {
 		p := link.Properties
 		if slices.ContainsFunc(p.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return s.refers[r.ID.Key()] }) {
-			s.add("private link service", link.ID, counted(len(p.IPConfigurations), "address"), link)
+			s.add("private link service", link.ID, counted(len(p.IPConfigurations), "address"), link,
+				ids(p.LoadBalancerFrontendIPConfigurations)...)
 		}
 	}
 	return s.all
@@ -120,13 +122,13 @@ func views[P any](in plan.Snapshot, fullType string) []azure.Resource[P] {
 	return all
 }
 
-func (s *search) add(kind string, id azure.ID, text string, content any) {
+func (s *search) add(kind string, id azure.ID, text string, content any, refers ...azure.ID) {
 	name := id.Name()
 	if parent := id.Parent(); parent.Namespace() != "Microsoft.Resources" {
 		name = parent.Name() + "/" + name
 	}
 	whole, _ := json.Marshal(content) // it was read from JSON
-	s.all = append(s.all, Part{Kind: kind, Name: name, ID: id, Current: text, State: ToDelete, content: string(whole)})
+	s.all = append(s.all, Part{Kind: kind, Name: name, ID: id, Current: text, State: ToDelete, content: string(whole), refers: refers})
 }
 
 func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
@@ -135,7 +137,8 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 			for _, ref := range []*azure.Reference{p.FrontendIPConfiguration, p.Probe, p.BackendAddressPool} {
 				s.refers[ref.To().Key()] = true
 			}
-			s.add("rule", lb.ID.Child("loadBalancingRules", r.Name), ruleText(p), p)
+			s.add("rule", lb.ID.Child("loadBalancingRules", r.Name), ruleText(p), p,
+				p.FrontendIPConfiguration.To(), p.Probe.To(), p.BackendAddressPool.To())
 		}
 	}
 	for _, f := range lb.Properties.FrontendIPConfigurations {
@@ -152,7 +155,7 @@ func (s *search) balancer(lb azure.Resource[network.LoadBalancer]) {
 		case p.Subnet != nil:
 			text = cmp.Or(text, "an address") + " in the subnet " + p.Subnet.ID.Name()
 		}
-		s.add("frontend", id, text, p)
+		s.add("frontend", id, text, p, p.PublicIPAddress.To())
 	}
 	var probes []network.Probe
 	for _, p := range lb.Properties.Probes {
@@ -184,6 +187,13 @@ func poolText(members int, probes []network.Probe) string {
 		return text
 	}
 	return fmt.Sprintf("%s; a new one gets requests when its probes have succeeded, up to %d s later", text, seconds)
+}
+
+func ids(refs []azure.Reference) (all []azure.ID) {
+	for _, r := range refs {
+		all = append(all, r.ID)
+	}
+	return all
 }
 
 func counted(n int, what string) string {

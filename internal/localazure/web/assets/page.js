@@ -62,6 +62,7 @@
 
   // refresh shows the present state. It asks again only when the last answer is there, and not more often than the page can bear.
   const refresh = async () => {
+    if ($('#live').dataset.view === 'why') return; // an explanation reads the cluster, so the viewer asks for it
     if (busy || document.hidden) { dirty = true; return; }
     busy = true; dirty = false;
     clearTimeout(timer);
@@ -181,7 +182,7 @@
 
   // Filters apply as they are typed.
   let typing = 0;
-  $$('form.filter').forEach((form) => {
+  $$('form.filter:not(.why)').forEach((form) => {
     const apply = () => {
       const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
       history.replaceState(null, '', location.pathname + (query.size ? '?' + query : ''));
