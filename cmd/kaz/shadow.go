@@ -43,6 +43,7 @@ Ingresses and names are not compared.`,
   kaz shadow --for 4h --every 5m -o json > shadow.json
   kaz shadow --kubeconfig admin.conf --cloud-config azure.json --cluster-name prod`,
 	}, o.checkArguments, o.run)
+	o.cluster.defineSecret(command)
 	command.Flags().DurationVar(&o.more, "for", 0, "how long to go on, such as 4h (default one round)")
 	command.Flags().DurationVar(&o.every, "every", time.Minute, "time between the beginnings of rounds")
 	return command
