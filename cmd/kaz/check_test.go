@@ -44,7 +44,10 @@ func TestCheckOfSilentCluster(t *testing.T) {
 	areas := map[string]bool{}
 	for _, f := range report.Findings {
 		areas[f.Area] = true
-		if f.State == check.OK && f.Area != "network" || f.Why == "" || f.Mend == "" {
+		if f.Area == "network" {
+			continue // the API server answers, if only to refuse
+		}
+		if f.State == check.OK || f.Why == "" || f.Mend == "" {
 			t.Errorf("%+v", f)
 		}
 	}

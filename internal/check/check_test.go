@@ -195,7 +195,7 @@ func TestSilentAPIServer(t *testing.T) {
 		if took := time.Since(start); took > time.Minute || asked != 1 {
 			t.Errorf("%v and %d requests", took, asked)
 		}
-		if got := lines(report, "services"); got != "unknown Services" || !strings.Contains(report.String(), "an earlier read") {
+		if got := lines(report, "services"); got != "unknown Services, unknown warning Events" || !strings.Contains(report.String(), "an earlier read") {
 			t.Errorf("%s\n%s", got, report)
 		}
 		if got := lines(report, "quotas"); got != "" {

@@ -286,3 +286,19 @@ func TestAbsentAzureJSON(t *testing.T) {
 		t.Errorf("%q", names)
 	}
 }
+
+// TestCheckOfSecret checks that a configuration in a Secret is read, that its mistakes are found, and that an absent one is a finding.
+func TestCheckOfSecret(t *testing.T) {
+	keys := layChecked(t).keys
+	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "azure"},
+		Data: map[string][]byte{"cloud-config": []byte(azureJSON(t, keys))}})
+	read := func(name string) (cloudconfig.Config, plan.Config) {
+		return checkedConfig(t.Context(), client, Cluster{Name: "kubernetes", Secret: Secret{Namespace: "kube-system", Name: name}}, nothing)
+	}
+	if c, found := read("azure"); len(found.Problems) > 0 || c.ResourceGroup != "rg" || found.Path != "secret kube-system/azure" {
+		t.Errorf("%+v", found)
+	}
+	if _, found := read("none"); len(found.Problems) != 1 || !strings.Contains(found.Problems[0].Message, "not found") {
+		t.Errorf("an absent Secret: %+v", found)
+	}
+}
