@@ -49,13 +49,19 @@ func (c *clusterFlags) defineSecret(command *cobra.Command) {
 		"what it adds to --cloud-config, as of the cloud-controller-manager")
 }
 
+// secretOf is the Secret with the cloud configuration, without a name if none is given.
+func (c *clusterFlags) secretOf() ccm.Secret {
+	namespace, name, _ := strings.Cut(c.secret, "/")
+	return ccm.Secret{Namespace: namespace, Name: name}
+}
+
 // check records which flags are given, and refuses two clusters.
 func (c *clusterFlags) check(f *pflag.FlagSet) error {
 	c.dirGiven, c.nameGiven = f.Changed("dir"), f.Changed("cluster-name")
 	if c.dirGiven && f.Changed("kubeconfig") {
 		return errors.New("--dir and --kubeconfig: want one of them")
 	}
-	if namespace, name, ok := strings.Cut(c.secret, "/"); c.secret != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
+	if s := c.secretOf(); c.secret != "" && (s.Namespace == "" || s.Name == "" || strings.Contains(s.Name, "/")) {
 		return fmt.Errorf("--cloud-config-secret %q: want NAMESPACE/NAME", c.secret)
 	}
 	return nil
@@ -119,10 +125,7 @@ func (c clusterFlags) find(ctx context.Context, environment string) (ccm.Cluster
 	}
 	cluster := ccm.Cluster{
 		CloudConfig: cmp.Or(c.cloudConfig, up.CloudConfig), Name: cmp.Or(c.clusterName, up.ClusterName, defaultClusterName),
-		Kubernetes: kubernetes,
-	}
-	if namespace, name, ok := strings.Cut(c.secret, "/"); ok {
-		cluster.Secret = ccm.Secret{Namespace: namespace, Name: name}
+		Secret: c.secretOf(), Kubernetes: kubernetes,
 	}
 	if cluster.CloudConfig == "" && cluster.Secret.Name == "" {
 		return cluster, errors.New("--cloud-config is missing: want the path of the cloud-controller-manager's azure.json")

@@ -82,11 +82,11 @@ func (g *gatherer) health(ctx context.Context, id azure.ID) ([]health.Backend, e
 	return health.Read(answer)
 }
 
-// served returns the zones that the flags of the external-dns-webhook in the cluster select.
-func (g *gatherer) served() (z dns.Zones, served bool) {
+// served returns the zones that the flags of the external-dns-webhook in the cluster select, none without one.
+func (g *gatherer) served() (z dns.Zones) {
 	a, runs := g.facts.Arguments["external-dns-webhook"]
 	if !runs {
-		return z, false
+		return z
 	}
 	kind := a.Last("zone-type")
 	z = dns.Zones{Public: kind != "private", Private: kind == "private" || kind == "all", Tags: map[string]string{}}
@@ -113,12 +113,12 @@ func (g *gatherer) served() (z dns.Zones, served bool) {
 	if len(z.IDs)+len(z.Groups) == 0 {
 		z.Groups = []azure.ID{g.Group}
 	}
-	return z, true
+	return z
 }
 
 // zones reads the zones that the external-dns-webhook in the cluster serves.
 func (g *gatherer) zones(ctx context.Context) error {
-	served, _ := g.served()
+	served := g.served()
 	add := func(z plan.Zone) error {
 		if len(g.facts.Zones) == mostZones {
 			return fmt.Errorf("there are more than %d zones", mostZones)
@@ -165,7 +165,7 @@ func (g *gatherer) uses() []Use {
 		all = append(all, Use{Features: []rights.Feature{rights.Gateways, rights.GatewayReadiness}, Scope: rights.ApplicationGateways,
 			At: azure.GroupID(id.Subscription(), id.Group()), Resource: id})
 	}
-	served, _ := g.served()
+	served := g.served()
 	for _, id := range slices.Concat(served.IDs, served.Groups) {
 		u := Use{Scope: rights.RecordZones, At: id}
 		if served.Public {

@@ -72,8 +72,8 @@ func gateway(g Gateway, l *list) {
 	}
 	if g.HealthFault != "" {
 		l.add(name, Unknown, "the health of its backends cannot be read: "+g.HealthFault,
-			"grant Microsoft.Network/applicationGateways/backendhealth/action, or az network application-gateway show-backend-health --ids "+
-				string(g.ID))
+			"grant Microsoft.Network/applicationGateways/backendhealth/action, or "+
+				"az network application-gateway show-backend-health --ids "+string(g.ID))
 	}
 	for _, pool := range health.Dead(g.Health) {
 		said := ""

@@ -101,8 +101,8 @@ func (s volumeShare) compare(a Account, describe string) (State, string, string)
 	const gib = 1 << 30
 	want := s.volume.Spec.Capacity[v1.ResourceStorage]
 	if has := a.Shares[i].Properties.QuotaGiB; has*gib < want.Value() {
-		return Warning, fmt.Sprintf("its share has %d GiB, and the volume %s", has, want.String()), "az storage share-rm update --quota GIB --ids " +
-			string(storage.ShareOf(s.ID, s.name))
+		return Warning, fmt.Sprintf("its share has %d GiB, and the volume %s", has, want.String()),
+			"az storage share-rm update --quota GIB --ids " + string(storage.ShareOf(s.ID, s.name))
 	}
 	return OK, "", ""
 }

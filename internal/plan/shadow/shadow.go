@@ -190,7 +190,8 @@ func (r *Report) verdict() string {
 // Markdown is the summary as a text for a change request.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Switch to kaz\n\n**%s.**\n\n%s from %s to %s.\n\n", r.verdict(), counted(r.Rounds, "round"), text(r.Began), text(r.Ended))
+	fmt.Fprintf(&b, "## Switch to kaz\n\n**%s.**\n\n%s from %s to %s.\n\n", r.verdict(), counted(r.Rounds, "round"),
+		text(r.Began), text(r.Ended))
 	b.WriteString("| kind | objects | agree | rounds not read |\n|---|---|---|---|\n")
 	for _, k := range r.Kinds {
 		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", k.Name, k.Objects, k.Agree, k.Unread)
