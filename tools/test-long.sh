@@ -8,6 +8,7 @@
 #   cold       the first make up in an empty home directory, and the next one; not a part by default: it compiles everything anew
 #   coldstart  the cold start of a controller with 5,000 nodes
 #   disks      bursts of attachments and detachments in real time, with Azure's latency
+#   rollout    10 pods behind an application gateway are replaced at 200 requests a second, with the readiness gate, in two minutes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
 #              seed of the first
@@ -16,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-usual=(clusters az planner services schedules conformance booted coldstart disks)
+usual=(clusters az planner services schedules conformance booted coldstart disks rollout)
 all=("${usual[@]}" cold)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
@@ -75,6 +76,11 @@ cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
 
 disks() {
   step "disks: bursts in real time" tests disks -count=1 -v -run TestRealTime ./internal/csi/disk -latency 1
+}
+
+rollout() {
+  step "rollout: 10 pods behind an application gateway" tests rollout -count=1 -v -run TestRollout/with_the_readiness_gate ./internal/gateway \
+    -rollout-pods 10 -rollout-latency 0.1
 }
 
 # Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.

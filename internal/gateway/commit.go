@@ -103,6 +103,10 @@ func (w *worker) input(chosen map[string]object, objects *cluster.Objects) plann
 	facts := planner.Facts{Ingresses: only[*networking.Ingress](chosen), Objects: objects}
 	if w.config.Dynamic != nil {
 		facts.Rewrites = w.kube.rewrites
+		var err error
+		if facts.Prohibited, err = w.kube.prohibited.targets(); err != nil {
+			w.config.Log.Warn("an object that prohibits hosts and paths is left out", "error", err)
+		}
 	}
 	if w.kube.api != nil {
 		facts.API = w.kube.api.objects()

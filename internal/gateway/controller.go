@@ -37,7 +37,7 @@ type Config struct {
 	Kube       kubernetes.Interface
 	// GatewayAPI is the client of the Gateway API, nil to serve Ingresses alone.
 	GatewayAPI gatewayclient.Interface
-	// Dynamic is a client for AGIC's objects with rewrite rules, nil to read none.
+	// Dynamic is a client for AGIC's objects with rewrite rules and prohibited targets, nil to read none.
 	Dynamic dynamic.Interface
 	Events  record.EventRecorder
 	Log     *slog.Logger

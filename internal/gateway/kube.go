@@ -32,8 +32,10 @@ type kube struct {
 	factories []factory
 	synced    []cache.InformerSynced
 	answers   *answers // nil if a scope has it
-	rewrites  rewrites // of AGIC, none if the API server has no such objects
-	api       *api     // nil if the API server has no Gateway API, or the controller does not serve it
+	// AGIC's objects, none if the API server has no such objects.
+	rewrites   rewrites
+	prohibited prohibitedTargets
+	api        *api // nil if the API server has no Gateway API, or the controller does not serve it
 }
 
 // factory has informers.

@@ -12,6 +12,7 @@ import (
 type Metrics struct {
 	writes  *prometheus.CounterVec
 	took    prometheus.Histogram
+	last    prometheus.Gauge
 	began   *prometheus.GaugeVec
 	ingress *prometheus.GaugeVec
 }
@@ -30,11 +31,15 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "kaz_gateway_ingresses", Help: "Ingresses by state: served, unserved, or refused by Azure.",
 		}, []string{"state"}),
 	}
+	m.last = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kaz_gateway_last_write_duration_seconds",
+		Help: "Time from the read of the application gateway to the end of its write, of the last write.",
+	})
 	m.began = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "kaz_gateway_write_began_timestamp_seconds",
 		Help: "Unix time at which the write of an application gateway that is in flight began, 0 without one.",
 	}, []string{"gateway"})
-	r.MustRegister(m.writes, m.took, m.ingress, m.began)
+	r.MustRegister(m.writes, m.took, m.last, m.ingress, m.began)
 	return m
 }
 
@@ -60,6 +65,7 @@ func (m *Metrics) wrote(writes int, took time.Duration, err error) {
 	}
 	m.writes.WithLabelValues(result).Add(float64(writes))
 	m.took.Observe(took.Seconds())
+	m.last.Set(took.Seconds())
 }
 
 func (m *Metrics) objects(served, unserved, refused int) {

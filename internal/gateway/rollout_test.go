@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,8 +21,15 @@ import (
 	localgateway "kaz/internal/localazure/plane/gateway"
 )
 
+// The usual rollout takes seconds. That of tools/test-long.sh has 10 pods and takes minutes, with the readiness gate alone: of so many pods
+// some are always there.
+var (
+	rolloutPods    = flag.Int("rollout-pods", 2, "pods of TestRollout that are replaced")
+	rolloutLatency = flag.Float64("rollout-latency", 0.05, "share of Azure's latency in TestRollout")
+)
+
 // dyingFor is how long a pod of a rollout serves after the beginning of its end. A write of the gateway takes longer.
-const dyingFor = 500 * time.Millisecond
+func dyingFor() time.Duration { return time.Duration(*rolloutLatency * float64(10*time.Second)) }
 
 // rollout replaces the pods of a Service one by one, as a Deployment with maxUnavailable 0 does.
 type rollout struct {
@@ -70,7 +78,7 @@ func (r *rollout) add(n int) {
 			r.t.Fatalf("pod %s is %s, pools %s\n%s", p.Name, r.gateOf(p.Name), r.pooled(), r.log)
 		}
 	}
-	<-time.After(dyingFor) // Kubernetes notices
+	<-time.After(dyingFor()) // Kubernetes notices
 	r.slice.Endpoints[len(r.slice.Endpoints)-1].Conditions.Ready = new(true)
 	r.update()
 }
@@ -81,7 +89,7 @@ func (r *rollout) remove() {
 	oldest := r.slice.Endpoints[0]
 	r.slice.Endpoints[0].Conditions = discovery.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
 	r.update()
-	<-time.After(dyingFor)
+	<-time.After(dyingFor())
 	r.mu.Lock()
 	s := r.servers[oldest.Addresses[0]]
 	delete(r.servers, oldest.Addresses[0])
@@ -104,7 +112,8 @@ func (r *rollout) update() {
 // run replaces the pods under load, and returns the number of requests and of those that failed.
 func (r *rollout) run() (requests, failed int) {
 	r.t.Helper()
-	const pods, interval = 2, 5 * time.Millisecond // 200 requests a second
+	const interval = 5 * time.Millisecond // 200 requests a second
+	pods := *rolloutPods
 	loopback := &localgateway.Loopback{Backends: r.dial}
 	plane := localgateway.Start(r.t.Context(), localgateway.Options{Azure: r.Emulator, Network: loopback, Log: slog.New(slog.DiscardHandler)})
 	defer func() {
@@ -158,7 +167,7 @@ func (r *rollout) run() (requests, failed int) {
 		r.add(pods + n + 1)
 		r.remove()
 	}
-	<-time.After(dyingFor)
+	<-time.After(dyingFor())
 	stop()
 	load.Wait()
 	calls.Wait()
@@ -192,15 +201,16 @@ func TestRollout(t *testing.T) {
 	for name, gate := range map[string]bool{"with the readiness gate": true, "without it": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newGatedWorld(t, core.Options{})
-			w.Azure = w.Restarted(core.Options{Latency: 0.05})
+			w.Azure = w.Restarted(core.Options{Latency: *rolloutLatency})
 			w.config.Azure = w.Client
 			slice, err := w.kube.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := &rollout{world: w, gate: gate, servers: map[string]*httptest.Server{}, slice: slice}
+			began := time.Now()
 			requests, failed := r.run()
-			t.Logf("%d of %d requests failed", failed, requests)
+			t.Logf("%d pods replaced in %s: %d of %d requests failed", *rolloutPods, time.Since(began).Round(time.Second), failed, requests)
 			if (failed == 0) != gate || requests == 0 {
 				t.Errorf("%d of %d requests failed", failed, requests)
 			}

@@ -24,6 +24,9 @@ func (c *Controller) watch(ctx context.Context) error {
 	if err := c.watchRewrites(ctx); err != nil {
 		return err
 	}
+	if err := c.watchProhibited(ctx); err != nil {
+		return err
+	}
 	services := watcher(sameService, func(o *corev1.Service) { c.markUsersOfService(o.Namespace, o.Name) })
 	endpoints := watcher(sameEndpoints, func(o *discovery.EndpointSlice) {
 		c.markUsersOfService(o.Namespace, o.Labels[discovery.LabelServiceName])

@@ -44,14 +44,17 @@ type worker struct {
 	}
 }
 
+// QueueName names the work queues of the application gateways in metrics.
+const QueueName = "ingresses"
+
 func newWorker(c *Controller, id azure.ID, ingresses bool) *worker {
-	w := &worker{Controller: c, id: id, ingresses: ingresses, queue: controller.NewQueue[string, reasons]("ingresses")}
+	w := &worker{Controller: c, id: id, ingresses: ingresses, queue: controller.NewQueue[string, reasons](QueueName)}
 	w.state.accepted, w.state.refused, w.state.failures = map[string]object{}, map[string]error{}, map[string]int{}
 	w.state.events = map[string]*controller.Deduplicator[plan.Problem]{}
 	w.commits = reconcile.NewCoalescer(w.commit)
 	w.commits.Gather(c.config.Calm, c.config.Most)
 	w.commits.Order(byNeed)
-	w.commits.Sift()
+	w.commits.Sift(rank)
 	w.diagnosis = newDiagnosis(w)
 	return w
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -56,7 +57,7 @@ type Coalescer[Req, Res any] struct {
 	calm, most time.Duration
 	begun      func(waits []time.Duration) // nil for no observer
 	compare    func(a, b Req) int          // the order within a batch, nil for that of arrival
-	sifts      bool                        // see Sift
+	rank       func(req Req) int           // nil for no sifting, see Sift
 
 	mu     sync.Mutex // guards what follows; never held while waiting
 	queues map[string]*queue[Req, Res]
@@ -104,8 +105,9 @@ func (c *Coalescer[Req, Res]) Gather(calm, most time.Duration) { c.calm, c.most 
 func (c *Coalescer[Req, Res]) Order(compare func(a, b Req) int) { c.compare = compare }
 
 // Sift has the search for culprits go on where there are more than two: parts of the batch are committed by themselves, the larger ones
-// first, so that many culprits do not keep all others from being served. Call it before the first request.
-func (c *Coalescer[Req, Res]) Sift() { c.sifts = true }
+// first, so that many culprits do not keep all others from being served. All requests of a rank are settled before those of a higher rank,
+// which may need them. Call it before the first request.
+func (c *Coalescer[Req, Res]) Sift(rank func(req Req) int) { c.rank = rank }
 
 // Observe sets a function that is called when a batch begins, with the time that each of its requests has waited.
 // Call Observe before the first request.
@@ -249,18 +251,40 @@ func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
 		}
 		batch = rest
 	}
-	if c.sifts && len(batch) > 1 {
-		batch = s.sift(batch)
+	if c.rank != nil && len(batch) > 1 {
+		batch = s.siftByRank(batch)
 	}
 	answerAll(batch, s.err)
 }
 
-// sift commits parts of a batch in which at least one request is at fault, and parts of those that are refused. It ends when too many parts
-// in a row were refused: then all of them may be at fault, or none. It returns the requests that are not answered.
-func (s *search[Req, Res]) sift(batch []*ticket[Req, Res]) (left []*ticket[Req, Res]) {
+// siftByRank sifts the requests of each rank by themselves. It returns the requests that are not answered. If these are of a rank, no
+// request of a higher rank is committed: without those that it needs, a culprit could pass.
+func (s *search[Req, Res]) siftByRank(batch []*ticket[Req, Res]) (left []*ticket[Req, Res]) {
+	byRank := map[int][]*ticket[Req, Res]{}
+	s.sort(batch)
+	for _, t := range batch {
+		rank := s.rank(t.req)
+		byRank[rank] = append(byRank[rank], t)
+	}
+	for _, rank := range slices.Sorted(maps.Keys(byRank)) {
+		if len(left) > 0 {
+			left = append(left, byRank[rank]...)
+			continue
+		}
+		parts := [][]*ticket[Req, Res]{byRank[rank]}
+		if len(byRank) == 1 { // refused already
+			parts = halves(batch)
+		}
+		left = s.sift(parts)
+	}
+	return left
+}
+
+// sift commits parts of a batch, and parts of those that are refused. It ends when too many parts in a row were refused: then all requests
+// may be at fault, or none. It returns the requests that are not answered.
+func (s *search[Req, Res]) sift(parts [][]*ticket[Req, Res]) (left []*ticket[Req, Res]) {
 	const share, more = 2, 8
-	most := len(batch)/share + more
-	parts, inVain := halves(batch), 0
+	most, inVain := len(slices.Concat(parts...))/share+more, 0
 	for len(parts) > 0 && inVain < most {
 		rest, guilty := s.commitOne(parts[0])
 		parts = parts[1:]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -336,7 +337,7 @@ func TestSift(t *testing.T) {
 				defer coalescer.Close()
 				coalescer.Gather(10*time.Millisecond, 100*time.Millisecond)
 				coalescer.Order(strings.Compare)
-				coalescer.Sift()
+				coalescer.Sift(func(string) int { return 0 })
 				for request, err := range submitAll(t, coalescer, names(bad+good)) {
 					if (err != nil) != d.refuses[request] {
 						t.Errorf("%s: %v", request, err)
@@ -349,6 +350,53 @@ func TestSift(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSiftByRank checks that no culprit passes in a commit without a request that it needs: of 40 pairs of a base and a user, 20 users are
+// refused beside their base, and not without it. Five of the other bases are refused, too.
+func TestSiftByRank(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pairs, bad = 40, 20
+		bases, guilty := map[string]bool{}, map[string]bool{}
+		for n, name := range names(pairs) {
+			bases[name] = n >= pairs-bad // the user of the base is at fault
+			guilty[name] = n < 5
+		}
+		written := map[string]bool{}
+		commits := 0
+		c := reconcile.NewCoalescer(func(_ context.Context, _ string, batch []string) ([]string, error) {
+			commits++
+			next := maps.Clone(written)
+			for _, name := range batch {
+				next[name] = true
+			}
+			for name := range next {
+				if base, isUser := strings.CutPrefix(name, "user of "); guilty[name] || isUser && bases[base] && next[base] {
+					return nil, &azure.Error{Kind: azure.Invalid, Op: "PUT", Code: "InvalidParameter", Message: "something in the batch is wrong"}
+				}
+			}
+			written = next
+			return batch, nil
+		})
+		defer c.Close()
+		c.Gather(10*time.Millisecond, 100*time.Millisecond)
+		c.Order(strings.Compare)
+		c.Sift(func(name string) int { return strings.Count(name, "user of ") })
+		all := names(pairs)
+		for _, name := range names(pairs) {
+			all = append(all, "user of "+name)
+		}
+		for name, err := range submitAll(t, c, all) {
+			base, isUser := strings.CutPrefix(name, "user of ")
+			if (err != nil) != (guilty[name] || isUser && bases[base]) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		t.Logf("%d commits", commits)
+		if commits > 2*pairs+40 {
+			t.Errorf("%d commits for %d requests", commits, 2*pairs)
+		}
+	})
 }
 
 // TestOrder checks that the batches of a search are in the order that was set, also after a culprit was found.

@@ -69,7 +69,7 @@ func TestGatewayRights(t *testing.T) {
 	served := func() []string {
 		return slices.Concat(events(), can("update", "networking.k8s.io/ingresses/status"), can("patch", "pods/status"),
 			can("list watch", "networking.k8s.io/ingresses", "services", "pods", "secrets", "discovery.k8s.io/endpointslices",
-				"appgw.ingress.azure.io/azureapplicationgatewayrewrites"))
+				"appgw.ingress.azure.io/azureapplicationgatewayrewrites", "appgw.ingress.k8s.io/azureingressprohibitedtargets"))
 	}
 	routes := func() []string {
 		return slices.Concat(can("list watch", "configmaps", "gateway.networking.k8s.io/gateways", "gateway.networking.k8s.io/httproutes",

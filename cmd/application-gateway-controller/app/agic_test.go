@@ -25,12 +25,17 @@ func TestReferenceOfMetrics(t *testing.T) {
 	}.Check(t, shown.Table(), *update)
 }
 
-// TestCountersOfAGIC checks that the counters of AGIC follow the metrics of kaz, and have AGIC's labels.
-func TestCountersOfAGIC(t *testing.T) {
+// TestMetricsOfAGIC checks that the metrics of AGIC follow the metrics of kaz, and have AGIC's labels.
+func TestMetricsOfAGIC(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	writes := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kaz_gateway_writes_total"}, []string{"result"})
 	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kaz_arm_request_duration_seconds"}, []string{"verb"})
-	registry.MustRegister(writes, requests)
+	last := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kaz_gateway_last_write_duration_seconds"})
+	adds := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_adds_total"}, []string{"name"})
+	registry.MustRegister(writes, requests, last, adds)
+	last.Set(31.5)
+	adds.WithLabelValues("ingresses").Add(12)
+	adds.WithLabelValues("statuses").Add(100)
 	writes.WithLabelValues("succeeded").Add(3)
 	writes.WithLabelValues("invalid").Add(2)
 	writes.WithLabelValues("changed").Inc()
@@ -45,17 +50,28 @@ func TestCountersOfAGIC(t *testing.T) {
 		"appgw_ingress_controller_arm_api_update_call_success_counter" + of, "appgw_ingress_controller_arm_api_call_counter" + of,
 		`"} 3` + "\n", `kaz_gateway_writes_total{result="invalid"} 2`,
 		"# TYPE appgw_ingress_controller_arm_api_update_call_failure_counter counter",
+		"# TYPE appgw_ingress_controller_update_latency_seconds gauge",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
 		}
 	}
-	for name, value := range map[string]string{"arm_api_update_call_success": "3", "arm_api_update_call_failure": "3", "arm_api_call": "2"} {
-		_, rest, _ := strings.Cut(text, "\nappgw_ingress_controller_"+name+"_counter{")
-		line, _, _ := strings.Cut(rest, "\n")
-		if !strings.HasSuffix(line, "} "+value) {
-			t.Errorf("%s is %q, want %s", name, line, value)
+	for metric, value := range map[string]string{
+		"arm_api_update_call_success_counter{": "3", "arm_api_update_call_failure_counter{": "3", "arm_api_call_counter{": "2",
+		"update_latency_seconds{": "31.5", "k8s_api_event_counter{": "12", `error_code="invalid"`: "2", `error_code="changed"`: "1",
+	} {
+		found := false
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "appgw_ingress_controller_") && strings.Contains(line, metric) {
+				found = strings.HasSuffix(line, "} "+value+"\n")
+			}
 		}
+		if !found {
+			t.Errorf("%s is not %s in\n%s", metric, value, text)
+		}
+	}
+	if strings.Contains(text, `error_code="succeeded"`) {
+		t.Error("a write that succeeded is an error")
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/gateway/explain"
 	"kaz/internal/plan/gateway/gatewayapi"
+	"kaz/internal/plan/gateway/prohibited"
 	"kaz/internal/plan/gateway/rewriteobject"
 )
 
@@ -237,6 +238,26 @@ func TestSameInput(t *testing.T) {
 			if !strings.Contains(v.String(), text) {
 				t.Errorf("the explanation has no %s:\n%s", text, v)
 			}
+		}
+	})
+}
+
+// TestProhibited checks that an Ingress is explained with AGIC's objects of what Ingresses do not get.
+func TestProhibited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, append(service("web", "10.240.0.10"), class(), shop("web", "a.example.com", []string{"/ web"}))...)
+		w.kube.Resources = append(w.kube.Resources, &metav1.APIResourceList{
+			GroupVersion: prohibited.Group + "/" + prohibited.Version,
+			APIResources: []metav1.APIResource{{Name: prohibited.Resource, Kind: prohibited.Kind, Namespaced: true}},
+		})
+		w.clients.Dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{prohibited.GroupVersionResource(): prohibited.Kind + "List"},
+			&unstructured.Unstructured{Object: object{"apiVersion": prohibited.Group + "/" + prohibited.Version, "kind": prohibited.Kind,
+				"metadata": object{"namespace": "other", "name": "one"}, "spec": object{"hostname": "a.example.com"}}})
+		w.serve()
+		v := w.explain(reader{w.Client.Fresh(), w.Client})
+		if text := "AzureIngressProhibitedTarget other/one"; v.State == explain.Served || !strings.Contains(v.String(), text) {
+			t.Errorf("%s, want one that is not served and %s:\n%s", v.State, text, v)
 		}
 	})
 }

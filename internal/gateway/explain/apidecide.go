@@ -72,7 +72,7 @@ func (f *Facts) ExplainRoute(now time.Time) (Route, error) {
 	}
 	if !d.takesRoute(r) {
 		d.State = Foreign
-		out.Parents = d.parents(r, nil)
+		out.Parents = parentsOf(r, nil)
 		out.Common = d.Common
 		return out, nil
 	}
@@ -86,7 +86,7 @@ func (f *Facts) ExplainRoute(now time.Time) (Route, error) {
 		return out, err
 	}
 	d.chain()
-	out.Parents = d.parents(r, d.decided.API.Routes[gatewayapi.RouteKey(r)])
+	out.Parents = parentsOf(r, d.decided.API.Routes[gatewayapi.RouteKey(r)])
 	for _, p := range out.Parents {
 		d.refuse(p.Conditions, p.Name+": ")
 	}
@@ -228,8 +228,8 @@ func entryOf(g *gatewayv1.Gateway, want gatewayv1.ListenerStatus) Entry {
 	return e
 }
 
-// parents lists the parents of a route with what is decided about them.
-func (d *decision) parents(r gatewayapi.Route, want []gatewayv1.RouteParentStatus) (all []Parent) {
+// parentsOf lists the parents of a route with what is decided about them.
+func parentsOf(r gatewayapi.Route, want []gatewayv1.RouteParentStatus) (all []Parent) {
 	refs, status := gatewayapi.ParentsOf(r)
 	for _, ref := range refs {
 		p := Parent{Name: parentName(r, ref)}

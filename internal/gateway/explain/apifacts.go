@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/plan/gateway/ingress"
+	"kaz/internal/plan/gateway/prohibited"
 	"kaz/internal/plan/gateway/rewriteobject"
 )
 
@@ -45,27 +47,44 @@ func (c contents) Rewrite(namespace, name string) (map[string]any, bool) {
 	return o, ok
 }
 
-// readRewrites reads AGIC's objects with rewrite rules, if the API server has such objects.
-func (f *Facts) readRewrites(ctx context.Context, clients Clients) error {
+// readObjectsOfAGIC reads AGIC's objects with rewrite rules and with what Ingresses do not get, if the API server has such objects.
+func (f *Facts) readObjectsOfAGIC(ctx context.Context, clients Clients) error {
 	if clients.Dynamic == nil {
 		return nil
 	}
-	resource, found := rewriteobject.GroupVersionResource(), contents{}
+	found, err := f.contentsOf(ctx, clients, rewriteobject.GroupVersionResource())
+	if err != nil {
+		return err
+	}
 	f.Rewrites = found
+	if found, err = f.contentsOf(ctx, clients, prohibited.GroupVersionResource()); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if t, err := prohibited.Decode(found[name]); err == nil { // the controller leaves out the others, too
+			f.Prohibited = append(f.Prohibited, t)
+		}
+	}
+	return nil
+}
+
+// contentsOf lists objects, none if the API server has no such objects.
+func (f *Facts) contentsOf(ctx context.Context, clients Clients, resource schema.GroupVersionResource) (contents, error) {
+	found := contents{}
 	names, err := served(clients.Kube.Discovery(), resource.GroupVersion())
 	if err != nil || !slices.Contains(names, resource.Resource) {
-		return err
+		return found, err
 	}
 	for _, namespace := range f.watched() {
 		all, err := clients.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return fmt.Errorf("list %s: %w", resource.Resource, err)
+			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
 		for _, o := range all.Items {
 			found[o.GetNamespace()+"/"+o.GetName()] = o.Object
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // readAPI reads the objects of the Gateway API, if the API server has them and the controller serves them.

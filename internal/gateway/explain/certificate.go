@@ -37,7 +37,7 @@ func (d *decision) certificate(ref *azure.Reference) *Certificate {
 		}
 		c.Secret = made.Namespace + "/" + made.Secret
 		if leaf == nil {
-			leaf = d.inSecret(made.Namespace, made.Secret)
+			leaf = certificateIn(d.Secrets, made.Namespace, made.Secret)
 		}
 	}
 	if leaf != nil {
@@ -69,9 +69,9 @@ func (d *decision) atGateway(name string) *x509.Certificate {
 	return nil
 }
 
-// inSecret is the certificate in a Secret, nil if there is none.
-func (d *decision) inSecret(namespace, name string) *x509.Certificate {
-	for _, s := range d.Secrets {
+// certificateIn is the certificate in one of Secrets, nil if there is none.
+func certificateIn(secrets []*corev1.Secret, namespace, name string) *x509.Certificate {
+	for _, s := range secrets {
 		if s.Namespace != namespace || s.Name != name {
 			continue
 		}

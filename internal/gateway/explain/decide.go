@@ -43,6 +43,7 @@ func (f *Facts) decision(now time.Time) decision {
 func (d *decision) decide() error {
 	in := planner.Facts{
 		Ingresses: d.Ingresses, Objects: d.Objects, Rewrites: d.Rewrites, API: d.API, Public: d.PublicIP, Private: d.PrivateIP,
+		Prohibited: d.Prohibited,
 	}.Input(d.Config.Config)
 	in.Have = d.Have
 	var err error
@@ -449,7 +450,7 @@ func isHealthy(state string) bool { return sameName(state, "Healthy") || sameNam
 func (d *decision) state(served bool) {
 	d.updating()
 	n := d.differing()
-	refusal, refused := d.refusal()
+	refusal, refused := refusalAmong(d.Events)
 	switch {
 	case d.decided.Hold != nil:
 		d.State = Held
@@ -499,9 +500,9 @@ func (d *decision) held() {
 // reasonRefused is the reason of the controller's events about refusals, which is AGIC's.
 const reasonRefused = "FailedApplyingAppGwConfig"
 
-// refusal is the newest event about a refusal of Azure.
-func (d *decision) refusal() (newest corev1.Event, ok bool) {
-	for _, e := range d.Events {
+// refusalAmong is the newest event about a refusal of Azure.
+func refusalAmong(events []corev1.Event) (newest corev1.Event, ok bool) {
+	for _, e := range events {
 		if e.Reason == reasonRefused && (!ok || when(e).After(when(newest))) {
 			newest, ok = e, true
 		}

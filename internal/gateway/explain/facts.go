@@ -27,6 +27,7 @@ import (
 	"kaz/internal/plan/gateway/gatewayapi"
 	"kaz/internal/plan/gateway/health"
 	"kaz/internal/plan/gateway/ingress"
+	"kaz/internal/plan/gateway/prohibited"
 	"kaz/internal/plan/gateway/rewriteobject"
 	"kaz/internal/reconcile"
 )
@@ -75,7 +76,8 @@ type Facts struct {
 	Classes    []*networking.IngressClass
 	Ingresses  []*networking.Ingress // all that the controller serves
 	Rewrites   rewriteobject.Reader  // nil if the API server has no such objects
-	API        gatewayapi.Objects    // with the Gateways of this application gateway alone
+	Prohibited prohibited.Targets
+	API        gatewayapi.Objects // with the Gateways of this application gateway alone
 	Objects    *cluster.Objects
 	Slices     []*discovery.EndpointSlice
 	Secrets    []*corev1.Secret // with certificates
@@ -100,7 +102,7 @@ func Gather(ctx context.Context, clients Clients, from Azure, c Config, subject 
 	}
 	for _, read := range []func() error{
 		func() error { return f.readIngresses(ctx, clients.Kube) },
-		func() error { return f.readRewrites(ctx, clients) },
+		func() error { return f.readObjectsOfAGIC(ctx, clients) },
 		func() error { return f.readAPI(ctx, clients) },
 		func() error { return f.readObjects(ctx, clients.Kube) },
 		func() error { return f.readAzure(ctx, from) },

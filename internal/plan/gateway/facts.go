@@ -5,6 +5,7 @@ import (
 
 	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/gatewayapi"
+	"kaz/internal/plan/gateway/prohibited"
 	"kaz/internal/plan/gateway/rewriteobject"
 )
 
@@ -13,7 +14,9 @@ type Facts struct {
 	Ingresses []*networking.Ingress
 	Objects   *cluster.Objects
 	Rewrites  rewriteobject.Reader // nil if the API server has no such objects
-	API       gatewayapi.Objects
+	// Prohibited are the hosts and paths that Ingresses do not get.
+	Prohibited prohibited.Targets
+	API        gatewayapi.Objects
 	// Public and Private are the addresses of the application gateway, empty if they are not known.
 	Public, Private string
 }
@@ -22,7 +25,7 @@ type Facts struct {
 func (f Facts) Input(c Config) Input {
 	in := Input{
 		Config: c, Ingresses: f.Ingresses, Objects: f.Objects, API: f.API, Applications: gatewayapi.Applications{},
-		Public: f.Public, Private: f.Private,
+		Public: f.Public, Private: f.Private, Prohibited: f.Prohibited,
 	}
 	if f.Rewrites != nil {
 		in.Rewrites = rewriteobject.NewLookup(f.Rewrites).Find

@@ -26,6 +26,7 @@ import (
 	"kaz/internal/plan/gateway/limit"
 	"kaz/internal/plan/gateway/live"
 	"kaz/internal/plan/gateway/merge"
+	"kaz/internal/plan/gateway/prohibited"
 	"kaz/internal/plan/gateway/route"
 )
 
@@ -46,6 +47,8 @@ type Input struct {
 	Ingresses []*networking.Ingress // of the controller's class
 	Objects   *cluster.Objects
 	Rewrites  ingress.RewriteObjects
+	// Prohibited are the hosts and paths that Ingresses do not get.
+	Prohibited prohibited.Targets
 	// API are the objects of the Gateway API, and Applications says which application gateway serves which Gateway.
 	API          gatewayapi.Objects
 	Applications gatewayapi.Applications
@@ -95,6 +98,7 @@ func Desired(in Input) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
+	g.Mine = in.Besides(g, in.Prohibited.Concern)
 	d := Decision{Live: g}
 	if len(g.Properties.Frontends) == 0 { // every gateway has one: the answer is not the whole document
 		d.Hold = fmt.Errorf("the answer of Azure about the application gateway %s has no frontend IP configuration", in.Gateway)
@@ -128,6 +132,7 @@ func Desired(in Input) (Decision, error) {
 func (in Input) build(d *Decision) {
 	sites, problems := ingress.Read(ingress.Input{
 		Options: in.Ingress, Ingresses: in.Ingresses, Objects: in.Objects, Gateway: d.Live, Rewrites: in.Rewrites,
+		Prohibited: in.Prohibited,
 	})
 	d.API = gatewayapi.Read(gatewayapi.Input{
 		Objects: in.API, Applications: in.Applications, Cluster: in.Objects, Gateway: d.Live, Public: in.Public, Private: in.Private,

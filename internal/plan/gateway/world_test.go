@@ -31,6 +31,7 @@ import (
 	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/merge"
 	"kaz/internal/plan/gateway/naming"
+	"kaz/internal/plan/gateway/prohibited"
 )
 
 const gatewayID = azure.ID("/subscriptions/s/resourceGroups/rg/providers/" + network.ApplicationGateways + "/gate")
@@ -151,6 +152,7 @@ func (w *world) ingresses(text []byte) {
 //	secret NAMESPACE/NAME [broken|large] [NUMBER]
 //	probe NAMESPACE/SERVICE TARGETPORT {YAML of a probe}
 //	rewrite NAMESPACE/NAME {YAML of a rewrite rule set}
+//	prohibited NAMESPACE/NAME HOST|any [PATH...]
 //	no KIND NAMESPACE/NAME
 func (w *world) parseCluster(text string) {
 	for line := range strings.Lines(text) {
@@ -177,6 +179,12 @@ func (w *world) parseCluster(text string) {
 				w.t.Fatal(err)
 			}
 			w.rewrites[words[1]] = set
+		case "prohibited":
+			t := prohibited.Target{Object: words[1], Host: words[2], Paths: words[3:]}
+			if t.Host == "any" {
+				t.Host = ""
+			}
+			w.in.Prohibited = append(w.in.Prohibited, t)
 		case "no":
 			namespace, name, _ = strings.Cut(words[2], "/")
 			for i, s := range w.secrets {

@@ -25,9 +25,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]
-# Rewrite rules of AGIC's users.
+# Rewrite rules and prohibited targets of AGIC's users.
 - apiGroups: [appgw.ingress.azure.io]
   resources: [azureapplicationgatewayrewrites]
+  verbs: [list, watch]
+- apiGroups: [appgw.ingress.k8s.io]
+  resources: [azureingressprohibitedtargets]
   verbs: [list, watch]
 {{- if .Values.gatewayAPI.enabled }}
 - apiGroups: [gateway.networking.k8s.io]

@@ -301,7 +301,7 @@ func pfx(t testing.TB, password string, hosts ...string) (string, *x509.Certific
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: strings.Join(hosts, ",")}, DNSNames: hosts,
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 2)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

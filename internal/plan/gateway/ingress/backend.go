@@ -35,6 +35,9 @@ func (r *reader) backend(host, path string, to networking.IngressServiceBackend)
 	case p.Left > 0:
 		r.warn(ReasonPool, "service %s/%s has %d ready endpoints more than the %d that a backend pool can have",
 			p.Namespace, p.Service, p.Left, len(p.Pool.Addresses))
+	case len(p.Pool.Addresses) == 0:
+		r.warn(ReasonEndpoints, "service %s/%s has no ready endpoint; its paths get the answer 502 until it has one",
+			p.Namespace, p.Service)
 	}
 	b := &route.Backend{Namespace: p.Namespace, Service: p.Service, Port: name, Pool: p.Pool, Settings: r.settings(p)}
 	if b.Settings.Protocol == network.GatewayHTTPS {

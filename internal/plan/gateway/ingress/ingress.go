@@ -18,6 +18,7 @@ import (
 	"kaz/internal/plan"
 	"kaz/internal/plan/gateway/cluster"
 	"kaz/internal/plan/gateway/live"
+	"kaz/internal/plan/gateway/prohibited"
 	"kaz/internal/plan/gateway/route"
 )
 
@@ -41,6 +42,8 @@ const (
 	ReasonPublicIP    = "NoPublicIP"
 	ReasonProbe       = "ProbeNotUsable"
 	ReasonPool        = "TooManyEndpoints"
+	ReasonEndpoints   = "EndpointsEmpty"
+	ReasonProhibited  = "ProhibitedTarget"
 )
 
 // Options are settings of the controller for all Ingresses.
@@ -65,6 +68,8 @@ type Input struct {
 	Objects   *cluster.Objects
 	Gateway   live.Gateway
 	Rewrites  RewriteObjects
+	// Prohibited are the hosts and paths that Ingresses do not get.
+	Prohibited prohibited.Targets
 }
 
 // Object returns the object of an Ingress.
@@ -99,7 +104,10 @@ type reader struct {
 
 func (r *reader) warn(reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
-	r.problems = append(r.problems, plan.Problem{Object: r.object.Key(), Reason: reason, Message: message, Warning: true})
+	p := plan.Problem{Object: r.object.Key(), Reason: reason, Message: message, Warning: true}
+	if !slices.Contains(r.problems, p) {
+		r.problems = append(r.problems, p)
+	}
 }
 
 // drop notes why the Ingress is not served at all.
@@ -126,7 +134,9 @@ func (r *reader) read() []route.Site {
 		sites = append(sites, r.rule(rule)...)
 	}
 	if len(r.ingress.Spec.Rules) == 0 && r.ingress.Spec.DefaultBackend != nil {
-		sites = append(sites, r.sites(nil, r.defaults("", nil))...)
+		if routes := r.defaults("", nil, nil); len(routes) > 0 {
+			sites = append(sites, r.sites(nil, routes)...)
+		}
 	}
 	if r.dropped {
 		return nil
@@ -187,11 +197,13 @@ func (r *reader) rule(rule networking.IngressRule) []route.Site {
 	var routes []route.Route
 	if rule.HTTP != nil {
 		for _, p := range rule.HTTP.Paths {
-			routes = append(routes, r.path(rule.Host, p)...)
+			if !r.prohibits(hosts, p.Path) {
+				routes = append(routes, r.path(rule.Host, p)...)
+			}
 		}
 	}
 	if !slices.ContainsFunc(routes, func(x route.Route) bool { return x.Path.Match == route.All }) {
-		routes = append(routes, r.defaults(rule.Host, routes)...)
+		routes = append(routes, r.defaults(rule.Host, hosts, routes)...)
 	}
 	if len(routes) == 0 {
 		return nil
@@ -199,10 +211,24 @@ func (r *reader) rule(rule networking.IngressRule) []route.Site {
 	return r.sites(hosts, routes)
 }
 
+// prohibits reports whether a path of hosts belongs to others. No hosts stand for all hosts.
+func (r *reader) prohibits(hosts []string, path string) bool {
+	if len(hosts) == 0 {
+		hosts = []string{""}
+	}
+	for _, host := range hosts {
+		if object, ok := r.Prohibited.Prohibit(host, path); ok {
+			r.warn(ReasonProhibited, "%s %s prohibits path %q of host %q; the path is not served", prohibited.Kind, object, path, host)
+			return true
+		}
+	}
+	return false
+}
+
 // defaults returns the route of spec.defaultBackend. Another object's route for all paths goes before it, if there are other routes.
-func (r *reader) defaults(host string, others []route.Route) []route.Route {
+func (r *reader) defaults(host string, hosts []string, others []route.Route) []route.Route {
 	b := r.ingress.Spec.DefaultBackend
-	if b == nil {
+	if b == nil || r.prohibits(hosts, "/") {
 		return nil
 	}
 	match := route.All

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/gateway/limit"
+	"kaz/internal/plan/gateway/live"
 	"kaz/internal/plan/gateway/naming"
 	"kaz/internal/plan/gateway/route"
 )
@@ -30,10 +30,10 @@ func (b *builder) group() {
 	for _, https := range []bool{true, false} {
 		for _, key := range b.order {
 			h := b.hosts[key]
-			if (h.tls != nil) != https || !b.hasRoutes(h) {
+			if (h.tls != nil) != https || !h.hasRoutes(b.of) {
 				continue
 			}
-			target := b.targetOf(h)
+			target := h.target(b.of)
 			like := fmt.Sprint(key.private, key.port, band(key.host), h.by, target.id())
 			l, ok := open[like]
 			if !ok || key.host == "" || len(l.hosts) == limit.Hosts {
@@ -72,11 +72,11 @@ func (b *builder) newListener(h *host, target *listener) *listener {
 	return l
 }
 
-// targetOf returns the listener that the redirects of a host lead to, nil for none.
-func (b *builder) targetOf(h *host) *listener {
+// target returns the listener that the redirects of a host lead to, nil for none.
+func (h *host) target(of map[hostKey]*listener) *listener {
 	for _, r := range h.routes {
 		if r.Target.RedirectTo != 0 {
-			return b.of[hostKey{h.private, r.Target.RedirectTo, h.host}]
+			return of[hostKey{h.private, r.Target.RedirectTo, h.host}]
 		}
 	}
 	return nil
@@ -84,9 +84,9 @@ func (b *builder) targetOf(h *host) *listener {
 
 // hasRoutes leaves out the redirects of a host that lead nowhere, because another object has the host there. It reports whether the host
 // has routes left.
-func (b *builder) hasRoutes(h *host) bool {
+func (h *host) hasRoutes(of map[hostKey]*listener) bool {
 	h.routes = slices.DeleteFunc(h.routes, func(r route.Route) bool {
-		return r.Target.RedirectTo != 0 && b.of[hostKey{h.private, r.Target.RedirectTo, h.host}] == nil
+		return r.Target.RedirectTo != 0 && of[hostKey{h.private, r.Target.RedirectTo, h.host}] == nil
 	})
 	return len(h.routes) > 0
 }
@@ -146,18 +146,12 @@ func (b *builder) certificate(l *listener) *azure.Reference {
 	}
 	name := b.prefix.Child("cert", c.Namespace, c.Secret, c.Hash)
 	child := azure.Child[network.GatewayCertificate]{Name: name}
-	if !b.hasCertificate(name) {
+	if !live.Has(b.live.Properties.Certificates, name) {
 		child.Properties = network.GatewayCertificate{Data: c.PFX.Reveal(), Password: c.Password.Reveal()}
 	}
 	b.certificates[name] = child
 	b.needs(name, l.first)
 	return b.ref("sslCertificates", name)
-}
-
-func (b *builder) hasCertificate(name string) bool {
-	return slices.ContainsFunc(b.live.Properties.Certificates, func(c azure.Child[network.GatewayCertificate]) bool {
-		return strings.EqualFold(c.Name, name)
-	})
 }
 
 // rule returns the rule of a listener. It has a path map unless all requests go the same way.

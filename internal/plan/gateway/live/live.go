@@ -34,10 +34,11 @@ func (g Gateway) IsStopped() bool {
 	return strings.EqualFold(state, network.GatewayStopped) || strings.EqualFold(state, network.GatewayStopping)
 }
 
-// Frontend returns the first public or private address of the gateway, and false if it has none.
+// Frontend returns the first public or private address of the gateway, and false if it has none. Private addresses with IPv6 do not count:
+// each listener has one frontend, and a gateway with IPv6 has IPv4, too.
 func (g Gateway) Frontend(private bool) (azure.Child[network.GatewayFrontend], bool) {
 	i := slices.IndexFunc(g.Properties.Frontends, func(f azure.Child[network.GatewayFrontend]) bool {
-		return private == (f.Properties.PublicIPAddress == nil)
+		return private == (f.Properties.PublicIPAddress == nil) && !strings.Contains(f.Properties.PrivateIPAddress, ":")
 	})
 	if i < 0 {
 		return azure.Child[network.GatewayFrontend]{}, false

@@ -83,6 +83,22 @@ func (o Ownership) Spared(g live.Gateway, all, decided network.ApplicationGatewa
 	return withRules(g.Properties, spared)
 }
 
+// Besides returns which names belong to the cluster in a gateway without the listeners that have a host which is not the cluster's, and
+// their rules. It matters where the cluster takes what others have made.
+func (o Ownership) Besides(g live.Gateway, foreign func(host string) bool) live.Mine {
+	mine, kept := g.Mine, map[string]bool{}
+	for name, sites := range g.Sites(g.Properties) {
+		if !o.Prefix.Has(name) && slices.ContainsFunc(sites, func(s live.Site) bool { return foreign(s.Host) }) {
+			kept[name] = true
+		}
+	}
+	if len(kept) == 0 {
+		return mine
+	}
+	kept = withRules(g.Properties, kept)
+	return func(name string) bool { return mine(name) && (o.Prefix.Has(name) || !kept[strings.ToLower(name)]) }
+}
+
 // withRules adds to the names of listeners those of their rules.
 func withRules(p network.ApplicationGateway, listeners map[string]bool) map[string]bool {
 	all := maps.Clone(listeners)
