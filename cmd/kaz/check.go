@@ -27,9 +27,11 @@ func checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check a cluster and its Azure: what is right, what is not, why, and what mends it",
 		Long: `Reads the cluster and its Azure, and shows for each area what is ok, a warning, a problem
-or unknown, why, and what mends it: azure.json, the identity and its rights, the clock, the
-versions of kaz's components, Nodes and machines, Services and load balancers, volumes and
-disks, quotas, and what deleted Services left. It writes nothing.
+or unknown, why, and what mends it: the way to Azure and to the API server, azure.json, the
+identity and its rights, the clock, the versions of kaz's components, Nodes and machines,
+Services and load balancers, volumes with their disks and shares, node groups, application
+gateways, DNS zones, operations of Azure that are not finished, what claims and pods wait for,
+quotas, and what deleted Services left. It writes nothing.
 
 What cannot be read is unknown, and the rest is checked. The identity and the clock are
 those of azure.json on the machine that runs the command.
@@ -45,6 +47,7 @@ The cluster and its azure.json are selected as by kaz explain service.`,
   kaz check --before upgrade
   kaz check -o json --kubeconfig admin.conf --cloud-config azure.json --cluster-name prod`,
 	}, o.checkArguments, o.run)
+	o.cluster.defineSecret(command)
 	command.Flags().StringVar(&o.before, "before", "",
 		"check what matters before "+strings.Join(check.Occasions(), ", ")+" (default all)")
 	return command

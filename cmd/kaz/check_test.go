@@ -44,11 +44,14 @@ func TestCheckOfSilentCluster(t *testing.T) {
 	areas := map[string]bool{}
 	for _, f := range report.Findings {
 		areas[f.Area] = true
+		if f.Area == "network" {
+			continue // the API server answers, if only to refuse
+		}
 		if f.State == check.OK || f.Why == "" || f.Mend == "" {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(areas) != 10 {
+	if len(areas) != 17 {
 		t.Errorf("%d areas: %v", len(areas), areas)
 	}
 	text := run("text")

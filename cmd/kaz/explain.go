@@ -221,6 +221,7 @@ flags is given. Otherwise it is that of $KUBECONFIG, the one of kaz local up, or
   kaz explain service default/web --kubeconfig admin.conf --cloud-config azure.json --cluster-name prod`,
 	}, o.checkArguments, o.run)
 	o.namespaceFlag(command)
+	o.cluster.defineSecret(command)
 	f := command.Flags()
 	ccm.AddClassFlag(f, &o.classes)
 	f.StringVar(&o.nodes, "node-filter-requirements", "",

@@ -27,6 +27,7 @@ import (
 // clusterFlags select a cluster and its azure.json.
 type clusterFlags struct {
 	dir, kubeconfig, context, cloudConfig, clusterName string
+	secret                                             string // with the cloud configuration, NAMESPACE/NAME
 
 	dirGiven, nameGiven bool
 }
@@ -42,11 +43,26 @@ func (c *clusterFlags) define(command *cobra.Command) {
 	dirFlag(command, &c.dir)
 }
 
+// defineSecret defines the flag for a cloud configuration in a Secret.
+func (c *clusterFlags) defineSecret(command *cobra.Command) {
+	command.Flags().StringVar(&c.secret, "cloud-config-secret", "", "NAMESPACE/NAME of the Secret with the cloud configuration, or with "+
+		"what it adds to --cloud-config, as of the cloud-controller-manager")
+}
+
+// secretOf is the Secret with the cloud configuration, without a name if none is given.
+func (c *clusterFlags) secretOf() ccm.Secret {
+	namespace, name, _ := strings.Cut(c.secret, "/")
+	return ccm.Secret{Namespace: namespace, Name: name}
+}
+
 // check records which flags are given, and refuses two clusters.
 func (c *clusterFlags) check(f *pflag.FlagSet) error {
 	c.dirGiven, c.nameGiven = f.Changed("dir"), f.Changed("cluster-name")
 	if c.dirGiven && f.Changed("kubeconfig") {
 		return errors.New("--dir and --kubeconfig: want one of them")
+	}
+	if s := c.secretOf(); c.secret != "" && (s.Namespace == "" || s.Name == "" || strings.Contains(s.Name, "/")) {
+		return fmt.Errorf("--cloud-config-secret %q: want NAMESPACE/NAME", c.secret)
 	}
 	return nil
 }
@@ -109,9 +125,9 @@ func (c clusterFlags) find(ctx context.Context, environment string) (ccm.Cluster
 	}
 	cluster := ccm.Cluster{
 		CloudConfig: cmp.Or(c.cloudConfig, up.CloudConfig), Name: cmp.Or(c.clusterName, up.ClusterName, defaultClusterName),
-		Kubernetes: kubernetes,
+		Secret: c.secretOf(), Kubernetes: kubernetes,
 	}
-	if cluster.CloudConfig == "" {
+	if cluster.CloudConfig == "" && cluster.Secret.Name == "" {
 		return cluster, errors.New("--cloud-config is missing: want the path of the cloud-controller-manager's azure.json")
 	}
 	return cluster, nil

@@ -12,14 +12,21 @@ import (
 	"github.com/spf13/cobra"
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
+	plan "kaz/internal/plan/shadow"
 	"kaz/internal/shadow"
 )
 
 // shadowOptions are the flags of kaz shadow.
 type shadowOptions struct {
 	explanation
-	every time.Duration
+	every    time.Duration
+	markdown bool
 }
+
+// change is a report as a text for a change request.
+type change struct{ *plan.Report }
+
+func (c change) String() string { return c.Markdown() }
 
 func shadowCommand() *cobra.Command {
 	o := shadowOptions{explanation: explanation{onlyText: true}}
@@ -41,9 +48,12 @@ The cluster and its azure.json are selected as by kaz explain service. Volumes, 
 Ingresses and names are not compared.`,
 		Example: `  kaz shadow
   kaz shadow --for 4h --every 5m -o json > shadow.json
+  kaz shadow --for 4h --every 5m --markdown > change.md
   kaz shadow --kubeconfig admin.conf --cloud-config azure.json --cluster-name prod`,
 	}, o.checkArguments, o.run)
+	o.cluster.defineSecret(command)
 	command.Flags().DurationVar(&o.more, "for", 0, "how long to go on, such as 4h (default one round)")
+	command.Flags().BoolVar(&o.markdown, "markdown", false, "print the summary as Markdown, for a change request")
 	command.Flags().DurationVar(&o.every, "every", time.Minute, "time between the beginnings of rounds")
 	return command
 }
@@ -58,6 +68,9 @@ func (o *shadowOptions) checkArguments(args []string) error {
 	}
 	if o.more < 0 {
 		problems = append(problems, fmt.Errorf("--for %v: want a duration that is not negative", o.more))
+	}
+	if o.markdown && (o.output == "json" || o.output == "yaml") {
+		problems = append(problems, fmt.Errorf("--markdown and --output %s: want one of them", o.output))
 	}
 	if o.every < shortestRound {
 		problems = append(problems, fmt.Errorf("--every %v: want %v or more", o.every, shortestRound))
@@ -79,5 +92,9 @@ func (o *shadowOptions) run(ctx context.Context, _ []string, out, errs io.Writer
 	if report.Rounds == 0 {
 		return errors.New("it was ended before the first round")
 	}
-	return o.print(out, report, false, report.Differs() || report.Unknown())
+	var summary fmt.Stringer = report
+	if o.markdown {
+		summary = change{report}
+	}
+	return o.print(out, summary, false, report.Differs() || report.Unknown())
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,24 +19,52 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
+// listed lists documents, and notes those on which an operation runs or failed.
+func listed[T any](ctx context.Context, g *gatherer, q azure.Query) ([]T, error) {
+	docs, err := g.Azure.List(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]T, len(docs))
+	for i, doc := range docs {
+		var has struct {
+			Properties struct{ ProvisioningState string }
+		}
+		if err := errors.Join(json.Unmarshal(doc, &has), json.Unmarshal(doc, &all[i])); err != nil {
+			return nil, fmt.Errorf("read %s: %w", doc.ID(), err)
+		}
+		g.note(doc.ID(), has.Properties.ProvisioningState)
+	}
+	return all, nil
+}
+
+// note notes the state of the last operation on a resource. A resource can be in several lists.
+func (g *gatherer) note(id azure.ID, state string) {
+	known := slices.ContainsFunc(g.facts.Operations, func(o plan.Operation) bool { return o.ID.Equal(id) })
+	if state != "" && !strings.EqualFold(state, "Succeeded") && !known {
+		g.facts.Operations = append(g.facts.Operations, plan.Operation{ID: id, State: state})
+	}
+}
+
 // machines lists the scale sets of the group, the machines of each, and the machines without one.
 func (g *gatherer) machines(ctx context.Context) error {
-	sets, err := azure.ListAs[azure.Resource[compute.ScaleSet]](ctx, g.Azure, azure.Query{Scope: g.Group, Type: compute.ScaleSets})
+	sets, err := listed[azure.Resource[compute.ScaleSetModel]](ctx, g, azure.Query{Scope: g.Group, Type: compute.ScaleSets})
 	if err != nil {
 		return err
 	}
 	if len(sets) > mostSets {
 		return fmt.Errorf("there are %d scale sets: at most %d are read", len(sets), mostSets)
 	}
+	g.facts.ScaleSets = sets
 	found := map[string]plan.Machine{}
-	add := func(q azure.Query, inSet bool) error {
-		vms, err := azure.ListAs[azure.Resource[compute.Instance]](ctx, g.Azure, q)
+	add := func(q azure.Query, set azure.ID) error {
+		vms, err := listed[azure.Resource[compute.Instance]](ctx, g, q)
 		for _, vm := range vms {
-			if key := vm.ID.Key(); !found[key].InSet {
+			if key := vm.ID.Key(); found[key].Set == "" {
 				p := vm.Properties
 				off := p.InstanceView != nil && nodes.Shutdown(p.ProvisioningState, nodes.PowerState(p.InstanceView)) ||
 					strings.EqualFold(p.ProvisioningState, "Deleting")
-				found[key] = plan.Machine{ID: vm.ID, InSet: inSet, Off: off}
+				found[key] = plan.Machine{ID: vm.ID, Set: set, Off: off}
 			}
 		}
 		return err
@@ -46,11 +75,11 @@ func (g *gatherer) machines(ctx context.Context) error {
 			q = azure.Query{Scope: g.Group, Type: compute.VirtualMachines, Expand: "instanceView",
 				Filter: "'virtualMachineScaleSet/id' eq '" + string(set.ID) + "'"}
 		}
-		if err := add(q, true); err != nil {
+		if err := add(q, set.ID); err != nil {
 			return err
 		}
 	}
-	if err := add(azure.Query{Scope: g.Group, Type: compute.VirtualMachines}, false); err != nil {
+	if err := add(azure.Query{Scope: g.Group, Type: compute.VirtualMachines}, ""); err != nil {
 		return err
 	}
 	g.facts.Machines = slices.SortedFunc(maps.Values(found), func(a, b plan.Machine) int { return strings.Compare(a.ID.Key(), b.ID.Key()) })
@@ -58,14 +87,14 @@ func (g *gatherer) machines(ctx context.Context) error {
 }
 
 func (g *gatherer) loadBalancers(ctx context.Context) (err error) {
-	g.facts.LoadBalancers, err = azure.ListAs[azure.Resource[network.LoadBalancer]](ctx, g.Azure,
+	g.facts.LoadBalancers, err = listed[azure.Resource[network.LoadBalancer]](ctx, g,
 		azure.Query{Scope: g.LoadBalancers, Type: network.LoadBalancers})
 	return err
 }
 
 // publicIPs lists the public IPs of the group, and reads those of frontends that are elsewhere. An absent one stays unknown.
 func (g *gatherer) publicIPs(ctx context.Context) error {
-	all, err := azure.ListAs[azure.Resource[network.PublicIPAddress]](ctx, g.Azure,
+	all, err := listed[azure.Resource[network.PublicIPAddress]](ctx, g,
 		azure.Query{Scope: g.PublicIPs, Type: network.PublicIPAddresses})
 	if err != nil {
 		return err
@@ -102,7 +131,7 @@ func (g *gatherer) publicIPs(ctx context.Context) error {
 }
 
 func (g *gatherer) disks(ctx context.Context) error {
-	docs, err := g.Azure.List(ctx, azure.Query{Scope: g.Group, Type: compute.Disks})
+	docs, err := listed[azure.Document](ctx, g, azure.Query{Scope: g.Group, Type: compute.Disks})
 	if err != nil {
 		return err
 	}
@@ -145,7 +174,7 @@ func (g *gatherer) usages(ctx context.Context) error {
 		}
 		for name, u := range usages {
 			g.facts.Usages = append(g.facts.Usages, plan.Usage{
-				Name: strings.TrimPrefix(provider, "Microsoft.") + " " + name, Used: u.Used, Limit: u.Limit,
+				Name: strings.TrimPrefix(provider, "Microsoft.") + " " + name, Usage: u,
 			})
 		}
 	}

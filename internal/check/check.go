@@ -20,9 +20,14 @@ const (
 	pageSize  = 500
 	mostPages = 20 // of a list of Kubernetes
 	mostSets  = 100
-	mostIPs   = 20 // public IPs outside the resource group, each of which is a read
+	// mostAccounts is of storage accounts, mostGateways of application gateways, mostZones of DNS zones.
+	mostAccounts, mostGateways, mostZones = 50, 5, 200
+
+	mostIPs = 20 // public IPs outside the resource group, each of which is a read
 	// longest is the time limit of a read.
 	longest = 30 * time.Second
+	// longestPath is the time limit of the request to an endpoint.
+	longestPath = 8 * time.Second
 )
 
 // Config says what is read, and how.
@@ -45,11 +50,29 @@ type Config struct {
 	// Balancers are the names of the load balancers, without the suffix of internal ones.
 	Balancers []string
 
+	// Endpoints are those of Azure that must be reached, and APIServer is the URL of the API server. Reach returns why an endpoint is not
+	// reached.
+	Endpoints []Endpoint
+	APIServer string
+	Reach     func(ctx context.Context, url string) error
+	// Health runs the action that tells the health of the backends of an application gateway. It is the only request that is no GET.
+	Health func(context.Context, azure.ID) (azure.Document, error)
 	// SignIn gets a token. Rights compares the rights of the identity with those of the cloud-controller-manager and of further features.
 	SignIn func(context.Context) error
-	Rights func(context.Context, []rights.Feature) plan.Granted
+	Rights func(context.Context, []Use) plan.Granted
 	// Skew returns how far the clock of this machine is ahead of Azure's, by the answers so far.
 	Skew func() (time.Duration, error)
+}
+
+// Endpoint is an address of Azure.
+type Endpoint struct{ Name, URL string }
+
+// Use is a use of features of the rights table besides those of the cloud-controller-manager: at the scope in a resource group or
+// subscription, or at a resource in it. Without a scope, azure.json says where.
+type Use struct {
+	Features     []rights.Feature
+	Scope        rights.Scope
+	At, Resource azure.ID
 }
 
 // Run reads what the check before an occasion needs, "" for all, and judges it.
@@ -93,12 +116,20 @@ func (g *gatherer) reads() []read {
 		{plan.Attachments, true, false, g.attachments},
 		{plan.Components, true, false, g.components},
 		{plan.APIServer, true, false, g.version},
+		{plan.Claims, true, false, g.claims},
+		{plan.Classes, true, false, g.classes},
+		{plan.Pending, true, false, g.pending},
+		{plan.Events, true, false, g.events},
+		{plan.Paths, false, false, g.paths},
 		{plan.SignIn, false, true, g.signIn},
 		{plan.Rights, false, true, g.rights},
 		{plan.Machines, false, true, g.machines},
 		{plan.LoadBalancers, false, true, g.loadBalancers},
 		{plan.PublicIPs, false, true, g.publicIPs},
 		{plan.Disks, false, true, g.disks},
+		{plan.Shares, false, true, g.shares},
+		{plan.Gateways, false, true, g.gateways},
+		{plan.Zones, false, true, g.zones},
 		{plan.Usages, false, true, g.usages},
 		{plan.Clock, false, true, g.clock},
 		{plan.Present, true, false, g.services(&g.facts.Present)},
@@ -138,7 +169,7 @@ func (g *gatherer) signIn(ctx context.Context) error {
 }
 
 func (g *gatherer) rights(ctx context.Context) error {
-	g.facts.Rights = g.Rights(ctx, plan.FeaturesOf(g.facts.Components))
+	g.facts.Rights = g.Rights(ctx, g.uses())
 	return nil
 }
 

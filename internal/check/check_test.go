@@ -21,7 +21,6 @@ import (
 	"kaz/internal/localazure/core"
 	plan "kaz/internal/plan/check"
 	"kaz/internal/plan/nodes"
-	"kaz/internal/plan/rights"
 	"kaz/internal/testkit"
 )
 
@@ -35,7 +34,8 @@ func config(a azure.Reader, objects ...runtime.Object) (check.Config, *fake.Clie
 		Group: testkit.Group, LoadBalancers: testkit.Group, PublicIPs: testkit.Group, Location: testkit.Location,
 		ClusterName: testkit.ClusterName, Balancers: []string{testkit.ClusterName},
 		SignIn: func(context.Context) error { return nil },
-		Rights: func(context.Context, []rights.Feature) plan.Granted { return plan.Granted{} },
+		Rights: func(context.Context, []check.Use) plan.Granted { return plan.Granted{} },
+		Reach:  func(context.Context, string) error { return nil },
 		Skew:   func() (time.Duration, error) { return time.Second, nil },
 	}, client
 }
@@ -159,8 +159,9 @@ func (f failing) List(ctx context.Context, q azure.Query) ([]azure.Document, err
 func TestFailedReads(t *testing.T) {
 	a := testkit.NewAzure(t, core.Options{}, 0)
 	for fullType, areas := range map[string]string{
-		compute.ScaleSets: "nodes", compute.VirtualMachines: "nodes", network.LoadBalancers: "services orphans",
-		network.PublicIPAddresses: "services orphans", compute.Disks: "volumes", "Microsoft.Compute/locations/usages": "quotas",
+		compute.ScaleSets: "nodes node groups operations", compute.VirtualMachines: "nodes node groups operations",
+		network.LoadBalancers: "services operations orphans", network.PublicIPAddresses: "services operations orphans",
+		compute.Disks: "volumes operations", "Microsoft.Compute/locations/usages": "quotas",
 		"Microsoft.Network/locations/usages": "quotas",
 	} {
 		c, _ := config(failing{a.Client.Fresh(), fullType})
@@ -194,7 +195,7 @@ func TestSilentAPIServer(t *testing.T) {
 		if took := time.Since(start); took > time.Minute || asked != 1 {
 			t.Errorf("%v and %d requests", took, asked)
 		}
-		if got := lines(report, "services"); got != "unknown Services" || !strings.Contains(report.String(), "an earlier read") {
+		if got := lines(report, "services"); got != "unknown Services, unknown warning Events" || !strings.Contains(report.String(), "an earlier read") {
 			t.Errorf("%s\n%s", got, report)
 		}
 		if got := lines(report, "quotas"); got != "" {

@@ -26,8 +26,8 @@ type Zones struct {
 	Private bool
 }
 
-// types returns the types of the zones.
-func (z Zones) types() (all []string) {
+// Types returns the types of the zones.
+func (z Zones) Types() (all []string) {
 	if z.Public {
 		all = append(all, network.DNSZones)
 	}
@@ -37,8 +37,8 @@ func (z Zones) types() (all []string) {
 	return all
 }
 
-// takes reports whether a zone of a group is served.
-func (z Zones) takes(r azure.Resource[network.DNSZone]) bool {
+// Takes reports whether a zone of a group is served.
+func (z Zones) Takes(r azure.Resource[network.DNSZone]) bool {
 	for name, value := range z.Tags {
 		if have, ok := r.Tags.Get(name); !ok || value != "" && have != value {
 			return false
@@ -221,7 +221,7 @@ func (p *Provider) findZones(ctx context.Context, known []records.Zone) ([]recor
 		if err != nil && !azure.IsNotFound(err) {
 			return nil, fmt.Errorf("zone %s, which is missing in a list: %w", z.ID, err)
 		}
-		if err == nil && p.config.Zones.takes(r) {
+		if err == nil && p.config.Zones.Takes(r) {
 			found.add(r, z.ID)
 		}
 	}
@@ -262,13 +262,13 @@ func (z Zones) all(ctx context.Context, from azure.Reader) (zones, error) {
 		found.add(r, id)
 	}
 	for _, scope := range z.Groups {
-		for _, t := range z.types() {
+		for _, t := range z.Types() {
 			all, err := azure.ListAs[azure.Resource[network.DNSZone]](ctx, from, azure.Query{Scope: scope, Type: t})
 			if err != nil {
 				return nil, fmt.Errorf("list the zones of %s: %w", scope, err)
 			}
 			for _, r := range all {
-				if z.takes(r) {
+				if z.Takes(r) {
 					found.add(r, r.ID)
 				}
 			}

@@ -220,11 +220,13 @@ func TestCheckFindsFaults(t *testing.T) {
 			"delete a load balancer with its last Service"},
 		"secret": {nil, func(_ *testing.T, c *checked) { c.keys["aadClientSecret"] = "wrong" }, map[string][]plan.State{
 			"identity": {problem}, "rights": {unknown}, "clock": {unknown}, "nodes": {unknown}, "services": {unknown, unknown},
-			"volumes": {unknown}, "quotas": {unknown}, "orphans": {unknown, unknown},
+			"volumes": {unknown}, "shares": {unknown}, "node groups": {unknown}, "gateways": {unknown}, "DNS zones": {unknown},
+			"operations": {unknown, unknown, unknown, unknown}, "quotas": {unknown}, "orphans": {unknown, unknown},
 		}, "AADSTS7000215"},
 		"azure.json": {nil, func(_ *testing.T, c *checked) { c.keys["resourceGroup"] = "" }, map[string][]plan.State{
 			"azure.json": {problem}, "identity": {unknown}, "rights": {unknown, unknown}, "clock": {unknown}, "nodes": {unknown},
-			"services": {unknown, unknown}, "volumes": {unknown}, "quotas": {unknown}, "orphans": {unknown, unknown},
+			"services": {unknown, unknown}, "volumes": {unknown}, "shares": {unknown}, "node groups": {unknown}, "gateways": {unknown},
+			"DNS zones": {unknown}, "operations": {unknown, unknown, unknown, unknown}, "quotas": {unknown}, "orphans": {unknown, unknown},
 		}, "resourceGroup"},
 		"unknown key": {nil, func(_ *testing.T, c *checked) { c.keys["resourceGrup"] = "rg" }, map[string][]plan.State{
 			"azure.json": {warning}}, "resourceGrup"},
@@ -274,7 +276,7 @@ func TestCheckValidates(t *testing.T) {
 
 // TestAbsentAzureJSON checks that a file that is absent is a finding.
 func TestAbsentAzureJSON(t *testing.T) {
-	_, found := checkedConfig(Cluster{CloudConfig: filepath.Join(t.TempDir(), "azure.json"), Name: "kubernetes"}, nothing)
+	_, found := checkedConfig(t.Context(), fake.NewClientset(), Cluster{CloudConfig: filepath.Join(t.TempDir(), "azure.json"), Name: "kubernetes"}, nothing)
 	if len(found.Problems) != 1 || !strings.Contains(found.Problems[0].Message, "no such file") {
 		t.Errorf("%+v", found)
 	}
@@ -282,5 +284,21 @@ func TestAbsentAzureJSON(t *testing.T) {
 	c.LoadBalancerName = "lb"
 	if names := balancerNames(c, "kubernetes"); !slices.Equal(names, []string{"lb"}) {
 		t.Errorf("%q", names)
+	}
+}
+
+// TestCheckOfSecret checks that a configuration in a Secret is read, that its mistakes are found, and that an absent one is a finding.
+func TestCheckOfSecret(t *testing.T) {
+	keys := layChecked(t).keys
+	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "azure"},
+		Data: map[string][]byte{"cloud-config": []byte(azureJSON(t, keys))}})
+	read := func(name string) (cloudconfig.Config, plan.Config) {
+		return checkedConfig(t.Context(), client, Cluster{Name: "kubernetes", Secret: Secret{Namespace: "kube-system", Name: name}}, nothing)
+	}
+	if c, found := read("azure"); len(found.Problems) > 0 || c.ResourceGroup != "rg" || found.Path != "secret kube-system/azure" {
+		t.Errorf("%+v", found)
+	}
+	if _, found := read("none"); len(found.Problems) != 1 || !strings.Contains(found.Problems[0].Message, "not found") {
+		t.Errorf("an absent Secret: %+v", found)
 	}
 }

@@ -20,10 +20,20 @@ import (
 // Cluster says how to reach a cluster and its Azure resources from outside.
 type Cluster struct {
 	Kubernetes  *rest.Config
-	CloudConfig string // path of azure.json
+	CloudConfig string // path of azure.json, "" if it is in the Secret alone
+	Secret      Secret // with the configuration; without a name there is none
 	Name        string
 	Classes     []string // load balancer classes of the Services that are served
 	Nodes       string   // label selector of the managed nodes, "" for all
+}
+
+// Secret names a Secret with the cloud configuration, or a part of it.
+type Secret struct{ Namespace, Name, Key string }
+
+// source is where the configuration is.
+func (c Cluster) source(lookup func(string) (string, bool)) source {
+	return source{path: c.CloudConfig, cluster: c.Name, lookup: lookup, secretName: c.Secret.Name,
+		secretNamespace: or(c.Secret.Namespace, cloudconfig.SecretNamespace), secretKey: or(c.Secret.Key, cloudconfig.SecretKey)}
 }
 
 // Validate checks the flags with the same rules as the cloud-controller-manager.
@@ -66,7 +76,7 @@ func openReaders(ctx context.Context, cluster Cluster, lookup func(string) (stri
 func readersWith(ctx context.Context, client kubernetes.Interface, cluster Cluster, lookup func(string) (string, bool),
 	options access.ClientOptions,
 ) (readers, error) {
-	c, err := readConfig(cluster.CloudConfig, cluster.Name, lookup)
+	c, err := cluster.source(lookup).read(ctx, client)
 	if err != nil {
 		return readers{}, err
 	}

@@ -60,11 +60,6 @@ func connect(ctx context.Context, c cloudconfig.Config, options access.ClientOpt
 	return client, nil
 }
 
-// readConfig reads the configuration from a file.
-func readConfig(path, clusterName string, lookup func(string) (string, bool)) (cloudconfig.Config, error) {
-	return source{path: path, cluster: clusterName, lookup: lookup}.parse(nil)
-}
-
 // unserved returns an error for settings that kaz does not support. Ignoring them would look like
 // support.
 func unserved(c cloudconfig.Config) error {

@@ -81,17 +81,20 @@ func (s source) String() string {
 
 // read reads the current configuration.
 func (s source) read(ctx context.Context, client kubernetes.Interface) (cloudconfig.Config, error) {
-	used, err := s.fromSecret()
+	secret, err := s.readUsed(ctx, client)
 	if err != nil {
 		return cloudconfig.Config{}, err
 	}
-	var secret []byte
-	if used {
-		if secret, err = s.readSecret(ctx, client); err != nil {
-			return cloudconfig.Config{}, err
-		}
-	}
 	return s.parse(secret)
+}
+
+// readUsed reads the Secret, if it is used.
+func (s source) readUsed(ctx context.Context, client kubernetes.Interface) ([]byte, error) {
+	used, err := s.fromSecret()
+	if err != nil || !used {
+		return nil, err
+	}
+	return s.readSecret(ctx, client)
 }
 
 // parse reads the file, merges the Secret's data and validates the result.

@@ -10,9 +10,10 @@ const (
 
 // DNSZone is the properties of a public or private zone.
 type DNSZone struct {
-	ZoneType           string   `json:"zoneType,omitempty" azure:"read"`
-	NumberOfRecordSets int      `json:"numberOfRecordSets,omitempty" azure:"read"`
-	NameServers        []string `json:"nameServers,omitempty" azure:"read"` // with a final dot
+	ZoneType              string   `json:"zoneType,omitempty" azure:"read"`
+	NumberOfRecordSets    int      `json:"numberOfRecordSets,omitempty" azure:"read"`
+	MaxNumberOfRecordSets int      `json:"maxNumberOfRecordSets,omitempty" azure:"read"`
+	NameServers           []string `json:"nameServers,omitempty" azure:"read"` // with a final dot
 }
 
 // RecordSet is the properties of a record set with the names that public zones give them. Private zones spell them with a

@@ -15,6 +15,7 @@ import (
 	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/graph"
 	"kaz/internal/cluster/naming"
+	"kaz/internal/plan/nodegroup"
 )
 
 // resource is a resource of the plan, nil for none.
@@ -282,28 +283,15 @@ func alike(all map[string]size, name string) []string {
 	return found
 }
 
-// usage is a quota.
-type usage struct {
-	Name struct {
-		Value string `json:"value"`
-	} `json:"name"`
-	Current float64 `json:"currentValue"`
-	Limit   float64 `json:"limit"`
-}
-
-func (c *checker) usages(ctx context.Context, provider string) map[string]usage {
+func (c *checker) usages(ctx context.Context, provider string) nodegroup.Usages {
 	scope := c.subscription() + azure.ID("/providers/"+provider+"/locations/"+c.p.Definition.Cluster.Spec.Azure.Location)
 	docs, err := c.Azure.List(ctx, azure.Query{Scope: scope, Type: provider + "/locations/usages"})
+	var all nodegroup.Usages
+	if err == nil {
+		all, err = nodegroup.ReadUsages(docs)
+	}
 	if err != nil {
 		c.unread("quota", err)
-		return nil
-	}
-	all := map[string]usage{}
-	for _, doc := range docs {
-		var u usage
-		if json.Unmarshal(doc, &u) == nil {
-			all[strings.ToLower(u.Name.Value)] = u
-		}
 	}
 	return all
 }
@@ -349,12 +337,12 @@ func (c *checker) quota(ctx context.Context) {
 	c.compare(c.usages(ctx, "Microsoft.Network"), addresses)
 }
 
-func (c *checker) compare(have map[string]usage, need map[string]int) {
+func (c *checker) compare(have nodegroup.Usages, need map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		u, known := have[strings.ToLower(name)]
-		if known && need[name] > 0 && u.Current+float64(need[name]) > u.Limit {
+		if known && need[name] > 0 && u.Exceeded(int64(need[name])) {
 			c.Add("quota", "ask for a higher quota in the Azure portal (Subscription, Usage + quotas), or choose fewer or smaller machines",
-				"%s: the limit is %v, %v are used, and the cluster needs %d more", name, u.Limit, u.Current, need[name])
+				"%s: the limit is %v, %v are used, and the cluster needs %d more", name, u.Limit, u.Used, need[name])
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/plan/claim"
 	"kaz/internal/plan/nodes"
 )
 
@@ -38,7 +39,7 @@ func (d *decision) say(source, text string) {
 // Explain decides what the facts mean.
 func (f *Facts) Explain() (Volume, error) {
 	d := &decision{Facts: f, out: Volume{
-		Claim: f.Claim.Namespace + "/" + f.Claim.Name, Phase: string(f.Claim.Status.Phase), Class: f.className(),
+		Claim: f.Claim.Namespace + "/" + f.Claim.Name, Phase: string(f.Claim.Status.Phase), Class: claim.ClassName(f.Claim),
 		Requested: quantity(f.Claim.Spec.Resources.Requests), Capacity: quantity(f.Claim.Status.Capacity),
 	}}
 	for _, p := range f.Pods {
@@ -76,37 +77,18 @@ func quantity(list corev1.ResourceList) string {
 	return ""
 }
 
-// selectedNode is the annotation of a claim with the node of its first pod.
-const selectedNode = "volume.kubernetes.io/selected-node"
-
 // unbound says why a claim has no volume yet.
 func (d *decision) unbound() {
-	node := d.Claim.Annotations[selectedNode]
-	switch {
-	case d.Claim.Spec.VolumeName != "":
-		d.problem("persistentvolume %s does not exist: the claim has lost its volume", d.Claim.Spec.VolumeName)
-	case d.out.Class == "":
-		d.wait("a persistentvolume: the claim has no storage class, so none is created for it")
-	case d.Class == nil:
-		d.problem("storageclass %s does not exist", d.out.Class)
-	case d.ofFiles():
-		d.unboundShare()
-	case !slices.Contains([]string{driver, inTree}, d.Class.Provisioner):
-		d.problem("storageclass %s is of neither driver, %s or %s: its provisioner is %s", d.out.Class, driver, fileDriver,
-			d.Class.Provisioner)
-	case !delayed(d.Class):
-		d.wait("the csi-provisioner to create the disk")
-	case node != "":
-		d.wait("the csi-provisioner to create the disk in the zone of node %s", node)
-	case len(d.Pods) == 0:
-		d.wait("a pod that uses the claim: the disk is created in the zone of the pod's node")
-	default:
-		d.wait("the scheduler to choose a node for pod %s: the disk is created in the zone of that node", d.Pods[0].Name)
+	names := make([]string, len(d.Pods))
+	for i, p := range d.Pods {
+		names[i] = p.Name
 	}
-}
-
-func delayed(class *storagev1.StorageClass) bool {
-	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	u := claim.Explain(d.Claim, d.Class, names)
+	if u.Problem != "" {
+		d.problem("%s", u.Problem)
+	} else {
+		d.wait("%s", u.Wait)
+	}
 }
 
 // disk says what Azure says about the disk.

@@ -13,6 +13,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/plan/claim"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/plan/share"
 )
@@ -31,12 +32,6 @@ type Facts struct {
 	Nodes       map[string]*corev1.Node // of attachments and pods; nil for a deleted node
 	Warnings    []corev1.Event          // about the claim and its pods
 }
-
-// Drivers of Azure disks: that of kaz, and that of volumes from before CSI.
-const (
-	driver = "disk.csi.azure.com"
-	inTree = "kubernetes.io/azure-disk"
-)
 
 // Gather reads the facts about a claim. home has the subscription and the resource group of shares with ids that
 // name neither.
@@ -57,7 +52,7 @@ func Gather(ctx context.Context, client kubernetes.Interface, from azure.Reader,
 }
 
 func (f *Facts) readKubernetes(ctx context.Context, client kubernetes.Interface) error {
-	if name := f.className(); name != "" {
+	if name := claim.ClassName(f.Claim); name != "" {
 		class, err := client.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("read storageclass %s: %w", name, err)
@@ -108,7 +103,7 @@ func (f *Facts) readVolume(ctx context.Context, client kubernetes.Interface) err
 	}
 	if f.handle() == "" {
 		return fmt.Errorf("persistentvolumeclaim %s/%s: persistentvolume %s is neither a disk of %s nor a share of %s",
-			f.Claim.Namespace, f.Claim.Name, name, driver, fileDriver)
+			f.Claim.Namespace, f.Claim.Name, name, claim.Disks, claim.Shares)
 	}
 	all, err := client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -198,13 +193,6 @@ func (f *Facts) node(machine azure.ID) string {
 		if id, ok := f.machine(name); ok && id.Equal(machine) {
 			return name
 		}
-	}
-	return ""
-}
-
-func (f *Facts) className() string {
-	if f.Claim.Spec.StorageClassName != nil {
-		return *f.Claim.Spec.StorageClassName
 	}
 	return ""
 }

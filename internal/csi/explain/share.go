@@ -10,13 +10,8 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/storage"
+	"kaz/internal/plan/claim"
 	"kaz/internal/plan/share"
-)
-
-// Drivers of Azure Files: that of kaz, and that of volumes from before CSI.
-const (
-	fileDriver = "file.csi.azure.com"
-	fileInTree = "kubernetes.io/azure-file"
 )
 
 // ShareFacts are what Azure says about a share and its account.
@@ -43,8 +38,8 @@ type Share struct {
 func (f *Facts) readShare(ctx context.Context, from azure.Reader, home share.Cluster) error {
 	source := f.Volume.Spec.CSI
 	claimed := share.Claimed{Name: f.Volume.Name, Handle: source.VolumeHandle, Attributes: source.VolumeAttributes}
-	if claim := f.Volume.Spec.ClaimRef; claim != nil {
-		claimed.ClaimNamespace, claimed.ClaimName = claim.Namespace, claim.Name
+	if of := f.Volume.Spec.ClaimRef; of != nil {
+		claimed.ClaimNamespace, claimed.ClaimName = of.Namespace, of.Name
 	}
 	v, err := claimed.Volume()
 	if err != nil {
@@ -63,12 +58,9 @@ func (f *Facts) readShare(ctx context.Context, from azure.Reader, home share.Clu
 	return ctx.Err()
 }
 
-// ofFiles reports whether a volume or class is of a driver of Azure Files.
+// ofFiles reports whether the volume is of the driver of Azure Files.
 func (f *Facts) ofFiles() bool {
-	if f.Volume != nil {
-		return f.Volume.Spec.CSI != nil && f.Volume.Spec.CSI.Driver == fileDriver
-	}
-	return f.Class != nil && (f.Class.Provisioner == fileDriver || f.Class.Provisioner == fileInTree)
+	return f.Volume.Spec.CSI != nil && f.Volume.Spec.CSI.Driver == claim.Shares
 }
 
 // share says what Azure says about the share.
@@ -167,18 +159,6 @@ func (d *decision) scheduling() {
 		if p.Spec.NodeName == "" {
 			d.wait("the scheduler to choose a node for pod %s", p.Name)
 		}
-	}
-}
-
-// unboundShare says what a claim without a volume waits for.
-func (d *decision) unboundShare() {
-	switch {
-	case !delayed(d.Class) || d.Claim.Annotations[selectedNode] != "":
-		d.wait("the csi-provisioner to create the share")
-	case len(d.Pods) == 0:
-		d.wait("a pod that uses the claim: then the share is created")
-	default:
-		d.wait("the scheduler to choose a node for pod %s: then the share is created", d.Pods[0].Name)
 	}
 }
 

@@ -105,7 +105,7 @@ func quotas(f *Facts, l *list) {
 			continue
 		}
 		state := Warning
-		if u.Used >= u.Limit {
+		if u.Exceeded(1) {
 			state = Problem
 		}
 		l.add(u.Name, state, fmt.Sprintf("%d of %d are used", u.Used, u.Limit),

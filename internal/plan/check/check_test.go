@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -12,11 +11,17 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
+	"kaz/internal/azure/storage"
+	"kaz/internal/plan/claim"
 	"kaz/internal/plan/disk"
+	"kaz/internal/plan/gateway/health"
+	"kaz/internal/plan/nodegroup"
 	"kaz/internal/plan/rights"
 )
 
@@ -26,12 +31,50 @@ const (
 	group   = azure.ID("/subscriptions/s/resourceGroups/g")
 	other   = azure.ID("/subscriptions/s/resourceGroups/other")
 	set     = group + "/providers/Microsoft.Compute/virtualMachineScaleSets/pool"
+	scaled  = group + "/providers/Microsoft.Compute/virtualMachineScaleSets/scaled"
 	machine = set + "/virtualMachines/0"
 	diskID  = group + "/providers/Microsoft.Compute/disks/d"
 	lb      = group + "/providers/Microsoft.Network/loadBalancers/prod"
 	ipID    = group + "/providers/Microsoft.Network/publicIPAddresses/prod-a000000000000000000000000000000a"
+	account = group + "/providers/Microsoft.Storage/storageAccounts/account"
+	gateID  = group + "/providers/Microsoft.Network/applicationGateways/gate"
+	zoneID  = group + "/providers/Microsoft.Network/dnszones/example.com"
 	base    = "a000000000000000000000000000000a"
 )
+
+func usage(name string, used, limit int64) Usage {
+	return Usage{name, nodegroup.Usage{Used: used, Limit: limit}}
+}
+
+// addNeighbours adds what other programs than the cloud-controller-manager use: a share, a node group, an application gateway, and a zone.
+func addNeighbours(f *Facts) {
+	files := v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "files"}}
+	files.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("5Gi")}
+	files.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: claim.Shares, VolumeHandle: "g#account#share#"}
+	f.Volumes = append(f.Volumes, files)
+	shared := azure.Resource[storage.Share]{ID: storage.ShareOf(account, "share"), Name: "share"}
+	shared.Properties = storage.Share{QuotaGiB: 5, Metadata: map[string]string{"createdBy": claim.Shares, "volumeName": "files"}}
+	f.Accounts = []Account{{ID: account, Shares: []azure.Resource[storage.Share]{shared}}}
+	pool := azure.Resource[compute.ScaleSetModel]{ID: scaled, Name: "scaled", Tags: azure.Tags{"min": "0", "max": "3", "autoscaled": "true"},
+		SKU: &azure.SKU{Name: "Standard_D2s_v5", Capacity: new(int64(0))}}
+	pool.Properties = compute.ScaleSetModel{ProvisioningState: succeeded, Overprovision: new(false),
+		VirtualMachineProfile: &compute.ScaleSetPrototype{}}
+	f.ScaleSets = []azure.Resource[compute.ScaleSetModel]{pool}
+	gate := azure.Resource[network.ApplicationGateway]{ID: gateID, Name: "gate"}
+	gate.Properties = network.ApplicationGateway{OperationalState: "Running", ProvisioningState: succeeded}
+	f.Gateways = []Gateway{{ID: gateID, Doc: gate, Health: []health.Backend{{Pool: "web", Settings: "http", Address: "10.0.0.4",
+		State: health.Healthy}}}}
+	zone := azure.Resource[network.DNSZone]{ID: zoneID, Name: "example.com"}
+	zone.Properties = network.DNSZone{NumberOfRecordSets: 9000, MaxNumberOfRecordSets: 10000}
+	f.Zones = []Zone{{ID: zoneID, Doc: zone}}
+	f.Arguments = map[string]Arguments{
+		scalerProvider:    {"node-group-auto-discovery": {"label:autoscaled=true"}},
+		gatewayController: {"gateway": {"gate"}}, dnsWebhook: {},
+	}
+	f.Paths = []Path{{Name: "API server", At: "https://api:6443"}, {Name: "API of Azure", At: "https://management.azure.com"},
+		{Name: "token endpoint", At: "https://login.microsoftonline.com"}}
+	f.Classes = []storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: claim.Disks}}
+}
 
 // healthy returns the facts of a cluster without faults.
 func healthy() *Facts {
@@ -60,12 +103,13 @@ func healthy() *Facts {
 		Now: now, Group: group, ClusterName: "prod", Balancers: []string{"prod"}, Config: Config{Path: "azure.json"},
 		APIServer: "v1.36.2", Components: []Component{{"cloud-controller-manager", "v1.36.0", 1}, {"azuredisk-csi-driver", "v1.35.1", 4}},
 		Nodes: []v1.Node{node}, Services: []v1.Service{web}, Present: []v1.Service{web}, Volumes: []v1.PersistentVolume{pv},
-		Attachments: []storagev1.VolumeAttachment{attached}, Machines: []Machine{{ID: machine, InSet: true}},
+		Attachments: []storagev1.VolumeAttachment{attached}, Machines: []Machine{{ID: machine, Set: set}},
 		LoadBalancers: []azure.Resource[network.LoadBalancer]{balancer}, PublicIPs: []azure.Resource[network.PublicIPAddress]{ip},
 		Disks: []Disk{{ID: diskID, Ours: true, Owner: disk.Owner{Volume: "pv"}, Created: old.Time, Holders: []azure.ID{machine}}},
-		Usages: []Usage{{"Compute cores", 9, 10}, {"Compute unlimited", 5, -1}, {"Compute not granted", 0, 0},
-			{"Network huge", 5, 9223372036854775807}},
+		Usages: []Usage{usage("Compute cores", 9, 10), usage("Compute unlimited", 5, -1), usage("Compute not granted", 0, 0),
+			usage("Network huge", 5, 9223372036854775807)},
 	}
+	addNeighbours(f)
 	for s := range Needs("") {
 		f.Note(s, nil)
 	}
@@ -97,114 +141,6 @@ func TestHealthy(t *testing.T) {
 		t.Errorf("%d findings, want %d that are ok", len(report.Findings), len(areas()))
 	}
 	golden(t, "healthy", report.String())
-}
-
-// broken are clusters with a fault each, and the areas that must show it.
-func broken() map[string]struct {
-	spoil func(*Facts)
-	state State
-	areas []string
-} {
-	type cluster = struct {
-		spoil func(*Facts)
-		state State
-		areas []string
-	}
-	svc := func(f *Facts) *v1.Service { return &f.Services[0] }
-	return map[string]cluster{
-		"mistake in azure.json": {func(f *Facts) {
-			f.Config.Problems = []Mistake{{"resourceGroup", "is missing"}}
-		}, Problem, []string{"azure.json"}},
-		"unknown key in azure.json": {func(f *Facts) {
-			f.Config.Warnings = []Mistake{{"resourcegroop", "is no key"}}
-		}, Warning, []string{"azure.json"}},
-		"no token":       {func(f *Facts) { f.TokenFault = "AADSTS7000215: the secret is wrong" }, Problem, []string{"identity"}},
-		"login not made": {func(f *Facts) { f.Note(SignIn, errors.New("no answer in time")) }, Unknown, []string{"identity", "rights"}},
-		"right missing": {func(f *Facts) {
-			f.Rights.Missing = []Lack{{"Microsoft.Network/loadBalancers/write", group, "create load balancers", false}}
-		}, Problem, []string{"rights"}},
-		"optional right missing": {func(f *Facts) {
-			f.Rights.Missing = []Lack{{"Microsoft.Network/networkSecurityGroups/join/action", group, "write interfaces", true}}
-		}, Warning, []string{"rights"}},
-		"rights not readable": {func(f *Facts) { f.Rights.Unread = []UnreadScope{{group, "403"}} }, Unknown, []string{"rights"}},
-		"clock ahead":         {func(f *Facts) { f.Skew = 6 * time.Minute }, Problem, []string{"clock"}},
-		"clock behind":        {func(f *Facts) { f.Skew = -time.Hour }, Problem, []string{"clock"}},
-		"old component":       {func(f *Facts) { f.Components[1].Version = "v1.34.0" }, Warning, []string{"versions"}},
-		"components apart": {func(f *Facts) {
-			f.Components[0].Version, f.Components[1].Version = "v1.37.0", "v1.35.0"
-		}, Warning, []string{"versions"}},
-		"version unknown": {func(f *Facts) { f.Components[0].Version = "devel" }, Unknown, []string{"versions"}},
-		"no component":    {func(f *Facts) { f.Components = nil }, Unknown, []string{"versions"}},
-		"machine gone":    {func(f *Facts) { f.Machines = nil }, Problem, []string{"nodes"}},
-		"machine off":     {func(f *Facts) { f.Machines[0].Off = true }, Warning, []string{"nodes"}},
-		"machine without Node": {func(f *Facts) {
-			f.Machines = append(f.Machines, Machine{ID: set + "/virtualMachines/1", InSet: true},
-				Machine{ID: set + "/virtualMachines/2", InSet: true, Off: true},
-				Machine{ID: group + "/providers/Microsoft.Compute/virtualMachines/jump"})
-		}, Warning, []string{"nodes"}},
-		"Node not initialized": {func(f *Facts) {
-			f.Nodes[0].Spec.Taints = []v1.Taint{{Key: uninitialized}}
-		}, Warning, []string{"nodes"}},
-		"Node of another subscription": {func(f *Facts) {
-			f.Nodes[0].Spec.ProviderID = strings.Replace(f.Nodes[0].Spec.ProviderID, "/s/", "/x/", 1)
-			f.Machines, f.Attachments = nil, nil
-		}, Warning, []string{"nodes"}},
-		"Node of another group": {func(f *Facts) {
-			f.Nodes[0].Spec.ProviderID = "azure://" + string(other) + "/providers/Microsoft.Compute/virtualMachines/m"
-			f.Machines, f.Attachments = nil, nil
-		}, Unknown, []string{"nodes"}},
-		"Service without address": {func(f *Facts) { svc(f).Status = v1.ServiceStatus{} }, Problem, []string{"services"}},
-		"Service not deleted": {func(f *Facts) {
-			svc(f).DeletionTimestamp, svc(f).Finalizers = new(svc(f).CreationTimestamp), []string{"service.kubernetes.io/load-balancer-cleanup"}
-		}, Problem, []string{"services"}},
-		"address without frontend": {func(f *Facts) { f.LoadBalancers = nil }, Problem, []string{"services"}},
-		"frontend not readable":    {func(f *Facts) { f.PublicIPs = nil }, Unknown, []string{"services"}},
-		"disk gone":                {func(f *Facts) { f.Disks = nil }, Problem, []string{"volumes"}},
-		"disk of another group": {func(f *Facts) {
-			f.Volumes[0].Spec.CSI.VolumeHandle = string(other) + "/providers/Microsoft.Compute/disks/d"
-			f.Disks = nil
-		}, Unknown, []string{"volumes"}},
-		"disk without volume": {func(f *Facts) { f.Volumes = nil }, Warning, []string{"volumes"}},
-		"disk detached behind Kubernetes": {func(f *Facts) {
-			f.Disks[0].Holders = nil
-		}, Problem, []string{"volumes"}},
-		"disk not attached": {func(f *Facts) {
-			f.Attachments[0].Status = storagev1.VolumeAttachmentStatus{AttachError: &storagev1.VolumeError{Message: "no LUN\nis free"}}
-		}, Warning, []string{"volumes"}},
-		"quota nearly used": {func(f *Facts) { f.Usages[0] = Usage{"Compute cores", 91, 100} }, Warning, []string{"quotas"}},
-		"quota used up":     {func(f *Facts) { f.Usages[0].Used = 10 }, Problem, []string{"quotas"}},
-		"orphans":           {func(f *Facts) { f.Services, f.Present = nil, nil }, Warning, []string{"orphans"}},
-		"failed read":       {func(f *Facts) { f.Note(Machines, errors.New("403")) }, Unknown, []string{"nodes"}},
-		"read not made":     {func(f *Facts) { delete(f.Done, Disks) }, Unknown, []string{"volumes"}},
-	}
-}
-
-// TestBroken checks that each fault is shown in its areas with what mends it, and that all other areas stay ok.
-func TestBroken(t *testing.T) {
-	for name, c := range broken() {
-		t.Run(name, func(t *testing.T) {
-			f := healthy()
-			c.spoil(f)
-			var text strings.Builder
-			var found []string
-			for _, one := range Judge(f, "").Findings {
-				if one.State == OK {
-					continue
-				}
-				if one.State != c.state || one.Mend == "" {
-					t.Errorf("%+v, want the state %s and what mends it", one, c.state)
-				}
-				if !slices.Contains(found, one.Area) {
-					found = append(found, one.Area)
-				}
-				text.WriteString(Report{Findings: []Finding{one}}.String())
-			}
-			if !slices.Equal(found, c.areas) {
-				t.Errorf("found in %q, want %q", found, c.areas)
-			}
-			golden(t, name, text.String())
-		})
-	}
 }
 
 // TestPatience checks that what is new is no fault: a Service, a disk and an attachment.
@@ -246,9 +182,11 @@ func TestOrphansAreSure(t *testing.T) {
 // TestOccasions checks that an occasion selects areas, and the reads that they need.
 func TestOccasions(t *testing.T) {
 	for before, want := range map[string]string{
-		"install": "azure.json identity rights clock quotas",
-		"switch":  "azure.json identity rights clock nodes services volumes quotas orphans",
-		"upgrade": "azure.json identity rights clock versions nodes services volumes quotas orphans",
+		"install": "network azure.json identity rights clock quotas",
+		"switch": "network azure.json identity rights clock nodes services volumes shares node groups gateways DNS zones operations waits " +
+			"quotas orphans",
+		"upgrade": "network azure.json identity rights clock versions nodes services volumes shares node groups gateways DNS zones " +
+			"operations waits quotas orphans",
 	} {
 		var got []string
 		for _, one := range Judge(healthy(), before).Findings {

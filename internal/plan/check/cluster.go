@@ -55,7 +55,7 @@ func machines(f *Facts, l *list) {
 		}
 	}
 	for _, m := range f.Machines {
-		if !used[m.ID.Key()] && m.InSet && !m.Off {
+		if !used[m.ID.Key()] && m.Set != "" && !m.Off {
 			l.add(nodes.MachineName(m.ID), Warning, "the machine has no Node: "+string(m.ID),
 				"read its boot log: az serial-console, or az vm boot-diagnostics get-boot-log")
 		}
@@ -73,6 +73,7 @@ func (f *Facts) age(since time.Time) time.Duration { return f.Now.Sub(since).Tru
 
 func services(f *Facts, l *list) {
 	addresses, unread := f.frontendAddresses()
+	last := f.lastEvents()
 	for _, s := range f.Services {
 		if s.Spec.Type != v1.ServiceTypeLoadBalancer || s.Spec.LoadBalancerClass != nil {
 			continue
@@ -87,7 +88,7 @@ func services(f *Facts, l *list) {
 			continue
 		}
 		if age := f.age(s.CreationTimestamp.Time); len(s.Status.LoadBalancer.Ingress) == 0 && age > patience {
-			l.add(name, Problem, fmt.Sprintf("it is %v old and has no address", age), mend)
+			l.add(name, Problem, fmt.Sprintf("it is %v old and has no address%s", age, said(last, "Service", s.Namespace, s.Name)), mend)
 		}
 		for _, in := range s.Status.LoadBalancer.Ingress {
 			address, err := netip.ParseAddr(in.IP)

@@ -11,6 +11,13 @@ import (
 	"kaz/internal/plan/rights"
 )
 
+// Programs of which the arguments are read.
+const (
+	gatewayController = "application-gateway-controller"
+	scalerProvider    = "cluster-autoscaler-provider"
+	dnsWebhook        = "external-dns-webhook"
+)
+
 // program is a component of kaz: the name of its image, and the features of the rights table that it always uses. Others depend on
 // StorageClasses and the like. The features of the cloud-controller-manager depend on azure.json.
 type program struct {
@@ -26,8 +33,9 @@ func programs() []program {
 		{"health-probe-proxy", nil},
 		{"azuredisk-csi-driver", []rights.Feature{rights.Volumes, rights.Attachments}},
 		{"azurefile-csi-driver", []rights.Feature{rights.Shares}},
-		{"cluster-autoscaler-provider", []rights.Feature{rights.NodeGroups}},
-		{"application-gateway-controller", nil},
+		{scalerProvider, []rights.Feature{rights.NodeGroups}},
+		{gatewayController, []rights.Feature{rights.Gateways, rights.GatewayReadiness}},
+		{dnsWebhook, nil}, // by the kind of its zones
 	}
 }
 
@@ -37,6 +45,7 @@ func Selectors() []string {
 		"component in (cloud-controller-manager,cloud-node-manager,cloud-node-manager-windows,health-probe-proxy)",
 		"app in (csi-azuredisk-controller,csi-azuredisk-node,csi-azurefile-controller,csi-azurefile-node,cluster-autoscaler-provider," +
 			"application-gateway-controller)",
+		"app.kubernetes.io/name=external-dns",
 	}
 }
 
@@ -46,7 +55,7 @@ func FindComponents(pods []v1.Pod) []Component {
 	for _, pod := range pods {
 		in := map[Component]bool{}
 		for _, c := range pod.Spec.Containers {
-			if one := imageOf(c.Image); slices.ContainsFunc(programs(), func(p program) bool { return p.name == one.Program }) {
+			if one := imageOf(c.Image); isComponent(one.Program) {
 				in[one] = true
 			}
 		}
@@ -63,6 +72,10 @@ func FindComponents(pods []v1.Pod) []Component {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Version, b.Version))
 	})
 	return all
+}
+
+func isComponent(name string) bool {
+	return slices.ContainsFunc(programs(), func(p program) bool { return p.name == name })
 }
 
 // imageOf splits REGISTRY:PORT/PATH/PROGRAM:VERSION@DIGEST.

@@ -7,8 +7,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
+	"kaz/internal/azure/storage"
 	"kaz/internal/plan/disk"
+	"kaz/internal/plan/gateway/health"
+	"kaz/internal/plan/nodegroup"
 )
 
 // Source names a read.
@@ -31,6 +35,14 @@ const (
 	PublicIPs     Source = "public IPs"
 	Disks         Source = "disks"
 	Usages        Source = "usages"
+	Paths         Source = "network path"
+	Shares        Source = "file shares"
+	Gateways      Source = "application gateways"
+	Zones         Source = "DNS zones"
+	Claims        Source = "PersistentVolumeClaims"
+	Classes       Source = "StorageClasses"
+	Pending       Source = "pending Pods"
+	Events        Source = "warning Events"
 	Present       Source = "Services after Azure"
 )
 
@@ -73,11 +85,63 @@ type Component struct {
 	Pods int
 }
 
+// Obstacle is the kind of error that keeps an endpoint from being reached.
+type Obstacle string
+
+// The obstacles.
+const (
+	NoName        Obstacle = "name"        // its name has no address
+	NoConnection  Obstacle = "connection"  // a connection is refused, or there is no route
+	NoAnswer      Obstacle = "answer"      // nothing answers in time
+	NoCertificate Obstacle = "certificate" // its certificate is not accepted
+)
+
+// Path is the way from this machine to an endpoint.
+type Path struct {
+	// Name says what is there, such as the API of Azure. At is its URL.
+	Name, At string
+	// Fault is why it is not reached, "" if it answers. Any answer will do.
+	Fault    string
+	Obstacle Obstacle
+}
+
+// Account is a storage account that volumes name, with its shares.
+type Account struct {
+	ID     azure.ID
+	Absent bool
+	// Fault is why it, or its shares, cannot be read.
+	Fault  string
+	Shares []azure.Resource[storage.Share]
+}
+
+// Gateway is an application gateway that a controller of the cluster writes.
+type Gateway struct {
+	ID     azure.ID
+	Absent bool
+	Doc    azure.Resource[network.ApplicationGateway]
+	Health []health.Backend
+	// HealthFault is why the health of its backends is not known.
+	HealthFault string
+}
+
+// Zone is a DNS zone that the external-dns-webhook serves.
+type Zone struct {
+	ID     azure.ID
+	Absent bool
+	Doc    azure.Resource[network.DNSZone]
+}
+
+// Operation is an operation of Azure on a resource that is not finished, or failed.
+type Operation struct {
+	ID    azure.ID
+	State string // the provisioning state
+}
+
 // Machine is a virtual machine or an instance of a scale set.
 type Machine struct {
 	ID azure.ID
-	// InSet is whether the machine is in a scale set. Others may be no nodes, such as a jump host.
-	InSet bool
+	// Set is its scale set, "" for none. A machine without one may be no node, such as a jump host.
+	Set azure.ID
 	// Off is whether the machine is known to be off, or is being deleted.
 	Off bool
 }
@@ -93,10 +157,10 @@ type Disk struct {
 	Holders []azure.ID
 }
 
-// Usage is a quota of a region: what is used of it, and the limit. A negative limit means that there is none.
+// Usage is a named quota of a region.
 type Usage struct {
-	Name        string
-	Used, Limit int64
+	Name string
+	nodegroup.Usage
 }
 
 // Facts are what was read. Services are read before Azure, and once more after it: an address that a Service had before must have a
@@ -133,6 +197,19 @@ type Facts struct {
 	PublicIPs     []azure.Resource[network.PublicIPAddress]
 	Disks         []Disk
 	Usages        []Usage
+	Paths         []Path
+	// Arguments are the flags of the components, by program.
+	Arguments map[string]Arguments
+	ScaleSets []azure.Resource[compute.ScaleSetModel]
+	Accounts  []Account
+	Gateways  []Gateway
+	Zones     []Zone
+	// Operations are those of the machines, scale sets, load balancers, public IPs and disks.
+	Operations []Operation
+	Claims     []v1.PersistentVolumeClaim
+	Classes    []storagev1.StorageClass
+	Pending    []v1.Pod
+	Events     []v1.Event // warnings
 }
 
 // Note records the result of a read.

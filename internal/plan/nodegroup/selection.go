@@ -167,6 +167,18 @@ func (s Selection) Select(name string, tags azure.Tags) (Limits, error) {
 	return limits(matching, tags)
 }
 
+// Wants reports whether a scale set is to be a node group: a flag names it, or it has the tags of a selector.
+func (s Selection) Wants(name string, tags azure.Tags) bool {
+	if slices.ContainsFunc(s.Named, func(n Named) bool { return strings.EqualFold(n.Name, name) }) {
+		return true
+	}
+	if len(s.Discoveries) == 0 {
+		return false
+	}
+	_, err := s.discover(tags)
+	return err == nil
+}
+
 // discover returns the selectors by which a scale set is a node group: all of the kind label, or one of label-any.
 func (s Selection) discover(tags azure.Tags) ([]Discovery, error) {
 	var matching []Discovery

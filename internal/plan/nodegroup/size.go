@@ -85,6 +85,9 @@ type Usages map[string]Usage
 // Usage is the use of one quota.
 type Usage struct{ Used, Limit int64 }
 
+// Exceeded reports whether more do not fit. A negative limit means that there is none.
+func (u Usage) Exceeded(more int64) bool { return u.Limit >= 0 && u.Used+more > u.Limit }
+
 // ReadUsages reads the list of usages of a region.
 func ReadUsages(docs []azure.Document) (Usages, error) {
 	all := Usages{}

@@ -169,18 +169,57 @@ func (r *Report) String() string {
 	for _, k := range r.Kinds {
 		k.write(&b)
 	}
-	fmt.Fprintf(&b, "\n%s\n", r.verdict())
+	marked := ""
+	if r.Differs() && !r.Unknown() {
+		marked = ": what is marked ~ above"
+	}
+	fmt.Fprintf(&b, "\n%s%s.\n", r.verdict(), marked)
 	return b.String()
 }
 
 func (r *Report) verdict() string {
 	switch {
 	case r.Unknown():
-		return "Not everything could be read, so what a switch would write is not known."
+		return "Not everything could be read, so what a switch would write is not known"
 	case !r.Differs():
-		return "A switch to kaz would write nothing."
+		return "A switch to kaz would write nothing"
 	}
-	return fmt.Sprintf("A switch to kaz would make %s: what is marked ~ above.", counted(r.Writes(), "change"))
+	return fmt.Sprintf("A switch to kaz would make %s", counted(r.Writes(), "change"))
+}
+
+// Markdown is the summary as a text for a change request.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## Switch to kaz\n\n**%s.**\n\n%s from %s to %s.\n\n", r.verdict(), counted(r.Rounds, "round"),
+		text(r.Began), text(r.Ended))
+	b.WriteString("| kind | objects | agree | rounds not read |\n|---|---|---|---|\n")
+	for _, k := range r.Kinds {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", k.Name, k.Objects, k.Agree, k.Unread)
+	}
+	for _, k := range r.Kinds {
+		if len(k.Differences) == 0 && k.Fault == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n", k.Name)
+		if k.Fault != "" {
+			fmt.Fprintf(&b, "Not read, the last time: %s\n\n", inline(k.Fault))
+		}
+		for _, d := range k.Differences {
+			fmt.Fprintf(&b, "* %s, in %s since %s%s\n", inline(d.Object), counted(d.Rounds, "round"), text(d.First), d.passed())
+			for _, w := range d.Writes {
+				fmt.Fprintf(&b, "  * %s\n", inline(w))
+			}
+			if d.Refused != "" {
+				fmt.Fprintf(&b, "  * refused: %s\n", inline(d.Refused))
+			}
+		}
+	}
+	return b.String()
+}
+
+// inline is a text of one line as code of Markdown.
+func inline(text string) string {
+	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "`", "'") + "`"
 }
 
 func (k Kind) write(b *strings.Builder) {

@@ -94,3 +94,37 @@ Not everything could be read, so what a switch would write is not known.
 		})
 	}
 }
+
+// TestMarkdown checks the summary for a change request: a text of users cannot change its structure.
+func TestMarkdown(t *testing.T) {
+	var r shadow.Report
+	r.Add(noon, []shadow.Seen{services(verdict("a", "PUT `x`\n# y"), verdict("b")), {Kind: "nodes", Verdicts: []shadow.Verdict{verdict("n")}}})
+	r.Add(noon.Add(time.Minute), []shadow.Seen{services(verdict("a", "PUT `x`\n# y"), shadow.Verdict{Object: "b", Refused: "no subnet"}),
+		{Kind: "nodes", Fault: "429"}})
+	want := `## Switch to kaz
+
+**A switch to kaz would make 1 change.**
+
+2 rounds from 2026-11-01T12:00:00Z to 2026-11-01T12:01:00Z.
+
+| kind | objects | agree | rounds not read |
+|---|---|---|---|
+| Services | 2 | 0 | 0 |
+| nodes | 1 | 1 | 1 |
+
+### Services
+
+* 'a', in 2 rounds since 2026-11-01T12:00:00Z
+  * 'PUT 'x' # y'
+* 'b', in 1 round since 2026-11-01T12:01:00Z
+  * refused: 'no subnet'
+
+### nodes
+
+Not read, the last time: '429'
+
+`
+	if diff := cmp.Diff(want, strings.ReplaceAll(r.Markdown(), "`", "'")); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -24,6 +24,14 @@ func (p *Parameters) owned(driver, volume string) map[string]string {
 	return values
 }
 
+// OwnerVolume returns for which persistent volume the driver made a share with metadata, "" if the metadata do not tell.
+func OwnerVolume(metadata map[string]string) string {
+	if parameter.Lookup(metadata, createdBy) == "" {
+		return ""
+	}
+	return parameter.Lookup(metadata, metadataVolume)
+}
+
 // perClaim reports whether a class gives the claims of different namespaces different shares. A class with a fixed name gives all of
 // them one share.
 func (p *Parameters) perClaim() bool { return strings.Contains(p.ShareName, "${") }
