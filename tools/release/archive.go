@@ -55,11 +55,28 @@ func (r *release) fill(a archive) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if err := os.Symlink(from, to); err != nil {
+		if err := link(from, to); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// link makes a file the same as another one: a link where that is possible, else a copy. syft does not follow symbolic links that leave
+// its folder.
+func link(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, info.Mode().Perm())
 }
 
 // tree returns the names of the files below a folder in their order, without hidden ones such as locks.

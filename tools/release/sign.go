@@ -64,7 +64,7 @@ func (r *release) sign(ctx context.Context) error {
 		return err
 	}
 	return r.command(ctx, nil, r.tool("cosign"), "attest-blob", "--yes", "--key", r.key, "--tlog-upload=false",
-		"--type", "slsaprovenance1", "--predicate", predicate, "--output-attestation", filepath.Join(r.out, "provenance.json"), checksums)
+		"--type", "slsaprovenance1", "--predicate", predicate, "--output-signature", filepath.Join(r.out, "provenance.json"), checksums)
 }
 
 // provenance returns SLSA's predicate of how a release was built: by make release, of which commit, with which Go.
