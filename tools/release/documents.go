@@ -48,6 +48,10 @@ func datedSBOM(text []byte, date time.Time) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("SBOM: creationInfo is %T, want an object", document["creationInfo"])
 	}
+	// One package is the archive itself. A scan that could not read its programs has no other.
+	if packages, _ := document["packages"].([]any); len(packages) < 2 {
+		return nil, fmt.Errorf("SBOM: it has %d packages, want those of the programs", len(packages))
+	}
 	creation["created"] = date.Format(time.RFC3339)
 	delete(document, "documentNamespace")
 	content, err := json.Marshal(document)

@@ -218,13 +218,17 @@ func TestSBOM(t *testing.T) {
 		}
 		return document
 	}
-	const first = `{"documentNamespace":"https://example.com/1","creationInfo":{"created":"2027-01-01T00:00:00Z"},"packages":[]}`
+	const first = `{"documentNamespace":"https://example.com/1","creationInfo":{"created":"2027-01-01T00:00:00Z"},"packages":["archive","x"]}`
 	one, again := dated(first), dated(strings.NewReplacer("com/1", "com/2", "2027", "2028").Replace(first))
 	if one["documentNamespace"] != again["documentNamespace"] || one["creationInfo"].(map[string]any)["created"] != "2026-11-29T12:00:00Z" {
 		t.Errorf("%v and %v", one, again)
 	}
-	if other := dated(strings.Replace(first, "[]", `["x"]`, 1)); other["documentNamespace"] == one["documentNamespace"] {
+	if other := dated(strings.Replace(first, `"x"`, `"y"`, 1)); other["documentNamespace"] == one["documentNamespace"] {
 		t.Error("another content has the same name")
+	}
+	if _, err := datedSBOM([]byte(strings.Replace(first, `,"x"`, "", 1)), date); err == nil ||
+		err.Error() != "SBOM: it has 1 packages, want those of the programs" {
+		t.Error(err)
 	}
 	if _, err := datedSBOM([]byte(`{}`), date); err == nil || err.Error() != "SBOM: creationInfo is <nil>, want an object" {
 		t.Error(err)
