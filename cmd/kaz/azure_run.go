@@ -35,7 +35,8 @@ func (r *azureRun) flags(command *cobra.Command) {
 	f.StringVar(&r.machines.Dir, "machines-dir", "",
 		"boot the machines that have custom data, with their disks in this directory; as root on Linux (default machines are documents)")
 	f.StringSliceVar(&r.machines.Releases, "kubernetes", nil,
-		"releases of Kubernetes in the image of these machines, such as 1.36.3,1.35.4; the first one is installed (default the release that kaz is made for)")
+		"releases of Kubernetes in the image of these machines, such as 1.36.3,1.35.4; the first one is installed (default the release "+
+			"that kaz is made for)")
 	f.BoolVar(&r.machines.Ignition, "ignition", false,
 		"make a second image for these machines, with Ignition and without cloud-init: those with an Ignition config boot from it")
 	f.StringVar(&r.dir, "dir", "", "directory of the state, the keys, the certificate authority and the log, instead of --state "+

@@ -1,5 +1,5 @@
 // Package picture draws what belongs together as boxes in columns, with lines from box to box, as SVG. The place of a box follows from its
-// column and its order, so it stays when others change. Layer: all; it imports nothing of kaz.
+// column and its order, so it stays when others change. Every layer may use it; it imports nothing of kaz.
 package picture
 
 import (

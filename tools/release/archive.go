@@ -110,7 +110,8 @@ func (r *release) writeTar(file, dir, top string, compressed bool) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	return eachFile(dir, func(name string, info fs.FileInfo, content io.Reader) error {
 		h := tar.Header{
-			Typeflag: tar.TypeReg, Name: path.Join(top, name), Mode: int64(mode(info)), Size: info.Size(), ModTime: r.date, Format: tar.FormatPAX,
+			Typeflag: tar.TypeReg, Name: path.Join(top, name), Mode: int64(mode(info)), Size: info.Size(), ModTime: r.date,
+			Format: tar.FormatPAX,
 		}
 		if err := w.WriteHeader(&h); err != nil {
 			return err

@@ -37,8 +37,8 @@ func (r *release) buildProgram(ctx context.Context, name, platform string) error
 	}
 	system, arch, _ := strings.Cut(platform, "/")
 	const stamps = "k8s.io/component-base/version."
-	flags := fmt.Sprintf("-s -w -buildid= -X %[1]sgitVersion=%[2]s -X %[1]sgitCommit=%[3]s -X %[1]sgitTreeState=clean -X %[1]sbuildDate=%[4]s",
-		stamps, r.version, r.commit, r.date.Format(time.RFC3339))
+	flags := fmt.Sprintf("-s -w -buildid= -X %[1]sgitVersion=%[2]s -X %[1]sgitCommit=%[3]s -X %[1]sgitTreeState=clean "+
+		"-X %[1]sbuildDate=%[4]s", stamps, r.version, r.commit, r.date.Format(time.RFC3339))
 	err := r.command(ctx, []string{"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + arch, "GOFLAGS=-mod=readonly", "GOWORK=off"},
 		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", file, "./cmd/"+name)
 	if err != nil {

@@ -96,7 +96,9 @@ func (r *release) dateChart(packaged []byte) (dated, description []byte, err err
 		if _, name, _ := strings.Cut(h.Name, "/"); name == "Chart.yaml" {
 			description = text
 		}
-		err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: h.Name, Mode: 0o644, Size: h.Size, ModTime: r.date, Format: tar.FormatPAX})
+		err = w.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg, Name: h.Name, Mode: 0o644, Size: h.Size, ModTime: r.date, Format: tar.FormatPAX,
+		})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -18,7 +18,7 @@ type facts struct {
 	subjects []string // of the commits since then, the newest first
 }
 
-// readFacts reads the facts of a checkout. Changes that are not committed are an error: nobody could build such a release again.
+// readFacts reads the facts of a checkout. Changes that are not committed are an error: such a release could not be built again.
 func readFacts(ctx context.Context, source string) (facts, error) {
 	var f facts
 	changed, err := git(ctx, source, "status", "--porcelain")

@@ -50,12 +50,14 @@ func (r *release) writePackage(platform, format string) (err error) {
 func (r *release) packageInfo(platform string) *nfpm.Info {
 	_, arch, _ := strings.Cut(platform, "/")
 	file := func(from, to string, mode os.FileMode) *files.Content {
-		return &files.Content{Source: from, Destination: to, FileInfo: &files.ContentFileInfo{Mode: mode, MTime: r.date, Owner: "root", Group: "root"}}
+		info := &files.ContentFileInfo{Mode: mode, MTime: r.date, Owner: "root", Group: "root"}
+		return &files.Content{Source: from, Destination: to, FileInfo: info}
 	}
 	info := &nfpm.Info{
 		Name: "kaz", Arch: arch, Platform: "linux", Version: strings.TrimPrefix(r.version, "v"), Section: "admin", Priority: "optional",
 		Maintainer: "The kaz authors", License: "Apache-2.0", MTime: r.date,
-		Description: "Kubernetes on Azure, and a local Azure\nkaz makes Kubernetes clusters on Azure, checks them, and runs an Azure on this machine to try them on.",
+		Description: "Kubernetes on Azure, and a local Azure\n" +
+			"kaz makes Kubernetes clusters on Azure, checks them, and runs an Azure on this machine to try them on.",
 	}
 	info.Contents = files.Contents{
 		file(r.program("kaz", platform), "/usr/bin/kaz", 0o755),
