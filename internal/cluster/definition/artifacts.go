@@ -20,6 +20,11 @@ func ArtifactPath(version, architecture, program string) string {
 	return fmt.Sprintf("v%s/bin/linux/%s/%s", version, architecture, program)
 }
 
+// IsArtifact reports whether a path is that of a program of Kubernetes below a mirror.
+func IsArtifact(path string) bool {
+	return fields.Table()["Cluster.spec.kubernetes.artifactChecksums"].Key.Pattern.MatchString(path)
+}
+
 // artifacts refuses a mirror that anybody on the way can change, unless the definition says what its files are. Checksums for the version
 // must be complete for each architecture that has some.
 func (v *validator) artifacts() {
