@@ -214,8 +214,8 @@ URL and the checksums of the programs of Kubernetes, the machine packages and th
       --registry registry.corp.example/kaz --files https://files.corp.example/kaz > mirror.yaml
   kaz cluster deploy ha.yaml mirror.yaml`,
 		RunE: func(command *cobra.Command, args []string) error {
-			for flag, value := range map[string]string{"cluster": cluster, "registry": mirror.Registry, "files": mirror.Files} {
-				if value == "" {
+			for _, flag := range []string{"cluster", "registry", "files"} {
+				if command.Flag(flag).Value.String() == "" {
 					return fmt.Errorf("--%s is missing", flag)
 				}
 			}
