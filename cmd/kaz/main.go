@@ -21,6 +21,7 @@ import (
 	file "kaz/cmd/azurefile-csi-driver/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
+	"kaz/cmd/kaz/bundlecommand"
 	"kaz/cmd/kaz/cli"
 	"kaz/cmd/kaz/clustercommand"
 	"kaz/cmd/kaz/verifycommand"
@@ -69,7 +70,7 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagerror.Explain)
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
 	root.AddCommand(localCommand(), clustercommand.New(), checkCommand(), shadowCommand(), explainCommand(), dnsCommand())
-	root.AddCommand(verifycommand.New(), machineCommand(), versionCommand())
+	root.AddCommand(verifycommand.New(), bundlecommand.New(), machineCommand(), versionCommand())
 	root.AddCommand(components()...)
 	return root
 }

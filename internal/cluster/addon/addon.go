@@ -27,6 +27,7 @@ const (
 	pods       = "192.0.2.0/24"
 	services   = "198.51.100.0/24"
 	cluster    = "name-of-the-cluster"
+	project    = "registry.k8s.io/"
 	server     = "api.invalid"
 	port       = `"65535"`
 	routes     = "--configure-cloud-routes=true"
@@ -59,6 +60,9 @@ func Manifests(c definition.Cluster) []string {
 	}
 	replacements := []string{pods, k.PodCIDR, services, k.ServiceCIDR, cluster, c.Metadata.Name, server, naming.Of(c).Host(), port,
 		fmt.Sprintf("%q", fmt.Sprint(c.Spec.Network.APIServer.Port))}
+	if k.ImageRepository != "" {
+		replacements = append(replacements, project, k.ImageRepository+"/")
+	}
 	if k.PodNetwork != "CloudRoutes" {
 		replacements = append(replacements, routes, "--configure-cloud-routes=false", waitRoutes, "--wait-routes=false")
 	}

@@ -139,6 +139,7 @@ func (b builder) content(pool *definition.NodePool) (content, error) {
 		all.files = append(all.files, b.podNetwork()...)
 	}
 	all.files = append(all.files, b.metadata()...)
+	all.files = append(all.files, b.mirrored(at)...)
 	if b.spec.Attested() {
 		all.files = append(all.files, file{unitDir + "kubelet.service.d/30-identity.conf", "0644", kubeletIdentity(at)})
 	}
@@ -318,6 +319,7 @@ func (b builder) environment(pool *definition.NodePool) string {
 		{"ELECTION_URL", b.names.ContainerURL()}, {"HAIRPIN", hairpin},
 		{"PROGRAMS", at.programs}, {"SET_NAME", at.setName},
 	}
+	settings = append(settings, b.mirrorSettings()...)
 	if pool == nil && b.d.Encrypts() {
 		settings = append(settings, [2]string{"ENCRYPTION", "secretbox"})
 	}
@@ -388,7 +390,7 @@ func (b builder) containerd(at layout) string {
 	text := `version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   restrict_oom_score_adj = true
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+` + b.sandbox() + `[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
   runtime_type = "io.containerd.runc.v2"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
     SystemdCgroup = true

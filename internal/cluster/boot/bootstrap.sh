@@ -261,10 +261,34 @@ name() {
 system() {
   name || return 1
   touch "$root/etc/fstab" # some images have none
+  [ -z "${KAZ_AUTHORITIES:-}" ] || update-ca-certificates || return 1
   swapoff -a && sed -i '/\sswap\s/d' "$root/etc/fstab" && modprobe -a overlay br_netfilter && sysctl -q --system
 }
 
+# packages installs the packages of the definition. Nothing is installed of which a checksum does not fit, and no source of the image is asked.
+packages() {
+  local sum url arch dir=$state/packages all=()
+  arch=$(architecture)
+  mkdir -p "$dir" || return 1
+  while read -r sum url; do
+    case $url in
+      *_"$arch".deb|*_all.deb) ;;
+      *_amd64.deb|*_arm64.deb) continue ;;
+    esac
+    all+=("$dir/${url##*/}")
+    curl -sSfL --retry 5 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors -o "${all[-1]}" "$url" ||
+      { echo "the package $url cannot be read"; return 1; }
+    echo "$sum  ${all[-1]}" | sha256sum -c --quiet - ||
+      { rm -rf "$dir"; echo "$url has another checksum than spec.machines.packages"; return 1; }
+  done < "$root/etc/kaz/packages"
+  [ ${#all[@]} -gt 0 ] || { echo "spec.machines.packages has none for $arch"; return 1; }
+  DEBIAN_FRONTEND=noninteractive dpkg --force-confold --install "${all[@]}" && rm -rf "$dir"
+}
+
 runtime() {
+  if [ -e "$root/etc/kaz/packages" ]; then
+    command -v containerd >/dev/null && command -v conntrack >/dev/null && command -v nft >/dev/null || packages || return 1
+  fi
   if ! command -v containerd >/dev/null || ! command -v conntrack >/dev/null || ! command -v nft >/dev/null; then
     command -v apt-get >/dev/null || { echo "the image needs containerd, conntrack and nft: it has no apt-get to install them"; return 1; }
     export DEBIAN_FRONTEND=noninteractive
@@ -320,7 +344,7 @@ listed() {
 # the one that the project publishes. A mirror vouches for its own files only if the image brings it, or with https where the project's
 # is not to be had.
 checksum() {
-  local from=${KAZ_OFFICIAL:-https://dl.k8s.io}
+  local from=${KAZ_OFFICIAL:-}
   if listed "$root/etc/kaz/checksums" "$1"; then return 0; fi
   if [[ $KAZ_MIRROR == file://* ]]; then
     from=$KAZ_MIRROR
@@ -331,9 +355,9 @@ checksum() {
     return 1
   fi
   local retry=(--retry "${KAZ_RETRIES:-5}" --retry-all-errors)
-  if [ "$from" != "$KAZ_MIRROR" ] && published "$from/$1" --connect-timeout 10 --retry 1; then return 0; fi
+  if [ -n "$from" ] && [ "$from" != "$KAZ_MIRROR" ] && published "$from/$1" --connect-timeout 10 --retry 1; then return 0; fi
   published "$KAZ_MIRROR/$1" "${retry[@]}" ||
-    { echo "neither $from nor $KAZ_MIRROR has a checksum of $1: give it in spec.kubernetes.artifactChecksums" >&2; return 1; }
+    { echo "neither ${from:-the definition} nor $KAZ_MIRROR has a checksum of $1: give it in spec.kubernetes.artifactChecksums" >&2; return 1; }
 }
 
 # binaries brings the programs of Kubernetes. Those of the image are used if they fit.
@@ -353,7 +377,17 @@ binaries() {
       { echo "$KAZ_MIRROR/$path has another checksum than $sum"; rm -f "$state/$program"; return 1; }
     install -m 0755 "$state/$program" "$root$KAZ_PROGRAMS/$program" && rm "$state/$program" || return 1
   done
-  systemctl daemon-reload && systemctl enable -q kubelet
+  sandbox && systemctl daemon-reload && systemctl enable -q kubelet
+}
+
+# sandbox lets containerd make pods with the image of the definition's repository, in the version that kubeadm wants.
+sandbox() {
+  [ -n "${KAZ_IMAGES:-}" ] || return 0
+  local image config=$root/etc/containerd/config.toml
+  image=$(kubeadm config images list --kubernetes-version "v$KAZ_VERSION" --image-repository "$KAZ_IMAGES" | grep '/pause:') ||
+    { echo "kubeadm names no image for the sandboxes of pods"; return 1; }
+  ! grep -qF "sandbox_image = \"$image\"" "$config" || return 0
+  sed -i "s|^\( *sandbox_image = \).*|\1\"$image\"|" "$config" && systemctl restart containerd
 }
 
 # downloads brings the files of extensions that are elsewhere. Nothing is written whose checksum does not fit.

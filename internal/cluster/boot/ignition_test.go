@@ -239,7 +239,7 @@ func TestIgnitionBoot(t *testing.T) {
 
 // TestNoPackages checks that an image without containerd and without packages is named as the cause.
 func TestNoPackages(t *testing.T) {
-	out, err := call(t, awks(t)[0], "", `PATH=/nowhere; runtime 2>&1`, "runtime")
+	out, err := call(t, awks(t)[0], "", `root=/nowhere PATH=/nowhere; runtime 2>&1`, "runtime")
 	if err == nil || !strings.Contains(out, "the image needs containerd, conntrack and nft: it has no apt-get to install them") {
 		t.Errorf("%v %s", err, out)
 	}

@@ -119,6 +119,20 @@ func (b builder) init(pool *definition.NodePool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	cluster := object{
+		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration", "clusterName": b.names.Cluster, "kubernetesVersion": "v" + k.Version,
+		"controlPlaneEndpoint": fmt.Sprintf("%s:%d", b.names.Host(), port), "encryptionAlgorithm": "ECDSA-P256",
+		"networking":        object{"podSubnet": k.PodCIDR, "serviceSubnet": k.ServiceCIDR, "dnsDomain": k.DNSDomain},
+		"apiServer":         programs["apiServer"],
+		"controllerManager": programs["controllerManager"], "scheduler": programs["scheduler"],
+		"etcd": object{"local": object{"dataDir": "/var/lib/etcddisk/etcd", "extraArgs": arguments(map[string]string{
+			"quota-backend-bytes": "8589934592", "auto-compaction-retention": "8",
+		}, nil)}},
+	}
+	if k.ImageRepository != "" {
+		// kubeadm looks for CoreDNS directly in another repository than the project's, where it is in a folder.
+		cluster["imageRepository"], cluster["dns"] = k.ImageRepository, object{"imageRepository": k.ImageRepository + "/coredns"}
+	}
 	return documents(object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
 		"bootstrapTokens": []object{{
@@ -128,16 +142,7 @@ func (b builder) init(pool *definition.NodePool) ([]byte, error) {
 		}},
 		"localAPIEndpoint": object{"advertiseAddress": "@ADDRESS@", "bindPort": port},
 		"nodeRegistration": b.registration(pool), "patches": patches(),
-	}, object{
-		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration", "clusterName": b.names.Cluster, "kubernetesVersion": "v" + k.Version,
-		"controlPlaneEndpoint": fmt.Sprintf("%s:%d", b.names.Host(), port), "encryptionAlgorithm": "ECDSA-P256",
-		"networking":        object{"podSubnet": k.PodCIDR, "serviceSubnet": k.ServiceCIDR, "dnsDomain": k.DNSDomain},
-		"apiServer":         programs["apiServer"],
-		"controllerManager": programs["controllerManager"], "scheduler": programs["scheduler"],
-		"etcd": object{"local": object{"dataDir": "/var/lib/etcddisk/etcd", "extraArgs": arguments(map[string]string{
-			"quota-backend-bytes": "8589934592", "auto-compaction-retention": "8",
-		}, nil)}},
-	}, object{
+	}, cluster, object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd",
 		"rotateCertificates": true,
 		"clusterDomain":      k.DNSDomain, "clusterDNS": []string{dns},

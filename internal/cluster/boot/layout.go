@@ -6,6 +6,9 @@ import "kaz/internal/cluster/definition"
 type layout struct {
 	// programs has the programs of Kubernetes, library the boot script, and plugins the CNI plugins.
 	programs, library, plugins string
+	// authorities is the beginning of the paths of certificate authorities that machines trust, and authorityEnd their end, as
+	// update-ca-certificates of the image wants it.
+	authorities, authorityEnd string
 	// setName is not empty if the boot script gives the machine its computer name, as cloud-init does by itself.
 	setName string
 }
@@ -16,8 +19,10 @@ func (l layout) script() string { return l.library + "/bootstrap.sh" }
 // layouts are the layouts by the boot format. Images that boot with Ignition have a read-only /usr.
 func layouts() map[string]layout {
 	return map[string]layout{
-		"CloudInit":         {programs: "/usr/local/bin", library: "/usr/local/lib/kaz", plugins: "/usr/lib/cni"},
-		definition.Ignition: {programs: "/opt/bin", library: "/opt/kaz", plugins: "/opt/cni/bin", setName: "true"},
+		"CloudInit": {programs: "/usr/local/bin", library: "/usr/local/lib/kaz", plugins: "/usr/lib/cni",
+			authorities: "/usr/local/share/ca-certificates/kaz-", authorityEnd: ".crt"},
+		definition.Ignition: {programs: "/opt/bin", library: "/opt/kaz", plugins: "/opt/cni/bin", setName: "true",
+			authorities: "/etc/ssl/certs/kaz-", authorityEnd: ".pem"},
 	}
 }
 

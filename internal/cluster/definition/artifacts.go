@@ -15,9 +15,14 @@ import (
 //go:embed checksums.txt
 var released string
 
-// artifactPath is the path of a program below a mirror.
-func artifactPath(version, architecture, program string) string {
+// ArtifactPath is the path of a program below a mirror.
+func ArtifactPath(version, architecture, program string) string {
 	return fmt.Sprintf("v%s/bin/linux/%s/%s", version, architecture, program)
+}
+
+// IsArtifact reports whether a path is that of a program of Kubernetes below a mirror.
+func IsArtifact(path string) bool {
+	return fields.Table()["Cluster.spec.kubernetes.artifactChecksums"].Key.Pattern.MatchString(path)
 }
 
 // artifacts refuses a mirror that anybody on the way can change, unless the definition says what its files are. Checksums for the version
@@ -27,7 +32,7 @@ func (v *validator) artifacts() {
 	for _, architecture := range fields.Architectures() {
 		var absent []string
 		for _, program := range fields.Programs() {
-			if path := artifactPath(k.Version, architecture, program); k.ArtifactChecksums[path] == "" {
+			if path := ArtifactPath(k.Version, architecture, program); k.ArtifactChecksums[path] == "" {
 				absent = append(absent, path)
 			}
 		}
@@ -48,7 +53,7 @@ func (v *validator) artifacts() {
 // Pinned reports whether the checksums of the programs of the version are in the definition or in this kaz.
 func (k Kubernetes) Pinned() bool {
 	return ReleasedChecksums(k.Version) != "" || slices.ContainsFunc(fields.Architectures(), func(architecture string) bool {
-		return k.ArtifactChecksums[artifactPath(k.Version, architecture, fields.Programs()[0])] != ""
+		return k.ArtifactChecksums[ArtifactPath(k.Version, architecture, fields.Programs()[0])] != ""
 	})
 }
 

@@ -35,7 +35,7 @@ func TestReleasedChecksums(t *testing.T) {
 		text := ReleasedChecksums(version)
 		for _, architecture := range fields.Architectures() {
 			for _, program := range fields.Programs() {
-				if path := artifactPath(version, architecture, program); !strings.Contains(text, " "+path+"\n") {
+				if path := ArtifactPath(version, architecture, program); !strings.Contains(text, " "+path+"\n") {
 					t.Errorf("%s has no checksum", path)
 				}
 			}
@@ -74,7 +74,7 @@ func TestChecksumsOfExamples(t *testing.T) {
 
 // TestDifferentChecksums checks that a checksum in the definition counts before that of the release, and that the difference is known.
 func TestDifferentChecksums(t *testing.T) {
-	path, own := artifactPath("1.36.3", "amd64", "kubelet"), strings.Repeat("a", 64)
+	path, own := ArtifactPath("1.36.3", "amd64", "kubelet"), strings.Repeat("a", 64)
 	k := Kubernetes{Version: "1.36.3", ArtifactChecksums: map[string]string{path: own}}
 	if got := k.DifferentChecksums(); !slices.Equal(got, []string{path}) {
 		t.Errorf("got %q", got)
@@ -131,7 +131,7 @@ func TestAddChecksums(t *testing.T) {
 			want := lines[0]
 			for _, architecture := range fields.Architectures() {
 				for _, program := range []string{"kubeadm", "kubectl", "kubelet"} {
-					path := artifactPath(version[1:], architecture, program)
+					path := ArtifactPath(version[1:], architecture, program)
 					want += published[path] + "  " + path + "\n"
 				}
 			}

@@ -57,6 +57,20 @@ type ClusterSpec struct {
 	ControlPlane ControlPlane `json:"controlPlane"`
 	Access       Access       `json:"access"`
 	Addons       Addons       `json:"addons"`
+	Machines     Machines     `json:"machines"`
+}
+
+// Machines is what all machines have for a network without a way to the internet.
+type Machines struct {
+	Packages []Package `json:"packages"`
+	// CertificateAuthorities are those that machines trust beside those of their image, as PEM.
+	CertificateAuthorities string `json:"certificateAuthorities"`
+}
+
+// Package is a package (.deb) at a URL.
+type Package struct {
+	URL    string `json:"url"`
+	SHA256 string `json:"sha256"`
 }
 
 // Attested reports whether machines prove what they are when they join: the cloud-controller-manager of the add-ons checks that.
@@ -98,6 +112,8 @@ type Kubernetes struct {
 	ArtifactMirror    string    `json:"artifactMirror"`
 	// ArtifactChecksums are the SHA-256 of programs by their path below the mirror.
 	ArtifactChecksums map[string]string `json:"artifactChecksums"`
+	// ImageRepository has the images of Kubernetes, "" for the project's own.
+	ImageRepository string `json:"imageRepository"`
 }
 
 // Program has the arguments of a program.

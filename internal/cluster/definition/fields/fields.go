@@ -75,9 +75,11 @@ var (
 		serviceDomain)
 	certName = matching(`[0-9a-fA-F.:]+|(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?`,
 		"a DNS name such as api.example.com or *.example.com in small letters, or an IP address, without scheme and port", certSAN)
-	url      = matching(`https?://[^\s?#]+`, "a URL such as https://mirror.example.com/kubernetes")
-	checksum = matching(`[0-9a-f]{64}`, "64 small hexadecimal digits, as sha256sum prints them")
-	artifact = matching(`v\d+\.\d+\.\d+/bin/linux/(`+strings.Join(Architectures(), "|")+`)/(`+strings.Join(Programs(), "|")+`)`,
+	url         = matching(`https?://[^\s?#]+`, "a URL such as https://mirror.example.com/kubernetes")
+	packageURL  = matching(`https?://[^\s?#]+/[-A-Za-z0-9_.+~:%]+\.deb`, "a URL that ends with the name of a package (.deb)")
+	authorities = matching(`(?s:-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\s*)`, "certificates as PEM", certificates)
+	checksum    = matching(`[0-9a-f]{64}`, "64 small hexadecimal digits, as sha256sum prints them")
+	artifact    = matching(`v\d+\.\d+\.\d+/bin/linux/(`+strings.Join(Architectures(), "|")+`)/(`+strings.Join(Programs(), "|")+`)`,
 		"the path of a program below the mirror such as v1.36.3/bin/linux/amd64/kubelet")
 	cidr   = matching(`[0-9a-fA-F.:]+/\d{1,3}`, "a range of addresses such as 10.244.0.0/16")
 	source = matching(`\*|[0-9a-fA-F.:]+(/\d{1,3})?|[A-Z][A-Za-z]+(\.[A-Za-z0-9]+)?`,
@@ -248,6 +250,15 @@ func clusterFields() map[string]Field {
 		"Cluster.spec.addons.disks": {Doc: "Whether the driver of managed disks is installed, with the StorageClasses managed-csi and " +
 			"managed-csi-premium.", Default: `true`, Change: Upgrades},
 
+		"Cluster.spec.machines.packages": {Doc: "Packages (.deb) that machines install instead of those of their image's sources. They " +
+			"must be complete: containerd, conntrack, nftables and what these need. Those of another architecture, by the end of their " +
+			"names, are left out.", Default: `[]`, Max: 100, Change: Replaces, Of: Members | Nodes, Later: true},
+		"Cluster.spec.machines.packages[].url":    {Doc: "Where machines get the package.", Required: true, Rule: packageURL, Change: Replaces},
+		"Cluster.spec.machines.packages[].sha256": {Doc: "SHA-256 of the package.", Required: true, Rule: checksum, Change: Replaces},
+		"Cluster.spec.machines.certificateAuthorities": {Doc: "Certificate authorities, as PEM, that machines trust beside those of " +
+			"their image: that of the mirror of programs and images.", Default: `""`, Rule: authorities, Change: Replaces,
+			Of: Members | Nodes, Later: true},
+
 		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, Rule: user, Change: Fixed},
 		"Cluster.spec.access.sshPublicKeys": {Doc: "Public keys of that user. Azure demands at least one for a Linux machine without a " +
 			"password.", Required: true, Min: 1, Max: 20, Union: true, Rule: sshKey, Change: Replaces,
@@ -280,6 +291,9 @@ func kubernetesFields() map[string]Field {
 			"v1.36.3/bin/linux/amd64/kubelet. They count before those in kaz. Machines take others from https://dl.k8s.io, or else " +
 			"from a mirror with https.",
 			Default: `{}`, Key: artifact, Value: checksum, Change: Replaces, Of: Members | Nodes, Later: true},
+		"Cluster.spec.kubernetes.imageRepository": {Doc: "Repository with the images of Kubernetes, of CoreDNS (coredns/coredns), and of " +
+			"the programs beside the disk driver (sig-storage), as registry.k8s.io has them. Empty: registry.k8s.io.",
+			Default: `""`, Rule: repository, Change: Replaces, Of: Members | Nodes, Later: true},
 	}
 }
 

@@ -1,6 +1,9 @@
 package fields
 
 import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -75,6 +78,21 @@ func certSAN(name string) string {
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 && len(validation.IsWildcardDNS1123Subdomain(name)) > 0 || numeric(name) {
 		return "a DNS name such as api.example.com or *.example.com in small letters, or an IP address, without scheme and port"
+	}
+	return ""
+}
+
+// certificates checks a text with certificates as PEM.
+func certificates(text string) string {
+	const want = "certificates as PEM, and nothing between them"
+	for rest := []byte(text); len(bytes.TrimSpace(rest)) > 0; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil || block.Type != "CERTIFICATE" {
+			return want
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return want
+		}
 	}
 	return ""
 }
