@@ -60,7 +60,7 @@ func (m Manifest) ownImages(registry string) (repository, tag string) {
 		if err != nil {
 			continue
 		}
-		name, version, _ := cutTag(to)
+		name, version := cutTag(to)
 		if path.Base(name) == "cloud-controller-manager" && path.Base(path.Dir(name)) == kazFolder {
 			return path.Dir(name), version
 		}
@@ -69,12 +69,12 @@ func (m Manifest) ownImages(registry string) (repository, tag string) {
 }
 
 // cutTag cuts the name of an image before its tag.
-func cutTag(image string) (repository, tag string, found bool) {
+func cutTag(image string) (repository, tag string) {
 	at := strings.LastIndex(image, ":")
 	if at < strings.LastIndex(image, "/") {
-		return image, "", false
+		return image, ""
 	}
-	return image[:at], image[at+1:], true
+	return image[:at], image[at+1:]
 }
 
 // Values are values for a chart of the bundle, with which its images come from a registry: those of the chart that name a repository of
@@ -111,12 +111,12 @@ func (b *Bundle) Values(name, registry string) ([]byte, error) {
 func (m Manifest) repositories(registry string) map[string]string {
 	all := map[string]string{}
 	for _, i := range m.Images {
-		from, _, _ := cutTag(i.Name)
+		from, _ := cutTag(i.Name)
 		to, err := TargetName(registry, i.Name)
 		if err != nil {
 			continue
 		}
-		to, _, _ = cutTag(to)
+		to, _ = cutTag(to)
 		all[from] = to
 		// A folder is that of a value such as imageRepository, if images are directly in it.
 		if folder := path.Dir(from); strings.Contains(folder, "/") {

@@ -225,7 +225,8 @@ func layoutImages(given string, l layout) ([]found, error) {
 			label = m.Annotations[containerdName]
 		}
 		if label == "" {
-			return nil, fmt.Errorf("%s: the image %s has no annotation %s: give its name, as in NAME=PATH", indexPath, m.Digest, containerdName)
+			return nil, fmt.Errorf("%s: the image %s has no annotation %s: give its name, as in NAME=PATH",
+				indexPath, m.Digest, containerdName)
 		}
 		content, err := contentAt(l, m)
 		if err != nil {

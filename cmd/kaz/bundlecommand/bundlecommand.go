@@ -171,7 +171,8 @@ Credentials of the registry are those of docker login: the file config.json in D
 	}, true)
 	command.Flags().StringVar(&registry, "registry", "", "registry for images and charts, with a path or without")
 	command.Flags().StringVar(&dir, "dir", "", "folder for programs, packages and archives of charts")
-	command.Flags().StringVar(&authorities, "ca-file", "", "file with certificate authorities of the registry, in PEM, beside those of the system")
+	command.Flags().StringVar(&authorities, "ca-file", "",
+		"file with certificate authorities of the registry, in PEM, beside those of the system")
 	return command
 }
 
@@ -241,7 +242,8 @@ func valuesCommand() *cobra.Command {
 	command := r.define(&cobra.Command{
 		Use:   "values FILE",
 		Short: "Print values with which a chart of the bundle takes its images from the registry",
-		Example: `  kaz bundle values kaz.bundle --key bundle.pub --chart azuredisk-csi-driver --registry registry.corp.example/kaz > values.yaml
+		Example: `  kaz bundle values kaz.bundle --key bundle.pub --chart azuredisk-csi-driver \
+      --registry registry.corp.example/kaz > values.yaml
   helm install disks oci://registry.corp.example/kaz/charts/azuredisk-csi-driver --values values.yaml`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if registry == "" {

@@ -51,10 +51,13 @@ Ed25519 key.`,
 	f.StringArrayVar(&c.Charts, "chart", nil, "folder or archive (.tgz) of a Helm chart; repeat it")
 	f.StringArrayVar(&c.Files, "file", nil, "PATH=FILE: a file, and its path on the web server; repeat it")
 	f.StringArrayVar(&c.Packages, "package", nil, "package (.deb) that machines install; repeat it")
-	f.StringSliceVar(&c.Kubernetes, "kubernetes", nil, "versions of Kubernetes, such as 1.36.3, whose kubeadm, kubelet and kubectl the bundle has")
+	f.StringSliceVar(&c.Kubernetes, "kubernetes", nil,
+		"versions of Kubernetes, such as 1.36.3, whose kubeadm, kubelet and kubectl the bundle has")
 	f.StringVar(&c.Programs, "programs", "https://dl.k8s.io", "URL or folder with these programs, laid out as https://dl.k8s.io")
-	f.StringVar(&c.checksums, "checksums", "", "file with further checksums of these programs, as sha256sum prints them: SUM  v1.36.3/bin/linux/amd64/kubelet")
-	f.StringVar(&c.authorities, "ca-file", "", "file with certificate authorities of registries and --programs, in PEM, beside those of the system")
+	f.StringVar(&c.checksums, "checksums", "",
+		"file with further checksums of these programs, as sha256sum prints them: SUM  v1.36.3/bin/linux/amd64/kubelet")
+	f.StringVar(&c.authorities, "ca-file", "",
+		"file with certificate authorities of registries and --programs, in PEM, beside those of the system")
 	cli.OutputFlag(command, &c.output)
 	return command
 }

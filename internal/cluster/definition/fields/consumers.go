@@ -48,9 +48,10 @@ func clusterConsumers() map[string]string {
 		c + "keyVault.id": "key vault", c + "storage.id": "storage account",
 		c + "access.adminUser": "machines (adminUsername), Linux", c + "access.sshPublicKeys": "machines (ssh.publicKeys), sshd",
 		c + "machines.packages": "dpkg on machines", c + "machines.packages[].url": "curl on machines",
-		c + "machines.packages[].sha256": "sha256sum on machines", c + "machines.certificateAuthorities": "update-ca-certificates on machines",
-		k + "imageRepository":   "kubeadm (imageRepository), container runtime",
-		c + "addons.repository": "container runtime", c + "addons.tag": "container runtime", c + "addons.disks": "kaz",
+		c + "machines.packages[].sha256":      "sha256sum on machines",
+		c + "machines.certificateAuthorities": "update-ca-certificates on machines",
+		k + "imageRepository":                 "kubeadm (imageRepository), container runtime",
+		c + "addons.repository":               "container runtime", c + "addons.tag": "container runtime", c + "addons.disks": "kaz",
 	}
 }
 

@@ -253,7 +253,8 @@ func clusterFields() map[string]Field {
 		"Cluster.spec.machines.packages": {Doc: "Packages (.deb) that machines install instead of those of their image's sources. They " +
 			"must be complete: containerd, conntrack, nftables and what these need. Those of another architecture, by the end of their " +
 			"names, are left out.", Default: `[]`, Max: 100, Change: Replaces, Of: Members | Nodes, Later: true},
-		"Cluster.spec.machines.packages[].url":    {Doc: "Where machines get the package.", Required: true, Rule: packageURL, Change: Replaces},
+		"Cluster.spec.machines.packages[].url": {Doc: "Where machines get the package.", Required: true, Rule: packageURL,
+			Change: Replaces},
 		"Cluster.spec.machines.packages[].sha256": {Doc: "SHA-256 of the package.", Required: true, Rule: checksum, Change: Replaces},
 		"Cluster.spec.machines.certificateAuthorities": {Doc: "Certificate authorities, as PEM, that machines trust beside those of " +
 			"their image: that of the mirror of programs and images.", Default: `""`, Rule: authorities, Change: Replaces,
