@@ -45,10 +45,10 @@ planner() {
 }
 
 # What make test runs of these without shortening it does not run again.
-fault_matrices=(./internal/cloudprovider/service ./internal/cluster/engine ./internal/cluster/deploy)
+fault_matrices=(./internal/cloudprovider/service ./internal/cluster/engine ./internal/cluster/deploy ./internal/cluster/boot ./internal/cluster/etcd)
 
 services() {
-  step "services and clusters: each write fails in each way; speed" \
+  step "services and clusters: each write fails in each way; boot script; etcd; speed" \
     tests services -count=1 -timeout 60m -run "$(shortened "${fault_matrices[@]}")" "${fault_matrices[@]}"
 }
 

@@ -910,12 +910,14 @@ case "$*" in
 esac
 `, program), 0o755)
 	}
+	// The binding with which any node's certificate is approved is looked for, and deleted.
+	unbind := strings.Repeat("kubectl --kubeconfig "+h.root+"/etc/kubernetes/admin.conf --request-timeout 10s\n", 2)
 	for _, test := range []struct {
 		want  Report
 		calls string
 	}{
 		{Report{Phase: "complete"}, "systemctl daemon-reload\nsystemctl enable -q kubelet\nkubeadm upgrade node\nsystemctl daemon-reload\n" +
-			"systemctl restart kubelet\nkubeadm upgrade apply phase bootstrap-token\nkubeadm upgrade apply phase bootstrap-token\n"},
+			"systemctl restart kubelet\nkubeadm upgrade apply phase bootstrap-token\nkubeadm upgrade apply phase bootstrap-token\n" + unbind},
 		{Report{Failed: true, Phase: "upgrade", Message: "etcd does not start"}, "systemctl daemon-reload\nsystemctl enable -q kubelet\n" +
 			"kubeadm upgrade node\n"},
 	} {
