@@ -3,4 +3,4 @@
 package deploy
 
 //go:generate go -C ../test/chart run . -manifests ../../deploy/manifests
-//go:generate go test -run "TestRoles|TestReference" -update .
+//go:generate go test -run "TestRoles|TestReference|TestDashboards|TestAlerts" -update .

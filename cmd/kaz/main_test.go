@@ -16,7 +16,7 @@ import (
 
 // TestMain lets the test binary run as kaz, which commands start in processes of their own.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "local" {
+	if len(os.Args) > 1 && slices.Contains([]string{"local", "bundle", "cluster"}, os.Args[1]) {
 		main()
 		return
 	}

@@ -114,11 +114,11 @@ func (r *release) dateChart(packaged []byte) (dated, description []byte, err err
 func writeChartLayout(folder string, chart, description []byte) error {
 	config, err := yaml.YAMLToJSON(description)
 	if err != nil {
-		return fmt.Errorf("Chart.yaml: %w", err)
+		return fmt.Errorf("file Chart.yaml: %w", err)
 	}
 	var metadata struct{ Name, Version string }
 	if err := json.Unmarshal(config, &metadata); err != nil {
-		return fmt.Errorf("Chart.yaml: %w", err)
+		return fmt.Errorf("file Chart.yaml: %w", err)
 	}
 	path, err := layout.Write(folder, empty.Index)
 	if err != nil {

@@ -16,7 +16,8 @@ func (a *Server) openWeb(o Options, s settings) (err error) {
 	}
 	secret := rand.Text()
 	a.web, err = web.New(web.Options{
-		Azure: a.emulator, Recorder: a.recorder, Token: secret, Write: o.WebWrite, Callers: callers, Why: o.Why, Done: a.closing, Log: a.log,
+		Azure: a.emulator, Recorder: a.recorder, Token: secret, Write: o.WebWrite, Callers: callers, Why: o.Why,
+		Done: a.closing, Log: a.log,
 	})
 	a.info.Web = a.info.ARMHTTP + web.Path + "?" + url.Values{"token": {secret}}.Encode()
 	return err

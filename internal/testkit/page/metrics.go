@@ -57,6 +57,8 @@ func (Metrics) Unregister(prometheus.Collector) bool { return false }
 
 func kindOf(c prometheus.Collector) string {
 	switch c.(type) {
+	case prometheus.Gauge: // it has all methods of a counter, too
+		return "gauge"
 	case *prometheus.CounterVec, prometheus.Counter:
 		return "counter"
 	case *prometheus.HistogramVec, prometheus.Histogram:
