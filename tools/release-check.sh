@@ -46,7 +46,7 @@ blocks() {
 # what packages change, and with a loopback interface alone.
 fresh() {
   mkdir -p "$work/download" "$work/overlay"
-  cp "$work/first/dist"/* bin/cosign bin/helm "$work/cosign.pub" "$work/download" || return 1
+  cp "$work/first/dist"/* "$work/first/clone/bin"/{cosign,helm} "$work/cosign.pub" "$work/download" || return 1
   blocks >"$work/guide.sh" || return 1
   unshare --mount --net --pid --fork --mount-proc bash -euc '
     work=$1
