@@ -44,7 +44,7 @@ type Note struct {
 	Lines []string `json:"lines"`
 }
 
-// State is how a box is shown. It has a mark, too, for viewers who do not see colours.
+// State is how a box is shown. It has a mark, too, so that colours are not needed to tell it.
 type State string
 
 // The states. The zero value is that of a box that has none.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -910,6 +911,12 @@ case "$*" in
 esac
 `, program), 0o755)
 	}
+	// The machine booted from a mirror, and with known checksums.
+	settings, err := os.ReadFile(filepath.Join(h.root, "etc/kaz/node.env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write("etc/kaz/node.env", regexp.MustCompile(`(?m)^KAZ_OFFICIAL=.*\n`).ReplaceAllString(string(settings), ""), 0o600)
 	// The binding with which any node's certificate is approved is looked for, and deleted.
 	unbind := strings.Repeat("kubectl --kubeconfig "+h.root+"/etc/kubernetes/admin.conf --request-timeout 10s\n", 2)
 	for _, test := range []struct {
@@ -934,6 +941,10 @@ esac
 	env, err := os.ReadFile(filepath.Join(h.root, "etc/kaz/node.env"))
 	if err != nil || !strings.Contains(string(env), "KAZ_VERSION=1.37.1\n") {
 		t.Errorf("%v %s", err, env)
+	}
+	// No checksum of this version is known, so a mirror is not believed before the project has been asked.
+	if strings.Count(string(env), "KAZ_OFFICIAL='https://dl.k8s.io'\n") != 1 {
+		t.Errorf("the project's own checksums are not asked for: %s", env)
 	}
 	if _, said := LastReport("Enable succeeded: \n[stdout]\n\n[stderr]\n"); said {
 		t.Error("a script that did not run has a report")

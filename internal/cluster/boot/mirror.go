@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/definition/fields"
 )
 
@@ -32,13 +33,26 @@ func (b builder) mirrored(at layout) []file {
 	return files
 }
 
-// mirrorSettings are the settings of the boot script about mirrors. Where the project publishes its checksums is only named if a machine
-// may need it: with a mirror and known checksums it does not.
+// official is where the project publishes the checksums of its programs, "" if no machine needs it: with a mirror, and known checksums for
+// each architecture.
+func official(k definition.Kubernetes) string {
+	for _, architecture := range fields.Architectures() {
+		if !k.PinnedFor(architecture) {
+			return fields.OfficialArtifacts
+		}
+	}
+	if k.ArtifactMirror == fields.OfficialArtifacts {
+		return fields.OfficialArtifacts
+	}
+	return ""
+}
+
+// mirrorSettings are the settings of the boot script about mirrors.
 func (b builder) mirrorSettings() [][2]string {
 	k := b.spec.Kubernetes
 	var settings [][2]string
-	if k.ArtifactMirror == fields.OfficialArtifacts || !k.Pinned() {
-		settings = append(settings, [2]string{"OFFICIAL", fields.OfficialArtifacts})
+	if from := official(k); from != "" {
+		settings = append(settings, [2]string{"OFFICIAL", from})
 	}
 	if k.ImageRepository != "" {
 		settings = append(settings, [2]string{"IMAGES", k.ImageRepository})

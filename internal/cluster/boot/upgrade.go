@@ -9,8 +9,10 @@ import (
 )
 
 // UpgradeScript is the script for a run command that brings the control plane of a machine to another version. The machine gets the boot
-// script of this kaz, the checksums of the definition and those that kaz has of the version, too.
+// script of this kaz, the checksums of the definition and those that kaz has of the version, too, and where others are to be had.
 func UpgradeScript(d definition.Definition, version string) string {
+	k := d.Cluster.Spec.Kubernetes
+	k.Version = version
 	const end = "KAZ-END-OF-SCRIPT"
 	return fmt.Sprintf(`set -eu
 root=${KAZ_ROOT:-}
@@ -24,11 +26,12 @@ cat > "$root%s" <<'%s'
 %s%s
 cat > "$root%s" <<'%s'
 %s%s
-sed -i "s/^KAZ_VERSION=.*/KAZ_VERSION=%s/" "$root/etc/kaz/node.env"
+sed -i "s/^KAZ_VERSION=.*/KAZ_VERSION=%s/; /^KAZ_OFFICIAL=/d" "$root/etc/kaz/node.env"
+echo "KAZ_OFFICIAL='%s'" >> "$root/etc/kaz/node.env"
 exec bash "$file" upgrade
 `, layouts()[definition.Ignition].script(), layouts()["CloudInit"].script(), end, script, end,
-		checksumFile, end, d.Cluster.Spec.Kubernetes.ChecksumLines(), end,
-		releasedFile, end, definition.ReleasedChecksums(version), end, version)
+		checksumFile, end, k.ChecksumLines(), end,
+		releasedFile, end, definition.ReleasedChecksums(version), end, version, official(k))
 }
 
 // Report is what a machine says of its boot, or of an upgrade.

@@ -52,9 +52,12 @@ func (v *validator) artifacts() {
 
 // Pinned reports whether the checksums of the programs of the version are in the definition or in this kaz.
 func (k Kubernetes) Pinned() bool {
-	return ReleasedChecksums(k.Version) != "" || slices.ContainsFunc(fields.Architectures(), func(architecture string) bool {
-		return k.ArtifactChecksums[ArtifactPath(k.Version, architecture, fields.Programs()[0])] != ""
-	})
+	return slices.ContainsFunc(fields.Architectures(), k.PinnedFor)
+}
+
+// PinnedFor reports whether those for an architecture are.
+func (k Kubernetes) PinnedFor(architecture string) bool {
+	return ReleasedChecksums(k.Version) != "" || k.ArtifactChecksums[ArtifactPath(k.Version, architecture, fields.Programs()[0])] != ""
 }
 
 // ReleasedChecksums are the checksums that this kaz has of the programs of a version, one a line before the path, as machines have them.
