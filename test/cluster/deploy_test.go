@@ -83,7 +83,7 @@ func reference(t *testing.T) map[string]nodeState {
 	dir := newDir(t)
 	c := startUp(t, dir)
 	c.routed()
-	state := c.state()
+	state := c.finalState()
 	c.stop(syscall.SIGTERM)
 	return state
 }
@@ -124,6 +124,23 @@ func (c *cluster) state() map[string]nodeState {
 		}
 		all[n.Name] = s
 	}
+	return all
+}
+
+// finalState returns the states of all nodes once they are ready and have no taint. The node lifecycle controller removes the taint
+// not-ready of a node only after the node says that it is ready.
+func (c *cluster) finalState() map[string]nodeState {
+	c.t.Helper()
+	var all map[string]nodeState
+	wait(c.t, installedWithin, "nodes that are ready and have no taint", func() string {
+		all = c.state()
+		for name, s := range all {
+			if s.Conditions[string(corev1.NodeReady)] != string(corev1.ConditionTrue) || len(s.Taints) > 0 {
+				return fmt.Sprintf("%s: taints %v, conditions %v", name, s.Taints, s.Conditions)
+			}
+		}
+		return ""
+	})
 	return all
 }
 

@@ -24,7 +24,7 @@ func TestRealChart(t *testing.T) {
 	images := chartImages(t)
 	reference := startUp(t, newDir(t), "--nodes-kind", "real", "--nodes", "2")
 	reference.routed()
-	want := reference.state()
+	want := reference.finalState()
 	reference.stop(syscall.SIGTERM)
 
 	args := []string{
