@@ -108,7 +108,7 @@ func blobPath(digest string) string { return blobFolder + strings.TrimPrefix(dig
 // archivePath is the path of a chart's archive among the files of a web server.
 func (c Chart) archivePath() string { return "charts/" + c.Name + "-" + c.Version + ".tgz" }
 
-// parse reads a manifest whose signature has been verified.
+// parse reads a manifest after its signature was verified.
 func parse(text []byte) (Manifest, error) {
 	var m Manifest
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -145,7 +145,7 @@ func (w *worker) write(ctx context.Context, ch choice, objects *cluster.Objects)
 	for range out.Attempted() {
 		wrote++
 	}
-	w.config.Metrics.wrote(wrote, time.Since(began), err)
+	w.config.Metrics.Wrote(wrote, time.Since(began), err)
 	if wrote > 0 && err == nil {
 		w.diagnosis.note(d.Objects)
 	}
@@ -162,7 +162,7 @@ func (w *worker) isWriting(now bool) {
 	w.state.Lock()
 	defer w.state.Unlock()
 	w.state.writing = now
-	w.config.Metrics.writing(w.id, now)
+	w.config.Metrics.Writing(w.id, now)
 }
 
 // fresh is Azure without a cache: each write is planned on what is there. It calls a function before a write.

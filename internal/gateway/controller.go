@@ -20,6 +20,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/controller"
+	"kaz/internal/gateway/metrics"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/ingress"
 	"kaz/internal/reconcile"
@@ -41,7 +42,7 @@ type Config struct {
 	Dynamic dynamic.Interface
 	Events  record.EventRecorder
 	Log     *slog.Logger
-	Metrics *Metrics // nil for none
+	Metrics *metrics.Metrics // nil for none
 
 	// Calm is how long a change waits for a next one, and Most how long it waits at most.
 	Calm, Most time.Duration

@@ -14,7 +14,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
-	"kaz/internal/gateway"
+	"kaz/internal/gateway/metrics"
 	"kaz/internal/localazure/core"
 	"kaz/internal/plan/gateway/health"
 )
@@ -54,7 +54,7 @@ func TestLongWrites(t *testing.T) {
 		w := newWorld(t, core.Options{}, append(many(3), class())...)
 		w.Azure = w.Restarted(core.Options{Latency: 1})
 		registry := prometheus.NewRegistry()
-		w.config.Metrics = gateway.NewMetrics(registry)
+		w.config.Metrics = metrics.New(registry)
 		o := w.overOperations()
 		o.answer.Store(&http.Response{StatusCode: http.StatusOK})
 		w.Forget()

@@ -158,7 +158,7 @@ func (w *worker) publishIngresses(ch choice, d planner.Decision) {
 		}
 	}
 	w.state.Unlock()
-	w.config.Metrics.objects(served, len(all)-served, refused)
+	w.config.Metrics.Objects(served, len(all)-served, refused)
 }
 
 // publishAPI has the statuses of Gateways, routes and policies written: what is decided about them, and whether that is programmed.

@@ -72,7 +72,7 @@ func (r *release) writeChart(packaged string) error {
 	return r.writeTar(strings.TrimSuffix(file, ".tgz")+"_oci.tar", folder, "", false)
 }
 
-// dateChart returns an archive of a chart whose files have the date of the commit, and the chart's description, Chart.yaml.
+// dateChart returns a chart's archive, with the date of the commit for all files, and the chart's description, Chart.yaml.
 func (r *release) dateChart(packaged []byte) (dated, description []byte, err error) {
 	unzipped, err := gzip.NewReader(bytes.NewReader(packaged))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kaz/internal/azure"
-	"kaz/internal/gateway"
+	"kaz/internal/gateway/metrics"
 	"kaz/internal/observe"
 	"kaz/internal/testkit/page"
 )
@@ -18,7 +18,7 @@ import (
 // TestReferenceOfMetrics compares docs/reference/metrics.md with the metrics.
 func TestReferenceOfMetrics(t *testing.T) {
 	shown := page.Metrics{}
-	gateway.NewMetrics(shown)
+	metrics.New(shown)
 	page.Part{
 		File: "../../../docs/reference/metrics.md", Name: "metrics of application-gateway-controller",
 		Hint: "go test ./cmd/application-gateway-controller/app -run TestReference -update",

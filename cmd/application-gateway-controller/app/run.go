@@ -22,6 +22,7 @@ import (
 	"kaz/internal/component/event"
 	"kaz/internal/gateway"
 	"kaz/internal/gateway/answers"
+	"kaz/internal/gateway/metrics"
 	"kaz/internal/observe"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/merge"
@@ -155,7 +156,7 @@ func (o *settings) controller(ctx context.Context, client kubernetes.Interface, 
 		},
 		Applications: o.applications(cloud),
 		Class:        o.class, Namespaces: o.namespaces, Azure: azure, Kube: client, Events: events, Log: log,
-		Metrics: gateway.NewMetrics(registry), Calm: gateway.Calm, Most: gateway.Most, Drift: o.drift,
+		Metrics: metrics.New(registry), Calm: gateway.Calm, Most: gateway.Most, Drift: o.drift,
 	}, stop, nil
 }
 

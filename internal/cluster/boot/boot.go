@@ -166,16 +166,17 @@ func (b builder) content(pool *definition.NodePool) (content, error) {
 		}
 		all.files = append(all.files, file{"/etc/kaz/" + name, "0600", string(text)})
 	}
-	for _, sums := range []file{
-		{checksumFile, "0644", b.spec.Kubernetes.ChecksumLines()},
-		{releasedFile, "0644", definition.ReleasedChecksums(b.spec.Kubernetes.Version)},
-	} {
-		if sums.Content != "" {
-			all.files = append(all.files, sums)
-		}
-	}
+	all.files = append(all.files, b.checksums()...)
 	all.files = append(all.files, b.extensions(pool)...)
 	return all, nil
+}
+
+// checksums are the files with the checksums of programs: those that the definition gives, and those that kaz knows of the release.
+func (b builder) checksums() []file {
+	return slices.DeleteFunc([]file{
+		{checksumFile, "0644", b.spec.Kubernetes.ChecksumLines()},
+		{releasedFile, "0644", definition.ReleasedChecksums(b.spec.Kubernetes.Version)},
+	}, func(f file) bool { return f.Content == "" })
 }
 
 // cloudInit is the file of cloud-init with a content.

@@ -63,7 +63,7 @@ func (b builder) mirrorSettings() [][2]string {
 	return settings
 }
 
-// sandbox is the setting of containerd for the image of pods' sandboxes, whose version the boot script fills in.
+// sandbox is the setting of containerd for the image of pods' sandboxes. The boot script fills in its version.
 func (b builder) sandbox() string {
 	if b.spec.Kubernetes.ImageRepository == "" {
 		return ""

@@ -1,4 +1,5 @@
-package gateway
+// Package metrics is what a controller of application gateways counts. Layer L3.
+package metrics
 
 import (
 	"time"
@@ -17,8 +18,8 @@ type Metrics struct {
 	ingress *prometheus.GaugeVec
 }
 
-// NewMetrics returns metrics that are registered.
-func NewMetrics(r prometheus.Registerer) *Metrics {
+// New returns metrics that are registered.
+func New(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kaz_gateway_writes_total", Help: "Writes of the application gateway, by result: succeeded, or the kind of the error.",
@@ -43,8 +44,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// writing notes whether a write of an application gateway is in flight.
-func (m *Metrics) writing(gateway azure.ID, now bool) {
+// Writing notes whether a write of an application gateway is in flight.
+func (m *Metrics) Writing(gateway azure.ID, now bool) {
 	if m == nil {
 		return
 	}
@@ -55,7 +56,8 @@ func (m *Metrics) writing(gateway azure.ID, now bool) {
 	m.began.WithLabelValues(gateway.Name()).Set(began)
 }
 
-func (m *Metrics) wrote(writes int, took time.Duration, err error) {
+// Wrote counts writes of an application gateway that took a time together, and ended with err. No write counts as nothing.
+func (m *Metrics) Wrote(writes int, took time.Duration, err error) {
 	if m == nil || writes == 0 {
 		return
 	}
@@ -68,7 +70,8 @@ func (m *Metrics) wrote(writes int, took time.Duration, err error) {
 	m.last.Set(took.Seconds())
 }
 
-func (m *Metrics) objects(served, unserved, refused int) {
+// Objects notes how many Ingresses are served, not served, and refused by Azure.
+func (m *Metrics) Objects(served, unserved, refused int) {
 	if m == nil {
 		return
 	}
