@@ -9,9 +9,12 @@ import (
 	"kaz/internal/localazure/behaviour/storage/lease"
 )
 
+// ContainerType is the type of containers of blobs.
+const ContainerType = AccountType + "/blobServices/containers"
+
 func containers() behaviour.Type {
 	return behaviour.Type{
-		Name:    AccountType + "/blobServices/containers",
+		Name:    ContainerType,
 		Style:   unconditional(child(behaviour.Ticks)),
 		NoState: true,
 		Own: []string{

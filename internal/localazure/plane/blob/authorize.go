@@ -35,7 +35,11 @@ func (c *call) allow(o operation, account, container string) (err error) {
 		c.now = w.Now()
 		id, doc := accountOf(w, account)
 		console, _, keys := vm.FindConsole(w, account, container)
-		switch c.container = id.Child("blobServices", "default").Child("containers", container); {
+		c.container = id.Child("blobServices", "default")
+		if container != "" {
+			c.container = c.container.Child("containers", container)
+		}
+		switch {
 		case console != "":
 			c.machine = console
 			err = c.checkConsole(w, o, target{account, container, keys})
@@ -77,6 +81,9 @@ func (c *call) check(w behaviour.World, o operation, t target) error {
 	if err := c.checkRights(w, o, t); err != nil {
 		return err
 	}
+	if t.container == "" {
+		return nil
+	}
 	doc, there := w.Get(c.container)
 	if !there && !o.creates {
 		return noContainer()
@@ -88,7 +95,10 @@ func (c *call) check(w behaviour.World, o operation, t target) error {
 // checkRights returns why the token or the signature does not allow an operation.
 func (c *call) checkRights(w behaviour.World, o operation, t target) error {
 	switch {
+	case c.byKey: // for another request
+		return nil
 	case sharedkey.Signed(c.r):
+		c.byKey = true
 		return c.checkKey(t)
 	case c.caller == nil:
 		return c.checkSignature(o, t)
@@ -97,7 +107,7 @@ func (c *call) checkRights(w behaviour.World, o operation, t target) error {
 	if o.data {
 		allowed = w.AllowedData
 	}
-	if !allowed(c.caller, "Microsoft.Storage/storageAccounts/blobServices/containers/"+o.action, c.container) {
+	if !allowed(c.caller, "Microsoft.Storage/storageAccounts/blobServices/"+o.action, c.container) {
 		return mismatch(permission, "permission")
 	}
 	return nil
@@ -123,9 +133,11 @@ func (c *call) checkSignature(o operation, t target) error {
 	if err := check(o, t); err != nil {
 		return err
 	}
-	if !strings.ContainsAny(c.query.Get("sp"), o.signed) {
+	granted := c.query.Get("sp")
+	if !strings.ContainsAny(granted, o.signed) {
 		return mismatch(permission, "permission")
 	}
+	c.onlyNew = strings.Contains(o.signed, "c") && !strings.Contains(granted, "w")
 	return nil
 }
 
@@ -136,7 +148,10 @@ func unsigned(detail string) error {
 // checkAccount checks the signature for an account.
 func (c *call) checkAccount(_ operation, t target) error {
 	kind := "o"
-	if c.blob == "" {
+	switch {
+	case t.container == "":
+		kind = "s"
+	case c.blob == "":
 		kind = "c"
 	}
 	switch {

@@ -1,9 +1,9 @@
-// Package blob is the data plane of blob storage in the local Azure. Clients make and delete containers, write, read, list and delete
-// whole block blobs, on conditions, and lease both. They have a token of Entra ID or a shared access signature. Layer L2.
+// Package blob is the data plane of blob storage in the local Azure. Clients make, list and delete containers, write, read, list, copy
+// and delete block blobs and append blobs, on conditions, and lease both. They have a token of Entra ID, a key of the account, or a shared
+// access signature. Layer L2.
 //
 // It keeps blobs in memory, and in files if it has a directory. Containers are documents of Microsoft.Storage, so that Azure Resource
-// Manager shows the same containers and leases. The consoles of machines are blobs, too. Ranges, blocks, versions and Shared Key are
-// absent.
+// Manager shows the same containers and leases. The consoles of machines are blobs, too. Page blobs, snapshots and versions are absent.
 package blob
 
 import (
@@ -47,7 +47,8 @@ type Service struct {
 
 	mu      sync.Mutex
 	blobs   map[string]stored // by the key of the container and the name
-	size    int64             // of the content of all blobs, in bytes
+	staged  map[string]staged // likewise
+	size    int64             // of the content of all blobs and waiting blocks, in bytes
 	made    map[string]string // when the containers with known blobs were made, by their keys
 	written uint64
 }
@@ -78,9 +79,14 @@ type call struct {
 	query   url.Values
 	// caller is the principal that has sent a token, nil for a signature of any kind.
 	caller *behaviour.Principal
+	// byKey says that the request is signed with a key of the account, trusted that another request answers for it.
+	byKey, trusted bool
+	// onlyNew says that the request has the right to make blobs, and none to replace them.
+	onlyNew bool
 	// blob is the name of the blob, "" for the container.
 	blob string
-	// container is the document of the container, now the time of the request. Both are set when the caller is allowed.
+	// container is the id of the container, or of the service of the account. It is set when the caller is allowed, like now, the time
+	// of the request.
 	container azure.ID
 	now       time.Time
 	// made is when the container was made.
@@ -89,73 +95,51 @@ type call struct {
 	machine azure.ID
 }
 
-// operation is what a request can do.
-type operation struct {
-	// action is the last part of the right that the operation needs, after the right of containers. It is a data action if data is set.
-	action string
-	data   bool
-	// signed are letters of a signature. The operation needs one of them.
-	signed string
-	// creates says that the container need not exist.
-	creates bool
-	do      func(c *call) error
-}
-
-// operations are the operations by method, by what the path names, and by the parameter comp.
-var operations = map[string]operation{
-	"GET container list":  {action: "blobs/read", data: true, signed: "l", do: (*call).list},
-	"GET container":       {action: "read", signed: "r", do: (*call).properties},
-	"HEAD container":      {action: "read", signed: "r", do: (*call).properties},
-	"PUT container":       {action: "write", signed: "cw", creates: true, do: (*call).createContainer},
-	"DELETE container":    {action: "delete", signed: "d", do: (*call).deleteContainer},
-	"PUT container lease": {action: "write", signed: "w", do: (*call).leaseContainer},
-	"GET blob":            {action: "blobs/read", data: true, signed: "r", do: (*call).get},
-	"HEAD blob":           {action: "blobs/read", data: true, signed: "r", do: (*call).get},
-	"PUT blob":            {action: "blobs/write", data: true, signed: "w", do: (*call).put},
-	"DELETE blob":         {action: "blobs/delete", data: true, signed: "d", do: (*call).delete},
-	"PUT blob lease":      {action: "blobs/write", data: true, signed: "w", do: (*call).leaseBlob},
-}
-
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("x-ms-version", r.Header.Get("x-ms-version"))
+	header := w.Header()
+	header.Set("x-ms-version", r.Header.Get("x-ms-version"))
+	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
+		header.Set("x-ms-client-request-id", id)
+	}
 	c := &call{service: s, w: w, r: r, query: r.URL.Query()}
 	if err := c.serve(); err != nil {
-		fail(w, err)
+		fail(w, r, err)
 	}
 }
 
 func (c *call) serve() error {
-	if c.query.Get("sig") == "" && !sharedkey.Signed(c.r) {
-		if err := c.authenticate(); err != nil {
-			return err
-		}
-	}
-	if !utf8.ValidString(c.r.URL.Path) {
-		return refuse(http.StatusBadRequest, "InvalidUri",
-			"The requested URI does not represent any resource on the server: the path %q is not UTF-8.", c.r.URL.Path)
-	}
-	if err := storage.CheckMetadata(c.r.Header); err != nil {
-		return err
-	}
-	container, name, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, "/"), "/")
-	c.blob = name
-	target := "blob"
-	if name == "" && c.query.Get("restype") == "container" {
-		target = "container"
-	}
-	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+c.query.Get("comp"))]
-	if !known || container == "" || target == "blob" && name == "" {
-		return refuse(http.StatusNotImplemented, "NotImplemented",
-			"The local Azure serves GET, HEAD, PUT and DELETE of containers and whole blobs, their leases, and lists of a container.")
-	}
-	if err := c.allow(o, account(c.r.Host), container); err != nil {
+	o, err := c.begin(c.operation)
+	if err != nil {
 		return err
 	}
 	if c.machine != "" {
 		return c.console()
 	}
 	return o.do(c)
+}
+
+// begin returns what the request does, once it is allowed. The function chooses that by the name of the container, "" for none.
+func (c *call) begin(choose func(container string) (operation, error)) (operation, error) {
+	if c.query.Get("sig") == "" && !sharedkey.Signed(c.r) && !c.trusted {
+		if err := c.authenticate(); err != nil {
+			return operation{}, err
+		}
+	}
+	if !utf8.ValidString(c.r.URL.Path) {
+		return operation{}, refuse(http.StatusBadRequest, "InvalidUri",
+			"The requested URI does not represent any resource on the server: the path %q is not UTF-8.", c.r.URL.Path)
+	}
+	if err := storage.CheckMetadata(c.r.Header); err != nil {
+		return operation{}, err
+	}
+	container, name, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, "/"), "/")
+	c.blob = name
+	o, err := choose(container)
+	if err != nil {
+		return o, err
+	}
+	return o, c.allow(o, account(c.r.Host), container)
 }
 
 // key is the key of the blob among the blobs of all accounts.

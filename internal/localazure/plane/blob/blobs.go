@@ -9,29 +9,101 @@ import (
 	"time"
 
 	"kaz/internal/localazure/behaviour/storage/lease"
+	"kaz/internal/localazure/plane/octets"
 )
 
-// stored is a blob.
+// The types of blobs.
+const (
+	blockBlob  = "BlockBlob"
+	appendBlob = "AppendBlob"
+)
+
+// stored is a blob. Its content is replaced, never changed.
 type stored struct {
-	content  []byte
-	kind     string // Content-Type
-	etag     string
-	modified time.Time
-	metadata map[string]string // by header
-	lease    lease.Lease
-	made     string // when its container was made
+	facts
+	content []byte
 }
 
-// largest is the most bytes that a blob has in one request.
+// facts are what is known of a blob besides its content.
+type facts struct {
+	Type       string            `json:"type,omitempty"`
+	ETag       string            `json:"etag"`
+	Created    time.Time         `json:"created,omitzero"`
+	Modified   time.Time         `json:"modified"`
+	Properties properties        `json:"properties,omitempty"`
+	Metadata   map[string]string `json:"metadata,omitempty"` // by header
+	Tags       map[string]string `json:"tags,omitempty"`
+	Tier       string            `json:"tier,omitempty"` // "" for that of the account
+	TierSet    time.Time         `json:"tierSet,omitzero"`
+	Blocks     []block           `json:"blocks,omitempty"`  // what its list has committed, in the order of the content
+	Appends    int               `json:"appends,omitempty"` // how many blocks were appended
+	Copy       *copied           `json:"copy,omitempty"`
+	Lease      lease.Lease       `json:"lease,omitzero"`
+	Made       string            `json:"made,omitempty"` // when its container was made
+}
+
+// largest is the most bytes that a request brings.
 const largest = 256 << 20
 
-func (c *call) put() error {
+// body reads the content that a request brings, and checks it against the sums in its headers.
+func (c *call) body() ([]byte, error) {
+	if structured := c.r.Header.Get("x-ms-structured-body"); structured != "" {
+		return nil, refuse(http.StatusBadRequest, "UnsupportedHeader",
+			"One of the HTTP headers specified in the request is not supported: x-ms-structured-body is %q.", structured)
+	}
 	content, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, largest))
 	if err != nil {
-		return refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "%v", err)
+		return nil, refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "%v", err)
 	}
-	if kind := c.r.Header.Get("x-ms-blob-type"); kind != "BlockBlob" {
-		return invalidHeader("x-ms-blob-type", kind, "BlockBlob")
+	return content, octets.Check(c.r.Header, content)
+}
+
+// put makes a whole block blob, an empty append blob, or a copy.
+func (c *call) put() error {
+	const header = "x-ms-blob-type"
+	switch kind := c.r.Header.Get(header); {
+	case kind == "" && c.r.Header.Get(sourceHeader) != "":
+		return c.copy()
+	case kind == blockBlob:
+		return c.putBlock()
+	case kind == appendBlob:
+		return c.putAppend()
+	case kind == "":
+		return missingHeader(header)
+	default:
+		return invalidHeader(header, kind, "BlockBlob or AppendBlob")
+	}
+}
+
+// putBlock writes a whole block blob from the body or from another blob.
+func (c *call) putBlock() error {
+	content, from, err := c.given()
+	if err != nil {
+		return err
+	}
+	p, sum := propertiesOf(c.r.Header, true), octets.MD5(content)
+	if err := octets.CheckMD5(p["Content-MD5"], content); err != nil {
+		return err
+	}
+	if from != nil && !strings.EqualFold(c.r.Header.Get("x-ms-copy-source-blob-properties"), "false") {
+		p = from.Properties.clone()
+	}
+	p["Content-MD5"] = sum
+	c.w.Header().Set("Content-MD5", sum)
+	return c.create(stored{facts{Type: blockBlob, Properties: p}, content}, http.StatusCreated)
+}
+
+// create stores a new blob with the metadata, tags and tier of the request, in place of the one that has its name. Blocks that are not
+// committed are gone then.
+func (c *call) create(b stored, status int) (err error) {
+	if b.Metadata == nil {
+		b.Metadata = metadataOf(c.r.Header)
+	}
+	if b.Tags, err = tagsIn(c.r.Header.Get("x-ms-tags")); err != nil {
+		return err
+	}
+	if b.Tier, err = tierOf(c.r.Header, false); err != nil {
+		return err
 	}
 	s := c.service
 	s.mu.Lock()
@@ -40,28 +112,48 @@ func (c *call) put() error {
 	if err != nil {
 		return err
 	}
-	s.written++
-	b := stored{made: c.made,
-		content: content, kind: c.r.Header.Get("Content-Type"), modified: c.now.UTC(), metadata: metadataOf(c.r.Header),
-		etag: fmt.Sprintf(`"0x%016X"`, uint64(c.now.UnixNano())+s.written), lease: had.lease.Written(c.now),
+	b.Created, b.TierSet = c.now.UTC(), c.now.UTC()
+	if !had.Created.IsZero() && had.Type == b.Type {
+		b.Created = had.Created
 	}
-	if err := s.keep(c.key(), b); err != nil {
+	b.Lease = had.Lease.Written(c.now)
+	if err := c.store(&b); err != nil {
 		return err
 	}
+	s.unstage(c.key())
+	c.w.Header().Set("x-ms-request-server-encrypted", "true")
 	b.headers(c.w)
-	c.w.WriteHeader(http.StatusCreated)
+	b.Copy.answer(c.w.Header())
+	c.w.WriteHeader(status)
 	return nil
 }
 
-// metadataOf returns the metadata in the headers of a request, by header.
-func metadataOf(given http.Header) map[string]string {
-	metadata := map[string]string{}
-	for header := range given {
-		if strings.HasPrefix(strings.ToLower(header), "x-ms-meta-") {
-			metadata[header] = given.Get(header)
-		}
+// store keeps a blob that has been changed now. The caller holds the lock.
+func (c *call) store(b *stored) error {
+	c.service.written++
+	b.Made, b.Modified = c.made, c.now.UTC()
+	b.ETag = fmt.Sprintf(`"0x%016X"`, uint64(c.now.UnixNano())+c.service.written)
+	return c.service.keep(c.key(), *b)
+}
+
+// change changes what is known of a blob, and answers.
+func (c *call) change(status int, do func(b *stored) error) error {
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	b, err := c.find(changes)
+	if err != nil {
+		return err
 	}
-	return metadata
+	if err := do(&b); err != nil {
+		return err
+	}
+	if err := c.store(&b); err != nil {
+		return err
+	}
+	c.w.Header().Set("x-ms-request-server-encrypted", "true")
+	b.headers(c.w)
+	c.w.WriteHeader(status)
+	return nil
 }
 
 func (c *call) delete() error {
@@ -73,36 +165,82 @@ func (c *call) delete() error {
 	if err := c.service.forget(c.key()); err != nil {
 		return err
 	}
+	c.service.unstage(c.key())
 	c.w.WriteHeader(http.StatusAccepted)
 	return nil
 }
 
+// get answers with a blob or a range of it.
 func (c *call) get() error {
 	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
 	b, err := c.find(reads)
+	c.service.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	b.headers(c.w)
-	header := c.w.Header()
-	header.Set("Content-Type", b.kind)
-	header.Set("Content-Length", strconv.Itoa(len(b.content)))
-	header.Set("x-ms-blob-type", "BlockBlob")
-	showLease(header, b.lease, c.now)
-	for name, value := range b.metadata {
-		header.Set(name, value)
+	if c.r.Method == http.MethodHead {
+		c.describe(b)
+		c.w.Header().Set("Content-Length", strconv.Itoa(len(b.content)))
+		c.w.WriteHeader(http.StatusOK)
+		return nil
 	}
-	c.w.WriteHeader(http.StatusOK)
-	if c.r.Method == http.MethodGet {
-		_, _ = c.w.Write(b.content) // the client is gone
+	if b.Tier == archived {
+		return refuse(http.StatusConflict, "BlobArchived", "This operation is not permitted on an archived blob.")
+	}
+	within, partial, err := octets.Wanted(c.r.Header, int64(len(b.content)))
+	if err != nil {
+		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", len(b.content)))
+		return err
+	}
+	part, status := b.content[within.From:within.To], http.StatusOK
+	c.describe(b)
+	header := c.w.Header()
+	if partial {
+		status = http.StatusPartialContent
+		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", within.From, within.To-1, len(b.content)))
+	}
+	if err := c.sums(part, partial); err != nil {
+		return err
+	}
+	header.Set("Content-Length", strconv.Itoa(len(part)))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(part) // the client is gone
+	return nil
+}
+
+// sums writes the sums of a part of a content, if the request wants them. The sum of the whole has a header of its own then.
+func (c *call) sums(part []byte, partial bool) error {
+	const most = 4 << 20
+	header := c.w.Header()
+	if whole := header.Get("Content-MD5"); partial && whole != "" {
+		header.Set("x-ms-blob-content-md5", whole)
+		header.Del("Content-MD5")
+	}
+	for _, s := range []struct {
+		asks, answers string
+		sum           func([]byte) string
+	}{
+		{"x-ms-range-get-content-md5", "Content-MD5", octets.MD5},
+		{"x-ms-range-get-content-crc64", "x-ms-content-crc64", octets.CRC64},
+	} {
+		asked := c.r.Header.Get(s.asks)
+		switch {
+		case !strings.EqualFold(asked, "true"):
+			continue
+		case !partial:
+			return invalidHeader(s.asks, asked, "a range beside it")
+		case len(part) > most:
+			return refuse(http.StatusBadRequest, "OutOfRangeInput",
+				"One of the request inputs is out of range: %s allows %d bytes, and the range has %d.", s.asks, most, len(part))
+		}
+		header.Set(s.answers, s.sum(part))
 	}
 	return nil
 }
 
 func (b stored) headers(w http.ResponseWriter) {
-	w.Header().Set("ETag", b.etag)
-	w.Header().Set("Last-Modified", b.modified.Format(http.TimeFormat))
+	w.Header().Set("ETag", b.ETag)
+	w.Header().Set("Last-Modified", b.Modified.Format(http.TimeFormat))
 }
 
 // use is what a request does with a blob.
@@ -118,6 +256,9 @@ const (
 // find returns the blob as it is, or why the request must not be carried out on it. The caller holds the lock.
 func (c *call) find(how use) (stored, error) {
 	had, there := c.service.blobs[c.key()]
+	if how == creates && there && c.onlyNew {
+		return had, mismatch(permission, "permission")
+	}
 	if err := c.conditions(had, there, how); err != nil || how == leases {
 		return had, err
 	}
@@ -125,28 +266,62 @@ func (c *call) find(how use) (stored, error) {
 	if err != nil {
 		return had, err
 	}
-	return had, had.lease.Check(lease.Blob, id, how != reads, c.now)
+	return had, had.Lease.Check(lease.Blob, id, how != reads, c.now)
 }
 
 // conditions returns why a request must not be carried out on the blob as it is.
 func (c *call) conditions(had stored, there bool, how use) error {
-	match, none := c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match")
-	same := there && none != "" && none == had.etag
-	switch {
-	case how == creates && there && none == "*":
+	none := c.r.Header.Get("If-None-Match")
+	if how == creates && there && none == "*" {
 		return refuse(http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
-	case same && how == reads:
-		return refuse(http.StatusNotModified, "ConditionNotMet", "")
-	case same || !matches(match, had, there):
-		return refuse(http.StatusPreconditionFailed, "ConditionNotMet",
-			"The condition specified using HTTP conditional header(s) is not met.")
-	case !there && how != creates:
+	}
+	if !there && how != creates {
 		return noBlob()
+	}
+	met, changed, err := had.meets(c.r.Header, "", there)
+	switch {
+	case err != nil:
+		return err
+	case !changed && how == reads:
+		return refuse(http.StatusNotModified, "ConditionNotMet", "")
+	case !met || !changed:
+		return unmet()
 	}
 	return nil
 }
 
-// matches reports whether the blob is as If-Match wants it.
-func matches(match string, had stored, there bool) bool {
-	return match == "" || there && (match == "*" || match == had.etag)
+func unmet() error {
+	return refuse(http.StatusPreconditionFailed, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
+}
+
+// meets reports whether a blob is as the conditions of a request want it, and whether it is another one than the reader has. Their
+// headers begin with a prefix.
+func (b stored) meets(given http.Header, prefix string, there bool) (met, changed bool, err error) {
+	match, none := given.Get(prefix+"If-Match"), given.Get(prefix+"If-None-Match")
+	met = match == "" || there && (match == "*" || match == b.ETag)
+	changed = none == "" || !there || none != "*" && none != b.ETag
+	for _, t := range []struct {
+		header string
+		to     *bool
+		want   bool // that the blob was changed after the time
+	}{{prefix + "If-Unmodified-Since", &met, false}, {prefix + "If-Modified-Since", &changed, true}} {
+		text := given.Get(t.header)
+		if text == "" || !there {
+			continue
+		}
+		at, err := http.ParseTime(text)
+		if err != nil {
+			return false, false, invalidHeader(t.header, text, "a time such as "+http.TimeFormat)
+		}
+		if b.Modified.Truncate(time.Second).After(at) != t.want {
+			*t.to = false
+		}
+	}
+	return met, changed, nil
+}
+
+func formatInt(n int) string { return strconv.Itoa(n) }
+
+func wrongType() error {
+	return refuse(http.StatusConflict, "InvalidBlobType", "The blob type is invalid for this operation.")
 }

@@ -22,7 +22,7 @@ func (c *call) checkConsole(w behaviour.World, o operation, t target) error {
 		return err
 	}
 	switch {
-	case o.action != "blobs/read" || c.blob == "":
+	case o.action != blobsRead || c.blob == "":
 		return mismatch(permission, "permission")
 	case c.blob != d.Log:
 		return noBlob()

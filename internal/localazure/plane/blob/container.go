@@ -25,10 +25,7 @@ func (c *call) createContainer() error {
 	if !known {
 		return invalidHeader(accessHeader, c.r.Header.Get(accessHeader), "container or blob")
 	}
-	metadata := behaviour.Object{}
-	for header, value := range metadataOf(c.r.Header) {
-		metadata[strings.ToLower(header[len(metadataHeader):])] = value
-	}
+	metadata := c.containerMetadata()
 	err := c.service.Azure.Do(func(w behaviour.World) error {
 		if _, there := w.Get(c.container); there {
 			return refuse(http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
@@ -44,6 +41,15 @@ func (c *call) createContainer() error {
 	return nil
 }
 
+// containerMetadata returns the metadata in the headers of a request as documents have it.
+func (c *call) containerMetadata() behaviour.Object {
+	metadata := behaviour.Object{}
+	for name, value := range pairsOf(metadataOf(c.r.Header)) {
+		metadata[name] = value
+	}
+	return metadata
+}
+
 // properties answers with the properties of a container.
 func (c *call) properties() error {
 	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
@@ -56,10 +62,8 @@ func (c *call) properties() error {
 		return err
 	}
 	header := c.w.Header()
-	for level, name := range accessLevels {
-		if level != "" && name == behaviour.Text(doc, "properties.publicAccess") {
-			header.Set(accessHeader, level)
-		}
+	if access := accessOf(doc); access != "" {
+		header.Set(accessHeader, access)
 	}
 	for name, value := range behaviour.Sub(doc, "properties.metadata") {
 		text, _ := value.(string)
@@ -78,10 +82,66 @@ func (c *call) properties() error {
 func (c *call) containerHeaders() (doc behaviour.Object) {
 	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.container) })
 	c.w.Header().Set("ETag", behaviour.Text(doc, "etag"))
-	if at, err := time.Parse(time.RFC3339, behaviour.Text(doc, "properties.lastModifiedTime")); err == nil {
-		c.w.Header().Set("Last-Modified", at.UTC().Format(http.TimeFormat))
+	if modified := modifiedOf(doc); modified != "" {
+		c.w.Header().Set("Last-Modified", modified)
 	}
 	return doc
+}
+
+// accessOf returns the level of public access of a container as headers spell it, "" for none.
+func accessOf(doc behaviour.Object) string {
+	for level, name := range accessLevels {
+		if level != "" && name == behaviour.Text(doc, "properties.publicAccess") {
+			return level
+		}
+	}
+	return ""
+}
+
+// modifiedOf returns when a container was changed as headers have it, "" if that is not known.
+func modifiedOf(doc behaviour.Object) string {
+	at, err := time.Parse(time.RFC3339, behaviour.Text(doc, "properties.lastModifiedTime"))
+	if err != nil {
+		return ""
+	}
+	return at.UTC().Format(http.TimeFormat)
+}
+
+// setContainerMetadata replaces the metadata of a container.
+func (c *call) setContainerMetadata() error {
+	return c.changeContainer(func(properties behaviour.Object) error {
+		properties["metadata"] = c.containerMetadata()
+		return nil
+	})
+}
+
+// changeContainer changes properties of a container, and answers.
+func (c *call) changeContainer(change func(properties behaviour.Object) error) error {
+	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
+	if err != nil {
+		return err
+	}
+	err = c.service.Azure.Do(func(w behaviour.World) error {
+		doc, there := w.Get(c.container)
+		if !there {
+			return noContainer()
+		}
+		if err := storage.LeaseOf(doc).Check(lease.Container, id, false, c.now); err != nil {
+			return err
+		}
+		properties := behaviour.Object{"publicAccess": behaviour.Text(doc, "properties.publicAccess"),
+			"metadata": behaviour.Clone(behaviour.Sub(doc, "properties.metadata"))}
+		if err := change(properties); err != nil {
+			return err
+		}
+		return w.Apply(behaviour.Itself(), c.container, behaviour.Object{"properties": properties})
+	})
+	if err != nil {
+		return err
+	}
+	c.containerHeaders()
+	c.w.WriteHeader(http.StatusOK)
+	return nil
 }
 
 // deleteContainer deletes a container with its blobs. Leases of blobs do not prevent that.
@@ -109,6 +169,11 @@ func (c *call) deleteContainer() error {
 	for key := range c.service.blobs {
 		if strings.HasPrefix(key, c.container.Key()+"/") {
 			err = errors.Join(err, c.service.forget(key))
+		}
+	}
+	for key := range c.service.staged {
+		if strings.HasPrefix(key, c.container.Key()+"/") {
+			c.service.unstage(key)
 		}
 	}
 	if err != nil {

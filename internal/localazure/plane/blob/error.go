@@ -38,13 +38,13 @@ type fault struct {
 	Message string   `xml:"Message"`
 }
 
-func fail(w http.ResponseWriter, err error) {
+func fail(w http.ResponseWriter, r *http.Request, err error) {
 	e, ok := errors.AsType[*behaviour.Error](err)
 	if !ok {
 		e = refuse(http.StatusInternalServerError, "InternalError", "%v", err)
 	}
 	w.Header().Set("x-ms-error-code", e.Code)
-	if e.Status == http.StatusNotModified {
+	if e.Status == http.StatusNotModified || r.Method == http.MethodHead {
 		w.WriteHeader(e.Status)
 		return
 	}

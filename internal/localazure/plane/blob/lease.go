@@ -109,14 +109,14 @@ func (c *call) leaseBlob() error {
 	if err != nil {
 		return err
 	}
-	if b.lease, err = b.lease.Act(lease.Blob, r, c.now); err != nil {
+	if b.Lease, err = b.Lease.Act(lease.Blob, r, c.now); err != nil {
 		return err
 	}
 	if err := c.service.keep(c.key(), b); err != nil {
 		return err
 	}
 	b.headers(c.w)
-	c.leased(r, b.lease)
+	c.leased(r, b.Lease)
 	return nil
 }
 

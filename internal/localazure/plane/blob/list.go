@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"encoding/xml"
 	"maps"
 	"net/http"
@@ -11,58 +12,207 @@ import (
 
 // listed is a page of a list of blobs.
 type listed struct {
-	XMLName xml.Name `xml:"EnumerationResults"`
-	Prefix  string   `xml:"Prefix,omitempty"`
-	Blobs   []entry  `xml:"Blobs>Blob"`
-	Next    string   `xml:"NextMarker"`
+	XMLName   xml.Name `xml:"EnumerationResults"`
+	Service   string   `xml:"ServiceEndpoint,attr"`
+	Container string   `xml:"ContainerName,attr"`
+	Prefix    string   `xml:"Prefix,omitempty"`
+	Marker    string   `xml:"Marker,omitempty"`
+	Most      int      `xml:"MaxResults,omitempty"`
+	Delimiter string   `xml:"Delimiter,omitempty"`
+	Blobs     []entry  `xml:"Blobs>Blob"`
+	Prefixes  []entry  `xml:"Blobs>BlobPrefix"`
+	Next      string   `xml:"NextMarker"`
 }
 
+// entry is a blob in a list, or the beginning of names of blobs.
 type entry struct {
-	Name          string `xml:"Name"`
-	Modified      string `xml:"Properties>Last-Modified"`
-	ETag          string `xml:"Properties>Etag"`
-	Length        int    `xml:"Properties>Content-Length"`
-	Kind          string `xml:"Properties>Content-Type"`
-	Type          string `xml:"Properties>BlobType"`
-	LeaseStatus   string `xml:"Properties>LeaseStatus"`
-	LeaseState    string `xml:"Properties>LeaseState"`
-	LeaseDuration string `xml:"Properties>LeaseDuration,omitempty"`
+	Name       string      `xml:"Name"`
+	Properties *entryFacts `xml:"Properties,omitempty"`
+	Metadata   pairs       `xml:"Metadata,omitempty"`
+	Tags       *tagList    `xml:"Tags,omitempty"`
 }
 
-// mostListed is how many blobs a page has, unless the client wants fewer.
+type entryFacts struct {
+	Created         string `xml:"Creation-Time"`
+	Modified        string `xml:"Last-Modified"`
+	ETag            string `xml:"Etag"`
+	Length          int    `xml:"Content-Length"`
+	Kind            string `xml:"Content-Type"`
+	Encoding        string `xml:"Content-Encoding"`
+	Language        string `xml:"Content-Language"`
+	CRC64           string `xml:"Content-CRC64"`
+	MD5             string `xml:"Content-MD5"`
+	Cache           string `xml:"Cache-Control"`
+	Disposition     string `xml:"Content-Disposition"`
+	Type            string `xml:"BlobType"`
+	Tier            string `xml:"AccessTier,omitempty"`
+	TierInferred    bool   `xml:"AccessTierInferred,omitempty"`
+	TierSet         string `xml:"AccessTierChangeTime,omitempty"`
+	LeaseStatus     string `xml:"LeaseStatus"`
+	LeaseState      string `xml:"LeaseState"`
+	LeaseDuration   string `xml:"LeaseDuration,omitempty"`
+	Encrypted       bool   `xml:"ServerEncrypted"`
+	TagCount        int    `xml:"TagCount,omitempty"`
+	CopyID          string `xml:"CopyId,omitempty"`
+	CopyStatus      string `xml:"CopyStatus,omitempty"`
+	CopySource      string `xml:"CopySource,omitempty"`
+	CopyProgress    string `xml:"CopyProgress,omitempty"`
+	CopyCompletedAt string `xml:"CopyCompletionTime,omitempty"`
+}
+
+// pairs is metadata: elements by their names.
+type pairs map[string]string
+
+// MarshalXML implements xml.Marshaler.
+func (p pairs) MarshalXML(e *xml.Encoder, start xml.StartElement) error {
+	if err := e.EncodeToken(start); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if err := e.EncodeElement(p[name], xml.StartElement{Name: xml.Name{Local: name}}); err != nil {
+			return err
+		}
+	}
+	return e.EncodeToken(start.End())
+}
+
+// pairsOf returns metadata without what its headers begin with.
+func pairsOf(metadata map[string]string) pairs {
+	p := pairs{}
+	for header, value := range metadata {
+		p[strings.ToLower(header[len(metadataHeader):])] = value
+	}
+	return p
+}
+
+// mostListed is how many elements a page has, unless the client wants fewer.
 const mostListed = 5000
+
+// pageSize returns how many elements the page has that a request asks for.
+func (c *call) pageSize() (int, error) {
+	text := c.query.Get("maxresults")
+	if text == "" {
+		return mostListed, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, refuse(http.StatusBadRequest, "OutOfRangeQueryParameterValue", "maxresults must be at least 1.")
+	}
+	return min(n, mostListed), nil
+}
+
+// included returns what else a list is to have.
+func (c *call) included(allowed ...string) (map[string]bool, error) {
+	all := map[string]bool{}
+	for word := range strings.SplitSeq(strings.ToLower(c.query.Get("include")), ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		if !slices.Contains(allowed, word) {
+			return nil, refuse(http.StatusBadRequest, "InvalidQueryParameterValue",
+				"Value for one of the query parameters specified in the request URI is invalid: include is %q, allowed are %s.", word,
+				strings.Join(allowed, ", "))
+		}
+		all[word] = true
+	}
+	return all, nil
+}
 
 // list answers a request for the blobs of a container in the order of their names. A marker is the first name of a page.
 func (c *call) list() error {
-	most := mostListed
-	if text := c.query.Get("maxresults"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return refuse(http.StatusBadRequest, "OutOfRangeQueryParameterValue", "maxresults must be at least 1.")
-		}
-		most = min(n, mostListed)
+	most, err := c.pageSize()
+	if err != nil {
+		return err
 	}
-	page := listed{Prefix: c.query.Get("prefix")}
+	include, err := c.included("metadata", "tags", "copy", "uncommittedblobs", "snapshots", "versions", "deleted", "deletedwithversions",
+		"legalhold", "immutabilitypolicy")
+	if err != nil {
+		return err
+	}
+	page := listed{Service: "https://" + c.r.Host + "/", Container: c.container.Name(), Prefix: c.query.Get("prefix"),
+		Marker: c.query.Get("marker"), Delimiter: c.query.Get("delimiter")}
+	if c.query.Get("maxresults") != "" {
+		page.Most = most
+	}
 	s := c.service
 	s.mu.Lock()
-	for _, at := range slices.Sorted(maps.Keys(s.blobs)) {
-		name, ours := strings.CutPrefix(at, c.container.Key()+"/")
-		if !ours || !strings.HasPrefix(name, page.Prefix) || name < c.query.Get("marker") {
+	for _, name := range c.names(include["uncommittedblobs"]) {
+		if !strings.HasPrefix(name, page.Prefix) || name < page.Marker {
 			continue
 		}
-		if len(page.Blobs) == most {
+		group := page.group(name)
+		if group != "" && len(page.Prefixes) > 0 && page.Prefixes[len(page.Prefixes)-1].Name == group {
+			continue
+		}
+		if len(page.Blobs)+len(page.Prefixes) == most {
 			page.Next = name
 			break
 		}
-		page.Blobs = append(page.Blobs, c.entry(name, s.blobs[at]))
+		if group != "" {
+			page.Prefixes = append(page.Prefixes, entry{Name: group})
+			continue
+		}
+		page.Blobs = append(page.Blobs, c.entry(name, s.blobs[c.container.Key()+"/"+name], include))
 	}
 	s.mu.Unlock()
 	reply(c.w, http.StatusOK, page)
 	return nil
 }
 
-func (c *call) entry(name string, b stored) entry {
-	return entry{Name: name, Modified: b.modified.Format(http.TimeFormat), ETag: b.etag, Length: len(b.content), Kind: b.kind,
-		Type: "BlockBlob", LeaseStatus: b.lease.Status(c.now), LeaseState: string(b.lease.State(c.now)),
-		LeaseDuration: b.lease.Duration(c.now)}
+// group returns the beginning of a name up to the delimiter behind the prefix, "" without one.
+func (p listed) group(name string) string {
+	if p.Delimiter == "" {
+		return ""
+	}
+	before, _, found := strings.Cut(name[len(p.Prefix):], p.Delimiter)
+	if !found {
+		return ""
+	}
+	return p.Prefix + before + p.Delimiter
+}
+
+// names returns the names of the blobs of a container, also of those that have waiting blocks alone, in order.
+func (c *call) names(staged bool) (all []string) {
+	before := c.container.Key() + "/"
+	for at := range c.service.blobs {
+		if name, ours := strings.CutPrefix(at, before); ours {
+			all = append(all, name)
+		}
+	}
+	for at, waiting := range c.service.staged {
+		_, there := c.service.blobs[at]
+		if name, ours := strings.CutPrefix(at, before); staged && ours && !there && waiting.made == c.made {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (c *call) entry(name string, b stored, include map[string]bool) entry {
+	e := entry{Name: name, Properties: &entryFacts{Created: b.Created.Format(http.TimeFormat), Modified: b.Modified.Format(http.TimeFormat),
+		ETag: strings.Trim(b.ETag, `"`), Length: len(b.content), Kind: b.Properties[contentType], Encoding: b.Properties["Content-Encoding"],
+		Language: b.Properties["Content-Language"], MD5: b.Properties["Content-MD5"], Cache: b.Properties["Cache-Control"],
+		Disposition: b.Properties["Content-Disposition"], Type: cmp.Or(b.Type, blockBlob), LeaseStatus: b.Lease.Status(c.now),
+		LeaseState: string(b.Lease.State(c.now)), LeaseDuration: b.Lease.Duration(c.now), Encrypted: true, TagCount: len(b.Tags)}}
+	if p := e.Properties; p.Type == blockBlob {
+		p.Tier, p.TierInferred = cmp.Or(b.Tier, "Hot"), b.Tier == ""
+		if b.Tier != "" {
+			p.TierSet = b.TierSet.Format(http.TimeFormat)
+		}
+	}
+	if include["metadata"] {
+		e.Metadata = pairsOf(b.Metadata)
+	}
+	if include["tags"] && len(b.Tags) > 0 {
+		e.Tags = listTags(b.Tags)
+	}
+	if include["copy"] && b.Copy != nil {
+		header := http.Header{}
+		b.Copy.show(header)
+		p := e.Properties
+		p.CopyID, p.CopyStatus, p.CopySource = header.Get("x-ms-copy-id"), header.Get("x-ms-copy-status"), header.Get(sourceHeader)
+		p.CopyProgress, p.CopyCompletedAt = header.Get("x-ms-copy-progress"), header.Get("x-ms-copy-completion-time")
+	}
+	return e
 }

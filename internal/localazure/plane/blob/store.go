@@ -14,22 +14,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"kaz/internal/azure"
-	"kaz/internal/localazure/behaviour/storage/lease"
 	"kaz/internal/localazure/core/keep"
 )
 
 // header is the first line of the file of a blob. The content follows.
 type header struct {
-	Key      string            `json:"key"`
-	Kind     string            `json:"kind"`
-	ETag     string            `json:"etag"`
-	Modified time.Time         `json:"modified"`
-	Metadata map[string]string `json:"metadata,omitempty"`
-	Lease    lease.Lease       `json:"lease,omitzero"`
-	Made     string            `json:"made,omitempty"`
+	Key  string `json:"key"`
+	Kind string `json:"kind,omitempty"` // the Content-Type in the files of an older kaz, which knew no other property and no type
+	facts
 }
 
 // fileSuffix ends the names of the files of blobs.
@@ -92,7 +86,10 @@ func read(file string) (key string, b stored, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return "", b, err
 	}
-	b = stored{kind: h.Kind, etag: h.ETag, modified: h.Modified, metadata: h.Metadata, lease: h.Lease, made: h.Made}
+	b.facts = h.facts
+	if b.Type == "" {
+		b.Type, b.Created, b.Properties = blockBlob, b.Modified, properties{contentType: h.Kind}
+	}
 	b.content, err = io.ReadAll(in)
 	return h.Key, b, err
 }
@@ -100,12 +97,20 @@ func read(file string) (key string, b stored, err error) {
 // mostContent is how many bytes all blobs may have together: they are in memory.
 const mostContent int64 = 4 << 30
 
-// keep stores a blob. The caller holds the lock.
-func (s *Service) keep(key string, b stored) error {
-	size := s.size - int64(len(s.blobs[key].content)) + int64(len(b.content))
-	if size > mostContent && size > s.size {
+// checkSpace refuses what makes the content too large. The caller holds the lock.
+func (s *Service) checkSpace(grown int64) error {
+	if grown > 0 && s.size+grown > mostContent {
 		return refuse(http.StatusConflict, "QuotaExceeded", "The blobs of the local Azure have %d bytes. At most %d are allowed.", s.size,
 			mostContent)
+	}
+	return nil
+}
+
+// keep stores a blob. The caller holds the lock.
+func (s *Service) keep(key string, b stored) error {
+	grown := int64(len(b.content) - len(s.blobs[key].content))
+	if err := s.checkSpace(grown); err != nil {
+		return err
 	}
 	if s.Dir != "" {
 		if err := s.write(key, b); err != nil {
@@ -115,7 +120,8 @@ func (s *Service) keep(key string, b stored) error {
 	if s.blobs == nil {
 		s.blobs = map[string]stored{}
 	}
-	s.blobs[key], s.size = b, size
+	s.blobs[key] = b
+	s.size += grown
 	return nil
 }
 
@@ -140,7 +146,7 @@ func (s *Service) renew(container azure.ID, made string) error {
 		return nil
 	}
 	for name, b := range s.blobs {
-		if strings.HasPrefix(name, key+"/") && b.made != "" && b.made != made {
+		if strings.HasPrefix(name, key+"/") && b.Made != "" && b.Made != made {
 			if err := s.forget(name); err != nil {
 				return err
 			}
@@ -161,7 +167,7 @@ func (s *Service) file(key string) string {
 
 // write replaces the file of a blob in one step.
 func (s *Service) write(key string, b stored) error {
-	line, err := json.Marshal(header{key, b.kind, b.etag, b.modified, b.metadata, b.lease, b.made})
+	line, err := json.Marshal(header{Key: key, facts: b.facts})
 	if err != nil {
 		return err
 	}

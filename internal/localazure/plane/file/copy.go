@@ -2,11 +2,8 @@ package file
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc64"
 	"io"
 	"net/http"
 	"net/url"
@@ -17,6 +14,7 @@ import (
 	"time"
 
 	"kaz/internal/localazure/plane/file/content"
+	"kaz/internal/localazure/plane/octets"
 )
 
 // copyState is the last copy to a file.
@@ -182,7 +180,7 @@ func (c copyCall) sourceData(length int64) ([]byte, error) {
 	if text == "" {
 		return nil, missingHeader("x-ms-source-range")
 	}
-	from, err := parseRange("x-ms-source-range", text)
+	from, err := octets.Parse("x-ms-source-range", text)
 	if err != nil {
 		return nil, err
 	}
@@ -195,18 +193,16 @@ func (c copyCall) sourceData(length int64) ([]byte, error) {
 	}
 	defer s.close()
 	if from.To > s.handle.info.Size() {
-		return nil, invalidRange(text, s.handle.info.Size())
+		return nil, octets.Outside(text, s.handle.info.Size())
 	}
 	data := make([]byte, length)
 	if _, err := s.handle.ReadAt(data, from.From); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	sum := base64.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, crc64.Checksum(data, azureCRC64)))
-	if want := c.r.Header.Get("x-ms-source-content-crc64"); want != "" && want != sum {
-		return nil, refuse(http.StatusBadRequest, "Crc64Mismatch", "The CRC64 value specified in the request did not match with the CRC64 "+
-			"value calculated by the server.")
+	if err := octets.CheckCRC64(c.r.Header.Get("x-ms-source-content-crc64"), data); err != nil {
+		return nil, err
 	}
-	c.w.Header().Set("x-ms-content-crc64", sum)
+	c.w.Header().Set("x-ms-content-crc64", octets.CRC64(data))
 	return data, nil
 }
 
@@ -320,7 +316,7 @@ func (c *copies) begin(service *Service, s *source, h *handle) *copyJob {
 
 // run copies what is no hole.
 func (c *copies) run(ctx context.Context, service *Service, job *copyJob, s *source, h *handle) error {
-	ranges, err := content.Ranges(s.handle.File, content.Range{To: s.handle.info.Size()})
+	ranges, err := content.Ranges(s.handle.File, octets.Range{To: s.handle.info.Size()})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"crypto/md5" // the API has headers with it; it protects nothing
 	"errors"
 	"io"
 	"net/http"
@@ -9,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kaz/internal/localazure/plane/file/content"
+	"kaz/internal/localazure/plane/octets"
 )
 
 const (
@@ -108,7 +107,7 @@ func (c fileCall) get() error {
 			return wrongType()
 		}
 		size := h.info.Size()
-		within, partial, err := wantedRange(c.r.Header, size)
+		within, partial, err := octets.Wanted(c.r.Header, size)
 		if err != nil {
 			return err
 		}
@@ -134,7 +133,7 @@ func (c fileCall) get() error {
 	})
 }
 
-func (c fileCall) download(h *handle, within content.Range, partial bool) error {
+func (c fileCall) download(h *handle, within octets.Range, partial bool) error {
 	header, status := c.w.Header(), http.StatusOK
 	if partial {
 		status = http.StatusPartialContent
@@ -148,7 +147,7 @@ func (c fileCall) download(h *handle, within content.Range, partial bool) error 
 			if _, err := h.ReadAt(part, within.From); err != nil && !errors.Is(err, io.EOF) {
 				return err
 			}
-			header.Set("Content-MD5", md5Text(md5.Sum(part)))
+			header.Set("Content-MD5", octets.MD5(part))
 		}
 	}
 	c.w.WriteHeader(status)

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,6 +223,3 @@ func (h *handle) applyOwner(given http.Header) error {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// md5Text returns the text of an MD5 sum in headers.
-func md5Text(sum [16]byte) string { return base64.StdEncoding.EncodeToString(sum[:]) }

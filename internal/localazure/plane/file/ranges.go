@@ -1,16 +1,14 @@
 package file
 
 import (
-	"crypto/md5" // the API has headers with it; it protects nothing
 	"encoding/xml"
-	"hash/crc64"
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 
 	"kaz/internal/localazure/plane/file/content"
+	"kaz/internal/localazure/plane/octets"
 )
 
 // rangeCall is a request about ranges of a file.
@@ -25,7 +23,7 @@ func (c rangeCall) put() error {
 	if text == "" {
 		return missingHeader("x-ms-range")
 	}
-	to, err := parseRange("x-ms-range", text)
+	to, err := octets.Parse("x-ms-range", text)
 	if err != nil {
 		return err
 	}
@@ -45,9 +43,9 @@ func (c rangeCall) put() error {
 	return c.modify(os.O_RDWR, func(h *handle) error { return c.write(h, to, text, data) })
 }
 
-func (c rangeCall) write(h *handle, to content.Range, text string, data []byte) error {
+func (c rangeCall) write(h *handle, to octets.Range, text string, data []byte) error {
 	if to.To > h.info.Size() {
-		return invalidRange(text, h.info.Size())
+		return octets.Outside(text, h.info.Size())
 	}
 	if err := c.service.copies.refusePending(h.share, h.name); err != nil {
 		return err
@@ -63,8 +61,7 @@ func (c rangeCall) write(h *handle, to content.Range, text string, data []byte) 
 		if _, err := h.WriteAt(data, to.From); err != nil {
 			return err
 		}
-		sum := md5.Sum(data)
-		c.w.Header().Set("Content-MD5", md5Text(sum))
+		c.w.Header().Set("Content-MD5", octets.MD5(data))
 	}
 	if strings.EqualFold(c.r.Header.Get("x-ms-file-last-write-time"), "preserve") {
 		at := h.info.ModTime()
@@ -76,7 +73,7 @@ func (c rangeCall) write(h *handle, to content.Range, text string, data []byte) 
 }
 
 // data returns what is to be written: the body, or a range of another file.
-func (c rangeCall) data(to content.Range) ([]byte, error) {
+func (c rangeCall) data(to octets.Range) ([]byte, error) {
 	length := to.To - to.From
 	if length > largestRange {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge",
@@ -92,15 +89,8 @@ func (c rangeCall) data(to content.Range) ([]byte, error) {
 	if _, err := io.ReadFull(c.r.Body, data); err != nil {
 		return nil, refuse(http.StatusBadRequest, "IncompleteBody", "The request body is shorter than its length.")
 	}
-	if sum := c.r.Header.Get("Content-MD5"); sum != "" && sum != md5Text(md5.Sum(data)) {
-		return nil, refuse(http.StatusBadRequest, "Md5Mismatch", "The MD5 value specified in the request did not match with the MD5 value "+
-			"calculated by the server.")
-	}
-	return data, nil
+	return data, octets.Check(c.r.Header, data)
 }
-
-// azureCRC64 is the polynomial of the sums that Azure Storage returns.
-var azureCRC64 = crc64.MakeTable(0x9A6C9329AC4BC9B5)
 
 // list answers with the ranges of a file that are no holes.
 func (c rangeCall) list() error {
@@ -112,10 +102,10 @@ func (c rangeCall) list() error {
 		if !h.info.Mode().IsRegular() {
 			return wrongType()
 		}
-		within := content.Range{To: h.info.Size()}
+		within := octets.Range{To: h.info.Size()}
 		if within.To > 0 {
 			var err error
-			if within, _, err = wantedRange(c.r.Header, h.info.Size()); err != nil {
+			if within, _, err = octets.Wanted(c.r.Header, h.info.Size()); err != nil {
 				return err
 			}
 		}
@@ -146,51 +136,4 @@ func (c rangeCall) checkSpace(o *opened, length int64) error {
 		err = shareFull(o)
 	}
 	return err
-}
-
-// wantedRange returns the range that a request asks for, the whole file if it asks for none.
-func wantedRange(given http.Header, size int64) (content.Range, bool, error) {
-	text := given.Get("x-ms-range")
-	if text == "" {
-		text = given.Get("Range")
-	}
-	whole := content.Range{To: size}
-	if text == "" {
-		return whole, false, nil
-	}
-	asked, err := parseRange("x-ms-range", text)
-	if err != nil {
-		return whole, false, err
-	}
-	if asked.To < 0 || asked.To > size {
-		asked.To = size
-	}
-	if asked.From >= size {
-		return whole, false, invalidRange(text, size)
-	}
-	return asked, true, nil
-}
-
-func invalidRange(text string, size int64) *refusal {
-	return refuse(http.StatusRequestedRangeNotSatisfiable, "InvalidRange",
-		"The range specified is invalid for the current size of the resource: %s of %d bytes.", text, size)
-}
-
-// parseRange parses bytes=FROM-TO. The end is below 0 if there is none.
-func parseRange(name, text string) (content.Range, error) {
-	bad := invalidHeader(name, text, "bytes=FROM-TO")
-	numbers, ok := strings.CutPrefix(text, "bytes=")
-	first, last, dash := strings.Cut(numbers, "-")
-	from, err := strconv.ParseInt(first, 10, 64)
-	if !ok || !dash || err != nil || from < 0 {
-		return content.Range{}, bad
-	}
-	if last == "" {
-		return content.Range{From: from, To: -1}, nil
-	}
-	to, err := strconv.ParseInt(last, 10, 64)
-	if err != nil || to < from {
-		return content.Range{}, bad
-	}
-	return content.Range{From: from, To: to + 1}, nil
 }

@@ -147,6 +147,3 @@ func ignoreMissing(err error) error {
 	}
 	return err
 }
-
-// Range is a range of bytes, without the byte at To.
-type Range struct{ From, To int64 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"kaz/internal/localazure/plane/octets"
 )
 
 func open(t *testing.T) *Store {
@@ -76,8 +78,8 @@ func TestHolesStayHoles(t *testing.T) {
 	if err := Clear(f, at, 4096); err != nil {
 		t.Fatal(err)
 	}
-	ranges, err := Ranges(f, Range{0, size})
-	if want := []Range{{at + 4096, at + 8192}}; err != nil || !slices.Equal(ranges, want) {
+	ranges, err := Ranges(f, octets.Range{0, size})
+	if want := []octets.Range{{at + 4096, at + 8192}}; err != nil || !slices.Equal(ranges, want) {
 		t.Errorf("ranges %v %v, want %v", ranges, err, want)
 	}
 	ensure(t, s, "one", time.Unix(1, 0))

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"kaz/internal/localazure/plane/octets"
 )
 
 // attribute is the extended attribute with the properties that file systems do not have. It goes with a renamed file.
@@ -34,8 +36,8 @@ func Clear(f *os.File, from, length int64) error {
 }
 
 // Ranges returns the parts of a range of a file that are no holes.
-func Ranges(f *os.File, within Range) ([]Range, error) {
-	var all []Range
+func Ranges(f *os.File, within octets.Range) ([]octets.Range, error) {
+	var all []octets.Range
 	for at := within.From; at < within.To; {
 		from, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) { // only a hole is left
@@ -51,7 +53,7 @@ func Ranges(f *os.File, within Range) ([]Range, error) {
 		if from >= within.To {
 			break
 		}
-		all = append(all, Range{from, min(to, within.To)})
+		all = append(all, octets.Range{from, min(to, within.To)})
 		at = to
 	}
 	return all, nil

@@ -5,6 +5,8 @@ package content
 import (
 	"errors"
 	"os"
+
+	"kaz/internal/localazure/plane/octets"
 )
 
 var errLinux = errors.New("the content of file shares needs Linux")
@@ -19,4 +21,4 @@ func WriteAttribute(*os.File, []byte) error { return errLinux }
 func Clear(*os.File, int64, int64) error { return errLinux }
 
 // Ranges needs Linux.
-func Ranges(*os.File, Range) ([]Range, error) { return nil, errLinux }
+func Ranges(*os.File, octets.Range) ([]octets.Range, error) { return nil, errLinux }

@@ -1,0 +1,100 @@
+package blob
+
+import (
+	"encoding/xml"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/storage"
+)
+
+// listedContainers is a page of a list of containers.
+type listedContainers struct {
+	XMLName    xml.Name         `xml:"EnumerationResults"`
+	Service    string           `xml:"ServiceEndpoint,attr"`
+	Prefix     string           `xml:"Prefix,omitempty"`
+	Marker     string           `xml:"Marker,omitempty"`
+	Most       int              `xml:"MaxResults,omitempty"`
+	Containers []containerEntry `xml:"Containers>Container"`
+	Next       string           `xml:"NextMarker"`
+}
+
+type containerEntry struct {
+	Name          string `xml:"Name"`
+	Modified      string `xml:"Properties>Last-Modified"`
+	ETag          string `xml:"Properties>Etag"`
+	LeaseStatus   string `xml:"Properties>LeaseStatus"`
+	LeaseState    string `xml:"Properties>LeaseState"`
+	LeaseDuration string `xml:"Properties>LeaseDuration,omitempty"`
+	Access        string `xml:"Properties>PublicAccess,omitempty"`
+	Scope         string `xml:"Properties>DefaultEncryptionScope"`
+	OwnScope      bool   `xml:"Properties>DenyEncryptionScopeOverride"`
+	Immutable     bool   `xml:"Properties>HasImmutabilityPolicy"`
+	Hold          bool   `xml:"Properties>HasLegalHold"`
+	Metadata      pairs  `xml:"Metadata,omitempty"`
+}
+
+// listContainers answers a request for the containers of an account in the order of their names. A marker is the first name of a page.
+func (c *call) listContainers() error {
+	most, err := c.pageSize()
+	if err != nil {
+		return err
+	}
+	include, err := c.included("metadata", "deleted", "system")
+	if err != nil {
+		return err
+	}
+	page := listedContainers{Service: "https://" + c.r.Host + "/", Prefix: c.query.Get("prefix"), Marker: c.query.Get("marker")}
+	if c.query.Get("maxresults") != "" {
+		page.Most = most
+	}
+	documents := map[string]behaviour.Object{}
+	c.service.Azure.Look(func(w behaviour.World) {
+		for id, doc := range w.List(c.container, storage.ContainerType) {
+			documents[id.Name()] = doc
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		if !strings.HasPrefix(name, page.Prefix) || name < page.Marker {
+			continue
+		}
+		if len(page.Containers) == most {
+			page.Next = name
+			break
+		}
+		page.Containers = append(page.Containers, c.containerEntry(name, documents[name], include["metadata"]))
+	}
+	reply(c.w, http.StatusOK, page)
+	return nil
+}
+
+func (c *call) containerEntry(name string, doc behaviour.Object, metadata bool) containerEntry {
+	held := storage.LeaseOf(doc)
+	e := containerEntry{Name: name, ETag: strings.Trim(behaviour.Text(doc, "etag"), `"`), LeaseStatus: held.Status(c.now),
+		LeaseState: string(held.State(c.now)), LeaseDuration: held.Duration(c.now), Access: accessOf(doc),
+		Scope: "$account-encryption-key", Immutable: behaviour.Bool(doc, "properties.hasImmutabilityPolicy"),
+		Hold: behaviour.Bool(doc, "properties.hasLegalHold"), Modified: modifiedOf(doc)}
+	if metadata {
+		e.Metadata = pairs{}
+		for key, value := range behaviour.Sub(doc, "properties.metadata") {
+			e.Metadata[key], _ = value.(string)
+		}
+	}
+	return e
+}
+
+// describeAccount answers with the kind of the account, as clients ask that copy many blobs.
+func (c *call) describeAccount() error {
+	var doc behaviour.Object
+	c.service.Azure.Look(func(w behaviour.World) { _, doc = accountOf(w, account(c.r.Host)) })
+	header := c.w.Header()
+	header.Set("x-ms-sku-name", behaviour.Text(doc, "sku.name"))
+	header.Set("x-ms-account-kind", behaviour.Text(doc, "kind"))
+	header.Set("x-ms-is-hns-enabled", strconv.FormatBool(behaviour.Bool(doc, "properties.isHnsEnabled")))
+	c.w.WriteHeader(http.StatusOK)
+	return nil
+}

@@ -1,0 +1,72 @@
+package blob
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// putAppend makes an empty append blob.
+func (c *call) putAppend() error {
+	content, err := c.body()
+	if err != nil {
+		return err
+	}
+	if len(content) > 0 {
+		return invalidHeader("Content-Length", formatInt(len(content)), "0 for an append blob")
+	}
+	return c.create(stored{facts: facts{Type: appendBlob, Properties: propertiesOf(c.r.Header, true)}}, http.StatusCreated)
+}
+
+// append adds a block to the end of an append blob, from the body or from another blob.
+func (c *call) append() error {
+	content, from, err := c.given()
+	if err != nil {
+		return err
+	}
+	if len(content) == 0 {
+		return invalidHeader("Content-Length", "0", "at least 1")
+	}
+	return c.change(http.StatusCreated, func(b *stored) error {
+		if b.Type != appendBlob {
+			return wrongType()
+		}
+		if err := c.checkEnd(*b, len(content)); err != nil {
+			return err
+		}
+		c.w.Header().Set("x-ms-blob-append-offset", formatInt(len(b.content)))
+		b.content = append(b.content, content...) // readers of the blob as it was do not look behind its end
+		b.Appends++
+		c.w.Header().Set("x-ms-blob-committed-block-count", formatInt(b.Appends))
+		c.answerSum(content, from)
+		return nil
+	})
+}
+
+// checkEnd returns why a block must not be added to the end of a blob.
+func (c *call) checkEnd(b stored, length int) error {
+	for _, condition := range []struct {
+		header, code string
+		met          func(n int) bool
+	}{
+		{"x-ms-blob-condition-appendpos", "AppendPositionConditionNotMet", func(n int) bool { return n == len(b.content) }},
+		{"x-ms-blob-condition-maxsize", "MaxBlobSizeConditionNotMet", func(n int) bool { return len(b.content)+length <= n }},
+	} {
+		text := c.r.Header.Get(condition.header)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return invalidHeader(condition.header, text, "a number of bytes")
+		}
+		if !condition.met(n) {
+			return refuse(http.StatusPreconditionFailed, condition.code, "The condition %s is not met: the blob has %d bytes.",
+				condition.header, len(b.content))
+		}
+	}
+	if b.Appends >= mostBlocks {
+		return refuse(http.StatusConflict, "BlockCountExceedsLimit", "The committed block count cannot exceed the maximum limit of %d blocks.",
+			mostBlocks)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package blob
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/plane/octets"
+)
+
+// sourceHeader has the address of a blob from which content is taken.
+const sourceHeader = "x-ms-copy-source"
+
+// copied says from where a blob was copied. Nil is a blob that was not.
+type copied struct {
+	ID     string    `json:"id"`
+	Source string    `json:"source"`
+	Bytes  int       `json:"bytes"`
+	At     time.Time `json:"at"`
+}
+
+// show writes what a reader gets of a copy.
+func (k *copied) show(h http.Header) {
+	if k == nil {
+		return
+	}
+	k.answer(h)
+	h.Set(sourceHeader, k.Source)
+	h.Set("x-ms-copy-progress", strconv.Itoa(k.Bytes)+"/"+strconv.Itoa(k.Bytes))
+	h.Set("x-ms-copy-completion-time", k.At.Format(http.TimeFormat))
+}
+
+// answer writes what the client gets that asked for a copy: it is made at once.
+func (k *copied) answer(h http.Header) {
+	if k == nil {
+		return
+	}
+	h.Set("x-ms-copy-id", k.ID)
+	h.Set("x-ms-copy-status", "success")
+}
+
+// copy makes a blob that is like another one.
+func (c *call) copy() error {
+	from, err := c.source()
+	if err != nil {
+		return err
+	}
+	b := stored{facts: facts{Type: from.Type, Properties: from.Properties.clone(), Blocks: slices.Clone(from.Blocks), Appends: from.Appends,
+		Metadata: metadataOf(c.r.Header)}, content: slices.Clip(from.content)}
+	if len(b.Metadata) == 0 {
+		b.Metadata = maps.Clone(from.Metadata)
+	}
+	address, err := url.Parse(c.r.Header.Get(sourceHeader))
+	if err != nil {
+		return err
+	}
+	address.RawQuery = "" // it may have a signature
+	b.Copy = &copied{c.guid(), address.String(), len(b.content), c.now.UTC()}
+	return c.create(b, http.StatusAccepted)
+}
+
+// abort ends a copy that is not made yet. There is none.
+func (c *call) abort() error {
+	return refuse(http.StatusConflict, "NoPendingCopyOperation", "There is currently no pending copy operation.")
+}
+
+// given returns the content that a request brings: its body, or a range of another blob, which is returned then, too.
+func (c *call) given() (content []byte, from *stored, err error) {
+	if c.r.Header.Get(sourceHeader) == "" {
+		content, err = c.body()
+		return content, nil, err
+	}
+	if from, err = c.source(); err != nil {
+		return nil, nil, err
+	}
+	content = from.content
+	const header = "x-ms-source-range"
+	if text := c.r.Header.Get(header); text != "" {
+		within, err := octets.Parse(header, text)
+		if err != nil {
+			return nil, nil, err
+		}
+		size := int64(len(content))
+		if within.From >= size {
+			return nil, nil, octets.Outside(text, size)
+		}
+		if within.To < 0 || within.To > size {
+			within.To = size
+		}
+		content = content[within.From:within.To]
+	}
+	if len(content) > largest {
+		return nil, nil, refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge",
+			"The source has %d bytes, at most %d are allowed.", len(content), largest)
+	}
+	err = errors.Join(octets.CheckMD5(c.r.Header.Get("x-ms-source-content-md5"), content),
+		octets.CheckCRC64(c.r.Header.Get("x-ms-source-content-crc64"), content))
+	return slices.Clip(content), from, err
+}
+
+// source returns the blob from which a request takes content.
+func (c *call) source() (*stored, error) {
+	text := c.r.Header.Get(sourceHeader)
+	address, err := url.Parse(text)
+	if err != nil || address.Host == "" {
+		return nil, invalidHeader(sourceHeader, text, "the address of a blob")
+	}
+	if !c.service.Answers(address.Host) {
+		return nil, refuse(http.StatusNotFound, unverified, "The local Azure copies blobs of its own accounts alone, and %s is not one.",
+			address.Host)
+	}
+	from, err := c.readSource(address)
+	if refused, ok := errors.AsType[*behaviour.Error](err); ok {
+		c.w.Header().Set("x-ms-copy-source-status-code", strconv.Itoa(refused.Status))
+		c.w.Header().Set("x-ms-copy-source-error-code", refused.Code)
+		return nil, refuse(refused.Status, unverified, "%s", refused.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if from.Tier == archived {
+		return nil, refuse(http.StatusConflict, "BlobArchived", "This operation is not permitted on an archived blob.")
+	}
+	met, changed, err := from.meets(c.r.Header, "x-ms-source-", true)
+	if err == nil && (!met || !changed) {
+		err = refuse(http.StatusPreconditionFailed, "SourceConditionNotMet", "The source condition specified using HTTP conditional header(s) "+
+			"is not met.")
+	}
+	return &from, err
+}
+
+// unverified is the code of a refusal because of the source of a copy.
+const unverified = "CannotVerifyCopySource"
+
+// readSource reads the blob at an address. The request has a right of its own for it, or its address has a signature. Within an account
+// it is read with the right of the request itself.
+func (c *call) readSource(address *url.URL) (stored, error) {
+	read := &call{service: c.service, w: httptest.NewRecorder(), query: address.Query(),
+		r: (&http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
+			RemoteAddr: c.r.RemoteAddr}).WithContext(c.r.Context())}
+	if right := c.r.Header.Get("x-ms-copy-source-authorization"); right != "" {
+		read.r.Header.Set("Authorization", right)
+	} else if read.query.Get("sig") == "" && account(address.Host) == account(c.r.Host) {
+		read.caller, read.trusted = c.caller, c.caller != nil || c.byKey
+		read.byKey = c.byKey
+	}
+	if _, err := read.begin(func(string) (operation, error) { return onBlob(blobsRead, "r", nil), nil }); err != nil {
+		return stored{}, err
+	}
+	if read.machine != "" {
+		return stored{}, noBlob()
+	}
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	return read.find(reads)
+}

@@ -1,0 +1,85 @@
+package blob
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+)
+
+// operation is what a request can do.
+type operation struct {
+	// action is the last part of the right that the operation needs, after that of the service. It is a data action if data is set.
+	action string
+	data   bool
+	// signed are letters of a signature. The operation needs one of them.
+	signed string
+	// creates says that the container need not exist.
+	creates bool
+	do      func(c *call) error
+}
+
+// The rights for blobs.
+const (
+	blobsRead  = "containers/blobs/read"
+	blobsWrite = "containers/blobs/write"
+)
+
+// onBlob is an operation on a blob.
+func onBlob(action, signed string, do func(c *call) error) operation {
+	return operation{action: action, data: true, signed: signed, do: do}
+}
+
+// operations are the operations by method, by what the path names, and by the parameter comp.
+var operations = map[string]operation{
+	"GET service list":   {action: "containers/read", signed: "l", do: (*call).listContainers},
+	"GET any properties": {action: "read", signed: "rlcwd", do: (*call).describeAccount},
+
+	"GET container list":     onBlob(blobsRead, "l", (*call).list),
+	"GET container":          {action: "containers/read", signed: "r", do: (*call).properties},
+	"HEAD container":         {action: "containers/read", signed: "r", do: (*call).properties},
+	"GET container metadata": {action: "containers/read", signed: "r", do: (*call).properties},
+	"PUT container metadata": {action: "containers/write", signed: "w", do: (*call).setContainerMetadata},
+	"PUT container":          {action: "containers/write", signed: "cw", creates: true, do: (*call).createContainer},
+	"DELETE container":       {action: "containers/delete", signed: "d", do: (*call).deleteContainer},
+	"PUT container lease":    {action: "containers/write", signed: "w", do: (*call).leaseContainer},
+
+	"GET blob":           onBlob(blobsRead, "r", (*call).get),
+	"HEAD blob":          onBlob(blobsRead, "r", (*call).get),
+	"GET blob metadata":  onBlob(blobsRead, "r", (*call).metadata),
+	"HEAD blob metadata": onBlob(blobsRead, "r", (*call).metadata),
+	"GET blob blocklist": onBlob(blobsRead, "r", (*call).blocks),
+	"GET blob tags":      onBlob("containers/blobs/tags/read", "t", (*call).tags),
+
+	"PUT blob":             onBlob(blobsWrite, "cw", (*call).put),
+	"PUT blob block":       onBlob(blobsWrite, "cw", (*call).stage),
+	"PUT blob blocklist":   onBlob(blobsWrite, "cw", (*call).commit),
+	"PUT blob appendblock": onBlob(blobsWrite, "aw", (*call).append),
+	"PUT blob metadata":    onBlob(blobsWrite, "w", (*call).setMetadata),
+	"PUT blob properties":  onBlob(blobsWrite, "w", (*call).setProperties),
+	"PUT blob tier":        onBlob(blobsWrite, "w", (*call).setTier),
+	"PUT blob copy":        onBlob(blobsWrite, "w", (*call).abort),
+	"PUT blob lease":       onBlob(blobsWrite, "w", (*call).leaseBlob),
+	"PUT blob tags":        onBlob("containers/blobs/tags/write", "t", (*call).setTags),
+	"DELETE blob":          onBlob("containers/blobs/delete", "d", (*call).delete),
+}
+
+// operation returns what a request to a container, "" for none, does.
+func (c *call) operation(container string) (operation, error) {
+	target := "blob"
+	switch kind := c.query.Get("restype"); {
+	case kind == "account":
+		target = "any"
+	case container == "":
+		target = "service"
+	case c.blob == "" && kind == "container":
+		target = "container"
+	}
+	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+c.query.Get("comp"))]
+	versioned := cmp.Or(c.query.Get("snapshot"), c.query.Get("versionid"))
+	if !known || target == "blob" && c.blob == "" || versioned != "" {
+		return o, refuse(http.StatusNotImplemented, "NotImplemented",
+			"The local Azure serves containers, block blobs, append blobs, their properties, tags, tiers and leases, copies and lists. "+
+				"It does not serve %s %s with comp %q, page blobs, snapshots and versions.", c.r.Method, target, c.query.Get("comp"))
+	}
+	return o, nil
+}

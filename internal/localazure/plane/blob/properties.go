@@ -1,0 +1,182 @@
+package blob
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"strings"
+)
+
+// properties are what a client says of the content of a blob, by the header that a reader gets.
+type properties map[string]string
+
+// contentHeader is a property: the header that sets it, and whether a write of a whole blob takes the header of the reply, too.
+type contentHeader struct {
+	sent     string
+	standard bool
+}
+
+var contentHeaders = map[string]contentHeader{
+	"Cache-Control":       {"x-ms-blob-cache-control", true},
+	"Content-Disposition": {"x-ms-blob-content-disposition", false},
+	"Content-Encoding":    {"x-ms-blob-content-encoding", true},
+	"Content-Language":    {"x-ms-blob-content-language", true},
+	"Content-MD5":         {"x-ms-blob-content-md5", false},
+	"Content-Type":        {"x-ms-blob-content-type", true},
+}
+
+const contentType = "Content-Type"
+
+// anyContent is the type of a content of which the client says nothing.
+const anyContent = "application/octet-stream"
+
+// propertiesOf returns the properties in the headers of a request. That of a whole blob may have them as standard headers.
+func propertiesOf(given http.Header, whole bool) properties {
+	p := properties{}
+	for name, h := range contentHeaders {
+		value := given.Get(h.sent)
+		if value == "" && whole && h.standard {
+			value = given.Get(name)
+		}
+		if value != "" {
+			p[name] = value
+		}
+	}
+	p[contentType] = cmp.Or(p[contentType], anyContent)
+	return p
+}
+
+// overrides are the headers that a signature sets in the reply, by its parameters.
+var overrides = map[string]string{
+	"rscc": "Cache-Control", "rscd": "Content-Disposition", "rsce": "Content-Encoding", "rscl": "Content-Language", "rsct": contentType,
+}
+
+// metadataOf returns the metadata in the headers of a request, by header.
+func metadataOf(given http.Header) map[string]string {
+	metadata := map[string]string{}
+	for header := range given {
+		if strings.HasPrefix(strings.ToLower(header), metadataHeader) {
+			metadata[header] = given.Get(header)
+		}
+	}
+	return metadata
+}
+
+// setProperties replaces the properties of a blob. What the request does not name is unset.
+func (c *call) setProperties() error {
+	return c.change(http.StatusOK, func(b *stored) error {
+		b.Properties = propertiesOf(c.r.Header, false)
+		return nil
+	})
+}
+
+// setMetadata replaces the metadata of a blob.
+func (c *call) setMetadata() error {
+	return c.change(http.StatusOK, func(b *stored) error {
+		b.Metadata = metadataOf(c.r.Header)
+		return nil
+	})
+}
+
+// metadata answers with the metadata of a blob alone.
+func (c *call) metadata() error {
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	b, err := c.find(reads)
+	if err != nil {
+		return err
+	}
+	b.headers(c.w)
+	for name, value := range b.Metadata {
+		c.w.Header().Set(name, value)
+	}
+	c.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// tiers are the access tiers of block blobs.
+var tiers = map[string]bool{"Hot": true, "Cool": true, "Cold": true, "Archive": true}
+
+// archived is the tier of blobs that cannot be read.
+const archived = "Archive"
+
+// tierOf returns the tier in the headers of a request, "" for that of the account.
+func tierOf(given http.Header, required bool) (string, error) {
+	const header = "x-ms-access-tier"
+	tier := given.Get(header)
+	switch {
+	case tier == "" && required:
+		return "", missingHeader(header)
+	case tier != "" && !tiers[tier]:
+		return "", invalidHeader(header, tier, "Hot, Cool, Cold or Archive")
+	}
+	return tier, nil
+}
+
+// setTier moves a blob to another tier at once, which leaves its etag as it is.
+func (c *call) setTier() error {
+	tier, err := tierOf(c.r.Header, true)
+	if err != nil {
+		return err
+	}
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	b, err := c.find(leases)
+	if err == nil && b.Type != blockBlob {
+		err = wrongType()
+	}
+	if err != nil {
+		return err
+	}
+	was := b.Tier
+	b.Tier, b.TierSet = tier, c.now.UTC()
+	if err := c.service.keep(c.key(), b); err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if was == archived && tier != archived {
+		status = http.StatusAccepted
+	}
+	c.w.WriteHeader(status)
+	return nil
+}
+
+// describe writes what a reader gets of a blob besides its content.
+func (c *call) describe(b stored) {
+	b.headers(c.w)
+	header := c.w.Header()
+	header.Set("Accept-Ranges", "bytes")
+	header.Set("x-ms-blob-type", b.Type)
+	header.Set("x-ms-creation-time", b.Created.Format(http.TimeFormat))
+	header.Set("x-ms-server-encrypted", "true")
+	showLease(header, b.Lease, c.now)
+	for name, value := range b.Properties {
+		header.Set(name, value)
+	}
+	for name, value := range b.Metadata {
+		header.Set(name, value)
+	}
+	for parameter, name := range overrides {
+		if value := c.query.Get(parameter); value != "" && c.query.Get("sig") != "" {
+			header.Set(name, value)
+		}
+	}
+	if b.Type == appendBlob {
+		header.Set("x-ms-blob-committed-block-count", formatInt(b.Appends))
+	}
+	if b.Type == blockBlob && c.r.Method == http.MethodHead {
+		header.Set("x-ms-access-tier", cmp.Or(b.Tier, "Hot"))
+		if b.Tier == "" {
+			header.Set("x-ms-access-tier-inferred", "true")
+		} else {
+			header.Set("x-ms-access-tier-change-time", b.TierSet.Format(http.TimeFormat))
+		}
+	}
+	if len(b.Tags) > 0 {
+		header.Set("x-ms-tag-count", formatInt(len(b.Tags)))
+	}
+	b.Copy.show(header)
+}
+
+// clone is a copy that can be changed.
+func (p properties) clone() properties { return maps.Clone(p) }
