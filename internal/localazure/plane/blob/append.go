@@ -14,12 +14,12 @@ func (c *call) putAppend() error {
 	if len(content) > 0 {
 		return invalidHeader("Content-Length", formatInt(len(content)), "0 for an append blob")
 	}
-	return c.create(stored{facts: facts{Type: appendBlob, Properties: propertiesOf(c.r.Header, true)}}, http.StatusCreated)
+	return c.create(stored{facts: facts{Type: appendBlob, Properties: propertiesOf(c.r.Header, true).orAny()}}, http.StatusCreated)
 }
 
 // append adds a block to the end of an append blob, from the body or from another blob.
 func (c *call) append() error {
-	content, from, err := c.given()
+	content, _, err := c.given()
 	if err != nil {
 		return err
 	}
@@ -30,6 +30,10 @@ func (c *call) append() error {
 		if b.Type != appendBlob {
 			return wrongType()
 		}
+		if b.Sealed {
+			return refuse(http.StatusConflict, "BlobIsSealed", "The specified blob is sealed and its contents can't be modified unless the blob "+
+				"is re-created after a delete.")
+		}
 		if err := c.checkEnd(*b, len(content)); err != nil {
 			return err
 		}
@@ -37,7 +41,7 @@ func (c *call) append() error {
 		b.content = append(b.content, content...) // readers of the blob as it was do not look behind its end
 		b.Appends++
 		c.w.Header().Set("x-ms-blob-committed-block-count", formatInt(b.Appends))
-		c.answerSum(content, from)
+		c.answerSums(content)
 		return nil
 	})
 }

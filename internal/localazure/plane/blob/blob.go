@@ -3,7 +3,7 @@
 // access signature. Layer L2.
 //
 // It keeps blobs in memory, and in files if it has a directory. Containers are documents of Microsoft.Storage, so that Azure Resource
-// Manager shows the same containers and leases. The consoles of machines are blobs, too. Page blobs, snapshots and versions are absent.
+// Manager shows the same containers and leases. The consoles of machines are blobs, too. Page blobs and versions are absent.
 package blob
 
 import (
@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
@@ -83,8 +85,8 @@ type call struct {
 	byKey, trusted bool
 	// onlyNew says that the request has the right to make blobs, and none to replace them.
 	onlyNew bool
-	// blob is the name of the blob, "" for the container.
-	blob string
+	// blob is the name of the blob, "" for the container. snapshot is the time of its snapshot, "" for the blob itself.
+	blob, snapshot string
 	// container is the id of the container, or of the service of the account. It is set when the caller is allowed, like now, the time
 	// of the request.
 	container azure.ID
@@ -95,10 +97,14 @@ type call struct {
 	machine azure.ID
 }
 
+// requestID is the header with the id of a request.
+const requestID = "x-ms-request-id"
+
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("x-ms-version", r.Header.Get("x-ms-version"))
+	header.Set(requestID, uuid.NewString())
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
 	}
@@ -134,7 +140,7 @@ func (c *call) begin(choose func(container string) (operation, error)) (operatio
 		return operation{}, err
 	}
 	container, name, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, "/"), "/")
-	c.blob = name
+	c.blob, c.snapshot = name, c.query.Get("snapshot")
 	o, err := choose(container)
 	if err != nil {
 		return o, err
@@ -143,4 +149,4 @@ func (c *call) begin(choose func(container string) (operation, error)) (operatio
 }
 
 // key is the key of the blob among the blobs of all accounts.
-func (c *call) key() string { return c.container.Key() + "/" + c.blob }
+func (c *call) key() string { return c.container.Key() + "/" + version{c.blob, c.snapshot}.String() }

@@ -98,7 +98,7 @@ func TestConditions(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"": "etcd/1 etcd/2 etcd/3 other", "&prefix=etcd/": "etcd/1 etcd/2 etcd/3", "&prefix=none": "",
-		"&prefix=etcd/&maxresults=2": "etcd/1 etcd/2 next etcd/3", "&prefix=etcd/&maxresults=2&marker=etcd/3": "etcd/3",
+		"&prefix=etcd/&maxresults=2": "etcd/1 etcd/2 next ZXRjZC8z", "&prefix=etcd/&maxresults=2&marker=ZXRjZC8z": "etcd/3",
 	} {
 		got := ask("GET", "/c?restype=container&comp=list"+query, "good", "")
 		var page struct {

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage/lease"
 	"kaz/internal/localazure/plane/octets"
 )
@@ -35,6 +37,8 @@ type facts struct {
 	Tags       map[string]string `json:"tags,omitempty"`
 	Tier       string            `json:"tier,omitempty"` // "" for that of the account
 	TierSet    time.Time         `json:"tierSet,omitzero"`
+	Returns    string            `json:"returns,omitempty"` // the tier to which a blob in the archive is to return
+	Sealed     bool              `json:"sealed,omitempty"`
 	Blocks     []block           `json:"blocks,omitempty"`  // what its list has committed, in the order of the content
 	Appends    int               `json:"appends,omitempty"` // how many blocks were appended
 	Copy       *copied           `json:"copy,omitempty"`
@@ -81,15 +85,16 @@ func (c *call) putBlock() error {
 	if err != nil {
 		return err
 	}
-	p, sum := propertiesOf(c.r.Header, true), octets.MD5(content)
+	p, sum := propertiesOf(c.r.Header, from == nil), octets.MD5(content)
 	if err := octets.CheckMD5(p["Content-MD5"], content); err != nil {
 		return err
 	}
-	if from != nil && !strings.EqualFold(c.r.Header.Get("x-ms-copy-source-blob-properties"), "false") {
+	if from != nil && len(p) == 0 && !strings.EqualFold(c.r.Header.Get("x-ms-copy-source-blob-properties"), "false") {
 		p = from.Properties.clone()
 	}
-	p["Content-MD5"] = sum
+	p.orAny()["Content-MD5"] = sum
 	c.w.Header().Set("Content-MD5", sum)
+	c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
 	return c.create(stored{facts{Type: blockBlob, Properties: p}, content}, http.StatusCreated)
 }
 
@@ -156,20 +161,6 @@ func (c *call) change(status int, do func(b *stored) error) error {
 	return nil
 }
 
-func (c *call) delete() error {
-	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
-	if _, err := c.find(changes); err != nil {
-		return err
-	}
-	if err := c.service.forget(c.key()); err != nil {
-		return err
-	}
-	c.service.unstage(c.key())
-	c.w.WriteHeader(http.StatusAccepted)
-	return nil
-}
-
 // get answers with a blob or a range of it.
 func (c *call) get() error {
 	c.service.mu.Lock()
@@ -188,6 +179,9 @@ func (c *call) get() error {
 		return refuse(http.StatusConflict, "BlobArchived", "This operation is not permitted on an archived blob.")
 	}
 	within, partial, err := octets.Wanted(c.r.Header, int64(len(b.content)))
+	if refused, ok := errors.AsType[*behaviour.Error](err); ok && refused.Status == http.StatusBadRequest {
+		err = nil // Azure ignores what is no range
+	}
 	if err != nil {
 		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", len(b.content)))
 		return err
@@ -250,13 +244,14 @@ const (
 	reads   use = iota
 	changes     // or deletes the blob, which must exist
 	creates
-	leases // checks the lease itself
+	leases    // checks the lease itself
+	snapshots // takes what it is
 )
 
 // find returns the blob as it is, or why the request must not be carried out on it. The caller holds the lock.
 func (c *call) find(how use) (stored, error) {
 	had, there := c.service.blobs[c.key()]
-	if how == creates && there && c.onlyNew {
+	if c.onlyNew && there && (how == creates || how == changes) {
 		return had, mismatch(permission, "permission")
 	}
 	if err := c.conditions(had, there, how); err != nil || how == leases {
@@ -266,7 +261,7 @@ func (c *call) find(how use) (stored, error) {
 	if err != nil {
 		return had, err
 	}
-	return had, had.Lease.Check(lease.Blob, id, how != reads, c.now)
+	return had, had.Lease.Check(lease.Blob, id, how != reads && how != snapshots, c.now)
 }
 
 // conditions returns why a request must not be carried out on the blob as it is.

@@ -1,8 +1,10 @@
 package blob
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -38,9 +40,7 @@ func (c *call) blockID() (string, error) {
 			"A query parameter that's mandatory for this request is not specified: blockid.")
 	}
 	if decoded, err := base64.StdEncoding.DecodeString(id); err != nil || len(decoded) == 0 || len(decoded) > most {
-		return "", refuse(http.StatusBadRequest, "InvalidQueryParameterValue",
-			"Value for one of the query parameters specified in the request URI is invalid: blockid is %q, want 1 to %d bytes in base64.",
-			id, most)
+		return "", invalidParameter("blockid", id, fmt.Sprintf("1 to %d bytes in base64", most))
 	}
 	return id, nil
 }
@@ -51,7 +51,7 @@ func (c *call) stage() error {
 	if err != nil {
 		return err
 	}
-	content, from, err := c.given()
+	content, _, err := c.given()
 	if err != nil {
 		return err
 	}
@@ -73,18 +73,17 @@ func (c *call) stage() error {
 		return err
 	}
 	c.w.Header().Set("x-ms-request-server-encrypted", "true")
-	c.answerSum(content, from)
+	c.answerSums(content)
 	c.w.WriteHeader(http.StatusCreated)
 	return nil
 }
 
-// answerSum answers with the sum of a block that the request has, and with the other one if it has none.
-func (c *call) answerSum(content []byte, from *stored) {
-	if c.r.Header.Get("Content-MD5") != "" || from != nil && c.r.Header.Get("x-ms-source-content-md5") != "" {
-		c.w.Header().Set("Content-MD5", octets.MD5(content))
-		return
-	}
+// answerSums answers with the sums of a block. The request gets that of kind MD5 only if it has one.
+func (c *call) answerSums(content []byte) {
 	c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
+	if cmp.Or(c.r.Header.Get("Content-MD5"), c.r.Header.Get("x-ms-source-content-md5")) != "" {
+		c.w.Header().Set("Content-MD5", octets.MD5(content))
+	}
 }
 
 // stage keeps a block of the blob with a key. All blocks that wait have ids of one length. The caller holds the lock.
@@ -169,7 +168,7 @@ func (c *call) commit() error {
 	if err != nil {
 		return err
 	}
-	b := stored{facts: facts{Type: blockBlob, Properties: propertiesOf(c.r.Header, false)}}
+	b := stored{facts: facts{Type: blockBlob, Properties: propertiesOf(c.r.Header, false).orAny()}}
 	s := c.service
 	s.mu.Lock()
 	had := s.blobs[c.key()]
@@ -221,9 +220,7 @@ func (c *call) blocks() error {
 		kind = "committed"
 	}
 	if !slices.Contains([]string{"committed", "uncommitted", "all"}, kind) {
-		return refuse(http.StatusBadRequest, "InvalidQueryParameterValue",
-			"Value for one of the query parameters specified in the request URI is invalid: blocklisttype is %q, want committed, "+
-				"uncommitted or all.", kind)
+		return invalidParameter("blocklisttype", kind, "committed, uncommitted or all")
 	}
 	s := c.service
 	s.mu.Lock()

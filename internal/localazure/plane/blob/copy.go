@@ -8,7 +8,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/plane/octets"
@@ -60,6 +63,10 @@ func (c *call) copy() error {
 	if err != nil {
 		return err
 	}
+	if err := octets.CheckMD5(c.r.Header.Get("x-ms-source-content-md5"), b.content); err != nil {
+		return err
+	}
+	b.Sealed = from.Sealed || strings.EqualFold(c.r.Header.Get("x-ms-seal-blob"), "true")
 	address.RawQuery = "" // it may have a signature
 	b.Copy = &copied{c.guid(), address.String(), len(b.content), c.now.UTC()}
 	return c.create(b, http.StatusAccepted)
@@ -67,6 +74,9 @@ func (c *call) copy() error {
 
 // abort ends a copy that is not made yet. There is none.
 func (c *call) abort() error {
+	if id := c.query.Get("copyid"); uuid.Validate(id) != nil {
+		return invalidParameter("copyid", id, "the id of a copy")
+	}
 	return refuse(http.StatusConflict, "NoPendingCopyOperation", "There is currently no pending copy operation.")
 }
 
@@ -138,15 +148,20 @@ func (c *call) source() (*stored, error) {
 // unverified is the code of a refusal because of the source of a copy.
 const unverified = "CannotVerifyCopySource"
 
-// readSource reads the blob at an address. The request has a right of its own for it, or its address has a signature. Within an account
-// it is read with the right of the request itself.
+// copiesLater reports whether a request asks for a copy that Azure makes on its own, within an account without another right.
+func (c *call) copiesLater() bool {
+	return c.r.Header.Get("x-ms-blob-type") == "" && c.query.Get("comp") == "" &&
+		!strings.EqualFold(c.r.Header.Get("x-ms-requires-sync"), "true")
+}
+
+// readSource reads the blob at an address. The request has a right of its own for it, or its address has a signature.
 func (c *call) readSource(address *url.URL) (stored, error) {
 	read := &call{service: c.service, w: httptest.NewRecorder(), query: address.Query(),
 		r: (&http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
 			RemoteAddr: c.r.RemoteAddr}).WithContext(c.r.Context())}
 	if right := c.r.Header.Get("x-ms-copy-source-authorization"); right != "" {
 		read.r.Header.Set("Authorization", right)
-	} else if read.query.Get("sig") == "" && account(address.Host) == account(c.r.Host) {
+	} else if c.copiesLater() && read.query.Get("sig") == "" && account(address.Host) == account(c.r.Host) {
 		read.caller, read.trusted = c.caller, c.caller != nil || c.byKey
 		read.byKey = c.byKey
 	}

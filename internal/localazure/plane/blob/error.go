@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"kaz/internal/localazure/behaviour"
 )
@@ -17,6 +18,11 @@ func refuse(status int, code, format string, args ...any) *behaviour.Error {
 func invalidHeader(name, value, want string) error {
 	return refuse(http.StatusBadRequest, "InvalidHeaderValue",
 		"The value for one of the HTTP headers is not in the correct format: %s is %q, want %s.", name, value, want)
+}
+
+func invalidParameter(name, value, want string) error {
+	return refuse(http.StatusBadRequest, "InvalidQueryParameterValue",
+		"Value for one of the query parameters specified in the request URI is invalid: %s is %q, want %s.", name, value, want)
 }
 
 func missingHeader(name string) error {
@@ -48,7 +54,8 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(e.Status)
 		return
 	}
-	reply(w, e.Status, fault{Code: e.Code, Message: e.Message})
+	reply(w, e.Status, fault{Code: e.Code, Message: fmt.Sprintf("%s\nRequestId:%s\nTime:%s", e.Message, w.Header().Get(requestID),
+		behaviour.Timestamp(time.Now()))})
 }
 
 // reply answers with a document.

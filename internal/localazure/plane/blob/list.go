@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,10 +27,24 @@ type listed struct {
 
 // entry is a blob in a list, or the beginning of names of blobs.
 type entry struct {
-	Name       string      `xml:"Name"`
+	Name       entryName   `xml:"Name"`
+	Snapshot   string      `xml:"Snapshot,omitempty"`
 	Properties *entryFacts `xml:"Properties,omitempty"`
 	Metadata   pairs       `xml:"Metadata,omitempty"`
 	Tags       *tagList    `xml:"Tags,omitempty"`
+}
+
+// entryName is a name, spelled as in a URL if XML cannot have its characters.
+type entryName struct {
+	Encoded bool   `xml:"Encoded,attr,omitempty"`
+	Text    string `xml:",chardata"`
+}
+
+func nameOf(text string) entryName {
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '\uFFFE' || r == '\uFFFF' }) {
+		return entryName{true, url.PathEscape(text)}
+	}
+	return entryName{Text: text}
 }
 
 type entryFacts struct {
@@ -48,6 +63,8 @@ type entryFacts struct {
 	Tier            string `xml:"AccessTier,omitempty"`
 	TierInferred    bool   `xml:"AccessTierInferred,omitempty"`
 	TierSet         string `xml:"AccessTierChangeTime,omitempty"`
+	Returns         string `xml:"ArchiveStatus,omitempty"`
+	Sealed          bool   `xml:"Sealed,omitempty"`
 	LeaseStatus     string `xml:"LeaseStatus"`
 	LeaseState      string `xml:"LeaseState"`
 	LeaseDuration   string `xml:"LeaseDuration,omitempty"`
@@ -109,16 +126,14 @@ func (c *call) included(allowed ...string) (map[string]bool, error) {
 			continue
 		}
 		if !slices.Contains(allowed, word) {
-			return nil, refuse(http.StatusBadRequest, "InvalidQueryParameterValue",
-				"Value for one of the query parameters specified in the request URI is invalid: include is %q, allowed are %s.", word,
-				strings.Join(allowed, ", "))
+			return nil, invalidParameter("include", word, "some of "+strings.Join(allowed, ", "))
 		}
 		all[word] = true
 	}
 	return all, nil
 }
 
-// list answers a request for the blobs of a container in the order of their names. A marker is the first name of a page.
+// list answers a request for the blobs of a container in the order of their names.
 func (c *call) list() error {
 	most, err := c.pageSize()
 	if err != nil {
@@ -129,30 +144,37 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
+	first, err := parseMarker(c.query.Get("marker"))
+	if err != nil {
+		return err
+	}
 	page := listed{Service: "https://" + c.r.Host + "/", Container: c.container.Name(), Prefix: c.query.Get("prefix"),
 		Marker: c.query.Get("marker"), Delimiter: c.query.Get("delimiter")}
+	if include["snapshots"] && page.Delimiter != "" {
+		return invalidParameter("include", "snapshots", "no snapshots with a delimiter")
+	}
 	if c.query.Get("maxresults") != "" {
 		page.Most = most
 	}
 	s := c.service
 	s.mu.Lock()
-	for _, name := range c.names(include["uncommittedblobs"]) {
-		if !strings.HasPrefix(name, page.Prefix) || name < page.Marker {
+	for _, v := range c.versions(include) {
+		if !strings.HasPrefix(v.name, page.Prefix) || v.compare(first) < 0 {
 			continue
 		}
-		group := page.group(name)
-		if group != "" && len(page.Prefixes) > 0 && page.Prefixes[len(page.Prefixes)-1].Name == group {
+		group := nameOf(page.group(v.name))
+		if group.Text != "" && len(page.Prefixes) > 0 && page.Prefixes[len(page.Prefixes)-1].Name == group {
 			continue
 		}
 		if len(page.Blobs)+len(page.Prefixes) == most {
-			page.Next = name
+			page.Next = v.marker()
 			break
 		}
-		if group != "" {
+		if group.Text != "" {
 			page.Prefixes = append(page.Prefixes, entry{Name: group})
 			continue
 		}
-		page.Blobs = append(page.Blobs, c.entry(name, s.blobs[c.container.Key()+"/"+name], include))
+		page.Blobs = append(page.Blobs, c.entry(v, s.blobs[c.container.Key()+"/"+v.String()], include))
 	}
 	s.mu.Unlock()
 	reply(c.w, http.StatusOK, page)
@@ -171,30 +193,34 @@ func (p listed) group(name string) string {
 	return p.Prefix + before + p.Delimiter
 }
 
-// names returns the names of the blobs of a container, also of those that have waiting blocks alone, in order.
-func (c *call) names(staged bool) (all []string) {
+// versions returns the blobs of a container in the order of lists: also their snapshots, and those that have waiting blocks alone, if
+// the request wants them. The caller holds the lock.
+func (c *call) versions(include map[string]bool) (all []version) {
 	before := c.container.Key() + "/"
 	for at := range c.service.blobs {
-		if name, ours := strings.CutPrefix(at, before); ours {
-			all = append(all, name)
+		if text, ours := strings.CutPrefix(at, before); ours {
+			if v := parseVersion(text); v.snapshot == "" || include["snapshots"] {
+				all = append(all, v)
+			}
 		}
 	}
 	for at, waiting := range c.service.staged {
 		_, there := c.service.blobs[at]
-		if name, ours := strings.CutPrefix(at, before); staged && ours && !there && waiting.made == c.made {
-			all = append(all, name)
+		if name, ours := strings.CutPrefix(at, before); include["uncommittedblobs"] && ours && !there && waiting.made == c.made {
+			all = append(all, version{name: name})
 		}
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, version.compare)
 	return all
 }
 
-func (c *call) entry(name string, b stored, include map[string]bool) entry {
-	e := entry{Name: name, Properties: &entryFacts{Created: b.Created.Format(http.TimeFormat), Modified: b.Modified.Format(http.TimeFormat),
+func (c *call) entry(v version, b stored, include map[string]bool) entry {
+	e := entry{Name: nameOf(v.name), Snapshot: v.snapshot, Properties: &entryFacts{Created: b.Created.Format(http.TimeFormat), Modified: b.Modified.Format(http.TimeFormat),
 		ETag: strings.Trim(b.ETag, `"`), Length: len(b.content), Kind: b.Properties[contentType], Encoding: b.Properties["Content-Encoding"],
 		Language: b.Properties["Content-Language"], MD5: b.Properties["Content-MD5"], Cache: b.Properties["Cache-Control"],
 		Disposition: b.Properties["Content-Disposition"], Type: cmp.Or(b.Type, blockBlob), LeaseStatus: b.Lease.Status(c.now),
-		LeaseState: string(b.Lease.State(c.now)), LeaseDuration: b.Lease.Duration(c.now), Encrypted: true, TagCount: len(b.Tags)}}
+		LeaseState: string(b.Lease.State(c.now)), LeaseDuration: b.Lease.Duration(c.now), Encrypted: true,
+		TagCount: len(b.Tags), Sealed: b.Sealed, Returns: b.pending()}}
 	if p := e.Properties; p.Type == blockBlob {
 		p.Tier, p.TierInferred = cmp.Or(b.Tier, "Hot"), b.Tier == ""
 		if b.Tier != "" {

@@ -1,7 +1,6 @@
 package blob
 
 import (
-	"cmp"
 	"net/http"
 	"strings"
 )
@@ -58,6 +57,8 @@ var operations = map[string]operation{
 	"PUT blob properties":  onBlob(blobsWrite, "w", (*call).setProperties),
 	"PUT blob tier":        onBlob(blobsWrite, "w", (*call).setTier),
 	"PUT blob copy":        onBlob(blobsWrite, "w", (*call).abort),
+	"PUT blob seal":        onBlob(blobsWrite, "w", (*call).seal),
+	"PUT blob snapshot":    onBlob(blobsWrite, "cw", (*call).takeSnapshot),
 	"PUT blob lease":       onBlob(blobsWrite, "w", (*call).leaseBlob),
 	"PUT blob tags":        onBlob("containers/blobs/tags/write", "t", (*call).setTags),
 	"DELETE blob":          onBlob("containers/blobs/delete", "d", (*call).delete),
@@ -75,11 +76,16 @@ func (c *call) operation(container string) (operation, error) {
 		target = "container"
 	}
 	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+c.query.Get("comp"))]
-	versioned := cmp.Or(c.query.Get("snapshot"), c.query.Get("versionid"))
-	if !known || target == "blob" && c.blob == "" || versioned != "" {
+	if !known || target == "blob" && c.blob == "" || c.query.Get("versionid") != "" {
 		return o, refuse(http.StatusNotImplemented, "NotImplemented",
-			"The local Azure serves containers, block blobs, append blobs, their properties, tags, tiers and leases, copies and lists. "+
-				"It does not serve %s %s with comp %q, page blobs, snapshots and versions.", c.r.Method, target, c.query.Get("comp"))
+			"The local Azure serves containers, block blobs, append blobs, their properties, tags, tiers, snapshots and leases, copies and "+
+				"lists. It does not serve %s %s with comp %q, page blobs and versions.", c.r.Method, target, c.query.Get("comp"))
+	}
+	if c.snapshot != "" && !ofSnapshots[c.query.Get("comp")] && c.r.Method == http.MethodPut {
+		return o, invalidParameter("snapshot", c.snapshot, "none: a snapshot cannot be changed")
 	}
 	return o, nil
 }
+
+// ofSnapshots are the operations that change snapshots, by comp.
+var ofSnapshots = map[string]bool{"tier": true, "tags": true}

@@ -42,6 +42,11 @@ func propertiesOf(given http.Header, whole bool) properties {
 			p[name] = value
 		}
 	}
+	return p
+}
+
+// orAny gives properties without a type that of any content.
+func (p properties) orAny() properties {
 	p[contentType] = cmp.Or(p[contentType], anyContent)
 	return p
 }
@@ -65,7 +70,7 @@ func metadataOf(given http.Header) map[string]string {
 // setProperties replaces the properties of a blob. What the request does not name is unset.
 func (c *call) setProperties() error {
 	return c.change(http.StatusOK, func(b *stored) error {
-		b.Properties = propertiesOf(c.r.Header, false)
+		b.Properties = propertiesOf(c.r.Header, false) // without a type, too
 		return nil
 	})
 }
@@ -113,7 +118,8 @@ func tierOf(given http.Header, required bool) (string, error) {
 	return tier, nil
 }
 
-// setTier moves a blob to another tier at once, which leaves its etag as it is.
+// setTier moves a blob to another tier, which leaves its etag as it is. One in the archive stays there: Azure takes hours to bring it
+// back, here it never arrives.
 func (c *call) setTier() error {
 	tier, err := tierOf(c.r.Header, true)
 	if err != nil {
@@ -128,17 +134,28 @@ func (c *call) setTier() error {
 	if err != nil {
 		return err
 	}
-	was := b.Tier
-	b.Tier, b.TierSet = tier, c.now.UTC()
+	status := http.StatusOK
+	if b.Tier == archived && tier != archived {
+		if b.Returns != "" && b.Returns != tier {
+			return refuse(http.StatusConflict, "BlobBeingRehydrated", "This operation is not permitted because the blob is being rehydrated.")
+		}
+		status, b.Returns = http.StatusAccepted, tier
+	} else {
+		b.Tier, b.TierSet = tier, c.now.UTC()
+	}
 	if err := c.service.keep(c.key(), b); err != nil {
 		return err
 	}
-	status := http.StatusOK
-	if was == archived && tier != archived {
-		status = http.StatusAccepted
-	}
 	c.w.WriteHeader(status)
 	return nil
+}
+
+// pending says to which tier a blob in the archive returns, "" if it does not.
+func (b stored) pending() string {
+	if b.Returns == "" {
+		return ""
+	}
+	return "rehydrate-pending-to-" + strings.ToLower(b.Returns)
 }
 
 // describe writes what a reader gets of a blob besides its content.
@@ -150,6 +167,7 @@ func (c *call) describe(b stored) {
 	header.Set("x-ms-creation-time", b.Created.Format(http.TimeFormat))
 	header.Set("x-ms-server-encrypted", "true")
 	showLease(header, b.Lease, c.now)
+	header[contentType] = nil // nothing is to guess it
 	for name, value := range b.Properties {
 		header.Set(name, value)
 	}
@@ -164,12 +182,18 @@ func (c *call) describe(b stored) {
 	if b.Type == appendBlob {
 		header.Set("x-ms-blob-committed-block-count", formatInt(b.Appends))
 	}
-	if b.Type == blockBlob && c.r.Method == http.MethodHead {
+	if b.Sealed {
+		header.Set("x-ms-blob-sealed", "true")
+	}
+	if b.Type == blockBlob {
 		header.Set("x-ms-access-tier", cmp.Or(b.Tier, "Hot"))
 		if b.Tier == "" {
 			header.Set("x-ms-access-tier-inferred", "true")
 		} else {
 			header.Set("x-ms-access-tier-change-time", b.TierSet.Format(http.TimeFormat))
+		}
+		if pending := b.pending(); pending != "" {
+			header.Set("x-ms-archive-status", pending)
 		}
 	}
 	if len(b.Tags) > 0 {
@@ -180,3 +204,15 @@ func (c *call) describe(b stored) {
 
 // clone is a copy that can be changed.
 func (p properties) clone() properties { return maps.Clone(p) }
+
+// seal ends an append blob: it takes no more blocks.
+func (c *call) seal() error {
+	return c.change(http.StatusOK, func(b *stored) error {
+		if b.Type != appendBlob {
+			return wrongType()
+		}
+		b.Sealed = true
+		c.w.Header().Set("x-ms-blob-sealed", "true")
+		return nil
+	})
+}
