@@ -21,7 +21,7 @@ func containers() behaviour.Type {
 			"properties.lastModifiedTime", "properties.leaseStatus", "properties.leaseState", "properties.leaseDuration",
 			"properties.hasLegalHold",
 			"properties.hasImmutabilityPolicy", "properties.deleted", "properties.remainingRetentionDays", "properties.legalHold",
-			"properties.immutabilityPolicy", leaseField,
+			"properties.immutabilityPolicy", leaseField, policiesField,
 		},
 		Actions: map[string]behaviour.Action{
 			"setLegalHold": {Do: setLegalHold}, "clearLegalHold": {Do: clearLegalHold},

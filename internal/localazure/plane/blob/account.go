@@ -98,3 +98,42 @@ func (c *call) describeAccount() error {
 	c.w.WriteHeader(http.StatusOK)
 	return nil
 }
+
+// serviceFacts are the settings of the service of an account. Those that are not in its document are off here.
+type serviceFacts struct {
+	XMLName xml.Name `xml:"StorageServiceProperties"`
+	Logging struct {
+		Version             string
+		Delete, Read, Write bool
+		Retention           enabled `xml:"RetentionPolicy"`
+	}
+	Hour      metrics `xml:"HourMetrics"`
+	Minute    metrics `xml:"MinuteMetrics"`
+	Cors      string
+	Retention enabled `xml:"DeleteRetentionPolicy"`
+	Website   enabled `xml:"StaticWebsite"`
+}
+
+type metrics struct {
+	Version   string
+	Enabled   bool
+	Retention enabled `xml:"RetentionPolicy"`
+}
+
+type enabled struct {
+	Enabled bool
+	Days    int `xml:",omitempty"`
+}
+
+// serviceProperties answers with the settings of the service.
+func (c *call) serviceProperties() error {
+	const first = "1.0" // the version of the analytics
+	var doc behaviour.Object
+	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.container) })
+	var all serviceFacts
+	all.Logging.Version, all.Hour.Version, all.Minute.Version = first, first, first
+	all.Retention.Enabled = behaviour.Bool(doc, "properties.deleteRetentionPolicy.enabled")
+	all.Retention.Days, _ = behaviour.Int(doc, "properties.deleteRetentionPolicy.days")
+	reply(c.w, http.StatusOK, all)
+	return nil
+}

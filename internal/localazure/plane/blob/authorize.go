@@ -18,6 +18,10 @@ const storageAudience = "https://storage.azure.com"
 
 // authenticate finds out which principal has sent a token.
 func (c *call) authenticate() (err error) {
+	if c.r.Header.Get("Authorization") == "" {
+		return refuse(http.StatusUnauthorized, "NoAuthenticationInformation", "Server failed to authenticate the request. Please refer to the "+
+			"information in the www-authenticate header.")
+	}
 	own := "https://" + strings.ToLower(c.r.Host)
 	token, _ := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer ")
 	c.caller, err = c.service.Authenticate(token, storageAudience, storageAudience+"/", own, own+"/")
@@ -101,7 +105,9 @@ func (c *call) checkRights(w behaviour.World, o operation, t target) error {
 		c.byKey = true
 		return c.checkKey(t)
 	case c.caller == nil:
-		return c.checkSignature(o, t)
+		return c.checkSignature(w, o, t)
+	case o.action == "":
+		return nil
 	}
 	allowed := w.Allowed
 	if o.data {
@@ -122,22 +128,26 @@ func (c *call) checkKey(t target) error {
 }
 
 // checkSignature returns why a shared access signature does not allow an operation.
-func (c *call) checkSignature(o operation, t target) error {
-	if code, message := sas.Check(c.r, c.query, c.now); code != "" {
+func (c *call) checkSignature(w behaviour.World, o operation, t target) error {
+	container, _ := w.Get(c.container)
+	granted, err := withPolicy(container, c.query)
+	if err != nil {
+		return err
+	}
+	if code, message := sas.Check(c.r, granted, c.now); code != "" {
 		return refuse(http.StatusForbidden, code, "%s", message)
 	}
 	check := c.checkService
 	if c.query.Get("ss") != "" {
 		check = c.checkAccount
 	}
-	if err := check(o, t); err != nil {
+	if err := check(w, o, t); err != nil {
 		return err
 	}
-	granted := c.query.Get("sp")
-	if !strings.ContainsAny(granted, o.signed) {
+	if o.action != "" && !strings.ContainsAny(granted.Get("sp"), o.signed) {
 		return mismatch(permission, "permission")
 	}
-	c.onlyNew = strings.Contains(o.signed, "c") && !strings.Contains(granted, "w")
+	c.onlyNew = strings.Contains(o.signed, "c") && !strings.Contains(granted.Get("sp"), "w")
 	return nil
 }
 
@@ -146,7 +156,7 @@ func unsigned(detail string) error {
 }
 
 // checkAccount checks the signature for an account.
-func (c *call) checkAccount(_ operation, t target) error {
+func (c *call) checkAccount(_ behaviour.World, _ operation, t target) error {
 	kind := "o"
 	switch {
 	case t.container == "":
@@ -165,21 +175,31 @@ func (c *call) checkAccount(_ operation, t target) error {
 	return nil
 }
 
-// checkService checks the signature for a container or a blob. That for a container allows to list it, and not to change the
-// container itself.
-func (c *call) checkService(o operation, t target) error {
+// checkService checks the signature for a container, a blob or a snapshot. That for a container allows to list it, and not to change the
+// container itself. It is made with a key of the account or of a user.
+func (c *call) checkService(w behaviour.World, o operation, t target) error {
+	if t.container == "" {
+		return refuse(http.StatusForbidden, "AuthorizationFailure", "This request is not authorized to perform this operation.")
+	}
 	resource := "/blob/" + t.account + "/" + t.container
 	switch kind := c.query.Get("sr"); kind {
 	case "c":
-	case "b":
+	case "b", "bs":
 		resource += "/" + c.blob
 	default:
-		return unsigned(fmt.Sprintf("The signed resource %q is not supported: b and c are.", kind))
+		return unsigned(fmt.Sprintf("The signed resource %q is not supported: b, bs and c are.", kind))
 	}
-	if !sas.SignedBy(t.keys, storage.BlobSASText(resource, c.query), c.query.Get("sig")) {
+	if c.query.Get("skoid") != "" {
+		if err := c.checkDelegated(w, o, t, resource); err != nil {
+			return err
+		}
+	} else if !sas.SignedBy(t.keys, storage.BlobSASText(resource, c.query), c.query.Get("sig")) {
 		return unsigned("Signature did not match.")
 	}
-	if !o.data || c.blob == "" && c.query.Get("sr") == "b" {
+	switch whole := c.query.Get("sr") == "c"; {
+	case !o.data:
+		return refuse(http.StatusForbidden, "AuthorizationFailure", "This request is not authorized to perform this operation.")
+	case !whole && (c.blob == "" || (c.query.Get("sr") == "bs") != (c.snapshot != "")):
 		return mismatch("AuthorizationResourceTypeMismatch", "resource type")
 	}
 	return nil

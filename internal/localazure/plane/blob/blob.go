@@ -79,6 +79,8 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	query   url.Values
+	// again serves a request that is part of this one.
+	again http.HandlerFunc
 	// caller is the principal that has sent a token, nil for a signature of any kind.
 	caller *behaviour.Principal
 	// byKey says that the request is signed with a key of the account, trusted that another request answers for it.
@@ -108,7 +110,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
 	}
-	c := &call{service: s, w: w, r: r, query: r.URL.Query()}
+	c := &call{service: s, w: w, r: r, query: r.URL.Query(), again: s.ServeHTTP}
 	if err := c.serve(); err != nil {
 		fail(w, r, err)
 	}

@@ -94,7 +94,9 @@ func (c *call) putBlock() error {
 	}
 	p.orAny()["Content-MD5"] = sum
 	c.w.Header().Set("Content-MD5", sum)
-	c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
+	if c.r.Header.Get("x-ms-version") >= withBothSums {
+		c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
+	}
 	return c.create(stored{facts{Type: blockBlob, Properties: p}, content}, http.StatusCreated)
 }
 

@@ -78,11 +78,17 @@ func (c *call) stage() error {
 	return nil
 }
 
+// withBothSums is the first version in which a request with a sum of kind MD5 gets that of kind CRC64, too.
+const withBothSums = "2026-10-06"
+
 // answerSums answers with the sums of a block. The request gets that of kind MD5 only if it has one.
 func (c *call) answerSums(content []byte) {
-	c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
-	if cmp.Or(c.r.Header.Get("Content-MD5"), c.r.Header.Get("x-ms-source-content-md5")) != "" {
+	asked := cmp.Or(c.r.Header.Get("Content-MD5"), c.r.Header.Get("x-ms-source-content-md5")) != ""
+	if asked {
 		c.w.Header().Set("Content-MD5", octets.MD5(content))
+	}
+	if !asked || c.r.Header.Get("x-ms-version") >= withBothSums {
+		c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
 	}
 }
 

@@ -109,14 +109,14 @@ func modifiedOf(doc behaviour.Object) string {
 
 // setContainerMetadata replaces the metadata of a container.
 func (c *call) setContainerMetadata() error {
-	return c.changeContainer(func(properties behaviour.Object) error {
+	return c.changeContainer(func(_ behaviour.World, properties behaviour.Object) error {
 		properties["metadata"] = c.containerMetadata()
 		return nil
 	})
 }
 
 // changeContainer changes properties of a container, and answers.
-func (c *call) changeContainer(change func(properties behaviour.Object) error) error {
+func (c *call) changeContainer(change func(w behaviour.World, properties behaviour.Object) error) error {
 	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
 	if err != nil {
 		return err
@@ -129,9 +129,12 @@ func (c *call) changeContainer(change func(properties behaviour.Object) error) e
 		if err := storage.LeaseOf(doc).Check(lease.Container, id, false, c.now); err != nil {
 			return err
 		}
+		if err := c.checkTimes(doc); err != nil {
+			return err
+		}
 		properties := behaviour.Object{"publicAccess": behaviour.Text(doc, "properties.publicAccess"),
 			"metadata": behaviour.Clone(behaviour.Sub(doc, "properties.metadata"))}
-		if err := change(properties); err != nil {
+		if err := change(w, properties); err != nil {
 			return err
 		}
 		return w.Apply(behaviour.Itself(), c.container, behaviour.Object{"properties": properties})
@@ -142,6 +145,25 @@ func (c *call) changeContainer(change func(properties behaviour.Object) error) e
 	c.containerHeaders()
 	c.w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+// checkTimes returns why the request must not be carried out on a container as it is. Containers have the conditions on times alone.
+func (c *call) checkTimes(doc behaviour.Object) error {
+	at, err := time.Parse(time.RFC3339, behaviour.Text(doc, "properties.lastModifiedTime"))
+	if err != nil {
+		return nil // it is of an older kaz
+	}
+	given := http.Header{}
+	for _, name := range []string{"If-Modified-Since", "If-Unmodified-Since"} {
+		if value := c.r.Header.Get(name); value != "" {
+			given.Set(name, value)
+		}
+	}
+	met, changed, err := stored{facts: facts{Modified: at}}.meets(given, "", true)
+	if err == nil && (!met || !changed) {
+		err = unmet()
+	}
+	return err
 }
 
 // deleteContainer deletes a container with its blobs. Leases of blobs do not prevent that.
@@ -156,6 +178,9 @@ func (c *call) deleteContainer() error {
 			return noContainer()
 		}
 		if err := storage.LeaseOf(doc).Check(lease.Container, id, true, c.now); err != nil {
+			return err
+		}
+		if err := c.checkTimes(doc); err != nil {
 			return err
 		}
 		w.Edit(c.container, func(doc behaviour.Object) { storage.SetLease(doc, lease.Lease{}) })

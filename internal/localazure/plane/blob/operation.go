@@ -7,7 +7,8 @@ import (
 
 // operation is what a request can do.
 type operation struct {
-	// action is the last part of the right that the operation needs, after that of the service. It is a data action if data is set.
+	// action is the last part of the right that the operation needs, after that of the service. It is a data action if data is set. It is
+	// "" for an operation of which each part needs a right of its own.
 	action string
 	data   bool
 	// signed are letters of a signature. The operation needs one of them.
@@ -30,8 +31,12 @@ func onBlob(action, signed string, do func(c *call) error) operation {
 
 // operations are the operations by method, by what the path names, and by the parameter comp.
 var operations = map[string]operation{
-	"GET service list":   {action: "containers/read", signed: "l", do: (*call).listContainers},
-	"GET any properties": {action: "read", signed: "rlcwd", do: (*call).describeAccount},
+	"GET service list":               {action: "containers/read", signed: "l", do: (*call).listContainers},
+	"GET service properties":         {action: "read", signed: "r", do: (*call).serviceProperties},
+	"POST service userdelegationkey": {action: "generateUserDelegationKey/action", do: (*call).delegate},
+	"POST service batch":             onBlob("", "", (*call).batch),
+	"POST container batch":           onBlob("", "", (*call).batch),
+	"GET any properties":             {action: "read", signed: "rlcwd", do: (*call).describeAccount},
 
 	"GET container list":     onBlob(blobsRead, "l", (*call).list),
 	"GET container":          {action: "containers/read", signed: "r", do: (*call).properties},
@@ -40,6 +45,8 @@ var operations = map[string]operation{
 	"PUT container metadata": {action: "containers/write", signed: "w", do: (*call).setContainerMetadata},
 	"PUT container":          {action: "containers/write", signed: "cw", creates: true, do: (*call).createContainer},
 	"DELETE container":       {action: "containers/delete", signed: "d", do: (*call).deleteContainer},
+	"GET container acl":      {action: "containers/getAcl/action", do: (*call).access},
+	"PUT container acl":      {action: "containers/setAcl/action", do: (*call).setAccess},
 	"PUT container lease":    {action: "containers/write", signed: "w", do: (*call).leaseContainer},
 
 	"GET blob":           onBlob(blobsRead, "r", (*call).get),

@@ -75,7 +75,7 @@ func (s *signing) want(method, address string, status int, code string) string {
 
 // A shared access signature allows what its letters say, for the container or blob that it names, until it ends.
 func TestSignatures(t *testing.T) {
-	const failed, permission, kind = "AuthenticationFailed", "AuthorizationPermissionMismatch", "AuthorizationResourceTypeMismatch"
+	const failed, permission = "AuthenticationFailed", "AuthorizationPermissionMismatch"
 	synctest.Test(t, func(t *testing.T) {
 		s := startSigning(t)
 		hour := func(n int) string { return time.Now().Add(time.Duration(n) * time.Hour).UTC().Format(time.RFC3339) }
@@ -91,7 +91,8 @@ func TestSignatures(t *testing.T) {
 			{"read in the container", "/docs", "sr=c&sp=rl", "GET /docs/a?", 200, ""},
 			{"list", "/docs", "sr=c&sp=rl", "GET /docs?restype=container&comp=list&", 200, ""},
 			{"list with the right to read", "/docs", "sr=c&sp=r", "GET /docs?restype=container&comp=list&", 403, permission},
-			{"deletion of the container", "/docs", "sr=c&sp=d", "DELETE /docs?restype=container&", 403, kind},
+			{"deletion of the container", "/docs", "sr=c&sp=d", "DELETE /docs?restype=container&", 403, "AuthorizationFailure"},
+			{"another blob in the container of the blob", "/docs/a", "sr=b&sp=l", "GET /docs?restype=container&comp=list&", 403, failed},
 			{"unknown kind", "/docs/a", "sr=d&sp=r", "GET /docs/a?", 403, failed},
 			{"later start", "/docs/a", "sr=b&sp=r&st=" + hour(1), "GET /docs/a?", 403, failed},
 			{"past end", "/docs/a", "sr=b&sp=r&se=" + hour(0), "GET /docs/a?", 403, failed},
