@@ -179,7 +179,7 @@ func (c *call) checkAccount(_ behaviour.World, _ operation, t target) error {
 // container itself. It is made with a key of the account or of a user.
 func (c *call) checkService(w behaviour.World, o operation, t target) error {
 	if t.container == "" {
-		return refuse(http.StatusForbidden, "AuthorizationFailure", "This request is not authorized to perform this operation.")
+		return unsigned("The signature is for a container or a blob.")
 	}
 	resource := "/blob/" + t.account + "/" + t.container
 	switch kind := c.query.Get("sr"); kind {

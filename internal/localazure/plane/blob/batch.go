@@ -99,9 +99,6 @@ func (c *call) one(r *http.Request) *httptest.ResponseRecorder {
 	}
 	sent := r.Clone(c.r.Context())
 	sent.URL, sent.Host, sent.TLS, sent.RemoteAddr, sent.Body = address, c.r.Host, c.r.TLS, c.r.RemoteAddr, http.NoBody
-	if sent.Header.Get("x-ms-version") == "" {
-		sent.Header.Set("x-ms-version", c.r.Header.Get("x-ms-version"))
-	}
 	c.again(answer, sent)
 	return answer
 }

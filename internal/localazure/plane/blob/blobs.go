@@ -97,7 +97,7 @@ func (c *call) putBlock() error {
 	if c.r.Header.Get("x-ms-version") >= withBothSums {
 		c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
 	}
-	return c.create(stored{facts{Type: blockBlob, Properties: p}, content}, http.StatusCreated)
+	return c.create(stored{facts{Type: blockBlob, Properties: p, Tags: c.copiedTags(from)}, content}, http.StatusCreated)
 }
 
 // create stores a new blob with the metadata, tags and tier of the request, in place of the one that has its name. Blocks that are not
@@ -106,8 +106,10 @@ func (c *call) create(b stored, status int) (err error) {
 	if b.Metadata == nil {
 		b.Metadata = metadataOf(c.r.Header)
 	}
-	if b.Tags, err = tagsIn(c.r.Header.Get("x-ms-tags")); err != nil {
+	if given, err := tagsIn(c.r.Header.Get("x-ms-tags")); err != nil {
 		return err
+	} else if given != nil {
+		b.Tags = given
 	}
 	if b.Tier, err = tierOf(c.r.Header, false); err != nil {
 		return err
@@ -254,7 +256,7 @@ const (
 func (c *call) find(how use) (stored, error) {
 	had, there := c.service.blobs[c.key()]
 	if c.onlyNew && there && (how == creates || how == changes) {
-		return had, mismatch(permission, "permission")
+		return had, refuse(http.StatusForbidden, "UnauthorizedBlobOverwrite", "This request is not authorized to perform blob overwrites.")
 	}
 	if err := c.conditions(had, there, how); err != nil || how == leases {
 		return had, err
@@ -274,6 +276,9 @@ func (c *call) conditions(had stored, there bool, how use) error {
 	}
 	if !there && how != creates {
 		return noBlob()
+	}
+	if err := c.checkTagCondition(had, there); err != nil {
+		return err
 	}
 	met, changed, err := had.meets(c.r.Header, "", there)
 	switch {

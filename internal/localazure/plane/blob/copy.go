@@ -66,10 +66,24 @@ func (c *call) copy() error {
 	if err := octets.CheckMD5(c.r.Header.Get("x-ms-source-content-md5"), b.content); err != nil {
 		return err
 	}
-	b.Sealed = from.Sealed || strings.EqualFold(c.r.Header.Get("x-ms-seal-blob"), "true")
+	if b.Sealed = from.Sealed; c.r.Header.Get("x-ms-seal-blob") != "" {
+		b.Sealed = strings.EqualFold(c.r.Header.Get("x-ms-seal-blob"), "true")
+	}
+	b.Tags = c.copiedTags(from)
+	if c.r.Header.Get("x-ms-source-content-md5") != "" {
+		c.w.Header().Set("Content-MD5", octets.MD5(b.content))
+	}
 	address.RawQuery = "" // it may have a signature
 	b.Copy = &copied{c.guid(), address.String(), len(b.content), c.now.UTC()}
 	return c.create(b, http.StatusAccepted)
+}
+
+// copiedTags returns the tags of the source of a request that wants them.
+func (c *call) copiedTags(from *stored) map[string]string {
+	if from == nil || !strings.EqualFold(c.r.Header.Get("x-ms-copy-source-tag-option"), "copy") {
+		return nil
+	}
+	return maps.Clone(from.Tags)
 }
 
 // abort ends a copy that is not made yet. There is none.
@@ -138,7 +152,11 @@ func (c *call) source() (*stored, error) {
 		return nil, refuse(http.StatusConflict, "BlobArchived", "This operation is not permitted on an archived blob.")
 	}
 	met, changed, err := from.meets(c.r.Header, "x-ms-source-", true)
-	if err == nil && (!met || !changed) {
+	switch {
+	case err != nil:
+	case !changed && c.r.Header.Get("x-ms-source-If-None-Match") != "":
+		err = refuse(http.StatusNotModified, unverified, "")
+	case !met || !changed:
 		err = refuse(http.StatusPreconditionFailed, "SourceConditionNotMet", "The source condition specified using HTTP conditional header(s) "+
 			"is not met.")
 	}

@@ -159,8 +159,11 @@ func (c *call) list() error {
 	s := c.service
 	s.mu.Lock()
 	for _, v := range c.versions(include) {
-		if !strings.HasPrefix(v.name, page.Prefix) || v.compare(first) < 0 {
+		if !strings.HasPrefix(v.name, page.Prefix) || v.compare(first) < 0 || v.name < c.query.Get("startFrom") {
 			continue
+		}
+		if end := c.query.Get("endBefore"); end != "" && v.name >= end {
+			break
 		}
 		group := nameOf(page.group(v.name))
 		if group.Text != "" && len(page.Prefixes) > 0 && page.Prefixes[len(page.Prefixes)-1].Name == group {

@@ -34,6 +34,8 @@ var operations = map[string]operation{
 	"GET service list":               {action: "containers/read", signed: "l", do: (*call).listContainers},
 	"GET service properties":         {action: "read", signed: "r", do: (*call).serviceProperties},
 	"POST service userdelegationkey": {action: "generateUserDelegationKey/action", do: (*call).delegate},
+	"GET service blobs":              onBlob("containers/blobs/filter/action", "f", (*call).search),
+	"GET container blobs":            onBlob("containers/blobs/filter/action", "f", (*call).search),
 	"POST service batch":             onBlob("", "", (*call).batch),
 	"POST container batch":           onBlob("", "", (*call).batch),
 	"GET any properties":             {action: "read", signed: "rlcwd", do: (*call).describeAccount},
@@ -81,6 +83,9 @@ func (c *call) operation(container string) (operation, error) {
 		target = "service"
 	case c.blob == "" && kind == "container":
 		target = "container"
+	}
+	if target == "service" && c.query.Get("restype") == "container" {
+		return operation{}, invalidParameter("restype", "container", "the name of a container in the path")
 	}
 	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+c.query.Get("comp"))]
 	if !known || target == "blob" && c.blob == "" || c.query.Get("versionid") != "" {

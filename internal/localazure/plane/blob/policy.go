@@ -63,9 +63,9 @@ func (c *call) givenPolicies() ([]storage.Policy, error) {
 			len(list.Policies), most)
 	}
 	for _, p := range list.Policies {
-		if len(p.ID) > longest {
+		if len(p.ID) == 0 || len(p.ID) > longest {
 			return nil, refuse(http.StatusBadRequest, "InvalidXmlDocument",
-				"XML specified is not valid: the id %q has %d characters, at most %d are allowed.", p.ID, len(p.ID), longest)
+				"XML specified is not valid: the id %q has %d characters, 1 to %d are allowed.", p.ID, len(p.ID), longest)
 		}
 	}
 	return list.Policies, nil
