@@ -100,5 +100,8 @@ func (c *call) one(r *http.Request) *httptest.ResponseRecorder {
 	sent := r.Clone(c.r.Context())
 	sent.URL, sent.Host, sent.TLS, sent.RemoteAddr, sent.Body = address, c.r.Host, c.r.TLS, c.r.RemoteAddr, http.NoBody
 	c.again(answer, sent)
+	if sent.Header.Get("x-ms-version") == "" { // it has that of the batch
+		answer.Header().Set("x-ms-version", c.r.Header.Get("x-ms-version"))
+	}
 	return answer
 }

@@ -154,7 +154,7 @@ func (c *call) source() (*stored, error) {
 	met, changed, err := from.meets(c.r.Header, "x-ms-source-", true)
 	switch {
 	case err != nil:
-	case !changed && c.r.Header.Get("x-ms-source-If-None-Match") != "":
+	case !changed && !c.copiesLater(): // Azure reads it on the same conditions then
 		err = refuse(http.StatusNotModified, unverified, "")
 	case !met || !changed:
 		err = refuse(http.StatusPreconditionFailed, "SourceConditionNotMet", "The source condition specified using HTTP conditional header(s) "+
