@@ -12,6 +12,7 @@
 #   rollout    10 pods behind an application gateway are replaced at 200 requests a second, with the readiness gate, in two minutes
 #   release    a release of the last commit, twice the same bytes, and the guide to it on a machine without Go; not a part by default: it
 #              builds every program anew
+#   blobs      the tests of the official SDK for blobs; not a part by default: they take seven minutes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
 #              seed of the first
@@ -21,7 +22,7 @@ source tools/steps.sh
 source tools/gotest.sh
 
 usual=(clusters az planner services schedules conformance booted coldstart disks rollout)
-all=("${usual[@]}" cold minors release)
+all=("${usual[@]}" cold minors blobs release)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -79,6 +80,8 @@ minors() {
   step "minors: clusters of the other releases of Kubernetes" \
     tests_in test/cluster minors -count=1 -v -timeout 120m -run "$minors" .
 }
+
+blobs() { step "blobs: the tests of the official SDK" tests_in test/blobs blobs -count=1 -v .; }
 
 cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
 

@@ -25,7 +25,7 @@ func CheckMetadata(given http.Header) error {
 				"The metadata specified is invalid. It has characters that are not permitted: %s is %q.", header, value)
 		case meta:
 			size += len(header) - len(prefix) + len(value)
-		case (strings.HasPrefix(lower, "content-") || strings.HasPrefix(lower, "x-ms-")) && !isASCII(value):
+		case (strings.HasPrefix(lower, "content-") || lower == "cache-control" || strings.HasPrefix(lower, "x-ms-")) && !isASCII(value):
 			return behaviour.Refusal(http.StatusBadRequest, "InvalidHeaderValue",
 				"The value for one of the HTTP headers is not in the correct format: %s is %q, want ASCII.", header, value)
 		}

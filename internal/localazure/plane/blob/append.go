@@ -31,8 +31,8 @@ func (c *call) append() error {
 			return wrongType()
 		}
 		if b.Sealed {
-			return refuse(http.StatusConflict, "BlobIsSealed", "The specified blob is sealed and its contents can't be modified unless the blob "+
-				"is re-created after a delete.")
+			return refuse(http.StatusConflict, "BlobIsSealed",
+				"The specified blob is sealed and its contents can't be modified unless the blob is re-created after a delete.")
 		}
 		if err := c.checkEnd(*b, len(content)); err != nil {
 			return err
@@ -69,8 +69,8 @@ func (c *call) checkEnd(b stored, length int) error {
 		}
 	}
 	if b.Appends >= mostBlocks {
-		return refuse(http.StatusConflict, "BlockCountExceedsLimit", "The committed block count cannot exceed the maximum limit of %d blocks.",
-			mostBlocks)
+		return refuse(http.StatusConflict, "BlockCountExceedsLimit",
+			"The committed block count cannot exceed the maximum limit of %d blocks.", mostBlocks)
 	}
 	return nil
 }

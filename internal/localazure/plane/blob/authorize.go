@@ -19,8 +19,8 @@ const storageAudience = "https://storage.azure.com"
 // authenticate finds out which principal has sent a token.
 func (c *call) authenticate() (err error) {
 	if c.r.Header.Get("Authorization") == "" {
-		return refuse(http.StatusUnauthorized, "NoAuthenticationInformation", "Server failed to authenticate the request. Please refer to the "+
-			"information in the www-authenticate header.")
+		return refuse(http.StatusUnauthorized, "NoAuthenticationInformation",
+			"Server failed to authenticate the request. Please refer to the information in the www-authenticate header.")
 	}
 	own := "https://" + strings.ToLower(c.r.Host)
 	token, _ := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer ")

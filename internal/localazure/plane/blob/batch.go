@@ -3,12 +3,12 @@ package blob
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"net/http/httptest"
 	"net/textproto"
 	"net/url"
 
@@ -36,7 +36,7 @@ func (c *call) batch() error {
 	var ids []string
 	for {
 		part, err := parts.NextRawPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -75,9 +75,9 @@ func (c *call) answerBatch(requests []*http.Request, ids []string) error {
 			return err
 		}
 		answer := c.one(r)
-		fmt.Fprintf(part, "HTTP/1.1 %d %s\r\n", answer.Code, http.StatusText(answer.Code))
-		_ = answer.Header().Write(part) // into memory
-		_, _ = part.Write(append([]byte("\r\n"), answer.Body.Bytes()...))
+		fmt.Fprintf(part, "HTTP/1.1 %d %s\r\n", answer.status, http.StatusText(answer.status))
+		_ = answer.header.Write(part) // into memory
+		_, _ = part.Write(append([]byte("\r\n"), answer.body.Bytes()...))
 	}
 	if err := out.Close(); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (c *call) answerBatch(requests []*http.Request, ids []string) error {
 }
 
 // one carries out a request of a batch.
-func (c *call) one(r *http.Request) *httptest.ResponseRecorder {
-	answer := httptest.NewRecorder()
+func (c *call) one(r *http.Request) *answer {
+	answer := newAnswer()
 	address, err := url.Parse("https://" + c.r.Host + r.URL.RequestURI())
 	deletes := r.Method == http.MethodDelete && r.URL.Query().Get("restype") == ""
 	if tier := r.Method == http.MethodPut && r.URL.Query().Get("comp") == "tier"; err != nil || !deletes && !tier {
@@ -105,3 +105,21 @@ func (c *call) one(r *http.Request) *httptest.ResponseRecorder {
 	}
 	return answer
 }
+
+// answer keeps what is answered to a request that is part of another one.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func newAnswer() *answer { return &answer{header: http.Header{}} }
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(text []byte) (int, error) { return a.body.Write(text) }

@@ -134,9 +134,9 @@ func (c *call) begin(choose func(container string) (operation, error)) (operatio
 			return operation{}, err
 		}
 	}
-	if !utf8.ValidString(c.r.URL.Path) {
+	if !utf8.ValidString(c.r.URL.Path) || strings.Contains(c.r.URL.Path, "\x00") {
 		return operation{}, refuse(http.StatusBadRequest, "InvalidUri",
-			"The requested URI does not represent any resource on the server: the path %q is not UTF-8.", c.r.URL.Path)
+			"The requested URI does not represent any resource on the server: the path %q is not UTF-8 without zeros.", c.r.URL.Path)
 	}
 	if err := storage.CheckMetadata(c.r.Header); err != nil {
 		return operation{}, err

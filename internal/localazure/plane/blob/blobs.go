@@ -51,10 +51,6 @@ const largest = 256 << 20
 
 // body reads the content that a request brings, and checks it against the sums in its headers.
 func (c *call) body() ([]byte, error) {
-	if structured := c.r.Header.Get("x-ms-structured-body"); structured != "" {
-		return nil, refuse(http.StatusBadRequest, "UnsupportedHeader",
-			"One of the HTTP headers specified in the request is not supported: x-ms-structured-body is %q.", structured)
-	}
 	content, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, largest))
 	if err != nil {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "%v", err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -157,8 +156,8 @@ func (c *call) source() (*stored, error) {
 	case !changed && !c.copiesLater(): // Azure reads it on the same conditions then
 		err = refuse(http.StatusNotModified, unverified, "")
 	case !met || !changed:
-		err = refuse(http.StatusPreconditionFailed, "SourceConditionNotMet", "The source condition specified using HTTP conditional header(s) "+
-			"is not met.")
+		err = refuse(http.StatusPreconditionFailed, "SourceConditionNotMet",
+			"The source condition specified using HTTP conditional header(s) is not met.")
 	}
 	return &from, err
 }
@@ -174,7 +173,7 @@ func (c *call) copiesLater() bool {
 
 // readSource reads the blob at an address. The request has a right of its own for it, or its address has a signature.
 func (c *call) readSource(address *url.URL) (stored, error) {
-	read := &call{service: c.service, w: httptest.NewRecorder(), query: address.Query(),
+	read := &call{service: c.service, w: newAnswer(), query: address.Query(),
 		r: (&http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
 			RemoteAddr: c.r.RemoteAddr}).WithContext(c.r.Context())}
 	if right := c.r.Header.Get("x-ms-copy-source-authorization"); right != "" {

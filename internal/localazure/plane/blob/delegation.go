@@ -56,9 +56,13 @@ func (c *call) delegate() error {
 		XMLName xml.Name `xml:"KeyInfo"`
 		Start   string
 		Expiry  string
+		Other   string `xml:"DelegatedUserTid"`
 	}
 	if err := xml.Unmarshal(text, &info); err != nil {
 		return invalidDocument(err)
+	}
+	if info.Other != "" && !strings.EqualFold(info.Other, c.caller.Tenant) {
+		return unsigned("The local Azure knows no users of the tenant " + info.Other + ".")
 	}
 	start, err := time.Parse(time.RFC3339, cmp.Or(info.Start, c.now.UTC().Format(time.RFC3339)))
 	if err != nil {

@@ -19,6 +19,14 @@ func FuzzBlobs(f *testing.F) {
 	f.Add("PUT", "/d", "restype=container", "x-ms-blob-public-access", "blob", []byte{})
 	f.Add("PUT", "/C/0", "", "0", "0", []byte("0"))
 	f.Add("DELETE", "/c/a/../b", "sig=x&se=2030&sp=rw", "If-Match", "*", []byte{})
+	f.Add("PUT", "/c/a\x002026-01-01T00:00:00.0000000Z", "", "Cache-Control", "\xe9", []byte("x"))
+	f.Add("PUT", "/c/a", "comp=block&blockid=YQ==", "x-ms-copy-source", "https://acc.blob.core.windows.net/c/b", []byte("x"))
+	f.Add("PUT", "/c/a", "comp=blocklist", "Content-MD5", "x", []byte("<BlockList><Latest>YQ==</Latest></BlockList>"))
+	f.Add("GET", "/", "comp=blobs&where=%22a%22%3D'b'AND%40container%3C'c'&marker=YQ", "x-ms-if-tags", `a='b' OR "c"<>'d'`, []byte{})
+	f.Add("POST", "/c", "restype=container&comp=batch", "Content-Type", "multipart/mixed; boundary=b",
+		[]byte("--b\r\nContent-ID: 0\r\n\r\nDELETE /c/a HTTP/1.1\r\nAuthorization: Bearer good\r\n\r\n\r\n--b--\r\n"))
+	f.Add("PUT", "/c", "restype=container&comp=acl", "x", "y", []byte("<SignedIdentifiers><SignedIdentifier><Id>a</Id></SignedIdentifier></SignedIdentifiers>"))
+	f.Add("PUT", "/c/a", "comp=tags", "x-ms-delete-snapshots", "only", []byte("<Tags><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tags>"))
 	azure := withContainer(f)
 	f.Fuzz(func(t *testing.T, method, path, query, header, value string, body []byte) {
 		r, err := http.NewRequest(method, "https://acc.blob.core.windows.net/", bytes.NewReader(body))

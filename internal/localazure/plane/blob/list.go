@@ -159,11 +159,8 @@ func (c *call) list() error {
 	s := c.service
 	s.mu.Lock()
 	for _, v := range c.versions(include) {
-		if !strings.HasPrefix(v.name, page.Prefix) || v.compare(first) < 0 || v.name < c.query.Get("startFrom") {
+		if !c.listed(v, page.Prefix, first) {
 			continue
-		}
-		if end := c.query.Get("endBefore"); end != "" && v.name >= end {
-			break
 		}
 		group := nameOf(page.group(v.name))
 		if group.Text != "" && len(page.Prefixes) > 0 && page.Prefixes[len(page.Prefixes)-1].Name == group {
@@ -182,6 +179,12 @@ func (c *call) list() error {
 	s.mu.Unlock()
 	reply(c.w, http.StatusOK, page)
 	return nil
+}
+
+// listed reports whether a list has a version on the page that begins with the first one, or on a later page.
+func (c *call) listed(v version, prefix string, first version) bool {
+	end := c.query.Get("endBefore")
+	return strings.HasPrefix(v.name, prefix) && v.compare(first) >= 0 && v.name >= c.query.Get("startFrom") && (end == "" || v.name < end)
 }
 
 // group returns the beginning of a name up to the delimiter behind the prefix, "" without one.
@@ -218,13 +221,14 @@ func (c *call) versions(include map[string]bool) (all []version) {
 }
 
 func (c *call) entry(v version, b stored, include map[string]bool) entry {
-	e := entry{Name: nameOf(v.name), Snapshot: v.snapshot, Properties: &entryFacts{Created: b.Created.Format(http.TimeFormat), Modified: b.Modified.Format(http.TimeFormat),
-		ETag: strings.Trim(b.ETag, `"`), Length: len(b.content), Kind: b.Properties[contentType], Encoding: b.Properties["Content-Encoding"],
-		Language: b.Properties["Content-Language"], MD5: b.Properties["Content-MD5"], Cache: b.Properties["Cache-Control"],
+	p := &entryFacts{Created: b.Created.Format(http.TimeFormat), Modified: b.Modified.Format(http.TimeFormat),
+		ETag: strings.Trim(b.ETag, `"`), Length: len(b.content), Kind: b.Properties[contentType],
+		Encoding: b.Properties["Content-Encoding"], Language: b.Properties["Content-Language"], MD5: b.Properties["Content-MD5"], Cache: b.Properties["Cache-Control"],
 		Disposition: b.Properties["Content-Disposition"], Type: cmp.Or(b.Type, blockBlob), LeaseStatus: b.Lease.Status(c.now),
 		LeaseState: string(b.Lease.State(c.now)), LeaseDuration: b.Lease.Duration(c.now), Encrypted: true,
-		TagCount: len(b.Tags), Sealed: b.Sealed, Returns: b.pending()}}
-	if p := e.Properties; p.Type == blockBlob {
+		TagCount: len(b.Tags), Sealed: b.Sealed, Returns: b.pending()}
+	e := entry{Name: nameOf(v.name), Snapshot: v.snapshot, Properties: p}
+	if p.Type == blockBlob {
 		p.Tier, p.TierInferred = cmp.Or(b.Tier, "Hot"), b.Tier == ""
 		if b.Tier != "" {
 			p.TierSet = b.TierSet.Format(http.TimeFormat)
@@ -239,7 +243,6 @@ func (c *call) entry(v version, b stored, include map[string]bool) entry {
 	if include["copy"] && b.Copy != nil {
 		header := http.Header{}
 		b.Copy.show(header)
-		p := e.Properties
 		p.CopyID, p.CopyStatus, p.CopySource = header.Get("x-ms-copy-id"), header.Get("x-ms-copy-status"), header.Get(sourceHeader)
 		p.CopyProgress, p.CopyCompletedAt = header.Get("x-ms-copy-progress"), header.Get("x-ms-copy-completion-time")
 	}

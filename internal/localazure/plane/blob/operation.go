@@ -2,6 +2,7 @@ package blob
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -87,17 +88,33 @@ func (c *call) operation(container string) (operation, error) {
 	if target == "service" && c.query.Get("restype") == "container" {
 		return operation{}, invalidParameter("restype", "container", "the name of a container in the path")
 	}
-	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+c.query.Get("comp"))]
+	comp := c.query.Get("comp")
+	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+comp)]
 	if !known || target == "blob" && c.blob == "" || c.query.Get("versionid") != "" {
 		return o, refuse(http.StatusNotImplemented, "NotImplemented",
-			"The local Azure serves containers, block blobs, append blobs, their properties, tags, tiers, snapshots and leases, copies and "+
-				"lists. It does not serve %s %s with comp %q, page blobs and versions.", c.r.Method, target, c.query.Get("comp"))
+			"The local Azure serves containers, block blobs, append blobs, their properties, tags, tiers, snapshots and leases, copies, "+
+				"lists, searches and batches. It does not serve %s %s with comp %q, page blobs and versions.", c.r.Method, target, comp)
 	}
-	if c.snapshot != "" && !ofSnapshots[c.query.Get("comp")] && c.r.Method == http.MethodPut {
+	if c.snapshot != "" && !ofSnapshots[comp] && c.r.Method == http.MethodPut {
 		return o, invalidParameter("snapshot", c.snapshot, "none: a snapshot cannot be changed")
 	}
-	return o, nil
+	return o, checkAbsent(c.r.Header)
 }
+
+// checkAbsent refuses headers that would change what a request does, and do nothing here.
+func checkAbsent(given http.Header) error {
+	for name := range given {
+		lower := strings.ToLower(name)
+		if slices.ContainsFunc(absentHeaders, func(before string) bool { return strings.HasPrefix(lower, before) }) {
+			return refuse(http.StatusNotImplemented, "NotImplemented", "The local Azure does not serve requests with %s.", lower)
+		}
+	}
+	return nil
+}
+
+// absentHeaders begin the names of headers that the local Azure refuses.
+var absentHeaders = []string{"x-ms-encryption-", "x-ms-source-encryption-", "x-ms-structured-", "x-ms-blob-if-", "x-ms-access-tier-if-",
+	"x-ms-expiry-", "x-ms-immutability-policy-", "x-ms-legal-hold"}
 
 // ofSnapshots are the operations that change snapshots, by comp.
 var ofSnapshots = map[string]bool{"tier": true, "tags": true}

@@ -3,6 +3,7 @@ package blob
 import (
 	"encoding/xml"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -59,8 +60,8 @@ func (c *call) givenPolicies() ([]storage.Policy, error) {
 		return nil, invalidDocument(err)
 	}
 	if len(list.Policies) > most {
-		return nil, refuse(http.StatusBadRequest, "InvalidXmlDocument", "XML specified is not valid: it has %d policies, at most %d are allowed.",
-			len(list.Policies), most)
+		return nil, refuse(http.StatusBadRequest, "InvalidXmlDocument",
+			"XML specified is not valid: it has %d policies, at most %d are allowed.", len(list.Policies), most)
 	}
 	for _, p := range list.Policies {
 		if len(p.ID) == 0 || len(p.ID) > longest {
@@ -81,10 +82,7 @@ func withPolicy(container behaviour.Object, v url.Values) (url.Values, error) {
 		if p.ID != id {
 			continue
 		}
-		merged := url.Values{}
-		for name, values := range v {
-			merged[name] = values
-		}
+		merged := maps.Clone(v)
 		for name, value := range map[string]string{"st": p.Start, "se": p.Expiry, "sp": p.Permission} {
 			if merged.Get(name) == "" && value != "" {
 				merged.Set(name, value)

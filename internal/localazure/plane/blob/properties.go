@@ -137,10 +137,12 @@ func (c *call) setTier() error {
 	status := http.StatusOK
 	if b.Tier == archived && tier != archived {
 		if c.snapshot != "" {
-			return refuse(http.StatusConflict, "BlobArchived", "This operation is not permitted on an archived blob: a snapshot does not return.")
+			return refuse(http.StatusConflict, "BlobArchived",
+				"This operation is not permitted on an archived blob: a snapshot does not return.")
 		}
 		if b.Returns != "" && b.Returns != tier {
-			return refuse(http.StatusConflict, "BlobBeingRehydrated", "This operation is not permitted because the blob is being rehydrated.")
+			return refuse(http.StatusConflict, "BlobBeingRehydrated",
+				"This operation is not permitted because the blob is being rehydrated.")
 		}
 		status, b.Returns = http.StatusAccepted, tier
 	} else {

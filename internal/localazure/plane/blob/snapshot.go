@@ -33,17 +33,8 @@ func parseVersion(text string) version {
 
 // compare orders versions as lists do: by their names, the snapshots of a blob before it.
 func (v version) compare(o version) int {
-	return cmp.Or(strings.Compare(v.name, o.name), compareBools(v.snapshot == "", o.snapshot == ""), strings.Compare(v.snapshot, o.snapshot))
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+	const last = "~" // behind all times
+	return cmp.Or(strings.Compare(v.name, o.name), strings.Compare(cmp.Or(v.snapshot, last), cmp.Or(o.snapshot, last)))
 }
 
 // marker is the version as the marker of a page that begins with it.
@@ -53,8 +44,8 @@ func (v version) marker() string { return base64.RawURLEncoding.EncodeToString([
 func parseMarker(text string) (version, error) {
 	decoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return version{}, refuse(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range: there is no marker %q.",
-			text)
+		return version{}, refuse(http.StatusBadRequest, "OutOfRangeInput",
+			"One of the request inputs is out of range: there is no marker %q.", text)
 	}
 	return parseVersion(string(decoded)), nil
 }

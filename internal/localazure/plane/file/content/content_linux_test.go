@@ -78,8 +78,8 @@ func TestHolesStayHoles(t *testing.T) {
 	if err := Clear(f, at, 4096); err != nil {
 		t.Fatal(err)
 	}
-	ranges, err := Ranges(f, octets.Range{0, size})
-	if want := []octets.Range{{at + 4096, at + 8192}}; err != nil || !slices.Equal(ranges, want) {
+	ranges, err := Ranges(f, octets.Range{From: 0, To: size})
+	if want := []octets.Range{{From: at + 4096, To: at + 8192}}; err != nil || !slices.Equal(ranges, want) {
 		t.Errorf("ranges %v %v, want %v", ranges, err, want)
 	}
 	ensure(t, s, "one", time.Unix(1, 0))

@@ -53,7 +53,7 @@ func Ranges(f *os.File, within octets.Range) ([]octets.Range, error) {
 		if from >= within.To {
 			break
 		}
-		all = append(all, octets.Range{from, min(to, within.To)})
+		all = append(all, octets.Range{From: from, To: min(to, within.To)})
 		at = to
 	}
 	return all, nil

@@ -1,0 +1,169 @@
+package blobs_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/server"
+)
+
+// packages are the packages of the SDK with tests for Azure. Those of page blobs are not among them: the local Azure has none.
+var packages = []string{"appendblob", "blob", "blockblob", "container", "lease", "service"}
+
+// within is how long the tests of a package may take: those of block blobs sleep and hash for minutes.
+const within = 15 * time.Minute
+
+var update = flag.Bool("update", false, "write the list of tests that fail, with the reasons that it has")
+
+// TestLive runs the tests of each package, in the mode in which they ask Azure. The tests that fail must be those of
+// testdata/differs.txt, which has a reason for each.
+func TestLive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the tests of the SDK take minutes")
+	}
+	environment := startAzure(t)
+	reasons := readReasons(t)
+	passed, failed := 0, map[string]string{}
+	for _, name := range packages {
+		for test, ok := range run(t, name, environment) {
+			switch key := name + "/" + test; {
+			case ok:
+				passed++
+				if reasons[key] != "" && !*update {
+					t.Errorf("%s passes: remove it from the list", key)
+				}
+			case reasons[key] == "" && !*update:
+				t.Errorf("%s fails", key)
+				fallthrough
+			default:
+				failed[key] = reasons[key]
+			}
+		}
+	}
+	t.Logf("%d tests of the SDK pass, %d fail for a reason in the list", passed, len(failed))
+	if *update {
+		writeReasons(t, failed)
+	}
+}
+
+// startAzure starts a local Azure with two accounts, and returns the environment in which the SDK's tests find them.
+func startAzure(t *testing.T) []string {
+	t.Helper()
+	const loopback = "127.0.0.1:0"
+	s, err := server.Start(t.Context(), server.Options{Address: loopback, HTTPAddress: loopback, ProxyAddress: loopback,
+		CAFile: filepath.Join(t.TempDir(), "ca.pem"), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	info := s.Info()
+	environment := append(os.Environ(), "AZURE_RECORD_MODE=live", "PROXY_MANUAL_START=true", "HTTPS_PROXY="+info.Proxy,
+		"SSL_CERT_FILE="+info.CAFile, "AZURE_TENANT_ID="+info.Tenant, "AZURE_CLIENT_ID="+info.ClientID,
+		"AZURE_CLIENT_SECRET="+info.ClientSecret, "AZURE_SUBSCRIPTION_ID="+info.Subscription)
+	group := azure.GroupID(info.Subscription, "sdk")
+	err = s.Emulator().Do(func(w behaviour.World) error {
+		if err := w.Apply(behaviour.Itself(), group, behaviour.Object{"location": "westeurope"}); err != nil {
+			return err
+		}
+		for prefix, name := range map[string]string{"": "kazfirst", "SECONDARY_": "kazsecond"} {
+			id := group.Resource(storage.AccountType, name)
+			if err := w.Apply(behaviour.Itself(), id, behaviour.Object{"location": "westeurope", "kind": "StorageV2",
+				"sku": behaviour.Object{"name": "Standard_LRS"}, "properties": behaviour.Object{"allowBlobPublicAccess": true}}); err != nil {
+				return err
+			}
+			doc, _ := w.Get(id)
+			environment = append(environment, prefix+"AZURE_STORAGE_ACCOUNT_NAME="+name,
+				prefix+"AZURE_STORAGE_ACCOUNT_KEY="+storage.Keys(doc)[0])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return environment
+}
+
+var ended = regexp.MustCompile(`^\s*--- (PASS|FAIL): (Test\w*)/(\S+)`)
+
+// run builds and runs the tests of a package, and returns which of them passed.
+func run(t *testing.T, name string, environment []string) map[string]bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	program := filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(ctx, "go", "test", "-vet=off", "-c", "-o", program,
+		"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/"+name)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the tests of %s: %v\n%s", name, err, text)
+	}
+	began := time.Now()
+	tests := exec.CommandContext(ctx, program, "-test.v", "-test.timeout="+within.String())
+	tests.Env, tests.Dir = environment, t.TempDir()
+	text, err := tests.CombinedOutput()
+	results := map[string]bool{}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if m := ended.FindStringSubmatch(lines.Text()); m != nil {
+			results[m[3]] = m[1] == "PASS"
+		}
+	}
+	if len(results) == 0 || ctx.Err() != nil {
+		t.Fatalf("tests of %s: %v\n%s", name, err, text[max(0, len(text)-4096):])
+	}
+	t.Logf("%s: %d tests in %s", name, len(results), time.Since(began).Round(time.Second))
+	return results
+}
+
+const reasonsFile = "testdata/differs.txt"
+
+// readReasons returns why tests of the SDK fail: lines of a name and a reason.
+func readReasons(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(reasonsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, reason, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if reason = strings.TrimSpace(reason); name == "" || name[0] == '#' {
+			continue
+		}
+		if reason == "" {
+			t.Errorf("%s: %s has no reason", reasonsFile, name)
+		}
+		reasons[name] = reason
+	}
+	return reasons
+}
+
+func writeReasons(t *testing.T, failed map[string]string) {
+	t.Helper()
+	text := "# Tests of the SDK azblob that fail with a local Azure, and what it lacks.\n"
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		text += fmt.Sprintf("%s %s\n", name, failed[name])
+	}
+	if err := os.WriteFile(reasonsFile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
