@@ -77,9 +77,9 @@ func startAzure(t *testing.T) []string {
 		}
 	})
 	info := s.Info()
-	environment := append(os.Environ(), "AZURE_RECORD_MODE=live", "PROXY_MANUAL_START=true", "HTTPS_PROXY="+info.Proxy,
-		"SSL_CERT_FILE="+info.CAFile, "AZURE_TENANT_ID="+info.Tenant, "AZURE_CLIENT_ID="+info.ClientID,
-		"AZURE_CLIENT_SECRET="+info.ClientSecret, "AZURE_SUBSCRIPTION_ID="+info.Subscription)
+	environment := []string{"AZURE_RECORD_MODE=live", "PROXY_MANUAL_START=true", "HTTPS_PROXY=" + info.Proxy,
+		"SSL_CERT_FILE=" + info.CAFile, "AZURE_TENANT_ID=" + info.Tenant, "AZURE_CLIENT_ID=" + info.ClientID,
+		"AZURE_CLIENT_SECRET=" + info.ClientSecret, "AZURE_SUBSCRIPTION_ID=" + info.Subscription}
 	group := azure.GroupID(info.Subscription, "sdk")
 	err = s.Emulator().Do(func(w behaviour.World) error {
 		if err := w.Apply(behaviour.Itself(), group, behaviour.Object{"location": "westeurope"}); err != nil {
@@ -113,13 +113,13 @@ func run(t *testing.T, name string, environment []string) map[string]bool {
 	program := filepath.Join(t.TempDir(), name)
 	build := exec.CommandContext(ctx, "go", "test", "-vet=off", "-c", "-o", program,
 		"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/"+name)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the tests of %s: %v\n%s", name, err, text)
 	}
 	began := time.Now()
 	tests := exec.CommandContext(ctx, program, "-test.v", "-test.timeout="+within.String())
-	tests.Env, tests.Dir = environment, t.TempDir()
+	tests.Env, tests.Dir = append(tests.Environ(), environment...), t.TempDir()
 	text, err := tests.CombinedOutput()
 	results := map[string]bool{}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
