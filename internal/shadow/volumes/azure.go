@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"kaz/internal/azure"
@@ -90,18 +91,26 @@ type notes struct {
 	writes []string
 }
 
-// Begin implements [azure.Writer].
+// Begin implements [azure.Writer]. The driver attaches a disk without reading it, and reads it when Azure refuses that because another
+// machine has the disk. So an attachment is refused in this way.
 func (n *notes) Begin(_ context.Context, r azure.Request) (*azure.Operation, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.writes = append(n.writes, texts(r)...)
-	return nil, &azure.Error{Kind: azure.Denied, Op: r.Op(), ID: r.ID, Message: "nothing is written beside other controllers"}
+	kind := azure.Denied
+	if r.Verb == azure.Post {
+		kind = azure.InUse
+	}
+	return nil, &azure.Error{Kind: kind, Op: r.Op(), ID: r.ID, Message: "nothing is written beside other controllers"}
 }
 
+// all returns each write once, and detachments before attachments.
 func (n *notes) all() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.writes
+	slices.Sort(n.writes)
+	slices.Reverse(n.writes)
+	return slices.Compact(n.writes)
 }
 
 // texts say what a request writes.
