@@ -99,7 +99,7 @@ func verdicts(views []autoscale.View, charge []Status, known bool) (all []plan.V
 // changes says in what kaz's node group differs from that of the cluster-autoscaler in charge.
 func changes(v autoscale.View, now Status) (all []string) {
 	for _, size := range []struct {
-		what      string
+		what     string
 		now, kaz int
 	}{
 		{"least size", now.Health.Min, v.Min}, {"greatest size", now.Health.Max, v.Max}, {"target size", now.Health.Target, v.Target},

@@ -74,7 +74,9 @@ func (w *world) disk(name string, at ...string) {
 
 // volume adds a PersistentVolume with its claim.
 func (w *world) volume(name string, source corev1.PersistentVolumeSource) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
-	size := func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")} }
+	size := func() corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
+	}
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
 		Capacity: size(), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, PersistentVolumeSource: source,
 		ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data-" + name}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
