@@ -20,11 +20,12 @@ func shadowed(t *testing.T, c *checked) *plan.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := r.shadow(t.Context(), Cluster{Name: "kubernetes"}, shadow.Options{Every: time.Minute, Say: func(string) {}})
+	b, err := r.beside(t.Context(), Cluster{Name: "kubernetes"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report
+	defer b.Close()
+	return shadow.Run(t.Context(), b.Sources, shadow.Options{Every: time.Minute, Say: func(string) {}})
 }
 
 // differences returns the writes of a kind, by object.
