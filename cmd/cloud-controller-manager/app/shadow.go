@@ -9,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/shadow"
 )
 
@@ -33,26 +34,27 @@ func OpenBeside(ctx context.Context, cluster Cluster, lookup func(string) (strin
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.beside(ctx, cluster)
-	if err == nil {
-		b.Client = readOnly(cluster.Kubernetes)
-	}
-	return b, err
+	b := r.beside(cluster)
+	b.Client = readOnly(cluster.Kubernetes)
+	return b, nil
 }
 
-func (r readers) beside(ctx context.Context, cluster Cluster) (*Beside, error) {
+func (r readers) beside(cluster Cluster) *Beside {
 	fresh := reading{r.azure.Fresh()}
-	inspector, err := r.inspector(ctx, cluster, fresh)
-	if err != nil {
-		return nil, err
+	services := func(ctx context.Context) (explain.Explanation, error) {
+		inspector, err := r.inspector(ctx, cluster, fresh) // it reads Kubernetes once
+		if err != nil {
+			return explain.Explanation{}, err
+		}
+		return inspector.ExplainAll(ctx)
 	}
 	config := providerConfig(r.config, nil)
 	cloud := cloudprovider.New(config, unwritten{fresh, fresh})
 	machines, _ := cloud.InstancesV2()
 	nodes := shadow.Cluster{Kubernetes: r.kubernetes, Selector: cluster.Nodes, Managed: cloudprovider.Managed}
-	sources := []shadow.Source{shadow.Services(inspector.ExplainAll), shadow.Nodes(nodes, machines)}
+	sources := []shadow.Source{shadow.Services(services), shadow.Nodes(nodes, machines)}
 	if config.Routes.Table != "" {
 		sources = append(sources, shadow.Routes(nodes, config.Routes, fresh))
 	}
-	return &Beside{Config: r.config, Kubernetes: r.kubernetes, Azure: fresh, Sources: sources, Close: cloud.Close}, nil
+	return &Beside{Config: r.config, Kubernetes: r.kubernetes, Azure: fresh, Sources: sources, Close: cloud.Close}
 }
