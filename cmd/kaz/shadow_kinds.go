@@ -42,7 +42,9 @@ func (o *shadowOptions) checkKinds() (problems []error) {
 }
 
 // hasGateway reports whether Ingresses and Gateways are compared.
-func (o *shadowOptions) hasGateway() bool { return o.flags.Changed("gateway") || o.flags.Changed("gateway-id") }
+func (o *shadowOptions) hasGateway() bool {
+	return o.flags.Changed("gateway") || o.flags.Changed("gateway-id")
+}
 
 // further returns what decides about volumes, and about the kinds with flags of their own. Watches run until ctx ends.
 func (o *shadowOptions) further(ctx context.Context, b *ccm.Beside) ([]shadow.Source, error) {
