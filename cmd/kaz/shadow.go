@@ -77,7 +77,8 @@ func (o *shadowOptions) defineFlags() {
 	f.DurationVar(&o.more, "for", 0, "how long to go on, such as 4h (default one round)")
 	f.BoolVar(&o.markdown, "markdown", false, "print the summary as Markdown, for a change request")
 	f.DurationVar(&o.every, "every", time.Minute, "time between the beginnings of rounds")
-	f.DurationVar(&o.summaryEvery, "summary-every", 0, "print the summary so far after the first round, and then as often (default at the end)")
+	f.DurationVar(&o.summaryEvery, "summary-every", 0,
+		"print the summary so far after the first round, and then as often (default at the end)")
 	f.StringSliceVar(&o.skip, "skip", nil, "kinds that are not compared: "+strings.Join(shadowKinds(), ", "))
 	f.StringArrayVar(&o.named, "nodes", nil, "node group MIN:MAX:SCALESET, as of cluster-autoscaler; may be repeated")
 	f.StringArrayVar(&o.discovery, "node-group-auto-discovery", nil,

@@ -22,7 +22,8 @@ type Beside struct {
 	Client     *rest.Config
 	Kubernetes kubernetes.Interface
 	Azure      azure.Reader
-	// Sources decide about Services, Nodes and routes, if there is a route table, as the cloud-controller-manager of the same configuration.
+	// Sources decide about Services, Nodes and routes as the cloud-controller-manager of the same configuration. Without a route table
+	// there are no routes.
 	Sources []shadow.Source
 	// Close ends what was opened.
 	Close func()

@@ -25,8 +25,8 @@ type Object struct {
 	Refused string
 }
 
-// ExplainAll decides about all objects together, as the controller does after a restart. An object without writes agrees with what is there.
-// What the controller would take away is at the application gateway's name.
+// ExplainAll decides about all objects together, as the controller does after a restart. An object without writes agrees with what is
+// there. What the controller would take away is at the application gateway's name.
 func (f *Facts) ExplainAll(now time.Time) ([]Object, error) {
 	d := f.decision(now)
 	if err := d.decide(); err != nil {
@@ -105,7 +105,8 @@ func (o *Object) conditions(where string, have, want []metav1.Condition) {
 func (o *Object) differing(where string, all []Condition) {
 	for _, c := range all {
 		if c.InStatus != "" {
-			o.Writes = append(o.Writes, fmt.Sprintf("status.%sconditions[%s]: %s (%s), now %s", where, c.Type, c.Status, c.Reason, c.InStatus))
+			write := fmt.Sprintf("status.%sconditions[%s]: %s (%s), now %s", where, c.Type, c.Status, c.Reason, c.InStatus)
+			o.Writes = append(o.Writes, write)
 		}
 	}
 }

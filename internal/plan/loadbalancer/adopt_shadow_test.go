@@ -87,7 +87,7 @@ func explained(t *testing.T, in loadbalancer.Input) explain.Explanation {
 	t.Helper()
 	var all []*v1.Service
 	for _, s := range in.Services {
-		one := s.Service.DeepCopy()
+		one := s.DeepCopy()
 		one.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
 		if s.Gone {
 			one.DeletionTimestamp = &metav1.Time{Time: time.Now()}

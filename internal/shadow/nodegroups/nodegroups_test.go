@@ -2,6 +2,7 @@ package nodegroups_test
 
 import (
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,9 +100,7 @@ func TestStates(t *testing.T) {
 func tag(t *testing.T, a *testkit.Azure, set azure.ID, tags map[string]string) {
 	t.Helper()
 	all := azure.Tags{"scaled": "yes"}
-	for key, value := range tags {
-		all[key] = value
-	}
+	maps.Copy(all, tags)
 	if tags == nil {
 		all = nil
 	}

@@ -61,7 +61,9 @@ func publish(v *corev1.PersistentVolume, node string) request {
 
 func unpublish(v *corev1.PersistentVolume, node string) request {
 	return func(ctx context.Context, to controller) error {
-		_, err := to.ControllerUnpublishVolume(ctx, &csispec.ControllerUnpublishVolumeRequest{VolumeId: v.Spec.CSI.VolumeHandle, NodeId: node})
+		_, err := to.ControllerUnpublishVolume(ctx, &csispec.ControllerUnpublishVolumeRequest{
+			VolumeId: v.Spec.CSI.VolumeHandle, NodeId: node,
+		})
 		return err
 	}
 }
