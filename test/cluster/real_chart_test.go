@@ -76,7 +76,7 @@ func (c *cluster) switchAndBack() {
 		"kubectl -n kube-system rollout status deployment cloud-controller-manager --timeout=2m")
 	leads := c.printedFrom(page, "kubectl -n kube-system get lease cloud-controller-manager", 2)
 	run(0, leads[0])
-	run(1, "set -o pipefail", "kubectl -n kube-system logs deployment/cloud-controller-manager > $HOME/log",
+	run(1, "kubectl -n kube-system logs deployment/cloud-controller-manager > $HOME/log",
 		"grep 'azure changed' $HOME/log") // grep finds no line
 	if !strings.HasSuffix(leads[1], "| grep 'azure changed'") {
 		c.t.Errorf("%s has %q, want the command that shows writes to Azure", page, leads[1])
