@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sync/errgroup"
@@ -200,7 +201,9 @@ func (d driver) volume(ctx context.Context, from azure.Reader, v *corev1.Persist
 		to := &notes{}
 		reads := &watched{Reader: from}
 		server, end := d.open(reads, to)
-		err := ask(ctx, server)
+		limited, cancel := context.WithTimeout(ctx, patience)
+		err := ask(limited, server)
+		cancel()
 		end()
 		if fault := reads.fault(); fault != nil {
 			return verdict, fmt.Errorf("%s: %w", verdict.Object, fault)
@@ -213,6 +216,9 @@ func (d driver) volume(ctx context.Context, from azure.Reader, v *corev1.Persist
 	}
 	return verdict, ctx.Err()
 }
+
+// patience is how long a driver may wait for another machine to release a disk, which the machine does not do while nothing is written.
+const patience = 5 * time.Second
 
 // errUnconfirmed says that a driver cannot serve a volume as its PersistentVolume describes it.
 var errUnconfirmed = errors.New("the driver does not serve the volume")
