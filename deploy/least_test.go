@@ -383,14 +383,18 @@ func newNode(name string, machine azure.ID, address string) *corev1.Node {
 func (c *cluster) cloud(table string) *cloudprovider.Cloud {
 	cloud := cloudprovider.New(cloudprovider.Config{
 		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location,
-		Routes: routes.Config{
-			Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Table: table,
-			Location: testkit.Location, ClusterGroup: testkit.ResourceGroup,
-		},
+		Routes:       routesOf(table),
 		LoadBalancer: balancerConfig(),
 	}, c.client)
 	c.t.Cleanup(cloud.Close)
 	return cloud
+}
+
+func routesOf(table string) routes.Config {
+	return routes.Config{
+		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Table: table,
+		Location: testkit.Location, ClusterGroup: testkit.ResourceGroup,
+	}
 }
 
 func (c *cluster) describe() error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kaz/internal/plan/rights"
 )
@@ -57,6 +58,13 @@ func checkedNeeds(subscription bool, features ...rights.Feature) []rights.Need {
 	return all
 }
 
+// reads returns the needs of all components to read, for what decides as they do and writes nothing.
+func reads(subscription bool) []rights.Need {
+	all := needs(subscription, slices.Concat(rights.ClusterFeatures(), rights.DiskFeatures(), rights.FileFeatures(),
+		rights.NodeGroupFeatures(), rights.GatewayFeatures(), rights.DNSFeatures())...)
+	return slices.DeleteFunc(all, func(n rights.Need) bool { return !strings.HasSuffix(n.Action, "/read") })
+}
+
 // Roles returns the least-privilege roles by file name in deploy/roles.
 func Roles() map[string]Role {
 	all := map[string]Role{
@@ -96,6 +104,10 @@ func Roles() map[string]Role {
 			"Pull images, in a container registry: what acr-credential-provider needs for a kubelet. The built-in role AcrPull "+
 				"has it, too.",
 			[]rights.Need{{Action: "Microsoft.ContainerRegistry/registries/pull/read"}}),
+		"kaz-shadow": newRole("kaz shadow",
+			"What kaz shadow reads, in the resource groups of all that it compares.", reads(false)),
+		"kaz-shadow-subscription": newRole("kaz shadow (subscription)",
+			"What kaz shadow reads in the subscription of a cluster.", reads(true)),
 	}
 	addFeatures(all, "cloud-controller-manager", rights.ClusterFeatures(), checkedNeeds)
 	addFeatures(all, "azuredisk-csi-driver", rights.DiskFeatures(), needs)

@@ -149,6 +149,10 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"check", "--before", "breakfast"}, "--before breakfast: want install, switch, upgrade"},
 		{[]string{"shadow", "web", "--for", "-1s", "--every", "1s"},
 			"web: want no argument\n--for -1s: want a duration that is not negative\n--every 1s: want 10s or more"},
+		{[]string{"shadow", "--skip", "pods", "--txt-owner-id", "me", "--nodes", "2"}, "--skip pods: want services, nodes, routes, disks, " +
+			"file-shares\n--nodes \"2\": must be MIN:MAX:NAME, such as 1:10:pool\n--txt-owner-id me: want --zone-resource-group, too"},
+		{[]string{"shadow", "--gateway-id", "gate"},
+			`--gateway-id "gate": must be /subscriptions/.../providers/Microsoft.Network/applicationGateways/NAME`},
 		{[]string{"check", "-o", "xml"}, "--output xml: want text, wide, json or yaml"},
 		{[]string{"explain"}, "explain: no command given: want " + explained},
 		{[]string{"explain", "--all"}, "explain: no command given: want " + explained},

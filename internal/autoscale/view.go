@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 	"kaz/internal/plan/nodegroup"
 )
 
@@ -109,12 +111,64 @@ func (p *Provider) View(ctx context.Context, name string) (View, error) {
 func Look(ctx context.Context, c Config, nodes []corev1.Node, name string) (View, error) {
 	p := New(c)
 	defer p.Close()
+	if err := p.lookAround(ctx); err != nil {
+		return View{}, err
+	}
+	return p.look(ctx, nodes, name)
+}
+
+// Survey reads all scale sets that are to be node groups, in the order of their names, as [Look] reads one.
+func Survey(ctx context.Context, c Config, nodes []corev1.Node) (all []View, err error) {
+	p := New(c)
+	defer p.Close()
+	if err := p.lookAround(ctx); err != nil {
+		return nil, err
+	}
+	wanted, err := p.wanted(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list scale sets: %w", err)
+	}
+	for _, name := range wanted {
+		v, err := p.look(ctx, nodes, name)
+		if errors.Is(err, ErrNoScaleSet) { // it came or went between two lists
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// wanted returns the names of the scale sets that are to be node groups, whether they are or not.
+func (p *Provider) wanted(ctx context.Context) (names []string, err error) {
+	sets, err := azure.ListAs[azure.Resource[struct{}]](ctx, p.Azure, azure.Query{Scope: p.ResourceGroup, Type: compute.ScaleSets})
+	for _, s := range sets {
+		if p.Selection.Wants(s.Name, s.Tags) {
+			names = append(names, s.Name)
+		}
+	}
+	names = append(names, p.Selection.Missing(func(name string) bool {
+		return slices.ContainsFunc(names, func(has string) bool { return strings.EqualFold(has, name) })
+	})...)
+	slices.Sort(names)
+	return names, err
+}
+
+// lookAround reads the scale sets, and the sizes of machines.
+func (p *Provider) lookAround(ctx context.Context) error {
 	if err := p.catalogue.readSizes(ctx); err != nil {
-		return View{}, fmt.Errorf("read the sizes of machines: %w", err)
+		return fmt.Errorf("read the sizes of machines: %w", err)
 	}
 	if err := p.list(ctx); err != nil {
-		return View{}, fmt.Errorf("list scale sets: %w", err)
+		return fmt.Errorf("list scale sets: %w", err)
 	}
+	return nil
+}
+
+// look reads the instances of a scale set.
+func (p *Provider) look(ctx context.Context, nodes []corev1.Node, name string) (View, error) {
 	observe := func() {
 		for i := range nodes {
 			p.Observe(&nodes[i])
@@ -169,7 +223,7 @@ func (l *ledger) view(v *View, nodes map[string]seenNode, now time.Time) {
 		case i.Code != "":
 			count[i.Code]++
 			failures[i.Code] = i.Message
-		case i.State == stateRunning && i.Node == "":
+		case i.State == StateRunning && i.Node == "":
 			count["joins"]++
 		default:
 			count[i.State]++
@@ -202,9 +256,9 @@ func (l *ledger) view(v *View, nodes map[string]seenNode, now time.Time) {
 	}
 }
 
-// The states of instances in a view.
+// The states of instances in a view. StateRunning is that of a machine that exists.
 const (
-	stateRunning     = "running"
+	StateRunning     = "running"
 	stateCreating    = "creating"
 	stateDeleting    = "deleting"
 	stateDeallocated = "deallocated"
@@ -220,7 +274,7 @@ func viewInstance(s shown) ViewInstance {
 	case s.State == nodegroup.Deleting:
 		v.State = stateDeleting
 	default:
-		v.State = stateRunning
+		v.State = StateRunning
 	}
 	if s.Failure != nil {
 		v.Code, v.Message = s.Failure.Code, s.Failure.Message

@@ -76,9 +76,9 @@ func (i ViewInstance) drawn() picture.State {
 		return picture.Create
 	case i.State == stateDeleting:
 		return picture.Delete
-	case i.State == stateRunning && i.Node == "":
+	case i.State == StateRunning && i.Node == "":
 		return picture.Wait
-	case i.State == stateRunning:
+	case i.State == StateRunning:
 		return picture.Good
 	}
 	return ""

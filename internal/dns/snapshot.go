@@ -228,6 +228,9 @@ func (p *Provider) findZones(ctx context.Context, known []records.Zone) ([]recor
 	return found.inOrder()
 }
 
+// Survey reads all zones and their record sets, as a provider does before its first answer. It writes nothing.
+func Survey(ctx context.Context, c Config) (records.Snapshot, error) { return New(c).snapshot(ctx) }
+
 // Find returns the zones that serve a name: of the public and of the private ones, those with the longest name that contains it. A name can
 // be served by several zones, each for its networks.
 func Find(ctx context.Context, from azure.Reader, c Zones, name string) (found []records.Zone, err error) {

@@ -21,6 +21,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/gateway/explain"
 	"kaz/internal/localazure/core"
 	localgateway "kaz/internal/localazure/plane/gateway"
 	"kaz/internal/plan/gateway/pfx"
@@ -226,6 +227,63 @@ func TestAdoption(t *testing.T) {
 		want(t, "prefix of listener "+l.Name, w.config.Prefix.Has(l.Name), true)
 	}
 	t.Logf("%d requests while the gateway was taken over", requests)
+}
+
+// TestShadowOfAGIC decides about a gateway of AGIC without writing: all that the controller would make, and all of AGIC's that it would
+// take away. After the controller has taken it over, nothing is left to write.
+func TestShadowOfAGIC(t *testing.T) {
+	scenario(t, "shadow of AGIC", func(t *testing.T) {
+		tlsSecret := secret(t, "tls")
+		w := newWorld(t, core.Options{}, append(agicIngresses(), tlsSecret)...)
+		made, err := pfx.Encode(tlsSecret.Data["tls.crt"], tlsSecret.Data["tls.key"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Put(gatewayID, filledByAGIC(gatewayID, azure.ID(publicIPs+"gate"), made.PFX.Reveal(), made.Password.Reveal()))
+		w.config.AGIC = true
+		w.Forget()
+		before := w.shadow()
+		for object, write := range map[string]string{
+			"Ingress/default/shop": "create sslCertificates/", "Ingress/default/api": "create urlPathMaps/",
+			"Ingress/default/shop and Ingress/default/rest": "create backendAddressPools/",
+			"application gateway gate":                      "delete httpListeners/fl-" + agicHash(1),
+		} {
+			if !strings.Contains(before[object], write) {
+				t.Errorf("%s would %q, want %s in %q", object, before[object], write, slices.Sorted(maps.Keys(before)))
+			}
+		}
+		if all := fmt.Sprint(before); strings.Contains(all, made.Password.Reveal()) || strings.Contains(all, made.PFX.Reveal()) {
+			t.Error("the report has a certificate")
+		}
+		want(t, "writes of the shadow", strings.Join(w.Writes(), ", "), "")
+		w.start()
+		w.pass(30 * time.Second)
+		w.stop()
+		want(t, "writes of the switch", strings.Join(w.Writes(), ", "), "PUT gate")
+		for object, writes := range w.shadow() {
+			want(t, "left for "+object, writes, "")
+		}
+	})
+}
+
+// shadow returns what the controller would write, by object.
+func (w *world) shadow() map[string]string {
+	w.t.Helper()
+	facts, err := explain.GatherAll(w.t.Context(), explain.Clients{Kube: w.kube}, w.Client.Fresh(),
+		explain.Config{Config: w.config.Config, Class: w.config.Class})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all, err := facts.ExplainAll(time.Now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, o := range all {
+		found[o.Key] = strings.Join(append(o.Writes, o.Refused), "\n")
+		found[o.Key] = strings.Trim(found[o.Key], "\n")
+	}
+	return found
 }
 
 // isAdopted reports whether AGIC's listeners have gone, and the data plane serves what came in their place.

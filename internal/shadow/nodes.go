@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	framework "k8s.io/cloud-provider"
 
@@ -28,25 +27,8 @@ type Cluster struct {
 	Managed func(*corev1.Node) bool
 }
 
-// mostNodes is how many Nodes are read.
-const mostNodes = 20_000
-
 func (c Cluster) nodes(ctx context.Context) ([]corev1.Node, error) {
-	var all []corev1.Node
-	options := metav1.ListOptions{LabelSelector: c.Selector, Limit: 500}
-	for {
-		page, err := c.Kubernetes.CoreV1().Nodes().List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("list Nodes: %w", err)
-		}
-		all = append(all, page.Items...)
-		if options.Continue = page.Continue; options.Continue == "" {
-			return all, nil
-		}
-		if len(all) >= mostNodes {
-			return nil, fmt.Errorf("there are more than %d Nodes", mostNodes)
-		}
-	}
+	return List(ctx, "Nodes", c.Selector, func(l *corev1.NodeList) []corev1.Node { return l.Items }, c.Kubernetes.CoreV1().Nodes().List)
 }
 
 // Nodes decides what the node controllers would change at Nodes: what machines says of them, and what they have.

@@ -24,6 +24,9 @@ type Options struct {
 	For, Every time.Duration
 	// Say gets a line for each round.
 	Say func(string)
+	// Show gets the report so far after the first round and each ShowEvery, 0 for never.
+	Show      func(*plan.Report)
+	ShowEvery time.Duration
 }
 
 // Run decides until the time is over or ctx is done, and at least once. It returns what was found in all rounds. A round that was
@@ -31,6 +34,7 @@ type Options struct {
 func Run(ctx context.Context, sources []Source, o Options) *plan.Report {
 	report := &plan.Report{}
 	end := time.Now().Add(o.For)
+	show := time.Now()
 	for {
 		began := time.Now()
 		round := decide(ctx, sources)
@@ -40,6 +44,10 @@ func Run(ctx context.Context, sources []Source, o Options) *plan.Report {
 		report.Add(began.UTC().Truncate(time.Second), round)
 		o.Say(line(round))
 		next := began.Add(o.Every)
+		if o.ShowEvery > 0 && !began.Before(show) && !next.After(end) { // the caller has the last one
+			o.Show(report)
+			show = began.Add(o.ShowEvery)
+		}
 		if next.After(end) || pause.For(ctx, time.Until(next)) != nil {
 			return report
 		}

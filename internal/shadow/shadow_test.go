@@ -38,6 +38,19 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestRunShows shows the report so far every two minutes. The last one is the result.
+func TestRunShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown []int
+		report := Run(t.Context(), []Source{{"things", func(context.Context) ([]plan.Verdict, error) { return nil, nil }}},
+			Options{For: 4 * time.Minute, Every: time.Minute, Say: func(string) {}, ShowEvery: 2 * time.Minute,
+				Show: func(r *plan.Report) { shown = append(shown, r.Rounds) }})
+		if !slices.Equal(shown, []int{1, 3}) || report.Rounds != 5 {
+			t.Errorf("shown after rounds %v, and %d rounds", shown, report.Rounds)
+		}
+	})
+}
+
 // TestRunInterrupted ends in the middle of the second round, which does not count.
 func TestRunInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

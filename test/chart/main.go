@@ -96,7 +96,7 @@ func charts() map[string]map[string]any {
 	share := everyShare()
 	delete(share, "snapshot")
 	return map[string]map[string]any{
-		folder: everything(), diskFolder: disk, shareFolder: share, autoscalerFolder: {}, gatewayFolder: named(),
+		folder: everything(), diskFolder: disk, shareFolder: share, autoscalerFolder: {}, gatewayFolder: named(), shadowFolder: {},
 	}
 }
 
@@ -106,6 +106,7 @@ var (
 	shareFolder      = filepath.Join("..", "..", "deploy", "charts", "azurefile-csi-driver")
 	autoscalerFolder = filepath.Join("..", "..", "deploy", "charts", "cluster-autoscaler-provider")
 	gatewayFolder    = filepath.Join("..", "..", "deploy", "charts", "application-gateway-controller")
+	shadowFolder     = filepath.Join("..", "..", "deploy", "charts", "kaz-shadow")
 )
 
 // named returns values of the chart application-gateway-controller with the name of a gateway, which users replace.
@@ -144,7 +145,7 @@ func everyShare() map[string]any {
 // sources are the folders of the charts in deploy.
 var sources = map[string]string{"kaz": "chart", "azuredisk-csi-driver": "charts/azuredisk-csi-driver",
 	"azurefile-csi-driver": "charts/azurefile-csi-driver", "cluster-autoscaler-provider": "charts/cluster-autoscaler-provider",
-	"application-gateway-controller": "charts/application-gateway-controller"}
+	"application-gateway-controller": "charts/application-gateway-controller", "kaz-shadow": "charts/kaz-shadow"}
 
 // notOfPlainManifests reports whether a line is a label that names Helm.
 func notOfPlainManifests(line string) bool {

@@ -106,6 +106,7 @@ func TestNetworkPolicies(t *testing.T) {
 		shareFolder:      {pods(everyShare()), []string{"csi-azurefile-controller", "csi-snapshot-controller"}},
 		autoscalerFolder: {map[string]any{}, []string{"cluster-autoscaler-provider"}},
 		gatewayFolder:    {named(), []string{"application-gateway-controller"}},
+		shadowFolder:     {map[string]any{}, []string{"kaz-shadow"}},
 	} {
 		for _, enabled := range []bool{true, false} {
 			c.values["networkPolicy"] = map[string]any{"enabled": enabled}

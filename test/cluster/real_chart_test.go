@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -47,11 +48,40 @@ func TestRealChart(t *testing.T) {
 	c.must(workloads, "apply", "-f", "-")
 	c.must("", "rollout", "status", "daemonset/web", "--timeout=2m")
 	c.answers("http://" + c.expose("external", "LoadBalancer", nil, httpPort) + "/")
+	c.switchAndBack()
 	c.removeServices()
 	if t.Failed() {
 		t.Log(c.troubles())
 	}
 	c.stop(syscall.SIGTERM)
+}
+
+// switchAndBack runs the commands of docs/guides/upgrade.md: it stops the controller in charge, decides beside none, starts a controller,
+// and looks at what that writes to Azure. At each step kaz shadow finds nothing to write.
+func (c *cluster) switchAndBack() {
+	c.t.Helper()
+	const page = "docs/guides/upgrade.md"
+	home := c.homeOf()
+	run := func(want int, lines ...string) {
+		c.t.Helper()
+		if said, got := c.runPrinted(home, lines); got != want {
+			c.t.Errorf("%q: exit status %d, want %d:\n%s", lines, got, want, said)
+		}
+	}
+	run(0, "kaz shadow")
+	run(0, c.printedFrom(page, "kubectl -n kube-system scale deployment cloud-controller-manager", 1)...)
+	c.must("", "-n", "kube-system", "wait", "pod", "--for=delete", "-l", "component=cloud-controller-manager", "--timeout=2m")
+	run(0, "kaz shadow")
+	run(0, "kubectl -n kube-system scale deployment cloud-controller-manager --replicas=1",
+		"kubectl -n kube-system rollout status deployment cloud-controller-manager --timeout=2m")
+	leads := c.printedFrom(page, "kubectl -n kube-system get lease cloud-controller-manager", 2)
+	run(0, leads[0])
+	run(1, "kubectl -n kube-system logs deployment/cloud-controller-manager > $HOME/log",
+		"grep 'azure changed' $HOME/log") // grep finds no line
+	if !strings.HasSuffix(leads[1], "| grep 'azure changed'") {
+		c.t.Errorf("%s has %q, want the command that shows writes to Azure", page, leads[1])
+	}
+	run(0, "kaz shadow")
 }
 
 // chartVersion is the tag of the images.

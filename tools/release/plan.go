@@ -40,7 +40,7 @@ func components() []string {
 
 // imagePrograms returns the programs that need no base image of a distribution. The CSI drivers run programs of one.
 func imagePrograms() []string {
-	return slices.DeleteFunc(components(), func(name string) bool {
+	return slices.DeleteFunc(append(components(), "kaz"), func(name string) bool {
 		return strings.HasSuffix(name, "-csi-driver") || name == "acr-credential-provider"
 	})
 }

@@ -1,9 +1,13 @@
 package app
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure/network"
 	"kaz/internal/component/access"
@@ -20,11 +24,9 @@ func shadowed(t *testing.T, c *checked) *plan.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := r.shadow(t.Context(), Cluster{Name: "kubernetes"}, shadow.Options{Every: time.Minute, Say: func(string) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
+	b := r.beside(Cluster{Name: "kubernetes"})
+	defer b.Close()
+	return shadow.Run(t.Context(), b.Sources, shadow.Options{Every: time.Minute, Say: func(string) {}})
 }
 
 // differences returns the writes of a kind, by object.
@@ -90,5 +92,36 @@ func TestShadowWithoutRights(t *testing.T) {
 	report := shadowed(t, layChecked(t, "Microsoft.Network/routeTables/read"))
 	if !report.Unknown() || len(differences(report, "nodes")) != 2 || !strings.Contains(report.String(), "routes: not read: ") {
 		t.Errorf("%s", report)
+	}
+}
+
+// TestShadowReadsAgain reads Services in each round: one that is made after the first round is in the second.
+func TestShadowReadsAgain(t *testing.T) {
+	c := layChecked(t)
+	r, err := readersWith(t.Context(), c.client, Cluster{CloudConfig: writeFile(t, azureJSON(t, c.keys)), Name: "kubernetes"}, nothing,
+		access.ClientOptions{Transport: c.azure, ThrottleWait: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := r.beside(Cluster{Name: "kubernetes"})
+	defer b.Close()
+	sees := func() bool {
+		verdicts, err := b.Sources[0].Decide(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(verdicts, func(v plan.Verdict) bool { return v.Object == "default/later" && len(v.Writes) > 0 })
+	}
+	if sees() {
+		t.Error("a Service is seen before it is there")
+	}
+	later := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "later", UID: "33334444-0000-0000-0000-000000000000"}}
+	later.Spec.Type, later.Spec.IPFamilies = corev1.ServiceTypeLoadBalancer, []corev1.IPFamily{corev1.IPv4Protocol}
+	later.Spec.Ports = []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 81, NodePort: 30081}}
+	if err := c.client.Tracker().Add(later); err != nil {
+		t.Fatal(err)
+	}
+	if !sees() {
+		t.Error("a Service that is made after the first round is not seen")
 	}
 }

@@ -291,6 +291,7 @@ func TestOwnCharts(t *testing.T) {
 		"charts/azuredisk-csi-driver":        "CSIDriver disk.csi.azure.com\n",
 		"charts/azurefile-csi-driver":        "CSIDriver file.csi.azure.com\n",
 		"charts/cluster-autoscaler-provider": "Deployment kube-system/cluster-autoscaler-provider\n",
+		"charts/kaz-shadow":                  "Deployment kube-system/kaz-shadow\n",
 	} {
 		c := definition.Chart{ReleaseName: "kaz", Namespace: "kube-system", Path: path, IncludeCRDs: true}
 		all, err := Renderer{}.Render(t.Context(), c, filepath.Join(root, "cluster.yaml"), version)

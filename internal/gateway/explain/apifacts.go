@@ -98,7 +98,7 @@ func (f *Facts) readAPI(ctx context.Context, clients Clients) error {
 	}
 	has := func(resource string) bool { return slices.Contains(names, resource) }
 	if !has("gatewayclasses") || !has("gateways") || !has("httproutes") {
-		if f.Subject.Kind == ingress.Kind {
+		if f.Subject.Kind == ingress.Kind || f.Subject.Kind == "" {
 			return nil
 		}
 		return fmt.Errorf("the controller serves no %s: the API server has no %s, or the controller has --gateway-api=false",

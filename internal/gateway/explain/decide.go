@@ -30,6 +30,7 @@ type decision struct {
 	now     time.Time
 	// changes has the paths of what the controller would change at the gateway.
 	changes []string
+	steps   []azure.Change // the same, with values, which must not be shown
 }
 
 func (f *Facts) decision(now time.Time) decision {
@@ -178,7 +179,7 @@ func (d *decision) compare() error {
 	}
 	for _, step := range p.Steps {
 		for _, c := range step.Changes {
-			d.changes = append(d.changes, strings.ToLower(c.Path))
+			d.changes, d.steps = append(d.changes, strings.ToLower(c.Path)), append(d.steps, c)
 		}
 	}
 	return nil

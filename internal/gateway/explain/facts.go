@@ -100,6 +100,23 @@ func Gather(ctx context.Context, clients Clients, from Azure, c Config, subject 
 			return nil, fmt.Errorf("read ingress %s/%s: %w", subject.Namespace, subject.Name, err)
 		}
 	}
+	if err := f.gather(ctx, clients, from); err != nil {
+		return nil, err
+	}
+	if f.isThere() {
+		f.readHealth(ctx, from)
+	}
+	return f, ctx.Err()
+}
+
+// GatherAll reads the facts about all objects that the controller serves, but for the health of backends and for events. It only reads.
+func GatherAll(ctx context.Context, clients Clients, from azure.Reader, c Config) (*Facts, error) {
+	f := &Facts{Config: c}
+	return f, f.gather(ctx, clients, from)
+}
+
+// gather reads what decides.
+func (f *Facts) gather(ctx context.Context, clients Clients, from azure.Reader) error {
 	for _, read := range []func() error{
 		func() error { return f.readIngresses(ctx, clients.Kube) },
 		func() error { return f.readObjectsOfAGIC(ctx, clients) },
@@ -108,11 +125,11 @@ func Gather(ctx context.Context, clients Clients, from Azure, c Config, subject 
 		func() error { return f.readAzure(ctx, from) },
 	} {
 		if err := read(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	f.assign()
-	return f, nil
+	return nil
 }
 
 // readIngresses reads the Ingresses with which this one shares the gateway.
@@ -188,7 +205,10 @@ func (f *Facts) readObjects(ctx context.Context, client kubernetes.Interface) er
 
 // namespaces are those of the subject, of all objects that are served, and of what they refer to.
 func (f *Facts) namespaces() []string {
-	all := []string{f.Subject.Namespace}
+	var all []string
+	if f.Subject.Kind != "" {
+		all = append(all, f.Subject.Namespace)
+	}
 	for _, i := range f.Ingresses {
 		all = append(all, i.Namespace)
 	}
@@ -206,6 +226,9 @@ func (f *Facts) namespaces() []string {
 // readEvents reads the warnings about the subject.
 func (f *Facts) readEvents(ctx context.Context, client kubernetes.Interface) error {
 	of := f.Subject
+	if of.Kind == "" {
+		return nil
+	}
 	selector := fields.Set{"involvedObject.kind": of.Kind, "involvedObject.name": of.Name}.AsSelector().String()
 	events, err := client.CoreV1().Events(of.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
@@ -220,7 +243,7 @@ func (f *Facts) readEvents(ctx context.Context, client kubernetes.Interface) err
 }
 
 // readAzure reads the gateway. One that is not there is a fact.
-func (f *Facts) readAzure(ctx context.Context, from Azure) error {
+func (f *Facts) readAzure(ctx context.Context, from azure.Reader) error {
 	have, err := reconcile.Take(ctx, from, reconcile.Needs{Resources: []azure.ID{f.Gateway}})
 	if err != nil {
 		return err
@@ -238,8 +261,13 @@ func (f *Facts) readAzure(ctx context.Context, from Azure) error {
 			}
 		}
 	}
-	f.readHealth(ctx, from)
 	return ctx.Err()
+}
+
+// isThere reports whether the gateway exists.
+func (f *Facts) isThere() bool {
+	_, ok, err := plan.View[struct{}](f.Have, f.Gateway)
+	return ok && err == nil
 }
 
 func publicAddress(ctx context.Context, from azure.Reader, id azure.ID) (string, error) {

@@ -70,12 +70,17 @@ func disk(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, pods [
 
 func share(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, pods []string) string {
 	switch {
-	case !delayed(class) || c.Annotations[selectedNode] != "":
+	case IsDue(c, class):
 		return "the csi-provisioner to create the share"
 	case len(pods) == 0:
 		return "a pod that uses the claim: then the share is created"
 	}
 	return fmt.Sprintf("the scheduler to choose a node for pod %s: then the share is created", pods[0])
+}
+
+// IsDue reports whether the provisioner of a class is to make the volume of a claim now. A class can have it wait for a pod's node.
+func IsDue(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
+	return !delayed(class) || c.Annotations[selectedNode] != ""
 }
 
 func delayed(class *storagev1.StorageClass) bool {

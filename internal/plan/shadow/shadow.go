@@ -152,6 +152,18 @@ func (r *Report) Writes() (n int) {
 	return n
 }
 
+// refused is the number of objects that kaz would refuse now.
+func (r *Report) refused() (n int) {
+	for _, k := range r.Kinds {
+		for _, d := range k.Differences {
+			if d.Now && d.Refused != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Differs reports whether the last round has differences.
 func (r *Report) Differs() bool {
 	return slices.ContainsFunc(r.Kinds, func(k Kind) bool { return k.Agree < k.Objects })
@@ -184,7 +196,11 @@ func (r *Report) verdict() string {
 	case !r.Differs():
 		return "A switch to kaz would write nothing"
 	}
-	return fmt.Sprintf("A switch to kaz would make %s", counted(r.Writes(), "change"))
+	refused := ""
+	if n := r.refused(); n > 0 {
+		refused = ", and refuse " + counted(n, "object")
+	}
+	return fmt.Sprintf("A switch to kaz would make %s%s", counted(r.Writes(), "change"), refused)
 }
 
 // Markdown is the summary as a text for a change request.

@@ -61,7 +61,7 @@ Services: 1 of 3 agree
   - a, in 1 round since 2026-11-01T12:00:00Z; no longer after 2026-11-01T12:00:00Z
       PUT x
 
-A switch to kaz would make 2 changes: what is marked ~ above.
+A switch to kaz would make 2 changes, and refuse 1 object: what is marked ~ above.
 `, true, false},
 		{"a round that is not read", [][]shadow.Seen{{services(verdict("a", "PUT x"))}, {unread("429")}}, `
 2 rounds from 2026-11-01T12:00:00Z to 2026-11-01T12:01:00Z
@@ -103,7 +103,7 @@ func TestMarkdown(t *testing.T) {
 		{Kind: "nodes", Fault: "429"}})
 	want := `## Switch to kaz
 
-**A switch to kaz would make 1 change.**
+**A switch to kaz would make 1 change, and refuse 1 object.**
 
 2 rounds from 2026-11-01T12:00:00Z to 2026-11-01T12:01:00Z.
 
