@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,9 +35,10 @@ type verdict struct {
 // go test ./examples -update, and then the command of TestReference in internal/localazure/providers.
 func TestExamples(t *testing.T) {
 	all := newKnown(build(t).Kinds)
+	all.scenes = readScenes(t)
 	calls, unread := make([][]*call, len(modules)), make([]int, len(modules))
 	for i, m := range modules {
-		calls[i], unread[i] = read(t, m.create, m.function)
+		calls[i], unread[i] = read(t, all.scenes, m.create, m.function)
 		for _, c := range calls[i] {
 			all.note(c)
 		}
@@ -96,7 +98,7 @@ func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *cal
 	synctest.Test(t, func(t *testing.T) {
 		e := build(t)
 		s := &setup{TB: t, known: all, azure: e, minimal: smallest, tried: map[string]bool{},
-			made: map[string]bool{}, counts: map[string]int{}, numbers: map[string]int{}}
+			wanted: map[string]netip.Addr{}, made: map[string]bool{}, counts: map[string]int{}, numbers: map[string]int{}}
 		s.prepare(c)
 		v.refused = s.refused
 		result, err := c.do(t.Context(), func(r *http.Request) (*http.Response, error) { return e.Transport().RoundTrip(r) })

@@ -110,6 +110,7 @@ func bind(m *examples.Module, create factory, e examples.Example) (*call, error)
 		c.arguments = append(c.arguments, v)
 	}
 	place(c.body())
+	nameParts(c.body())
 	c.result = resultOf(wanted)
 	if e.Answer == nil {
 		return c, nil
@@ -145,6 +146,29 @@ func place(v reflect.Value) {
 		if location.IsValid() && location.Kind() == reflect.String && location.CanSet() && v.FieldByName("Properties").IsValid() &&
 			!strings.EqualFold(location.String(), "global") && !isRegion(location.String()) {
 			location.SetString(defaultRegion)
+		}
+	}
+}
+
+// nameParts names the resources inside of a body that have no name. Azure refuses them, and some examples leave the names out.
+func nameParts(v reflect.Value) {
+	switch v = inside(v); v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			part := inside(v.Index(i))
+			nameParts(part)
+			if part.Kind() != reflect.Struct || !part.FieldByName("Properties").IsValid() || !inside(part.FieldByName("Properties")).IsValid() {
+				continue
+			}
+			if name := part.FieldByName("Name"); name.IsValid() && name.CanSet() && name.Kind() == reflect.Pointer && name.IsNil() {
+				name.Set(reflect.ValueOf(new(fmt.Sprintf("element%d", i+1))))
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				nameParts(v.Field(i))
+			}
 		}
 	}
 }
@@ -200,14 +224,15 @@ func (c *call) sentBefore() reflect.Value {
 }
 
 // read reads the examples of a module, and logs those that cannot be read.
-func read(t *testing.T, create factory, function any) (calls []*call, unread int) {
+func read(t *testing.T, scenes map[string]*scene, create factory, function any) (calls []*call, unread int) {
 	t.Helper()
 	m, err := examples.Read(examples.Dir(function), "*_client_example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Text, m.Types = spelled, structs
+	m.Types = structs
 	for _, e := range m.Examples() {
+		m.Text = scenes[e.Name].spelled
 		c, err := bind(m, create, e)
 		if err == nil {
 			err = c.capture()
