@@ -222,14 +222,16 @@ var computed = map[string]bool{
 
 // mistakes are the fields that an answer cannot have, although the documentation shows them, with the reason.
 var mistakes = map[string]string{
-	"KeyAttributes.RecoveryLevel":       "the examples' vaults have no soft delete, which every vault has today",
-	"SSHPublicKeyResource.Type":         "recorded answers of Azure have no type",
-	"VaultProperties.HsmPoolResourceID": "the examples' vaults are in no pool of hardware security modules",
-	"RegistryProperties.NetworkRuleSet": "the examples' registries have the SKU Standard, and network rules need Premium",
-	"Endpoints.Web":                     "the examples' accounts are of kind Storage, which has no websites",
-	"Endpoints.Dfs":                     "the examples' accounts are of kind Storage, which has no hierarchical namespace",
-	"AccountInternetEndpoints.Web":      "as Endpoints.Web",
-	"AccountInternetEndpoints.Dfs":      "as Endpoints.Dfs",
-	"AccountMicrosoftEndpoints.Web":     "as Endpoints.Web",
-	"AccountMicrosoftEndpoints.Dfs":     "as Endpoints.Dfs",
+	"GalleryImageVersionSafetyProfile.PolicyViolations":      "Azure sets them for images that it finds to be unsafe, which the examples' are not",
+	"VirtualNetworkPeeringPropertiesFormat.PeeringSyncLevel": "real answers say RemoteNotInSync until the other network has its peering, which the examples' have not",
+	"KeyAttributes.RecoveryLevel":                            "the examples' vaults have no soft delete, which every vault has today",
+	"SSHPublicKeyResource.Type":                              "recorded answers of Azure have no type",
+	"VaultProperties.HsmPoolResourceID":                      "the examples' vaults are in no pool of hardware security modules",
+	"RegistryProperties.NetworkRuleSet":                      "the examples' registries have the SKU Standard, and network rules need Premium",
+	"Endpoints.Web":                                          "the examples' accounts are of kind Storage, which has no websites",
+	"Endpoints.Dfs":                                          "the examples' accounts are of kind Storage, which has no hierarchical namespace",
+	"AccountInternetEndpoints.Web":                           "as Endpoints.Web",
+	"AccountInternetEndpoints.Dfs":                           "as Endpoints.Dfs",
+	"AccountMicrosoftEndpoints.Web":                          "as Endpoints.Web",
+	"AccountMicrosoftEndpoints.Dfs":                          "as Endpoints.Dfs",
 }

@@ -4,6 +4,7 @@ package documents
 
 import (
 	_ "embed"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -29,6 +30,9 @@ func Provider() behaviour.Provider {
 			t.Find, t.Adopt = findThroughput, true
 			t.Actions = map[string]behaviour.Action{"migrateToAutoscale": migrate(true), "migrateToManualThroughput": migrate(false)}
 		}
+		if t.Name == "Microsoft.Network/networkManagers/ipamPools" {
+			t.Settle, t.Own = addressFamilies, append(slices.Clip(t.Own), "properties.ipAddressType")
+		}
 		if strings.HasSuffix(t.Name, "/diagnosticSettingsCategories") {
 			t.All, t.Find = metricsCategory, findMetricsCategory
 		}
@@ -53,6 +57,22 @@ func Provider() behaviour.Provider {
 		}
 	}
 	return behaviour.Provider{Types: types, Routes: append(behaviour.DescribeRoutes(routes), nameChecks(types)...)}
+}
+
+// addressFamilies writes the families of the addresses of a pool.
+func addressFamilies(c *behaviour.Call) error {
+	families := []any{}
+	for _, text := range behaviour.Texts(c.Doc, "properties.addressPrefixes") {
+		family := "IPv4"
+		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is6() {
+			family = "IPv6"
+		}
+		if !slices.Contains(families, any(family)) {
+			families = append(families, family)
+		}
+	}
+	behaviour.Set(c.Doc, "properties.ipAddressType", families)
+	return nil
 }
 
 // nameChecks are the requests that ask providers whether a name is free. It is if no resource of the type has it.
