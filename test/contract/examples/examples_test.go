@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -85,11 +86,17 @@ func build(t *testing.T) *core.Emulator {
 	return e
 }
 
-// download answers an empty template to whatever examples link to.
-func download(context.Context, string) ([]byte, error) {
-	return []byte(`{"$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#", "contentVersion": "1.0.0.0",
-		"resources": []}`), nil
+// download answers to whatever examples link to: parameters without any, or a template.
+func download(_ context.Context, url string) ([]byte, error) {
+	if strings.Contains(url, "parameters") {
+		return []byte(`{"$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentParameters.json#",
+			"contentVersion": "1.0.0.0", "parameters": {}}`), nil
+	}
+	return linkedTemplate, nil
 }
+
+//go:embed testdata/template.json
+var linkedTemplate []byte
 
 // judge sends an example and compares the answer.
 func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *call) (v verdict) {
@@ -107,7 +114,7 @@ func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *cal
 			return
 		}
 		if c.answer.IsValid() {
-			compared := comparison{readOnly: c.module.ReadOnly}
+			compared := comparison{readOnly: c.module.ReadOnly, call: c.Client + "." + c.Method}
 			sent := c.body()
 			if s.made[c.target.id.Key()] && c.sent.method == http.MethodGet {
 				sent, compared.made = c.sentBefore(), true

@@ -66,6 +66,7 @@ func (a *known) note(c *call) {
 	if c.target.kind == nil {
 		return
 	}
+	c.locate()
 	name := strings.ToLower(c.target.kind.Name)
 	namespace, _, _ := strings.Cut(name, "/")
 	a.versions[namespace] = c.sent.version

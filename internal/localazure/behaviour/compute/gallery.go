@@ -6,7 +6,6 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/compute/schema"
-	"kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/core/catalog"
 )
 
@@ -96,14 +95,6 @@ func showChildren(kind, what string) func(c *behaviour.Call, view behaviour.Obje
 		if len(items) > 0 && (what == "" || c.Expands(what)) {
 			behaviour.Set(view, "properties."+kind, items)
 		}
-	}
-}
-
-// showHost shows the state of a dedicated host or a capacity reservation, if a request asks for it.
-func showHost(c *behaviour.Call, view behaviour.Object) {
-	if c.Expands("instanceView") {
-		behaviour.Set(view, "properties.instanceView", behaviour.Object{
-			"statuses": vm.Statuses(schema.State(view), vm.Running, behaviour.Text(view, "properties.timeCreated"))})
 	}
 }
 
