@@ -115,6 +115,9 @@ func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *cal
 		}
 		if c.answer.IsValid() {
 			compared := comparison{readOnly: c.module.ReadOnly, call: c.Client + "." + c.Method}
+			if own := all.scenes[c.Name]; own != nil {
+				compared.mistakes = own.mistakes
+			}
 			sent := c.body()
 			if s.made[c.target.id.Key()] && c.sent.method == http.MethodGet {
 				sent, compared.made = c.sentBefore(), true

@@ -433,6 +433,19 @@ func nameElements(document any, own azure.ID) {
 	}
 }
 
+// certifyElements gives certificates of gateways the data that no answer shows.
+func certifyElements(document map[string]any) {
+	properties, _ := document["properties"].(map[string]any)
+	all, _ := properties["sslCertificates"].([]any)
+	for _, one := range all {
+		element, _ := one.(map[string]any)
+		inner, _ := element["properties"].(map[string]any)
+		if inner != nil && inner["data"] == nil && inner["keyVaultSecretId"] == nil {
+			inner["data"], inner["password"] = certificate(true), hidden
+		}
+	}
+}
+
 // put reports whether the resource was made.
 func (s *setup) put(id azure.ID, body map[string]any) bool {
 	s.Helper()
@@ -441,6 +454,7 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 		delete(sent, name)
 	}
 	nameElements(sent, id)
+	certifyElements(sent)
 	reply := s.attempt(id, sent)
 	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
 		if strings.Contains(reply, `"`+code+`"`) {

@@ -16,6 +16,8 @@ type scene struct {
 	texts map[string]string
 	// makes are resources in a certain state. They are made first.
 	makes []step
+	// mistakes are fields of the documented answer that the answer to this request cannot have, with the reason.
+	mistakes map[string]string
 	// steps are requests that come before that of the example.
 	steps []step
 }
@@ -42,13 +44,13 @@ func readScenes(t *testing.T) map[string]*scene {
 				if all[name] != nil {
 					t.Fatalf("%s: %s is there twice", scenesFile, name)
 				}
-				all[name] = &scene{texts: map[string]string{}}
+				all[name] = &scene{texts: map[string]string{}, mistakes: map[string]string{}}
 				at = append(at, all[name])
 			}
 		default:
 			for _, s := range at {
 				if !s.add(words) {
-					t.Fatalf("%s: %q is not text OLD NEW, make PATH JSON or METHOD PATH JSON", scenesFile, line)
+					t.Fatalf("%s: %q is not text OLD NEW, make PATH JSON, mistake FIELD REASON or METHOD PATH JSON", scenesFile, line)
 				}
 			}
 		}
@@ -68,6 +70,8 @@ func (s *scene) add(words []string) bool {
 			return false
 		}
 		s.texts[words[1]] = words[2]
+	case "mistake":
+		s.mistakes[words[1]] = one.body
 	case "make":
 		s.makes = append(s.makes, one)
 	default:
