@@ -165,7 +165,7 @@ func instances(v reflect.Value) {
 var (
 	anySubscription = regexp.MustCompile(`(?i)/subscriptions/[^/]+`)
 	scaleSetVM      = regexp.MustCompile(`(?i)(/virtualMachineScaleSets/[^/]+/virtualMachines/)([^/]+)(/|$)`)
-	placeholder     = regexp.MustCompile(`\{([\w-]+)\}`)
+	placeholder     = regexp.MustCompile(`\{+([\w-]+)\}+`)
 )
 
 // impossible are the texts of examples that Azure takes nowhere, with others that it takes: names of zones with one label, and the name

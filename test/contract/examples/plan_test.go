@@ -436,12 +436,18 @@ func nameElements(document any, own azure.ID) {
 // certifyElements gives certificates of gateways the data that no answer shows.
 func certifyElements(document map[string]any) {
 	properties, _ := document["properties"].(map[string]any)
-	all, _ := properties["sslCertificates"].([]any)
-	for _, one := range all {
-		element, _ := one.(map[string]any)
-		inner, _ := element["properties"].(map[string]any)
-		if inner != nil && inner["data"] == nil && inner["keyVaultSecretId"] == nil {
-			inner["data"], inner["password"] = certificate(true), hidden
+	for _, key := range []string{"sslCertificates", "trustedRootCertificates", "trustedClientCertificates"} {
+		all, _ := properties[key].([]any)
+		for _, one := range all {
+			element, _ := one.(map[string]any)
+			inner, _ := element["properties"].(map[string]any)
+			if inner == nil || inner["keyVaultSecretId"] != nil || inner["data"] != nil && inner["data"] != hidden {
+				continue
+			}
+			inner["data"] = certificate(key == "sslCertificates")
+			if key == "sslCertificates" {
+				inner["password"] = hidden
+			}
 		}
 	}
 }

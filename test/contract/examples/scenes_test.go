@@ -12,8 +12,8 @@ import (
 
 // scene is what the request of an example needs beyond the resources that it names.
 type scene struct {
-	// texts are texts of the example that cannot be true, with others that can.
-	texts map[string]string
+	// texts are texts of the example that cannot be true, with others that can. Those of literals are no constants of the module.
+	texts, literals map[string]string
 	// makes are resources in a certain state. They are made first.
 	makes []step
 	// mistakes are fields of the documented answer that the answer to this request cannot have, with the reason.
@@ -44,7 +44,7 @@ func readScenes(t *testing.T) map[string]*scene {
 				if all[name] != nil {
 					t.Fatalf("%s: %s is there twice", scenesFile, name)
 				}
-				all[name] = &scene{texts: map[string]string{}, mistakes: map[string]string{}}
+				all[name] = &scene{texts: map[string]string{}, literals: map[string]string{}, mistakes: map[string]string{}}
 				at = append(at, all[name])
 			}
 		default:
@@ -65,11 +65,14 @@ func (s *scene) add(words []string) bool {
 	}
 	one := step{words[0], words[1], strings.Join(words[2:], " ")}
 	switch words[0] {
-	case "text":
+	case "text", "literal":
 		if len(words) != whole {
 			return false
 		}
-		s.texts[words[1]] = words[2]
+		if words[0] == "text" {
+			s.texts[words[1]] = words[2]
+		}
+		s.literals[words[1]] = words[2]
 	case "mistake":
 		s.mistakes[words[1]] = one.body
 	case "make":
@@ -81,9 +84,13 @@ func (s *scene) add(words []string) bool {
 }
 
 // spelled is a text of the example as it can be true here.
-func (s *scene) spelled(text string) string {
-	if s != nil && s.texts[text] != "" {
+func (s *scene) spelled(text string, constant bool) string {
+	switch {
+	case s == nil:
+	case constant && s.texts[text] != "":
 		text = s.texts[text]
+	case !constant && s.literals[text] != "":
+		text = s.literals[text]
 	}
 	return spelled(text)
 }

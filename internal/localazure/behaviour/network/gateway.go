@@ -85,5 +85,6 @@ func addressFirewall(c *behaviour.Call) error {
 			behaviour.Default(configuration, "properties.privateIPAddress", address)
 		}
 	}
+	addressHubFirewall(c)
 	return nil
 }

@@ -48,7 +48,18 @@ func Provider() behaviour.Provider {
 			t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
 			t.Fill, t.Settle = fillGateway, peerGateway
 		case "Microsoft.Network/azureFirewalls":
-			t.Settle = addressFirewall
+			t.Settle, t.Show = addressFirewall, hide
+			t.Own = append(slices.Clip(t.Own), leasesField)
+		case "Microsoft.Network/firewallPolicies", "Microsoft.Network/firewallPolicies/ruleCollectionGroups":
+			t.Show = showSize
+		case "Microsoft.Network/virtualHubs":
+			t.Settle = routeHub
+		case "Microsoft.Network/vpnGateways":
+			t.Settle, t.Show = peerHubGateway, hide
+			t.Own = append(slices.Clip(t.Own), leasesField)
+		case "Microsoft.Network/networkVirtualAppliances":
+			t.Settle, t.Show = interfaceAppliance, hide
+			t.Own = append(slices.Clip(t.Own), leasesField, "properties.addressPrefix", "properties.privateIpAddress")
 		}
 	}
 	return behaviour.Provider{

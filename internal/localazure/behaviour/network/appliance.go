@@ -1,0 +1,160 @@
+package network
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/network/ipam"
+)
+
+// leasesField has the leases of the public addresses that a resource has without resources for them.
+const leasesField = behaviour.Private + "publicAddresses"
+
+// leasePublic returns a public IPv4 address that the document of the call leases, "" if all are taken.
+func leasePublic(c *behaviour.Call) string {
+	address, err := ipam.AllocatePublic(c.World, ipam.IPv4)
+	if err != nil {
+		return ""
+	}
+	leases := behaviour.Array(c.Doc, leasesField)
+	c.Doc[leasesField] = append(leases, behaviour.Ref(ipam.Lease(c.World.Subscription(), address)))
+	return address
+}
+
+// hubAddress returns the nth address of the hub that the document is in, "" without one.
+func hubAddress(c *behaviour.Call, n int) string {
+	hub, _ := c.Get(behaviour.RefID(c.Doc, "properties.virtualHub"))
+	p, err := netip.ParsePrefix(behaviour.Text(hub, "properties.addressPrefix"))
+	if err != nil {
+		return ""
+	}
+	return ipam.Nth(p, n).String()
+}
+
+// Virtual hubs have two of each machine.
+const instances = 2
+
+// routeHub writes the addresses of the routers of a virtual hub.
+func routeHub(c *behaviour.Call) error {
+	const firstRouter = 68
+	const path = "properties.virtualRouterIps"
+	if p, err := netip.ParsePrefix(behaviour.Text(c.Doc, "properties.addressPrefix")); err == nil && len(behaviour.Array(c.Doc, path)) == 0 {
+		routers := []any{}
+		for i := range instances {
+			routers = append(routers, ipam.Nth(p, firstRouter+i).String())
+		}
+		behaviour.Set(c.Doc, path, routers)
+	}
+	return nil
+}
+
+// peerHubGateway writes the addresses at which the instances of a VPN gateway in a hub speak BGP and end tunnels.
+func peerHubGateway(c *behaviour.Call) error {
+	const path = "properties.bgpSettings.bgpPeeringAddresses"
+	peers := []any{}
+	for i := range instances {
+		name := fmt.Sprintf("Instance%d", i)
+		peer := behaviour.Object{"ipconfigurationId": name, "customBgpIpAddresses": []any{}}
+		for _, was := range behaviour.Objects(c.Doc, path) {
+			if strings.EqualFold(behaviour.Text(was, "ipconfigurationId"), name) {
+				peer = was
+			}
+		}
+		if own := hubAddress(c, firstAddress+i); own != "" {
+			behaviour.Default(peer, "defaultBgpIpAddresses", []any{own})
+		}
+		if address := leasedOnce(c, peer, "tunnelIpAddresses"); address != "" {
+			behaviour.Default(peer, "tunnelIpAddresses", []any{address})
+		}
+		peers = append(peers, peer)
+	}
+	behaviour.Set(c.Doc, path, peers)
+	return nil
+}
+
+// leasedOnce leases an address for an object that has none at a path.
+func leasedOnce(c *behaviour.Call, object behaviour.Object, path string) string {
+	if behaviour.At(object, path) != nil {
+		return ""
+	}
+	return leasePublic(c)
+}
+
+// interfaceAppliance writes the network interfaces of a virtual appliance: for each of its configurations one of each instance.
+func interfaceAppliance(c *behaviour.Call) error {
+	const nicsPath = "properties.virtualApplianceNics"
+	if hub, _ := c.Get(behaviour.RefID(c.Doc, "properties.virtualHub")); hub != nil {
+		behaviour.Default(c.Doc, "properties.addressPrefix", behaviour.Text(hub, "properties.addressPrefix"))
+	}
+	nics := []any{}
+	for n, configuration := range behaviour.Objects(c.Doc, "properties.nvaInterfaceConfigurations") {
+		subnet, _ := c.Get(azure.ID(behaviour.Text(configuration, "subnet.id")))
+		prefixes := ipam.SubnetPrefixes(subnet)
+		if len(prefixes) == 0 {
+			continue
+		}
+		p, err := netip.ParsePrefix(prefixes[0])
+		if err != nil {
+			continue
+		}
+		behaviour.Default(c.Doc, "properties.addressPrefix", p.String())
+		for i := range instances {
+			const beforeBroadcast = -2
+			nics = append(nics, applianceNIC(c, configuration, i, ipam.Nth(p, beforeBroadcast-n*instances-i).String()))
+		}
+	}
+	if len(nics) > 0 && len(behaviour.Array(c.Doc, nicsPath)) == 0 {
+		behaviour.Set(c.Doc, nicsPath, nics)
+	}
+	if all := behaviour.Objects(c.Doc, nicsPath); len(all) > 0 {
+		behaviour.Default(c.Doc, "properties.privateIpAddress", behaviour.Text(all[0], "privateIpAddress"))
+	}
+	return nil
+}
+
+func applianceNIC(c *behaviour.Call, configuration behaviour.Object, instance int, address string) behaviour.Object {
+	nic := behaviour.Object{"name": behaviour.Text(configuration, "name") + "-ipconfig", "nicType": "PrivateNic",
+		"instanceName": fmt.Sprintf("%s_%d", c.ID.Name(), instance), "privateIpAddress": address, "publicIpAddress": ""}
+	for _, kind := range behaviour.Texts(configuration, "type") {
+		if nic["nicType"] = kind; kind == "PublicNic" {
+			nic["publicIpAddress"] = leasePublic(c)
+		}
+	}
+	return nic
+}
+
+// addressHubFirewall writes the addresses of a firewall in a virtual hub.
+func addressHubFirewall(c *behaviour.Call) {
+	const path, firstOfFirewall = "properties.hubIPAddresses", 132
+	if address := hubAddress(c, firstOfFirewall); address != "" {
+		behaviour.Default(c.Doc, path+".privateIPAddress", address)
+	}
+	wanted, _ := behaviour.Int(c.Doc, path+".publicIPs.count")
+	addresses := behaviour.Array(c.Doc, path+".publicIPs.addresses")
+	for len(addresses) < wanted {
+		address := leasePublic(c)
+		if address == "" {
+			break
+		}
+		addresses = append(addresses, behaviour.Object{"address": address})
+	}
+	if wanted > 0 {
+		behaviour.Set(c.Doc, path+".publicIPs.addresses", addresses)
+	}
+}
+
+// showSize shows how large the rules of a firewall policy, or of a group in it, are.
+func showSize(_ *behaviour.Call, view behaviour.Object) {
+	const megabyte = 1 << 20
+	text, err := json.Marshal(behaviour.Sub(view, "properties"))
+	if err != nil {
+		return
+	}
+	behaviour.Set(view, "properties.size", fmt.Sprintf("%.3fMB", float64(len(text))/megabyte))
+}
+
+func hide(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
