@@ -161,7 +161,8 @@ func (c *comparison) scalar(rule string, documented, got, sent reflect.Value) {
 	if !sent.IsValid() || sent.Type() != documented.Type() {
 		want = reflect.Value{}
 	}
-	if word := documented.Kind() == reflect.String && documented.Type().PkgPath() != ""; !want.IsValid() && word && !passing[documented.String()] {
+	if word := documented.Kind() == reflect.String && documented.Type().PkgPath() != ""; !want.IsValid() && word && documented.String() != "" &&
+		!passing[documented.String()] {
 		want = documented
 	}
 	madeUp := c.made && (computed[rule] || strings.HasSuffix(rule, "ID"))

@@ -244,6 +244,13 @@ func (s *setup) addresses(document any, subnet azure.ID) {
 			subnet = azure.ID(text)
 		}
 		text, _ := d["privateIPAddress"].(string)
+		if ref, _ := d["virtualNetwork"].(map[string]any); ref != nil { // of a member of a pool
+			network, _ := ref["id"].(string)
+			member, _ := d["ipAddress"].(string)
+			if address, err := netip.ParseAddr(member); err == nil && address.Is4() {
+				s.wanted[azure.ID(network).Key()] = address
+			}
+		}
 		if address, err := netip.ParseAddr(text); err == nil && address.Is4() && subnet != "" {
 			s.wanted[subnet.Key()], s.wanted[subnet.Parent().Key()] = address, address
 		}
@@ -426,7 +433,7 @@ func nameElements(document any, own azure.ID) {
 			element, _ := one.(map[string]any)
 			id, _ := element["id"].(string)
 			_, whole := element["properties"]
-			if part := id != "" && azure.ID(id).Under(own); (whole || part) && element["name"] == nil {
+			if part := id != "" && (azure.ID(id).Under(own) || strings.EqualFold(azure.ID(id).Parent().Type(), own.Type())); (whole || part) && element["name"] == nil {
 				element["name"] = cmp.Or(id[strings.LastIndexByte(id, '/')+1:], "element"+strconv.Itoa(i+1))
 			}
 		}

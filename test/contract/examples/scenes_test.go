@@ -41,10 +41,9 @@ func readScenes(t *testing.T) map[string]*scene {
 		case line[0] != ' ':
 			at = nil
 			for _, name := range words {
-				if all[name] != nil {
-					t.Fatalf("%s: %s is there twice", scenesFile, name)
+				if all[name] == nil {
+					all[name] = &scene{texts: map[string]string{}, literals: map[string]string{}, mistakes: map[string]string{}}
 				}
-				all[name] = &scene{texts: map[string]string{}, literals: map[string]string{}, mistakes: map[string]string{}}
 				at = append(at, all[name])
 			}
 		default:

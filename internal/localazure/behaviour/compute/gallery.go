@@ -36,7 +36,13 @@ func copyImage(c *behaviour.Call) error {
 		behaviour.Set(c.Doc, dataImages, images)
 	}
 	for _, image := range behaviour.Objects(c.Doc, dataImages) {
-		fillDiskImage(c, image, nil)
+		var own behaviour.Object
+		for _, disk := range dataDisks {
+			if behaviour.Equal(disk["lun"], image["lun"]) {
+				own = disk
+			}
+		}
+		fillDiskImage(c, image, own)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package documents
 
 import (
 	_ "embed"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -30,7 +29,12 @@ func Provider() behaviour.Provider {
 			t.Find, t.Adopt = findThroughput, true
 			t.Actions = map[string]behaviour.Action{"migrateToAutoscale": migrate(true), "migrateToManualThroughput": migrate(false)}
 		}
-		if t.Name == "Microsoft.Network/networkManagers/ipamPools" {
+		switch t.Name {
+		case "Microsoft.Network/networkManagers/verifierWorkspaces/reachabilityAnalysisRuns":
+			t.Settle, t.Own = copyIntent, append(slices.Clip(t.Own), "properties.intentContent")
+		case "Microsoft.Network/networkManagers/networkGroups/staticMembers":
+			t.Settle, t.Own = locateMember, append(slices.Clip(t.Own), "properties.region")
+		case "Microsoft.Network/networkManagers/ipamPools":
 			t.Settle, t.Own = addressFamilies, append(slices.Clip(t.Own), "properties.ipAddressType")
 		}
 		if strings.HasSuffix(t.Name, "/diagnosticSettingsCategories") {
@@ -57,22 +61,6 @@ func Provider() behaviour.Provider {
 		}
 	}
 	return behaviour.Provider{Types: types, Routes: append(behaviour.DescribeRoutes(routes), nameChecks(types)...)}
-}
-
-// addressFamilies writes the families of the addresses of a pool.
-func addressFamilies(c *behaviour.Call) error {
-	families := []any{}
-	for _, text := range behaviour.Texts(c.Doc, "properties.addressPrefixes") {
-		family := "IPv4"
-		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is6() {
-			family = "IPv6"
-		}
-		if !slices.Contains(families, any(family)) {
-			families = append(families, family)
-		}
-	}
-	behaviour.Set(c.Doc, "properties.ipAddressType", families)
-	return nil
 }
 
 // nameChecks are the requests that ask providers whether a name is free. It is if no resource of the type has it.

@@ -84,47 +84,78 @@ func leasedOnce(c *behaviour.Call, object behaviour.Object, path string) string 
 	return leasePublic(c)
 }
 
-// interfaceAppliance writes the network interfaces of a virtual appliance: for each of its configurations one of each instance.
-func interfaceAppliance(c *behaviour.Call) error {
-	const nicsPath = "properties.virtualApplianceNics"
-	if hub, _ := c.Get(behaviour.RefID(c.Doc, "properties.virtualHub")); hub != nil {
-		behaviour.Default(c.Doc, "properties.addressPrefix", behaviour.Text(hub, "properties.addressPrefix"))
-	}
-	nics := []any{}
-	for n, configuration := range behaviour.Objects(c.Doc, "properties.nvaInterfaceConfigurations") {
+// applianceInterface is an IP configuration that each instance of a virtual appliance has.
+type applianceInterface struct {
+	name, kind string
+	public     bool
+	within     netip.Prefix // invalid for that of the hub
+}
+
+// interfacesOf returns the IP configurations of a virtual appliance: those of its network profile, or one for each of its interfaces in a
+// virtual network, and those of the additional interfaces.
+func interfacesOf(c *behaviour.Call) (all []applianceInterface) {
+	within := map[string]netip.Prefix{}
+	for _, configuration := range behaviour.Objects(c.Doc, "properties.nvaInterfaceConfigurations") {
 		subnet, _ := c.Get(azure.ID(behaviour.Text(configuration, "subnet.id")))
-		prefixes := ipam.SubnetPrefixes(subnet)
-		if len(prefixes) == 0 {
-			continue
+		one := applianceInterface{name: behaviour.Text(configuration, "name") + "-ipconfig"}
+		for _, text := range ipam.SubnetPrefixes(subnet) {
+			if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
+				one.within = p
+			}
 		}
-		p, err := netip.ParsePrefix(prefixes[0])
-		if err != nil {
-			continue
+		for _, kind := range behaviour.Texts(configuration, "type") {
+			one.kind, one.public = kind, strings.HasSuffix(kind, "PublicNic")
+			within[kind] = one.within
 		}
-		behaviour.Default(c.Doc, "properties.addressPrefix", p.String())
-		for i := range instances {
-			const beforeBroadcast = -2
-			nics = append(nics, applianceNIC(c, configuration, i, ipam.Nth(p, beforeBroadcast-n*instances-i).String()))
+		all = append(all, one)
+	}
+	if profile := behaviour.Objects(c.Doc, "properties.networkProfile.networkInterfaceConfigurations"); len(profile) > 0 {
+		all = nil
+		for _, configuration := range profile {
+			kind := behaviour.Text(configuration, "type")
+			for _, ip := range behaviour.Objects(configuration, "properties.ipConfigurations") {
+				all = append(all, applianceInterface{behaviour.Text(ip, "name"), kind, kind == "PublicNic", within[kind]})
+			}
 		}
 	}
-	if len(nics) > 0 && len(behaviour.Array(c.Doc, nicsPath)) == 0 {
+	for _, more := range behaviour.Objects(c.Doc, "properties.additionalNics") {
+		all = append(all, applianceInterface{name: behaviour.Text(more, "name"), kind: "AdditionalNic",
+			public: behaviour.Bool(more, "hasPublicIp")})
+	}
+	return all
+}
+
+// interfaceAppliance writes the addresses of the instances of a virtual appliance: the last ones of the subnet or the hub that it is in.
+func interfaceAppliance(c *behaviour.Call) error {
+	const nicsPath, beforeBroadcast = "properties.virtualApplianceNics", -2
+	hub, _ := c.Get(behaviour.RefID(c.Doc, "properties.virtualHub"))
+	inHub, _ := netip.ParsePrefix(behaviour.Text(hub, "properties.addressPrefix")) // invalid without a hub
+	nics, used := []any{}, map[netip.Prefix]int{}
+	for _, one := range interfacesOf(c) {
+		if !one.within.IsValid() {
+			one.within = inHub
+		}
+		if !one.within.IsValid() {
+			continue
+		}
+		behaviour.Default(c.Doc, "properties.addressPrefix", one.within.String())
+		for i := range instances {
+			nic := behaviour.Object{"name": one.name, "nicType": one.kind, "instanceName": fmt.Sprintf("%s_%d", c.ID.Name(), i),
+				"privateIpAddress": ipam.Nth(one.within, beforeBroadcast-used[one.within]).String(), "publicIpAddress": ""}
+			if one.public {
+				nic["publicIpAddress"] = leasePublic(c)
+			}
+			used[one.within]++
+			nics = append(nics, nic)
+		}
+	}
+	if len(behaviour.Array(c.Doc, nicsPath)) == 0 {
 		behaviour.Set(c.Doc, nicsPath, nics)
 	}
-	if all := behaviour.Objects(c.Doc, nicsPath); len(all) > 0 {
+	if all := behaviour.Objects(c.Doc, nicsPath); len(all) > 0 && hub == nil {
 		behaviour.Default(c.Doc, "properties.privateIpAddress", behaviour.Text(all[0], "privateIpAddress"))
 	}
 	return nil
-}
-
-func applianceNIC(c *behaviour.Call, configuration behaviour.Object, instance int, address string) behaviour.Object {
-	nic := behaviour.Object{"name": behaviour.Text(configuration, "name") + "-ipconfig", "nicType": "PrivateNic",
-		"instanceName": fmt.Sprintf("%s_%d", c.ID.Name(), instance), "privateIpAddress": address, "publicIpAddress": ""}
-	for _, kind := range behaviour.Texts(configuration, "type") {
-		if nic["nicType"] = kind; kind == "PublicNic" {
-			nic["publicIpAddress"] = leasePublic(c)
-		}
-	}
-	return nic
 }
 
 // addressHubFirewall writes the addresses of a firewall in a virtual hub.

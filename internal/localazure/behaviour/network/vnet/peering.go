@@ -22,7 +22,8 @@ func peerings() behaviour.Type {
 	return schema.Inside("virtualNetworks/virtualNetworkPeerings", peeringsPath, behaviour.Type{
 		Style: schema.RetryAfter(10, 10),
 		Own: []string{"properties.resourceGuid", "properties.peeringState", "properties.peeringSyncLevel",
-			"properties.remoteAddressSpace", "properties.remoteVirtualNetworkAddressSpace"},
+			"properties.remoteAddressSpace", "properties.remoteVirtualNetworkAddressSpace", "properties.remoteBgpCommunities",
+			"properties.remoteVirtualNetworkEncryption"},
 		Fill: func(c *behaviour.Call) error {
 			if _, err := schema.Reference(c, "properties.remoteVirtualNetwork", schema.Namespace+"virtualNetworks"); err != nil {
 				return err
@@ -119,5 +120,11 @@ func showPeering(c *behaviour.Call, view behaviour.Object) {
 		space := behaviour.Object{"addressPrefixes": schema.Array(ipam.AddressSpace(doc))}
 		behaviour.Set(view, "properties.remoteAddressSpace", space)
 		behaviour.Set(view, "properties.remoteVirtualNetworkAddressSpace", behaviour.Clone(space))
+		if theirs := communitiesOf(doc); theirs != nil {
+			behaviour.Set(view, "properties.remoteBgpCommunities", theirs)
+		}
+		if encryption := behaviour.Sub(doc, "properties.encryption"); behaviour.Bool(encryption, "enabled") {
+			behaviour.Set(view, "properties.remoteVirtualNetworkEncryption", behaviour.Clone(encryption))
+		}
 	}
 }
