@@ -46,7 +46,13 @@ func Provider() behaviour.Provider {
 			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
 		case "Microsoft.Network/virtualNetworkGateways":
 			t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
-			t.Fill, t.Settle = fillGateway, peerGateway
+			t.Fill, t.Settle, t.Show = fillGateway, peerGateway, hide
+			t.Own = append(slices.Clip(t.Own), ipsecField)
+			t.Actions["listRadiusSecrets"] = listRadiusSecrets("properties.vpnClientConfiguration.radiusServers")
+			t.Actions["setvpnclientipsecparameters"] = ipsecParameters(true)
+			t.Actions["getvpnclientipsecparameters"] = ipsecParameters(false)
+		case "Microsoft.Network/vpnServerConfigurations":
+			t.Actions = map[string]behaviour.Action{"listRadiusSecrets": listRadiusSecrets("properties.radiusServers")}
 		case "Microsoft.Network/azureFirewalls":
 			t.Settle, t.Show = addressFirewall, hide
 			t.Own = append(slices.Clip(t.Own), leasesField)
