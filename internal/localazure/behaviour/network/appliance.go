@@ -58,12 +58,17 @@ func peerHubGateway(c *behaviour.Call) error {
 	peers := []any{}
 	for i := range instances {
 		name := fmt.Sprintf("Instance%d", i)
-		peer := behaviour.Object{"ipconfigurationId": name, "customBgpIpAddresses": []any{}}
-		for _, was := range behaviour.Objects(c.Doc, path) {
-			if strings.EqualFold(behaviour.Text(was, "ipconfigurationId"), name) {
-				peer = was
+		peer := behaviour.Object{"ipconfigurationId": name}
+		for _, doc := range []behaviour.Object{c.Doc, c.Old} {
+			for _, one := range behaviour.Objects(doc, path) {
+				for key, value := range one {
+					if strings.EqualFold(behaviour.Text(one, "ipconfigurationId"), name) && peer[key] == nil {
+						peer[key] = behaviour.Clone(value)
+					}
+				}
 			}
 		}
+		behaviour.Default(peer, "customBgpIpAddresses", []any{})
 		if own := hubAddress(c, firstAddress+i); own != "" {
 			behaviour.Default(peer, "defaultBgpIpAddresses", []any{own})
 		}
@@ -166,6 +171,9 @@ func addressHubFirewall(c *behaviour.Call) {
 	}
 	wanted, _ := behaviour.Int(c.Doc, path+".publicIPs.count")
 	addresses := behaviour.Array(c.Doc, path+".publicIPs.addresses")
+	if addresses == nil {
+		addresses = behaviour.Array(c.Old, path+".publicIPs.addresses")
+	}
 	for len(addresses) < wanted {
 		address := leasePublic(c)
 		if address == "" {

@@ -96,8 +96,12 @@ const ipsecField = behaviour.Private + "vpnClientIPsec"
 // ipsecParameters returns the action that writes, or reads, the IPsec parameters of the clients of a gateway. Before they are written they
 // are Azure's first choice.
 func ipsecParameters(write bool) behaviour.Action {
+	status := http.StatusOK
+	if write {
+		status = http.StatusAccepted
+	}
 	return behaviour.Action{
-		Status: http.StatusAccepted, Long: true, Busy: "-", Headers: behaviour.AsyncOperation | behaviour.Location,
+		Status: status, Long: true, Busy: "-", Headers: behaviour.AsyncOperation | behaviour.Location,
 		Settle: func(c *behaviour.Call) (any, error) {
 			if write {
 				c.Doc[ipsecField] = behaviour.Clone(c.Body)
