@@ -236,6 +236,8 @@ var mistakes = map[string]string{
 	"VirtualNetworkPeeringPropertiesFormat.PeeringSyncLevel":            "real answers say RemoteNotInSync until the other network has its peering, which the examples' have not",
 	"BlobServicesClient.SetServiceProperties BlobServiceProperties.SKU": "as FileServiceProperties.SKU",
 	"FileServicesClient.SetServiceProperties FileServiceProperties.SKU": "recorded answers of Azure to a PUT have no SKU, those to a GET have it",
+	"AccountProperties.AccountMigrationInProgress":                      "the model says that it is null unless a migration goes on",
+	"AccountProperties.IsSKUConversionBlocked":                          "the model says that it is null unless a migration goes on",
 	"KeyAttributes.RecoveryLevel":                                       "the examples' vaults have no soft delete, which every vault has today",
 	"SubnetPropertiesFormat.Purpose":                                    "it is empty in the examples, and recorded answers have none",
 	"SSHPublicKeyResource.Type":                                         "recorded answers of Azure have no type",

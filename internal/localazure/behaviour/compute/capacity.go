@@ -54,7 +54,8 @@ func reservationView(c *behaviour.Call, id azure.ID, reservation behaviour.Objec
 	capacity, _ := behaviour.Int(reservation, "sku.capacity")
 	running := []any{}
 	for machine, doc := range c.List(azure.SubscriptionID(id.Subscription()), schema.Namespace+"virtualMachines") {
-		if behaviour.RefID(doc, "properties.capacityReservation.capacityReservationGroup").Equal(id.Parent()) && vm.PowerOf(doc) == vm.Running &&
+		group := behaviour.RefID(doc, "properties.capacityReservation.capacityReservationGroup")
+		if group.Equal(id.Parent()) && vm.PowerOf(doc) == vm.Running &&
 			strings.EqualFold(behaviour.Text(doc, "properties.hardwareProfile.vmSize"), behaviour.Text(reservation, "sku.name")) {
 			running = append(running, behaviour.Ref(machine))
 		}

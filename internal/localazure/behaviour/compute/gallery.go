@@ -15,8 +15,8 @@ func copyImage(c *behaviour.Call) error {
 	const profile, osImage, dataImages = "properties.storageProfile", "properties.storageProfile.osDiskImage",
 		"properties.storageProfile.dataDiskImages"
 	var source behaviour.Object
-	for _, id := range []azure.ID{behaviour.RefID(c.Doc, profile+".source"), azure.ID(behaviour.Text(c.Doc, profile+".source.virtualMachineId"))} {
-		if doc, there := c.Get(id); there {
+	for _, path := range []string{".source.id", ".source.virtualMachineId"} {
+		if doc, there := c.Get(azure.ID(behaviour.Text(c.Doc, profile+path))); there {
 			source = doc
 		}
 	}

@@ -21,7 +21,7 @@ func leasePublic(c *behaviour.Call) string {
 		return ""
 	}
 	leases := behaviour.Array(c.Doc, leasesField)
-	c.Doc[leasesField] = append(leases, behaviour.Ref(ipam.Lease(c.World.Subscription(), address)))
+	c.Doc[leasesField] = append(leases, behaviour.Ref(ipam.Lease(c.Subscription(), address)))
 	return address
 }
 
@@ -42,7 +42,8 @@ const instances = 2
 func routeHub(c *behaviour.Call) error {
 	const firstRouter = 68
 	const path = "properties.virtualRouterIps"
-	if p, err := netip.ParsePrefix(behaviour.Text(c.Doc, "properties.addressPrefix")); err == nil && len(behaviour.Array(c.Doc, path)) == 0 {
+	p, err := netip.ParsePrefix(behaviour.Text(c.Doc, "properties.addressPrefix"))
+	if err == nil && len(behaviour.Array(c.Doc, path)) == 0 {
 		routers := []any{}
 		for i := range instances {
 			routers = append(routers, ipam.Nth(p, firstRouter+i).String())

@@ -110,7 +110,8 @@ func ipsecParameters(write bool) behaviour.Action {
 				return behaviour.Clone(set), nil
 			}
 			return behaviour.Object{"saLifeTimeSeconds": 28800, "saDataSizeKilobytes": 102400000, "ipsecEncryption": "AES256",
-				"ipsecIntegrity": "SHA256", "ikeEncryption": "AES256", "ikeIntegrity": "SHA384", "dhGroup": "DHGroup24", "pfsGroup": "PFS24"}, nil
+				"ipsecIntegrity": "SHA256", "ikeEncryption": "AES256", "ikeIntegrity": "SHA384", "dhGroup": "DHGroup24",
+				"pfsGroup": "PFS24"}, nil
 		},
 	}
 }

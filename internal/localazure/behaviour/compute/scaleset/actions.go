@@ -36,8 +36,8 @@ func scaleSetActions() map[string]behaviour.Action {
 // oneGroup puts all instances into one placement group, which has at most 100.
 func oneGroup(c *behaviour.Call) (any, error) {
 	if capacity := schema.Number(c.Doc, schema.CapacityPath); capacity > smallCapacity {
-		return nil, behaviour.Conflict("OperationNotAllowed", "Scale set '%s' with %d instances cannot be converted to a single placement group, "+
-			"which has at most %d.", c.ID.Name(), capacity, smallCapacity)
+		return nil, behaviour.Conflict("OperationNotAllowed", "Scale set '%s' with %d instances cannot be converted to a single "+
+			"placement group, which has at most %d.", c.ID.Name(), capacity, smallCapacity)
 	}
 	behaviour.Set(c.Doc, "properties.singlePlacementGroup", true)
 	return nil, nil
@@ -47,8 +47,8 @@ func oneGroup(c *behaviour.Call) (any, error) {
 func walkDomain(c *behaviour.Call) (any, error) {
 	domain, err := strconv.Atoi(c.Query.Get("platformUpdateDomain"))
 	if err != nil || domain < 0 {
-		return nil, behaviour.Invalid("InvalidParameter", "The value '%s' of parameter 'platformUpdateDomain' is invalid: it is a number from 0.",
-			c.Query.Get("platformUpdateDomain")).At("platformUpdateDomain")
+		return nil, behaviour.Invalid("InvalidParameter", "The value '%s' of parameter 'platformUpdateDomain' is invalid: it is a "+
+			"number from 0.", c.Query.Get("platformUpdateDomain")).At("platformUpdateDomain")
 	}
 	return behaviour.Object{"walkPerformed": true, "nextPlatformUpdateDomain": domain + 1}, nil
 }
