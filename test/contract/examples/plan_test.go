@@ -70,7 +70,7 @@ func (a *known) note(c *call) {
 	name := strings.ToLower(c.target.kind.Name)
 	namespace, _, _ := strings.Cut(name, "/")
 	a.versions[namespace] = c.sent.version
-	if c.sent.method == http.MethodPut && !c.target.list {
+	if c.sent.method == http.MethodPut && c.whole() {
 		a.versions[name] = c.sent.version
 		if body := c.body(); body.IsValid() {
 			a.models[name] = body.Type()
@@ -88,6 +88,11 @@ func (a *known) version(id azure.ID) string {
 		}
 	}
 	return "2024-11-01"
+}
+
+// whole reports whether the request is to its target itself, not to an action or a view of it.
+func (c *call) whole() bool {
+	return !c.target.list && strings.EqualFold(strings.TrimRight(c.sent.path, "/"), string(c.target.id))
 }
 
 // minimal are the smallest bodies of types that examples refer to. {group} stands for the id of the resource group,
@@ -153,12 +158,12 @@ func (s *setup) prepare(c *call) {
 		s.ensure(c.target.id)
 		s.elements(c, document)
 		s.references(answer, "")
-	case c.sent.method == http.MethodPut:
+	case c.sent.method == http.MethodPut && c.whole():
 		s.group(c.target.id)
 		s.ensure(c.target.id.Parent())
 	default:
 		s.group(c.target.id)
-		if !strings.EqualFold(strings.TrimRight(c.sent.path, "/"), string(c.target.id)) {
+		if !c.whole() {
 			document = nil // of an action
 		}
 		s.ensure(c.target.id, document)
