@@ -246,6 +246,7 @@ var mistakes = map[string]string{
 	"VirtualNetworkGatewayConnectionsClient.NewListPager LocalNetworkGateway.Properties":          "they are an empty object, and real answers have the id of the gateway alone",
 	"VirtualNetworkGatewayConnectionsClient.BeginUpdateTags VirtualNetworkGateway.Properties":     "they are an empty object, and real answers have the id of the gateway alone",
 	"VirtualNetworkGatewayConnectionsClient.BeginUpdateTags LocalNetworkGateway.Properties":       "they are an empty object, and real answers have the id of the gateway alone",
+	"ManagedHsmKeyAttributes.RecoveryLevel":                                                       "as KeyAttributes.RecoveryLevel",
 	"KeyAttributes.RecoveryLevel":                                                                 "the examples' vaults have no soft delete, which every vault has today",
 	"SubnetPropertiesFormat.Purpose":                                                              "it is empty in the examples, and recorded answers have none",
 	"SSHPublicKeyResource.Type":                                                                   "recorded answers of Azure have no type",
