@@ -143,6 +143,7 @@ var typeWords = map[string]func(*Type){
 	"nowhere":    func(*Type) {},
 	"readonly":   func(t *Type) { t.ReadOnly = true },
 	"nostate":    func(t *Type) { t.NoState = true },
+	"notype":     func(t *Type) { t.NoType = true },
 	"systemData": func(t *Type) { t.Fill = func(c *Call) error { WriteSystemData(c); return nil } },
 	"etag":       func(t *Type) { t.Style.Etag, t.Style.Unconditional = QuotedGUID, true },
 	"anyscope":   func(t *Type) { t.AnyScope = true },
