@@ -32,6 +32,7 @@ import (
 //   - {Top}: the name of the outermost resource
 //   - {subscription}, {group}, {tenant}, {location}
 //   - {body.PATH}: in answers of actions the value of the request at PATH; without a value the field is left out
+//   - {resource}, {resource.PATH}: the resource as a GET shows it, and its value at PATH; without a value the field is left out
 //   - {param.NAME}: in routes a part of the path
 //
 // A word that begins with # begins a comment. A line that ends with \ goes on in the next line.
@@ -142,6 +143,7 @@ var typeWords = map[string]func(*Type){
 	"nowhere":    func(*Type) {},
 	"readonly":   func(t *Type) { t.ReadOnly = true },
 	"nostate":    func(t *Type) { t.NoState = true },
+	"notype":     func(t *Type) { t.NoType = true },
 	"systemData": func(t *Type) { t.Fill = func(c *Call) error { WriteSystemData(c); return nil } },
 	"etag":       func(t *Type) { t.Style.Etag, t.Style.Unconditional = QuotedGUID, true },
 	"anyscope":   func(t *Type) { t.AnyScope = true },

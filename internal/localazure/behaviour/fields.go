@@ -244,6 +244,15 @@ func (c *Call) expand(value any) any {
 		if path, ok := strings.CutPrefix(v, "{body."); ok {
 			return clone(At(c.Body, strings.TrimSuffix(path, "}")))
 		}
+		if path, ok := strings.CutPrefix(v, "{resource."); ok {
+			return clone(At(c.Doc, strings.TrimSuffix(path, "}")))
+		}
+		if v == "{resource}" {
+			if view, there := c.View(c.ID); there {
+				return view
+			}
+			return nil
+		}
 		return c.expandText(v)
 	}
 	return value

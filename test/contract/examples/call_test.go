@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,6 +126,9 @@ func (c *call) capture() error {
 	if !errors.Is(err, errCaptured) {
 		return fmt.Errorf("no request: %w", err)
 	}
+	for _, v := range c.arguments {
+		instances(v)
+	}
 	if instance := scaleSetVM.FindStringSubmatch(c.sent.path); instance != nil && instance[2] != "0" {
 		for _, v := range c.arguments {
 			if v.Kind() == reflect.String && v.String() == instance[2] && v.CanSet() {
@@ -136,10 +140,32 @@ func (c *call) capture() error {
 	return nil
 }
 
+// instances replaces the ids of instances in an argument by those that a scale set has. The examples have made up ones.
+func instances(v reflect.Value) {
+	if v = inside(v); v.Kind() != reflect.Struct {
+		return
+	}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		if ids, ok := reflect.TypeAssert[[]*string](v.Field(i)); ok && field.Name == "InstanceIDs" {
+			for i, id := range ids {
+				if id != nil && *id != "*" {
+					*id = strconv.Itoa(i)
+				}
+			}
+		} else {
+			instances(v.Field(i))
+		}
+	}
+}
+
 var (
 	anySubscription = regexp.MustCompile(`(?i)/subscriptions/[^/]+`)
 	scaleSetVM      = regexp.MustCompile(`(?i)(/virtualMachineScaleSets/[^/]+/virtualMachines/)([^/]+)(/|$)`)
-	placeholder     = regexp.MustCompile(`\{([\w-]+)\}`)
+	placeholder     = regexp.MustCompile(`\{+([\w-]+)\}+`)
 )
 
 // impossible are the texts of examples that Azure takes nowhere, with others that it takes: names of zones with one label, and the name

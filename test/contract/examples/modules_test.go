@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 
+	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core"
 	"kaz/test/contract/examples"
 )
@@ -110,6 +112,8 @@ func bind(m *examples.Module, create factory, e examples.Example) (*call, error)
 		c.arguments = append(c.arguments, v)
 	}
 	place(c.body())
+	nameParts(c.body())
+	certify(c.body())
 	c.result = resultOf(wanted)
 	if e.Answer == nil {
 		return c, nil
@@ -147,6 +151,72 @@ func place(v reflect.Value) {
 			location.SetString(defaultRegion)
 		}
 	}
+}
+
+// locate puts the resource of a PUT into a region, where its type needs one and the example names none.
+func (c *call) locate() {
+	body := c.body()
+	if c.sent.method != http.MethodPut || c.target.list || c.target.kind.Where != behaviour.Located || !body.IsValid() {
+		return
+	}
+	location := body.FieldByName("Location")
+	if location.IsValid() && location.CanSet() && location.Kind() == reflect.Pointer && location.IsNil() {
+		location.Set(reflect.ValueOf(new(defaultRegion)))
+	}
+}
+
+// nameParts names the resources inside of a body that have no name. Azure refuses them, and some examples leave the names out.
+func nameParts(v reflect.Value) {
+	switch v = inside(v); v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			part := inside(v.Index(i))
+			nameParts(part)
+			if part.Kind() != reflect.Struct || !part.FieldByName("Properties").IsValid() || !inside(part.FieldByName("Properties")).IsValid() {
+				continue
+			}
+			if name := part.FieldByName("Name"); name.IsValid() && name.CanSet() && name.Kind() == reflect.Pointer && name.IsNil() {
+				name.Set(reflect.ValueOf(new(fmt.Sprintf("element%d", i+1))))
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				nameParts(v.Field(i))
+			}
+		}
+	}
+}
+
+// certify replaces the data of certificates, which the examples hide, by data of a certificate.
+func certify(v reflect.Value) {
+	switch v = inside(v); v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			certify(v.Index(i))
+		}
+	case reflect.Struct:
+		data := v.FieldByName("Data")
+		if text, ok := reflect.TypeAssert[*string](valid(data)); ok && text != nil && *text == hidden {
+			data.Set(reflect.ValueOf(new(certificate(v.FieldByName("Password").IsValid()))))
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				certify(v.Field(i))
+			}
+		}
+	}
+}
+
+// hidden is what the examples have instead of a secret.
+const hidden = "****"
+
+// valid is a value, or an invalid one as a value that is no text.
+func valid(v reflect.Value) reflect.Value {
+	if v.IsValid() {
+		return v
+	}
+	return reflect.ValueOf(0)
 }
 
 // writable clears the fields that a request has not, apart from those that name a resource. The model is the type of the request's body.
@@ -200,14 +270,15 @@ func (c *call) sentBefore() reflect.Value {
 }
 
 // read reads the examples of a module, and logs those that cannot be read.
-func read(t *testing.T, create factory, function any) (calls []*call, unread int) {
+func read(t *testing.T, scenes map[string]*scene, create factory, function any) (calls []*call, unread int) {
 	t.Helper()
 	m, err := examples.Read(examples.Dir(function), "*_client_example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Text, m.Types = spelled, structs
+	m.Types = structs
 	for _, e := range m.Examples() {
+		m.Text = scenes[e.Name].spelled
 		c, err := bind(m, create, e)
 		if err == nil {
 			err = c.capture()

@@ -1,11 +1,13 @@
 package examples_test
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"maps"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
@@ -51,6 +53,7 @@ type known struct {
 	versions map[string]string       // by type, and by namespace, in lower case
 	models   map[string]reflect.Type // of the bodies, by type in lower case
 	kinds    kind.Table
+	scenes   map[string]*scene // by the names of examples
 }
 
 func newKnown(kinds kind.Table) *known {
@@ -63,10 +66,11 @@ func (a *known) note(c *call) {
 	if c.target.kind == nil {
 		return
 	}
+	c.locate()
 	name := strings.ToLower(c.target.kind.Name)
 	namespace, _, _ := strings.Cut(name, "/")
 	a.versions[namespace] = c.sent.version
-	if c.sent.method == http.MethodPut && !c.target.list {
+	if c.sent.method == http.MethodPut && c.whole() {
 		a.versions[name] = c.sent.version
 		if body := c.body(); body.IsValid() {
 			a.models[name] = body.Type()
@@ -86,9 +90,14 @@ func (a *known) version(id azure.ID) string {
 	return "2024-11-01"
 }
 
+// whole reports whether the request is to its target itself, not to an action or a view of it.
+func (c *call) whole() bool {
+	return !c.target.list && strings.EqualFold(strings.TrimRight(c.sent.path, "/"), string(c.target.id))
+}
+
 // minimal are the smallest bodies of types that examples refer to. {group} stands for the id of the resource group,
 // {name} for the name of the resource, {number} for a number that no other
-// body of the type has, {parent} for the parent's number.
+// body of the type has, {parent} for the parent's number, {parentID} for its id.
 //
 //go:embed testdata/minimal.json
 var minimalText []byte
@@ -117,6 +126,8 @@ type setup struct {
 	tried   map[string]bool
 	counts  map[string]int // of the minimal bodies so far, by type in lower case
 	numbers map[string]int // of what has a minimal body, by id in lower case
+	// wanted are addresses that subnets and networks must have, by their ids in lower case.
+	wanted map[string]netip.Addr
 	// made are the ids in lower case of what was made as an example documents it.
 	made map[string]bool
 	// refused are the answers to requests that were to make something.
@@ -134,18 +145,25 @@ func (s *setup) prepare(c *call) {
 		answer, document = object(c.answer.Interface()), object(c.document.Interface())
 	}
 	s.region, s.target = regionOf(body, answer), c.target.id
+	for _, d := range []map[string]any{body, document} {
+		s.addresses(d, "")
+	}
+	if own := s.scenes[c.Name]; own != nil {
+		s.make(c, own)
+		defer s.carryOut(c, own)
+	}
 	s.references(body, c.target.id)
 	switch {
 	case c.target.list:
 		s.ensure(c.target.id)
 		s.elements(c, document)
 		s.references(answer, "")
-	case c.sent.method == http.MethodPut:
+	case c.sent.method == http.MethodPut && c.whole():
 		s.group(c.target.id)
 		s.ensure(c.target.id.Parent())
 	default:
 		s.group(c.target.id)
-		if !strings.EqualFold(strings.TrimRight(c.sent.path, "/"), string(c.target.id)) {
+		if !c.whole() {
 			document = nil // of an action
 		}
 		s.ensure(c.target.id, document)
@@ -222,11 +240,61 @@ func isRegion(name string) bool {
 	})
 }
 
+// addresses notes the private addresses that a document has in subnets.
+func (s *setup) addresses(document any, subnet azure.ID) {
+	switch d := document.(type) {
+	case map[string]any:
+		if ref, _ := d["subnet"].(map[string]any); ref != nil {
+			text, _ := ref["id"].(string)
+			subnet = azure.ID(text)
+		}
+		text, _ := d["privateIPAddress"].(string)
+		if ref, _ := d["virtualNetwork"].(map[string]any); ref != nil { // of a member of a pool
+			network, _ := ref["id"].(string)
+			member, _ := d["ipAddress"].(string)
+			if address, err := netip.ParseAddr(member); err == nil && address.Is4() {
+				s.wanted[azure.ID(network).Key()] = address
+			}
+		}
+		if address, err := netip.ParseAddr(text); err == nil && address.Is4() && subnet != "" {
+			s.wanted[subnet.Key()], s.wanted[subnet.Parent().Key()] = address, address
+		}
+		for _, key := range slices.Sorted(maps.Keys(d)) {
+			s.addresses(d[key], subnet)
+		}
+	case []any:
+		for _, one := range d {
+			s.addresses(one, subnet)
+		}
+	}
+}
+
+// around changes the ranges of a network or a subnet so that it has a wanted address.
+func (s *setup) around(id azure.ID, body map[string]any) {
+	const network, subnet = 16, 24
+	address, ok := s.wanted[id.Key()]
+	properties, _ := body["properties"].(map[string]any)
+	switch {
+	case !ok || properties == nil:
+	case properties["addressPrefix"] != nil:
+		properties["addressPrefix"] = netip.PrefixFrom(address, subnet).Masked().String()
+	case properties["addressSpace"] != nil:
+		space, _ := properties["addressSpace"].(map[string]any)
+		all, _ := space["addressPrefixes"].([]any)
+		if own := netip.PrefixFrom(address, network).Masked().String(); space != nil && !slices.Contains(all, any(own)) {
+			space["addressPrefixes"] = append(all, own)
+		}
+	}
+}
+
 // references makes what a document refers to, apart from what is within its own resource.
 func (s *setup) references(document any, own azure.ID) {
 	switch d := document.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(d)) {
+			if how, _ := d["createOption"].(string); key == "managedDisk" && how != "Attach" && how != "" {
+				continue // the machine makes this disk
+			}
 			if id, err := azure.ParseID(key); err == nil { // an identity
 				s.ensure(id)
 			}
@@ -257,12 +325,18 @@ func (s *setup) ensure(id azure.ID, documents ...map[string]any) {
 	}
 	s.tried[id.Key()] = true
 	s.group(id)
-	if strings.EqualFold(k.Name, "Microsoft.Resources/resourceGroups") || s.exists(id) {
+	if strings.EqualFold(k.Name, "Microsoft.Resources/resourceGroups") {
+		return
+	}
+	if s.exists(id) { // from the beginning, such as a service of an account
+		for _, body := range documents {
+			s.made[id.Key()] = body != nil && s.put(id, body)
+		}
 		return
 	}
 	s.ensure(id.Parent())
 	if k.ReadOnly && k.Inline != "" {
-		s.embed(id, k)
+		s.embed(id, k, documents)
 		return
 	}
 	for i, body := range s.candidates(id, documents) {
@@ -293,7 +367,7 @@ func (s *setup) candidates(id azure.ID, documents []map[string]any) (all []map[s
 		number := s.counts[name]
 		s.counts[name]++
 		s.numbers[id.Key()] = number
-		texts = append(texts, []byte(strings.NewReplacer("{group}", string(group), "{name}", id.Name(), "{number}", strconv.Itoa(number),
+		texts = append(texts, []byte(strings.NewReplacer("{group}", string(group), "{name}", id.Name(), "{number}", strconv.Itoa(number), "{parentID}", string(id.Parent()),
 			"{parent}", strconv.Itoa(s.numbers[id.Parent().Key()])).Replace(string(smallest))))
 	}
 	texts = append(texts, s.bodies[name][:min(len(s.bodies[name]), mostBodies)]...)
@@ -303,6 +377,7 @@ func (s *setup) candidates(id azure.ID, documents []map[string]any) (all []map[s
 		if location, ok := body["location"].(string); ok && isRegion(location) {
 			body["location"] = s.region
 		}
+		s.around(id, body)
 		all = append(all, body)
 	}
 	if len(all) == 0 {
@@ -315,15 +390,18 @@ func (s *setup) candidates(id azure.ID, documents []map[string]any) (all []map[s
 const mostBodies = 3
 
 // embed writes a resource that lives in its parent into the parent.
-func (s *setup) embed(id azure.ID, k *kind.Kind) {
+func (s *setup) embed(id azure.ID, k *kind.Kind, documents []map[string]any) {
 	status, text := s.send(http.MethodGet, id.Parent(), nil)
 	var holder map[string]any
 	if err := json.Unmarshal(text, &holder); status != http.StatusOK || err != nil {
 		return
 	}
-	body := s.candidates(id, nil)[0]
+	body := maps.Clone(s.candidates(id, documents)[0])
+	for _, name := range []string{"id", "type", "etag"} {
+		delete(body, name)
+	}
 	body["name"] = id.Name()
-	s.references(body, id)
+	s.references(body, id.Parent())
 	path := strings.Split(k.Inline, ".")
 	at := holder
 	for _, name := range path[:len(path)-1] {
@@ -335,24 +413,52 @@ func (s *setup) embed(id azure.ID, k *kind.Kind) {
 		at = inner
 	}
 	list, _ := at[path[len(path)-1]].([]any)
+	list = slices.DeleteFunc(list, func(one any) bool {
+		other, _ := one.(map[string]any)
+		name, _ := other["name"].(string)
+		return strings.EqualFold(name, id.Name())
+	})
 	at[path[len(path)-1]] = append(list, body)
-	s.put(id.Parent(), holder)
+	if s.put(id.Parent(), holder) {
+		s.made[id.Key()] = len(documents) > 0 && documents[0] != nil
+	}
 }
 
-// nameElements gives the elements of lists that have an id, but no name, the name that their id ends with.
-func nameElements(document any) {
+// nameElements gives the elements of lists that have properties, but no name, the name that their id ends with, or a number. All resources
+// inside of others have names, which some examples leave out.
+func nameElements(document any, own azure.ID) {
 	switch d := document.(type) {
 	case map[string]any:
 		for _, inner := range d {
-			nameElements(inner)
+			nameElements(inner, own)
 		}
 	case []any:
-		for _, one := range d {
-			nameElements(one)
+		for i, one := range d {
+			nameElements(one, own)
 			element, _ := one.(map[string]any)
 			id, _ := element["id"].(string)
-			if _, whole := element["properties"]; whole && element["name"] == nil && id != "" {
-				element["name"] = id[strings.LastIndexByte(id, '/')+1:]
+			_, whole := element["properties"]
+			if part := id != "" && (azure.ID(id).Under(own) || strings.EqualFold(azure.ID(id).Parent().Type(), own.Type())); (whole || part) && element["name"] == nil {
+				element["name"] = cmp.Or(id[strings.LastIndexByte(id, '/')+1:], "element"+strconv.Itoa(i+1))
+			}
+		}
+	}
+}
+
+// certifyElements gives certificates of gateways the data that no answer shows.
+func certifyElements(document map[string]any) {
+	properties, _ := document["properties"].(map[string]any)
+	for _, key := range []string{"sslCertificates", "trustedRootCertificates", "trustedClientCertificates"} {
+		all, _ := properties[key].([]any)
+		for _, one := range all {
+			element, _ := one.(map[string]any)
+			inner, _ := element["properties"].(map[string]any)
+			if inner == nil || inner["keyVaultSecretId"] != nil || inner["data"] != nil && inner["data"] != hidden {
+				continue
+			}
+			inner["data"] = certificate(key == "sslCertificates")
+			if key == "sslCertificates" {
+				inner["password"] = hidden
 			}
 		}
 	}
@@ -365,7 +471,8 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 	for _, name := range []string{"id", "name", "type", "etag", "systemData"} {
 		delete(sent, name)
 	}
-	nameElements(sent)
+	nameElements(sent, id)
+	certifyElements(sent)
 	reply := s.attempt(id, sent)
 	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
 		if strings.Contains(reply, `"`+code+`"`) {

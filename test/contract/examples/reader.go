@@ -17,8 +17,9 @@ import (
 
 // Module is the source of an official module: its examples and its constants.
 type Module struct {
-	// Text changes each text of an example before use, for example to put the right subscription into ids. Nil changes nothing.
-	Text func(string) string
+	// Text changes each text of an example before use, for example to put the right subscription into ids: those of literals and those
+	// of the module's constants. Nil changes nothing.
+	Text func(text string, constant bool) string
 	// Types are the structs that may stand in fields of interface types, by their names.
 	Types map[string]reflect.Type
 

@@ -169,10 +169,7 @@ func (m *Module) text(x ast.Expr) (string, error) {
 			return x.Value, nil
 		}
 		text, err := strconv.Unquote(x.Value)
-		if err == nil && m.Text != nil {
-			text = m.Text(text)
-		}
-		return text, err
+		return m.spell(text, false), err
 	case *ast.UnaryExpr:
 		text, err := m.text(x.X)
 		return "-" + text, err
@@ -180,11 +177,18 @@ func (m *Module) text(x ast.Expr) (string, error) {
 		return x.Name, nil
 	case *ast.SelectorExpr:
 		if value, ok := m.constants[x.Sel.Name]; ok {
-			return value, nil
+			return m.spell(value, true), nil
 		}
 		return "", fmt.Errorf("the module has no constant %s", x.Sel.Name)
 	}
 	return "", m.unknown(x, reflect.TypeFor[string]())
+}
+
+func (m *Module) spell(text string, constant bool) string {
+	if m.Text == nil {
+		return text
+	}
+	return m.Text(text, constant)
 }
 
 func (m *Module) composite(x *ast.CompositeLit, t reflect.Type) (reflect.Value, error) {

@@ -47,9 +47,11 @@ func Provider() behaviour.Provider {
 		case "hostGroups":
 			types[i].Show = showChildren("hosts", "")
 		case "capacityReservationGroups":
-			types[i].Show = showChildren("capacityReservations", "")
-		case "hostGroups/hosts", "capacityReservationGroups/capacityReservations":
+			types[i].Show = showReservations
+		case "hostGroups/hosts":
 			types[i].Show = showHost
+		case "capacityReservationGroups/capacityReservations":
+			types[i].Show = showReservation
 		}
 	}
 	return behaviour.Provider{

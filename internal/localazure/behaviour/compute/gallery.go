@@ -1,45 +1,67 @@
 package compute
 
 import (
+	"cmp"
+
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/compute/schema"
-	"kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/core/catalog"
 )
 
-// copyImage writes the disks of its source into a version of a gallery's image.
+// copyImage writes the disks of its source into a version of a gallery's image. The source is a machine, a managed image, another version,
+// or for each disk a disk or a snapshot.
 func copyImage(c *behaviour.Call) error {
-	const profile = "properties.storageProfile"
+	const profile, osImage, dataImages = "properties.storageProfile", "properties.storageProfile.osDiskImage",
+		"properties.storageProfile.dataDiskImages"
 	var source behaviour.Object
-	for _, path := range []string{".source", ".osDiskImage.source"} {
-		if doc, there := c.Get(behaviour.RefID(c.Doc, profile+path)); there {
+	for _, path := range []string{".source.id", ".source.virtualMachineId"} {
+		if doc, there := c.Get(azure.ID(behaviour.Text(c.Doc, profile+path))); there {
 			source = doc
 		}
 	}
-	disk := behaviour.Sub(source, profile+".osDisk")
-	if disk == nil {
-		disk = behaviour.Sub(source, "properties") // of a disk or snapshot
+	osDisk, dataDisks := behaviour.Sub(source, profile+".osDisk"), behaviour.Objects(source, profile+".dataDisks")
+	if osDisk == nil {
+		osDisk, dataDisks = behaviour.Sub(source, osImage), behaviour.Objects(source, dataImages)
 	}
-	fill := func(image, disk behaviour.Object) {
-		if size, ok := behaviour.Int(disk, "diskSizeGB"); ok {
-			behaviour.Default(image, "sizeInGB", size)
-		}
-		behaviour.Default(image, "hostCaching", "ReadWrite")
-		behaviour.Default(image, "source", behaviour.Object{})
-	}
-	behaviour.Default(c.Doc, profile+".osDiskImage", behaviour.Object{})
-	fill(behaviour.Sub(c.Doc, profile+".osDiskImage"), disk)
-	if disks := behaviour.Objects(source, profile+".dataDisks"); len(disks) > 0 && behaviour.At(c.Doc, profile+".dataDiskImages") == nil {
+	behaviour.Default(c.Doc, osImage, behaviour.Object{})
+	fillDiskImage(c, behaviour.Sub(c.Doc, osImage), osDisk)
+	if len(dataDisks) > 0 && behaviour.At(c.Doc, dataImages) == nil {
 		images := []any{}
-		for _, disk := range disks {
+		for _, disk := range dataDisks {
 			image := behaviour.Object{"lun": disk["lun"]}
-			fill(image, disk)
+			fillDiskImage(c, image, disk)
 			images = append(images, image)
 		}
-		behaviour.Set(c.Doc, profile+".dataDiskImages", images)
+		behaviour.Set(c.Doc, dataImages, images)
+	}
+	for _, image := range behaviour.Objects(c.Doc, dataImages) {
+		var own behaviour.Object
+		for _, disk := range dataDisks {
+			if behaviour.Equal(disk["lun"], image["lun"]) {
+				own = disk
+			}
+		}
+		fillDiskImage(c, image, own)
 	}
 	return nil
+}
+
+// fillDiskImage writes into the image of a disk what the disk has: one of a machine, of an image or of another version, or the one that
+// the image names itself.
+func fillDiskImage(c *behaviour.Call, image, disk behaviour.Object) {
+	if disk == nil {
+		doc, _ := c.Get(behaviour.RefID(image, "source"))
+		disk = behaviour.Sub(doc, "properties")
+	}
+	for _, path := range []string{"diskSizeGB", "sizeInGB"} {
+		if size, ok := behaviour.Int(disk, path); ok {
+			behaviour.Default(image, "sizeInGB", size)
+		}
+	}
+	caching := cmp.Or(behaviour.Text(disk, "caching"), behaviour.Text(disk, "hostCaching"), "ReadWrite")
+	behaviour.Default(image, "hostCaching", caching)
+	behaviour.Default(image, "source", behaviour.Object{})
 }
 
 // showReplication shows the state of the copies of an image in its regions, if a request asks for it.
@@ -79,14 +101,6 @@ func showChildren(kind, what string) func(c *behaviour.Call, view behaviour.Obje
 		if len(items) > 0 && (what == "" || c.Expands(what)) {
 			behaviour.Set(view, "properties."+kind, items)
 		}
-	}
-}
-
-// showHost shows the state of a dedicated host or a capacity reservation, if a request asks for it.
-func showHost(c *behaviour.Call, view behaviour.Object) {
-	if c.Expands("instanceView") {
-		behaviour.Set(view, "properties.instanceView", behaviour.Object{
-			"statuses": vm.Statuses(schema.State(view), vm.Running, behaviour.Text(view, "properties.timeCreated"))})
 	}
 }
 

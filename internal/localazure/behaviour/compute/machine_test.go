@@ -520,3 +520,13 @@ func TestGeneralizedMachines(t *testing.T) {
 	w.must("POST", machine+"/generalize", "")
 	w.refused("POST", machine+"/start", "", 409, "OperationNotAllowed")
 }
+
+// User data are shown to a request that asks for them, and to no other.
+func TestUserData(t *testing.T) {
+	w := newWorld(t, core.Options{})
+	nic := w.newInterface("nic")
+	got := w.must("PUT", machine, machineBody(nic, func(o behaviour.Object) { behaviour.Set(o, "properties.userData", "aGVsbG8=") }))
+	w.want(got.Body, "properties.userData", nil)
+	w.want(w.get(machine), "properties.userData", nil)
+	w.want(w.get(machine+"?$expand=userData"), "properties.userData", "aGVsbG8=")
+}

@@ -29,6 +29,14 @@ func Provider() behaviour.Provider {
 			t.Find, t.Adopt = findThroughput, true
 			t.Actions = map[string]behaviour.Action{"migrateToAutoscale": migrate(true), "migrateToManualThroughput": migrate(false)}
 		}
+		switch t.Name {
+		case "Microsoft.Network/networkManagers/verifierWorkspaces/reachabilityAnalysisRuns":
+			t.Settle, t.Own = copyIntent, append(slices.Clip(t.Own), "properties.intentContent")
+		case "Microsoft.Network/networkManagers/networkGroups/staticMembers":
+			t.Settle, t.Own = locateMember, append(slices.Clip(t.Own), "properties.region")
+		case "Microsoft.Network/networkManagers/ipamPools":
+			t.Settle, t.Own = addressFamilies, append(slices.Clip(t.Own), "properties.ipAddressType")
+		}
 		if strings.HasSuffix(t.Name, "/diagnosticSettingsCategories") {
 			t.All, t.Find = metricsCategory, findMetricsCategory
 		}

@@ -38,12 +38,12 @@ func sharedKeyRoutes() []behaviour.Route {
 		{Method: "GET", Pattern: connection + "/sharedkey", Permission: "Microsoft.Network/connections/sharedKey/read",
 			Do: on(func(c *behaviour.Call, id azure.ID) behaviour.Object {
 				doc, _ := c.Get(id)
-				return behaviour.Object{"value": behaviour.Text(doc, sharedKey)}
+				return behaviour.Object{"id": string(id) + "/sharedkey", "value": behaviour.Text(doc, sharedKey)}
 			})},
 		{Method: "PUT", Pattern: connection + "/sharedkey", Permission: "Microsoft.Network/connections/sharedKey/write", Writes: true,
 			Do: on(func(c *behaviour.Call, id azure.ID) behaviour.Object {
 				set(c, id, behaviour.Text(c.Body, "value"))
-				return behaviour.Object{"value": behaviour.Text(c.Body, "value")}
+				return behaviour.Object{"id": string(id) + "/sharedkey", "value": behaviour.Text(c.Body, "value")}
 			})},
 		{Method: "POST", Pattern: connection + "/sharedkey/reset", Writes: true,
 			Permission: "Microsoft.Network/connections/sharedKey/action",

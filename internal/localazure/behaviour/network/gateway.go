@@ -1,6 +1,7 @@
 package network
 
 import (
+	"net/http"
 	"net/netip"
 	"strings"
 
@@ -85,5 +86,44 @@ func addressFirewall(c *behaviour.Call) error {
 			behaviour.Default(configuration, "properties.privateIPAddress", address)
 		}
 	}
+	addressHubFirewall(c)
 	return nil
+}
+
+// ipsecField is the field of a gateway with the IPsec parameters of its clients.
+const ipsecField = behaviour.Private + "vpnClientIPsec"
+
+// ipsecParameters returns the action that writes, or reads, the IPsec parameters of the clients of a gateway. Before they are written they
+// are Azure's first choice.
+func ipsecParameters(write bool) behaviour.Action {
+	status := http.StatusOK
+	if write {
+		status = http.StatusAccepted
+	}
+	return behaviour.Action{
+		Status: status, Long: true, Busy: "-", Headers: behaviour.AsyncOperation | behaviour.Location,
+		Settle: func(c *behaviour.Call) (any, error) {
+			if write {
+				c.Doc[ipsecField] = behaviour.Clone(c.Body)
+			}
+			if set := behaviour.Sub(c.Doc, ipsecField); set != nil {
+				return behaviour.Clone(set), nil
+			}
+			return behaviour.Object{"saLifeTimeSeconds": 28800, "saDataSizeKilobytes": 102400000, "ipsecEncryption": "AES256",
+				"ipsecIntegrity": "SHA256", "ikeEncryption": "AES256", "ikeIntegrity": "SHA384", "dhGroup": "DHGroup24",
+				"pfsGroup": "PFS24"}, nil
+		},
+	}
+}
+
+// listRadiusSecrets returns the action that shows the servers at a path with their secrets.
+func listRadiusSecrets(path string) behaviour.Action {
+	return behaviour.Action{Do: func(c *behaviour.Call) (any, error) {
+		servers := []any{}
+		for _, server := range behaviour.Objects(c.Doc, path) {
+			servers = append(servers, behaviour.Object{"radiusServerAddress": behaviour.Text(server, "radiusServerAddress"),
+				"radiusServerSecret": behaviour.Text(server, "radiusServerSecret")})
+		}
+		return behaviour.Object{"value": servers}, nil
+	}}
 }

@@ -46,9 +46,26 @@ func Provider() behaviour.Provider {
 			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
 		case "Microsoft.Network/virtualNetworkGateways":
 			t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
-			t.Fill, t.Settle = fillGateway, peerGateway
+			t.Fill, t.Settle, t.Show = fillGateway, peerGateway, hide
+			t.Own = append(slices.Clip(t.Own), ipsecField)
+			t.Actions["listRadiusSecrets"] = listRadiusSecrets("properties.vpnClientConfiguration.radiusServers")
+			t.Actions["setvpnclientipsecparameters"] = ipsecParameters(true)
+			t.Actions["getvpnclientipsecparameters"] = ipsecParameters(false)
+		case "Microsoft.Network/vpnServerConfigurations":
+			t.Actions = map[string]behaviour.Action{"listRadiusSecrets": listRadiusSecrets("properties.radiusServers")}
 		case "Microsoft.Network/azureFirewalls":
-			t.Settle = addressFirewall
+			t.Settle, t.Show = addressFirewall, hide
+			t.Own = append(slices.Clip(t.Own), leasesField)
+		case "Microsoft.Network/firewallPolicies", "Microsoft.Network/firewallPolicies/ruleCollectionGroups":
+			t.Show = showSize
+		case "Microsoft.Network/virtualHubs":
+			t.Settle = routeHub
+		case "Microsoft.Network/vpnGateways":
+			t.Settle, t.Show = peerHubGateway, hide
+			t.Own = append(slices.Clip(t.Own), leasesField)
+		case "Microsoft.Network/networkVirtualAppliances":
+			t.Settle, t.Show = interfaceAppliance, hide
+			t.Own = append(slices.Clip(t.Own), leasesField, "properties.addressPrefix", "properties.privateIpAddress")
 		}
 	}
 	return behaviour.Provider{

@@ -36,6 +36,13 @@ func completeTasks(types []behaviour.Type) {
 	for _, name := range []string{"tasks", "taskRuns"} {
 		of(name).Actions = map[string]behaviour.Action{"listDetails": {Do: func(c *behaviour.Call) (any, error) { return c.Doc, nil }}}
 	}
+	written := of("tasks").Fill
+	of("tasks").Fill = func(c *behaviour.Call) error {
+		if err := keepTriggers(c); err != nil {
+			return err
+		}
+		return written(c)
+	}
 	of("taskRuns").Own = []string{"properties.runResult"}
 	of("taskRuns").Settle = func(c *behaviour.Call) error {
 		if request := behaviour.Sub(c.Doc, "properties.runRequest"); request != nil {
@@ -51,13 +58,40 @@ func completeTasks(types []behaviour.Type) {
 	}}
 }
 
+// agentCPUs is the number of CPUs of a run that says nothing of them.
+const agentCPUs = 2
+
+// keepTriggers completes the source triggers of a PATCH with what the triggers of their names have.
+func keepTriggers(c *behaviour.Call) error {
+	const path = "properties.trigger.sourceTriggers"
+	for _, trigger := range behaviour.Objects(c.Doc, path) {
+		if old := behaviour.Named(c.Old, path, behaviour.Text(trigger, "name")); c.Verb == behaviour.Patch && old != nil {
+			complete(trigger, old)
+		}
+	}
+	return nil
+}
+
+// complete writes what an object lacks of another one.
+func complete(object, other behaviour.Object) {
+	for key, value := range other {
+		inner, deep := object[key].(behaviour.Object)
+		from, same := value.(behaviour.Object)
+		if deep && same {
+			complete(inner, from)
+		} else if object[key] == nil {
+			object[key] = behaviour.Clone(value)
+		}
+	}
+}
+
 // scheduleRun stores a run of a task or of a quick build. Nothing runs it, so it stays queued.
 func scheduleRun(c *behaviour.Call) (any, error) { return newRun(c, c.ID, c.Body) }
 
 // newRun stores a run of a registry for a request.
 func newRun(c *behaviour.Call, registry azure.ID, request behaviour.Object) (behaviour.Object, error) {
 	kind := behaviour.Text(request, "type")
-	properties := behaviour.Object{"status": "Queued", "runType": "QuickRun",
+	properties := behaviour.Object{"status": "Queued", "runType": "QuickRun", "agentConfiguration": behaviour.Object{"cpu": agentCPUs},
 		"isArchiveEnabled": behaviour.Bool(request, "isArchiveEnabled"),
 		"createTime":       behaviour.Timestamp(c.Now()), "lastUpdatedTime": behaviour.Timestamp(c.Now()), "provisioningState": "Succeeded"}
 	switch {
@@ -69,6 +103,9 @@ func newRun(c *behaviour.Call, registry azure.ID, request behaviour.Object) (beh
 		properties["task"] = task.Name()
 	case strings.EqualFold(kind, "DockerBuildRequest"):
 		properties["runType"] = "QuickBuild"
+	}
+	if cpus := behaviour.At(request, "agentConfiguration.cpu"); cpus != nil {
+		behaviour.Set(properties, "agentConfiguration.cpu", cpus)
 	}
 	if platform := behaviour.Sub(request, "platform"); platform != nil {
 		properties["platform"] = behaviour.Clone(platform)

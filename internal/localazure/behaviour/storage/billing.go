@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"net/http"
 	"strings"
+	"time"
 
+	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 )
 
@@ -14,10 +17,25 @@ type billing struct {
 	shares, totalGiB int
 	// iops and bandwidth (MiB/s) are the limits of provisioned v2, nil for others.
 	iops, bandwidth *performance
+	burst           burst
 	// nfs says that shares can have the protocol NFS.
 	nfs bool
 	// tier is the only access tier, "" if users select it.
 	tier string
+}
+
+// burst has how far a share of provisioned v2 goes beyond its IOPS for a while: to a multiple of them, at least to a floor.
+type burst struct{ floor, most int }
+
+const (
+	burstScale   = 3
+	burstSeconds = 3600
+)
+
+// of returns the IOPS of a burst, and the credits that a share collects for bursts.
+func (b burst) of(iops int) (burstIOPS, credits int) {
+	burstIOPS = max(iops, min(max(burstScale*iops, b.floor), b.most))
+	return burstIOPS, (burstIOPS - iops) * burstSeconds
 }
 
 // performance has the limits of a performance value: a share's own and, as the largest value, the limit of all shares of an account.
@@ -48,11 +66,13 @@ func modelOf(account behaviour.Object) (billing, bool) {
 	case strings.HasPrefix(sku, "PremiumV2"):
 		return billing{minGiB: 32, maxGiB: hugeShare, defaultGiB: 1024, shares: manyShares, totalGiB: hugeShare,
 			iops:      &performance{least: 3000, most: 102400, base: 3000, perGiB: 100},
-			bandwidth: &performance{least: 100, most: 10340, base: 100, perGiB: 10}, nfs: true, tier: "Premium"}, true
+			bandwidth: &performance{least: 100, most: 10340, base: 100, perGiB: 10}, burst: burst{10000, 102400}, nfs: true,
+			tier: "Premium"}, true
 	case strings.HasPrefix(sku, "StandardV2"):
 		return billing{minGiB: 32, maxGiB: hugeShare, defaultGiB: 1024, shares: manyShares, totalGiB: 16 * hugeShare,
 			iops:      &performance{least: 500, most: 50000, base: 1000, perGiB: 20},
-			bandwidth: &performance{least: 60, most: 5120, base: 60, perGiB: 2}, tier: "TransactionOptimized"}, true
+			bandwidth: &performance{least: 60, most: 5120, base: 60, perGiB: 2}, burst: burst{5000, 50000},
+			tier: "TransactionOptimized"}, true
 	case kind == "FileStorage":
 		return billing{minGiB: 100, maxGiB: largeShare, defaultGiB: largeShare, shares: mostShares, totalGiB: largeShare, nfs: true,
 			tier: "Premium"}, true
@@ -160,4 +180,84 @@ func fillPerformance(c *behaviour.Call, model billing, _ behaviour.Object) error
 		}
 	}
 	return nil
+}
+
+// decreases has the values of a share of provisioned v2 that can go down once a day, with the fields that say when they can do so next.
+var decreases = map[string]string{
+	quotaPath:                              "properties.nextAllowedQuotaDowngradeTime",
+	"properties.provisionedIops":           "properties.nextAllowedProvisionedIopsDowngradeTime",
+	"properties.provisionedBandwidthMibps": "properties.nextAllowedProvisionedBandwidthDowngradeTime",
+}
+
+// fillDecreases writes when the values of a share of provisioned v2 may go down: a day after it was made, or after they went down.
+func fillDecreases(c *behaviour.Call, model billing, _ behaviour.Object) error {
+	const day = 24 * time.Hour
+	for path, next := range decreases {
+		was, _ := behaviour.Int(c.Old, path)
+		if is, _ := behaviour.Int(c.Doc, path); model.iops != nil && (c.Old == nil || is < was) {
+			behaviour.Set(c.Doc, next, c.Now().Add(day).UTC().Format(http.TimeFormat))
+		}
+	}
+	return nil
+}
+
+// showBurst shows how far a share of provisioned v2 can go beyond its IOPS.
+func showBurst(c *behaviour.Call, view behaviour.Object) {
+	account, _ := c.Get(accountOf(azure.ID(behaviour.Text(view, "id"))))
+	if model, ok := modelOf(account); ok && model.iops != nil {
+		iops, _ := behaviour.Int(view, "properties.provisionedIops")
+		burstIOPS, credits := model.burst.of(iops)
+		behaviour.Set(view, "properties.includedBurstIops", burstIOPS)
+		behaviour.Set(view, "properties.maxBurstCreditsForIops", credits)
+	}
+}
+
+// fileUsages is the view of a file service that says what its shares use and may use. Only accounts of provisioned v2 have it.
+func fileUsages(c *behaviour.Call) (any, error) {
+	account, _ := c.Get(accountOf(c.ID))
+	model, ok := modelOf(account)
+	if !ok || model.iops == nil {
+		return behaviour.Object{"value": []any{}}, nil
+	}
+	limits := func(least bool) behaviour.Object {
+		all := behaviour.Object{"maxProvisionedStorageGiB": model.maxGiB, "maxProvisionedIOPS": model.iops.most,
+			"maxProvisionedBandwidthMiBPerSec": model.bandwidth.most}
+		if least {
+			all["minProvisionedStorageGiB"], all["minProvisionedIOPS"] = model.minGiB, model.iops.least
+			all["minProvisionedBandwidthMiBPerSec"] = model.bandwidth.least
+		}
+		return all
+	}
+	whole := limits(false)
+	whole["maxFileShares"], whole["maxProvisionedStorageGiB"] = model.shares, model.totalGiB
+	var live []behaviour.Object
+	for _, share := range c.List(c.ID, ShareType) {
+		live = append(live, share)
+	}
+	const hundred = 100.0
+	return behaviour.Object{"value": []any{behaviour.Object{
+		"id": string(c.ID) + "/usages/default", "name": "default", "type": ShareType[:len(ShareType)-len("shares")] + "usages",
+		"properties": behaviour.Object{
+			"storageAccountLimits": whole, "fileShareLimits": limits(true),
+			"fileShareRecommendations": behaviour.Object{
+				"baseIOPS": model.iops.base, "ioScalar": float64(model.iops.perGiB) / hundred,
+				"baseBandwidthMiBPerSec": model.bandwidth.base, "bandwidthScalar": float64(model.bandwidth.perGiB) / hundred},
+			"burstingConstants": behaviour.Object{"burstFloorIOPS": model.burst.floor, "burstIOScalar": burstScale,
+				"burstTimeframeSeconds": burstSeconds},
+			"storageAccountUsage": behaviour.Object{"liveShares": used(live),
+				"softDeletedShares": used(behaviour.Objects(c.Old, deletedField))},
+		}}}}, nil
+}
+
+// used sums up what shares use.
+func used(shares []behaviour.Object) behaviour.Object {
+	sum := func(path string) (all int) {
+		for _, share := range shares {
+			n, _ := behaviour.Int(share, path)
+			all += n
+		}
+		return all
+	}
+	return behaviour.Object{"fileShareCount": len(shares), "provisionedStorageGiB": sum(quotaPath),
+		"provisionedIOPS": sum("properties.provisionedIops"), "provisionedBandwidthMiBPerSec": sum("properties.provisionedBandwidthMibps")}
 }

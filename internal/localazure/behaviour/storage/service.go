@@ -57,11 +57,13 @@ func blobServices() behaviour.Type {
 }
 
 func fileServices() behaviour.Type {
-	return service("fileServices", behaviour.Object{
+	files := service("fileServices", behaviour.Object{
 		"protocolSettings":           behaviour.Object{"smb": behaviour.Object{}},
 		"cors":                       behaviour.Object{"corsRules": []any{}},
 		"shareDeleteRetentionPolicy": behaviour.Object{"enabled": true, "days": defaultRetention},
 	})
+	files.Views = map[string]func(c *behaviour.Call) (any, error){"usages": fileUsages}
+	return files
 }
 
 func queueServices() behaviour.Type { return service("queueServices", noRules()) }

@@ -63,7 +63,8 @@ func fillShare(c *behaviour.Call) error {
 	if !ok {
 		return behaviour.Conflict("FeatureNotSupportedForAccount", "File is not supported for the account.")
 	}
-	for _, step := range []func(*behaviour.Call, billing, behaviour.Object) error{fillProtocol, fillQuota, fillPerformance, fillTier} {
+	for _, step := range []func(*behaviour.Call, billing, behaviour.Object) error{fillProtocol, fillQuota, fillPerformance, fillTier,
+		fillDecreases} {
 		if err := step(c, model, account); err != nil {
 			return err
 		}
@@ -149,6 +150,7 @@ func showShare(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Set(view, "properties.shareUsageBytes", 0)
 		}
 	}
+	showBurst(c, view)
 	showLease(view, held, c.Now(), asIs)
 }
 

@@ -248,3 +248,32 @@ func TestPropertiesOfAnAccountThatCannotChange(t *testing.T) {
 			Code: "AccountPropertyCannotBeUpdated"},
 	)
 }
+
+// Shares of provisioned v2 go beyond their IOPS for a while, and their values go down once a day.
+func TestBurstAndDowngrade(t *testing.T) {
+	a := withSKU(t, "PremiumV2_LRS")
+	a.Run(
+		exchange{Do: "PUT " + shares + "/one", Body: `{"properties":{"shareQuota":100,"provisionedIops":5000}}`, Status: 201},
+		exchange{Do: "GET " + shares + "/one", Has: has{"properties.includedBurstIops": 15000.0, "properties.maxBurstCreditsForIops": 36000000.0}},
+		exchange{Do: "PUT " + shares + "/small", Body: `{"properties":{"shareQuota":32,"provisionedIops":3000}}`, Status: 201},
+		exchange{Do: "GET " + shares + "/small", Has: has{"properties.includedBurstIops": 10000.0}},
+	)
+	service, _, _ := strings.Cut(shares, "/shares")
+	usage := a.Request("GET", service+"/usages", "")
+	all := behaviour.Objects(usage.Body, "value")
+	if len(all) != 1 {
+		t.Fatalf("usages: %d %v", usage.Status, usage.Body)
+	}
+	for path, want := range map[string]int{"liveShares.fileShareCount": 2, "liveShares.provisionedIOPS": 8000, "softDeletedShares.fileShareCount": 0} {
+		if got, _ := behaviour.Int(all[0], "properties.storageAccountUsage."+path); got != want {
+			t.Errorf("%s is %d, want %d", path, got, want)
+		}
+	}
+	next := func(field string) string {
+		return behaviour.Text(a.Request("GET", shares+"/one", "").Body, "properties.nextAllowed"+field+"DowngradeTime")
+	}
+	iops, quota := next("ProvisionedIops"), next("Quota")
+	if _, err := time.Parse(time.RFC1123, iops); err != nil || quota == "" {
+		t.Errorf("the next decrease is at %q and %q", iops, quota)
+	}
+}

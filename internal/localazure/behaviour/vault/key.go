@@ -1,15 +1,16 @@
 package vault
 
 import (
+	"cmp"
 	"strings"
 
 	"kaz/internal/localazure/behaviour"
 )
 
-// keys is the type of the keys that ARM creates in vaults. A PUT of a key that exists changes nothing.
-func keys() behaviour.Type {
+// keys is the type of the keys that ARM creates in vaults or managed HSMs. A PUT of a key that exists changes nothing.
+func keys(in string) behaviour.Type {
 	return behaviour.Type{
-		Name:    vaultType + "/keys",
+		Name:    in + "/keys",
 		Style:   secretStyle("Microsoft.KeyVault keys"),
 		NoState: true,
 		Own:     []string{"properties.keyUri", "properties.keyUriWithVersion"},
@@ -54,7 +55,8 @@ func fillKey(c *behaviour.Call) error {
 	behaviour.Set(c.Doc, "properties.attributes.updated", now)
 	behaviour.Set(c.Doc, "properties.attributes.recoveryLevel", "Recoverable+Purgeable")
 	c.Doc["location"] = behaviour.Text(c.Parent, "location")
-	at := strings.TrimSuffix(behaviour.Text(c.Parent, "properties.vaultUri"), "/") + "/keys/" + c.ID.Name()
+	uri := cmp.Or(behaviour.Text(c.Parent, "properties.vaultUri"), behaviour.Text(c.Parent, "properties.hsmUri"))
+	at := strings.TrimSuffix(uri, "/") + "/keys/" + c.ID.Name()
 	behaviour.Set(c.Doc, "properties.keyUri", at)
 	behaviour.Set(c.Doc, "properties.keyUriWithVersion", at+"/"+strings.ReplaceAll(c.GUID(), "-", ""))
 	return nil

@@ -20,7 +20,7 @@ var routes string
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
 		Types: behaviour.Describe(table, map[string]behaviour.Style{"child": secretStyle("Microsoft.KeyVault")},
-			[]behaviour.Type{vaults(), secrets(), keys(), accessPolicies(), deletedVaults(),
+			[]behaviour.Type{vaults(), secrets(), keys(vaultType), keys(hsmType), accessPolicies(), deletedVaults(),
 				behaviour.PrivateLinkResources(vaultType, linkGroups)}),
 		Routes: append(behaviour.DescribeRoutes(routes), []behaviour.Route{
 			policyRoute(), noPolicyRoute(),
@@ -38,6 +38,7 @@ func Provider() behaviour.Provider {
 
 const (
 	vaultType  = "Microsoft.KeyVault/vaults"
+	hsmType    = "Microsoft.KeyVault/managedHSMs"
 	secretType = vaultType + "/secrets"
 )
 

@@ -1,6 +1,7 @@
 package scaleset
 
 import (
+	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
@@ -24,10 +25,32 @@ func scaleSetActions() map[string]behaviour.Action {
 		"reimage":                 {Long: true, Do: chooseInto, Settle: reimageChosen},
 		"reimageall":              {Long: true, Do: chooseInto, Settle: reimageChosen},
 	}
+	actions["convertToSinglePlacementGroup"] = behaviour.Action{Do: oneGroup}
+	actions["forceRecoveryServiceFabricPlatformUpdateDomainWalk"] = behaviour.Action{Do: walkDomain}
 	for name, t := range vm.Transitions() {
 		actions[name] = groupPowerAction(t)
 	}
 	return actions
+}
+
+// oneGroup puts all instances into one placement group, which has at most 100.
+func oneGroup(c *behaviour.Call) (any, error) {
+	if capacity := schema.Number(c.Doc, schema.CapacityPath); capacity > smallCapacity {
+		return nil, behaviour.Conflict("OperationNotAllowed", "Scale set '%s' with %d instances cannot be converted to a single "+
+			"placement group, which has at most %d.", c.ID.Name(), capacity, smallCapacity)
+	}
+	behaviour.Set(c.Doc, "properties.singlePlacementGroup", true)
+	return nil, nil
+}
+
+// walkDomain says which update domain follows the one that a request names. No domain is updated here.
+func walkDomain(c *behaviour.Call) (any, error) {
+	domain, err := strconv.Atoi(c.Query.Get("platformUpdateDomain"))
+	if err != nil || domain < 0 {
+		return nil, behaviour.Invalid("InvalidParameter", "The value '%s' of parameter 'platformUpdateDomain' is invalid: it is a "+
+			"number from 0.", c.Query.Get("platformUpdateDomain")).At("platformUpdateDomain")
+	}
+	return behaviour.Object{"walkPerformed": true, "nextPlatformUpdateDomain": domain + 1}, nil
 }
 
 // chosen returns the machines that a request names.

@@ -66,6 +66,7 @@ func showInstance(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Set(view, "properties.instanceView", scaleSetInstanceView(c.World, c.ID, stored))
 		}
 	}
+	schema.ShowUserData(c, view, "properties.userData")
 	delete(view, schema.Runtime)
 }
 

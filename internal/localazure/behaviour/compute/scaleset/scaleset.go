@@ -22,7 +22,10 @@ func scaleSets() behaviour.Type {
 		Settle:  settleScaleSet,
 		Failed:  failedScaleSet,
 		Removed: removedScaleSet,
-		Show:    func(_ *behaviour.Call, view behaviour.Object) { delete(view, schema.Runtime) },
+		Show: func(c *behaviour.Call, view behaviour.Object) {
+			schema.ShowUserData(c, view, "properties.virtualMachineProfile.userData")
+			delete(view, schema.Runtime)
+		},
 		Actions: scaleSetActions(),
 		Views: map[string]func(c *behaviour.Call) (any, error){
 			"instanceView": scaleSetView,

@@ -70,6 +70,13 @@ func Keep(doc, old behaviour.Object) {
 	}
 }
 
+// ShowUserData leaves the user data at a path only in a view that a request asks them for.
+func ShowUserData(c *behaviour.Call, view behaviour.Object, path string) {
+	if !c.Expands("userData") {
+		behaviour.Remove(view, path)
+	}
+}
+
 // Required refuses a document without a value at a path. name is the provider's name for the value.
 func Required(doc behaviour.Object, path, name string) error {
 	if v := behaviour.At(doc, path); v == nil || v == "" {

@@ -58,6 +58,7 @@ func showMachine(c *behaviour.Call, view behaviour.Object) {
 		}
 	}
 	showExtensions(c, view)
+	schema.ShowUserData(c, view, "properties.userData")
 	delete(view, schema.Runtime)
 }
 

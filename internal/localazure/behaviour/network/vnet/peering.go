@@ -2,6 +2,8 @@ package vnet
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
@@ -22,7 +24,8 @@ func peerings() behaviour.Type {
 	return schema.Inside("virtualNetworks/virtualNetworkPeerings", peeringsPath, behaviour.Type{
 		Style: schema.RetryAfter(10, 10),
 		Own: []string{"properties.resourceGuid", "properties.peeringState", "properties.peeringSyncLevel",
-			"properties.remoteAddressSpace", "properties.remoteVirtualNetworkAddressSpace"},
+			"properties.remoteAddressSpace", "properties.remoteVirtualNetworkAddressSpace", "properties.remoteBgpCommunities",
+			"properties.remoteVirtualNetworkEncryption"},
 		Fill: func(c *behaviour.Call) error {
 			if _, err := schema.Reference(c, "properties.remoteVirtualNetwork", schema.Namespace+"virtualNetworks"); err != nil {
 				return err
@@ -115,9 +118,37 @@ func showPeering(c *behaviour.Call, view behaviour.Object) {
 		level = "RemoteNotInSync"
 	}
 	behaviour.Set(view, "properties.peeringSyncLevel", level)
+	if local, _ := c.Get(c.ID.Parent()); len(behaviour.Texts(view, localSubnets)) > 0 {
+		space := behaviour.Object{"addressPrefixes": schema.Array(peeredPrefixes(view, local, localSubnets))}
+		behaviour.Set(view, "properties.localAddressSpace", space)
+		behaviour.Set(view, "properties.localVirtualNetworkAddressSpace", behaviour.Clone(space))
+	}
 	if there {
-		space := behaviour.Object{"addressPrefixes": schema.Array(ipam.AddressSpace(doc))}
+		space := behaviour.Object{"addressPrefixes": schema.Array(peeredPrefixes(view, doc, "properties.remoteSubnetNames"))}
 		behaviour.Set(view, "properties.remoteAddressSpace", space)
 		behaviour.Set(view, "properties.remoteVirtualNetworkAddressSpace", behaviour.Clone(space))
+		if theirs := communitiesOf(doc); theirs != nil {
+			behaviour.Set(view, "properties.remoteBgpCommunities", theirs)
+		}
+		if encryption := behaviour.Sub(doc, "properties.encryption"); behaviour.Bool(encryption, "enabled") {
+			behaviour.Set(view, "properties.remoteVirtualNetworkEncryption", behaviour.Clone(encryption))
+		}
 	}
+}
+
+const localSubnets = "properties.localSubnetNames"
+
+// peeredPrefixes returns the prefixes of a network that a peering leads to: those of the subnets that it names at a path, or all.
+func peeredPrefixes(peering, network behaviour.Object, path string) []string {
+	prefixes := ipam.AddressSpace(network)
+	if names := behaviour.Texts(peering, path); len(names) > 0 {
+		prefixes = nil
+		for _, name := range names {
+			prefixes = append(prefixes, ipam.SubnetPrefixes(behaviour.Named(network, subnetsPath, name))...)
+		}
+	}
+	if behaviour.Bool(peering, "properties.enableOnlyIPv6Peering") {
+		prefixes = slices.DeleteFunc(prefixes, func(p string) bool { return !strings.Contains(p, ":") })
+	}
+	return prefixes
 }

@@ -32,6 +32,7 @@ func virtualNetworks() behaviour.Type {
 			)
 		},
 		Check: checkVirtualNetwork,
+		Show:  showCommunities,
 		InUse: networkInUse,
 		Views: map[string]func(c *behaviour.Call) (any, error){
 			"CheckIPAddressAvailability": addressAvailability, "usages": networkUsage,
