@@ -217,7 +217,7 @@ func (p *program) manager(ctx context.Context, c *config.CompletedConfig) (*mana
 		p.notices.stop()
 		return nil, err
 	}
-	m := &manager{config: c, first: first, checked: map[string]bool{}}
+	m := &manager{config: c, first: first, metrics: p.own.metrics, checked: map[string]bool{}}
 	if p.source.reloading {
 		m.reload = &reloader{
 			source: p.source, client: c.VersionedClient, notices: p.notices, results: registered(newReloadResults()),
