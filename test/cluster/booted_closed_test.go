@@ -62,6 +62,7 @@ func TestBootedClosed(t *testing.T) {
 	c.must(c.run("", "rollout", "status", "statefulset/keeper", "--timeout=3m"))
 	c.must(c.run("", "exec", "keeper-0", "--", "/box", "fill", "/data/file", "1"))
 	c.answersInside("web")
+	c.monitored(m.name, 2)
 	c.allFrom(m)
 	c.wellAfter("the installation")
 }
@@ -194,7 +195,7 @@ func (p *parcel) images(tree string) []string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	archives := []string{examples}
+	archives := []string{examples, prometheusArchive(p.t)}
 	for i, program := range append(all, own) {
 		file := filepath.Join(p.dir, fmt.Sprintf("image-%d.tar", i))
 		if err := program.Write(file); err != nil {
