@@ -67,8 +67,16 @@ func run(dir, values, manifests string) error {
 	return nil
 }
 
-// render returns the rendered templates by name, without empty ones.
+// render returns the rendered templates by name, without empty ones and those of helm test.
 func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
+	return renderOnly(c, values, func(name string) bool { return !strings.Contains(name, testFolder) })
+}
+
+// testFolder has the templates of helm test.
+const testFolder = "/templates/tests/"
+
+// renderOnly returns the rendered templates with chosen paths by name, without empty ones.
+func renderOnly(c *chart.Chart, values map[string]any, chosen func(path string) bool) (map[string]string, error) {
 	all, err := util.ToRenderValues(c, values,
 		common.ReleaseOptions{Name: "kaz", Namespace: "kube-system", Revision: 1, IsInstall: true}, nil)
 	if err != nil {
@@ -80,7 +88,7 @@ func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
 	}
 	rendered := map[string]string{}
 	for name, text := range texts {
-		if text = strings.TrimSpace(text); text != "" && strings.HasSuffix(name, ".yaml") {
+		if text = strings.TrimSpace(text); text != "" && strings.HasSuffix(name, ".yaml") && chosen(name) {
 			rendered[filepath.Base(name)] = text
 		}
 	}

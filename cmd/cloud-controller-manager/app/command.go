@@ -78,7 +78,7 @@ the machines of the nodes, gives Services their load balancers and pods their ro
 		SilenceUsage: true,
 		Args:         cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if printed, err := release.Print(command); printed || err != nil {
+			if done, err := kit.Instead(command); done || err != nil {
 				return err
 			}
 			if err := logsapi.ValidateAndApply(logging, utilfeature.DefaultFeatureGate); err != nil {
