@@ -2,6 +2,7 @@ package component
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -87,7 +88,9 @@ func TestInstead(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
-	<-ended
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if err := probe(stopped, url); err == nil {

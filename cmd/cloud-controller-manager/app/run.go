@@ -34,8 +34,8 @@ const component = "cloud-controller-manager"
 // manager runs the controllers like the framework does, but stops gracefully. The framework exits at
 // once, with writes in flight and its lease still held.
 type manager struct {
-	config *config.CompletedConfig
-	first  *generation
+	config  *config.CompletedConfig
+	first   *generation
 	metrics string // address, "" for none
 	// reload watches the cloud configuration; nil if it is read only once.
 	reload *reloader

@@ -280,8 +280,7 @@ func mountOwn(s Spec, root string) error {
 	return nil
 }
 
-// bundle is the file with the certificate authorities that programs trust. update-ca-certificates makes it anew, with those of the machine's
-// own files.
+// bundle is the file with the certificate authorities that programs trust. update-ca-certificates makes it anew, with ownAuthority.
 const (
 	bundle       = "etc/ssl/certs/ca-certificates.crt"
 	ownAuthority = "usr/local/share/ca-certificates/local-azure.crt"

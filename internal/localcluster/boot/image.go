@@ -81,7 +81,9 @@ func packages() []string { return append(barePackages(), NodePackages()...) }
 
 // NodePackages returns the packages that a node of Kubernetes needs, and that Debian's images for Azure do not have.
 func NodePackages() []string {
-	return []string{"containerd", "runc", "containernetworking-plugins", "iptables", "nftables", "conntrack", "socat", "ebtables", "ethtool"}
+	return []string{
+		"containerd", "runc", "containernetworking-plugins", "iptables", "nftables", "conntrack", "socat", "ebtables", "ethtool",
+	}
 }
 
 // barePackages returns the packages of Debian's images for Azure beside the minimal packages.
