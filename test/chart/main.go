@@ -25,13 +25,14 @@ func main() {
 	dir := flag.String("chart", filepath.Join("..", "..", "deploy", "chart"), "folder of the chart")
 	values := flag.String("values", "", "file with values, in place of the chart's defaults")
 	manifests := flag.String("manifests", "", "write the plain manifests of all charts into this folder, from the defaults")
+	tests := flag.Bool("tests", false, "render the objects of helm test instead of what is installed")
 	addons := flag.String("addons", "", "write the manifests that kaz cluster installs into this folder")
 	flag.Parse()
 	var err error
 	if *addons != "" {
 		err = writeAddons(*addons)
 	} else {
-		err = run(*dir, *values, *manifests)
+		err = run(*dir, *values, *manifests, *tests)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
@@ -39,7 +40,7 @@ func main() {
 	}
 }
 
-func run(dir, values, manifests string) error {
+func run(dir, values, manifests string, tests bool) error {
 	if manifests != "" {
 		return writeManifests(manifests)
 	}
@@ -57,7 +58,7 @@ func run(dir, values, manifests string) error {
 			return fmt.Errorf("%s: %w", values, err)
 		}
 	}
-	rendered, err := render(c, given)
+	rendered, err := renderOnly(c, given, func(path string) bool { return strings.Contains(path, testFolder) == tests })
 	if err != nil {
 		return err
 	}

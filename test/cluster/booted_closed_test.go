@@ -12,6 +12,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"maps"
 	"math/big"
 	"net"
@@ -292,7 +294,7 @@ func serveMirror(t *testing.T, namespace, dir string) *mirror {
 	}
 	m.host = net.JoinHostPort(mirrorAddress, port)
 	m.name = m.host + "/kaz"
-	images, files := registry.New(), http.FileServer(http.Dir(dir))
+	images, files := registry.New(registry.Logger(log.New(io.Discard, "", 0))), http.FileServer(http.Dir(dir))
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/v2/") {
 			files.ServeHTTP(w, r)
