@@ -145,13 +145,25 @@ func (p *parcel) pack() {
 	}
 	p.write("sums.txt", []byte(sums.String()))
 	catalogue, tree := p.trees()
-	for _, archive := range p.images(tree) {
+	archives := p.images(tree)
+	for _, archive := range archives {
 		args = append(args, "--image", archive)
 	}
 	for _, file := range p.packages(catalogue, tree) {
 		args = append(args, "--package", file)
 	}
 	p.do(exec.CommandContext(p.t.Context(), kaz(), args...))
+	p.remove(archives...)
+}
+
+// remove removes files that are no longer needed: each has the whole cluster in it.
+func (p *parcel) remove(files ...string) {
+	p.t.Helper()
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			p.t.Fatal(err)
+		}
+	}
 }
 
 // trees returns the trees of Debian without and with what a node of Kubernetes needs.
@@ -194,7 +206,7 @@ func (p *parcel) images(tree string) []string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	examples, err := image.Make(p.t.Context(), image.Options{})
+	examples, err := image.Make(p.t.Context(), image.Options{Dir: p.dir})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -241,6 +253,7 @@ func (p *parcel) unpack(b *booting, m *mirror) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.remove(filepath.Join(p.dir, "kaz.bundle"))
 	definition := regexp.MustCompile(`(?m)^  addons: .*$`).ReplaceAllString(example(p.t, "dev.yaml"), "")
 	p.write("base.yaml", []byte(definition))
 	p.write("mirror.yaml", layer)
