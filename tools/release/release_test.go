@@ -405,7 +405,8 @@ func TestPackagesRead(t *testing.T) {
 			continue
 		}
 		cmd := exec.CommandContext(t.Context(), c.tool, c.args...)
-		cmd.Dir, cmd.Env = r.out, append(os.Environ(), "LC_ALL=C")
+		cmd.Dir = r.out
+		cmd.Env = append(cmd.Environ(), "LC_ALL=C")
 		out, err := cmd.CombinedOutput()
 		for _, want := range c.want {
 			if err != nil || !regexp.MustCompile(want).Match(out) {
