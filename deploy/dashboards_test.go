@@ -84,14 +84,14 @@ func TestDashboards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, filepath.Join("dashboards", name+".json"), string(text))
+		same(t, filepath.Join("chart", "dashboards", name+".json"), string(text))
 		for _, p := range all[name].Panels {
 			for _, q := range p.Queries {
 				check(t, name+": "+p.Title, q.Expr, q.Legend, kinds)
 			}
 		}
 	}
-	files, err := filepath.Glob("dashboards/*.json")
+	files, err := filepath.Glob("chart/dashboards/*.json")
 	if err != nil || len(files) != len(all) {
 		t.Errorf("files %q for %d dashboards, %v", files, len(all), err)
 	}
@@ -104,7 +104,7 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, filepath.Join("alerts", "kaz.yaml"), string(text))
+	same(t, filepath.Join("chart", "alerts", "kaz.yaml"), string(text))
 	for _, a := range deploy.Alerts() {
 		check(t, a.Name, a.Expr, a.Summary+a.Mend, kinds)
 	}

@@ -7,7 +7,7 @@ touch "$results/begin"
 
 # The tests of test/cluster that make test runs; tools/test-long.sh runs the others.
 quick_clusters='^(TestCluster|TestContinue|TestDeploy|TestRefused|TestRefusedLoad|TestStateRefused|TestReal)$'
-booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace|Ignition)$'
+booted='^TestBooted(HA|Five|Outbound|Internal|Members|Rotation|Authorities|InPlace|Ignition|Closed)$'
 conformance='^TestGatewayConformance$'
 minors='^TestReleases$'
 

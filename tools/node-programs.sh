@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the distribution's programs that real nodes, their disks and file shares need, as root on Debian and Ubuntu. With the
 # argument "tests" it also installs those of tests with a guest: a second kernel, clients of file shares, a database, a proxy, dig,
-# a browser. It starts no service: kaz runs Samba and nfs-ganesha itself. Elsewhere kaz names the missing programs, simulates nodes, and serves no file
-# shares; tests are skipped.
+# a browser, rpm. It starts no service: kaz runs Samba and nfs-ganesha itself. Elsewhere kaz names the missing programs, simulates nodes,
+# and serves no file shares; tests are skipped.
 set -euo pipefail
 
 [[ $(uname) == Linux ]] && ((EUID == 0)) && command -v apt-get >/dev/null || exit 0
@@ -15,7 +15,7 @@ declare -A shares=([smbd]=samba [smbclient]=smbclient [ganesha.nfsd]=nfs-ganesha
 # Debian has user-mode Linux for x86-64 only.
 declare -A tests=([linux.uml]=user-mode-linux [modprobe]=kmod [mount.cifs]=cifs-utils [mount.nfs]=nfs-common
   [/usr/lib/postgresql/15/bin/initdb]=postgresql-15 [openssl]=openssl [curl]=curl [nginx]=nginx-light [dig]=bind9-dnsutils
-  [chromium]=chromium)
+  [chromium]=chromium [rpm]=rpm)
 
 # missing prints the packages of the programs and files of a table that are not there.
 missing() {

@@ -35,7 +35,7 @@ clusters_step() (
 # Without cgo the kubelet's packages are those that were compiled for the control plane.
 kubelet_step() (
   export CGO_ENABLED=0
-  tests_in test/e2e kubelet ./kubelet
+  tests_in test/e2e kubelet ./kubelet ./submission
 )
 
 step "programs that run and summarize tests" build_gotestsum

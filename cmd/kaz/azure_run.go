@@ -39,6 +39,8 @@ func (r *azureRun) flags(command *cobra.Command) {
 			"that kaz is made for)")
 	f.BoolVar(&r.machines.Ignition, "ignition", false,
 		"make a second image for these machines, with Ignition and without cloud-init: those with an Ignition config boot from it")
+	f.BoolVar(&r.machines.Bare, "bare", false,
+		"boot these machines from Debian without a container runtime, and without Kubernetes, as an image of Azure; they install all of it")
 	f.StringVar(&r.dir, "dir", "", "directory of the state, the keys, the certificate authority and the log, instead of --state "+
 		"(default none, with --detach "+azureDir()+")")
 	f.BoolVar(&r.detach, "detach", false, "return when it serves and leave it running")

@@ -117,7 +117,7 @@ func sources(t *testing.T) CreateOptions {
 		Images: []string{filepath.Join(dir, "images"), saved}, Platforms: []string{"linux/amd64", "linux/arm64"},
 		Charts:   []string{filepath.Join(dir, "chart")},
 		Files:    []string{"kaz/acr-credential-provider=" + write(t, dir, "program", "a program")},
-		Packages: []string{write(t, dir, "containerd_1.7.0_amd64.deb", "a package")},
+		Packages: []string{write(t, dir, "containerd_1%3a1.7.0_amd64.deb", "a package")}, // as apt-get download names it
 		Key:      newKey(t), Version: "v1.2.3", Transport: http.DefaultTransport,
 	}
 }
@@ -202,7 +202,7 @@ func TestLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"charts/web-1.2.3+build.tgz", "kaz/acr-credential-provider", "packages/containerd_1.7.0_amd64.deb"}
+		want := []string{"charts/web-1.2.3+build.tgz", "kaz/acr-credential-provider", "packages/containerd_1:1.7.0_amd64.deb"}
 		if diff := cmp.Diff(want, files); diff != "" {
 			t.Error(diff)
 		}

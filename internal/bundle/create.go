@@ -104,7 +104,9 @@ func (w *writer) gather(ctx context.Context) error {
 		if !strings.HasSuffix(from, ".deb") {
 			return fmt.Errorf("package %s: want a file that ends with .deb", from)
 		}
-		if err := w.addFile(PackageFolder+filepath.Base(from), from); err != nil {
+		// apt-get writes the colon behind the epoch of a version so.
+		name := strings.ReplaceAll(filepath.Base(from), "%3a", ":")
+		if err := w.addFile(PackageFolder+name, from); err != nil {
 			return fmt.Errorf("package %s: %w", from, err)
 		}
 	}

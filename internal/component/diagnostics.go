@@ -23,6 +23,23 @@ type Diagnostics struct {
 	Pages         map[string]http.HandlerFunc // further pages by pattern
 }
 
+// ServeMetrics serves /metrics alone as one of the tasks until ctx ends: without TLS and authentication, as a Prometheus asks that finds
+// pods by their annotations. It returns the address, nil if none is served.
+func ServeMetrics(ctx context.Context, tasks *errgroup.Group, flag, address string, gatherer prometheus.Gatherer) (net.Addr, error) {
+	if address == "" {
+		return nil, nil
+	}
+	listener, err := observe.Listen(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", observe.MetricsHandler(gatherer))
+	slog.InfoContext(ctx, "metrics", "address", listener.Addr().String())
+	tasks.Go(func() error { return observe.Serve(ctx, listener, mux) })
+	return listener.Addr(), nil
+}
+
 // Serve serves the diagnostics as one of the tasks until ctx ends. It returns the address, nil if none is served.
 func (d *Diagnostics) Serve(ctx context.Context, tasks *errgroup.Group) (net.Addr, error) {
 	if d.Address == "" {

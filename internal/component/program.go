@@ -47,7 +47,7 @@ func (p Program) Command() *cobra.Command {
 			return nil
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
-			if printed, err := release.Print(command); printed || err != nil {
+			if done, err := Instead(command); done || err != nil {
 				return err
 			}
 			if err := errors.Join(p.Validate(), logsapi.ValidateAndApply(p.Logging, nil)); err != nil {
@@ -93,6 +93,7 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 func AddGlobalFlags(global *pflag.FlagSet, name string, logging *logsapi.LoggingConfiguration) {
 	release.Version()
 	verflag.AddFlags(global)
+	addProbeFlag(global)
 	logsapi.AddFlags(logging, global)
 	globalflag.AddGlobalFlags(global, name, logs.SkipLoggingConfigurationFlags())
 }

@@ -36,6 +36,8 @@ type MachinesOptions struct {
 	Releases []string
 	// Ignition says that machines can have an Ignition config. They boot from an image of their own.
 	Ignition bool
+	// Bare says that machines boot Debian without a container runtime, and without programs and images of Kubernetes.
+	Bare bool
 	// Say gets a line for each step that takes long.
 	Say func(line string)
 }
@@ -64,14 +66,30 @@ const machinesGrace = 10 * time.Second
 // Check validates the options and reports all problems at once.
 func (o MachinesOptions) Check() error {
 	if o.Dir != "" {
-		return checkReleases(o.Releases)
+		return errors.Join(o.checkBare(), checkReleases(o.Releases))
 	}
 	var problems []error
+	if o.Bare {
+		problems = append(problems, errors.New("--bare: only machines that boot have an image; add --machines-dir"))
+	}
 	if o.Ignition {
 		problems = append(problems, errors.New("--ignition: only machines that boot have an image; add --machines-dir"))
 	}
 	if len(o.Releases) > 0 {
 		problems = append(problems, fmt.Errorf("--kubernetes %s: only machines that boot have an image; add --machines-dir",
+			strings.Join(o.Releases, ",")))
+	}
+	return errors.Join(problems...)
+}
+
+// checkBare refuses options of what a bare image does not have.
+func (o MachinesOptions) checkBare() error {
+	var problems []error
+	if o.Bare && o.Ignition {
+		problems = append(problems, errors.New("--ignition: the bare image boots with cloud-init; want --bare or --ignition"))
+	}
+	if o.Bare && len(o.Releases) > 0 {
+		problems = append(problems, fmt.Errorf("--kubernetes %s: the bare image has no Kubernetes; want --bare or --kubernetes",
 			strings.Join(o.Releases, ",")))
 	}
 	return errors.Join(problems...)
@@ -134,12 +152,15 @@ func makeMachines(ctx context.Context, o MachinesOptions) (*Machines, error) {
 		return nil, err
 	}
 	dir := filepath.Join(user, "kaz", "images")
-	m := &Machines{options: o}
+	m, images := &Machines{options: o}, boot.Catalogue{Dir: dir, Say: o.Say}
+	if o.Bare {
+		m.image, err = images.Bare(ctx)
+		return m, err
+	}
 	content, err := m.content(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	images := boot.Catalogue{Dir: dir, Say: o.Say}
 	if m.image, err = images.Kubernetes(ctx, content); err != nil || !o.Ignition {
 		return m, err
 	}

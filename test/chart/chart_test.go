@@ -217,8 +217,8 @@ func TestFirstNode(t *testing.T) {
 func TestPortOfTheHost(t *testing.T) {
 	for port, values := range map[int]map[string]any{10268: nil, 10300: set("cloudControllerManager.securePort", "10300")} {
 		spec := objects(t, values)["Deployment cloud-controller-manager"].Spec.Template.Spec
-		if len(spec.Containers) != 1 || len(spec.Containers[0].Ports) != 1 || spec.Containers[0].Ports[0].HostPort != port {
-			t.Errorf("ports %+v, want %d", spec.Containers, port)
+		if len(spec.Containers) != 1 || spec.Containers[0].Ports[0].HostPort != port || spec.Containers[0].Ports[1].HostPort != 10269 {
+			t.Errorf("ports %+v, want %d and that of metrics", spec.Containers, port)
 		}
 	}
 }
@@ -270,18 +270,19 @@ func TestArguments(t *testing.T) {
 			"--allocate-node-cidrs=true", "--cloud-config=/etc/kubernetes/azure.json", "--cloud-provider=azure",
 			"--cluster-cidr=10.244.0.0/16",
 			"--cluster-name=kubernetes", "--configure-cloud-routes=true", "--controllers=*,-cloud-node", "--leader-elect=true",
-			"--leader-elect-resource-namespace=kube-system", "--route-reconciliation-period=10s", "--secure-port=10268", "--v=2",
+			"--leader-elect-resource-namespace=kube-system", "--metrics-address=0.0.0.0:10269", "--route-reconciliation-period=10s",
+			"--secure-port=10268", "--v=2",
 		}},
 		{"defaults of the node manager", cnm, nil, []string{
-			"--authentication-skip-lookup=true", "--bind-address=127.0.0.1", "--node-name=$(NODE_NAME)", "--secure-port=10263",
-			"--use-instance-metadata=true", "--v=2",
+			"--authentication-skip-lookup=true", "--bind-address=127.0.0.1", "--metrics-address=0.0.0.0:10264", "--node-name=$(NODE_NAME)",
+			"--secure-port=10263", "--use-instance-metadata=true", "--v=2",
 		}},
-		{"no port", cnm, set("cloudNodeManager.securePort", 0),
+		{"no port", cnm, map[string]any{"cloudNodeManager": map[string]any{"securePort": 0, "metricsPort": "0"}},
 			[]string{"--node-name=$(NODE_NAME)", "--secure-port=0", "--use-instance-metadata=true", "--v=2"}},
 		{"from Azure's API", cnm,
 			map[string]any{"cloudNodeManager": map[string]any{"useInstanceMetadata": false, "cloudConfig": "/etc/kubernetes/azure.json",
 				"securePort": 0, "waitRoutes": true}}, []string{
-				"--cloud-config=/etc/kubernetes/azure.json", "--node-name=$(NODE_NAME)", "--secure-port=0", "--use-instance-metadata=false",
+				"--cloud-config=/etc/kubernetes/azure.json", "--metrics-address=0.0.0.0:10264", "--node-name=$(NODE_NAME)", "--secure-port=0", "--use-instance-metadata=false",
 				"--v=2", "--wait-routes=true",
 			}},
 	} {

@@ -25,13 +25,14 @@ func main() {
 	dir := flag.String("chart", filepath.Join("..", "..", "deploy", "chart"), "folder of the chart")
 	values := flag.String("values", "", "file with values, in place of the chart's defaults")
 	manifests := flag.String("manifests", "", "write the plain manifests of all charts into this folder, from the defaults")
+	tests := flag.Bool("tests", false, "render the objects of helm test instead of what is installed")
 	addons := flag.String("addons", "", "write the manifests that kaz cluster installs into this folder")
 	flag.Parse()
 	var err error
 	if *addons != "" {
 		err = writeAddons(*addons)
 	} else {
-		err = run(*dir, *values, *manifests)
+		err = run(*dir, *values, *manifests, *tests)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
@@ -39,7 +40,7 @@ func main() {
 	}
 }
 
-func run(dir, values, manifests string) error {
+func run(dir, values, manifests string, tests bool) error {
 	if manifests != "" {
 		return writeManifests(manifests)
 	}
@@ -57,7 +58,7 @@ func run(dir, values, manifests string) error {
 			return fmt.Errorf("%s: %w", values, err)
 		}
 	}
-	rendered, err := render(c, given)
+	rendered, err := renderOnly(c, given, func(path string) bool { return strings.Contains(path, testFolder) == tests })
 	if err != nil {
 		return err
 	}
@@ -67,8 +68,16 @@ func run(dir, values, manifests string) error {
 	return nil
 }
 
-// render returns the rendered templates by name, without empty ones.
+// render returns the rendered templates by name, without empty ones and those of helm test.
 func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
+	return renderOnly(c, values, func(name string) bool { return !strings.Contains(name, testFolder) })
+}
+
+// testFolder has the templates of helm test.
+const testFolder = "/templates/tests/"
+
+// renderOnly returns the rendered templates with chosen paths by name, without empty ones.
+func renderOnly(c *chart.Chart, values map[string]any, chosen func(path string) bool) (map[string]string, error) {
 	all, err := util.ToRenderValues(c, values,
 		common.ReleaseOptions{Name: "kaz", Namespace: "kube-system", Revision: 1, IsInstall: true}, nil)
 	if err != nil {
@@ -80,7 +89,7 @@ func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
 	}
 	rendered := map[string]string{}
 	for name, text := range texts {
-		if text = strings.TrimSpace(text); text != "" && strings.HasSuffix(name, ".yaml") {
+		if text = strings.TrimSpace(text); text != "" && strings.HasSuffix(name, ".yaml") && chosen(name) {
 			rendered[filepath.Base(name)] = text
 		}
 	}

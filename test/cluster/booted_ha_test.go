@@ -397,7 +397,7 @@ func (c *bootedCluster) kubeconfig() string { return filepath.Join(c.dir, c.name
 
 // run runs kubectl.
 func (c *bootedCluster) run(stdin string, args ...string) (string, error) {
-	cmd := exec.CommandContext(c.t.Context(), c.kubectl, append([]string{"--kubeconfig", c.kubeconfig()}, args...)...)
+	cmd := c.program(append([]string{c.kubectl, "--kubeconfig", c.kubeconfig()}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

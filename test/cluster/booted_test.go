@@ -7,12 +7,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kaz/internal/localazure/plane/fabric/netns"
 	"kaz/internal/localcluster/controlplane"
 )
 
@@ -238,6 +240,22 @@ type booting struct {
 	dir string
 	// version and older are the releases in the image, the newest one and the one before it.
 	version, older, kubectl string
+	// inside is the network namespace with the local Azure, "" for that of this process.
+	inside string
+}
+
+// words is a command in the namespace of the local Azure.
+func (b *booting) words(command ...string) []string {
+	if b.inside != "" {
+		return append([]string{"nsenter", "--net=" + netns.Path(b.inside)}, command...)
+	}
+	return command
+}
+
+// program is such a command, which ends with the test.
+func (b *booting) program(command ...string) *exec.Cmd {
+	all := b.words(command...)
+	return exec.CommandContext(b.t.Context(), all[0], all[1:]...)
 }
 
 // needsImage skips a test where machines cannot boot.
@@ -259,22 +277,28 @@ func startBooting(t *testing.T, count int, flags ...string) *booting {
 		t.Fatal(err)
 	}
 	b := &booting{t: t, machines: newDir(t), dir: t.TempDir(), version: releases[0], older: releases[1]}
-	p := start(t, exec.Command(kaz(), append([]string{"local", "azure", "--machines-dir", b.machines, "--kubernetes",
-		strings.Join(releases[:count], ",")}, flags...)...))
-	t.Logf("local Azure with an image in %s", short(p.says(`{"arm":`, 40*time.Minute)))
+	b.start(append([]string{"--kubernetes", strings.Join(releases[:count], ",")}, flags...)...)
+	b.kubectl = imageKubectl(t)
+	return b
+}
+
+// start starts the local Azure.
+func (b *booting) start(flags ...string) {
+	b.t.Helper()
+	all := b.words(append([]string{kaz(), "local", "azure", "--machines-dir", b.machines}, flags...)...)
+	p := start(b.t, exec.Command(all[0], all[1:]...))
+	b.t.Logf("local Azure with an image in %s", short(p.says(`{"arm":`, 40*time.Minute)))
 	var info struct {
 		ARM string `json:"arm"`
 	}
 	for line := range strings.Lines(p.out.String()) {
 		if strings.HasPrefix(line, `{"arm":`) {
 			if err := json.Unmarshal([]byte(line), &info); err != nil {
-				t.Fatal(err)
+				b.t.Fatal(err)
 			}
 		}
 	}
 	b.endpoint = info.ARM
-	b.kubectl = imageKubectl(t)
-	return b
 }
 
 // imageKubectl returns the kubectl in the newest image.
@@ -293,7 +317,7 @@ func imageKubectl(t *testing.T) string {
 
 // command is a command of kaz cluster.
 func (b *booting) command(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(b.t.Context(), kaz(), append([]string{"cluster"}, append(args, "--local", "--endpoint", b.endpoint)...)...)
+	cmd := b.program(slices.Concat([]string{kaz(), "cluster"}, args, []string{"--local", "--endpoint", b.endpoint})...)
 	cmd.Dir = b.dir
 	return cmd
 }

@@ -37,7 +37,7 @@ func TestRealChart(t *testing.T) {
 	}
 	c := startUp(t, newDir(t), args...)
 	c.grantRoles(c.identify())
-	c.installPods()
+	values := c.installPods()
 	wait(t, installedWithin, "the state that kaz local up brings a cluster to", func() string {
 		if why := cmp.Diff(want, c.state()); why != "" {
 			return why + c.troubles()
@@ -45,6 +45,7 @@ func TestRealChart(t *testing.T) {
 		return ""
 	})
 	c.routed()
+	c.helmTest(values)
 	c.must(workloads, "apply", "-f", "-")
 	c.must("", "rollout", "status", "daemonset/web", "--timeout=2m")
 	c.answers("http://" + c.expose("external", "LoadBalancer", nil, httpPort) + "/")
@@ -129,11 +130,29 @@ func (c *cluster) identify() string {
 	return set.Identity.PrincipalID
 }
 
-// installPods installs the chart like a user, with the cloud configuration of a machine in Azure as a
-// Secret. It names no endpoints.
-func (c *cluster) installPods() {
+// helmTest runs the pods of helm test, which ask the programs of the chart with their own images.
+func (c *cluster) helmTest(values string) {
 	c.t.Helper()
-	values := filepath.Join(c.t.TempDir(), "values.yaml")
+	hooks, errs, err := output(c.t, "", "go", "-C", filepath.Join("..", "chart"), "run", ".", "-values", values, "-tests")
+	if err != nil {
+		c.t.Fatalf("render the tests of the chart: %v\n%s", err, errs)
+	}
+	c.must(hooks, "apply", "--server-side", "--validate=strict", "-f", "-")
+	for _, program := range []string{"cloud-controller-manager", "cloud-node-manager"} {
+		c.must("", "-n", "kube-system", "wait", "pod/"+program+"-test", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=2m")
+		said := c.must("", "-n", "kube-system", "logs", program+"-test")
+		if !strings.Contains(said, "http://"+program+"-test.kube-system.svc:") || !strings.Contains(said, "/metrics answers") {
+			c.t.Errorf("the test of %s says %q", program, said)
+		}
+	}
+	c.must(hooks, "delete", "-f", "-")
+}
+
+// installPods installs the chart like a user, with the cloud configuration of a machine in Azure as a
+// Secret. It names no endpoints. It returns the file of the values.
+func (c *cluster) installPods() (values string) {
+	c.t.Helper()
+	values = filepath.Join(c.t.TempDir(), "values.yaml")
 	write(c.t, values, `
 infra: {clusterName: kaz}
 cloudControllerManager:
@@ -160,6 +179,7 @@ cloudNodeManager: {imageTag: `+chartVersion+`, imagePullPolicy: Never, waitRoute
 	config["useInstanceMetadata"] = true
 	c.configure(config)
 	c.must(chart, "apply", "--server-side", "--validate=strict", "-f", "-")
+	return values
 }
 
 // troubles returns the pods of the chart that are not ready, with their logs.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -367,5 +368,50 @@ func TestChecksums(t *testing.T) {
 	cmd.Dir = r.out
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "a: OK\nb: OK\n" {
 		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// TestPackagesRead checks what dpkg and rpm read in the packages: the program alone can be executed, and root owns all files.
+func TestPackagesRead(t *testing.T) {
+	source := t.TempDir()
+	if err := os.WriteFile(filepath.Join(source, "LICENSE"), []byte("license"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := release{source: source, out: t.TempDir(), work: t.TempDir(), version: "v0.1.0", platforms: []string{"linux/amd64"},
+		facts: facts{date: date}}
+	program := r.program("kaz", "linux/amd64")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(program), 0o755), os.WriteFile(program, []byte("kaz"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.writePackages(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		tool string
+		args []string
+		want []string
+	}{
+		{"dpkg-deb", []string{"--field", "kaz_0.1.0_amd64.deb", "Package", "Version", "Architecture"},
+			[]string{"Package: kaz\n", "Version: 0.1.0\n", "Architecture: amd64\n"}},
+		{"dpkg-deb", []string{"--contents", "kaz_0.1.0_amd64.deb"},
+			[]string{`-rwxr-xr-x root/root +3 .* \./usr/bin/kaz\n`, `-rw-r--r-- root/root +7 .* \./usr/share/doc/kaz/copyright\n`}},
+		{"rpm", []string{"-qp", "--nosignature", "--queryformat", "%{NAME} %{VERSION} %{ARCH} %{LICENSE} %{BUILDHOST}", "kaz-0.1.0-1.x86_64.rpm"},
+			[]string{"^kaz 0.1.0 x86_64 Apache-2.0 localhost$"}},
+		{"rpm", []string{"-qplv", "--nosignature", "kaz-0.1.0-1.x86_64.rpm"},
+			[]string{`-rwxr-xr-x .*root +root +3 .* /usr/bin/kaz\n`, `-rw-r--r-- .*root +root +7 .* /usr/share/doc/kaz/copyright\n`}},
+	} {
+		if _, err := exec.LookPath(c.tool); err != nil {
+			t.Logf("%s %v is not run: %v", c.tool, c.args, err)
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), c.tool, c.args...)
+		cmd.Dir = r.out
+		cmd.Env = append(cmd.Environ(), "LC_ALL=C")
+		out, err := cmd.CombinedOutput()
+		for _, want := range c.want {
+			if err != nil || !regexp.MustCompile(want).Match(out) {
+				t.Errorf("%s %v: %v\n%s\nwant %s", c.tool, c.args, err, out, want)
+			}
+		}
 	}
 }

@@ -78,7 +78,7 @@ the machines of the nodes, gives Services their load balancers and pods their ro
 		SilenceUsage: true,
 		Args:         cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if printed, err := release.Print(command); printed || err != nil {
+			if done, err := kit.Instead(command); done || err != nil {
 				return err
 			}
 			if err := logsapi.ValidateAndApply(logging, utilfeature.DefaultFeatureGate); err != nil {
@@ -217,7 +217,7 @@ func (p *program) manager(ctx context.Context, c *config.CompletedConfig) (*mana
 		p.notices.stop()
 		return nil, err
 	}
-	m := &manager{config: c, first: first, checked: map[string]bool{}}
+	m := &manager{config: c, first: first, metrics: p.own.metrics, checked: map[string]bool{}}
 	if p.source.reloading {
 		m.reload = &reloader{
 			source: p.source, client: c.VersionedClient, notices: p.notices, results: registered(newReloadResults()),

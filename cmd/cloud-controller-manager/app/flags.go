@@ -22,6 +22,7 @@ import (
 type ownFlags struct {
 	nodeFilter  string
 	tracingFile string
+	metrics     string // address
 	lock        bool
 }
 
@@ -34,10 +35,16 @@ func (o *ownFlags) add(sets *cliflag.NamedFlagSets) {
 			" while writing load balancers and their members, as the controllers of the managed service do. "+
 			"Only useful if such a controller manages the same resources. Needs the rights to get, create and update leases "+
 			"in that namespace.")
+	sets.FlagSet("metrics").StringVar(&o.metrics, metricsFlag, "",
+		"Address HOST:PORT at which /metrics is served over HTTP to every client, beside --secure-port with its access control. "+
+			"Empty serves nothing there.")
 	sets.FlagSet("tracing").StringVar(&o.tracingFile, "tracing-config-file", "",
 		"Path of a TracingConfiguration file (apiserver.config.k8s.io/v1) with the endpoint of the OpenTelemetry collector "+
 			"and the sampling rate. Empty disables tracing.")
 }
+
+// metricsFlag is the name of a flag.
+const metricsFlag = "metrics-address"
 
 // read parses the flags.
 func (o *ownFlags) read() (labels.Selector, error) { return parseNodeFilter(o.nodeFilter) }

@@ -2,10 +2,12 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/healthz"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/cloud-provider/app/config"
 	configv1alpha1 "k8s.io/cloud-provider/config/v1alpha1"
 	"k8s.io/component-base/configz"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/prometheus/slis"
 	genericmanager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
@@ -21,6 +24,7 @@ import (
 	controllerhealthz "k8s.io/controller-manager/pkg/healthz"
 	"k8s.io/controller-manager/pkg/leadermigration"
 
+	kit "kaz/internal/component"
 	"kaz/internal/component/election"
 )
 
@@ -30,8 +34,9 @@ const component = "cloud-controller-manager"
 // manager runs the controllers like the framework does, but stops gracefully. The framework exits at
 // once, with writes in flight and its lease still held.
 type manager struct {
-	config *config.CompletedConfig
-	first  *generation
+	config  *config.CompletedConfig
+	first   *generation
+	metrics string // address, "" for none
 	// reload watches the cloud configuration; nil if it is read only once.
 	reload *reloader
 
@@ -57,7 +62,7 @@ func (m *manager) run(ctx context.Context) error {
 	// Serve health and metrics until the end.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
-	if err := m.serve(serving, ctx); err != nil {
+	if err := errors.Join(m.serveMetrics(serving), m.serve(serving, ctx)); err != nil {
 		return err
 	}
 	if !elects {
@@ -97,6 +102,20 @@ func (m *manager) serve(ctx, working context.Context) error {
 	if _, _, err := m.config.SecureServing.Serve(handler, 0, ctx.Done()); err != nil {
 		return fmt.Errorf("--secure-port: %w", err)
 	}
+	return nil
+}
+
+// serveMetrics serves metrics to every client until ctx ends.
+func (m *manager) serveMetrics(ctx context.Context) error {
+	var tasks errgroup.Group
+	if _, err := kit.ServeMetrics(ctx, &tasks, "--"+metricsFlag, m.metrics, legacyregistry.DefaultGatherer); err != nil {
+		return err
+	}
+	go func() {
+		if err := tasks.Wait(); err != nil {
+			slog.Error("metrics are no longer served", "address", m.metrics, "error", err)
+		}
+	}()
 	return nil
 }
 

@@ -28,6 +28,7 @@ type options struct {
 	updateFrequency  time.Duration
 	minResync        time.Duration
 	tracingFile      string
+	metricsAddress   string
 	platform
 
 	kubeconfig, master, contentType string
@@ -91,6 +92,9 @@ func (o *options) flags() cliflag.NamedFlagSets {
 		strings.Join(contentTypes(), " or ")+"; empty means the first.")
 	kube.DurationVar(&o.minResync, "min-resync-period", o.minResync,
 		"How often the informer resyncs; 0 disables it.")
+	sets.FlagSet("metrics").StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress,
+		"Address HOST:PORT at which /metrics is served over HTTP to every client, beside --secure-port with its access control. "+
+			"Empty serves nothing there.")
 	o.serving.AddFlags(sets.FlagSet("secure serving"))
 	o.authentication.AddFlags(sets.FlagSet("authentication"))
 	o.authorization.AddFlags(sets.FlagSet("authorization"))

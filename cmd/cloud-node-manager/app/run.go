@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"kaz/internal/component"
 	"kaz/internal/component/event"
 	"kaz/internal/component/kubeconfig"
 	"kaz/internal/component/release"
@@ -53,6 +54,9 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool), lo
 		return err
 	}
 	tasks, ctx := errgroup.WithContext(ctx)
+	if _, err := component.ServeMetrics(ctx, tasks, "--metrics-address", o.metricsAddress, legacyregistry.DefaultGatherer); err != nil {
+		return err
+	}
 	tasks.Go(func() error { return group.Run(ctx, m.members, m.changes) })
 	tasks.Go(func() error { return m.watch(ctx, log) })
 	tasks.Go(func() error { return o.serve(ctx, group.Synced) })

@@ -41,3 +41,11 @@ fsGroup: {{ . }}
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}
+
+{{- /* Annotations by which a Prometheus finds the metrics of a pod at a port, none for 0. */ -}}
+{{- define "kaz.scraped" -}}
+{{- if . }}
+prometheus.io/scrape: "true"
+prometheus.io/port: {{ . | quote }}
+{{- end }}
+{{- end -}}

@@ -21,7 +21,7 @@ import (
 // kaz change with every build of kaz, so they are added to a copy of the directory with all others. That directory is in use until the
 // lock is released.
 func (c Catalogue) store(ctx context.Context, content Content, tree string) (string, *process.Lock, error) {
-	wanted, err := content.images(ctx, tree)
+	wanted, own, err := content.Images(ctx, tree)
 	if err != nil {
 		return "", nil, err
 	}
@@ -32,10 +32,6 @@ func (c Catalogue) store(ctx context.Context, content Content, tree string) (str
 		return base, nil, err
 	}
 	sum, err := checksum(content.Kaz)
-	if err != nil {
-		return "", nil, err
-	}
-	own, err := content.own(ctx, tree)
 	if err != nil {
 		return "", nil, err
 	}
@@ -90,6 +86,16 @@ func identities(images []image.Program) []string {
 
 // sandbox is the image of pods that containerd uses by default, as Debian has it.
 const sandbox = "registry.k8s.io/pause:3.6"
+
+// Images returns the images of all releases and of the add-ons, and the image of kaz, which has no references without [Content.Kaz]. tree
+// is a tree of Debian, from which they have programs of the distribution.
+func (content Content) Images(ctx context.Context, tree string) (all []image.Program, own image.Program, err error) {
+	if all, err = content.images(ctx, tree); err != nil || content.Kaz == "" {
+		return all, own, err
+	}
+	own, err = content.own(ctx, tree)
+	return all, own, err
+}
 
 // images returns the images of all releases and of the add-ons, without those of kaz. An image has the program that was built, also
 // if its tag names another version of etcd, CoreDNS or a program beside the disk driver.

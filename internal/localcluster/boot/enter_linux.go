@@ -280,8 +280,11 @@ func mountOwn(s Spec, root string) error {
 	return nil
 }
 
-// bundle is the file with the certificate authorities that programs trust.
-const bundle = "etc/ssl/certs/ca-certificates.crt"
+// bundle is the file with the certificate authorities that programs trust. update-ca-certificates makes it anew, with ownAuthority.
+const (
+	bundle       = "etc/ssl/certs/ca-certificates.crt"
+	ownAuthority = "usr/local/share/ca-certificates/local-azure.crt"
+)
 
 // trust makes the programs of a machine trust the hosts of the local Azure.
 func trust(root, authority string) error {
@@ -297,10 +300,13 @@ func trust(root, authority string) error {
 	if strings.Contains(string(known), string(own)) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
+	lasting := filepath.Join(root, ownAuthority)
+	for _, name := range []string{file, lasting} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(file, append(known, own...), 0o644)
+	return errors.Join(os.WriteFile(lasting, own, 0o644), os.WriteFile(file, append(known, own...), 0o644))
 }
 
 // dropCapabilities takes away what would change the host: its kernel modules and its clock.

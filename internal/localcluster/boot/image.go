@@ -77,21 +77,30 @@ const suite = "bookworm"
 
 // packages returns the packages of the Debian image beside the minimal packages: what Debian's images for Azure have, and what a
 // node of Kubernetes needs.
-func packages() []string {
+func packages() []string { return append(barePackages(), NodePackages()...) }
+
+// NodePackages returns the packages that a node of Kubernetes needs, and that Debian's images for Azure do not have.
+func NodePackages() []string {
+	return []string{
+		"containerd", "runc", "containernetworking-plugins", "iptables", "nftables", "conntrack", "socat", "ebtables", "ethtool",
+	}
+}
+
+// barePackages returns the packages of Debian's images for Azure beside the minimal packages.
+func barePackages() []string {
 	return []string{
 		"systemd", "systemd-sysv", "dbus", "udev", "kmod", "procps", "sudo", "util-linux", "mount", "ca-certificates", "netbase",
 		"cloud-init", "cloud-guest-utils", "python3", "jq", "curl", "dmidecode", "gdisk", "fdisk", "e2fsprogs", "openssh-server",
 		"ifupdown", "isc-dhcp-client", "iproute2", "iputils-ping",
-		"containerd", "runc", "containernetworking-plugins", "iptables", "nftables", "conntrack", "socat", "ebtables", "ethtool",
 		// It provides a virtual package, which debootstrap cannot resolve.
 		"python3-cffi-backend",
 	}
 }
 
 // debian returns the layer with Debian.
-func (c Catalogue) debian(ctx context.Context) (string, error) {
-	from := append([]string{suite}, slices.Sorted(slices.Values(packages()))...)
-	return c.once(ctx, "debian-12", from, func(dir string) error { return bootstrap(ctx, dir, packages()) })
+func (c Catalogue) debian(ctx context.Context, name string, packages []string) (string, error) {
+	from := append([]string{suite}, slices.Sorted(slices.Values(packages))...)
+	return c.once(ctx, name, from, func(dir string) error { return bootstrap(ctx, dir, packages) })
 }
 
 // bootstrap makes a tree of Debian with packages.
@@ -209,12 +218,27 @@ func hashInputs(files, symbolic map[string]string) []string {
 
 // Debian returns the image of plain Debian with containerd.
 func (c Catalogue) Debian(ctx context.Context) (Image, error) {
-	tree, err := c.debian(ctx)
+	tree, err := c.debian(ctx, "debian-12", packages())
+	if err != nil {
+		return Image{}, err
+	}
+	return c.fitted(ctx, tree, "host", settings())
+}
+
+// Bare returns the image of Debian without anything that a node of Kubernetes needs, as Debian's images for Azure are.
+func (c Catalogue) Bare(ctx context.Context) (Image, error) {
+	tree, err := c.debian(ctx, "debian-12-bare", barePackages())
 	if err != nil {
 		return Image{}, err
 	}
 	files := settings()
+	maps.Copy(files, hostSettings())
+	return c.fitted(ctx, tree, "host-bare", files)
+}
+
+// fitted returns the image of a tree of Debian and of a layer with which it fits this host.
+func (c Catalogue) fitted(ctx context.Context, tree, name string, files map[string]string) (Image, error) {
 	maps.Copy(files, programs())
-	layer, err := c.once(ctx, "host", hashInputs(files, links()), func(dir string) error { return write(dir, files, links()) })
+	layer, err := c.once(ctx, name, hashInputs(files, links()), func(dir string) error { return write(dir, files, links()) })
 	return Image{Layers: []string{layer, tree}}, err
 }

@@ -61,3 +61,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- fail "cloudConfig and cloudConfigSecretName are empty: gateway.id must name the application gateway with its subscription" }}
 {{- end }}
 {{- end -}}
+
+{{- /* Annotations of pods: those of values come before those by which a Prometheus finds the metrics. */ -}}
+{{- define "gateway.annotations" -}}
+{{- toYaml (merge (dict) (.given | default dict) (dict "prometheus.io/scrape" "true" "prometheus.io/port" (toString .port))) -}}
+{{- end -}}

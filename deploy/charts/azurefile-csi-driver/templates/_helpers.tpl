@@ -89,3 +89,8 @@ livenessProbe:
 - --health-port={{ .port }}
 {{- end }}
 {{- end -}}
+
+{{- /* Annotations of pods: those of values come before those by which a Prometheus finds the metrics. */ -}}
+{{- define "file.annotations" -}}
+{{- toYaml (merge (dict) (.given | default dict) (dict "prometheus.io/scrape" "true" "prometheus.io/port" (toString .port))) -}}
+{{- end -}}

@@ -49,3 +49,8 @@ timeoutSeconds: 5
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{- /* Annotations of pods: those of values come before those by which a Prometheus finds the metrics. */ -}}
+{{- define "autoscaler.annotations" -}}
+{{- toYaml (merge (dict) (.given | default dict) (dict "prometheus.io/scrape" "true" "prometheus.io/port" (toString .port))) -}}
+{{- end -}}
