@@ -94,7 +94,7 @@ func addressFirewall(c *behaviour.Call) error {
 const ipsecField = behaviour.Private + "vpnClientIPsec"
 
 // ipsecParameters returns the action that writes, or reads, the IPsec parameters of the clients of a gateway. Before they are written they
-// are Azure's first choice.
+// are chosen here.
 func ipsecParameters(write bool) behaviour.Action {
 	status := http.StatusOK
 	if write {
