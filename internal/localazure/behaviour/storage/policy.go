@@ -16,8 +16,8 @@ type Policy struct {
 // Policies returns the stored access policies of a container.
 func Policies(container behaviour.Object) (all []Policy) {
 	for _, kept := range behaviour.Objects(container, policiesField) {
-		all = append(all, Policy{ID: behaviour.Text(kept, "id"), Start: behaviour.Text(kept, "start"), Expiry: behaviour.Text(kept, "expiry"),
-			Permission: behaviour.Text(kept, "permission")})
+		all = append(all, Policy{ID: behaviour.Text(kept, "id"), Start: behaviour.Text(kept, "start"),
+			Expiry: behaviour.Text(kept, "expiry"), Permission: behaviour.Text(kept, "permission")})
 	}
 	return all
 }

@@ -223,7 +223,8 @@ func (c *call) versions(include map[string]bool) (all []version) {
 func (c *call) entry(v version, b stored, include map[string]bool) entry {
 	p := &entryFacts{Created: b.Created.Format(http.TimeFormat), Modified: b.Modified.Format(http.TimeFormat),
 		ETag: strings.Trim(b.ETag, `"`), Length: len(b.content), Kind: b.Properties[contentType],
-		Encoding: b.Properties["Content-Encoding"], Language: b.Properties["Content-Language"], MD5: b.Properties["Content-MD5"], Cache: b.Properties["Cache-Control"],
+		Encoding: b.Properties["Content-Encoding"], Language: b.Properties["Content-Language"],
+		MD5: b.Properties["Content-MD5"], Cache: b.Properties["Cache-Control"],
 		Disposition: b.Properties["Content-Disposition"], Type: cmp.Or(b.Type, blockBlob), LeaseStatus: b.Lease.Status(c.now),
 		LeaseState: string(b.Lease.State(c.now)), LeaseDuration: b.Lease.Duration(c.now), Encrypted: true,
 		TagCount: len(b.Tags), Sealed: b.Sealed, Returns: b.pending()}
