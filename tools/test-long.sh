@@ -13,6 +13,7 @@
 #   release    a release of the last commit, twice the same bytes, and the guide to it on a machine without Go; not a part by default: it
 #              builds every program anew
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
+#   window     the web page of a cluster's Azure in Chromium; as root with real nodes
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
 #              seed of the first
 set -euo pipefail
@@ -20,7 +21,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-usual=(clusters az planner services schedules conformance booted coldstart disks rollout)
+usual=(clusters az planner services schedules conformance booted coldstart disks rollout window)
 all=("${usual[@]}" cold minors release)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
@@ -93,6 +94,12 @@ rollout() {
     -rollout-pods 10 -rollout-latency 0.1
 }
 
+window() {
+  local nodes=()
+  if ((EUID == 0)); then nodes=(-real); fi
+  step "window: the web page of a cluster's Azure in Chromium" tests_in test/web window -count=1 -run TestOnCluster . "${nodes[@]}"
+}
+
 # Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.
 schedules() {
   local part=10000 from count
@@ -109,7 +116,7 @@ schedules() {
 step "programs that run and summarize tests" build_gotestsum
 for part in "${parts[@]}"; do
   # These measure times, so they run alone.
-  if [[ $part =~ ^(conformance|coldstart|booted|disks|cold|release)$ ]]; then join; fi
+  if [[ $part =~ ^(conformance|coldstart|booted|disks|cold|release|window)$ ]]; then join; fi
   "$part"
 done
 join

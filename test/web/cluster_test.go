@@ -41,6 +41,7 @@ func up(t *testing.T) *running {
 	kind := "hollow"
 	if *real {
 		kind = "real"
+		alone(t)
 	}
 	program := exec.CommandContext(context.WithoutCancel(t.Context()), c.kaz, "local", "up", "--dir", c.dir, "--nodes", "3", "--nodes-kind", kind)
 	program.Stderr = os.Stderr
@@ -80,6 +81,19 @@ func up(t *testing.T) *running {
 	c.kubectlFile, c.config = status.Kubectl, status.Kubeconfig
 	c.link = strings.TrimSpace(c.run(c.kaz, "", "local", "azure", "web", "--dir", c.dir))
 	return c
+}
+
+// alone waits until no other test on this machine has real nodes, because public addresses are unique.
+func alone(t *testing.T) {
+	t.Helper()
+	lock, err := os.OpenFile("/tmp/kaz-real-nodes.lock", os.O_CREATE|os.O_RDWR, 0o600) // one for all tests
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() }) // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // run runs a program, which must succeed, and returns its standard output.
