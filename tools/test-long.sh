@@ -14,6 +14,7 @@
 #              builds every program anew
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   window     the web page of a cluster's Azure in Chromium; as root with real nodes
+#   site       the site of docs: it is built without a warning, and looked at in Chromium; not a part by default: it builds hugo
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
 #              seed of the first
 set -euo pipefail
@@ -22,7 +23,7 @@ source tools/steps.sh
 source tools/gotest.sh
 
 usual=(clusters az planner services schedules conformance booted coldstart disks rollout window)
-all=("${usual[@]}" cold minors release)
+all=("${usual[@]}" cold minors release site)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -98,6 +99,11 @@ window() {
   local nodes=()
   if ((EUID == 0)); then nodes=(-real); fi
   step "window: the web page of a cluster's Azure in Chromium" tests_in test/web window -count=1 -run TestOnCluster . "${nodes[@]}"
+}
+
+site() {
+  step "site: docs as a site" bash tools/docs.sh bin/site
+  step "site: its pages in Chromium" tests_in test/web site -count=1 -run TestSite . -site "$PWD/bin/site"
 }
 
 # Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.

@@ -269,7 +269,7 @@ const audit = `(() => {
   }
   for (const e of document.querySelectorAll('a, button, input:not([type=hidden]), select, meter, progress, [role=region]')) {
     const labelled = e.getAttribute('aria-labelledby');
-    const name = e.innerText || e.textContent || e.getAttribute('aria-label') || (labelled && document.getElementById(labelled)) || e.labels?.length;
+    const name = e.innerText || e.textContent || e.getAttribute('aria-label') || (labelled && document.getElementById(labelled)) || e.labels?.length || e.querySelector('img')?.alt;
     if (!name) problems.push('no name: ' + e.outerHTML.slice(0, 100));
     if (e.matches('input:not([type=hidden]), select') && !e.labels.length) problems.push('no label: ' + e.outerHTML.slice(0, 100));
   }
