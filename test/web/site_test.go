@@ -35,6 +35,7 @@ func TestSite(t *testing.T) {
 	b.waitFor("the key / leads to the search", "document.activeElement.id === 'search'")
 	b.do(chromedp.KeyEvent("readiness gate"))
 	b.waitFor("pages are found", "document.querySelectorAll('#results [role=option]').length > 1")
+	b.waitFor("the words are in the search", "document.querySelector('#search').value === 'readiness gate'")
 	b.picture("site-search")
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
 	b.waitFor("the first one is chosen", "document.querySelector('#results li').getAttribute('aria-selected') === 'true'")

@@ -101,11 +101,12 @@
     else return;
     event.preventDefault();
   });
-  document.addEventListener('keydown', (event) => {
-    if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, textarea, select')) return;
-    event.preventDefault();
-    input.focus();
-  });
+  // The key / leads to the search when it is released, so that it is not typed there.
+  const leads = (event) => event.key === '/' && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.matches('input, textarea, select');
+  document.addEventListener('keydown', (event) => { if (leads(event)) event.preventDefault(); });
+  document.addEventListener('keyup', (event) => { if (leads(event)) input.focus(); });
   document.addEventListener('click', (event) => { if (!event.target.closest('.search')) close(); });
-  if (matchMedia('(max-width: 899px)').matches) document.getElementById('pages').open = false;
+  const narrow = matchMedia('(max-width: 899px)'), fold = () => { document.getElementById('pages').open = !narrow.matches; };
+  narrow.addEventListener('change', fold);
+  fold();
 })();
