@@ -106,8 +106,13 @@ func (c *call) deleteContainer() error {
 	}
 	c.service.mu.Lock()
 	defer c.service.mu.Unlock()
+	for key := range c.service.staged {
+		if within(key, c.container) {
+			c.service.unstage(key)
+		}
+	}
 	for key := range c.service.blobs {
-		if strings.HasPrefix(key, c.container.Key()+"/") {
+		if within(key, c.container) {
 			err = errors.Join(err, c.service.forget(key))
 		}
 	}

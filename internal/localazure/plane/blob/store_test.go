@@ -165,3 +165,63 @@ func TestContainerMadeAgain(t *testing.T) {
 		t.Errorf("files are left: %v, %v", left, err)
 	}
 }
+
+// The blocks of a blob outlive the service, those that no list has committed do not. A file with more blocks than content is set aside.
+func TestBlocksKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "blobs")
+	ask := startIn(t, dir)
+	send := func(method, path, body string) string {
+		t.Helper()
+		got := ask(method, path, "good", body)
+		defer got.Body.Close()
+		text, err := io.ReadAll(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Status[:3] + " " + string(text)
+	}
+	list := func(names ...string) string { return "<BlockList><Latest>" + strings.Join(names, "</Latest><Latest>") + "</Latest></BlockList>" }
+	for _, path := range []string{"/c/b?comp=block&blockid=YQ==", "/c/b?comp=block&blockid=Yg=="} {
+		if got := send("PUT", path, path[len(path)-4:]); got != "201 " {
+			t.Fatalf("%s: %s", path, got)
+		}
+	}
+	if got := send("PUT", "/c/b?comp=blocklist", list("Yg==", "YQ==")); got != "201 " {
+		t.Fatal(got)
+	}
+	send("PUT", "/c/b?comp=block&blockid=Yw==", "staged")
+	ask = startIn(t, dir)
+	if got := send("PUT", "/c/b?comp=blocklist", list("YQ==")); got != "201 " {
+		t.Errorf("a list of a block that the blob had: %s", got)
+	}
+	if got := send("GET", "/c/b", ""); got != "200 YQ==" {
+		t.Errorf("content %s", got)
+	}
+	for _, c := range []struct{ path, body, want string }{
+		{"/c/b?comp=blocklist", list("Yw=="), "400 "}, {"/c/b?comp=blocklist", list("Yg=="), "400 "}, {"/c/b?comp=blocklist", "<BlockList", "400 "},
+		{"/c/b?comp=blocklist", "<BlockList><Other>YQ==</Other></BlockList>", "400 "}, {"/c/b?comp=block&blockid=", "x", "400 "},
+		{"/c/b?comp=block&blockid=%ff", "x", "400 "}, {"/c/b?comp=block&blockid=" + strings.Repeat("YWFh", 22), "x", "400 "},
+	} {
+		if got := send("PUT", c.path, c.body); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s %s: %s, want %s", c.path, c.body, got, c.want)
+		}
+	}
+	if got := send("PUT", "/c?restype=container&comp=x", ""); !strings.HasPrefix(got, "501 ") {
+		t.Errorf("what is absent: %s", got)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.blob"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], []byte(strings.Replace(string(text), `"size":4`, `"size":5`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask = startIn(t, dir)
+	if got := send("GET", "/c/b", ""); !strings.HasPrefix(got, "404 ") {
+		t.Errorf("a damaged file: %s", got)
+	}
+}

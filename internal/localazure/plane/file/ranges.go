@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 
+	"kaz/internal/localazure/plane/byterange"
 	"kaz/internal/localazure/plane/file/content"
 )
 
@@ -18,10 +18,7 @@ type rangeCall struct{ *call }
 
 // put writes or clears a range.
 func (c rangeCall) put() error {
-	text := c.r.Header.Get("x-ms-range")
-	if text == "" {
-		text = c.r.Header.Get("Range")
-	}
+	text := byterange.Of(c.r.Header)
 	if text == "" {
 		return missingHeader("x-ms-range")
 	}
@@ -150,10 +147,7 @@ func (c rangeCall) checkSpace(o *opened, length int64) error {
 
 // wantedRange returns the range that a request asks for, the whole file if it asks for none.
 func wantedRange(given http.Header, size int64) (content.Range, bool, error) {
-	text := given.Get("x-ms-range")
-	if text == "" {
-		text = given.Get("Range")
-	}
+	text := byterange.Of(given)
 	whole := content.Range{To: size}
 	if text == "" {
 		return whole, false, nil
@@ -162,10 +156,8 @@ func wantedRange(given http.Header, size int64) (content.Range, bool, error) {
 	if err != nil {
 		return whole, false, err
 	}
-	if asked.To < 0 || asked.To > size {
-		asked.To = size
-	}
-	if asked.From >= size {
+	some := false
+	if asked.To, some = byterange.Within(asked.From, asked.To, size); !some {
 		return whole, false, invalidRange(text, size)
 	}
 	return asked, true, nil
@@ -178,19 +170,9 @@ func invalidRange(text string, size int64) *refusal {
 
 // parseRange parses bytes=FROM-TO. The end is below 0 if there is none.
 func parseRange(name, text string) (content.Range, error) {
-	bad := invalidHeader(name, text, "bytes=FROM-TO")
-	numbers, ok := strings.CutPrefix(text, "bytes=")
-	first, last, dash := strings.Cut(numbers, "-")
-	from, err := strconv.ParseInt(first, 10, 64)
-	if !ok || !dash || err != nil || from < 0 {
-		return content.Range{}, bad
+	from, to, ok := byterange.Parse(text)
+	if !ok {
+		return content.Range{}, invalidHeader(name, text, byterange.Form)
 	}
-	if last == "" {
-		return content.Range{From: from, To: -1}, nil
-	}
-	to, err := strconv.ParseInt(last, 10, 64)
-	if err != nil || to < from {
-		return content.Range{}, bad
-	}
-	return content.Range{From: from, To: to + 1}, nil
+	return content.Range{From: from, To: to}, nil
 }
