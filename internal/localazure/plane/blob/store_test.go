@@ -180,9 +180,7 @@ func TestBlocksKept(t *testing.T) {
 		}
 		return got.Status[:3] + " " + string(text)
 	}
-	list := func(names ...string) string {
-		return "<BlockList><Latest>" + strings.Join(names, "</Latest><Latest>") + "</Latest></BlockList>"
-	}
+	list := func(names ...string) string { return "<BlockList><Latest>" + strings.Join(names, "</Latest><Latest>") + "</Latest></BlockList>" }
 	for _, path := range []string{"/c/b?comp=block&blockid=YQ==", "/c/b?comp=block&blockid=Yg=="} {
 		if got := send("PUT", path, path[len(path)-4:]); got != "201 " {
 			t.Fatalf("%s: %s", path, got)
