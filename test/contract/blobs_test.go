@@ -3,14 +3,9 @@ package contract
 import (
 	"bytes"
 	"crypto/tls"
-	"encoding/base64"
-	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,121 +212,5 @@ func TestSignaturesOfBlobs(t *testing.T) {
 		a.refused(err, bloberror.AuthenticationFailed)
 		_, err = c.DeleteBlob(a.Context(), "leased", "file", nil)
 		a.refused(err, bloberror.AuthorizationPermissionMismatch)
-	})
-}
-
-// stage stages a block of a blob.
-func (a *blobs) stage(c *blockblob.Client, id, text string) error {
-	_, err := c.StageBlock(a.Context(), base64.StdEncoding.EncodeToString([]byte(id)), streaming.NopCloser(strings.NewReader(text)), nil)
-	return err
-}
-
-// commit makes a blob of blocks.
-func (a *blobs) commit(c *blockblob.Client, names ...string) error {
-	var encoded []string
-	for _, name := range names {
-		encoded = append(encoded, base64.StdEncoding.EncodeToString([]byte(name)))
-	}
-	kind := "text/plain"
-	_, err := c.CommitBlockList(a.Context(), encoded,
-		&blockblob.CommitBlockListOptions{HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind}})
-	return err
-}
-
-// listed are the blocks of a blob: those that it has, and those that are staged.
-func (a *blobs) listed(c *blockblob.Client) string {
-	got, err := c.GetBlockList(a.Context(), blockblob.BlockListTypeAll, nil)
-	a.must(err)
-	var all []string
-	for _, list := range [][]*blockblob.Block{got.CommittedBlocks, {nil}, got.UncommittedBlocks} {
-		for _, b := range list {
-			if b == nil {
-				all = append(all, "|")
-				continue
-			}
-			name, err := base64.StdEncoding.DecodeString(*b.Name)
-			a.must(err)
-			all = append(all, fmt.Sprintf("%s:%d", name, *b.Size))
-		}
-	}
-	return strings.Join(all, " ")
-}
-
-// content downloads a blob, or a part of it.
-func (a *blobs) content(c *blockblob.Client, part blob.HTTPRange) (string, error) {
-	got, err := c.DownloadStream(a.Context(), &blob.DownloadStreamOptions{Range: part})
-	if err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(got.Body)
-	return string(text), errors.Join(err, got.Body.Close())
-}
-
-// The official SDK stages blocks, commits them in another order, replaces one of them, and reads ranges.
-func TestBlocksOfBlobs(t *testing.T) {
-	withBlobs(t, func(a *blobs) {
-		c := a.client.ServiceClient().NewContainerClient("leased").NewBlockBlobClient("file")
-		a.must(a.stage(c, "b", "world"))
-		a.must(a.stage(c, "a", "hello "))
-		_, err := a.content(c, blob.HTTPRange{})
-		a.refused(err, bloberror.BlobNotFound) // before its blocks are committed
-		a.refused(a.stage(c, "long", "x"), bloberror.InvalidBlobOrBlock)
-		a.refused(a.commit(c, "a", "z"), bloberror.InvalidBlockList)
-		if got := a.listed(c); got != "| a:6 b:5" {
-			a.Errorf("before the list: %s", got)
-		}
-		a.must(a.commit(c, "a", "b"))
-		a.must(a.stage(c, "b", "there"))
-		a.must(a.stage(c, "c", "unused"))
-		if got := a.listed(c); got != "a:6 b:5 | b:5 c:6" {
-			a.Errorf("after the list: %s", got)
-		}
-		for part, want := range map[blob.HTTPRange]string{{}: "hello world", {Offset: 6}: "world", {Offset: 1, Count: 4}: "ello",
-			{Offset: 9, Count: 100}: "ld"} {
-			if got, err := a.content(c, part); err != nil || got != want {
-				a.Errorf("%+v: %q, %v; want %q", part, got, err, want)
-			}
-		}
-		_, err = a.content(c, blob.HTTPRange{Offset: 11})
-		a.refused(err, bloberror.InvalidRange)
-		a.must(a.commit(c, "b", "a")) // the block that is staged, and one that the blob has
-		if got := a.listed(c); got != "b:5 a:6 |" {
-			a.Errorf("after the second list: %s", got)
-		}
-		if got, err := a.content(c, blob.HTTPRange{}); err != nil || got != "therehello " {
-			a.Errorf("%q, %v", got, err)
-		}
-		properties, err := c.GetProperties(a.Context(), nil)
-		a.must(err)
-		if *properties.ContentType != "text/plain" || *properties.ContentLength != 11 {
-			a.Errorf("%s, %d bytes", *properties.ContentType, *properties.ContentLength)
-		}
-		a.must(a.stage(c, "d", "x"))
-		a.must(a.upload(c, nil)) // which forgets the blocks
-		a.refused(a.commit(c, "d"), bloberror.InvalidBlockList)
-	})
-}
-
-// The official SDK uploads a stream in blocks at once, and downloads it in ranges at once.
-func TestStreamsOfBlobs(t *testing.T) {
-	withBlobs(t, func(a *blobs) {
-		content := make([]byte, 3<<20+17)
-		_, _ = rand.NewChaCha8([32]byte{1}).Read(content) // never fails
-		_, err := a.client.UploadStream(a.Context(), "leased", "large", bytes.NewReader(content),
-			&azblob.UploadStreamOptions{BlockSize: 1 << 20, Concurrency: 4})
-		a.must(err)
-		got := make([]byte, len(content))
-		n, err := a.client.DownloadBuffer(a.Context(), "leased", "large", got,
-			&azblob.DownloadBufferOptions{BlockSize: 100 << 10, Concurrency: 4})
-		a.must(err)
-		if n != int64(len(content)) || !bytes.Equal(got, content) {
-			a.Errorf("%d bytes came back, not the same", n)
-		}
-		c := a.client.ServiceClient().NewContainerClient("leased").NewBlockBlobClient("large")
-		list, err := c.GetBlockList(a.Context(), blockblob.BlockListTypeAll, nil)
-		a.must(err)
-		if len(list.CommittedBlocks) != 4 || len(list.UncommittedBlocks) > 0 {
-			a.Errorf("%d blocks, %d of them staged", len(list.CommittedBlocks), len(list.UncommittedBlocks))
-		}
 	})
 }

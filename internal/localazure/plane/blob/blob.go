@@ -1,10 +1,9 @@
 // Package blob is the data plane of blob storage in the local Azure. Clients make and delete containers, write, read, list and delete
-// block blobs, as a whole or in blocks and ranges, on conditions, and lease both. They have a token of Entra ID, a key of the account or a
-// shared access signature. Layer L2.
+// whole block blobs, on conditions, and lease both. They have a token of Entra ID or a shared access signature. Layer L2.
 //
 // It keeps blobs in memory, and in files if it has a directory. Containers are documents of Microsoft.Storage, so that Azure Resource
-// Manager shows the same containers and leases. The consoles of machines are blobs, too. Other kinds of blobs, copies
-// and versions are absent.
+// Manager shows the same containers and leases. The consoles of machines are blobs, too. Ranges, blocks, versions and Shared Key are
+// absent.
 package blob
 
 import (
@@ -47,10 +46,9 @@ type Service struct {
 	Console func(machine azure.ID) (io.ReadCloser, error)
 
 	mu      sync.Mutex
-	blobs   map[string]stored  // by the key of the container and the name
-	staged  map[string]staging // blocks that belong to no blob yet, by the same keys
-	size    int64              // of the content of all blobs and staged blocks, in bytes
-	made    map[string]string  // when the containers with known blobs were made, by their keys
+	blobs   map[string]stored // by the key of the container and the name
+	size    int64             // of the content of all blobs, in bytes
+	made    map[string]string // when the containers with known blobs were made, by their keys
 	written uint64
 }
 
@@ -115,9 +113,6 @@ var operations = map[string]operation{
 	"HEAD blob":           {action: "blobs/read", data: true, signed: "r", do: (*call).get},
 	"PUT blob":            {action: "blobs/write", data: true, signed: "w", do: (*call).put},
 	"DELETE blob":         {action: "blobs/delete", data: true, signed: "d", do: (*call).delete},
-	"PUT blob block":      {action: "blobs/write", data: true, signed: "w", do: (*call).putBlock},
-	"PUT blob blocklist":  {action: "blobs/write", data: true, signed: "w", do: (*call).putBlockList},
-	"GET blob blocklist":  {action: "blobs/read", data: true, signed: "r", do: (*call).getBlockList},
 	"PUT blob lease":      {action: "blobs/write", data: true, signed: "w", do: (*call).leaseBlob},
 }
 
@@ -152,7 +147,7 @@ func (c *call) serve() error {
 	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+c.query.Get("comp"))]
 	if !known || container == "" || target == "blob" && name == "" {
 		return refuse(http.StatusNotImplemented, "NotImplemented",
-			"The local Azure serves GET, HEAD, PUT and DELETE of containers and block blobs, blocks, leases, and lists of a container.")
+			"The local Azure serves GET, HEAD, PUT and DELETE of containers and whole blobs, their leases, and lists of a container.")
 	}
 	if err := c.allow(o, account(c.r.Host), container); err != nil {
 		return err

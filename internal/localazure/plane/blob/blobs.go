@@ -1,7 +1,6 @@
 package blob
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"kaz/internal/localazure/behaviour/storage/lease"
-	"kaz/internal/localazure/plane/byterange"
 )
 
 // stored is a blob.
@@ -21,26 +19,16 @@ type stored struct {
 	modified time.Time
 	metadata map[string]string // by header
 	lease    lease.Lease
-	made     string  // when its container was made
-	blocks   []block // that a list has committed, none for a blob that was written as a whole
+	made     string // when its container was made
 }
 
 // largest is the most bytes that a blob has in one request.
 const largest = 256 << 20
 
-// body reads the content of a request.
-func (c *call) body() ([]byte, error) {
+func (c *call) put() error {
 	content, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, largest))
 	if err != nil {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "%v", err)
-	}
-	return content, nil
-}
-
-func (c *call) put() error {
-	content, err := c.body()
-	if err != nil {
-		return err
+		return refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "%v", err)
 	}
 	if kind := c.r.Header.Get("x-ms-blob-type"); kind != "BlockBlob" {
 		return invalidHeader("x-ms-blob-type", kind, "BlockBlob")
@@ -52,19 +40,14 @@ func (c *call) put() error {
 	if err != nil {
 		return err
 	}
-	return c.write(had, stored{content: content, kind: cmp.Or(c.r.Header.Get("x-ms-blob-content-type"), c.r.Header.Get("Content-Type"))})
-}
-
-// write replaces a blob. What is staged for it is forgotten. The caller holds the lock.
-func (c *call) write(had, b stored) error {
-	s := c.service
 	s.written++
-	b.made, b.modified, b.metadata, b.lease = c.made, c.now.UTC(), metadataOf(c.r.Header), had.lease.Written(c.now)
-	b.etag = fmt.Sprintf(`"0x%016X"`, uint64(c.now.UnixNano())+s.written)
+	b := stored{made: c.made,
+		content: content, kind: c.r.Header.Get("Content-Type"), modified: c.now.UTC(), metadata: metadataOf(c.r.Header),
+		etag: fmt.Sprintf(`"0x%016X"`, uint64(c.now.UnixNano())+s.written), lease: had.lease.Written(c.now),
+	}
 	if err := s.keep(c.key(), b); err != nil {
 		return err
 	}
-	s.unstage(c.key())
 	b.headers(c.w)
 	c.w.WriteHeader(http.StatusCreated)
 	return nil
@@ -90,7 +73,6 @@ func (c *call) delete() error {
 	if err := c.service.forget(c.key()); err != nil {
 		return err
 	}
-	c.service.unstage(c.key())
 	c.w.WriteHeader(http.StatusAccepted)
 	return nil
 }
@@ -102,45 +84,20 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
-	part, status := b.content, http.StatusOK
-	header := c.w.Header()
-	if text := byterange.Of(c.r.Header); text != "" && c.r.Method == http.MethodGet {
-		if part, err = b.part(text, header); err != nil {
-			return err
-		}
-		status = http.StatusPartialContent
-	}
 	b.headers(c.w)
-	header.Set("Accept-Ranges", "bytes")
+	header := c.w.Header()
 	header.Set("Content-Type", b.kind)
-	header.Set("Content-Length", strconv.Itoa(len(part)))
+	header.Set("Content-Length", strconv.Itoa(len(b.content)))
 	header.Set("x-ms-blob-type", "BlockBlob")
 	showLease(header, b.lease, c.now)
 	for name, value := range b.metadata {
 		header.Set(name, value)
 	}
-	c.w.WriteHeader(status)
+	c.w.WriteHeader(http.StatusOK)
 	if c.r.Method == http.MethodGet {
-		_, _ = c.w.Write(part) // the client is gone
+		_, _ = c.w.Write(b.content) // the client is gone
 	}
 	return nil
-}
-
-// part returns the part of a blob that a range names, and describes it in a header.
-func (b stored) part(text string, h http.Header) ([]byte, error) {
-	from, to, ok := byterange.Parse(text)
-	if !ok {
-		return nil, invalidHeader("x-ms-range", text, byterange.Form)
-	}
-	size := int64(len(b.content))
-	to, some := byterange.Within(from, to, size)
-	if !some {
-		h.Set("Content-Range", fmt.Sprintf("bytes */%d", size))
-		return nil, refuse(http.StatusRequestedRangeNotSatisfiable, "InvalidRange",
-			"The range specified is invalid for the current size of the resource: %s of %d bytes.", text, size)
-	}
-	h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, size))
-	return b.content[from:to], nil
 }
 
 func (b stored) headers(w http.ResponseWriter) {
@@ -155,17 +112,14 @@ const (
 	reads   use = iota
 	changes     // or deletes the blob, which must exist
 	creates
-	stages // a block of a blob, which need not exist: no condition counts
 	leases // checks the lease itself
 )
 
 // find returns the blob as it is, or why the request must not be carried out on it. The caller holds the lock.
 func (c *call) find(how use) (stored, error) {
 	had, there := c.service.blobs[c.key()]
-	if how != stages {
-		if err := c.conditions(had, there, how); err != nil || how == leases {
-			return had, err
-		}
+	if err := c.conditions(had, there, how); err != nil || how == leases {
+		return had, err
 	}
 	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
 	if err != nil {

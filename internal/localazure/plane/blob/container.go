@@ -106,13 +106,8 @@ func (c *call) deleteContainer() error {
 	}
 	c.service.mu.Lock()
 	defer c.service.mu.Unlock()
-	for key := range c.service.staged {
-		if within(key, c.container) {
-			c.service.unstage(key)
-		}
-	}
 	for key := range c.service.blobs {
-		if within(key, c.container) {
+		if strings.HasPrefix(key, c.container.Key()+"/") {
 			err = errors.Join(err, c.service.forget(key))
 		}
 	}

@@ -30,7 +30,6 @@ type header struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Lease    lease.Lease       `json:"lease,omitzero"`
 	Made     string            `json:"made,omitempty"`
-	Blocks   []block           `json:"blocks,omitempty"`
 }
 
 // fileSuffix ends the names of the files of blobs.
@@ -53,7 +52,7 @@ func (s *Service) Load() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.blobs, s.staged, s.size = map[string]stored{}, nil, 0
+	s.blobs, s.size = map[string]stored{}, 0
 	for _, file := range files {
 		key, b, err := read(file)
 		if err != nil {
@@ -93,18 +92,9 @@ func read(file string) (key string, b stored, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return "", b, err
 	}
-	b = stored{kind: h.Kind, etag: h.ETag, modified: h.Modified, metadata: h.Metadata, lease: h.Lease, made: h.Made,
-		blocks: h.Blocks}
-	if b.content, err = io.ReadAll(in); err != nil {
-		return "", b, err
-	}
-	left := len(b.content)
-	for _, one := range b.blocks {
-		if left -= one.Size; one.Size < 0 || left < 0 {
-			return "", b, fmt.Errorf("its blocks have more than its %d bytes", len(b.content))
-		}
-	}
-	return h.Key, b, nil
+	b = stored{kind: h.Kind, etag: h.ETag, modified: h.Modified, metadata: h.Metadata, lease: h.Lease, made: h.Made}
+	b.content, err = io.ReadAll(in)
+	return h.Key, b, err
 }
 
 // mostContent is how many bytes all blobs may have together: they are in memory.
@@ -114,7 +104,8 @@ const mostContent int64 = 4 << 30
 func (s *Service) keep(key string, b stored) error {
 	size := s.size - int64(len(s.blobs[key].content)) + int64(len(b.content))
 	if size > mostContent && size > s.size {
-		return s.full()
+		return refuse(http.StatusConflict, "QuotaExceeded", "The blobs of the local Azure have %d bytes. At most %d are allowed.", s.size,
+			mostContent)
 	}
 	if s.Dir != "" {
 		if err := s.write(key, b); err != nil {
@@ -126,11 +117,6 @@ func (s *Service) keep(key string, b stored) error {
 	}
 	s.blobs[key], s.size = b, size
 	return nil
-}
-
-func (s *Service) full() error {
-	return refuse(http.StatusConflict, "QuotaExceeded", "The blobs of the local Azure have %d bytes. At most %d are allowed.", s.size,
-		mostContent)
 }
 
 // forget deletes a blob. The caller holds the lock.
@@ -154,22 +140,18 @@ func (s *Service) renew(container azure.ID, made string) error {
 		return nil
 	}
 	for name, b := range s.blobs {
-		if within(name, container) && b.made != "" && b.made != made {
+		if strings.HasPrefix(name, key+"/") && b.made != "" && b.made != made {
 			if err := s.forget(name); err != nil {
 				return err
 			}
 		}
 	}
-	s.unstageOthers(container, made)
 	if s.made == nil {
 		s.made = map[string]string{}
 	}
 	s.made[key] = made
 	return nil
 }
-
-// within reports whether a blob is in a container.
-func within(key string, container azure.ID) bool { return strings.HasPrefix(key, container.Key()+"/") }
 
 // file is the file of the blob with a key.
 func (s *Service) file(key string) string {
@@ -179,7 +161,7 @@ func (s *Service) file(key string) string {
 
 // write replaces the file of a blob in one step.
 func (s *Service) write(key string, b stored) error {
-	line, err := json.Marshal(header{key, b.kind, b.etag, b.modified, b.metadata, b.lease, b.made, b.blocks})
+	line, err := json.Marshal(header{key, b.kind, b.etag, b.modified, b.metadata, b.lease, b.made})
 	if err != nil {
 		return err
 	}

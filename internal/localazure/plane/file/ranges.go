@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 
-	"kaz/internal/localazure/plane/byterange"
 	"kaz/internal/localazure/plane/file/content"
 )
 
@@ -18,7 +18,10 @@ type rangeCall struct{ *call }
 
 // put writes or clears a range.
 func (c rangeCall) put() error {
-	text := byterange.Of(c.r.Header)
+	text := c.r.Header.Get("x-ms-range")
+	if text == "" {
+		text = c.r.Header.Get("Range")
+	}
 	if text == "" {
 		return missingHeader("x-ms-range")
 	}
@@ -147,7 +150,10 @@ func (c rangeCall) checkSpace(o *opened, length int64) error {
 
 // wantedRange returns the range that a request asks for, the whole file if it asks for none.
 func wantedRange(given http.Header, size int64) (content.Range, bool, error) {
-	text := byterange.Of(given)
+	text := given.Get("x-ms-range")
+	if text == "" {
+		text = given.Get("Range")
+	}
 	whole := content.Range{To: size}
 	if text == "" {
 		return whole, false, nil
@@ -156,8 +162,10 @@ func wantedRange(given http.Header, size int64) (content.Range, bool, error) {
 	if err != nil {
 		return whole, false, err
 	}
-	some := false
-	if asked.To, some = byterange.Within(asked.From, asked.To, size); !some {
+	if asked.To < 0 || asked.To > size {
+		asked.To = size
+	}
+	if asked.From >= size {
 		return whole, false, invalidRange(text, size)
 	}
 	return asked, true, nil
@@ -170,9 +178,19 @@ func invalidRange(text string, size int64) *refusal {
 
 // parseRange parses bytes=FROM-TO. The end is below 0 if there is none.
 func parseRange(name, text string) (content.Range, error) {
-	from, to, ok := byterange.Parse(text)
-	if !ok {
-		return content.Range{}, invalidHeader(name, text, byterange.Form)
+	bad := invalidHeader(name, text, "bytes=FROM-TO")
+	numbers, ok := strings.CutPrefix(text, "bytes=")
+	first, last, dash := strings.Cut(numbers, "-")
+	from, err := strconv.ParseInt(first, 10, 64)
+	if !ok || !dash || err != nil || from < 0 {
+		return content.Range{}, bad
 	}
-	return content.Range{From: from, To: to}, nil
+	if last == "" {
+		return content.Range{From: from, To: -1}, nil
+	}
+	to, err := strconv.ParseInt(last, 10, 64)
+	if err != nil || to < from {
+		return content.Range{}, bad
+	}
+	return content.Range{From: from, To: to + 1}, nil
 }
