@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down build images release checksums test test-long fuzz e2e lint fmt generate bench tools clean
+.PHONY: docs help up down build images release checksums test test-long fuzz e2e lint fmt generate bench tools clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ images: check-go ## build the programs' container images as OCI layouts into bin
 
 release: check-go ## make a release into dist: archives, packages, charts, images; VERSION=v0.1.0, KEY=cosign.key signs, PLATFORMS=linux/amd64
 	@VERSION="$(VERSION)" KEY="$(KEY)" PLATFORMS="$(PLATFORMS)" bash tools/release.sh
+
+docs: check-go ## serve docs as a site with search at http://localhost:1313; PORT=8000, or DIR=folder writes it there
+	@PORT="$(PORT)" bash tools/docs.sh $(if $(DIR),"$(DIR)")
 
 checksums: ## add the checksums of a version of Kubernetes that dl.k8s.io publishes to those in kaz; VERSION=v1.36.3
 	@bash tools/checksums.sh $(VERSION)

@@ -14,6 +14,8 @@
 #              builds every program anew
 #   blobs      the tests of the official SDK for blobs; not a part by default: they take seven minutes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
+#   window     the web page of a cluster's Azure in Chromium; as root with real nodes
+#   site       the site of docs: it is built without a warning, and looked at in Chromium; not a part by default: it builds hugo
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
 #              seed of the first
 set -euo pipefail
@@ -21,8 +23,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-usual=(clusters az planner services schedules conformance booted coldstart disks rollout)
-all=("${usual[@]}" cold minors blobs release)
+usual=(clusters az planner services schedules conformance booted coldstart disks rollout window)
+all=("${usual[@]}" cold minors blobs release site)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -96,6 +98,17 @@ rollout() {
     -rollout-pods 10 -rollout-latency 0.1
 }
 
+window() {
+  local nodes=()
+  if ((EUID == 0)); then nodes=(-real); fi
+  step "window: the web page of a cluster's Azure in Chromium" tests_in test/web window -count=1 -run TestOnCluster . "${nodes[@]}"
+}
+
+site() {
+  step "site: docs as a site" bash tools/docs.sh bin/site
+  step "site: its pages in Chromium" tests_in test/web site -count=1 -run TestSite . -site "$PWD/bin/site"
+}
+
 # Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.
 schedules() {
   local part=10000 from count
@@ -112,7 +125,7 @@ schedules() {
 step "programs that run and summarize tests" build_gotestsum
 for part in "${parts[@]}"; do
   # These measure times, so they run alone.
-  if [[ $part =~ ^(conformance|coldstart|booted|disks|cold|release)$ ]]; then join; fi
+  if [[ $part =~ ^(conformance|coldstart|booted|disks|cold|release|window)$ ]]; then join; fi
   "$part"
 done
 join

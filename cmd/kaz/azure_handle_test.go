@@ -25,6 +25,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"sigs.k8s.io/yaml"
 
+	"kaz/cmd/kaz/azurecommand"
 	"kaz/cmd/kaz/cli"
 	"kaz/internal/localazure/client"
 )
@@ -120,9 +121,9 @@ func readGroups(t *testing.T, c *arm.Client, subscription string) (status int, t
 }
 
 // status returns what kaz local azure status says.
-func status(t *testing.T) azureStatus {
+func status(t *testing.T) azurecommand.Status {
 	t.Helper()
-	var s azureStatus
+	var s azurecommand.Status
 	if err := json.Unmarshal([]byte(asked(t, "", "local", "azure", "status", "-o", "json")), &s); err != nil {
 		t.Fatal(err)
 	}

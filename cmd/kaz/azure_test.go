@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"kaz/cmd/kaz/azurecommand"
 	"kaz/internal/localazure/client"
 )
 
@@ -26,7 +27,7 @@ func launchAzure(t *testing.T) (printed *bufio.Reader, stop func() error) {
 	ended := make(chan error, 1)
 	state := filepath.Join(t.TempDir(), "state.json")
 	go func() {
-		command := azureCommand()
+		command := azurecommand.New()
 		command.SetArgs([]string{"--state", state})
 		command.SetOut(in)
 		err := command.ExecuteContext(ctx)
@@ -104,7 +105,7 @@ func TestAzure(t *testing.T) {
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
 		t.Errorf("more on stdout: %q, %v", rest, err)
 	}
-	command := azureCommand()
+	command := azurecommand.New()
 	command.SetArgs([]string{"list"})
 	command.SilenceErrors, command.SilenceUsage = true, true
 	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "no local Azure is running") {
@@ -116,7 +117,7 @@ func TestAzure(t *testing.T) {
 func give(t *testing.T, id, document string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	command := azureCommand()
+	command := azurecommand.New()
 	command.SetArgs([]string{"put", id})
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetIn(strings.NewReader(document))
@@ -128,7 +129,7 @@ func give(t *testing.T, id, document string) (string, error) {
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	command := azureCommand()
+	command := azurecommand.New()
 	command.SetArgs(args)
 	command.SetOut(&out)
 	if err := command.ExecuteContext(t.Context()); err != nil {
@@ -183,7 +184,7 @@ func TestAzureArguments(t *testing.T) {
 		{[]string{machines, "--address=" + address}, "--address " + address + ": the port is taken by another program"},
 		{[]string{machines, "--state=" + filepath.Join(t.TempDir(), "no", "such", "state.json")}, "does not exist"},
 	} {
-		command := azureCommand()
+		command := azurecommand.New()
 		command.SetArgs(test.args)
 		command.SilenceErrors, command.SilenceUsage = true, true
 		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -70,7 +70,7 @@ A cluster that renewed its lease lately is refused, because it would add its nam
 	f.BoolVar(&o.test, "dry-run", false, "show what would be removed, and write nothing")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Minute, "time limit of the command; a zone takes some 200 writes in a minute")
 	f.StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
-	dirFlag(command, &o.cluster.dir)
+	cli.DirFlag(command, &o.cluster.dir)
 	return command
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/component/access"
 	"kaz/internal/component/kubeconfig"
@@ -40,7 +41,7 @@ func (c *clusterFlags) define(command *cobra.Command) {
 	f.StringVar(&c.cloudConfig, "cloud-config", "", "path of azure.json (default that of the cluster in --dir)")
 	f.StringVar(&c.clusterName, "cluster-name", "",
 		`name of the cluster, as of the cloud-controller-manager (default "kubernetes", or that of the cluster in --dir)`)
-	dirFlag(command, &c.dir)
+	cli.DirFlag(command, &c.dir)
 }
 
 // defineSecret defines the flag for a cloud configuration in a Secret.

@@ -31,7 +31,7 @@ func shellCommand() *cobra.Command {
 			return runProgram(command, shell)
 		},
 	}
-	dirFlag(command, &dir)
+	cli.DirFlag(command, &dir)
 	return command
 }
 
@@ -72,7 +72,7 @@ func logsCommand() *cobra.Command {
 		},
 	}
 	f := command.Flags()
-	dirFlag(command, &dir)
+	cli.DirFlag(command, &dir)
 	f.StringVar(&program, "program", "",
 		"show only the log of this program of a node: containerd, kubelet, kube-proxy or cloud-node-manager")
 	f.BoolVarP(&follow, "follow", "f", false, "show new lines until Ctrl-C")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,18 +8,14 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"kaz/cmd/kaz/azurecommand"
 	"kaz/cmd/kaz/cli"
-	"kaz/internal/localazure/client"
-	"kaz/internal/localazure/server"
 	"kaz/internal/localcluster"
 	"kaz/internal/localcluster/realnodes"
 	"kaz/internal/localcluster/site"
@@ -28,17 +23,7 @@ import (
 
 func localCommand() *cobra.Command {
 	return cli.Group("local", "Run an Azure, and a Kubernetes cluster on it, on this machine",
-		upCommand(), downCommand(), statusCommand(), loadCommand(), shellCommand(), logsCommand(), azureCommand(), prebuildCommand())
-}
-
-// dirFlag defines --dir, with the same default for all commands.
-func dirFlag(command *cobra.Command, dir *string) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "."
-	}
-	command.Flags().StringVar(dir, "dir", cmp.Or(os.Getenv(client.DirVariable), filepath.Join(home, ".kaz", "local")),
-		"directory of the cluster: state, keys, logs, files for clients; its env.sh sets the default, $"+client.DirVariable)
+		upCommand(), downCommand(), statusCommand(), loadCommand(), shellCommand(), logsCommand(), azurecommand.New(), prebuildCommand())
 }
 
 func upCommand() *cobra.Command {
@@ -72,7 +57,7 @@ machine. So whoever may write machines in this Azure, as its owner may, is root 
 			return runUp(command, o, detach)
 		},
 	}
-	dirFlag(command, &o.Dir)
+	cli.DirFlag(command, &o.Dir)
 	upFlags(command, &o)
 	command.Flags().BoolVar(&detach, "detach", false, "return when the cluster is up and leave it running")
 	return command
@@ -101,16 +86,7 @@ func upFlags(command *cobra.Command, o *localcluster.UpOptions) {
 	f.IntVar(&o.Gateways, "gateways", 0, fmt.Sprintf(
 		"number of application gateways, 1 to %d, as with --gateway (default 1, or the number of the existing cluster)", site.MaxGateways))
 	f.BoolVar(&o.Example, "example", false, "on real nodes, run a web server behind a load balancer and wait until it answers")
-	behaviourFlags(command, &o.Azure)
-}
-
-// behaviourFlags defines the flags for the behaviour of a local Azure.
-func behaviourFlags(command *cobra.Command, o *server.Options) {
-	f := command.Flags()
-	f.StringVar(&o.Latency, "latency", "off", "delays of Azure: off, azure (those of the real one), or a factor of those such as 0.1")
-	f.StringVar(&o.Throttle, "throttle", "off", "rate limits of Azure: off, or azure (those of the real one)")
-	f.BoolVar(&o.WebWrite, "web-write", false, "let the web page add and remove fault rules (default it only shows)")
-	f.StringVar(&o.AccessControl, "access-control", "off", "enforcement of role assignments: on or off")
+	azurecommand.BehaviourFlags(command, &o.Azure)
 }
 
 // runUp runs a cluster in this process, or in another one if detach is true.
@@ -129,34 +105,11 @@ func runUp(command *cobra.Command, o localcluster.UpOptions, detach bool) error 
 	// everything. The signal is caught, because child processes inherit an ignored one.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if detach {
-		return localcluster.Detach(command.Context(), o, sameArguments(command, []string{"local", "up"}, "detach"))
+		return localcluster.Detach(command.Context(), o, cli.SameArguments(command, []string{"local", "up"}, "detach"))
 	}
 	return localcluster.Up(command.Context(), o, func(s localcluster.Status) {
 		printWelcome(command.OutOrStdout(), s, s.Dir != command.Flags().Lookup("dir").DefValue)
 	})
-}
-
-// sameArguments returns the arguments that run a command with the same flags in another process, without some flags. Its directory
-// is always named.
-func sameArguments(command *cobra.Command, args []string, without ...string) []string {
-	add := func(name, value string) { args = append(args, "--"+name+"="+value) }
-	command.Flags().Visit(func(f *pflag.Flag) {
-		if slices.Contains(without, f.Name) {
-			return
-		}
-		list, isList := f.Value.(pflag.SliceValue)
-		if !isList {
-			add(f.Name, f.Value.String())
-			return
-		}
-		for _, value := range list.GetSlice() {
-			add(f.Name, value)
-		}
-	})
-	if dir := command.Flags().Lookup("dir"); !dir.Changed && !slices.Contains(without, dir.Name) {
-		add(dir.Name, dir.Value.String())
-	}
-	return args
 }
 
 // printWelcome prints commands to try. They have --dir if namesDir is true.
@@ -228,7 +181,7 @@ clusters: network namespaces, routes and control groups.`,
 			return errors.Join(err, sweepErr)
 		},
 	}
-	dirFlag(command, &dir)
+	cli.DirFlag(command, &dir)
 	return command
 }
 
@@ -260,7 +213,7 @@ them until they are made anew.`,
 			return nil
 		},
 	}
-	dirFlag(command, &dir)
+	cli.DirFlag(command, &dir)
 	return command
 }
 
@@ -284,7 +237,7 @@ func statusCommand() *cobra.Command {
 			return cli.PrintAs(command.OutOrStdout(), output, s, s.Write)
 		},
 	}
-	dirFlag(command, &dir)
+	cli.DirFlag(command, &dir)
 	cli.OutputFlag(command, &output)
 	return command
 }

@@ -2,16 +2,9 @@ package localcluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -59,53 +52,9 @@ func LoadImages(ctx context.Context, dir, archive string) ([]string, error) {
 	}
 	// Only now: a machine does not boot with an archive that it cannot import.
 	if status.NodesKind == NodesReal {
-		if err := keepLoaded(dir, archive); err != nil {
+		if err := image.Keep(dir, archive); err != nil {
 			return nil, fmt.Errorf("keep %s for later machines: %w", archive, err)
 		}
 	}
 	return running, nil
-}
-
-// loadedDir has the archives of [LoadImages]. Their names are the times at which they were loaded, so that the last one with an image
-// counts, and the hashes of what they contain.
-func loadedDir(dir string) string { return filepath.Join(dir, "loaded-images") }
-
-// loadedImages returns the archives that a machine imports at boot because they were loaded before, in that order.
-func loadedImages(dir string) []string {
-	files, _ := filepath.Glob(filepath.Join(loadedDir(dir), "*.tar")) // sorted; the pattern is valid
-	return files
-}
-
-// keepLoaded keeps an archive for machines that boot later. It replaces what it is a copy of.
-func keepLoaded(dir, archive string) error {
-	if err := os.MkdirAll(loadedDir(dir), 0o755); err != nil {
-		return err
-	}
-	source, err := os.Open(archive)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	partial, err := os.CreateTemp(loadedDir(dir), ".partial-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(partial.Name()) // fails after the rename
-	content := sha256.New()
-	_, err = io.Copy(io.MultiWriter(partial, content), source)
-	if err := errors.Join(err, partial.Sync(), partial.Close()); err != nil {
-		return err
-	}
-	suffix := "-" + hex.EncodeToString(content.Sum(nil)) + ".tar"
-	copies := slices.DeleteFunc(loadedImages(dir), func(file string) bool { return !strings.HasSuffix(file, suffix) })
-	now := time.Now().UTC().Format("20060102T150405.000000000")
-	if err := os.Rename(partial.Name(), filepath.Join(loadedDir(dir), now+suffix)); err != nil {
-		return err
-	}
-	for _, file := range copies {
-		if err := os.Remove(file); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -212,7 +212,7 @@ func (n *realNodes) describer(ctx context.Context) (func(inventory.Machine) (vm.
 			WaitRoutes: !n.without(CloudControllerManager), Labels: m.NodeLabels(site.Group()),
 			VCPUs: m.VCPUs, Memory: m.Memory,
 			Disks: n.disks, DataDisks: m.DataDisks, Shares: files,
-			Programs: programs, Images: slices.Concat(n.images, loadedImages(n.group.Dir())), PauseImage: image.Pause,
+			Programs: programs, Images: slices.Concat(n.images, image.Kept(n.group.Dir())), PauseImage: image.Pause,
 			NodeRanges: nodeRanges(ctx, client, m.Name),
 		}, err
 	}, nil

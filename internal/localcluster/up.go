@@ -20,6 +20,7 @@ import (
 	"kaz/internal/localazure/server"
 	"kaz/internal/localcluster/controlplane"
 	"kaz/internal/localcluster/realnodes"
+	"kaz/internal/localcluster/why"
 )
 
 // stopGrace is the time that each process gets for its shutdown.
@@ -62,7 +63,7 @@ type cluster struct {
 	nodes        nodes
 	// kubeletsSince is when the machines began to boot, zero for simulated nodes, which have no kubelets.
 	kubeletsSince time.Time
-	why           explainer
+	why           why.Explainer
 	example       string // the URL of the example, once it answers
 	// tasks are the goroutines of a running cluster. The function stopTasks ends them.
 	tasks     *errgroup.Group
@@ -142,6 +143,18 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 		return nil
 	})
 	return c.watch(ctx)
+}
+
+// explain lets the web page explain objects from now on.
+func (c *cluster) explain() error {
+	running := why.Cluster{
+		Program: c.Program, Dir: c.group.Dir(), Environment: c.components().environment(), Kubeconfig: c.kubeconfig(),
+		Gateways: c.record.Site.GatewayIDs(),
+	}
+	if _, real := c.nodes.(*realNodes); real {
+		running.Answers = answersName
+	}
+	return c.why.Begin(running)
 }
 
 // step is a part of the start.

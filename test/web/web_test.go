@@ -29,8 +29,10 @@ const screenshots = "../../bin/tests/web"
 // browser is Chromium with a local Azure to look at.
 type browser struct {
 	t    *testing.T
-	tab  func() context.Context // ends after a minute
+	tab  func() context.Context // ends after some time
 	info client.Info
+	// patience is how long it waits for the page.
+	patience time.Duration
 }
 
 // explainer explains a Service, as kaz local up does for its cluster.
@@ -53,10 +55,7 @@ func (explainer) Explain(context.Context, web.Subject) (picture.Picture, error) 
 // start starts a local Azure and Chromium, and opens the link.
 func start(t *testing.T) *browser {
 	t.Helper()
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("there is no chromium; as root tools/node-programs.sh tests installs it")
-	}
+	program := chromium(t)
 	a, err := server.Start(t.Context(), server.Options{WebWrite: true, Throttle: "azure", Why: explainer{}})
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +65,22 @@ func start(t *testing.T) *browser {
 			t.Error(err)
 		}
 	})
+	return browse(t, program, a.Info(), time.Minute)
+}
+
+// chromium is the file of Chromium. Without it the test is skipped.
+func chromium(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("there is no chromium; as root tools/node-programs.sh tests installs it")
+	}
+	return program
+}
+
+// browse starts Chromium for at most a time, and opens the link to the page of a local Azure.
+func browse(t *testing.T, program string, info client.Info, longest time.Duration) *browser {
+	t.Helper()
 	var reader sync.WaitGroup // of the console
 	t.Cleanup(reader.Wait)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program))
@@ -76,10 +91,9 @@ func start(t *testing.T) *browser {
 	t.Cleanup(end)
 	ctx, end = chromedp.NewContext(ctx)
 	t.Cleanup(end)
-	const longest = time.Minute
 	ctx, end = context.WithTimeout(ctx, longest)
 	t.Cleanup(end)
-	b := &browser{t: t, tab: func() context.Context { return ctx }, info: a.Info()}
+	b := &browser{t: t, tab: func() context.Context { return ctx }, info: info, patience: 10 * time.Second}
 	messages := chromedp.Console(ctx)
 	reader.Go(func() {
 		for m, err := range messages {
@@ -115,7 +129,7 @@ func (b *browser) script(script string) string {
 // waitFor waits until a script is true. The page may change meanwhile.
 func (b *browser) waitFor(what, script string) {
 	b.t.Helper()
-	ctx, end := context.WithTimeout(b.tab(), 10*time.Second)
+	ctx, end := context.WithTimeout(b.tab(), b.patience)
 	defer end()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -255,7 +269,7 @@ const audit = `(() => {
   }
   for (const e of document.querySelectorAll('a, button, input:not([type=hidden]), select, meter, progress, [role=region]')) {
     const labelled = e.getAttribute('aria-labelledby');
-    const name = e.innerText || e.textContent || e.getAttribute('aria-label') || (labelled && document.getElementById(labelled)) || e.labels?.length;
+    const name = e.innerText || e.textContent || e.getAttribute('aria-label') || (labelled && document.getElementById(labelled)) || e.labels?.length || e.querySelector('img')?.alt;
     if (!name) problems.push('no name: ' + e.outerHTML.slice(0, 100));
     if (e.matches('input:not([type=hidden]), select') && !e.labels.length) problems.push('no label: ' + e.outerHTML.slice(0, 100));
   }

@@ -45,11 +45,24 @@ func targetCommand(command *cobra.Command, run func(*cobra.Command, *targetFlags
 }
 
 func statusCommand() *cobra.Command {
-	return placeCommand(&cobra.Command{
-		Use:     "status NAME",
-		Short:   "Show the state of a cluster in Azure",
-		Example: `  kaz cluster status prod --subscription 00000000-0000-0000-0000-000000000001 -o json`,
+	var w watchFlags
+	command := placeCommand(&cobra.Command{
+		Use:   "status NAME",
+		Short: "Show the state of a cluster in Azure",
+		Long: `Shows the state of a cluster in Azure: its last deployment, its units, and a change that has
+begun.
+
+--watch shows how far a deployment or a change has come until it ends: units, machines, and
+how long it has lasted. With --kubeconfig it also shows the steps that a change has left, and
+how long they will take once each kind of them was seen. q or Ctrl-C ends it. What is not a
+terminal gets a line for each change. NO_COLOR turns colours off.`,
+		Example: `  kaz cluster status prod --subscription 00000000-0000-0000-0000-000000000001 -o json
+  kaz cluster status prod --local --watch
+  kaz cluster status prod --watch --kubeconfig prod.kubeconfig`,
 	}, func(command *cobra.Command, e *engine.Engine, at record.Place) error {
+		if w.watch {
+			return w.run(command, e, at)
+		}
 		status, err := e.Status(command.Context(), at.Names())
 		if err == nil && status.State == record.Absent {
 			err = notDeployed(at)
@@ -59,6 +72,8 @@ func statusCommand() *cobra.Command {
 		}
 		return show(command, status, func(w io.Writer) error { return writeStatus(w, status) })
 	})
+	w.define(command)
+	return command
 }
 
 func writeStatus(out io.Writer, s record.Status) error {

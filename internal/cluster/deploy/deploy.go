@@ -16,6 +16,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/boot"
+	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/definition/fields"
@@ -413,7 +414,7 @@ func (d Deployer) run(ctx context.Context, w work, secrets map[string]string, be
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.watch(watching, w.plan.Names, id)
+		d.watch(watching, w.plan.Names, id, len(w.template.Units))
 	}()
 	kept := begun()
 	_, err = op.Wait(ctx)
@@ -425,9 +426,9 @@ func (d Deployer) run(ctx context.Context, w work, secrets map[string]string, be
 	return kept
 }
 
-// watch says when units begin and end, until ctx is done.
-func (d Deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
-	said := map[string]string{}
+// watch says when units begin and end, and how many of all have ended, until ctx is done.
+func (d Deployer) watch(ctx context.Context, n naming.Names, id azure.ID, all int) {
+	said, begun, ended := map[string]string{}, d.Clock(), 0
 	for {
 		if pause.For(ctx, d.Every()) != nil {
 			return
@@ -439,10 +440,16 @@ func (d Deployer) watch(ctx context.Context, n naming.Names, id azure.ID) {
 		for _, o := range operations {
 			unit := strings.TrimPrefix(o.Properties.Target.ID.Name(), n.Cluster+"-")
 			state := o.Properties.State
-			if unit != "" && said[unit] != state {
-				said[unit] = state
-				d.Sayf("  %-24s %s", unit, strings.ToLower(state))
+			if unit == "" || said[unit] == state {
+				continue
 			}
+			said[unit] = state
+			if state != "Succeeded" {
+				d.Sayf("  %-24s %s", unit, strings.ToLower(state))
+				continue
+			}
+			ended++
+			d.Sayf("  %-24s %s (%d of %d, after %s)", unit, strings.ToLower(state), ended, all, change.Short(d.Clock().Sub(begun)))
 		}
 	}
 }

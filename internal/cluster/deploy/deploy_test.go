@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -91,6 +92,10 @@ func TestDeploy(t *testing.T) {
 		}
 		if len(first.Units) != len(p.Graph.Units) || !slices.ContainsFunc(l.said, func(s string) bool { return strings.Contains(s, "cp-2") }) {
 			t.Errorf("deployed %v, said %q", first.Units, l.said)
+		}
+		counted := fmt.Sprintf(" succeeded (1 of %d, after ", len(p.Graph.Units))
+		if !slices.ContainsFunc(l.said, func(s string) bool { return strings.Contains(s, counted) }) {
+			t.Errorf("said %q, want %q", l.said, counted)
 		}
 		config, err := clientcmd.Load(l.saved)
 		if err != nil || config.Clusters["prod"].Server != "https://"+p.Names.PublicHost()+":6443" {

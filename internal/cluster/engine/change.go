@@ -216,6 +216,7 @@ func (e *Engine) carryOn(ctx context.Context, n naming.Names, r record.Change) e
 			return err
 		}
 	}
+	progress := e.newProgress(r)
 	for last, repeats := "", 0; ; {
 		in, err := e.look(ctx, n, r)
 		if err != nil {
@@ -234,10 +235,12 @@ func (e *Engine) carryOn(ctx context.Context, n naming.Names, r record.Change) e
 		if repeats == mostRepeats {
 			return fmt.Errorf("%s: it was done %d times and changed nothing", step, repeats)
 		}
-		e.Sayf("%s", step)
+		begins := e.Clock()
+		e.Sayf("%s", progress.next(in.Cluster, r.Target(), *step, begins))
 		if err := e.perform(ctx, n, &r, in, *step); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
+		progress.done(*step, e.Clock().Sub(begins))
 	}
 }
 

@@ -351,6 +351,28 @@ func (l *lab) change(d definition.Definition) {
 	}
 }
 
+// saysSteps checks that lines name each step of a change by its number, until the last one.
+func saysSteps(t *testing.T, said []string) {
+	t.Helper()
+	last, all, estimated := 0, 0, 0
+	for _, line := range said {
+		_, count, isStep := strings.Cut(line, " (step ")
+		if !isStep {
+			continue
+		}
+		before := last
+		if _, err := fmt.Sscanf(count, "%d of %d", &last, &all); err != nil || last != before+1 {
+			t.Errorf("%q after step %d: %v", line, before, err)
+		}
+		if strings.Contains(count, " left)") {
+			estimated++
+		}
+	}
+	if last == 0 || last != all || estimated == 0 || estimated == all {
+		t.Errorf("the last step was %d of %d, and the rest was estimated %d times\n%s", last, all, estimated, strings.Join(said, "\n"))
+	}
+}
+
 // TestUpgrade checks scenario 33: all members and nodes get the version, and nothing of the old ones is left.
 func TestUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -377,6 +399,7 @@ func TestUpgrade(t *testing.T) {
 		if len(s.nodes()) != before || s.saved != 1 {
 			t.Errorf("%d nodes, want %d; %d backups\n%s", len(s.nodes()), before, s.saved, strings.Join(l.said, "\n"))
 		}
+		saysSteps(t, l.said)
 		members, _ := s.Members(t.Context())
 		var want []inspect.EtcdMember
 		for _, name := range []string{"prod-cp-0-1", "prod-cp-1-1", "prod-cp-2-1"} {

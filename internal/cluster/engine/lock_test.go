@@ -85,7 +85,7 @@ func TestTwoOperators(t *testing.T) {
 				say, made, once := alice.Say, make(chan bool), sync.Once{}
 				alice.Say = func(line string) {
 					say(line)
-					if strings.HasSuffix(line, "succeeded") {
+					if strings.Contains(line, " succeeded (") {
 						once.Do(func() { close(made) })
 					}
 				}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
@@ -76,8 +77,28 @@ type Deployment struct {
 }
 
 // Running reports whether a deployment has not ended.
-func (d *Deployment) Running() bool {
-	return d != nil && !slices.Contains([]string{"Succeeded", "Failed", "Canceled", ""}, d.Properties.ProvisioningState)
+func (d *Deployment) Running() bool { return d != nil && isRunning(d.Properties.ProvisioningState) }
+
+// isRunning reports whether a deployment with a state has not ended.
+func isRunning(state string) bool {
+	return !slices.Contains([]string{"Succeeded", "Failed", "Canceled", Absent, Forgotten, ""}, state)
+}
+
+// Began is when a deployment began, zero if Azure does not say it. The timestamp is of the last change of its state, until which the
+// duration counts, such as PT2M35.1S.
+func (d *Deployment) Began() time.Time {
+	if d == nil {
+		return time.Time{}
+	}
+	changed, err := time.Parse(time.RFC3339, d.Properties.Timestamp)
+	if err != nil {
+		return time.Time{}
+	}
+	lasted, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(d.Properties.Duration, "PT")))
+	if err != nil {
+		return changed
+	}
+	return changed.Add(-lasted)
 }
 
 // Hash is the hash of the template that a nested deployment was made from.

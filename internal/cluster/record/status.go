@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/naming"
@@ -17,6 +18,8 @@ type UnitStatus struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // that of its deployment
 	Since string `json:"since"`
+	// Began is when its deployment began, zero if Azure does not say it.
+	Began time.Time `json:"-"`
 }
 
 const (
@@ -49,15 +52,28 @@ type Status struct {
 
 // Status reads the state of a cluster.
 func (st Store) Status(ctx context.Context, n naming.Names) (Status, error) {
-	group := n.Group()
-	status := Status{Cluster: n.Cluster, ResourceGroup: group.Name(), State: Absent}
+	s, open, err := st.readWithChange(ctx, n)
+	return s.status(n, open), err
+}
+
+// readWithChange reads the state of a cluster, with its open change if there is one.
+func (st Store) readWithChange(ctx context.Context, n naming.Names) (State, *Change, error) {
 	s, err := st.Read(ctx, n)
-	if err != nil || s.Main == nil && s.Definition == nil {
-		return status, err
+	if err != nil || s.absent() {
+		return s, nil, err
 	}
 	open, err := st.Open(ctx, n)
-	if err != nil {
-		return status, err
+	return s, open, err
+}
+
+// absent reports whether a cluster was not deployed.
+func (s State) absent() bool { return s.Main == nil && s.Definition == nil }
+
+// status sums up the state of a cluster with its open change, nil for none.
+func (s State) status(n naming.Names, open *Change) Status {
+	status := Status{Cluster: n.Cluster, ResourceGroup: n.Group().Name(), State: Absent}
+	if s.absent() {
+		return status
 	}
 	if open != nil {
 		status.Change = fmt.Sprintf("to version %s, since %s", open.Definition.Cluster.Spec.Kubernetes.Version, open.Began)
@@ -79,7 +95,8 @@ func (st Store) Status(ctx context.Context, n naming.Names) (Status, error) {
 		}
 	}
 	for name, d := range s.Units {
-		status.Units = append(status.Units, UnitStatus{name, d.Properties.ProvisioningState, d.Properties.Timestamp})
+		unit := UnitStatus{Name: name, State: d.Properties.ProvisioningState, Since: d.Properties.Timestamp, Began: d.Began()}
+		status.Units = append(status.Units, unit)
 	}
 	slices.SortFunc(status.Units, func(a, b UnitStatus) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Name, b.Name)) })
 	for _, r := range s.Resources {
@@ -87,5 +104,5 @@ func (st Store) Status(ctx context.Context, n naming.Names) (Status, error) {
 			status.Resources++
 		}
 	}
-	return status, nil
+	return status
 }

@@ -261,6 +261,7 @@ func TestVolume(t *testing.T) {
 				golden(t, strings.ReplaceAll(name, " ", "-")+".svg", v.Picture().Inline(nil))
 			}
 			if name == "moving" {
+				golden(t, "../../../../docs/pictures/volume.svg", v.Picture().SVG())
 				checkFormats(t, v)
 			}
 		})

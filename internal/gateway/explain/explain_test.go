@@ -344,6 +344,9 @@ func TestIngress(t *testing.T) {
 				if slices.Contains([]string{"served", "unhealthy", "new"}, name) {
 					golden(t, file+".svg", v.Picture().Inline(nil))
 				}
+				if name == "unhealthy" {
+					golden(t, "../../../../docs/pictures/ingress.svg", v.Picture().SVG())
+				}
 				if name == "served" {
 					checkFormats(t, file, v)
 				}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"kaz/internal/localazure/plane/fabric/wiring"
 	"kaz/internal/localazure/web"
 )
 
@@ -22,3 +23,7 @@ func (a *Server) openWeb(o Options, s settings) (err error) {
 	a.info.Web = a.info.ARMHTTP + web.Path + "?" + url.Values{"token": {secret}}.Encode()
 	return err
 }
+
+// ShowBalancers lets the web page show which members of load balancing rules are healthy. What runs the machines calls it after each
+// change.
+func (a *Server) ShowBalancers(all []wiring.Balancer) { a.web.ShowBalancers(all) }

@@ -27,7 +27,9 @@ type target struct{ key, path string }
 // row is a line of a resource with parts, such as a frontend of a load balancer.
 type row struct {
 	What, Name, Text string
-	pool             string // key of a backend pool, of which the members are counted
+	pool             string  // key of a backend pool, of which the members are counted
+	rule             string  // key of a load balancing rule, of which the members have a health
+	Health           *health // nil if it is not known
 }
 
 // subnet is a subnet of a network.
@@ -199,7 +201,7 @@ func balancerRows(doc behaviour.Object) (rows []row) {
 	for _, r := range behaviour.Objects(doc, "properties.loadBalancingRules") {
 		ports := fmt.Sprintf("%s %s → %s", behaviour.Text(r, "properties.protocol"), whole(r, "properties.frontendPort"),
 			whole(r, "properties.backendPort"))
-		rows = append(rows, row{What: "rule", Name: behaviour.Text(r, "name"), Text: ports})
+		rows = append(rows, row{What: "rule", Name: behaviour.Text(r, "name"), Text: ports, rule: ruleKey(r)})
 	}
 	for _, p := range behaviour.Objects(doc, "properties.backendAddressPools") {
 		pool := row{What: "pool", Name: behaviour.Text(p, "name")}

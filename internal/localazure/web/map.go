@@ -182,6 +182,7 @@ func (s *Site) digestsOf(entries []*store.Entry) map[string]*digest {
 
 // drawing is a map that is being made.
 type drawing struct {
+	site     *Site
 	entries  []*store.Entry
 	digests  map[string]*digest
 	cards    map[string]*card // by the keys of their ids
@@ -191,7 +192,7 @@ type drawing struct {
 
 // mapOf makes the map of the resources that a filter selects.
 func (s *Site) mapOf(f filter, now time.Time) mapPage {
-	d := &drawing{entries: s.entries(), cards: map[string]*card{}, fresh: map[string]string{}, referrer: map[string][]string{}}
+	d := &drawing{site: s, entries: s.entries(), cards: map[string]*card{}, fresh: map[string]string{}, referrer: map[string][]string{}}
 	d.digests = s.digestsOf(d.entries)
 	for _, c := range s.Recorder.latest(now.Add(-glow), mostCards, s.byline) {
 		d.fresh[c.ID.Key()] = c.Verb
@@ -270,7 +271,7 @@ func (d *drawing) draw(selected []*store.Entry) {
 	}
 }
 
-// rows are the rows of a resource with the numbers of members of its pools.
+// rows are the rows of a resource with the numbers of members of its pools, and the health of those of its rules.
 func (d *drawing) rows(rows []row) []row {
 	all := slices.Clone(rows)
 	for i, r := range all {
@@ -285,6 +286,7 @@ func (d *drawing) rows(rows []row) []row {
 		}
 		all[i].Text = memberCount(n)
 	}
+	d.site.withHealth(all)
 	return all
 }
 

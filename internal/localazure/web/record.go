@@ -120,6 +120,13 @@ func (r *Recorder) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// tell tells viewers that there is something new.
+func (r *Recorder) tell() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wake()
+}
+
 // wake tells viewers that there is something new. The caller holds the mutex.
 func (r *Recorder) wake() {
 	for watcher := range r.watchers {

@@ -33,6 +33,7 @@ type resourcePage struct {
 	Gone          bool // it was deleted
 	Up            []azure.ID
 	To, From      []reference
+	Health        []health // of the members of a load balancer's rules, as far as it is known
 	Document      template.HTML
 	DocumentBytes int
 	Cut           bool // the document is longer
@@ -86,6 +87,7 @@ func (s *Site) resource(id azure.ID) (resourcePage, bool) {
 			page.setDocument(shown(t, id, doc))
 			page.State = behaviour.Text(doc, "properties.provisioningState")
 			page.setReferences(t, id)
+			page.Health = s.membersOf(id, doc)
 		}
 		page.Gone = !found
 		page.History = s.steps(t, held, history)

@@ -53,6 +53,7 @@ type Site struct {
 
 	mu      sync.Mutex
 	digests map[string]*digest // of the last map, by the keys of ids
+	health  map[string]health  // of the members of load balancing rules, by the keys of ids
 }
 
 //go:embed templates assets

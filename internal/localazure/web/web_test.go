@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,7 +18,9 @@ import (
 
 	"golang.org/x/net/html"
 
+	"kaz/internal/azure"
 	"kaz/internal/localazure/core"
+	"kaz/internal/localazure/plane/fabric/wiring"
 	"kaz/internal/localazure/providers"
 	"kaz/internal/localazure/web"
 )
@@ -344,6 +347,50 @@ func TestMap(t *testing.T) {
 	tree = f.page("")
 	if card(tree, "lb") != nil || !strings.Contains(textOf(all(tree, ".news")[0]), "LB lb deleted") {
 		t.Errorf("after a delete: %s", textOf(all(tree, ".news")[0]))
+	}
+}
+
+// TestHealthOfMembers checks that the map and the page of a load balancer show which members are healthy, and that viewers hear of changes.
+func TestHealthOfMembers(t *testing.T) {
+	f := start(t, nil)
+	f.fill()
+	lb := azure.ID(group + "/providers/Microsoft.Network/loadBalancers/lb")
+	rule := lb.Child("loadBalancingRules", "HTTP") // Azure does not distinguish letter case
+	a, b := netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("10.0.0.5")
+	row := func() string { return texts(card(f.page(""), "lb"), "li")[1] }
+	members := func() []string { return texts(f.page("resource?id="+url.QueryEscape(string(lb))), ".mini") }
+	if got := row(); strings.Contains(got, "healthy") || len(members()) > 0 {
+		t.Errorf("nothing probes, and the rule is %q with %q", got, members())
+	}
+	_, stream := f.stream()
+	news := bufio.NewScanner(stream)
+	for _, step := range []struct {
+		healthy []netip.Addr
+		row     string
+		members []string
+		state   string
+	}{
+		{nil, "rule http Tcp 80 → 30080 healthy 0 of 2", []string{"10.0.0.4 not healthy", "10.0.0.5 not healthy"}, "bad"},
+		{[]netip.Addr{b}, "rule http Tcp 80 → 30080 healthy 1 of 2", []string{"10.0.0.4 not healthy", "10.0.0.5 healthy"}, "warn"},
+		{[]netip.Addr{a, b}, "rule http Tcp 80 → 30080 healthy 2 of 2", []string{"10.0.0.4 healthy", "10.0.0.5 healthy"}, "good"},
+	} {
+		f.site.ShowBalancers([]wiring.Balancer{{Rule: rule, Backends: []netip.Addr{a, b}, Healthy: step.healthy}})
+		for news.Scan() && news.Text() != "event: changed" {
+			continue
+		}
+		if got := row(); got != step.row {
+			t.Errorf("rule %q, want %q", got, step.row)
+		}
+		if got := members(); !slices.Equal(got, step.members) {
+			t.Errorf("members %q, want %q", got, step.members)
+		}
+		if got := all(card(f.page(""), "lb"), ".health"); len(got) != 1 || attribute(got[0], "class") != "health "+step.state {
+			t.Errorf("classes of %d elements, want %s", len(got), step.state)
+		}
+	}
+	f.site.ShowBalancers(nil)
+	if got := row(); strings.Contains(got, "healthy") {
+		t.Errorf("nothing probes any more, and the rule is %q", got)
 	}
 }
 

@@ -62,6 +62,7 @@ type Nodes struct {
 	web     *gateway.Service // application gateways
 	disks   *block.Block     // nil without disks
 	egress  net.Listener
+	watch   sync.WaitGroup // until the network closes
 }
 
 // Start starts the network of the machines. The caller stops it.
@@ -88,6 +89,12 @@ func (n *Nodes) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.watch.Go(func() {
+		_ = n.network.Wait(context.WithoutCancel(ctx), func(all []wiring.Balancer) bool { // an error says that the network is closed
+			n.config.Azure.ShowBalancers(all)
+			return false
+		})
+	})
 	n.web = gateway.Start(ctx, gateway.Options{Azure: n.config.Azure.Emulator(), Network: fabric.ApplicationGateways{Fabric: n.network},
 		Log: n.config.Log})
 	if n.config.Disks {
@@ -122,6 +129,7 @@ func (n *Nodes) Stop(ctx context.Context) error {
 	}
 	if n.network != nil {
 		problems = append(problems, n.network.Close())
+		n.watch.Wait()
 	}
 	if n.lock != nil {
 		problems = append(problems, sweepInstance(ctx, n.config.Instance, n.lock))

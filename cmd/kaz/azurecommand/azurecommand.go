@@ -1,4 +1,5 @@
-package main
+// Package azurecommand has the commands of kaz local azure. Layer L4: flags to options, nothing else.
+package azurecommand
 
 import (
 	"fmt"
@@ -12,8 +13,9 @@ import (
 	"kaz/internal/localazure/server"
 )
 
-func azureCommand() *cobra.Command {
-	var r azureRun
+// New returns the command kaz local azure.
+func New() *cobra.Command {
+	var r options
 	command := &cobra.Command{
 		Use:   "azure",
 		Short: "Run a local Azure without a cluster, for any client of Azure",
@@ -58,10 +60,19 @@ root of this machine. So whoever may write machines in this Azure is root here.`
 		RunE: func(command *cobra.Command, _ []string) error { return r.run(command) },
 	}
 	r.flags(command)
-	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand(), azureEnvCommand())
-	command.AddCommand(azureStatusCommand(), azureStopCommand(), azureDeleteCommand(), azureResetCommand())
-	command.AddCommand(azureSetCommand(), azureFaultCommand(), azureWebCommand())
+	command.AddCommand(listCommand(), showCommand(), putCommand(), envCommand())
+	command.AddCommand(statusCommand(), stopCommand(), deleteCommand(), resetCommand())
+	command.AddCommand(setCommand(), faultCommand(), webCommand())
 	return command
+}
+
+// BehaviourFlags defines the flags for the behaviour of a local Azure.
+func BehaviourFlags(command *cobra.Command, o *server.Options) {
+	f := command.Flags()
+	f.StringVar(&o.Latency, "latency", "off", "delays of Azure: off, azure (those of the real one), or a factor of those such as 0.1")
+	f.StringVar(&o.Throttle, "throttle", "off", "rate limits of Azure: off, or azure (those of the real one)")
+	f.BoolVar(&o.WebWrite, "web-write", false, "let the web page add and remove fault rules (default it only shows)")
+	f.StringVar(&o.AccessControl, "access-control", "off", "enforcement of role assignments: on or off")
 }
 
 // serverFlags defines the flags for the addresses and the files of a local Azure.
@@ -94,8 +105,8 @@ func serverFlags(command *cobra.Command, o *server.Options) {
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of random latencies, ids and addresses")
 }
 
-func azureListCommand() *cobra.Command {
-	var selected azureFlags
+func listCommand() *cobra.Command {
+	var selected selection
 	var output string
 	command := &cobra.Command{
 		Use:   "list [TYPE]",
@@ -117,8 +128,8 @@ func azureListCommand() *cobra.Command {
 	return command
 }
 
-func azurePutCommand() *cobra.Command {
-	var selected azureFlags
+func putCommand() *cobra.Command {
+	var selected selection
 	command := &cobra.Command{
 		Use:   "put ID",
 		Short: "Create or replace a resource in a running local Azure, from a document on standard input",
@@ -141,8 +152,8 @@ func azurePutCommand() *cobra.Command {
 	return command
 }
 
-func azureShowCommand() *cobra.Command {
-	var selected azureFlags
+func showCommand() *cobra.Command {
+	var selected selection
 	var output string
 	command := &cobra.Command{
 		Use:   "show ID",

@@ -1,17 +1,18 @@
-package main
+package azurecommand
 
 import (
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/localazure/client"
 )
 
-// azureFlags select a running local Azure.
-type azureFlags struct {
+// selection select a running local Azure.
+type selection struct {
 	endpoint, token, caFile, subscription, dir string
 }
 
-func (a *azureFlags) define(command *cobra.Command) {
+func (a *selection) define(command *cobra.Command) {
 	a.defineOwn(command)
 	f := command.Flags()
 	f.StringVar(&a.token, "token", "", "bearer token for --endpoint, if another user runs the local Azure")
@@ -20,12 +21,12 @@ func (a *azureFlags) define(command *cobra.Command) {
 }
 
 // defineOwn defines the flags that select among the local Azures of this user.
-func (a *azureFlags) defineOwn(command *cobra.Command) {
+func (a *selection) defineOwn(command *cobra.Command) {
 	command.Flags().StringVar(&a.endpoint, "endpoint", "", "base URL of the local Azure (default the running one)")
-	dirFlag(command, &a.dir)
+	cli.DirFlag(command, &a.dir)
 }
 
-func (a *azureFlags) open(command *cobra.Command) (*client.Client, error) {
+func (a *selection) open(command *cobra.Command) (*client.Client, error) {
 	if a.endpoint != "" && a.token != "" {
 		return client.New(client.Info{ARM: a.endpoint, Token: a.token, CAFile: a.caFile, Subscription: a.subscription})
 	}
@@ -37,7 +38,7 @@ func (a *azureFlags) open(command *cobra.Command) (*client.Client, error) {
 }
 
 // find returns the description of the selected local Azure of this user.
-func (a *azureFlags) find(command *cobra.Command) (client.Info, error) {
+func (a *selection) find(command *cobra.Command) (client.Info, error) {
 	dirs := []string{a.dir}
 	if !command.Flags().Changed("dir") {
 		announced, err := client.AnnounceDir()
@@ -50,7 +51,7 @@ func (a *azureFlags) find(command *cobra.Command) (client.Info, error) {
 }
 
 // with returns a command function that runs with a client of the selected local Azure.
-func (a *azureFlags) with(
+func (a *selection) with(
 	run func(command *cobra.Command, client *client.Client, args []string) error,
 ) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {

@@ -1,4 +1,4 @@
-package main
+package azurecommand
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"kaz/internal/localazure/directory"
 )
 
-// azureStatus is what kaz local azure status says. It has nothing secret.
-type azureStatus struct {
+// Status is what kaz local azure status says. It has nothing secret.
+type Status struct {
 	ARM          string `json:"arm"`
 	ARMHTTP      string `json:"armHTTP"`
 	Proxy        string `json:"proxy,omitempty"`
@@ -33,13 +33,13 @@ type azureStatus struct {
 	client.Status
 }
 
-func newAzureStatus(i client.Info, s client.Status) azureStatus {
-	return azureStatus{ARM: i.ARM, ARMHTTP: i.ARMHTTP, Proxy: i.Proxy, DNS: i.DNS, SMB: i.SMB, NFS: i.NFS, CAFile: i.CAFile,
+func newStatus(i client.Info, s client.Status) Status {
+	return Status{ARM: i.ARM, ARMHTTP: i.ARMHTTP, Proxy: i.Proxy, DNS: i.DNS, SMB: i.SMB, NFS: i.NFS, CAFile: i.CAFile,
 		Tenant: i.Tenant, Subscription: i.Subscription, Boots: i.Boots, Status: s}
 }
 
 // Write prints the status as text.
-func (s azureStatus) Write(w io.Writer) error {
+func (s Status) Write(w io.Writer) error {
 	var quotas []string
 	for _, name := range slices.Sorted(maps.Keys(s.Quotas)) {
 		quotas = append(quotas, fmt.Sprintf("%s=%d", name, s.Quotas[name]))
@@ -78,8 +78,8 @@ func (s azureStatus) Write(w io.Writer) error {
 	return t.Flush()
 }
 
-func azureStatusCommand() *cobra.Command {
-	var selected azureFlags
+func statusCommand() *cobra.Command {
+	var selected selection
 	var output string
 	command := &cobra.Command{
 		Use:   "status",
@@ -94,7 +94,7 @@ func azureStatusCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				all := newAzureStatus(client.Info(), s)
+				all := newStatus(client.Info(), s)
 				return cli.PrintAs(command.OutOrStdout(), output, all, all.Write)
 			})(command, args)
 			if errors.Is(err, client.ErrNotRunning) {
@@ -120,7 +120,7 @@ func line(format string, args ...any) func(io.Writer) error {
 // stopTimeout bounds the stop of a local Azure.
 const stopTimeout = 2 * time.Minute
 
-func azureStopCommand() *cobra.Command {
+func stopCommand() *cobra.Command {
 	var dir, output string
 	command := &cobra.Command{
 		Use:   "stop",
@@ -148,12 +148,12 @@ keeps its state: the next start with --dir continues with it. Ctrl-C ends one wi
 			return cli.PrintAs(command.OutOrStdout(), output, answer, text)
 		},
 	}
-	azureDirFlag(command, &dir)
+	dirFlag(command, &dir)
 	cli.OutputFlag(command, &output)
 	return command
 }
 
-func azureDeleteCommand() *cobra.Command {
+func deleteCommand() *cobra.Command {
 	var dir, output string
 	var yes bool
 	command := &cobra.Command{
@@ -186,14 +186,14 @@ and log. The directory goes if nothing else is in it. Nothing brings them back.`
 			return cli.PrintAs(command.OutOrStdout(), output, answer, text)
 		},
 	}
-	azureDirFlag(command, &dir)
+	dirFlag(command, &dir)
 	cli.OutputFlag(command, &output)
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "confirm that all of it may be lost")
 	return command
 }
 
-func azureResetCommand() *cobra.Command {
-	var selected azureFlags
+func resetCommand() *cobra.Command {
+	var selected selection
 	var output string
 	var yes bool
 	command := &cobra.Command{
@@ -227,8 +227,8 @@ The Azure of kaz local up loses its cluster.`,
 	return command
 }
 
-func azureSetCommand() *cobra.Command {
-	var selected azureFlags
+func setCommand() *cobra.Command {
+	var selected selection
 	var change client.Settings
 	var latency, throttle, output string
 	command := &cobra.Command{
@@ -255,7 +255,7 @@ func azureSetCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				all := newAzureStatus(client.Info(), s)
+				all := newStatus(client.Info(), s)
 				return cli.PrintAs(command.OutOrStdout(), output, all, all.Write)
 			})(command, args)
 		},

@@ -1,4 +1,4 @@
-package localcluster
+package why
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	fakegateway "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned/fake"
 
+	"kaz/internal/azure"
 	"kaz/internal/localazure/web"
 )
 
@@ -29,14 +30,14 @@ func program(t *testing.T, script string) string {
 	return file
 }
 
-func explainerOf(e *explained) *explainer {
-	var x explainer
+func explainerOf(e *explained) *Explainer {
+	var x Explainer
 	x.running.Store(e)
 	return &x
 }
 
 func TestWhyExplains(t *testing.T) {
-	if _, err := new(explainer).Explain(t.Context(), web.Subject{}); !errors.Is(err, errNotUp) {
+	if _, err := new(Explainer).Explain(t.Context(), web.Subject{}); !errors.Is(err, errNotUp) {
 		t.Errorf("%v, want %v", err, errNotUp)
 	}
 	e := &explained{dir: t.TempDir(), environment: []string{"PATH=/usr/bin:/bin", "IDENTITY_ENDPOINT=here"}, gateway: []string{"--gateway-id=/g"}}
@@ -109,7 +110,20 @@ func TestWhyObjects(t *testing.T) {
 		}
 		e.gateway = []string{"--gateway-id=/g"}
 	}
-	if _, err := new(explainer).Objects(t.Context()); !errors.Is(err, errNotUp) {
+	if _, err := new(Explainer).Objects(t.Context()); !errors.Is(err, errNotUp) {
 		t.Errorf("%v, want %v", err, errNotUp)
+	}
+}
+
+func TestGatewayFlags(t *testing.T) {
+	for want, c := range map[string]Cluster{
+		"":                                      {Answers: "kaz/answers"},
+		"--gateway-id=/a":                       {Gateways: []azure.ID{"/a"}},
+		"--gateway-id=/a --answers-service=n/s": {Gateways: []azure.ID{"/a"}, Answers: "n/s"},
+		"--gateway-id=/a --further-gateway-ids=/b,/c": {Gateways: []azure.ID{"/a", "/b", "/c"}},
+	} {
+		if got := strings.Join(gatewayFlags(c), " "); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
 	}
 }

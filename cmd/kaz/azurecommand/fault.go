@@ -1,4 +1,4 @@
-package main
+package azurecommand
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"kaz/internal/localazure/core"
 )
 
-func azureFaultCommand() *cobra.Command {
+func faultCommand() *cobra.Command {
 	return cli.Group("fault", "List, add and remove rules that make requests to a running local Azure fail",
 		faultListCommand(), faultAddCommand(), faultRemoveCommand(), faultClearCommand())
 }
@@ -53,7 +53,7 @@ func number(n int) string {
 }
 
 func faultListCommand() *cobra.Command {
-	var selected azureFlags
+	var selected selection
 	var output string
 	command := &cobra.Command{
 		Use:   "list",
@@ -76,7 +76,7 @@ func faultListCommand() *cobra.Command {
 }
 
 func faultAddCommand() *cobra.Command {
-	var selected azureFlags
+	var selected selection
 	rule := core.Fault{Fault: core.FaultError}
 	var output string
 	command := &cobra.Command{
@@ -139,7 +139,7 @@ func (f *faultFlag) Set(text string) error {
 func (f *faultFlag) Type() string { return f.field.Kind }
 
 func faultRemoveCommand() *cobra.Command {
-	var selected azureFlags
+	var selected selection
 	command := &cobra.Command{
 		Use:     "remove ID",
 		Short:   "Remove a fault rule",
@@ -163,7 +163,7 @@ func faultRemoveCommand() *cobra.Command {
 }
 
 func faultClearCommand() *cobra.Command {
-	var selected azureFlags
+	var selected selection
 	command := &cobra.Command{
 		Use:     "clear",
 		Short:   "Remove all fault rules",

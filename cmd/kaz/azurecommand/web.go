@@ -1,4 +1,4 @@
-package main
+package azurecommand
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ type webLink struct {
 	Web string `json:"web"`
 }
 
-func azureWebCommand() *cobra.Command {
-	var selected azureFlags
+func webCommand() *cobra.Command {
+	var selected selection
 	var output string
 	command := &cobra.Command{
 		Use:   "web",

@@ -1,4 +1,5 @@
-package localcluster
+// Package why explains objects of a local cluster for the web page of its Azure. Layer L4.
+package why
 
 import (
 	"bytes"
@@ -16,13 +17,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	gatewayclient "sigs.k8s.io/gateway-api/pkg/client/clientset/versioned"
 
+	"kaz/internal/azure"
 	"kaz/internal/localazure/web"
 	"kaz/internal/picture"
 )
 
-// explainer explains objects of the cluster for the web page of its local Azure. It runs kaz explain, which takes identities and
+// Explainer explains objects of a cluster for the web page of its local Azure. It runs kaz explain, which takes identities and
 // certificates of a local Azure from the environment of its process.
-type explainer struct{ running atomic.Pointer[explained] }
+type Explainer struct{ running atomic.Pointer[explained] }
 
 // explained is a cluster that runs.
 type explained struct {
@@ -41,24 +43,20 @@ const (
 	mostListed  = 1000
 )
 
-// explain lets the web page explain objects from now on.
-func (c *cluster) explain() error {
-	e := &explained{program: c.Program, dir: c.group.Dir(), environment: c.components().environment()}
-	var further []string
-	for i, id := range c.record.Site.GatewayIDs() {
-		if i == 0 {
-			e.gateway = []string{"--gateway-id=" + string(id)}
-		} else {
-			further = append(further, string(id))
-		}
-	}
-	if len(further) > 0 {
-		e.gateway = append(e.gateway, "--further-gateway-ids="+strings.Join(further, ","))
-	}
-	if _, real := c.nodes.(*realNodes); real && len(e.gateway) > 0 {
-		e.gateway = append(e.gateway, "--answers-service="+answersName)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
+// Cluster is a cluster that runs.
+type Cluster struct {
+	Program     string // the file of kaz
+	Dir         string
+	Environment []string // the whole one, of clients of the cluster and its Azure
+	Kubeconfig  string
+	Gateways    []azure.ID // its application gateways
+	Answers     string     // the Service NAMESPACE/NAME of the answers of application gateways, "" for none
+}
+
+// Begin lets the web page explain objects of a cluster from now on.
+func (x *Explainer) Begin(c Cluster) error {
+	e := &explained{program: c.Program, dir: c.Dir, environment: c.Environment, gateway: gatewayFlags(c)}
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -68,12 +66,31 @@ func (c *cluster) explain() error {
 	if e.api, err = gatewayclient.NewForConfig(config); err != nil {
 		return err
 	}
-	c.why.running.Store(e)
+	x.running.Store(e)
 	return nil
 }
 
+// gatewayFlags returns the flags of the controller of application gateways, none without it.
+func gatewayFlags(c Cluster) (flags []string) {
+	if len(c.Gateways) == 0 {
+		return nil
+	}
+	flags = append(flags, "--gateway-id="+string(c.Gateways[0]))
+	var further []string
+	for _, id := range c.Gateways[1:] {
+		further = append(further, string(id))
+	}
+	if len(further) > 0 {
+		flags = append(flags, "--further-gateway-ids="+strings.Join(further, ","))
+	}
+	if c.Answers != "" {
+		flags = append(flags, "--answers-service="+c.Answers)
+	}
+	return flags
+}
+
 // Explain implements [web.Explainer].
-func (x *explainer) Explain(ctx context.Context, of web.Subject) (picture.Picture, error) {
+func (x *Explainer) Explain(ctx context.Context, of web.Subject) (picture.Picture, error) {
 	e := x.running.Load()
 	if e == nil {
 		return picture.Picture{}, errNotUp
@@ -128,7 +145,7 @@ func (c *capped) Write(p []byte) (int, error) {
 }
 
 // Objects implements [web.Explainer].
-func (x *explainer) Objects(ctx context.Context) (all []web.Subject, err error) {
+func (x *Explainer) Objects(ctx context.Context) (all []web.Subject, err error) {
 	e := x.running.Load()
 	if e == nil {
 		return nil, errNotUp

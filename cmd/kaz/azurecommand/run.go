@@ -1,4 +1,4 @@
-package main
+package azurecommand
 
 import (
 	"cmp"
@@ -13,14 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kaz/cmd/kaz/cli"
 	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/directory"
 	"kaz/internal/localazure/server"
 	"kaz/internal/localcluster"
 )
 
-// azureRun is how a local Azure is to run.
-type azureRun struct {
+// options is how a local Azure is to run.
+type options struct {
 	server   server.Options
 	machines localcluster.MachinesOptions
 	dir      string // "" for none
@@ -28,9 +29,9 @@ type azureRun struct {
 	wait     time.Duration
 }
 
-func (r *azureRun) flags(command *cobra.Command) {
+func (r *options) flags(command *cobra.Command) {
 	serverFlags(command, &r.server)
-	behaviourFlags(command, &r.server)
+	BehaviourFlags(command, &r.server)
 	f := command.Flags()
 	f.StringVar(&r.machines.Dir, "machines-dir", "",
 		"boot the machines that have custom data, with their disks in this directory; as root on Linux (default machines are documents)")
@@ -42,13 +43,13 @@ func (r *azureRun) flags(command *cobra.Command) {
 	f.BoolVar(&r.machines.Bare, "bare", false,
 		"boot these machines from Debian without a container runtime, and without Kubernetes, as an image of Azure; they install all of it")
 	f.StringVar(&r.dir, "dir", "", "directory of the state, the keys, the certificate authority and the log, instead of --state "+
-		"(default none, with --detach "+azureDir()+")")
+		"(default none, with --detach "+defaultDir()+")")
 	f.BoolVar(&r.detach, "detach", false, "return when it serves and leave it running")
 	f.DurationVar(&r.wait, "wait", 0, "with --detach, the longest time until it serves, such as 30s (default without limit)")
 }
 
-// azureDir is the default directory of a local Azure in the background.
-func azureDir() string {
+// defaultDir is the default directory of a local Azure in the background.
+func defaultDir() string {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "."
@@ -56,15 +57,15 @@ func azureDir() string {
 	return filepath.Join(home, ".kaz", "azure")
 }
 
-// azureDirFlag defines --dir of the commands for a local Azure in the background.
-func azureDirFlag(command *cobra.Command, dir *string) {
-	command.Flags().StringVar(dir, "dir", azureDir(), "directory of kaz local azure --detach, or of kaz local azure --dir")
+// dirFlag defines --dir of the commands for a local Azure in the background.
+func dirFlag(command *cobra.Command, dir *string) {
+	command.Flags().StringVar(dir, "dir", defaultDir(), "directory of kaz local azure --detach, or of kaz local azure --dir")
 }
 
 // run serves a local Azure in this process, or in another one.
-func (r *azureRun) run(command *cobra.Command) error {
+func (r *options) run(command *cobra.Command) error {
 	if r.detach {
-		r.dir = cmp.Or(r.dir, azureDir())
+		r.dir = cmp.Or(r.dir, defaultDir())
 	} else if r.wait != 0 {
 		return errors.New("--wait: only --detach waits; add it")
 	}
@@ -96,7 +97,7 @@ func (r *azureRun) run(command *cobra.Command) error {
 }
 
 // runDetached serves a local Azure in another process, and prints its description when it serves.
-func (r *azureRun) runDetached(command *cobra.Command) error {
+func (r *options) runDetached(command *cobra.Command) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func (r *azureRun) runDetached(command *cobra.Command) error {
 		ctx, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
 	}
-	args := sameArguments(command, []string{"local", "azure"}, "detach", "wait", "dir")
+	args := cli.SameArguments(command, []string{"local", "azure"}, "detach", "wait", "dir")
 	info, err := directory.Detach(ctx, r.dir, program, append(args, "--dir="+r.dir), command.ErrOrStderr())
 	if err != nil {
 		return err
@@ -116,17 +117,17 @@ func (r *azureRun) runDetached(command *cobra.Command) error {
 }
 
 // serveBooting serves a local Azure that boots machines, until the command's context is done.
-func (r *azureRun) serveBooting(command *cobra.Command) error {
+func (r *options) serveBooting(command *cobra.Command) error {
 	var err error
-	options := r.machines
-	if options.Program, err = os.Executable(); err != nil {
+	prepare := r.machines
+	if prepare.Program, err = os.Executable(); err != nil {
 		return err
 	}
-	options.Say = func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) }
+	prepare.Say = func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) }
 	if err := server.CheckFree(command.Context(), r.server); err != nil {
 		return err // before an image is made, which takes minutes
 	}
-	machines, err := localcluster.PrepareMachines(command.Context(), options)
+	machines, err := localcluster.PrepareMachines(command.Context(), prepare)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (r *azureRun) serveBooting(command *cobra.Command) error {
 }
 
 // serve serves a local Azure until ctx is done. machines boots machines, nil if they are documents. They are stopped.
-func (r *azureRun) serve(ctx context.Context, out io.Writer, machines *localcluster.Machines) error {
+func (r *options) serve(ctx context.Context, out io.Writer, machines *localcluster.Machines) error {
 	stop := func() error {
 		if machines == nil {
 			return nil

@@ -1,4 +1,4 @@
-package main
+package azurecommand
 
 import (
 	"crypto/x509"
@@ -15,8 +15,8 @@ import (
 	"kaz/internal/localazure/client"
 )
 
-func azureEnvCommand() *cobra.Command {
-	var selected azureFlags
+func envCommand() *cobra.Command {
+	var selected selection
 	var output string
 	allowed := strings.Join(append(client.Dialects(), "json"), ", ")
 	command := &cobra.Command{
