@@ -39,7 +39,7 @@ type containerEntry struct {
 }
 
 // listContainers answers a request for the containers of an account in the order of their names. A marker is the first name of a page.
-func (c *call) listContainers() error {
+func (c serviceCall) listContainers() error {
 	most, err := c.pageSize()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *call) listContainers() error {
 	return nil
 }
 
-func (c *call) containerEntry(name string, doc behaviour.Object, metadata bool) containerEntry {
+func (c serviceCall) containerEntry(name string, doc behaviour.Object, metadata bool) containerEntry {
 	held := storage.LeaseOf(doc)
 	e := containerEntry{Name: name, ETag: strings.Trim(behaviour.Text(doc, "etag"), `"`), LeaseStatus: held.Status(c.now),
 		LeaseState: string(held.State(c.now)), LeaseDuration: held.Duration(c.now), Access: accessOf(doc),
@@ -88,7 +88,7 @@ func (c *call) containerEntry(name string, doc behaviour.Object, metadata bool) 
 }
 
 // describeAccount answers with the kind of the account, as clients ask that copy many blobs.
-func (c *call) describeAccount() error {
+func (c serviceCall) describeAccount() error {
 	var doc behaviour.Object
 	c.service.Azure.Look(func(w behaviour.World) { _, doc = accountOf(w, account(c.r.Host)) })
 	header := c.w.Header()
@@ -126,7 +126,7 @@ type enabled struct {
 }
 
 // serviceProperties answers with the settings of the service.
-func (c *call) serviceProperties() error {
+func (c serviceCall) serviceProperties() error {
 	const first = "1.0" // the version of the analytics
 	var doc behaviour.Object
 	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.container) })

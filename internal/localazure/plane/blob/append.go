@@ -6,7 +6,7 @@ import (
 )
 
 // putAppend makes an empty append blob.
-func (c *call) putAppend() error {
+func (c blockCall) putAppend() error {
 	content, err := c.body()
 	if err != nil {
 		return err
@@ -18,8 +18,8 @@ func (c *call) putAppend() error {
 }
 
 // append adds a block to the end of an append blob, from the body or from another blob.
-func (c *call) append() error {
-	content, _, err := c.given()
+func (c blockCall) append() error {
+	content, _, err := copyCall(c).given()
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (c *call) append() error {
 }
 
 // checkEnd returns why a block must not be added to the end of a blob.
-func (c *call) checkEnd(b stored, length int) error {
+func (c blockCall) checkEnd(b stored, length int) error {
 	for _, condition := range []struct {
 		header, code string
 		met          func(n int) bool

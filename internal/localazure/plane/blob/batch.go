@@ -22,7 +22,7 @@ const (
 )
 
 // batch carries out the requests in a request: deletions of blobs and changes of their tiers. Each needs a right of its own.
-func (c *call) batch() error {
+func (c serviceCall) batch() error {
 	_, parameters, err := mime.ParseMediaType(c.r.Header.Get(contentType))
 	if err != nil || parameters["boundary"] == "" {
 		return invalidHeader(contentType, c.r.Header.Get(contentType), "multipart/mixed with a boundary")
@@ -63,7 +63,7 @@ func invalidInput(format string, args ...any) error {
 }
 
 // answerBatch carries out requests in their order, and answers with all answers.
-func (c *call) answerBatch(requests []*http.Request, ids []string) error {
+func (c serviceCall) answerBatch(requests []*http.Request, ids []string) error {
 	var text bytes.Buffer
 	out := multipart.NewWriter(&text)
 	if err := out.SetBoundary("batchresponse_" + uuid.NewString()); err != nil {
@@ -89,7 +89,7 @@ func (c *call) answerBatch(requests []*http.Request, ids []string) error {
 }
 
 // one carries out a request of a batch.
-func (c *call) one(r *http.Request) *answer {
+func (c serviceCall) one(r *http.Request) *answer {
 	answer := newAnswer()
 	address, err := url.Parse("https://" + c.r.Host + r.URL.RequestURI())
 	deletes := r.Method == http.MethodDelete && r.URL.Query().Get("restype") == ""

@@ -59,15 +59,15 @@ func (c *call) body() ([]byte, error) {
 }
 
 // put makes a whole block blob, an empty append blob, or a copy.
-func (c *call) put() error {
+func (c blobCall) put() error {
 	const header = "x-ms-blob-type"
 	switch kind := c.r.Header.Get(header); {
 	case kind == "" && c.r.Header.Get(sourceHeader) != "":
-		return c.copy()
+		return copyCall(c).copy()
 	case kind == blockBlob:
 		return c.putBlock()
 	case kind == appendBlob:
-		return c.putAppend()
+		return blockCall(c).putAppend()
 	case kind == "":
 		return missingHeader(header)
 	default:
@@ -76,8 +76,8 @@ func (c *call) put() error {
 }
 
 // putBlock writes a whole block blob from the body or from another blob.
-func (c *call) putBlock() error {
-	content, from, err := c.given()
+func (c blobCall) putBlock() error {
+	content, from, err := copyCall(c).given()
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *call) putBlock() error {
 	if c.r.Header.Get("x-ms-version") >= withBothSums {
 		c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
 	}
-	return c.create(stored{facts{Type: blockBlob, Properties: p, Tags: c.copiedTags(from)}, content}, http.StatusCreated)
+	return c.create(stored{facts{Type: blockBlob, Properties: p, Tags: copyCall(c).copiedTags(from)}, content}, http.StatusCreated)
 }
 
 // create stores a new blob with the metadata, tags and tier of the request, in place of the one that has its name. Blocks that are not
@@ -162,7 +162,7 @@ func (c *call) change(status int, do func(b *stored) error) error {
 }
 
 // get answers with a blob or a range of it.
-func (c *call) get() error {
+func (c blobCall) get() error {
 	c.service.mu.Lock()
 	b, err := c.find(reads)
 	c.service.mu.Unlock()
@@ -203,7 +203,7 @@ func (c *call) get() error {
 }
 
 // sums writes the sums of a part of a content, if the request wants them. The sum of the whole has a header of its own then.
-func (c *call) sums(part []byte, partial bool) error {
+func (c blobCall) sums(part []byte, partial bool) error {
 	const most = 4 << 20
 	header := c.w.Header()
 	if whole := header.Get("Content-MD5"); partial && whole != "" {

@@ -32,7 +32,7 @@ const (
 )
 
 // blockID returns the id of the block of a request.
-func (c *call) blockID() (string, error) {
+func (c blockCall) blockID() (string, error) {
 	const most = 64
 	id := c.query.Get("blockid")
 	if id == "" {
@@ -46,12 +46,12 @@ func (c *call) blockID() (string, error) {
 }
 
 // stage keeps a block until a list commits it.
-func (c *call) stage() error {
+func (c blockCall) stage() error {
 	id, err := c.blockID()
 	if err != nil {
 		return err
 	}
-	content, _, err := c.given()
+	content, _, err := copyCall(c).given()
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (c *call) stage() error {
 const withBothSums = "2026-10-06"
 
 // answerSums answers with the sums of a block. The request gets that of kind MD5 only if it has one.
-func (c *call) answerSums(content []byte) {
+func (c blockCall) answerSums(content []byte) {
 	asked := cmp.Or(c.r.Header.Get("Content-MD5"), c.r.Header.Get("x-ms-source-content-md5")) != ""
 	if asked {
 		c.w.Header().Set("Content-MD5", octets.MD5(content))
@@ -141,7 +141,7 @@ type wantedBlock struct {
 }
 
 // wantedBlocks reads the list of a request.
-func (c *call) wantedBlocks() ([]wantedBlock, error) {
+func (c blockCall) wantedBlocks() ([]wantedBlock, error) {
 	const most = 8 << 20 // of 50,000 ids with their elements
 	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
 	if err != nil {
@@ -169,7 +169,7 @@ func invalidDocument(err error) error {
 }
 
 // commit makes a blob of blocks that wait, and of blocks that it has.
-func (c *call) commit() error {
+func (c blockCall) commit() error {
 	wanted, err := c.wantedBlocks()
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ type blockLists struct {
 }
 
 // blocks answers with the blocks of a blob: those that a list has committed, those that wait, or both.
-func (c *call) blocks() error {
+func (c blockCall) blocks() error {
 	kind := strings.ToLower(c.query.Get("blocklisttype"))
 	if kind == "" {
 		kind = "committed"

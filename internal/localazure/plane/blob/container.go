@@ -20,7 +20,7 @@ const (
 	metadataHeader = "x-ms-meta-"
 )
 
-func (c *call) createContainer() error {
+func (c containerCall) createContainer() error {
 	access, known := accessLevels[strings.ToLower(c.r.Header.Get(accessHeader))]
 	if !known {
 		return invalidHeader(accessHeader, c.r.Header.Get(accessHeader), "container or blob")
@@ -42,7 +42,7 @@ func (c *call) createContainer() error {
 }
 
 // containerMetadata returns the metadata in the headers of a request as documents have it.
-func (c *call) containerMetadata() behaviour.Object {
+func (c containerCall) containerMetadata() behaviour.Object {
 	metadata := behaviour.Object{}
 	for name, value := range pairsOf(metadataOf(c.r.Header)) {
 		metadata[name] = value
@@ -51,7 +51,7 @@ func (c *call) containerMetadata() behaviour.Object {
 }
 
 // properties answers with the properties of a container.
-func (c *call) properties() error {
+func (c containerCall) properties() error {
 	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *call) properties() error {
 }
 
 // containerHeaders writes the headers that all replies about a container have, and returns its document.
-func (c *call) containerHeaders() (doc behaviour.Object) {
+func (c containerCall) containerHeaders() (doc behaviour.Object) {
 	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.container) })
 	c.w.Header().Set("ETag", behaviour.Text(doc, "etag"))
 	if modified := modifiedOf(doc); modified != "" {
@@ -108,7 +108,7 @@ func modifiedOf(doc behaviour.Object) string {
 }
 
 // setContainerMetadata replaces the metadata of a container.
-func (c *call) setContainerMetadata() error {
+func (c containerCall) setContainerMetadata() error {
 	return c.changeContainer(func(_ behaviour.World, properties behaviour.Object) error {
 		properties["metadata"] = c.containerMetadata()
 		return nil
@@ -116,7 +116,7 @@ func (c *call) setContainerMetadata() error {
 }
 
 // changeContainer changes properties of a container, and answers.
-func (c *call) changeContainer(change func(w behaviour.World, properties behaviour.Object) error) error {
+func (c containerCall) changeContainer(change func(w behaviour.World, properties behaviour.Object) error) error {
 	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (c *call) changeContainer(change func(w behaviour.World, properties behavio
 }
 
 // checkTimes returns why the request must not be carried out on a container as it is. Containers have the conditions on times alone.
-func (c *call) checkTimes(doc behaviour.Object) error {
+func (c containerCall) checkTimes(doc behaviour.Object) error {
 	at, err := time.Parse(time.RFC3339, behaviour.Text(doc, "properties.lastModifiedTime"))
 	if err != nil {
 		return nil // it is of an older kaz
@@ -167,7 +167,7 @@ func (c *call) checkTimes(doc behaviour.Object) error {
 }
 
 // deleteContainer deletes a container with its blobs. Leases of blobs do not prevent that.
-func (c *call) deleteContainer() error {
+func (c containerCall) deleteContainer() error {
 	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func (k *copied) answer(h http.Header) {
 }
 
 // copy makes a blob that is like another one.
-func (c *call) copy() error {
+func (c copyCall) copy() error {
 	from, err := c.source()
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c *call) copy() error {
 }
 
 // copiedTags returns the tags of the source of a request that wants them.
-func (c *call) copiedTags(from *stored) map[string]string {
+func (c copyCall) copiedTags(from *stored) map[string]string {
 	if from == nil || !strings.EqualFold(c.r.Header.Get("x-ms-copy-source-tag-option"), "copy") {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (c *call) copiedTags(from *stored) map[string]string {
 }
 
 // abort ends a copy that is not made yet. There is none.
-func (c *call) abort() error {
+func (c copyCall) abort() error {
 	if id := c.query.Get("copyid"); uuid.Validate(id) != nil {
 		return invalidParameter("copyid", id, "the id of a copy")
 	}
@@ -94,7 +94,7 @@ func (c *call) abort() error {
 }
 
 // given returns the content that a request brings: its body, or a range of another blob, which is returned then, too.
-func (c *call) given() (content []byte, from *stored, err error) {
+func (c copyCall) given() (content []byte, from *stored, err error) {
 	if c.r.Header.Get(sourceHeader) == "" {
 		content, err = c.body()
 		return content, nil, err
@@ -128,7 +128,7 @@ func (c *call) given() (content []byte, from *stored, err error) {
 }
 
 // source returns the blob from which a request takes content.
-func (c *call) source() (*stored, error) {
+func (c copyCall) source() (*stored, error) {
 	text := c.r.Header.Get(sourceHeader)
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" {
@@ -166,13 +166,13 @@ func (c *call) source() (*stored, error) {
 const unverified = "CannotVerifyCopySource"
 
 // copiesLater reports whether a request asks for a copy that Azure makes on its own, within an account without another right.
-func (c *call) copiesLater() bool {
+func (c copyCall) copiesLater() bool {
 	return c.r.Header.Get("x-ms-blob-type") == "" && c.query.Get("comp") == "" &&
 		!strings.EqualFold(c.r.Header.Get("x-ms-requires-sync"), "true")
 }
 
 // readSource reads the blob at an address. The request has a right of its own for it, or its address has a signature.
-func (c *call) readSource(address *url.URL) (stored, error) {
+func (c copyCall) readSource(address *url.URL) (stored, error) {
 	read := &call{service: c.service, w: newAnswer(), query: address.Query(),
 		r: (&http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
 			RemoteAddr: c.r.RemoteAddr}).WithContext(c.r.Context())}

@@ -43,7 +43,7 @@ type userKey struct {
 
 // delegate gives the sender of a token a key for signatures. The service keeps no keys: it makes them of a key of the account, and they
 // end with that one.
-func (c *call) delegate() error {
+func (c serviceCall) delegate() error {
 	if c.caller == nil {
 		return unsigned("A key of a user needs a token of Entra ID.")
 	}

@@ -123,7 +123,7 @@ type foundBlob struct {
 }
 
 // search answers with the blobs of a container or an account that have tags, with the tags that the search names.
-func (c *call) search() error {
+func (c serviceCall) search() error {
 	where := c.query.Get("where")
 	f, err := parseFilter(where)
 	if err != nil || len(f) > 1 {
@@ -155,7 +155,7 @@ func (c *call) search() error {
 }
 
 // tagged returns the blobs that a search finds in the container or the account, in order.
-func (c *call) tagged(f filter) (all []foundBlob) {
+func (c serviceCall) tagged(f filter) (all []foundBlob) {
 	containers := map[string]string{} // when they were made, by what the keys of their blobs begin with
 	c.service.Azure.Look(func(w behaviour.World) {
 		if c.container.Is(storage.ContainerType) {

@@ -98,7 +98,7 @@ func (c *call) guid() (id string) {
 }
 
 // leaseBlob does an action on the lease of a blob, which leaves its etag as it is.
-func (c *call) leaseBlob() error {
+func (c blobCall) leaseBlob() error {
 	r, err := c.leaseRequest()
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (c *call) leaseBlob() error {
 }
 
 // leaseContainer does an action on the lease of a container.
-func (c *call) leaseContainer() error {
+func (c containerCall) leaseContainer() error {
 	r, err := c.leaseRequest()
 	if err != nil {
 		return err

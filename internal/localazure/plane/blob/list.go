@@ -134,7 +134,7 @@ func (c *call) included(allowed ...string) (map[string]bool, error) {
 }
 
 // list answers a request for the blobs of a container in the order of their names.
-func (c *call) list() error {
+func (c containerCall) list() error {
 	most, err := c.pageSize()
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (c *call) list() error {
 }
 
 // listed reports whether a list has a version on the page that begins with the first one, or on a later page.
-func (c *call) listed(v version, prefix string, first version) bool {
+func (c containerCall) listed(v version, prefix string, first version) bool {
 	end := c.query.Get("endBefore")
 	return strings.HasPrefix(v.name, prefix) && v.compare(first) >= 0 && v.name >= c.query.Get("startFrom") && (end == "" || v.name < end)
 }
@@ -201,7 +201,7 @@ func (p listed) group(name string) string {
 
 // versions returns the blobs of a container in the order of lists: also their snapshots, and those that have waiting blocks alone, if
 // the request wants them. The caller holds the lock.
-func (c *call) versions(include map[string]bool) (all []version) {
+func (c containerCall) versions(include map[string]bool) (all []version) {
 	before := c.container.Key() + "/"
 	for at := range c.service.blobs {
 		if text, ours := strings.CutPrefix(at, before); ours {
@@ -220,7 +220,7 @@ func (c *call) versions(include map[string]bool) (all []version) {
 	return all
 }
 
-func (c *call) entry(v version, b stored, include map[string]bool) entry {
+func (c containerCall) entry(v version, b stored, include map[string]bool) entry {
 	p := &entryFacts{Created: b.Created.Format(http.TimeFormat), Modified: b.Modified.Format(http.TimeFormat),
 		ETag: strings.Trim(b.ETag, `"`), Length: len(b.content), Kind: b.Properties[contentType],
 		Encoding: b.Properties["Content-Encoding"], Language: b.Properties["Content-Language"],

@@ -19,6 +19,20 @@ type operation struct {
 	do      func(c *call) error
 }
 
+// What a request is about. Each has the operations of its own.
+type (
+	serviceCall   struct{ *call } // an account, or many blobs
+	containerCall struct{ *call }
+	blobCall      struct{ *call } // a blob as a whole
+	blockCall     struct{ *call } // a part of a blob
+	copyCall      struct{ *call } // a blob that is made of another one
+)
+
+// on returns an operation on a subject as a function of the request.
+func on[C ~struct{ *call }](do func(C) error) func(*call) error {
+	return func(c *call) error { return do(C{c}) }
+}
+
 // The rights for blobs.
 const (
 	blobsRead  = "containers/blobs/read"
@@ -32,46 +46,46 @@ func onBlob(action, signed string, do func(c *call) error) operation {
 
 // operations are the operations by method, by what the path names, and by the parameter comp.
 var operations = map[string]operation{
-	"GET service list":               {action: "containers/read", signed: "l", do: (*call).listContainers},
-	"GET service properties":         {action: "read", signed: "r", do: (*call).serviceProperties},
-	"POST service userdelegationkey": {action: "generateUserDelegationKey/action", do: (*call).delegate},
-	"GET service blobs":              onBlob("containers/blobs/filter/action", "f", (*call).search),
-	"GET container blobs":            onBlob("containers/blobs/filter/action", "f", (*call).search),
-	"POST service batch":             onBlob("", "", (*call).batch),
-	"POST container batch":           onBlob("", "", (*call).batch),
-	"GET any properties":             {action: "read", signed: "rlcwd", do: (*call).describeAccount},
+	"GET service list":               {action: "containers/read", signed: "l", do: on(serviceCall.listContainers)},
+	"GET service properties":         {action: "read", signed: "r", do: on(serviceCall.serviceProperties)},
+	"POST service userdelegationkey": {action: "generateUserDelegationKey/action", do: on(serviceCall.delegate)},
+	"GET service blobs":              onBlob("containers/blobs/filter/action", "f", on(serviceCall.search)),
+	"GET container blobs":            onBlob("containers/blobs/filter/action", "f", on(serviceCall.search)),
+	"POST service batch":             onBlob("", "", on(serviceCall.batch)),
+	"POST container batch":           onBlob("", "", on(serviceCall.batch)),
+	"GET any properties":             {action: "read", signed: "rlcwd", do: on(serviceCall.describeAccount)},
 
-	"GET container list":     onBlob(blobsRead, "l", (*call).list),
-	"GET container":          {action: "containers/read", signed: "r", do: (*call).properties},
-	"HEAD container":         {action: "containers/read", signed: "r", do: (*call).properties},
-	"GET container metadata": {action: "containers/read", signed: "r", do: (*call).properties},
-	"PUT container metadata": {action: "containers/write", signed: "w", do: (*call).setContainerMetadata},
-	"PUT container":          {action: "containers/write", signed: "cw", creates: true, do: (*call).createContainer},
-	"DELETE container":       {action: "containers/delete", signed: "d", do: (*call).deleteContainer},
-	"GET container acl":      {action: "containers/getAcl/action", do: (*call).access},
-	"PUT container acl":      {action: "containers/setAcl/action", do: (*call).setAccess},
-	"PUT container lease":    {action: "containers/write", signed: "w", do: (*call).leaseContainer},
+	"GET container list":     onBlob(blobsRead, "l", on(containerCall.list)),
+	"GET container":          {action: "containers/read", signed: "r", do: on(containerCall.properties)},
+	"HEAD container":         {action: "containers/read", signed: "r", do: on(containerCall.properties)},
+	"GET container metadata": {action: "containers/read", signed: "r", do: on(containerCall.properties)},
+	"PUT container metadata": {action: "containers/write", signed: "w", do: on(containerCall.setContainerMetadata)},
+	"PUT container":          {action: "containers/write", signed: "cw", creates: true, do: on(containerCall.createContainer)},
+	"DELETE container":       {action: "containers/delete", signed: "d", do: on(containerCall.deleteContainer)},
+	"GET container acl":      {action: "containers/getAcl/action", do: on(containerCall.access)},
+	"PUT container acl":      {action: "containers/setAcl/action", do: on(containerCall.setAccess)},
+	"PUT container lease":    {action: "containers/write", signed: "w", do: on(containerCall.leaseContainer)},
 
-	"GET blob":           onBlob(blobsRead, "r", (*call).get),
-	"HEAD blob":          onBlob(blobsRead, "r", (*call).get),
-	"GET blob metadata":  onBlob(blobsRead, "r", (*call).metadata),
-	"HEAD blob metadata": onBlob(blobsRead, "r", (*call).metadata),
-	"GET blob blocklist": onBlob(blobsRead, "r", (*call).blocks),
-	"GET blob tags":      onBlob("containers/blobs/tags/read", "t", (*call).tags),
+	"GET blob":           onBlob(blobsRead, "r", on(blobCall.get)),
+	"HEAD blob":          onBlob(blobsRead, "r", on(blobCall.get)),
+	"GET blob metadata":  onBlob(blobsRead, "r", on(blobCall.metadata)),
+	"HEAD blob metadata": onBlob(blobsRead, "r", on(blobCall.metadata)),
+	"GET blob blocklist": onBlob(blobsRead, "r", on(blockCall.blocks)),
+	"GET blob tags":      onBlob("containers/blobs/tags/read", "t", on(blobCall.tags)),
 
-	"PUT blob":             onBlob(blobsWrite, "cw", (*call).put),
-	"PUT blob block":       onBlob(blobsWrite, "cw", (*call).stage),
-	"PUT blob blocklist":   onBlob(blobsWrite, "cw", (*call).commit),
-	"PUT blob appendblock": onBlob(blobsWrite, "aw", (*call).append),
-	"PUT blob metadata":    onBlob(blobsWrite, "w", (*call).setMetadata),
-	"PUT blob properties":  onBlob(blobsWrite, "w", (*call).setProperties),
-	"PUT blob tier":        onBlob(blobsWrite, "w", (*call).setTier),
-	"PUT blob copy":        onBlob(blobsWrite, "w", (*call).abort),
-	"PUT blob seal":        onBlob(blobsWrite, "w", (*call).seal),
-	"PUT blob snapshot":    onBlob(blobsWrite, "cw", (*call).takeSnapshot),
-	"PUT blob lease":       onBlob(blobsWrite, "w", (*call).leaseBlob),
-	"PUT blob tags":        onBlob("containers/blobs/tags/write", "t", (*call).setTags),
-	"DELETE blob":          onBlob("containers/blobs/delete", "d", (*call).delete),
+	"PUT blob":             onBlob(blobsWrite, "cw", on(blobCall.put)),
+	"PUT blob block":       onBlob(blobsWrite, "cw", on(blockCall.stage)),
+	"PUT blob blocklist":   onBlob(blobsWrite, "cw", on(blockCall.commit)),
+	"PUT blob appendblock": onBlob(blobsWrite, "aw", on(blockCall.append)),
+	"PUT blob metadata":    onBlob(blobsWrite, "w", on(blobCall.setMetadata)),
+	"PUT blob properties":  onBlob(blobsWrite, "w", on(blobCall.setProperties)),
+	"PUT blob tier":        onBlob(blobsWrite, "w", on(blobCall.setTier)),
+	"PUT blob copy":        onBlob(blobsWrite, "w", on(copyCall.abort)),
+	"PUT blob seal":        onBlob(blobsWrite, "w", on(blobCall.seal)),
+	"PUT blob snapshot":    onBlob(blobsWrite, "cw", on(blobCall.takeSnapshot)),
+	"PUT blob lease":       onBlob(blobsWrite, "w", on(blobCall.leaseBlob)),
+	"PUT blob tags":        onBlob("containers/blobs/tags/write", "t", on(blobCall.setTags)),
+	"DELETE blob":          onBlob("containers/blobs/delete", "d", on(blobCall.delete)),
 }
 
 // operation returns what a request to a container, "" for none, does.

@@ -19,7 +19,7 @@ type policyList struct {
 }
 
 // access answers with the level of public access of a container and its stored access policies.
-func (c *call) access() error {
+func (c containerCall) access() error {
 	doc := c.containerHeaders()
 	if level := accessOf(doc); level != "" {
 		c.w.Header().Set(accessHeader, level)
@@ -29,7 +29,7 @@ func (c *call) access() error {
 }
 
 // setAccess replaces the level of public access of a container and its stored access policies.
-func (c *call) setAccess() error {
+func (c containerCall) setAccess() error {
 	level, known := accessLevels[strings.ToLower(c.r.Header.Get(accessHeader))]
 	if !known {
 		return invalidHeader(accessHeader, c.r.Header.Get(accessHeader), "container or blob")
@@ -46,7 +46,7 @@ func (c *call) setAccess() error {
 }
 
 // givenPolicies reads the stored access policies of a request.
-func (c *call) givenPolicies() ([]storage.Policy, error) {
+func (c containerCall) givenPolicies() ([]storage.Policy, error) {
 	const mostBytes, most, longest = 64 << 10, 5, 64
 	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, mostBytes))
 	if err != nil {

@@ -68,7 +68,7 @@ func metadataOf(given http.Header) map[string]string {
 }
 
 // setProperties replaces the properties of a blob. What the request does not name is unset.
-func (c *call) setProperties() error {
+func (c blobCall) setProperties() error {
 	return c.change(http.StatusOK, func(b *stored) error {
 		b.Properties = propertiesOf(c.r.Header, false) // without a type, too
 		return nil
@@ -76,7 +76,7 @@ func (c *call) setProperties() error {
 }
 
 // setMetadata replaces the metadata of a blob.
-func (c *call) setMetadata() error {
+func (c blobCall) setMetadata() error {
 	return c.change(http.StatusOK, func(b *stored) error {
 		b.Metadata = metadataOf(c.r.Header)
 		return nil
@@ -84,7 +84,7 @@ func (c *call) setMetadata() error {
 }
 
 // metadata answers with the metadata of a blob alone.
-func (c *call) metadata() error {
+func (c blobCall) metadata() error {
 	c.service.mu.Lock()
 	defer c.service.mu.Unlock()
 	b, err := c.find(reads)
@@ -120,7 +120,7 @@ func tierOf(given http.Header, required bool) (string, error) {
 
 // setTier moves a blob to another tier, which leaves its etag as it is. One in the archive stays there: Azure takes hours to bring it
 // back, here it never arrives.
-func (c *call) setTier() error {
+func (c blobCall) setTier() error {
 	tier, err := tierOf(c.r.Header, true)
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (c *call) describe(b stored) {
 func (p properties) clone() properties { return maps.Clone(p) }
 
 // seal ends an append blob: it takes no more blocks.
-func (c *call) seal() error {
+func (c blobCall) seal() error {
 	return c.change(http.StatusOK, func(b *stored) error {
 		if b.Type != appendBlob {
 			return wrongType()

@@ -54,7 +54,7 @@ func parseMarker(text string) (version, error) {
 const snapshotForm = "2006-01-02T15:04:05.0000000Z"
 
 // takeSnapshot keeps a blob as it is, with the metadata of the request if it has some.
-func (c *call) takeSnapshot() error {
+func (c blobCall) takeSnapshot() error {
 	c.service.mu.Lock()
 	defer c.service.mu.Unlock()
 	b, err := c.find(snapshots)
@@ -82,7 +82,7 @@ func (c *call) takeSnapshot() error {
 }
 
 // snapshotsOf returns the keys of the snapshots of a blob. The caller holds the lock.
-func (c *call) snapshotsOf() (keys []string) {
+func (c blobCall) snapshotsOf() (keys []string) {
 	before := c.container.Key() + "/" + c.blob + "\x00"
 	for key := range c.service.blobs {
 		if strings.HasPrefix(key, before) {
@@ -94,7 +94,7 @@ func (c *call) snapshotsOf() (keys []string) {
 }
 
 // delete deletes a blob, its snapshots, or one of these.
-func (c *call) delete() error {
+func (c blobCall) delete() error {
 	const header = "x-ms-delete-snapshots"
 	wanted := strings.ToLower(c.r.Header.Get(header))
 	if !slices.Contains([]string{"", "include", "only"}, wanted) {

@@ -70,7 +70,7 @@ func listTags(tags map[string]string) *tagList {
 }
 
 // tags answers with the tags of a blob.
-func (c *call) tags() error {
+func (c blobCall) tags() error {
 	c.service.mu.Lock()
 	b, err := c.find(reads)
 	c.service.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *call) tags() error {
 }
 
 // setTags replaces the tags of a blob, which leaves its etag as it is.
-func (c *call) setTags() error {
+func (c blobCall) setTags() error {
 	const most = 64 << 10
 	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
 	if err != nil {
