@@ -29,13 +29,11 @@ func (a *Server) openFiles(o Options) error {
 
 // openBlobs opens the blobs. Their content is beside the state, or in memory without one.
 func (a *Server) openBlobs(o Options) error {
-	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login(), Console: a.openConsole,
-		Log: a.log}
+	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, Azure: a.emulator, Authority: a.login(), Console: a.openConsole}
 	if o.State == "" {
 		return nil
 	}
-	a.blobs.Dir = strings.TrimSuffix(o.State, filepath.Ext(o.State)) + "-blobs"
-	return a.blobs.Load()
+	return a.blobs.Load(strings.TrimSuffix(o.State, filepath.Ext(o.State))+"-blobs", a.log)
 }
 
 // Files returns the data plane of file shares.

@@ -3,6 +3,8 @@ package blob
 import (
 	"net/http"
 	"strconv"
+
+	"kaz/internal/localazure/plane/blob/kept"
 )
 
 // putAppend makes an empty append blob.
@@ -14,7 +16,7 @@ func (c blockCall) putAppend() error {
 	if len(content) > 0 {
 		return invalidHeader("Content-Length", formatInt(len(content)), "0 for an append blob")
 	}
-	return c.create(stored{facts: facts{Type: appendBlob, Properties: propertiesOf(c.r.Header, true).orAny()}}, http.StatusCreated)
+	return c.create(kept.Blob{Facts: kept.Facts{Type: kept.Appended, Properties: orAny(propertiesOf(c.r.Header, true))}}, http.StatusCreated)
 }
 
 // append adds a block to the end of an append blob, from the body or from another blob.
@@ -26,8 +28,8 @@ func (c blockCall) append() error {
 	if len(content) == 0 {
 		return invalidHeader("Content-Length", "0", "at least 1")
 	}
-	return c.change(http.StatusCreated, func(b *stored) error {
-		if b.Type != appendBlob {
+	return c.change(http.StatusCreated, func(b *kept.Blob) error {
+		if b.Type != kept.Appended {
 			return wrongType()
 		}
 		if b.Sealed {
@@ -37,8 +39,8 @@ func (c blockCall) append() error {
 		if err := c.checkEnd(*b, len(content)); err != nil {
 			return err
 		}
-		c.w.Header().Set("x-ms-blob-append-offset", formatInt(len(b.content)))
-		b.content = append(b.content, content...) // readers of the blob as it was do not look behind its end
+		c.w.Header().Set("x-ms-blob-append-offset", formatInt(len(b.Content)))
+		b.Content = append(b.Content, content...) // readers of the blob as it was do not look behind its end
 		b.Appends++
 		c.w.Header().Set("x-ms-blob-committed-block-count", formatInt(b.Appends))
 		c.answerSums(content)
@@ -47,13 +49,13 @@ func (c blockCall) append() error {
 }
 
 // checkEnd returns why a block must not be added to the end of a blob.
-func (c blockCall) checkEnd(b stored, length int) error {
+func (c blockCall) checkEnd(b kept.Blob, length int) error {
 	for _, condition := range []struct {
 		header, code string
 		met          func(n int) bool
 	}{
-		{"x-ms-blob-condition-appendpos", "AppendPositionConditionNotMet", func(n int) bool { return n == len(b.content) }},
-		{"x-ms-blob-condition-maxsize", "MaxBlobSizeConditionNotMet", func(n int) bool { return len(b.content)+length <= n }},
+		{"x-ms-blob-condition-appendpos", "AppendPositionConditionNotMet", func(n int) bool { return n == len(b.Content) }},
+		{"x-ms-blob-condition-maxsize", "MaxBlobSizeConditionNotMet", func(n int) bool { return len(b.Content)+length <= n }},
 	} {
 		text := c.r.Header.Get(condition.header)
 		if text == "" {
@@ -65,7 +67,7 @@ func (c blockCall) checkEnd(b stored, length int) error {
 		}
 		if !condition.met(n) {
 			return refuse(http.StatusPreconditionFailed, condition.code, "The condition %s is not met: the blob has %d bytes.",
-				condition.header, len(b.content))
+				condition.header, len(b.Content))
 		}
 	}
 	if b.Appends >= mostBlocks {

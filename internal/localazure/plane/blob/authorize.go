@@ -93,7 +93,9 @@ func (c *call) check(w behaviour.World, o operation, t target) error {
 		return noContainer()
 	}
 	c.made = storage.MadeAt(doc)
-	return c.service.renew(c.container, c.made)
+	c.service.kept.Lock()
+	defer c.service.kept.Unlock()
+	return c.service.kept.Renew(c.container.Key(), c.made)
 }
 
 // checkRights returns why the token or the signature does not allow an operation.

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -22,6 +21,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/cloud"
 	"kaz/internal/localazure/plane/sharedkey"
 )
@@ -40,19 +40,16 @@ type Service struct {
 	Azure Azure
 	// Authority is the address of the login, as refusals name it.
 	Authority string
-	// Dir has a file for each blob, which [Service.Load] reads. Without it blobs are in memory only.
-	Dir string
-	// Log receives what Load sets aside. Nil is slog.Default.
-	Log *slog.Logger
 	// Console opens what the console of a machine has shown, fs.ErrNotExist for nothing. It is nil if no machine runs.
 	Console func(machine azure.ID) (io.ReadCloser, error)
 
-	mu      sync.Mutex
-	blobs   map[string]stored // by the key of the container and the name
-	staged  map[string]staged // likewise
-	size    int64             // of the content of all blobs and waiting blocks, in bytes
-	made    map[string]string // when the containers with known blobs were made, by their keys
-	written uint64
+	kept kept.Store
+}
+
+// Load has the service keep blobs in a directory, and reads those that it has. The log receives what is set aside.
+func (s *Service) Load(dir string, log *slog.Logger) error {
+	s.kept.Dir, s.kept.Log = dir, log
+	return s.kept.Load()
 }
 
 // Answers reports whether a host serves the blobs of an account.
@@ -151,4 +148,6 @@ func (c *call) begin(choose func(container string) (operation, error)) (operatio
 }
 
 // key is the key of the blob among the blobs of all accounts.
-func (c *call) key() string { return c.container.Key() + "/" + version{c.blob, c.snapshot}.String() }
+func (c *call) key() string {
+	return c.container.Key() + "/" + kept.Version{Name: c.blob, Snapshot: c.snapshot}.String()
+}

@@ -73,14 +73,14 @@ func serve(t testing.TB, e *core.Emulator, dir string) asking {
 // service is the data plane of a local Azure.
 func service(t testing.TB, e *core.Emulator, dir string) *blob.Service {
 	t.Helper()
-	s := &blob.Service{Azure: e, Dir: dir, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
+	s := &blob.Service{Azure: e, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
 		if token != "good" {
 			return nil, errors.New("no token")
 		}
 		return &behaviour.Principal{ObjectID: "me"}, nil
 	}}
 	if dir != "" {
-		if err := s.Load(); err != nil {
+		if err := s.Load(dir, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

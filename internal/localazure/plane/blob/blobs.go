@@ -11,40 +11,10 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage/lease"
+	"kaz/internal/localazure/plane/blob/kept"
+	"kaz/internal/localazure/plane/blob/tags"
 	"kaz/internal/localazure/plane/octets"
 )
-
-// The types of blobs.
-const (
-	blockBlob  = "BlockBlob"
-	appendBlob = "AppendBlob"
-)
-
-// stored is a blob. Its content is replaced, never changed.
-type stored struct {
-	facts
-	content []byte
-}
-
-// facts are what is known of a blob besides its content.
-type facts struct {
-	Type       string            `json:"type,omitempty"`
-	ETag       string            `json:"etag"`
-	Created    time.Time         `json:"created,omitzero"`
-	Modified   time.Time         `json:"modified"`
-	Properties properties        `json:"properties,omitempty"`
-	Metadata   map[string]string `json:"metadata,omitempty"` // by header
-	Tags       map[string]string `json:"tags,omitempty"`
-	Tier       string            `json:"tier,omitempty"` // "" for that of the account
-	TierSet    time.Time         `json:"tierSet,omitzero"`
-	Returns    string            `json:"returns,omitempty"` // the tier to which a blob in the archive is to return
-	Sealed     bool              `json:"sealed,omitempty"`
-	Blocks     []block           `json:"blocks,omitempty"`  // what its list has committed, in the order of the content
-	Appends    int               `json:"appends,omitempty"` // how many blocks were appended
-	Copy       *copied           `json:"copy,omitempty"`
-	Lease      lease.Lease       `json:"lease,omitzero"`
-	Made       string            `json:"made,omitempty"` // when its container was made
-}
 
 // largest is the most bytes that a request brings.
 const largest = 256 << 20
@@ -64,9 +34,9 @@ func (c blobCall) put() error {
 	switch kind := c.r.Header.Get(header); {
 	case kind == "" && c.r.Header.Get(sourceHeader) != "":
 		return copyCall(c).copy()
-	case kind == blockBlob:
+	case kind == kept.Blocks:
 		return c.putBlock()
-	case kind == appendBlob:
+	case kind == kept.Appended:
 		return blockCall(c).putAppend()
 	case kind == "":
 		return missingHeader(header)
@@ -86,33 +56,46 @@ func (c blobCall) putBlock() error {
 		return err
 	}
 	if from != nil && len(p) == 0 && !strings.EqualFold(c.r.Header.Get("x-ms-copy-source-blob-properties"), "false") {
-		p = from.Properties.clone()
+		p = from.Properties.Clone()
 	}
-	p.orAny()["Content-MD5"] = sum
+	orAny(p)["Content-MD5"] = sum
 	c.w.Header().Set("Content-MD5", sum)
 	if c.r.Header.Get("x-ms-version") >= withBothSums {
 		c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
 	}
-	return c.create(stored{facts{Type: blockBlob, Properties: p, Tags: copyCall(c).copiedTags(from)}, content}, http.StatusCreated)
+	known := kept.Facts{Type: kept.Blocks, Properties: p, Tags: copyCall(c).copiedTags(from)}
+	return c.create(kept.Blob{Facts: known, Content: content}, http.StatusCreated)
 }
 
 // create stores a new blob with the metadata, tags and tier of the request, in place of the one that has its name. Blocks that are not
 // committed are gone then.
-func (c *call) create(b stored, status int) (err error) {
+func (c *call) create(b kept.Blob, status int) error {
+	if err := c.furnish(&b); err != nil {
+		return err
+	}
+	c.service.kept.Lock()
+	defer c.service.kept.Unlock()
+	return c.replace(b, status)
+}
+
+// furnish gives a new blob the metadata, tags and tier of the request.
+func (c *call) furnish(b *kept.Blob) (err error) {
 	if b.Metadata == nil {
 		b.Metadata = metadataOf(c.r.Header)
 	}
-	if given, err := tagsIn(c.r.Header.Get("x-ms-tags")); err != nil {
+	given, err := tags.InHeader(c.r.Header.Get("x-ms-tags"))
+	if err != nil {
 		return err
-	} else if given != nil {
+	}
+	if given != nil {
 		b.Tags = given
 	}
-	if b.Tier, err = tierOf(c.r.Header, false); err != nil {
-		return err
-	}
-	s := c.service
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	b.Tier, err = tierOf(c.r.Header, false)
+	return err
+}
+
+// replace puts a blob in place of the one that has its name, and answers. The caller holds the lock.
+func (c *call) replace(b kept.Blob, status int) error {
 	had, err := c.find(creates)
 	if err != nil {
 		return err
@@ -125,26 +108,25 @@ func (c *call) create(b stored, status int) (err error) {
 	if err := c.store(&b); err != nil {
 		return err
 	}
-	s.unstage(c.key())
+	c.service.kept.Unstage(c.key())
 	c.w.Header().Set("x-ms-request-server-encrypted", "true")
-	b.headers(c.w)
-	b.Copy.answer(c.w.Header())
+	stamp(c.w, b)
+	b.Copy.Answer(c.w.Header())
 	c.w.WriteHeader(status)
 	return nil
 }
 
 // store keeps a blob that has been changed now. The caller holds the lock.
-func (c *call) store(b *stored) error {
-	c.service.written++
-	b.Made, b.Modified = c.made, c.now.UTC()
-	b.ETag = fmt.Sprintf(`"0x%016X"`, uint64(c.now.UnixNano())+c.service.written)
-	return c.service.keep(c.key(), *b)
+func (c *call) store(b *kept.Blob) error {
+	b.Made = c.made
+	c.service.kept.Stamp(b, c.now)
+	return c.service.kept.Keep(c.key(), *b)
 }
 
 // change changes what is known of a blob, and answers.
-func (c *call) change(status int, do func(b *stored) error) error {
-	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
+func (c *call) change(status int, do func(b *kept.Blob) error) error {
+	c.service.kept.Lock()
+	defer c.service.kept.Unlock()
 	b, err := c.find(changes)
 	if err != nil {
 		return err
@@ -156,42 +138,42 @@ func (c *call) change(status int, do func(b *stored) error) error {
 		return err
 	}
 	c.w.Header().Set("x-ms-request-server-encrypted", "true")
-	b.headers(c.w)
+	stamp(c.w, b)
 	c.w.WriteHeader(status)
 	return nil
 }
 
 // get answers with a blob or a range of it.
 func (c blobCall) get() error {
-	c.service.mu.Lock()
+	c.service.kept.Lock()
 	b, err := c.find(reads)
-	c.service.mu.Unlock()
+	c.service.kept.Unlock()
 	if err != nil {
 		return err
 	}
 	if c.r.Method == http.MethodHead {
 		c.describe(b)
-		c.w.Header().Set("Content-Length", strconv.Itoa(len(b.content)))
+		c.w.Header().Set("Content-Length", strconv.Itoa(len(b.Content)))
 		c.w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	if b.Tier == archived {
+	if b.Tier == kept.Archived {
 		return refuse(http.StatusConflict, "BlobArchived", "This operation is not permitted on an archived blob.")
 	}
-	within, partial, err := octets.Wanted(c.r.Header, int64(len(b.content)))
+	within, partial, err := octets.Wanted(c.r.Header, int64(len(b.Content)))
 	if refused, ok := errors.AsType[*behaviour.Error](err); ok && refused.Status == http.StatusBadRequest {
 		err = nil // Azure ignores what is no range
 	}
 	if err != nil {
-		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", len(b.content)))
+		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", len(b.Content)))
 		return err
 	}
-	part, status := b.content[within.From:within.To], http.StatusOK
+	part, status := b.Content[within.From:within.To], http.StatusOK
 	c.describe(b)
 	header := c.w.Header()
 	if partial {
 		status = http.StatusPartialContent
-		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", within.From, within.To-1, len(b.content)))
+		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", within.From, within.To-1, len(b.Content)))
 	}
 	if err := c.sums(part, partial); err != nil {
 		return err
@@ -232,7 +214,7 @@ func (c blobCall) sums(part []byte, partial bool) error {
 	return nil
 }
 
-func (b stored) headers(w http.ResponseWriter) {
+func stamp(w http.ResponseWriter, b kept.Blob) {
 	w.Header().Set("ETag", b.ETag)
 	w.Header().Set("Last-Modified", b.Modified.Format(http.TimeFormat))
 }
@@ -249,8 +231,8 @@ const (
 )
 
 // find returns the blob as it is, or why the request must not be carried out on it. The caller holds the lock.
-func (c *call) find(how use) (stored, error) {
-	had, there := c.service.blobs[c.key()]
+func (c *call) find(how use) (kept.Blob, error) {
+	had, there := c.service.kept.Get(c.key())
 	if c.onlyNew && there && (how == creates || how == changes) {
 		return had, refuse(http.StatusForbidden, "UnauthorizedBlobOverwrite", "This request is not authorized to perform blob overwrites.")
 	}
@@ -265,7 +247,7 @@ func (c *call) find(how use) (stored, error) {
 }
 
 // conditions returns why a request must not be carried out on the blob as it is.
-func (c *call) conditions(had stored, there bool, how use) error {
+func (c *call) conditions(had kept.Blob, there bool, how use) error {
 	none := c.r.Header.Get("If-None-Match")
 	if how == creates && there && none == "*" {
 		return refuse(http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
@@ -276,7 +258,7 @@ func (c *call) conditions(had stored, there bool, how use) error {
 	if err := c.checkTagCondition(had, there); err != nil {
 		return err
 	}
-	met, changed, err := had.meets(c.r.Header, "", there)
+	met, changed, err := meets(had, c.r.Header, "", there)
 	switch {
 	case err != nil:
 		return err
@@ -294,7 +276,7 @@ func unmet() error {
 
 // meets reports whether a blob is as the conditions of a request want it, and whether it is another one than the reader has. Their
 // headers begin with a prefix.
-func (b stored) meets(given http.Header, prefix string, there bool) (met, changed bool, err error) {
+func meets(b kept.Blob, given http.Header, prefix string, there bool) (met, changed bool, err error) {
 	match, none := given.Get(prefix+"If-Match"), given.Get(prefix+"If-None-Match")
 	met = match == "" || there && (match == "*" || match == b.ETag)
 	changed = none == "" || !there || none != "*" && none != b.ETag

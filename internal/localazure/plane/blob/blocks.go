@@ -10,26 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/octets"
 )
 
-// block is a part of a content.
-type block struct {
-	ID   string `json:"id" xml:"Name"`
-	Size int    `json:"size" xml:"Size"`
-}
-
-// staged are the blocks of a blob that no list has committed, by their ids. They are in memory alone: a restart loses them.
-type staged struct {
-	content map[string][]byte
-	made    string // when the container was made
-}
-
-// The most blocks that a blob has, and the most that wait for a list, as Azure documents them.
-const (
-	mostBlocks = 50_000
-	mostStaged = 100_000
-)
+// mostBlocks is how many blocks a blob has, as Azure documents it.
+const mostBlocks = 50_000
 
 // blockID returns the id of the block of a request.
 func (c blockCall) blockID() (string, error) {
@@ -58,18 +44,18 @@ func (c blockCall) stage() error {
 	if len(content) == 0 {
 		return invalidHeader("Content-Length", "0", "at least 1")
 	}
-	s := c.service
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if had, there := s.blobs[c.key()]; there {
-		if had.Type != blockBlob {
+	s := &c.service.kept
+	s.Lock()
+	defer s.Unlock()
+	if had, there := s.Get(c.key()); there {
+		if had.Type != kept.Blocks {
 			return wrongType()
 		}
 		if _, err := c.find(changes); err != nil {
 			return err
 		}
 	}
-	if err := s.stage(c.key(), c.made, id, content); err != nil {
+	if err := s.Stage(c.key(), c.made, id, content); err != nil {
 		return err
 	}
 	c.w.Header().Set("x-ms-request-server-encrypted", "true")
@@ -90,48 +76,6 @@ func (c blockCall) answerSums(content []byte) {
 	if !asked || c.r.Header.Get("x-ms-version") >= withBothSums {
 		c.w.Header().Set("x-ms-content-crc64", octets.CRC64(content))
 	}
-}
-
-// stage keeps a block of the blob with a key. All blocks that wait have ids of one length. The caller holds the lock.
-func (s *Service) stage(key, made, id string, content []byte) error {
-	waiting := s.staged[key]
-	if waiting.made != made {
-		s.unstage(key)
-		waiting = staged{map[string][]byte{}, made}
-	}
-	if waiting.content == nil {
-		waiting.content = map[string][]byte{}
-	}
-	for other := range waiting.content {
-		if len(other) != len(id) {
-			return refuse(http.StatusBadRequest, "InvalidBlobOrBlock",
-				"The specified blob or block content is invalid: the id %q has another length than that of other blocks, %q.", id, other)
-		}
-		break
-	}
-	if _, again := waiting.content[id]; !again && len(waiting.content) >= mostStaged {
-		return refuse(http.StatusConflict, "BlockCountExceedsLimit",
-			"The uncommitted block count cannot exceed the maximum limit of %d blocks.", mostStaged)
-	}
-	grown := int64(len(content) - len(waiting.content[id]))
-	if err := s.checkSpace(grown); err != nil {
-		return err
-	}
-	s.size += grown
-	waiting.content[id] = content
-	if s.staged == nil {
-		s.staged = map[string]staged{}
-	}
-	s.staged[key] = waiting
-	return nil
-}
-
-// unstage forgets the blocks of the blob with a key. The caller holds the lock.
-func (s *Service) unstage(key string) {
-	for _, content := range s.staged[key].content {
-		s.size -= int64(len(content))
-	}
-	delete(s.staged, key)
 }
 
 // wantedBlock is an element of a list: where to look for the block with an id.
@@ -174,21 +118,21 @@ func (c blockCall) commit() error {
 	if err != nil {
 		return err
 	}
-	b := stored{facts: facts{Type: blockBlob, Properties: propertiesOf(c.r.Header, false).orAny()}}
-	s := c.service
-	s.mu.Lock()
-	had := s.blobs[c.key()]
-	waiting := s.staged[c.key()]
-	s.mu.Unlock()
-	if had.Type == appendBlob {
+	b := kept.Blob{Facts: kept.Facts{Type: kept.Blocks, Properties: orAny(propertiesOf(c.r.Header, false))}}
+	if err := c.furnish(&b); err != nil {
+		return err
+	}
+	s := &c.service.kept
+	s.Lock()
+	defer s.Unlock()
+	had, _ := s.Get(c.key())
+	if had.Type == kept.Appended {
 		return wrongType()
 	}
-	committed := had.byBlock()
+	waiting, committed := s.Waiting(c.key(), c.made), had.ByBlock()
 	for _, w := range wanted {
-		content, found := waiting.content[w.ID]
-		if waiting.made != c.made || w.XMLName.Local == "Committed" {
-			found = false
-		}
+		content, found := waiting[w.ID]
+		found = found && w.XMLName.Local != "Committed"
 		if !found && w.XMLName.Local != "Uncommitted" {
 			content, found = committed[w.ID]
 		}
@@ -196,27 +140,17 @@ func (c blockCall) commit() error {
 			return refuse(http.StatusBadRequest, "InvalidBlockList", "The specified block list is invalid: there is no block %q as %s.",
 				w.ID, w.XMLName.Local)
 		}
-		b.content = append(b.content, content...)
-		b.Blocks = append(b.Blocks, block{w.ID, len(content)})
+		b.Content = append(b.Content, content...)
+		b.Blocks = append(b.Blocks, kept.Block{ID: w.ID, Size: len(content)})
 	}
-	return c.create(b, http.StatusCreated)
-}
-
-// byBlock returns the content of the blocks of a blob, by their ids.
-func (b stored) byBlock() map[string][]byte {
-	all, at := map[string][]byte{}, 0
-	for _, k := range b.Blocks {
-		all[k.ID] = b.content[at : at+k.Size]
-		at += k.Size
-	}
-	return all
+	return c.replace(b, http.StatusCreated)
 }
 
 // blockLists is the answer to a request for the blocks of a blob.
 type blockLists struct {
-	XMLName     xml.Name `xml:"BlockList"`
-	Committed   []block  `xml:"CommittedBlocks>Block"`
-	Uncommitted []block  `xml:"UncommittedBlocks>Block"`
+	XMLName     xml.Name     `xml:"BlockList"`
+	Committed   []kept.Block `xml:"CommittedBlocks>Block"`
+	Uncommitted []kept.Block `xml:"UncommittedBlocks>Block"`
 }
 
 // blocks answers with the blocks of a blob: those that a list has committed, those that wait, or both.
@@ -228,29 +162,27 @@ func (c blockCall) blocks() error {
 	if !slices.Contains([]string{"committed", "uncommitted", "all"}, kind) {
 		return invalidParameter("blocklisttype", kind, "committed, uncommitted or all")
 	}
-	s := c.service
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	waiting := s.staged[c.key()]
-	if _, there := s.blobs[c.key()]; there || len(waiting.content) == 0 || waiting.made != c.made {
-		b, err := c.find(reads)
-		if err == nil && b.Type != blockBlob {
+	s := &c.service.kept
+	s.Lock()
+	defer s.Unlock()
+	waiting := s.Waiting(c.key(), c.made)
+	b, there := s.Get(c.key())
+	if there || len(waiting) == 0 {
+		_, err := c.find(reads)
+		if err == nil && b.Type != kept.Blocks {
 			err = wrongType()
 		}
 		if err != nil {
 			return err
 		}
-		b.headers(c.w)
+		stamp(c.w, b)
 	}
-	b := s.blobs[c.key()]
-	c.w.Header().Set("x-ms-blob-content-length", formatInt(len(b.content)))
+	c.w.Header().Set("x-ms-blob-content-length", formatInt(len(b.Content)))
 	list := blockLists{Committed: b.Blocks}
-	if waiting.made == c.made {
-		for id, content := range waiting.content {
-			list.Uncommitted = append(list.Uncommitted, block{id, len(content)})
-		}
+	for id, content := range waiting {
+		list.Uncommitted = append(list.Uncommitted, kept.Block{ID: id, Size: len(content)})
 	}
-	slices.SortFunc(list.Uncommitted, func(a, b block) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(list.Uncommitted, func(a, b kept.Block) int { return strings.Compare(a.ID, b.ID) })
 	if kind == "committed" {
 		list.Uncommitted = nil
 	}

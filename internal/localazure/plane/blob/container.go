@@ -1,7 +1,6 @@
 package blob
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/behaviour/storage/lease"
+	"kaz/internal/localazure/plane/blob/kept"
 )
 
 // accessLevels are the levels of public access as Azure Resource Manager spells them, by header.
@@ -159,7 +159,7 @@ func (c containerCall) checkTimes(doc behaviour.Object) error {
 			given.Set(name, value)
 		}
 	}
-	met, changed, err := stored{facts: facts{Modified: at}}.meets(given, "", true)
+	met, changed, err := meets(kept.Blob{Facts: kept.Facts{Modified: at}}, given, "", true)
 	if err == nil && (!met || !changed) {
 		err = unmet()
 	}
@@ -189,19 +189,9 @@ func (c containerCall) deleteContainer() error {
 	if err != nil {
 		return err
 	}
-	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
-	for key := range c.service.blobs {
-		if strings.HasPrefix(key, c.container.Key()+"/") {
-			err = errors.Join(err, c.service.forget(key))
-		}
-	}
-	for key := range c.service.staged {
-		if strings.HasPrefix(key, c.container.Key()+"/") {
-			c.service.unstage(key)
-		}
-	}
-	if err != nil {
+	c.service.kept.Lock()
+	defer c.service.kept.Unlock()
+	if err := c.service.kept.ForgetUnder(c.container.Key() + "/"); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusAccepted)

@@ -8,44 +8,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/octets"
 )
 
 // sourceHeader has the address of a blob from which content is taken.
 const sourceHeader = "x-ms-copy-source"
-
-// copied says from where a blob was copied. Nil is a blob that was not.
-type copied struct {
-	ID     string    `json:"id"`
-	Source string    `json:"source"`
-	Bytes  int       `json:"bytes"`
-	At     time.Time `json:"at"`
-}
-
-// show writes what a reader gets of a copy.
-func (k *copied) show(h http.Header) {
-	if k == nil {
-		return
-	}
-	k.answer(h)
-	h.Set(sourceHeader, k.Source)
-	h.Set("x-ms-copy-progress", strconv.Itoa(k.Bytes)+"/"+strconv.Itoa(k.Bytes))
-	h.Set("x-ms-copy-completion-time", k.At.Format(http.TimeFormat))
-}
-
-// answer writes what the client gets that asked for a copy: it is made at once.
-func (k *copied) answer(h http.Header) {
-	if k == nil {
-		return
-	}
-	h.Set("x-ms-copy-id", k.ID)
-	h.Set("x-ms-copy-status", "success")
-}
 
 // copy makes a blob that is like another one.
 func (c copyCall) copy() error {
@@ -53,8 +25,8 @@ func (c copyCall) copy() error {
 	if err != nil {
 		return err
 	}
-	b := stored{facts: facts{Type: from.Type, Properties: from.Properties.clone(), Blocks: slices.Clone(from.Blocks), Appends: from.Appends,
-		Metadata: metadataOf(c.r.Header)}, content: slices.Clip(from.content)}
+	b := kept.Blob{Facts: kept.Facts{Type: from.Type, Properties: from.Properties.Clone(), Blocks: slices.Clone(from.Blocks),
+		Appends: from.Appends, Metadata: metadataOf(c.r.Header)}, Content: slices.Clip(from.Content)}
 	if len(b.Metadata) == 0 {
 		b.Metadata = maps.Clone(from.Metadata)
 	}
@@ -62,7 +34,7 @@ func (c copyCall) copy() error {
 	if err != nil {
 		return err
 	}
-	if err := octets.CheckMD5(c.r.Header.Get("x-ms-source-content-md5"), b.content); err != nil {
+	if err := octets.CheckMD5(c.r.Header.Get("x-ms-source-content-md5"), b.Content); err != nil {
 		return err
 	}
 	if b.Sealed = from.Sealed; c.r.Header.Get("x-ms-seal-blob") != "" {
@@ -70,15 +42,15 @@ func (c copyCall) copy() error {
 	}
 	b.Tags = c.copiedTags(from)
 	if c.r.Header.Get("x-ms-source-content-md5") != "" {
-		c.w.Header().Set("Content-MD5", octets.MD5(b.content))
+		c.w.Header().Set("Content-MD5", octets.MD5(b.Content))
 	}
 	address.RawQuery = "" // it may have a signature
-	b.Copy = &copied{c.guid(), address.String(), len(b.content), c.now.UTC()}
+	b.Copy = &kept.Copied{ID: c.guid(), Source: address.String(), Bytes: len(b.Content), At: c.now.UTC()}
 	return c.create(b, http.StatusAccepted)
 }
 
 // copiedTags returns the tags of the source of a request that wants them.
-func (c copyCall) copiedTags(from *stored) map[string]string {
+func (c copyCall) copiedTags(from *kept.Blob) map[string]string {
 	if from == nil || !strings.EqualFold(c.r.Header.Get("x-ms-copy-source-tag-option"), "copy") {
 		return nil
 	}
@@ -94,7 +66,7 @@ func (c copyCall) abort() error {
 }
 
 // given returns the content that a request brings: its body, or a range of another blob, which is returned then, too.
-func (c copyCall) given() (content []byte, from *stored, err error) {
+func (c copyCall) given() (content []byte, from *kept.Blob, err error) {
 	if c.r.Header.Get(sourceHeader) == "" {
 		content, err = c.body()
 		return content, nil, err
@@ -102,7 +74,7 @@ func (c copyCall) given() (content []byte, from *stored, err error) {
 	if from, err = c.source(); err != nil {
 		return nil, nil, err
 	}
-	content = from.content
+	content = from.Content
 	const header = "x-ms-source-range"
 	if text := c.r.Header.Get(header); text != "" {
 		within, err := octets.Parse(header, text)
@@ -128,7 +100,7 @@ func (c copyCall) given() (content []byte, from *stored, err error) {
 }
 
 // source returns the blob from which a request takes content.
-func (c copyCall) source() (*stored, error) {
+func (c copyCall) source() (*kept.Blob, error) {
 	text := c.r.Header.Get(sourceHeader)
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" {
@@ -147,10 +119,10 @@ func (c copyCall) source() (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if from.Tier == archived {
+	if from.Tier == kept.Archived {
 		return nil, refuse(http.StatusConflict, "BlobArchived", "This operation is not permitted on an archived blob.")
 	}
-	met, changed, err := from.meets(c.r.Header, "x-ms-source-", true)
+	met, changed, err := meets(from, c.r.Header, "x-ms-source-", true)
 	switch {
 	case err != nil:
 	case !changed && !c.copiesLater(): // Azure reads it on the same conditions then
@@ -172,7 +144,7 @@ func (c copyCall) copiesLater() bool {
 }
 
 // readSource reads the blob at an address. The request has a right of its own for it, or its address has a signature.
-func (c copyCall) readSource(address *url.URL) (stored, error) {
+func (c copyCall) readSource(address *url.URL) (kept.Blob, error) {
 	read := &call{service: c.service, w: newAnswer(), query: address.Query(),
 		r: (&http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
 			RemoteAddr: c.r.RemoteAddr}).WithContext(c.r.Context())}
@@ -183,12 +155,12 @@ func (c copyCall) readSource(address *url.URL) (stored, error) {
 		read.byKey = c.byKey
 	}
 	if _, err := read.begin(func(string) (operation, error) { return onBlob(blobsRead, "r", nil), nil }); err != nil {
-		return stored{}, err
+		return kept.Blob{}, err
 	}
 	if read.machine != "" {
-		return stored{}, noBlob()
+		return kept.Blob{}, noBlob()
 	}
-	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
+	c.service.kept.Lock()
+	defer c.service.kept.Unlock()
 	return read.find(reads)
 }

@@ -103,8 +103,8 @@ func (c blobCall) leaseBlob() error {
 	if err != nil {
 		return err
 	}
-	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
+	c.service.kept.Lock()
+	defer c.service.kept.Unlock()
 	b, err := c.find(leases)
 	if err != nil {
 		return err
@@ -112,10 +112,10 @@ func (c blobCall) leaseBlob() error {
 	if b.Lease, err = b.Lease.Act(lease.Blob, r, c.now); err != nil {
 		return err
 	}
-	if err := c.service.keep(c.key(), b); err != nil {
+	if err := c.service.kept.Keep(c.key(), b); err != nil {
 		return err
 	}
-	b.headers(c.w)
+	stamp(c.w, b)
 	c.leased(r, b.Lease)
 	return nil
 }

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kaz/internal/localazure/plane/blob/kept"
+	"kaz/internal/localazure/plane/blob/tags"
 )
 
 // listed is a page of a list of blobs.
@@ -31,7 +34,7 @@ type entry struct {
 	Snapshot   string      `xml:"Snapshot,omitempty"`
 	Properties *entryFacts `xml:"Properties,omitempty"`
 	Metadata   pairs       `xml:"Metadata,omitempty"`
-	Tags       *tagList    `xml:"Tags,omitempty"`
+	Tags       *tags.List  `xml:"Tags,omitempty"`
 }
 
 // entryName is a name, spelled as in a URL if XML cannot have its characters.
@@ -156,35 +159,36 @@ func (c containerCall) list() error {
 	if c.query.Get("maxresults") != "" {
 		page.Most = most
 	}
-	s := c.service
-	s.mu.Lock()
+	s := &c.service.kept
+	s.Lock()
 	for _, v := range c.versions(include) {
 		if !c.listed(v, page.Prefix, first) {
 			continue
 		}
-		group := nameOf(page.group(v.name))
+		group := nameOf(page.group(v.Name))
 		if group.Text != "" && len(page.Prefixes) > 0 && page.Prefixes[len(page.Prefixes)-1].Name == group {
 			continue
 		}
 		if len(page.Blobs)+len(page.Prefixes) == most {
-			page.Next = v.marker()
+			page.Next = marker(v)
 			break
 		}
 		if group.Text != "" {
 			page.Prefixes = append(page.Prefixes, entry{Name: group})
 			continue
 		}
-		page.Blobs = append(page.Blobs, c.entry(v, s.blobs[c.container.Key()+"/"+v.String()], include))
+		b, _ := s.Get(c.container.Key() + "/" + v.String())
+		page.Blobs = append(page.Blobs, c.entry(v, b, include))
 	}
-	s.mu.Unlock()
+	s.Unlock()
 	reply(c.w, http.StatusOK, page)
 	return nil
 }
 
 // listed reports whether a list has a version on the page that begins with the first one, or on a later page.
-func (c containerCall) listed(v version, prefix string, first version) bool {
+func (c containerCall) listed(v kept.Version, prefix string, first kept.Version) bool {
 	end := c.query.Get("endBefore")
-	return strings.HasPrefix(v.name, prefix) && v.compare(first) >= 0 && v.name >= c.query.Get("startFrom") && (end == "" || v.name < end)
+	return strings.HasPrefix(v.Name, prefix) && v.Compare(first) >= 0 && v.Name >= c.query.Get("startFrom") && (end == "" || v.Name < end)
 }
 
 // group returns the beginning of a name up to the delimiter behind the prefix, "" without one.
@@ -201,35 +205,32 @@ func (p listed) group(name string) string {
 
 // versions returns the blobs of a container in the order of lists: also their snapshots, and those that have waiting blocks alone, if
 // the request wants them. The caller holds the lock.
-func (c containerCall) versions(include map[string]bool) (all []version) {
+func (c containerCall) versions(include map[string]bool) (all []kept.Version) {
 	before := c.container.Key() + "/"
-	for at := range c.service.blobs {
-		if text, ours := strings.CutPrefix(at, before); ours {
-			if v := parseVersion(text); v.snapshot == "" || include["snapshots"] {
-				all = append(all, v)
-			}
+	for v := range c.service.kept.Under(before) {
+		if v.Snapshot == "" || include["snapshots"] {
+			all = append(all, v)
 		}
 	}
-	for at, waiting := range c.service.staged {
-		_, there := c.service.blobs[at]
-		if name, ours := strings.CutPrefix(at, before); include["uncommittedblobs"] && ours && !there && waiting.made == c.made {
-			all = append(all, version{name: name})
+	if include["uncommittedblobs"] {
+		for name := range c.service.kept.WaitingUnder(before, c.made) {
+			all = append(all, kept.Version{Name: name})
 		}
 	}
-	slices.SortFunc(all, version.compare)
+	slices.SortFunc(all, kept.Version.Compare)
 	return all
 }
 
-func (c containerCall) entry(v version, b stored, include map[string]bool) entry {
+func (c containerCall) entry(v kept.Version, b kept.Blob, include map[string]bool) entry {
 	p := &entryFacts{Created: b.Created.Format(http.TimeFormat), Modified: b.Modified.Format(http.TimeFormat),
-		ETag: strings.Trim(b.ETag, `"`), Length: len(b.content), Kind: b.Properties[contentType],
+		ETag: strings.Trim(b.ETag, `"`), Length: len(b.Content), Kind: b.Properties[contentType],
 		Encoding: b.Properties["Content-Encoding"], Language: b.Properties["Content-Language"],
 		MD5: b.Properties["Content-MD5"], Cache: b.Properties["Cache-Control"],
-		Disposition: b.Properties["Content-Disposition"], Type: cmp.Or(b.Type, blockBlob), LeaseStatus: b.Lease.Status(c.now),
+		Disposition: b.Properties["Content-Disposition"], Type: cmp.Or(b.Type, kept.Blocks), LeaseStatus: b.Lease.Status(c.now),
 		LeaseState: string(b.Lease.State(c.now)), LeaseDuration: b.Lease.Duration(c.now), Encrypted: true,
-		TagCount: len(b.Tags), Sealed: b.Sealed, Returns: b.pending()}
-	e := entry{Name: nameOf(v.name), Snapshot: v.snapshot, Properties: p}
-	if p.Type == blockBlob {
+		TagCount: len(b.Tags), Sealed: b.Sealed, Returns: b.Pending()}
+	e := entry{Name: nameOf(v.Name), Snapshot: v.Snapshot, Properties: p}
+	if p.Type == kept.Blocks {
 		p.Tier, p.TierInferred = cmp.Or(b.Tier, "Hot"), b.Tier == ""
 		if b.Tier != "" {
 			p.TierSet = b.TierSet.Format(http.TimeFormat)
@@ -239,11 +240,11 @@ func (c containerCall) entry(v version, b stored, include map[string]bool) entry
 		e.Metadata = pairsOf(b.Metadata)
 	}
 	if include["tags"] && len(b.Tags) > 0 {
-		e.Tags = listTags(b.Tags)
+		e.Tags = tags.ListOf(b.Tags)
 	}
 	if include["copy"] && b.Copy != nil {
 		header := http.Header{}
-		b.Copy.show(header)
+		b.Copy.Show(header)
 		p.CopyID, p.CopyStatus, p.CopySource = header.Get("x-ms-copy-id"), header.Get("x-ms-copy-status"), header.Get(sourceHeader)
 		p.CopyProgress, p.CopyCompletedAt = header.Get("x-ms-copy-progress"), header.Get("x-ms-copy-completion-time")
 	}

@@ -2,13 +2,11 @@ package blob
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"strings"
-)
 
-// properties are what a client says of the content of a blob, by the header that a reader gets.
-type properties map[string]string
+	"kaz/internal/localazure/plane/blob/kept"
+)
 
 // contentHeader is a property: the header that sets it, and whether a write of a whole blob takes the header of the reply, too.
 type contentHeader struct {
@@ -31,8 +29,8 @@ const contentType = "Content-Type"
 const anyContent = "application/octet-stream"
 
 // propertiesOf returns the properties in the headers of a request. That of a whole blob may have them as standard headers.
-func propertiesOf(given http.Header, whole bool) properties {
-	p := properties{}
+func propertiesOf(given http.Header, whole bool) kept.Properties {
+	p := kept.Properties{}
 	for name, h := range contentHeaders {
 		value := given.Get(h.sent)
 		if value == "" && whole && h.standard {
@@ -46,7 +44,7 @@ func propertiesOf(given http.Header, whole bool) properties {
 }
 
 // orAny gives properties without a type that of any content.
-func (p properties) orAny() properties {
+func orAny(p kept.Properties) kept.Properties {
 	p[contentType] = cmp.Or(p[contentType], anyContent)
 	return p
 }
@@ -69,7 +67,7 @@ func metadataOf(given http.Header) map[string]string {
 
 // setProperties replaces the properties of a blob. What the request does not name is unset.
 func (c blobCall) setProperties() error {
-	return c.change(http.StatusOK, func(b *stored) error {
+	return c.change(http.StatusOK, func(b *kept.Blob) error {
 		b.Properties = propertiesOf(c.r.Header, false) // without a type, too
 		return nil
 	})
@@ -77,7 +75,7 @@ func (c blobCall) setProperties() error {
 
 // setMetadata replaces the metadata of a blob.
 func (c blobCall) setMetadata() error {
-	return c.change(http.StatusOK, func(b *stored) error {
+	return c.change(http.StatusOK, func(b *kept.Blob) error {
 		b.Metadata = metadataOf(c.r.Header)
 		return nil
 	})
@@ -85,13 +83,13 @@ func (c blobCall) setMetadata() error {
 
 // metadata answers with the metadata of a blob alone.
 func (c blobCall) metadata() error {
-	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
+	c.service.kept.Lock()
+	defer c.service.kept.Unlock()
 	b, err := c.find(reads)
 	if err != nil {
 		return err
 	}
-	b.headers(c.w)
+	stamp(c.w, b)
 	for name, value := range b.Metadata {
 		c.w.Header().Set(name, value)
 	}
@@ -101,9 +99,6 @@ func (c blobCall) metadata() error {
 
 // tiers are the access tiers of block blobs.
 var tiers = map[string]bool{"Hot": true, "Cool": true, "Cold": true, "Archive": true}
-
-// archived is the tier of blobs that cannot be read.
-const archived = "Archive"
 
 // tierOf returns the tier in the headers of a request, "" for that of the account.
 func tierOf(given http.Header, required bool) (string, error) {
@@ -125,17 +120,17 @@ func (c blobCall) setTier() error {
 	if err != nil {
 		return err
 	}
-	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
+	c.service.kept.Lock()
+	defer c.service.kept.Unlock()
 	b, err := c.find(leases)
-	if err == nil && b.Type != blockBlob {
+	if err == nil && b.Type != kept.Blocks {
 		err = wrongType()
 	}
 	if err != nil {
 		return err
 	}
 	status := http.StatusOK
-	if b.Tier == archived && tier != archived {
+	if b.Tier == kept.Archived && tier != kept.Archived {
 		if c.snapshot != "" {
 			return refuse(http.StatusConflict, "BlobArchived",
 				"This operation is not permitted on an archived blob: a snapshot does not return.")
@@ -148,24 +143,16 @@ func (c blobCall) setTier() error {
 	} else {
 		b.Tier, b.TierSet = tier, c.now.UTC()
 	}
-	if err := c.service.keep(c.key(), b); err != nil {
+	if err := c.service.kept.Keep(c.key(), b); err != nil {
 		return err
 	}
 	c.w.WriteHeader(status)
 	return nil
 }
 
-// pending says to which tier a blob in the archive returns, "" if it does not.
-func (b stored) pending() string {
-	if b.Returns == "" {
-		return ""
-	}
-	return "rehydrate-pending-to-" + strings.ToLower(b.Returns)
-}
-
 // describe writes what a reader gets of a blob besides its content.
-func (c *call) describe(b stored) {
-	b.headers(c.w)
+func (c *call) describe(b kept.Blob) {
+	stamp(c.w, b)
 	header := c.w.Header()
 	header.Set("Accept-Ranges", "bytes")
 	header.Set("x-ms-blob-type", b.Type)
@@ -184,36 +171,33 @@ func (c *call) describe(b stored) {
 			header.Set(name, value)
 		}
 	}
-	if b.Type == appendBlob {
+	if b.Type == kept.Appended {
 		header.Set("x-ms-blob-committed-block-count", formatInt(b.Appends))
 	}
 	if b.Sealed {
 		header.Set("x-ms-blob-sealed", "true")
 	}
-	if b.Type == blockBlob {
+	if b.Type == kept.Blocks {
 		header.Set("x-ms-access-tier", cmp.Or(b.Tier, "Hot"))
 		if b.Tier == "" {
 			header.Set("x-ms-access-tier-inferred", "true")
 		} else {
 			header.Set("x-ms-access-tier-change-time", b.TierSet.Format(http.TimeFormat))
 		}
-		if pending := b.pending(); pending != "" {
+		if pending := b.Pending(); pending != "" {
 			header.Set("x-ms-archive-status", pending)
 		}
 	}
 	if len(b.Tags) > 0 {
 		header.Set("x-ms-tag-count", formatInt(len(b.Tags)))
 	}
-	b.Copy.show(header)
+	b.Copy.Show(header)
 }
-
-// clone is a copy that can be changed.
-func (p properties) clone() properties { return maps.Clone(p) }
 
 // seal ends an append blob: it takes no more blocks.
 func (c blobCall) seal() error {
-	return c.change(http.StatusOK, func(b *stored) error {
-		if b.Type != appendBlob {
+	return c.change(http.StatusOK, func(b *kept.Blob) error {
+		if b.Type != kept.Appended {
 			return wrongType()
 		}
 		b.Sealed = true
