@@ -1,4 +1,4 @@
-// Package watch words how far Azure has come with a cluster, for people who wait. Layer L4: it reads nothing.
+// Package watch says in words how far Azure has come with a cluster. Layer L4: it reads nothing.
 package watch
 
 import (

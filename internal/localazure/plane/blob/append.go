@@ -16,7 +16,8 @@ func (c blockCall) putAppend() error {
 	if len(content) > 0 {
 		return invalidHeader("Content-Length", formatInt(len(content)), "0 for an append blob")
 	}
-	return c.create(kept.Blob{Facts: kept.Facts{Type: kept.Appended, Properties: orAny(propertiesOf(c.r.Header, true))}}, http.StatusCreated)
+	known := kept.Facts{Type: kept.Appended, Properties: orAny(propertiesOf(c.r.Header, true))}
+	return c.create(kept.Blob{Facts: known}, http.StatusCreated)
 }
 
 // append adds a block to the end of an append blob, from the body or from another blob.
