@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -54,6 +55,10 @@ func (h handled) Do(r *http.Request) (*http.Response, error) {
 	h.ServeHTTP(reply, sent)
 	got := reply.Result()
 	got.Request = r
+	for name, values := range maps.Clone(got.Header) { // as a client reads them
+		delete(got.Header, name)
+		got.Header[http.CanonicalHeaderKey(name)] = values
+	}
 	return got, nil
 }
 

@@ -79,10 +79,7 @@ func (c serviceCall) containerEntry(name string, doc behaviour.Object, metadata 
 		Scope: "$account-encryption-key", Immutable: behaviour.Bool(doc, "properties.hasImmutabilityPolicy"),
 		Hold: behaviour.Bool(doc, "properties.hasLegalHold"), Modified: modifiedOf(doc)}
 	if metadata {
-		e.Metadata = pairs{}
-		for key, value := range behaviour.Sub(doc, "properties.metadata") {
-			e.Metadata[key], _ = value.(string)
-		}
+		e.Metadata = metadataIn(doc)
 	}
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,7 +67,12 @@ func serve(t testing.TB, e *core.Emulator, dir string) asking {
 		}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		return w.Result()
+		got := w.Result()
+		for name, values := range maps.Clone(got.Header) { // as a client reads them
+			delete(got.Header, name)
+			got.Header[http.CanonicalHeaderKey(name)] = values
+		}
+		return got
 	}
 }
 

@@ -50,6 +50,15 @@ func (c containerCall) containerMetadata() behaviour.Object {
 	return metadata
 }
 
+// metadataIn returns the metadata of a container.
+func metadataIn(doc behaviour.Object) pairs {
+	p := pairs{}
+	for name, value := range behaviour.Sub(doc, "properties.metadata") {
+		p[name], _ = value.(string)
+	}
+	return p
+}
+
 // properties answers with the properties of a container.
 func (c containerCall) properties() error {
 	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
@@ -65,10 +74,7 @@ func (c containerCall) properties() error {
 	if access := accessOf(doc); access != "" {
 		header.Set(accessHeader, access)
 	}
-	for name, value := range behaviour.Sub(doc, "properties.metadata") {
-		text, _ := value.(string)
-		header.Set(metadataHeader+name, text)
-	}
+	showMetadata(header, metadataIn(doc))
 	for name, property := range map[string]string{"x-ms-has-legal-hold": "hasLegalHold",
 		"x-ms-has-immutability-policy": "hasImmutabilityPolicy"} {
 		header.Set(name, strconv.FormatBool(behaviour.Bool(doc, "properties."+property)))

@@ -65,6 +65,13 @@ func metadataOf(given http.Header) map[string]string {
 	return metadata
 }
 
+// showMetadata writes metadata as Azure spells it: in small letters, which some clients insist on.
+func showMetadata(h http.Header, metadata pairs) {
+	for name, value := range metadata {
+		h[metadataHeader+name] = []string{value}
+	}
+}
+
 // setProperties replaces the properties of a blob. What the request does not name is unset.
 func (c blobCall) setProperties() error {
 	return c.change(http.StatusOK, func(b *kept.Blob) error {
@@ -90,9 +97,7 @@ func (c blobCall) metadata() error {
 		return err
 	}
 	stamp(c.w, b)
-	for name, value := range b.Metadata {
-		c.w.Header().Set(name, value)
-	}
+	showMetadata(c.w.Header(), pairsOf(b.Metadata))
 	c.w.WriteHeader(http.StatusOK)
 	return nil
 }
@@ -163,9 +168,7 @@ func (c *call) describe(b kept.Blob) {
 	for name, value := range b.Properties {
 		header.Set(name, value)
 	}
-	for name, value := range b.Metadata {
-		header.Set(name, value)
-	}
+	showMetadata(header, pairsOf(b.Metadata))
 	for parameter, name := range overrides {
 		if value := c.query.Get(parameter); value != "" && c.query.Get("sig") != "" {
 			header.Set(name, value)
