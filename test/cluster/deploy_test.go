@@ -213,8 +213,8 @@ func (c *cluster) install() *installation {
 	values := filepath.Join(c.t.TempDir(), "values.yaml")
 	write(c.t, values, `
 infra: {clusterName: kaz}
-cloudControllerManager: {cloudConfigSecretName: azure-cloud-config, enableDynamicReloading: true, clusterCIDR: 10.244.0.0/14, serviceClusterIPRange: 10.96.0.0/16, bindAddress: 127.0.0.1, securePort: "`+port+`", logVerbosity: 0}
-cloudNodeManager: {enableHealthProbeProxy: true, securePort: 0, waitRoutes: true, nodeStatusUpdateFrequency: 5s, windows: {enabled: true}}
+cloudControllerManager: {cloudConfigSecretName: azure-cloud-config, enableDynamicReloading: true, clusterCIDR: 10.244.0.0/14, serviceClusterIPRange: 10.96.0.0/16, bindAddress: 127.0.0.1, securePort: "`+port+`", metricsPort: 0, logVerbosity: 0}
+cloudNodeManager: {enableHealthProbeProxy: true, securePort: 0, metricsPort: 0, waitRoutes: true, nodeStatusUpdateFrequency: 5s, windows: {enabled: true}}
 `)
 	began := time.Now()
 	chart, errs, err := output(c.t, "", "go", "-C", filepath.Join("..", "chart"), "run", ".", "-values", values)
