@@ -17,6 +17,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+
+	"kaz/internal/localazure/behaviour"
 )
 
 // The tests here are a part of what test/blobs checks with the SDK's own tests, for every change.
@@ -191,6 +193,17 @@ func TestManyBlobs(t *testing.T) {
 	})
 }
 
+// allowKeys allows requests with keys of the account, or forbids them.
+func (a *blobs) allowKeys(allowed bool) {
+	a.Helper()
+	a.must(a.azure.Do(func(w behaviour.World) error {
+		w.Edit(id("Microsoft.Storage/storageAccounts", "account1"), func(doc behaviour.Object) {
+			behaviour.Set(doc, "properties.allowSharedKeyAccess", allowed)
+		})
+		return nil
+	}))
+}
+
 // A signature by the key of a user and one by a stored access policy give what they say. One that only creates replaces nothing.
 func TestSignaturesWithoutKeys(t *testing.T) {
 	withBlobs(t, func(a *blobs) {
@@ -215,6 +228,9 @@ func TestSignaturesWithoutKeys(t *testing.T) {
 		}
 		_, err = c.DeleteBlob(a.Context(), "leased", "file", nil)
 		a.refused(err, bloberror.AuthorizationPermissionMismatch)
+		a.allowKeys(false)
+		a.same("content without keys of the account", a.content(c.ServiceClient().NewContainerClient("leased").NewBlobClient("file"), nil), "x")
+		a.allowKeys(true)
 
 		_, err = a.all().SetAccessPolicy(a.Context(), &container.SetAccessPolicyOptions{ContainerACL: []*container.SignedIdentifier{{ID: new("p"),
 			AccessPolicy: &container.AccessPolicy{Expiry: new(now.Add(time.Hour)), Permission: new("r")}}}})

@@ -31,6 +31,7 @@ import (
 // blobs is a local Azure with its blobs, in the process.
 type blobs struct {
 	*testing.T
+	azure   *core.Emulator
 	client  *azblob.Client
 	key     string
 	options azblob.ClientOptions
@@ -67,7 +68,7 @@ func withBlobs(t *testing.T, f func(a *blobs)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := build(t, core.Options{})
-		a := &blobs{T: t}
+		a := &blobs{T: t, azure: e}
 		a.must(e.Do(func(w behaviour.World) error {
 			if err := w.Apply(behaviour.Itself(), azure.GroupID(subscription, group), behaviour.Object{"location": region}); err != nil {
 				return err

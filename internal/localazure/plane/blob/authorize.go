@@ -49,7 +49,7 @@ func (c *call) allow(o operation, account, container string) (err error) {
 			err = c.checkConsole(w, o, target{account, container, keys})
 		case id == "":
 			err = refuse(http.StatusNotFound, "ResourceNotFound", "The specified account does not exist.")
-		case c.caller == nil && behaviour.At(doc, "properties.allowSharedKeyAccess") == false:
+		case c.caller == nil && !c.isDelegated() && behaviour.At(doc, "properties.allowSharedKeyAccess") == false:
 			err = refuse(http.StatusForbidden, "KeyBasedAuthenticationNotPermitted",
 				"Key based authentication is not permitted on this storage account.")
 		default:
@@ -191,7 +191,7 @@ func (c *call) checkService(w behaviour.World, o operation, t target) error {
 	default:
 		return unsigned(fmt.Sprintf("The signed resource %q is not supported: b, bs and c are.", kind))
 	}
-	if c.query.Get("skoid") != "" {
+	if c.isDelegated() {
 		if err := c.checkDelegated(w, o, t, resource); err != nil {
 			return err
 		}

@@ -123,19 +123,9 @@ func (c containerCall) setContainerMetadata() error {
 
 // changeContainer changes properties of a container, and answers.
 func (c containerCall) changeContainer(change func(w behaviour.World, properties behaviour.Object) error) error {
-	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
-	if err != nil {
-		return err
-	}
-	err = c.service.Azure.Do(func(w behaviour.World) error {
-		doc, there := w.Get(c.container)
-		if !there {
-			return noContainer()
-		}
-		if err := storage.LeaseOf(doc).Check(lease.Container, id, false, c.now); err != nil {
-			return err
-		}
-		if err := c.checkTimes(doc); err != nil {
+	err := c.service.Azure.Do(func(w behaviour.World) error {
+		doc, err := c.changeable(w, false)
+		if err != nil {
 			return err
 		}
 		properties := behaviour.Object{"publicAccess": behaviour.Text(doc, "properties.publicAccess"),
@@ -151,6 +141,22 @@ func (c containerCall) changeContainer(change func(w behaviour.World, properties
 	c.containerHeaders()
 	c.w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+// changeable returns the document of a container, or why the request must not change it. A write, such as a deletion, needs its lease.
+func (c containerCall) changeable(w behaviour.World, write bool) (behaviour.Object, error) {
+	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
+	if err != nil {
+		return nil, err
+	}
+	doc, there := w.Get(c.container)
+	if !there {
+		return nil, noContainer()
+	}
+	if err := storage.LeaseOf(doc).Check(lease.Container, id, write, c.now); err != nil {
+		return nil, err
+	}
+	return doc, c.checkTimes(doc)
 }
 
 // checkTimes returns why the request must not be carried out on a container as it is. Containers have the conditions on times alone.
@@ -174,19 +180,8 @@ func (c containerCall) checkTimes(doc behaviour.Object) error {
 
 // deleteContainer deletes a container with its blobs. Leases of blobs do not prevent that.
 func (c containerCall) deleteContainer() error {
-	id, err := leaseID(c.r.Header, "x-ms-lease-id", false)
-	if err != nil {
-		return err
-	}
-	err = c.service.Azure.Do(func(w behaviour.World) error {
-		doc, there := w.Get(c.container)
-		if !there {
-			return noContainer()
-		}
-		if err := storage.LeaseOf(doc).Check(lease.Container, id, true, c.now); err != nil {
-			return err
-		}
-		if err := c.checkTimes(doc); err != nil {
+	err := c.service.Azure.Do(func(w behaviour.World) error {
+		if _, err := c.changeable(w, true); err != nil {
 			return err
 		}
 		w.Edit(c.container, func(doc behaviour.Object) { storage.SetLease(doc, lease.Lease{}) })

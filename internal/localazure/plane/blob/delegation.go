@@ -12,6 +12,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/plane/sas"
+	"kaz/internal/localazure/plane/sharedkey"
 )
 
 // longestDelegation is how long a key of a user may be valid.
@@ -91,6 +92,11 @@ func invalidNode(name, value string) error {
 			"most seven days from now.", name, value, time.RFC3339)
 }
 
+// isDelegated reports whether a request has a signature by the key of a user, and not by a key of the account.
+func (c *call) isDelegated() bool {
+	return c.query.Get("skoid") != "" && c.query.Get("ss") == "" && !c.byKey && !sharedkey.Signed(c.r)
+}
+
 // delegatedText is the text of a signature by the key of a user for a resource such as /blob/ACCOUNT/CONTAINER/BLOB.
 func (c *call) delegatedText(resource string) string {
 	// The first versions with the users that an administrator names, with the scope, and with the tenant of another user, and headers and
@@ -141,7 +147,7 @@ func (c *call) checkDelegated(w behaviour.World, o operation, t target, resource
 			return refuse(http.StatusForbidden, code, "%s", message)
 		}
 		user := &behaviour.Principal{ObjectID: c.query.Get("skoid"), Tenant: c.query.Get("sktid")}
-		if !w.AllowedData(user, "Microsoft.Storage/storageAccounts/blobServices/"+o.action, c.container) {
+		if o.action != "" && !w.AllowedData(user, "Microsoft.Storage/storageAccounts/blobServices/"+o.action, c.container) {
 			return mismatch(permission, "permission")
 		}
 		return nil
