@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 
 const services = "services"
 
-// world is a cluster's API server and a local Azure. Controllers come and go.
-type world struct {
+// serviceCluster is a cluster's API server and a local Azure. Controllers come and go.
+type serviceCluster struct {
 	*testkit.Azure
 	t      testing.TB
 	client *cluster
@@ -52,9 +52,9 @@ type world struct {
 	turns  int
 }
 
-func newWorld(t testing.TB, o core.Options, count int) *world {
+func newServiceCluster(t testing.TB, o core.Options, count int) *serviceCluster {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, o, count), t: t, client: newCluster(), events: &events{}}
+	w := &serviceCluster{Azure: testkit.NewAzure(t, o, count), t: t, client: newCluster(), events: &events{}}
 	w.client.PrependReactor("delete", services, w.finalizersHoldServices)
 	w.client.PrependReactor("patch", services, w.servicesGoWithoutFinalizers)
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
@@ -66,7 +66,7 @@ func newWorld(t testing.TB, o core.Options, count int) *world {
 var servicesResource = corev1.SchemeGroupVersion.WithResource(services)
 
 // finalizersHoldServices adds what the fake API server does not do: a deleted Service with finalizers is only marked.
-func (w *world) finalizersHoldServices(a kubetesting.Action) (bool, runtime.Object, error) {
+func (w *serviceCluster) finalizersHoldServices(a kubetesting.Action) (bool, runtime.Object, error) {
 	d := a.(kubetesting.DeleteAction)
 	s, err := w.service(d.GetNamespace(), d.GetName())
 	if err != nil || len(s.Finalizers) == 0 {
@@ -78,7 +78,7 @@ func (w *world) finalizersHoldServices(a kubetesting.Action) (bool, runtime.Obje
 
 // servicesGoWithoutFinalizers adds two further things that the fake API server does not do. A deleted Service goes
 // with its last finalizer. A patch may say by UID which Service it is for.
-func (w *world) servicesGoWithoutFinalizers(a kubetesting.Action) (bool, runtime.Object, error) {
+func (w *serviceCluster) servicesGoWithoutFinalizers(a kubetesting.Action) (bool, runtime.Object, error) {
 	if err := w.isSuccessor(a.(kubetesting.PatchAction)); err != nil {
 		return true, nil, err
 	}
@@ -90,7 +90,7 @@ func (w *world) servicesGoWithoutFinalizers(a kubetesting.Action) (bool, runtime
 }
 
 // isSuccessor refuses a patch for a Service if only a later Service of the same name exists, as API servers do.
-func (w *world) isSuccessor(a kubetesting.PatchAction) error {
+func (w *serviceCluster) isSuccessor(a kubetesting.PatchAction) error {
 	var patch struct {
 		Metadata struct {
 			UID types.UID `json:"uid"`
@@ -109,7 +109,7 @@ func (w *world) isSuccessor(a kubetesting.PatchAction) error {
 	})
 }
 
-func (w *world) addNode(vm azure.Resource[compute.Instance]) {
+func (w *serviceCluster) addNode(vm azure.Resource[compute.Instance]) {
 	w.t.Helper()
 	id, err := nodes.ProviderID(vm.ID)
 	if err != nil {
@@ -143,19 +143,19 @@ func config() service.Config {
 }
 
 // start runs a controller until the test ends or stop is called.
-func (w *world) start(c service.Config) (stop func()) {
+func (w *serviceCluster) start(c service.Config) (stop func()) {
 	w.t.Helper()
 	return w.startWith(c, w.Client)
 }
 
 // startWith runs a controller with a client of its own.
-func (w *world) startWith(c service.Config, client reconcile.Azure) (stop func()) {
+func (w *serviceCluster) startWith(c service.Config, client reconcile.Azure) (stop func()) {
 	w.t.Helper()
 	return w.startAs(c, func(d *service.Deps) { d.Azure = client })
 }
 
 // startAs runs a controller with edited dependencies.
-func (w *world) startAs(c service.Config, edit func(*service.Deps)) (stop func()) {
+func (w *serviceCluster) startAs(c service.Config, edit func(*service.Deps)) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
@@ -180,7 +180,7 @@ func (w *world) startAs(c service.Config, edit func(*service.Deps)) (stop func()
 }
 
 // newService is a Service as an API server would complete it.
-func (w *world) newService(name string, ports ...int32) *corev1.Service {
+func (w *serviceCluster) newService(name string, ports ...int32) *corev1.Service {
 	w.uids++
 	var list []corev1.ServicePort
 	for _, n := range ports {
@@ -191,7 +191,7 @@ func (w *world) newService(name string, ports ...int32) *corev1.Service {
 	return s
 }
 
-func (w *world) create(s *corev1.Service) *corev1.Service {
+func (w *serviceCluster) create(s *corev1.Service) *corev1.Service {
 	w.t.Helper()
 	if err := w.client.Tracker().Create(servicesResource, s, s.Namespace); err != nil {
 		w.t.Fatal(err)
@@ -200,7 +200,7 @@ func (w *world) create(s *corev1.Service) *corev1.Service {
 }
 
 // change edits a Service as a user would.
-func (w *world) change(name string, edit func(*corev1.Service)) {
+func (w *serviceCluster) change(name string, edit func(*corev1.Service)) {
 	w.t.Helper()
 	s := w.get(name)
 	edit(s)
@@ -209,14 +209,14 @@ func (w *world) change(name string, edit func(*corev1.Service)) {
 	}
 }
 
-func (w *world) remove(name string) {
+func (w *serviceCluster) remove(name string) {
 	w.t.Helper()
 	if err := w.client.CoreV1().Services(corev1.NamespaceDefault).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) service(namespace, name string) (*corev1.Service, error) {
+func (w *serviceCluster) service(namespace, name string) (*corev1.Service, error) {
 	o, err := w.client.Tracker().Get(servicesResource, namespace, name)
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (w *world) service(namespace, name string) (*corev1.Service, error) {
 	return o.(*corev1.Service).DeepCopy(), nil
 }
 
-func (w *world) get(name string) *corev1.Service {
+func (w *serviceCluster) get(name string) *corev1.Service {
 	w.t.Helper()
 	s, err := w.service(corev1.NamespaceDefault, name)
 	if err != nil {
@@ -233,12 +233,12 @@ func (w *world) get(name string) *corev1.Service {
 	return s
 }
 
-func (w *world) gone(name string) bool {
+func (w *serviceCluster) gone(name string) bool {
 	_, err := w.service(corev1.NamespaceDefault, name)
 	return apierrors.IsNotFound(err)
 }
 
-func (w *world) address(name string) string {
+func (w *serviceCluster) address(name string) string {
 	w.t.Helper()
 	return addressOf(w.get(name))
 }
@@ -252,7 +252,7 @@ func addressOf(s *corev1.Service) string {
 
 // until waits in simulated time, and longer while an operation is under way in Azure. One write of a subnet in a
 // thousand takes half an hour and more.
-func (w *world) until(what string, is func() bool) {
+func (w *serviceCluster) until(what string, is func() bool) {
 	w.t.Helper()
 	const patience, step, most = 30 * time.Minute, 100 * time.Millisecond, 10
 	waits := 1
@@ -268,7 +268,7 @@ func (w *world) until(what string, is func() bool) {
 }
 
 // settle waits until nothing is going on and nothing is about to.
-func (w *world) settle() {
+func (w *serviceCluster) settle() {
 	w.t.Helper()
 	<-time.After(time.Minute)
 	if w.isBusy() { // a scale set's slow write
@@ -284,12 +284,12 @@ const betweenPolls = 15 * time.Second
 
 // isBusy reports whether an operation is under way, or was a moment ago. A caller that waits for such an operation
 // may not know yet that it is over.
-func (w *world) isBusy() bool {
+func (w *serviceCluster) isBusy() bool {
 	return w.UnderWay() ||
 		slices.ContainsFunc(w.Requests(), func(r testkit.Request) bool { return r.IsPoll() && time.Since(r.At) < betweenPolls })
 }
 
-func (w *world) served(name string) {
+func (w *serviceCluster) served(name string) {
 	w.t.Helper()
 	w.until(name+" has an address", func() bool { return w.address(name) != "" })
 }
@@ -362,7 +362,7 @@ func (e *events) forget() {
 }
 
 // scale sets the capacity of the scale set, and registers the new machines as nodes.
-func (w *world) scale(capacity int) {
+func (w *serviceCluster) scale(capacity int) {
 	w.t.Helper()
 	known := map[string]bool{}
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
@@ -381,7 +381,7 @@ func (w *world) scale(capacity int) {
 	}
 }
 
-func (w *world) editNode(name string, edit func(*corev1.Node)) {
+func (w *serviceCluster) editNode(name string, edit func(*corev1.Node)) {
 	w.t.Helper()
 	resource := corev1.SchemeGroupVersion.WithResource("nodes")
 	o, err := w.client.Tracker().Get(resource, "", name)
@@ -395,18 +395,18 @@ func (w *world) editNode(name string, edit func(*corev1.Node)) {
 	}
 }
 
-func (w *world) exclude(name, value string) {
+func (w *serviceCluster) exclude(name, value string) {
 	w.editNode(name, func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: value} })
 }
 
-func (w *world) markNotReady(name string) {
+func (w *serviceCluster) markNotReady(name string) {
 	w.editNode(name, func(n *corev1.Node) {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
 	})
 }
 
 // members counts the pool's members as Azure shows them.
-func (w *world) members() int {
+func (w *serviceCluster) members() int {
 	w.t.Helper()
 	total := 0
 	for _, pool := range testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.BackendAddressPools {

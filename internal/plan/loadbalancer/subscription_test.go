@@ -18,9 +18,9 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// world is as much of Azure as these tests need: it applies plans, fills in what
+// subscription is as much of Azure as these tests need: it applies plans, fills in what
 // Azure fills in, and refuses what Azure refuses.
-type world struct {
+type subscription struct {
 	docs  map[string]object // by id key
 	etags int
 	next  int               // last bytes of the next public IP
@@ -52,9 +52,9 @@ func config() loadbalancer.Config {
 	}
 }
 
-// newWorld has a security group with a user's rule, and a scale set with instances.
-func newWorld(instances int) *world {
-	w := &world{docs: map[string]object{}}
+// newSubscription has a security group with a user's rule, and a scale set with instances.
+func newSubscription(instances int) *subscription {
+	w := &subscription{docs: map[string]object{}}
 	w.put(nsgID, parse(`{"location":"westeurope","properties":{"securityRules":[
 		{"name":"ssh","properties":{"priority":501,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"10.0.0.0/8","sourcePortRange":"*","destinationAddressPrefix":"*","destinationPortRange":"22"}}]}}`))
 	for name, ranges := range map[string]string{"n": `"10.0.0.0/16","fd00::/64"`, "apps": `"10.1.0.0/16","fd01::/64"`} {
@@ -117,7 +117,7 @@ func parse(text string) object {
 	return o
 }
 
-func (w *world) snapshot() plan.Snapshot {
+func (w *subscription) snapshot() plan.Snapshot {
 	w.settle()
 	var docs []azure.Document
 	for _, o := range w.docs {
@@ -134,9 +134,9 @@ func text(o any) azure.Document {
 	return b
 }
 
-func (w *world) clone() *world {
+func (w *subscription) clone() *subscription {
 	w.settle()
-	c := &world{docs: map[string]object{}, etags: w.etags, next: w.next}
+	c := &subscription{docs: map[string]object{}, etags: w.etags, next: w.next}
 	for k, o := range w.docs {
 		c.docs[k] = parse(string(text(o)))
 	}
@@ -144,7 +144,7 @@ func (w *world) clone() *world {
 }
 
 // apply does the plan's steps in their order.
-func (w *world) apply(p plan.Plan) error {
+func (w *subscription) apply(p plan.Plan) error {
 	for _, s := range p.Steps {
 		if err := w.step(p, s); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
@@ -154,7 +154,7 @@ func (w *world) apply(p plan.Plan) error {
 }
 
 // step does a step of a plan. The earlier steps that make its outputs have been done.
-func (w *world) step(p plan.Plan, s plan.Step) error {
+func (w *subscription) step(p plan.Plan, s plan.Step) error {
 	s, err := s.Bind(func(i int) azure.Document { return text(w.docs[p.Steps[i].ID.Key()]) })
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (w *world) step(p plan.Plan, s plan.Step) error {
 
 // touchLinked gives the load balancers of a private link service that comes or goes another
 // etag.
-func (w *world) touchLinked(id azure.ID, body object) {
+func (w *subscription) touchLinked(id azure.ID, body object) {
 	if !id.Is("Microsoft.Network/privateLinkServices") {
 		return
 	}
@@ -223,7 +223,7 @@ func (w *world) touchLinked(id azure.ID, body object) {
 }
 
 // addressElsewhere is a load balancer that has an address of another one.
-func (w *world) addressElsewhere(id azure.ID, body object) string {
+func (w *subscription) addressElsewhere(id azure.ID, body object) string {
 	addresses := func(lb object) (all []string) {
 		for _, fe := range children(sub(lb, "properties"), "frontendIPConfigurations") {
 			p := sub(fe, "properties")
@@ -251,7 +251,7 @@ func (w *world) addressElsewhere(id azure.ID, body object) string {
 
 // linkAtLost is a private link service at a frontend that a load balancer would not have
 // any more.
-func (w *world) linkAtLost(id azure.ID, body object) string {
+func (w *subscription) linkAtLost(id azure.ID, body object) string {
 	if !id.Is("Microsoft.Network/loadBalancers") {
 		return ""
 	}
@@ -273,7 +273,7 @@ func (w *world) linkAtLost(id azure.ID, body object) string {
 
 // linkAtAddresses is a load balancer that would have a private link service and pools of
 // addresses, which Azure has not.
-func (w *world) linkAtAddresses(id azure.ID, body object) string {
+func (w *subscription) linkAtAddresses(id azure.ID, body object) string {
 	balancers, linked := map[string]object{}, map[string]bool{}
 	look := func(id azure.ID, o object) {
 		switch {
@@ -315,7 +315,7 @@ func merged(have, body object) object {
 	return out
 }
 
-func (w *world) put(id azure.ID, body object) {
+func (w *subscription) put(id azure.ID, body object) {
 	w.etags++
 	body["id"], body["name"], body["type"], body["etag"] = string(id), id.Name(), id.Type(), fmt.Sprintf(`W/"%d"`, w.etags)
 	p := sub(body, "properties")
@@ -349,7 +349,7 @@ func (w *world) put(id azure.ID, body object) {
 	w.stale = true
 }
 
-func (w *world) putBalancer(id azure.ID, body, p object) {
+func (w *subscription) putBalancer(id azure.ID, body, p object) {
 	fill(sub(body, "sku"), object{"tier": "Regional"})
 	for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes", "inboundNatRules",
 		"outboundRules", "inboundNatPools"} {
@@ -376,7 +376,7 @@ func (w *world) putBalancer(id azure.ID, body, p object) {
 }
 
 // private is the next free address of a subnet, as none of the nodes has.
-func (w *world) private(subnet azure.ID, six bool) string {
+func (w *subscription) private(subnet azure.ID, six bool) string {
 	w.next++
 	p := sub(w.docs[subnet.Key()], "properties")
 	ranges, _ := p["addressPrefixes"].([]any)
@@ -394,14 +394,14 @@ func (w *world) private(subnet azure.ID, six bool) string {
 	panic(fmt.Sprintf("%s has no range for IPv6 %v", subnet, six))
 }
 
-func (w *world) child(parent azure.ID, kind string, c object) {
+func (w *subscription) child(parent azure.ID, kind string, c object) {
 	c["id"] = string(parent.Child(kind, c["name"].(string)))
 	c["type"] = parent.Type() + "/" + kind
 	sub(c, "properties")["provisioningState"] = "Succeeded"
 }
 
 // settle writes the back references.
-func (w *world) settle() {
+func (w *subscription) settle() {
 	if !w.stale {
 		return
 	}
@@ -432,7 +432,7 @@ func (w *world) settle() {
 }
 
 // showMembers writes the members into a pool.
-func (w *world) showMembers(pool object) {
+func (w *subscription) showMembers(pool object) {
 	var members []any
 	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
 		if !strings.Contains(w.lower(key), `"`+strings.ToLower(pool["id"].(string))+`"`) {
@@ -452,7 +452,7 @@ func (w *world) showMembers(pool object) {
 }
 
 // referrer is a resource that refers to id or something in it.
-func (w *world) referrer(id azure.ID) string {
+func (w *subscription) referrer(id azure.ID) string {
 	for key := range w.docs {
 		if azure.ID(key).Under(id) || id.Is("Microsoft.Network/loadBalancers") && azure.ID(key).Is("Microsoft.Network/publicIPAddresses") {
 			continue
@@ -465,7 +465,7 @@ func (w *world) referrer(id azure.ID) string {
 }
 
 // lower is a document's text in lower case.
-func (w *world) lower(key string) string {
+func (w *subscription) lower(key string) string {
 	o, ok := w.docs[key]
 	if !ok {
 		return ""
@@ -481,7 +481,7 @@ func (w *world) lower(key string) string {
 }
 
 // dangling is a public IP or pool that body refers to and that is not there.
-func (w *world) dangling(id azure.ID, body object) string {
+func (w *subscription) dangling(id azure.ID, body object) string {
 	for word := range strings.SplitSeq(string(text(body)), `"`) {
 		if !strings.HasPrefix(word, "/") {
 			continue
@@ -538,7 +538,7 @@ type round struct {
 
 // commit brings the input about as the loop does: plan, apply, and again while the
 // plan waits for facts that applying brings.
-func (w *world) commit(in loadbalancer.Input) ([]round, error) {
+func (w *subscription) commit(in loadbalancer.Input) ([]round, error) {
 	const most = 5
 	var rounds []round
 	for range most {
@@ -562,7 +562,7 @@ func (w *world) commit(in loadbalancer.Input) ([]round, error) {
 }
 
 // decide plans from all there is, and from what a decision asks for: that has to be the same.
-func (w *world) decide(in loadbalancer.Input) (round, error) {
+func (w *subscription) decide(in loadbalancer.Input) (round, error) {
 	in.Have = w.snapshot()
 	full, err := decided(in)
 	if err != nil || w.trusting {

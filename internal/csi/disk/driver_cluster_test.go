@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a cluster with machines of every kind and the controller of a disk driver.
-type world struct {
+// driverCluster is a cluster with machines of every kind and the controller of a disk driver.
+type driverCluster struct {
 	*testkit.Azure
 	*disk.Controller
 	t     *testing.T
@@ -67,9 +67,9 @@ func (m *machines) Node(_ context.Context, machine azure.ID) string {
 // slots is the number of data disks that the machines of the tests can have.
 const slots = 4
 
-func newWorld(t *testing.T, o core.Options) *world {
+func newDriverCluster(t *testing.T, o core.Options) *driverCluster {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
+	w := &driverCluster{Azure: testkit.NewAzure(t, o, 0), t: t}
 	w.nodes.of = map[string]azure.ID{}
 	for _, name := range []string{"a", "b", "c"} {
 		w.nodes.of[name] = w.AddMachine(testkit.VirtualMachine{Name: name})
@@ -81,17 +81,19 @@ func newWorld(t *testing.T, o core.Options) *world {
 }
 
 // controller returns a controller without memory, as a new process has it.
-func (w *world) controller() *disk.Controller { return w.over(fresh{w.Client.Fresh(), w.Client}) }
+func (w *driverCluster) controller() *disk.Controller {
+	return w.over(fresh{w.Client.Fresh(), w.Client})
+}
 
 // over returns a controller that uses another way to Azure.
-func (w *world) over(to disk.Azure) *disk.Controller { return w.configured(to, nil) }
+func (w *driverCluster) over(to disk.Azure) *disk.Controller { return w.configured(to, nil) }
 
 // with returns a controller that knows what Kubernetes wants.
-func (w *world) with(uses disk.Uses) *disk.Controller {
+func (w *driverCluster) with(uses disk.Uses) *disk.Controller {
 	return w.configured(fresh{w.Client.Fresh(), w.Client}, uses)
 }
 
-func (w *world) configured(to disk.Azure, uses disk.Uses) *disk.Controller {
+func (w *driverCluster) configured(to disk.Azure, uses disk.Uses) *disk.Controller {
 	return disk.NewController(disk.Config{
 		Name: disk.DefaultName, Azure: to, Nodes: &w.nodes, Uses: uses, Cluster: cluster(),
 		Limit: func(context.Context, string) int { return slots }, OnlineResize: true, ListVolumes: true,
@@ -145,7 +147,7 @@ func request(name string, parameters ...string) *csispec.CreateVolumeRequest {
 }
 
 // volume creates a volume and returns its id.
-func (w *world) volume(name string, parameters ...string) string {
+func (w *driverCluster) volume(name string, parameters ...string) string {
 	w.t.Helper()
 	answer, err := w.CreateVolume(w.t.Context(), request(name, parameters...))
 	if err != nil {
@@ -155,26 +157,26 @@ func (w *world) volume(name string, parameters ...string) string {
 }
 
 // disk reads the disk of a volume.
-func (w *world) disk(volume string) azure.Resource[compute.Disk] {
+func (w *driverCluster) disk(volume string) azure.Resource[compute.Disk] {
 	w.t.Helper()
 	return testkit.Must[compute.Disk](w.Azure, azure.ID(volume))
 }
 
 // publish attaches a volume to a node and returns the LUN.
-func (w *world) publish(c *disk.Controller, volume, node string) (string, error) {
+func (w *driverCluster) publish(c *disk.Controller, volume, node string) (string, error) {
 	answer, err := c.ControllerPublishVolume(w.t.Context(), &csispec.ControllerPublishVolumeRequest{
 		VolumeId: volume, NodeId: node, VolumeCapability: writer(), VolumeContext: map[string]string{plandisk.RequestedSize: "10"},
 	})
 	return answer.GetPublishContext()["LUN"], err
 }
 
-func (w *world) unpublish(c *disk.Controller, volume, node string) error {
+func (w *driverCluster) unpublish(c *disk.Controller, volume, node string) error {
 	_, err := c.ControllerUnpublishVolume(w.t.Context(), &csispec.ControllerUnpublishVolumeRequest{VolumeId: volume, NodeId: node})
 	return err
 }
 
 // unpublishWithin is unpublish with a deadline, as the attacher has it.
-func (w *world) unpublishWithin(c *disk.Controller, volume, node string, limit time.Duration) error {
+func (w *driverCluster) unpublishWithin(c *disk.Controller, volume, node string, limit time.Duration) error {
 	ctx, end := context.WithTimeout(w.t.Context(), limit)
 	defer end()
 	_, err := c.ControllerUnpublishVolume(ctx, &csispec.ControllerUnpublishVolumeRequest{VolumeId: volume, NodeId: node})
@@ -182,7 +184,7 @@ func (w *world) unpublishWithin(c *disk.Controller, volume, node string, limit t
 }
 
 // accepted returns the writes that Azure accepted.
-func (w *world) accepted() (all []string) {
+func (w *driverCluster) accepted() (all []string) {
 	for _, r := range w.Requests() {
 		if r.Method != http.MethodGet && r.Status < http.StatusBadRequest {
 			all = append(all, r.Method+" "+r.Path)
@@ -192,7 +194,7 @@ func (w *world) accepted() (all []string) {
 }
 
 // attached returns the names of the disks of a node's machine by LUN.
-func (w *world) attached(node string) map[int]string {
+func (w *driverCluster) attached(node string) map[int]string {
 	w.t.Helper()
 	luns := map[int]string{}
 	for _, d := range testkit.Must[compute.MachineDisks](w.Azure, w.nodes.of[node]).Properties.StorageProfile.DataDisks {

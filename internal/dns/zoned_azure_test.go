@@ -38,8 +38,8 @@ const (
 
 type object = map[string]any
 
-// world is a local Azure with a public and a private zone, and a provider behind its HTTP server.
-type world struct {
+// zonedAzure is a local Azure with a public and a private zone, and a provider behind its HTTP server.
+type zonedAzure struct {
 	*testkit.Azure
 	t        testing.TB
 	config   dns.Config
@@ -63,9 +63,9 @@ func client(t testing.TB, way http.RoundTripper) *arm.Client {
 	return c
 }
 
-func newWorld(t testing.TB, o core.Options) *world {
+func newZonedAzure(t testing.TB, o core.Options) *zonedAzure {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t, log: &bytes.Buffer{}}
+	w := &zonedAzure{Azure: testkit.NewAzure(t, o, 0), t: t, log: &bytes.Buffer{}}
 	w.Put(public, object{"location": "global"})
 	w.Put(private, object{"location": "global"})
 	w.config = dns.Config{
@@ -80,7 +80,7 @@ func newWorld(t testing.TB, o core.Options) *world {
 }
 
 // restart replaces the provider by one that knows nothing.
-func (w *world) restart() {
+func (w *zonedAzure) restart() {
 	w.provider = dns.New(w.config)
 	w.handler = dns.NewServer(w.provider).Handler()
 }
@@ -98,7 +98,7 @@ func pass(d time.Duration) {
 }
 
 // call sends a request as ExternalDNS does and returns the answer.
-func (w *world) call(method, path string, body any) *httptest.ResponseRecorder {
+func (w *zonedAzure) call(method, path string, body any) *httptest.ResponseRecorder {
 	w.t.Helper()
 	var text io.Reader
 	if body != nil {
@@ -119,7 +119,7 @@ func (w *world) call(method, path string, body any) *httptest.ResponseRecorder {
 }
 
 // records reads all records.
-func (w *world) records() []records.Endpoint {
+func (w *zonedAzure) records() []records.Endpoint {
 	w.t.Helper()
 	answer := w.call(http.MethodGet, "/records", nil)
 	var all []records.Endpoint
@@ -143,25 +143,25 @@ func lines(all []records.Endpoint) string {
 }
 
 // apply makes changes and returns the status.
-func (w *world) apply(c records.Changes) int {
+func (w *zonedAzure) apply(c records.Changes) int {
 	w.t.Helper()
 	return w.call(http.MethodPost, "/records", c).Code
 }
 
 // set writes a record set as another program does.
-func (w *world) set(zone azure.ID, recordType, name string, properties object) {
+func (w *zonedAzure) set(zone azure.ID, recordType, name string, properties object) {
 	w.t.Helper()
 	w.Put(zone.Child(recordType, name), object{"properties": properties})
 }
 
 // have returns a record set as Azure has it.
-func (w *world) have(zone azure.ID, recordType, name string) (azure.Resource[network.RecordSet], bool) {
+func (w *zonedAzure) have(zone azure.ID, recordType, name string) (azure.Resource[network.RecordSet], bool) {
 	w.t.Helper()
 	return testkit.Read[network.RecordSet](w.Azure, zone.Child(recordType, name))
 }
 
 // value returns the targets of a record set as Azure has it, "" for none.
-func (w *world) value(zone azure.ID, recordType, name string) string {
+func (w *zonedAzure) value(zone azure.ID, recordType, name string) string {
 	w.t.Helper()
 	doc, err := w.Client.Fresh().Get(context.WithoutCancel(w.t.Context()), zone.Child(recordType, name))
 	if azure.IsNotFound(err) {
@@ -197,7 +197,7 @@ func want[T comparable](t testing.TB, what string, got, want T) {
 }
 
 // methods returns the writes to Azure in their order, as "PUT app".
-func (w *world) methods() (all []string) {
+func (w *zonedAzure) methods() (all []string) {
 	w.t.Helper()
 	for _, r := range w.Requests() {
 		if r.Method != http.MethodGet {
@@ -208,7 +208,7 @@ func (w *world) methods() (all []string) {
 }
 
 // count returns how many requests have a status.
-func (w *world) count(status int) (n int) {
+func (w *zonedAzure) count(status int) (n int) {
 	w.t.Helper()
 	for _, r := range w.Requests() {
 		if r.Status == status {

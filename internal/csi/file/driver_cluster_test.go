@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const gib = 1 << 30
 
-// world is a cluster and the controller of a file driver.
-type world struct {
+// driverCluster is a cluster and the controller of a file driver.
+type driverCluster struct {
 	*testkit.Azure
 	*file.Controller
 	t       *testing.T
@@ -60,9 +60,9 @@ func (s *secrets) Check(_ context.Context, namespace, name, account string) erro
 	return nil
 }
 
-func newWorld(t *testing.T, o core.Options) *world {
+func newDriverCluster(t *testing.T, o core.Options) *driverCluster {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
+	w := &driverCluster{Azure: testkit.NewAzure(t, o, 0), t: t}
 	w.secrets.values = map[string]map[string]string{}
 	w.config = file.Config{
 		Name: file.DefaultName, Version: "test", Azure: fresh{w.Client.Fresh(), w.Client}, Secrets: &w.secrets,
@@ -75,7 +75,7 @@ func newWorld(t *testing.T, o core.Options) *world {
 }
 
 // again returns a controller without memory, as a new process has it.
-func (w *world) again() *file.Controller { return file.NewController(w.config) }
+func (w *driverCluster) again() *file.Controller { return file.NewController(w.config) }
 
 func cluster() share.Cluster {
 	return share.Cluster{
@@ -113,7 +113,7 @@ func request(name string, parameters ...string) *csispec.CreateVolumeRequest {
 }
 
 // volume creates a volume and returns it.
-func (w *world) volume(name string, parameters ...string) *csispec.Volume {
+func (w *driverCluster) volume(name string, parameters ...string) *csispec.Volume {
 	w.t.Helper()
 	answer, err := w.CreateVolume(w.t.Context(), request(name, parameters...))
 	if err != nil {
@@ -123,7 +123,7 @@ func (w *world) volume(name string, parameters ...string) *csispec.Volume {
 }
 
 // share reads the share of a volume.
-func (w *world) share(volume string) storage.Share {
+func (w *driverCluster) share(volume string) storage.Share {
 	w.t.Helper()
 	v, err := share.ParseVolume(volume)
 	if err != nil {
@@ -133,12 +133,12 @@ func (w *world) share(volume string) storage.Share {
 }
 
 // accounts returns the accounts of the cluster's group.
-func (w *world) accounts() []azure.Resource[storage.Account] {
+func (w *driverCluster) accounts() []azure.Resource[storage.Account] {
 	return testkit.List[storage.Account](w.Azure, testkit.Group, storage.Accounts)
 }
 
 // calls counts the requests to Azure by method and kind of resource, such as "PUT shares" or "POST listKeys".
-func (w *world) calls() map[string]int {
+func (w *driverCluster) calls() map[string]int {
 	counts := map[string]int{}
 	for _, r := range w.Requests() {
 		parts := strings.Split(strings.Trim(r.Path, "/"), "/")
@@ -159,7 +159,7 @@ func wantCode(t *testing.T, what string, err error, want codes.Code) {
 }
 
 // account creates a storage account.
-func (w *world) account(name, sku, kind string, properties map[string]any, tags map[string]any) azure.ID {
+func (w *driverCluster) account(name, sku, kind string, properties map[string]any, tags map[string]any) azure.ID {
 	w.t.Helper()
 	id := testkit.Group.Resource(storage.Accounts, name)
 	all := map[string]any{"allowBlobPublicAccess": false, "supportsHttpsTrafficOnly": true}

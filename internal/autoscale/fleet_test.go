@@ -28,9 +28,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a local Azure with scale sets, and a provider with the flags of cluster-autoscaler. It lives in a synctest
+// fleet is a local Azure with scale sets, and a provider with the flags of cluster-autoscaler. It lives in a synctest
 // bubble.
-type world struct {
+type fleet struct {
 	*testkit.Azure
 	*autoscale.Server
 	t      testing.TB
@@ -42,18 +42,18 @@ type world struct {
 // pool is the scale set of most tests.
 const pool = "pool"
 
-// newWorld returns a world with a Uniform scale set of n machines. Values of flags begin with "label" for
+// newFleet returns a world with a Uniform scale set of n machines. Values of flags begin with "label" for
 // --node-group-auto-discovery; others are for --nodes.
-func newWorld(t *testing.T, o core.Options, n int, flags ...string) *world {
+func newFleet(t *testing.T, o core.Options, n int, flags ...string) *fleet {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
+	w := &fleet{Azure: testkit.NewAzure(t, o, 0), t: t}
 	w.AddScaleSet(pool, testkit.Uniform, n)
 	w.start(flags...)
 	return w
 }
 
 // start starts a provider that knows nothing, as a new process.
-func (w *world) start(flags ...string) {
+func (w *fleet) start(flags ...string) {
 	w.t.Helper()
 	selection, err := selectionOf(flags...)
 	if err != nil {
@@ -112,7 +112,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (w *world) target(group string) int {
+func (w *fleet) target(group string) int {
 	w.t.Helper()
 	r, err := w.NodeGroupTargetSize(w.t.Context(), &externalgrpc.NodeGroupTargetSizeRequest{Id: group})
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *world) target(group string) int {
 	return int(r.TargetSize)
 }
 
-func (w *world) instances(group string) []*externalgrpc.Instance {
+func (w *fleet) instances(group string) []*externalgrpc.Instance {
 	w.t.Helper()
 	r, err := w.NodeGroupNodes(w.t.Context(), &externalgrpc.NodeGroupNodesRequest{Id: group})
 	if err != nil {
@@ -131,7 +131,7 @@ func (w *world) instances(group string) []*externalgrpc.Instance {
 }
 
 // states returns how many instances of a group are in which state, such as "running 3, QuotaExceeded 2".
-func (w *world) states(group string) string {
+func (w *fleet) states(group string) string {
 	w.t.Helper()
 	count := map[string]int{}
 	for _, i := range w.instances(group) {
@@ -144,19 +144,19 @@ func (w *world) states(group string) string {
 	return sprint(count)
 }
 
-func (w *world) increase(group string, delta int) error {
+func (w *fleet) increase(group string, delta int) error {
 	_, err := w.NodeGroupIncreaseSize(w.t.Context(), &externalgrpc.NodeGroupIncreaseSizeRequest{Id: group, Delta: int32(delta)})
 	return err
 }
 
-func (w *world) decrease(group string, delta int) error {
+func (w *fleet) decrease(group string, delta int) error {
 	_, err := w.NodeGroupDecreaseTargetSize(w.t.Context(),
 		&externalgrpc.NodeGroupDecreaseTargetSizeRequest{Id: group, Delta: int32(delta)})
 	return err
 }
 
 // join makes nodes of all machines of a group that are well, as the kubelet and the autoscaler would.
-func (w *world) join(group string) {
+func (w *fleet) join(group string) {
 	w.t.Helper()
 	for _, i := range w.instances(group) {
 		if i.Status.ErrorInfo != nil {
@@ -174,7 +174,7 @@ func (w *world) join(group string) {
 func nameOf(providerID string) string { return providerID[strings.LastIndexByte(providerID, '/')+1:] }
 
 // delete asks for the deletion of nodes by their provider ids.
-func (w *world) delete(group string, ids ...string) error {
+func (w *fleet) delete(group string, ids ...string) error {
 	r := &externalgrpc.NodeGroupDeleteNodesRequest{Id: group}
 	for _, id := range ids {
 		node := &externalgrpc.ExternalGrpcNode{ProviderID: id, Name: nameOf(id)}
@@ -188,7 +188,7 @@ func (w *world) delete(group string, ids ...string) error {
 }
 
 // failed returns the provider ids of the instances of a group with an error.
-func (w *world) failed(group string) (ids []string) {
+func (w *fleet) failed(group string) (ids []string) {
 	w.t.Helper()
 	for _, i := range w.instances(group) {
 		if i.GetStatus().GetErrorInfo().GetErrorCode() != "" {
@@ -199,7 +199,7 @@ func (w *world) failed(group string) (ids []string) {
 }
 
 // well returns the provider ids of the instances of a group without an error.
-func (w *world) well(group string) (ids []string) {
+func (w *fleet) well(group string) (ids []string) {
 	w.t.Helper()
 	for _, i := range w.instances(group) {
 		if i.Status.ErrorInfo == nil && i.Status.InstanceState != externalgrpc.InstanceStatus_instanceDeleting {
@@ -214,13 +214,13 @@ func itoa(n int32) string { return strconv.Itoa(int(n)) }
 func setID(name string) azure.ID { return testkit.Group.Resource(compute.ScaleSets, name) }
 
 // azureCapacity returns the capacity that Azure has for a scale set.
-func (w *world) azureCapacity(name string) int {
+func (w *fleet) azureCapacity(name string) int {
 	w.t.Helper()
 	return int(*testkit.Must[compute.ScaleSetModel](w.Azure, setID(name)).SKU.Capacity)
 }
 
 // patch changes a scale set as a person would.
-func (w *world) patch(name string, body map[string]any) {
+func (w *fleet) patch(name string, body map[string]any) {
 	w.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -233,7 +233,7 @@ func (w *world) patch(name string, body map[string]any) {
 }
 
 // replace writes a scale set with changes that a PATCH cannot make, such as its priority.
-func (w *world) replace(name string, changes map[string]any) {
+func (w *fleet) replace(name string, changes map[string]any) {
 	w.t.Helper()
 	text, err := w.OtherClient().Get(w.t.Context(), setID(name))
 	if err != nil {
@@ -252,7 +252,7 @@ func (w *world) replace(name string, changes map[string]any) {
 	}
 }
 
-func (w *world) tag(name string, tags map[string]string) { w.patch(name, map[string]any{"tags": tags}) }
+func (w *fleet) tag(name string, tags map[string]string) { w.patch(name, map[string]any{"tags": tags}) }
 
 func wantCode(t *testing.T, row string, err error, want codes.Code) {
 	t.Helper()
@@ -268,7 +268,7 @@ func want[T comparable](t *testing.T, what string, have, want T) {
 	}
 }
 
-func wantWrites(t *testing.T, w *world, want ...string) {
+func wantWrites(t *testing.T, w *fleet, want ...string) {
 	t.Helper()
 	if have := w.Writes(); fmt.Sprint(have) != fmt.Sprint(want) {
 		t.Errorf("writes:\n%s\nwant:\n%s", strings.Join(have, "\n"), strings.Join(want, "\n"))

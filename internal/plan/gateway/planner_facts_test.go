@@ -36,8 +36,8 @@ import (
 
 const gatewayID = azure.ID("/subscriptions/s/resourceGroups/rg/providers/" + network.ApplicationGateways + "/gate")
 
-// world is the facts of decisions: a cluster and a gateway.
-type world struct {
+// facts is the facts of decisions: a cluster and a gateway.
+type facts struct {
 	t         testing.TB
 	in        planner.Input
 	doc       azure.Document
@@ -49,9 +49,9 @@ type world struct {
 	made      *cluster.Objects
 }
 
-// newWorld returns a world with a gateway that has a listener of others at port 8000, a public and a private address.
-func newWorld(t testing.TB) *world {
-	w := &world{t: t, rewrites: map[string]network.GatewayRewriteSet{}}
+// newFacts returns a facts with a gateway that has a listener of others at port 8000, a public and a private address.
+func newFacts(t testing.TB) *facts {
+	w := &facts{t: t, rewrites: map[string]network.GatewayRewriteSet{}}
 	w.in.Config = planner.Config{Gateway: gatewayID, Ownership: merge.Ownership{Prefix: naming.Of("abc")}, Identity: "this-cluster"}
 	w.in.Rewrites = func(namespace, name string) (network.GatewayRewriteSet, error) {
 		set, ok := w.rewrites[namespace+"/"+name]
@@ -77,7 +77,7 @@ const usual = `{"id":"%[1]s","name":"gate","etag":"W/\"1\"","location":"westeuro
 	"requestRoutingRules":[{"name":"other","id":"%[1]s/requestRoutingRules/other","properties":{"ruleType":"Basic","priority":1,"httpListener":{"id":"%[1]s/httpListeners/other"},"backendAddressPool":{"id":"%[1]s/backendAddressPools/other"},"backendHttpSettings":{"id":"%[1]s/backendHttpSettingsCollection/other"}}}]}}`
 
 // change merges YAML into the gateway's document. A list of children gets further children.
-func (w *world) change(text []byte) {
+func (w *facts) change(text []byte) {
 	var have, more map[string]any
 	if err := json.Unmarshal(w.doc, &have); err != nil {
 		w.t.Fatal(err)
@@ -117,7 +117,7 @@ func join(have, more map[string]any) {
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ingresses reads Ingresses in place of those before. Their order is that of their ages, unless they have a creationTimestamp.
-func (w *world) ingresses(text []byte) {
+func (w *facts) ingresses(text []byte) {
 	w.in.Ingresses = nil
 	for n, one := range strings.Split(string(text), "---\n") {
 		var i networking.Ingress
@@ -154,7 +154,7 @@ func (w *world) ingresses(text []byte) {
 //	rewrite NAMESPACE/NAME {YAML of a rewrite rule set}
 //	prohibited NAMESPACE/NAME HOST|any [PATH...]
 //	no KIND NAMESPACE/NAME
-func (w *world) parseCluster(text string) {
+func (w *facts) parseCluster(text string) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) < 2 {
@@ -198,7 +198,7 @@ func (w *world) parseCluster(text string) {
 	}
 }
 
-func (w *world) service(meta metav1.ObjectMeta, ports string, words []string) {
+func (w *facts) service(meta metav1.ObjectMeta, ports string, words []string) {
 	port, target, _ := strings.Cut(ports, ":")
 	number := func(text string) int32 {
 		n, err := strconv.ParseInt(text, 10, 32)
@@ -240,7 +240,7 @@ func (w *world) service(meta metav1.ObjectMeta, ports string, words []string) {
 	w.endpoints = append(w.endpoints, e)
 }
 
-func (w *world) secret(meta metav1.ObjectMeta, words []string) {
+func (w *facts) secret(meta metav1.ObjectMeta, words []string) {
 	kind := strings.Join(words, " ")
 	certificate, key := issue(w.t, kind == "large")
 	if kind == "broken" {
@@ -280,7 +280,7 @@ func issue(t testing.TB, large bool) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }
 
-func (w *world) pod(meta metav1.ObjectMeta, port, text string) {
+func (w *facts) pod(meta metav1.ObjectMeta, port, text string) {
 	n, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {
 		w.t.Fatal(err)
@@ -297,7 +297,7 @@ func (w *world) pod(meta metav1.ObjectMeta, port, text string) {
 	})
 }
 
-func (w *world) objects() *cluster.Objects {
+func (w *facts) objects() *cluster.Objects {
 	w.made = cluster.New(w.services, w.endpoints, w.secrets, w.pods).After(w.made)
 	return w.made
 }

@@ -18,8 +18,8 @@ import (
 	"kaz/internal/verify/probe"
 )
 
-// world is a local Azure inside of the test, with what a run needs to reach it.
-type world struct {
+// target is a local Azure inside of the test, with what a run needs to reach it.
+type target struct {
 	*core.Emulator
 	options verify.Options
 	said    *lines
@@ -47,8 +47,8 @@ func straight(r *http.Request, azure http.RoundTripper) (*http.Response, error) 
 	return azure.RoundTrip(r)
 }
 
-// newWorld starts a local Azure. Requests go a way to it.
-func newWorld(t *testing.T, through way, only ...string) world {
+// newTarget starts a local Azure. Requests go a way to it.
+func newTarget(t *testing.T, through way, only ...string) target {
 	t.Helper()
 	e, err := core.New(core.Options{Providers: providers.All()})
 	if err != nil {
@@ -70,7 +70,7 @@ func newWorld(t *testing.T, through way, only ...string) world {
 		t.Fatal(err)
 	}
 	said := &lines{}
-	return world{Emulator: e, said: said, options: verify.Options{
+	return target{Emulator: e, said: said, options: verify.Options{
 		Azure: client, Recorder: recorder, Subscription: core.DefaultSubscription, Location: "westeurope", Random: "test1234",
 		Versions: func(fullType string) string { return types.NewIndex().Of(fullType).Version },
 		Probes:   probes, Program: "test", Lifetime: time.Hour, Now: time.Now, Say: said.say,
@@ -80,7 +80,7 @@ func newWorld(t *testing.T, through way, only ...string) world {
 	}}
 }
 
-func (w world) run(t *testing.T) verify.Report {
+func (w target) run(t *testing.T) verify.Report {
 	t.Helper()
 	report, err := verify.Run(t.Context(), w.options)
 	if err != nil {
@@ -90,7 +90,7 @@ func (w world) run(t *testing.T) verify.Report {
 }
 
 // groups are the names of the resource groups that are there.
-func (w world) groups(t *testing.T) (names []string) {
+func (w target) groups(t *testing.T) (names []string) {
 	t.Helper()
 	found, err := verify.Find(context.WithoutCancel(t.Context()), w.options.Azure, w.options.Subscription, time.Now())
 	if err != nil {

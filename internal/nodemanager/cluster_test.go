@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// world is a local Azure with machines and their metadata services, and a Kubernetes with a new Node
+// cluster is a local Azure with machines and their metadata services, and a Kubernetes with a new Node
 // for each machine.
-type world struct {
+type cluster struct {
 	*testkit.Azure
 	client   *fake.Clientset
 	services *services
@@ -49,9 +49,9 @@ type world struct {
 	config   nodemanager.Config
 }
 
-func newWorld(t *testing.T, count int) *world {
+func newCluster(t *testing.T, count int) *cluster {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, core.Options{}, count), client: fake.NewClientset(), events: record.NewFakeRecorder(100)}
+	w := &cluster{Azure: testkit.NewAzure(t, core.Options{}, count), client: fake.NewClientset(), events: record.NewFakeRecorder(100)}
 	w.services = &services{plane: &identity.Service{Host: func(*http.Request) bool { return true }, World: func(f func(behaviour.World)) { w.Look(f) }}}
 	w.machines = testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances)
 	w.config = nodemanager.Config{Client: w.client, Period: period, Events: w.events}
@@ -109,7 +109,7 @@ func (s *services) RoundTrip(r *http.Request) (*http.Response, error) {
 const hang = -1
 
 // metadata returns a client of a machine's metadata service.
-func (w *world) metadata(t *testing.T, machine azure.ID) *imds.Client {
+func (w *cluster) metadata(t *testing.T, machine azure.ID) *imds.Client {
 	t.Helper()
 	c, err := imds.New(imds.Config{Endpoint: "http://azure/vm" + string(machine), Transport: w.services})
 	if err != nil {
@@ -119,7 +119,7 @@ func (w *world) metadata(t *testing.T, machine azure.ID) *imds.Client {
 }
 
 // register creates the new Node of a machine, like a kubelet.
-func (w *world) register(t *testing.T, machine azure.Resource[compute.Instance], change ...func(*corev1.Node)) string {
+func (w *cluster) register(t *testing.T, machine azure.Resource[compute.Instance], change ...func(*corev1.Node)) string {
 	t.Helper()
 	name := nodes.NodeName(machine)
 	node := &corev1.Node{
@@ -139,7 +139,7 @@ func (w *world) register(t *testing.T, machine azure.Resource[compute.Instance],
 	return name
 }
 
-func (w *world) node(t *testing.T, name string) *corev1.Node {
+func (w *cluster) node(t *testing.T, name string) *corev1.Node {
 	t.Helper()
 	node, err := w.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -149,7 +149,7 @@ func (w *world) node(t *testing.T, name string) *corev1.Node {
 }
 
 // start manages the members until the test ends, and waits until nothing more happens.
-func (w *world) start(t *testing.T, members ...nodemanager.Member) (changes chan<- []nodemanager.Member, stop func()) {
+func (w *cluster) start(t *testing.T, members ...nodemanager.Member) (changes chan<- []nodemanager.Member, stop func()) {
 	t.Helper()
 	group, err := nodemanager.New(w.config)
 	if err != nil {
@@ -179,14 +179,14 @@ func pass(d time.Duration) {
 const listed = 200 * time.Millisecond
 
 // of returns a member that reads its machine's metadata service.
-func (w *world) of(t *testing.T, machine azure.Resource[compute.Instance]) nodemanager.Member {
+func (w *cluster) of(t *testing.T, machine azure.Resource[compute.Instance]) nodemanager.Member {
 	t.Helper()
 	return nodemanager.Member{Node: nodes.NodeName(machine),
 		Source: nodemanager.FromMetadata{Service: w.metadata(t, machine.ID), Named: true}}
 }
 
 // eventTexts returns the Events since the last call.
-func (w *world) eventTexts() []string {
+func (w *cluster) eventTexts() []string {
 	var all []string
 	for {
 		select {
@@ -199,7 +199,7 @@ func (w *world) eventTexts() []string {
 }
 
 // writes returns the writes to Kubernetes since the last call, in order.
-func (w *world) writes() []string {
+func (w *cluster) writes() []string {
 	var all []string
 	for _, a := range w.client.Actions() {
 		if slices.Contains([]string{"update", "patch"}, a.GetVerb()) {
@@ -215,7 +215,7 @@ func (w *world) writes() []string {
 }
 
 // refuse fails the first requests of a verb.
-func (w *world) refuse(verb string, times int, err error) {
+func (w *cluster) refuse(verb string, times int, err error) {
 	w.client.PrependReactor(verb, "nodes", func(clienttesting.Action) (bool, runtimeObject, error) {
 		if times--; times < 0 {
 			return false, nil, nil

@@ -33,16 +33,16 @@ const (
 	gib = 1 << 30
 )
 
-// world is a machine with a node service. Its disks are loop devices, with links in a directory of the test.
-type world struct {
+// host is a machine with a node service. Its disks are loop devices, with links in a directory of the test.
+type host struct {
 	*node.Node
 	t    *testing.T
 	dir  string // the directories of pods
 	root string // has dev and sys
 }
 
-// newWorld returns a machine with a node service that has the configuration.
-func newWorld(t *testing.T, c node.Config) *world {
+// newHost returns a machine with a node service that has the configuration.
+func newHost(t *testing.T, c node.Config) *host {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("loop devices and mounts need root")
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, c node.Config) *world {
 		}
 	}
 	dir := t.TempDir()
-	w := &world{t: t, dir: dir, root: filepath.Join(dir, "root")}
+	w := &host{t: t, dir: dir, root: filepath.Join(dir, "root")}
 	w.must(os.MkdirAll(filepath.Join(w.root, "dev/disk/azure/scsi1"), 0o750))
 	system, _ := c.System.(node.Linux)
 	if system.Within == 0 {
@@ -86,7 +86,7 @@ func unmountBelow(t *testing.T, dir string) {
 	}
 }
 
-func (w *world) must(err error) {
+func (w *host) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -94,7 +94,7 @@ func (w *world) must(err error) {
 }
 
 // run runs a program and returns its output.
-func (w *world) run(name string, args ...string) string {
+func (w *host) run(name string, args ...string) string {
 	w.t.Helper()
 	out, err := exec.CommandContext(w.t.Context(), name, args...).CombinedOutput()
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *world) run(name string, args ...string) string {
 }
 
 // device returns a new loop device with a file of the size.
-func (w *world) device(size int64) (device, file string) {
+func (w *host) device(size int64) (device, file string) {
 	w.t.Helper()
 	f, err := os.CreateTemp(w.dir, "disk-*.img")
 	w.must(err)
@@ -114,7 +114,7 @@ func (w *world) device(size int64) (device, file string) {
 }
 
 // loop returns a new loop device with a file.
-func (w *world) loop(file string) string {
+func (w *host) loop(file string) string {
 	w.t.Helper()
 	device := w.run("losetup", "--find", "--show", file)
 	w.t.Cleanup(func() {
@@ -127,20 +127,20 @@ func (w *world) loop(file string) string {
 }
 
 // attach attaches a blank disk of the size at a LUN, and returns its device.
-func (w *world) attach(lun int, size int64) string {
+func (w *host) attach(lun int, size int64) string {
 	w.t.Helper()
 	device, _ := w.device(size)
 	w.link(lun, device)
 	return device
 }
 
-func (w *world) link(lun int, device string) {
+func (w *host) link(lun int, device string) {
 	w.t.Helper()
 	w.must(os.Symlink(device, filepath.Join(w.root, "dev/disk/azure/scsi1", "lun"+strconv.Itoa(lun))))
 }
 
 // path returns a path in the machine. Directories above it exist.
-func (w *world) path(name string) string {
+func (w *host) path(name string) string {
 	w.t.Helper()
 	path := filepath.Join(w.dir, "kubelet", name)
 	w.must(os.MkdirAll(filepath.Dir(path), 0o750))
@@ -160,7 +160,7 @@ func capability(fsType string, flags ...string) *csispec.VolumeCapability {
 }
 
 // staging is a request that stages the disk of a LUN.
-func (w *world) staging(lun int, c *csispec.VolumeCapability, volumeContext ...string) *csispec.NodeStageVolumeRequest {
+func (w *host) staging(lun int, c *csispec.VolumeCapability, volumeContext ...string) *csispec.NodeStageVolumeRequest {
 	return &csispec.NodeStageVolumeRequest{
 		VolumeId: volume, StagingTargetPath: w.path(fmt.Sprintf("staging-%d", lun)), VolumeCapability: c,
 		PublishContext: map[string]string{"LUN": strconv.Itoa(lun)}, VolumeContext: pairs(volumeContext...),
@@ -176,14 +176,14 @@ func pairs(all ...string) map[string]string {
 }
 
 // stage stages the disk of a LUN and returns its staging path.
-func (w *world) stage(lun int, c *csispec.VolumeCapability, volumeContext ...string) (string, error) {
+func (w *host) stage(lun int, c *csispec.VolumeCapability, volumeContext ...string) (string, error) {
 	r := w.staging(lun, c, volumeContext...)
 	_, err := w.NodeStageVolume(w.t.Context(), r)
 	return r.GetStagingTargetPath(), err
 }
 
 // publish publishes the disk of a LUN at a path.
-func (w *world) publish(lun int, c *csispec.VolumeCapability, target string, readOnly bool) error {
+func (w *host) publish(lun int, c *csispec.VolumeCapability, target string, readOnly bool) error {
 	_, err := w.NodePublishVolume(w.t.Context(), &csispec.NodePublishVolumeRequest{
 		VolumeId: volume, StagingTargetPath: w.path(fmt.Sprintf("staging-%d", lun)), TargetPath: target, VolumeCapability: c,
 		PublishContext: map[string]string{"LUN": strconv.Itoa(lun)}, Readonly: readOnly,
@@ -191,18 +191,18 @@ func (w *world) publish(lun int, c *csispec.VolumeCapability, target string, rea
 	return err
 }
 
-func (w *world) unstage(path string) error {
+func (w *host) unstage(path string) error {
 	_, err := w.NodeUnstageVolume(w.t.Context(), &csispec.NodeUnstageVolumeRequest{VolumeId: volume, StagingTargetPath: path})
 	return err
 }
 
-func (w *world) unpublish(path string) error {
+func (w *host) unpublish(path string) error {
 	_, err := w.NodeUnpublishVolume(w.t.Context(), &csispec.NodeUnpublishVolumeRequest{VolumeId: volume, TargetPath: path})
 	return err
 }
 
 // format returns the content of a device as blkid names it, "" for none.
-func (w *world) format(device string) string {
+func (w *host) format(device string) string {
 	w.t.Helper()
 	out, err := exec.CommandContext(w.t.Context(), "blkid", "-p", "-s", "TYPE", "-o", "value", device).Output()
 	if err != nil && len(out) > 0 {
@@ -212,7 +212,7 @@ func (w *world) format(device string) string {
 }
 
 // options returns what the kernel has mounted at a path: the file system, and the options of the mount, "" for nothing.
-func (w *world) options(path string) (fsType, options string) {
+func (w *host) options(path string) (fsType, options string) {
 	w.t.Helper()
 	text, err := os.ReadFile("/proc/mounts")
 	w.must(err)

@@ -61,8 +61,8 @@ const (
 	clusterID = "0c1d2e3f"
 )
 
-// world is a local Azure with an application gateway, an API server, and a controller in a synctest bubble.
-type world struct {
+// cluster is a local Azure with an application gateway, an API server, and a controller in a synctest bubble.
+type cluster struct {
 	*testkit.Azure
 	t       testing.TB
 	kube    *fake.Clientset
@@ -77,14 +77,14 @@ type world struct {
 type object = map[string]any
 
 // Writes returns the writes. A question about the health of backends is none, although it is a POST.
-func (w *world) Writes() []string {
+func (w *cluster) Writes() []string {
 	return slices.DeleteFunc(w.Azure.Writes(), func(line string) bool { return line == "POST "+health.Action })
 }
 
-// newWorld returns a world with an application gateway as a person makes it: with a listener of its own at port 8000.
-func newWorld(t *testing.T, o core.Options, objects ...runtime.Object) *world {
+// newCluster returns a cluster with an application gateway as a person makes it: with a listener of its own at port 8000.
+func newCluster(t *testing.T, o core.Options, objects ...runtime.Object) *cluster {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, o, 0), t: t, kube: fake.NewClientset(objects...), events: &events{}, log: &bytes.Buffer{}}
+	w := &cluster{Azure: testkit.NewAzure(t, o, 0), t: t, kube: fake.NewClientset(objects...), events: &events{}, log: &bytes.Buffer{}}
 	w.Put(testkit.VNet, object{"location": testkit.Location, "properties": object{
 		"addressSpace": object{"addressPrefixes": []string{"10.240.0.0/16", "10.1.0.0/24"}},
 		"subnets": []object{
@@ -107,7 +107,7 @@ func newWorld(t *testing.T, o core.Options, objects ...runtime.Object) *world {
 }
 
 // makeGateway makes an application gateway, and returns its public address.
-func (w *world) makeGateway(name, private string) string {
+func (w *cluster) makeGateway(name, private string) string {
 	ip, gate := azure.ID(publicIPs+name), azure.ID(gateways+name)
 	w.Put(ip, object{
 		"location": testkit.Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"},
@@ -147,14 +147,14 @@ func byPerson(gate, ip azure.ID, private string) object {
 }
 
 // start runs the controller until the test ends or stop is called.
-func (w *world) start() {
+func (w *cluster) start() {
 	w.t.Helper()
 	w.run(w.t)
 	w.pass(5 * time.Second)
 }
 
 // run runs the controller until stop is called. Outside of simulated time, it returns at once.
-func (w *world) run(t testing.TB) {
+func (w *cluster) run(t testing.TB) {
 	t.Helper()
 	c := gateway.New(w.config)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -169,7 +169,7 @@ func (w *world) run(t testing.TB) {
 }
 
 // pass lets time pass.
-func (w *world) pass(d time.Duration) {
+func (w *cluster) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
@@ -215,18 +215,18 @@ func (e *events) with(text string) (n int) {
 }
 
 // gate returns the gateway as Azure has it.
-func (w *world) gate() azure.Resource[network.ApplicationGateway] {
+func (w *cluster) gate() azure.Resource[network.ApplicationGateway] {
 	w.t.Helper()
 	return testkit.Must[network.ApplicationGateway](w.Azure, gatewayID)
 }
 
 // hosts returns the hosts of the gateway's listeners, in the order of their names.
-func (w *world) hosts() string {
+func (w *cluster) hosts() string {
 	w.t.Helper()
 	return w.hostsOf(gatewayID)
 }
 
-func (w *world) hostsOf(id azure.ID) string {
+func (w *cluster) hostsOf(id azure.ID) string {
 	w.t.Helper()
 	var all []string
 	for _, l := range testkit.Must[network.ApplicationGateway](w.Azure, id).Properties.Listeners {
@@ -237,7 +237,7 @@ func (w *world) hostsOf(id azure.ID) string {
 }
 
 // backends returns the addresses in all pools of the cluster.
-func (w *world) backends() string {
+func (w *cluster) backends() string {
 	w.t.Helper()
 	var all []string
 	for _, p := range w.gate().Properties.Pools {
@@ -250,7 +250,7 @@ func (w *world) backends() string {
 }
 
 // status returns the address in the status of an Ingress.
-func (w *world) status(name string) string {
+func (w *cluster) status(name string) string {
 	w.t.Helper()
 	i, err := w.kube.NetworkingV1().Ingresses("default").Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -326,7 +326,7 @@ func endpoints(name string, addresses ...string) *discovery.EndpointSlice {
 }
 
 // raw returns a child of the gateway's document as Azure has it, "" if it is not there.
-func (w *world) raw(list, name string) string {
+func (w *cluster) raw(list, name string) string {
 	w.t.Helper()
 	doc, err := w.Client.Fresh().Get(w.t.Context(), gatewayID)
 	if err != nil {
@@ -358,7 +358,7 @@ var etag = regexp.MustCompile(`"etag":"W/\\"[^"]*\\""`)
 func withoutEtag(child string) string { return etag.ReplaceAllString(child, "") }
 
 // edit changes the gateway's document as another writer.
-func (w *world) edit(change func(g object)) {
+func (w *cluster) edit(change func(g object)) {
 	w.t.Helper()
 	client := w.OtherClient()
 	doc, err := client.Get(w.t.Context(), gatewayID)
@@ -382,7 +382,7 @@ func (w *world) edit(change func(g object)) {
 func childrenOf(g object, list string) []any { return g["properties"].(object)[list].([]any) }
 
 // editByPerson changes the only backend of the pool that a person has made.
-func (w *world) editByPerson(address string) {
+func (w *cluster) editByPerson(address string) {
 	w.edit(func(g object) {
 		for _, p := range childrenOf(g, "backendAddressPools") {
 			if p := p.(object); p["name"] == "other" {
