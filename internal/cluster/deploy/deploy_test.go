@@ -481,14 +481,3 @@ func TestCanceled(t *testing.T) {
 		}
 	})
 }
-
-func TestRemedies(t *testing.T) {
-	for code, want := range map[string]string{
-		"ZonalAllocationFailed": "other zones", "SkuNotAvailable": "another vmSize", "QuotaExceeded": "a higher quota",
-		"LinkedAuthorizationFailed": "ask an owner", "RequestDisallowedByPolicy": "TemplatePatch", "VMExtensionProvisioningError": "boot log",
-	} {
-		if got := failure.Remedy(code); !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %s", code, got, want)
-		}
-	}
-}
