@@ -160,6 +160,10 @@ func (w *world) fill() {
 	w.put("SRV", "_sip._tcp", `"SRVRecords":[{"priority":1,"weight":2,"port":5060,"target":"www.example.com"}]`)
 	w.put("TXT", "txt", `"TXTRecords":[{"value":["a \"b\" \\ c","d"]}]`)
 	w.put("CAA", "caa", `"caaRecords":[{"flags":0,"tag":"issue","value":"ca.example"}]`)
+	w.put("DS", "signed", `"DSRecords":[{"keyTag":60485,"algorithm":5,"digest":{"algorithmType":1,"value":"2BB183AF5F22588179A53B0A98631FAD1A292118"}}]`)
+	w.put("NAPTR", "phone", `"NAPTRRecords":[{"order":100,"preference":10,"flags":"U","services":"E2U+sip","regexp":"!^.*$!sip:a\\1@b.example!",`+
+		`"replacement":""}]`)
+	w.put("TLSA", "_443._tcp", `"TLSARecords":[{"usage":3,"selector":1,"matchingType":1,"certAssociationData":"6EC8A4B7"}]`)
 	w.put("A", "*.wild", `"ARecords":[{"ipv4Address":"192.0.2.3"}]`)
 	w.put("TXT", "one.wild", `"TXTRecords":[{"value":["x"]}]`)
 	w.put("A", "deep.below", `"ARecords":[{"ipv4Address":"192.0.2.4"}]`)
@@ -184,6 +188,9 @@ func TestAnswers(t *testing.T) {
 		{"_sip._tcp.example.com.", dns.TypeSRV, "NOERROR aa\n_sip._tcp.example.com. 60 IN SRV 1 2 5060 www.example.com."},
 		{"txt.example.com.", dns.TypeTXT, `NOERROR aa` + "\n" + `txt.example.com. 60 IN TXT "a \"b\" \\ c" "d"`},
 		{"caa.example.com.", dns.TypeCAA, "NOERROR aa\n" + `caa.example.com. 60 IN CAA 0 issue "ca.example"`},
+		{"signed.example.com.", dns.TypeDS, "NOERROR aa\nsigned.example.com. 60 IN DS 60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118"},
+		{"phone.example.com.", dns.TypeNAPTR, "NOERROR aa\n" + `phone.example.com. 60 IN NAPTR 100 10 "U" "E2U+sip" "!^.*$!sip:a\\1@b.example!" .`},
+		{"_443._tcp.example.com.", dns.TypeTLSA, "NOERROR aa\n_443._tcp.example.com. 60 IN TLSA 3 1 1 6ec8a4b7"},
 		{"alias.example.com.", dns.TypeAAAA, "NOERROR aa\nalias.example.com. 60 IN CNAME www.example.com.\n" +
 			"www.example.com. 60 IN AAAA 2001:db8::1"},
 		{"alias.example.com.", dns.TypeCNAME, "NOERROR aa\nalias.example.com. 60 IN CNAME www.example.com."},
