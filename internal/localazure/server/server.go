@@ -35,6 +35,7 @@ import (
 	"kaz/internal/localazure/plane/proxy"
 	"kaz/internal/localazure/plane/registry"
 	"kaz/internal/localazure/plane/retail"
+	"kaz/internal/localazure/plane/table"
 	"kaz/internal/localazure/plane/token"
 	"kaz/internal/localazure/plane/traffic"
 	"kaz/internal/localazure/plane/vault"
@@ -55,6 +56,7 @@ type Server struct {
 	files      *file.Service
 	vaults     *vault.Service
 	blobs      *blob.Service
+	tables     *table.Service
 	wire       *wire.Service
 	admin      *admin
 	recorder   *web.Recorder // of writes and requests, for the web page
@@ -141,6 +143,9 @@ func (a *Server) openPlanes(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := a.openBlobs(o); err != nil {
+		return err
+	}
+	if err := a.openTables(o); err != nil {
 		return err
 	}
 	if err := a.openFiles(o); err != nil {
@@ -350,7 +355,9 @@ func (a *Server) OwnsHost(host string) bool {
 }
 
 // hosted are the data planes that have hosts of their own.
-func (a *Server) hosted() []hosted { return []hosted{a.registries, a.files, a.vaults, a.blobs} }
+func (a *Server) hosted() []hosted {
+	return []hosted{a.registries, a.files, a.vaults, a.blobs, a.tables}
+}
 
 // answersHost reports whether a host belongs to a data plane.
 func (a *Server) answersHost(host string) bool {

@@ -170,6 +170,12 @@ func doubleText(f float64) string {
 // Bool reports whether a value is the truth.
 func (v Value) Bool() bool { return v.data == true }
 
+// Positive returns an integer that is at least 1, and whether a value is one.
+func (v Value) Positive() (int, bool) {
+	n, _ := v.data.(int64)
+	return int(n), n > 0
+}
+
 // Size is how many bytes a value counts for the limits of an entity.
 func (v Value) Size() int {
 	const counter, short, long, longest = 4, 4, 8, 16
