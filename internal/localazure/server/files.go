@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob"
 	"kaz/internal/localazure/plane/file"
+	"kaz/internal/localazure/plane/queue"
 )
 
 // openFiles opens the file shares. Their content is beside the state, or in a temporary directory that Close removes.
@@ -34,6 +36,16 @@ func (a *Server) openBlobs(o Options) error {
 		return nil
 	}
 	return a.blobs.Load(strings.TrimSuffix(o.State, filepath.Ext(o.State))+"-blobs", a.log)
+}
+
+// openQueues opens the queues. Their messages are beside the state, or in memory without one.
+func (a *Server) openQueues(o Options) error {
+	a.queues = &queue.Service{Tokens: account.Tokens{Authenticate: a.tokens.AuthenticateFor, Authority: a.login()}, Azure: a.emulator}
+	if o.State == "" {
+		return nil
+	}
+	a.closers.add(a.queues.Close)
+	return a.queues.Load(strings.TrimSuffix(o.State, filepath.Ext(o.State))+"-queues", a.log)
 }
 
 // Files returns the data plane of file shares.

@@ -29,8 +29,8 @@ func Provider() behaviour.Provider {
 		case policyType:
 			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
 			t.Refuse, t.DeleteReply = refuseLocked, noPolicy
-		case AccountType + "/queueServices/queues":
-			t.Missing = missing("QueueNotFound", "queue")
+		case QueueType:
+			completeQueue(t)
 		case AccountType + "/tableServices/tables":
 			t.Missing = missing("TableNotFound", "table")
 		case AccountType + "/managementPolicies":
