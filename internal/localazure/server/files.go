@@ -8,6 +8,7 @@ import (
 	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob"
 	"kaz/internal/localazure/plane/file"
+	"kaz/internal/localazure/plane/queue"
 	"kaz/internal/localazure/plane/table"
 )
 
@@ -49,6 +50,16 @@ func (a *Server) openTables(o Options) error {
 	}
 	a.closers.add(a.tables.Close)
 	return nil
+}
+
+// openQueues opens the queues. Their messages are beside the state, or in memory without one.
+func (a *Server) openQueues(o Options) error {
+	a.queues = &queue.Service{Tokens: account.Tokens{Authenticate: a.tokens.AuthenticateFor, Authority: a.login()}, Azure: a.emulator}
+	if o.State == "" {
+		return nil
+	}
+	a.closers.add(a.queues.Close)
+	return a.queues.Load(strings.TrimSuffix(o.State, filepath.Ext(o.State))+"-queues", a.log)
 }
 
 // Files returns the data plane of file shares.

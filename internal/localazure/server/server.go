@@ -33,6 +33,7 @@ import (
 	"kaz/internal/localazure/plane/identity"
 	"kaz/internal/localazure/plane/metadata"
 	"kaz/internal/localazure/plane/proxy"
+	"kaz/internal/localazure/plane/queue"
 	"kaz/internal/localazure/plane/registry"
 	"kaz/internal/localazure/plane/retail"
 	"kaz/internal/localazure/plane/table"
@@ -56,6 +57,7 @@ type Server struct {
 	files      *file.Service
 	vaults     *vault.Service
 	blobs      *blob.Service
+	queues     *queue.Service
 	tables     *table.Service
 	wire       *wire.Service
 	admin      *admin
@@ -140,6 +142,9 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 // openPlanes opens the data planes with content of their own.
 func (a *Server) openPlanes(ctx context.Context, o Options) error {
 	if err := a.openRegistries(o); err != nil {
+		return err
+	}
+	if err := a.openQueues(o); err != nil {
 		return err
 	}
 	if err := a.openBlobs(o); err != nil {
@@ -356,7 +361,7 @@ func (a *Server) OwnsHost(host string) bool {
 
 // hosted are the data planes that have hosts of their own.
 func (a *Server) hosted() []hosted {
-	return []hosted{a.registries, a.files, a.vaults, a.blobs, a.tables}
+	return []hosted{a.registries, a.files, a.vaults, a.blobs, a.queues, a.tables}
 }
 
 // answersHost reports whether a host belongs to a data plane.

@@ -29,8 +29,8 @@ func Provider() behaviour.Provider {
 		case policyType:
 			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
 			t.Refuse, t.DeleteReply = refuseLocked, noPolicy
-		case AccountType + "/queueServices/queues":
-			t.Missing = missing("QueueNotFound", "queue")
+		case QueueType:
+			completeQueue(t)
 		case AccountType + "/managementPolicies":
 			t.Missing = func(c *behaviour.Call) error {
 				return behaviour.Refusal(404, "ManagementPolicyNotFound", "No ManagementPolicy found for account %s", c.ID.Parent().Name())

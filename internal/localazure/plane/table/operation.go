@@ -62,8 +62,8 @@ func onTables(right, signed, kind string, do func(c *call) error) operation {
 // operations are the operations by method, by what the path names, and by the parameter comp. The word new marks a change of an entity
 // that need not exist.
 var operations = map[string]operation{
-	"GET service properties": onTables("read", "r", "s", (*call).serviceProperties),
-	"PUT service properties": onTables("write", "w", "s", (*call).setServiceProperties),
+	"GET service properties": onTables("read", "r", "s", (*call).settings),
+	"PUT service properties": onTables("write", "w", "s", (*call).setSettings),
 	"GET service stats":      onTables("read", "r", "s", (*call).stats),
 
 	"GET tables":       onTables("tables/read", "l", "c", (*call).listTables),

@@ -1,28 +1,36 @@
 package table
 
 import (
-	"encoding/xml"
 	"net/http"
-	"time"
 
+	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/plane/account"
 )
 
-type stats struct {
-	XMLName xml.Name `xml:"StorageServiceStats"`
-	Status  string   `xml:"GeoReplication>Status"`
-	Synced  string   `xml:"GeoReplication>LastSyncTime"`
-}
+// stats answers with the state of the secondary location.
+func (c *call) stats() error { return account.ReplyStatistics(c.out, c.secondary, c.now) }
 
-// stats answers with the state of the secondary location, which alone has them.
-func (c *call) stats() error {
-	if !c.secondary {
-		return account.InvalidParameter("comp", "stats", "a request to the secondary location for it")
+// settings answers with the settings of the service.
+func (c *call) settings() error {
+	var doc behaviour.Object
+	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.services) })
+	all, err := account.SettingsOf(doc)
+	if err != nil {
+		return err
 	}
-	account.Reply(c.out, http.StatusOK, stats{Status: "live", Synced: c.now.UTC().Format(time.RFC1123)})
+	account.Reply(c.out, http.StatusOK, all)
 	return nil
 }
 
-func (c *call) serviceProperties() error { return noResource() }
-
-func (c *call) setServiceProperties() error { return noResource() }
+// setSettings changes the settings of the service that the request has.
+func (c *call) setSettings() error {
+	var given account.Settings
+	if err := account.ReadSettings(c.out, c.r, &given); err != nil {
+		return err
+	}
+	if err := given.Keep(c.service.Azure, c.services); err != nil {
+		return err
+	}
+	c.out.status = http.StatusAccepted
+	return nil
+}

@@ -42,9 +42,6 @@ func (s *Service) Close() error { return s.kept.Close() }
 // Answers reports whether a host serves the tables of an account.
 func (s *Service) Answers(host string) bool { return account.Of(host, "table") != "" }
 
-// secondarySuffix ends the name of an account in the host of its secondary location.
-const secondarySuffix = "-secondary"
-
 // call is a request, or a part of a batch.
 type call struct {
 	service *Service
@@ -96,7 +93,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
 	}
-	name, secondary := strings.CutSuffix(account.Of(r.Host, "table"), secondarySuffix)
+	name, secondary := account.CutSecondary(account.Of(r.Host, "table"))
 	c := &call{service: s, r: r, query: r.URL.Query(), account: name, secondary: secondary,
 		out: &answer{status: http.StatusOK, header: header}}
 	if err := c.serve(); err != nil {
