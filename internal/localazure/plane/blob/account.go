@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/plane/account"
 )
 
 // listedContainers is a page of a list of containers.
@@ -24,27 +25,27 @@ type listedContainers struct {
 }
 
 type containerEntry struct {
-	Name          string `xml:"Name"`
-	Modified      string `xml:"Properties>Last-Modified"`
-	ETag          string `xml:"Properties>Etag"`
-	LeaseStatus   string `xml:"Properties>LeaseStatus"`
-	LeaseState    string `xml:"Properties>LeaseState"`
-	LeaseDuration string `xml:"Properties>LeaseDuration,omitempty"`
-	Access        string `xml:"Properties>PublicAccess,omitempty"`
-	Scope         string `xml:"Properties>DefaultEncryptionScope"`
-	OwnScope      bool   `xml:"Properties>DenyEncryptionScopeOverride"`
-	Immutable     bool   `xml:"Properties>HasImmutabilityPolicy"`
-	Hold          bool   `xml:"Properties>HasLegalHold"`
-	Metadata      pairs  `xml:"Metadata,omitempty"`
+	Name          string        `xml:"Name"`
+	Modified      string        `xml:"Properties>Last-Modified"`
+	ETag          string        `xml:"Properties>Etag"`
+	LeaseStatus   string        `xml:"Properties>LeaseStatus"`
+	LeaseState    string        `xml:"Properties>LeaseState"`
+	LeaseDuration string        `xml:"Properties>LeaseDuration,omitempty"`
+	Access        string        `xml:"Properties>PublicAccess,omitempty"`
+	Scope         string        `xml:"Properties>DefaultEncryptionScope"`
+	OwnScope      bool          `xml:"Properties>DenyEncryptionScopeOverride"`
+	Immutable     bool          `xml:"Properties>HasImmutabilityPolicy"`
+	Hold          bool          `xml:"Properties>HasLegalHold"`
+	Metadata      account.Pairs `xml:"Metadata,omitempty"`
 }
 
 // listContainers answers a request for the containers of an account in the order of their names. A marker is the first name of a page.
 func (c serviceCall) listContainers() error {
-	most, err := c.pageSize()
+	most, err := account.PageSize(c.query)
 	if err != nil {
 		return err
 	}
-	include, err := c.included("metadata", "deleted", "system")
+	include, err := account.Included(c.query, "metadata", "deleted", "system")
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (c serviceCall) listContainers() error {
 		}
 		page.Containers = append(page.Containers, c.containerEntry(name, documents[name], include["metadata"]))
 	}
-	reply(c.w, http.StatusOK, page)
+	account.Reply(c.w, http.StatusOK, page)
 	return nil
 }
 
@@ -87,7 +88,7 @@ func (c serviceCall) containerEntry(name string, doc behaviour.Object, metadata 
 // describeAccount answers with the kind of the account, as clients ask that copy many blobs.
 func (c serviceCall) describeAccount() error {
 	var doc behaviour.Object
-	c.service.Azure.Look(func(w behaviour.World) { _, doc = accountOf(w, account(c.r.Host)) })
+	c.service.Azure.Look(func(w behaviour.World) { _, doc = account.Find(w, accountOf(c.r.Host)) })
 	header := c.w.Header()
 	header.Set("x-ms-sku-name", behaviour.Text(doc, "sku.name"))
 	header.Set("x-ms-account-kind", behaviour.Text(doc, "kind"))
@@ -131,6 +132,6 @@ func (c serviceCall) serviceProperties() error {
 	all.Logging.Version, all.Hour.Version, all.Minute.Version = first, first, first
 	all.Retention.Enabled = behaviour.Bool(doc, "properties.deleteRetentionPolicy.enabled")
 	all.Retention.Days, _ = behaviour.Int(doc, "properties.deleteRetentionPolicy.days")
-	reply(c.w, http.StatusOK, all)
+	account.Reply(c.w, http.StatusOK, all)
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"net/url"
 
 	"github.com/google/uuid"
+
+	"kaz/internal/localazure/plane/account"
 )
 
 // The most requests in a batch and the most bytes that it has, as Azure documents them.
@@ -25,7 +27,7 @@ const (
 func (c serviceCall) batch() error {
 	_, parameters, err := mime.ParseMediaType(c.r.Header.Get(contentType))
 	if err != nil || parameters["boundary"] == "" {
-		return invalidHeader(contentType, c.r.Header.Get(contentType), "multipart/mixed with a boundary")
+		return account.InvalidHeader(contentType, c.r.Header.Get(contentType), "multipart/mixed with a boundary")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, mostBatch))
 	if err != nil {
@@ -94,7 +96,7 @@ func (c serviceCall) one(r *http.Request) *answer {
 	address, err := url.Parse("https://" + c.r.Host + r.URL.RequestURI())
 	deletes := r.Method == http.MethodDelete && r.URL.Query().Get("restype") == ""
 	if tier := r.Method == http.MethodPut && r.URL.Query().Get("comp") == "tier"; err != nil || !deletes && !tier {
-		fail(answer, r, invalidInput("a batch deletes blobs and sets their tiers, and not %s %s", r.Method, r.URL.Path))
+		account.Fail(answer, r, invalidInput("a batch deletes blobs and sets their tiers, and not %s %s", r.Method, r.URL.Path))
 		return answer
 	}
 	sent := r.Clone(c.r.Context())

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/octets"
 )
@@ -26,7 +27,7 @@ func (c copyCall) copy() error {
 		return err
 	}
 	b := kept.Blob{Facts: kept.Facts{Type: from.Type, Properties: from.Properties.Clone(), Blocks: slices.Clone(from.Blocks),
-		Appends: from.Appends, Metadata: metadataOf(c.r.Header)}, Content: slices.Clip(from.Content)}
+		Appends: from.Appends, Metadata: account.Metadata(c.r.Header)}, Content: slices.Clip(from.Content)}
 	if len(b.Metadata) == 0 {
 		b.Metadata = maps.Clone(from.Metadata)
 	}
@@ -60,7 +61,7 @@ func (c copyCall) copiedTags(from *kept.Blob) map[string]string {
 // abort ends a copy that is not made yet. There is none.
 func (c copyCall) abort() error {
 	if id := c.query.Get("copyid"); uuid.Validate(id) != nil {
-		return invalidParameter("copyid", id, "the id of a copy")
+		return account.InvalidParameter("copyid", id, "the id of a copy")
 	}
 	return refuse(http.StatusConflict, "NoPendingCopyOperation", "There is currently no pending copy operation.")
 }
@@ -104,7 +105,7 @@ func (c copyCall) source() (*kept.Blob, error) {
 	text := c.r.Header.Get(sourceHeader)
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" {
-		return nil, invalidHeader(sourceHeader, text, "the address of a blob")
+		return nil, account.InvalidHeader(sourceHeader, text, "the address of a blob")
 	}
 	if !c.service.Answers(address.Host) {
 		return nil, refuse(http.StatusNotFound, unverified, "The local Azure copies blobs of its own accounts alone, and %s is not one.",
@@ -150,7 +151,7 @@ func (c copyCall) readSource(address *url.URL) (kept.Blob, error) {
 			RemoteAddr: c.r.RemoteAddr}).WithContext(c.r.Context())}
 	if right := c.r.Header.Get("x-ms-copy-source-authorization"); right != "" {
 		read.r.Header.Set("Authorization", right)
-	} else if c.copiesLater() && read.query.Get("sig") == "" && account(address.Host) == account(c.r.Host) {
+	} else if c.copiesLater() && read.query.Get("sig") == "" && accountOf(address.Host) == accountOf(c.r.Host) {
 		read.caller, read.trusted = c.caller, c.caller != nil || c.byKey
 		read.byKey = c.byKey
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"kaz/internal/localazure/plane/account"
 )
 
 // operation is what a request can do.
@@ -100,7 +102,7 @@ func (c *call) operation(container string) (operation, error) {
 		target = "container"
 	}
 	if target == "service" && c.query.Get("restype") == "container" {
-		return operation{}, invalidParameter("restype", "container", "the name of a container in the path")
+		return operation{}, account.InvalidParameter("restype", "container", "the name of a container in the path")
 	}
 	comp := c.query.Get("comp")
 	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+comp)]
@@ -110,7 +112,7 @@ func (c *call) operation(container string) (operation, error) {
 				"lists, searches and batches. It does not serve %s %s with comp %q, page blobs and versions.", c.r.Method, target, comp)
 	}
 	if c.snapshot != "" && !ofSnapshots[comp] && c.r.Method == http.MethodPut {
-		return o, invalidParameter("snapshot", c.snapshot, "none: a snapshot cannot be changed")
+		return o, account.InvalidParameter("snapshot", c.snapshot, "none: a snapshot cannot be changed")
 	}
 	return o, checkAbsent(c.r.Header)
 }

@@ -1,4 +1,4 @@
-module kaz/test/blobs
+module kaz/test/storage
 
 go 1.26.0
 
@@ -11,10 +11,13 @@ require (
 	kaz v0.0.0
 )
 
+require github.com/Azure/azure-sdk-for-go/sdk/data/aztables v1.4.1
+
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.24.0 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/azidentity v1.15.0 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/internal v1.13.0 // indirect
+	github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue v1.0.1
 	github.com/Azure/azure-sdk-for-go/sdk/storage/internal v0.1.0 // indirect
 	github.com/AzureAD/microsoft-authentication-library-for-go v1.10.1 // indirect
 	github.com/apache/arrow-go/v18 v18.7.0 // indirect
