@@ -133,6 +133,9 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 		return err
 	}
 	a.serve(listeners, authority, keys)
+	if err := a.serveEmulated(ctx, o); err != nil {
+		return err
+	}
 	if o.State != "" {
 		a.saver = startSaver(a.emulator, o.State, a.log)
 	}

@@ -49,7 +49,7 @@ func (c serviceCall) listContainers() error {
 	if err != nil {
 		return err
 	}
-	page := listedContainers{Service: "https://" + c.r.Host + "/", Prefix: c.query.Get("prefix"), Marker: c.query.Get("marker")}
+	page := listedContainers{Service: account.Base(c.r, "https"), Prefix: c.query.Get("prefix"), Marker: c.query.Get("marker")}
 	if c.query.Get("maxresults") != "" {
 		page.Most = most
 	}

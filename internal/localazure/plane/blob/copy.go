@@ -107,11 +107,14 @@ func (c copyCall) source() (*kept.Blob, error) {
 	if err != nil || address.Host == "" {
 		return nil, account.InvalidHeader(sourceHeader, text, "the address of a blob")
 	}
-	if !c.service.Answers(address.Host) {
+	sent := &http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
+		RemoteAddr: c.r.RemoteAddr}
+	r := account.Resolve(sent.WithContext(c.r.Context()))
+	if !c.service.Answers(r.Host) {
 		return nil, refuse(http.StatusNotFound, unverified, "The local Azure copies blobs of its own accounts alone, and %s is not one.",
 			address.Host)
 	}
-	from, err := c.readSource(address)
+	from, err := c.readSource(r)
 	if refused, ok := errors.AsType[*behaviour.Error](err); ok {
 		c.w.Header().Set("x-ms-copy-source-status-code", strconv.Itoa(refused.Status))
 		c.w.Header().Set("x-ms-copy-source-error-code", refused.Code)
@@ -144,14 +147,12 @@ func (c copyCall) copiesLater() bool {
 		!strings.EqualFold(c.r.Header.Get("x-ms-requires-sync"), "true")
 }
 
-// readSource reads the blob at an address. The request has a right of its own for it, or its address has a signature.
-func (c copyCall) readSource(address *url.URL) (kept.Blob, error) {
-	read := &call{service: c.service, w: newAnswer(), query: address.Query(),
-		r: (&http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
-			RemoteAddr: c.r.RemoteAddr}).WithContext(c.r.Context())}
+// readSource reads a blob with a request. That has a right of its own, or its address has a signature.
+func (c copyCall) readSource(r *http.Request) (kept.Blob, error) {
+	read := &call{service: c.service, w: newAnswer(), query: r.URL.Query(), r: r}
 	if right := c.r.Header.Get("x-ms-copy-source-authorization"); right != "" {
 		read.r.Header.Set("Authorization", right)
-	} else if c.copiesLater() && read.query.Get("sig") == "" && accountOf(address.Host) == accountOf(c.r.Host) {
+	} else if c.copiesLater() && read.query.Get("sig") == "" && accountOf(r.Host) == accountOf(c.r.Host) {
 		read.caller, read.trusted = c.caller, c.caller != nil || c.byKey
 		read.byKey = c.byKey
 	}

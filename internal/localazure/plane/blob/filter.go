@@ -61,7 +61,7 @@ func (c serviceCall) search() error {
 	if err != nil {
 		return err
 	}
-	page := foundBlobs{Service: "https://" + c.r.Host + "/", Where: where}
+	page := foundBlobs{Service: account.Base(c.r, "https"), Where: where}
 	for _, b := range c.tagged(f) {
 		// The marker has the container, too: the names of containers have no slash.
 		at := kept.Version{Name: b.Container + "/" + b.Name}

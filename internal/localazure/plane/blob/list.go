@@ -94,7 +94,7 @@ func (c containerCall) list() error {
 	if err != nil {
 		return err
 	}
-	page := listed{Service: "https://" + c.r.Host + "/", Container: c.container.Name(), Prefix: c.query.Get("prefix"),
+	page := listed{Service: account.Base(c.r, "https"), Container: c.container.Name(), Prefix: c.query.Get("prefix"),
 		Marker: c.query.Get("marker"), Delimiter: c.query.Get("delimiter")}
 	if include["snapshots"] && page.Delimiter != "" {
 		return account.InvalidParameter("include", "snapshots", "no snapshots with a delimiter")

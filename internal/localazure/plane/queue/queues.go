@@ -39,7 +39,7 @@ func (c *call) listQueues() error {
 	if err != nil {
 		return err
 	}
-	page := listed{Service: "https://" + c.r.Host + "/", Prefix: c.query.Get("prefix"), Marker: c.query.Get("marker")}
+	page := listed{Service: account.Base(c.r, "https"), Prefix: c.query.Get("prefix"), Marker: c.query.Get("marker")}
 	if c.query.Get("maxresults") != "" {
 		page.Most = most
 	}

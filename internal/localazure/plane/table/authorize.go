@@ -11,6 +11,7 @@ import (
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/sas"
+	"kaz/internal/localazure/plane/sharedkey"
 	"kaz/internal/localazure/plane/table/entity"
 )
 
@@ -118,7 +119,7 @@ func (c *call) checkKey(lite bool, keys [2]string) error {
 	if err != nil || c.now.Sub(at).Abs() > longest {
 		return account.Unsigned("The date of the request is missing, or more than 15 minutes from now.")
 	}
-	resource := "/" + c.account + cmp.Or(c.r.URL.EscapedPath(), "/")
+	resource := "/" + c.account + sharedkey.Path(c.r)
 	if c.query.Has("comp") {
 		resource += "?comp=" + c.query.Get("comp")
 	}

@@ -165,7 +165,7 @@ func (c *call) base() string {
 	if c.r.TLS != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + c.r.Host + "/"
+	return account.Base(c.r, scheme)
 }
 
 // carryOut carries out an operation.
