@@ -64,7 +64,7 @@ func (a *Server) serveEmulated(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("--development-storage: %w", err)
 	}
-	text := "DefaultEndpointsProtocol=http;AccountName=" + emulatedAccount + ";AccountKey=" + key
+	parts := []string{"DefaultEndpointsProtocol=http", "AccountName=" + emulatedAccount, "AccountKey=" + key}
 	var config net.ListenConfig
 	for i, plane := range []hosted{a.blobs, a.queues, a.tables} {
 		listener, err := config.Listen(ctx, "tcp", addresses[i].text)
@@ -74,9 +74,9 @@ func (a *Server) serveEmulated(ctx context.Context, o Options) error {
 		a.closers.add(ignoreClosed(listener.Close))
 		a.http.serve(listener, logged(ownHost(account.ByPath(emulatedServices[i], plane)), a.requestLog), nil)
 		name := strings.ToUpper(emulatedServices[i][:1]) + emulatedServices[i][1:]
-		text += ";" + name + "Endpoint=http://" + reachable(listener) + "/" + emulatedAccount
+		parts = append(parts, name+"Endpoint=http://"+reachable(listener)+"/"+emulatedAccount)
 	}
-	a.info.DevelopmentStorage = text + ";"
+	a.info.DevelopmentStorage = strings.Join(parts, ";") + ";"
 	return nil
 }
 

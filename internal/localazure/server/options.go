@@ -35,7 +35,7 @@ type Options struct {
 	DNSAddress string
 	// SMBAddress and NFSAddress are the IP:PORT at which file shares are served over SMB and NFS, "" for not serving them.
 	SMBAddress, NFSAddress string
-	// DevelopmentStorage is the IP:PORT of blobs for clients of storage emulators, "" for none. Queues and tables are at the next two ports.
+	// DevelopmentStorage is the IP:PORT of blobs for clients of storage emulators, "" for none. Queues and tables have the next ports.
 	DevelopmentStorage string
 	// CAFile is the file of the certificate authority. The file of its key is beside it.
 	CAFile string

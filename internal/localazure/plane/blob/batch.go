@@ -100,7 +100,8 @@ func (c serviceCall) one(r *http.Request) *answer {
 		return answer
 	}
 	sent := r.Clone(c.r.Context())
-	sent.URL, sent.Host, sent.TLS, sent.RemoteAddr, sent.Body = address, account.PartHost(c.r, r.URL.Path), c.r.TLS, c.r.RemoteAddr, http.NoBody
+	sent.URL, sent.Host, sent.Body = address, account.PartHost(c.r, r.URL.Path), http.NoBody
+	sent.TLS, sent.RemoteAddr = c.r.TLS, c.r.RemoteAddr
 	c.again(answer, account.Resolve(sent))
 	if sent.Header.Get("x-ms-version") == "" { // it has that of the batch
 		answer.Header().Set("x-ms-version", c.r.Header.Get("x-ms-version"))

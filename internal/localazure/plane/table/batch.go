@@ -98,8 +98,8 @@ func (c *call) part(p part) (*call, operation, error) {
 		return one, operation{}, entity.Invalid("a part is for the URL %q", words[1])
 	}
 	body, _ := io.ReadAll(in.R) // of memory
-	sent := &http.Request{Method: words[0], URL: address, Host: account.PartHost(c.r, address.Path), Header: http.Header(header), TLS: c.r.TLS,
-		Body: io.NopCloser(bytes.NewReader(body))}
+	sent := &http.Request{Method: words[0], URL: address, Host: account.PartHost(c.r, address.Path), Header: http.Header(header),
+		TLS: c.r.TLS, Body: io.NopCloser(bytes.NewReader(body))}
 	one.r = account.Resolve(sent.WithContext(c.r.Context()))
 	one.query = address.Query()
 	if id := header.Get(contentID); id != "" {
