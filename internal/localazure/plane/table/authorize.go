@@ -22,7 +22,7 @@ type grant struct {
 	// a table.
 	signature             bool
 	letters, kinds, table string
-	// range are the keys that the signature is for.
+	// within are the keys that the signature is for.
 	within keyRange
 }
 
@@ -94,7 +94,7 @@ func (g grant) allowsCaller(w behaviour.World, o operation, c *call) error {
 	if o.data {
 		allowed = w.AllowedData
 	}
-	all := len(o.rights) > 0
+	all := true
 	for _, right := range o.rights {
 		all = all && allowed(g.caller, provider+right, c.scope())
 	}

@@ -16,11 +16,11 @@ import (
 // operation is what a request can do.
 type operation struct {
 	// rights are the last parts of the actions that the operation needs, after that of the service. They are data actions if data is set.
-	// The action instead stands for all of them. An operation without rights is for keys of the account alone.
+	// The action instead stands for all of them.
 	rights  []string
 	instead string
 	data    bool
-	// signed are letters of a signature. The operation needs all of them, or one if any is set.
+	// signed are letters of a signature. The operation needs all of them, or one if any is set. One without letters needs a key or a token.
 	signed string
 	any    bool
 	// kind is the letter of what the operation is about in a signature for an account.
@@ -70,8 +70,8 @@ var operations = map[string]operation{
 	"POST tables":      onTables("tables/write", "cw", "c", (*call).createTable),
 	"GET table":        onTables("tables/read", "l", "c", (*call).getTable),
 	"DELETE table":     onTables("tables/delete", "d", "c", (*call).deleteTable),
-	"GET entities acl": {kind: "c", do: (*call).policies},
-	"PUT entities acl": {kind: "c", do: (*call).setPolicies},
+	"GET entities acl": {rights: []string{"tables/getAcl/action"}, kind: "c", do: (*call).policies},
+	"PUT entities acl": {rights: []string{"tables/setAcl/action"}, kind: "c", do: (*call).setPolicies},
 
 	"GET entities":     onEntities((*call).queryEntities),
 	"GET entity":       onEntities((*call).getEntity),

@@ -20,6 +20,9 @@ func Parse(body []byte, at *Key) (e Entity, err error) {
 	}
 	keys := map[string]string{}
 	for _, m := range values {
+		if m.name == timestamp {
+			continue // the service gives the time
+		}
 		v, err := m.read(types[m.name])
 		switch {
 		case err != nil:
@@ -29,7 +32,7 @@ func Parse(body []byte, at *Key) (e Entity, err error) {
 				return e, needed(m.name)
 			}
 			keys[m.name] = v.Text()
-		case m.name == timestamp || v.Type == "": // the service gives the time, and keeps no null
+		case v.Type == "": // null is not kept
 		default:
 			if err := checkProperty(m.name, v); err != nil {
 				return e, err

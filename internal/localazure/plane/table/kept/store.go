@@ -236,8 +236,10 @@ func (w *Writes) Put(e entity.Entity, now time.Time) entity.Entity {
 		e.Stamp = w.store.last.Add(odata.Tick)
 	}
 	w.store.last = e.Stamp
-	old, _ := w.Get(e.Key)
-	w.grown += e.Size() - old.Size()
+	w.grown += e.Size()
+	if old, there := w.Get(e.Key); there {
+		w.grown -= old.Size()
+	}
 	w.changed[e.Key] = &e
 	return e
 }

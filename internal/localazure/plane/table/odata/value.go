@@ -160,8 +160,12 @@ func doubleText(f float64) string {
 	case math.IsNaN(f):
 		return "NaN"
 	}
-	text := strconv.FormatFloat(f, 'G', -1, 64)
-	if !strings.ContainsAny(text, ".E") {
+	const small, large = 1e-5, 1e15
+	if size := math.Abs(f); size != 0 && (size < small || size >= large) {
+		return strconv.FormatFloat(f, 'E', -1, 64)
+	}
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
 		text += ".0" // which tells it from an integer
 	}
 	return text
