@@ -3,6 +3,7 @@ package kept
 
 import (
 	"encoding/json"
+	"errors"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -75,7 +76,7 @@ func (s *Store) Open(file string, log *slog.Logger) error {
 	}
 	if len(unreadable) > 0 {
 		aside := file + keep.UnreadableSuffix
-		if err := os.WriteFile(aside, unreadable, 0o600); err != nil {
+		if err := add(aside, unreadable); err != nil {
 			return err
 		}
 		log.Warn("entities of tables are unreadable and were set aside", "file", aside)
@@ -84,6 +85,16 @@ func (s *Store) Open(file string, log *slog.Logger) error {
 		return err
 	}
 	return s.shorten()
+}
+
+// add adds a text to a file.
+func add(file string, text []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 // Close closes the journal.
