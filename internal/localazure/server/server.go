@@ -355,7 +355,9 @@ func (a *Server) OwnsHost(host string) bool {
 }
 
 // hosted are the data planes that have hosts of their own.
-func (a *Server) hosted() []hosted { return []hosted{a.registries, a.files, a.vaults, a.blobs, a.queues} }
+func (a *Server) hosted() []hosted {
+	return []hosted{a.registries, a.files, a.vaults, a.blobs, a.queues}
+}
 
 // answersHost reports whether a host belongs to a data plane.
 func (a *Server) answersHost(host string) bool {

@@ -184,12 +184,6 @@ func invalidValue(name string, value any, want string) error {
 		"The value for one of the XML nodes is not in the correct format: %s is %v, want %s.", name, value, want)
 }
 
-// secondarySuffix ends the names of the hosts of the other region of an account.
-const secondarySuffix = "-secondary"
-
-// CutSecondary returns the name of an account, and whether the name in a host is that of its other region.
-func CutSecondary(name string) (account string, secondary bool) { return strings.CutSuffix(name, secondarySuffix) }
-
 // statistics say how far the other region of an account is behind.
 type statistics struct {
 	XMLName xml.Name `xml:"StorageServiceStats"`

@@ -81,6 +81,8 @@ type call struct {
 	now       time.Time
 	// made is when the container was made.
 	made string
+	// secondary says that the request was sent to the other region of the account.
+	secondary bool
 	// machine is the machine that has its console in the container, "" for none.
 	machine azure.ID
 }
