@@ -95,6 +95,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
 	}
+	if account.Share(w, r, s.Azure, accountOf(r.Host), "blobServices") {
+		return
+	}
 	c := &call{service: s, w: w, r: r, query: r.URL.Query(), again: s.ServeHTTP}
 	if err := c.serve(); err != nil {
 		account.Fail(w, r, err)

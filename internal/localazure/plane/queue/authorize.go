@@ -38,6 +38,9 @@ func (c *call) find(w behaviour.World, o operation) error {
 	if c.name == "" {
 		return nil
 	}
+	if err := storage.CheckQueueName(c.name); err != nil { // documents would be found by names in capitals, too
+		return err
+	}
 	queue, there := w.Get(c.id)
 	if !there && !o.creates {
 		return noQueue()
