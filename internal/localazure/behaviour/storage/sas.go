@@ -119,7 +119,8 @@ func BlobSASText(resource string, v url.Values) string {
 
 // QueueSASText returns the text that the signature of a shared access signature is for a resource such as /queue/ACCOUNT/QUEUE.
 func QueueSASText(resource string, v url.Values) string {
-	return strings.Join([]string{v.Get("sp"), v.Get("st"), v.Get("se"), resource, v.Get("si"), v.Get("sip"), v.Get("spr"), v.Get("sv")}, "\n")
+	text := []string{v.Get("sp"), v.Get("st"), v.Get("se"), resource, v.Get("si"), v.Get("sip"), v.Get("spr"), v.Get("sv")}
+	return strings.Join(text, "\n")
 }
 
 // abilities are what accounts can do, with the kinds that can.

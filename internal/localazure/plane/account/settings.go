@@ -180,15 +180,9 @@ func (s Settings) check() error {
 }
 
 func invalidValue(name string, value any, want string) error {
-	return refuse(http.StatusBadRequest, "InvalidXmlNodeValue",
-		"The value for one of the XML nodes is not in the correct format: %s is %v, want %s.", name, value, want)
+	return refuse(http.StatusBadRequest, "InvalidXmlDocument", "XML specified is not syntactically valid: %s is %v, want %s.", name, value,
+		want)
 }
-
-// secondarySuffix ends the names of the hosts of the other region of an account.
-const secondarySuffix = "-secondary"
-
-// CutSecondary returns the name of an account, and whether the name in a host is that of its other region.
-func CutSecondary(name string) (account string, secondary bool) { return strings.CutSuffix(name, secondarySuffix) }
 
 // statistics say how far the other region of an account is behind.
 type statistics struct {

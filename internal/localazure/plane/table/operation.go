@@ -110,17 +110,12 @@ func (c *call) operation() (operation, error) {
 func (c *call) begin(o operation) (err error) {
 	c.service.Azure.Look(func(w behaviour.World) {
 		c.now = w.Now()
-		id, doc := account.Find(w, c.account)
-		endpoints := "properties.primaryEndpoints.table"
-		if c.secondary {
-			endpoints = "properties.secondaryEndpoints.table"
-		}
-		if id == "" || behaviour.Text(doc, endpoints) == "" {
-			err = refuse(http.StatusNotFound, "ResourceNotFound", "The specified account does not exist, or has no tables here.")
+		at := account.FindEndpoint(w, account.Of(c.r.Host, "table"), "table")
+		if err = at.Check(c.method); err != nil {
 			return
 		}
-		c.services = id.Child("tableServices", "default")
-		if c.grant, err = c.authenticate(w, doc); err != nil {
+		c.account, c.secondary, c.services = at.Name, at.Secondary, at.ID.Child("tableServices", "default")
+		if c.grant, err = c.authenticate(w, at.Doc); err != nil {
 			return
 		}
 		err = c.allow(w, o)
@@ -132,9 +127,6 @@ func (c *call) begin(o operation) (err error) {
 func (c *call) allow(w behaviour.World, o operation) error {
 	if c.path.kind == batch {
 		return nil // its parts need rights
-	}
-	if c.secondary && c.method != http.MethodGet {
-		return refuse(http.StatusForbidden, "InsufficientAccountPermissions", "Write operations are not allowed.")
 	}
 	if err := c.grant.allows(w, o, c); err != nil {
 		return err

@@ -50,14 +50,13 @@ type call struct {
 	method  string
 	path    path
 	level   odata.Level
-	// account is the name of the account. secondary says that the request is for its secondary location.
+	// account is the name of the account, and services the id of its table service. secondary says that the request is for its secondary
+	// location. They are set when the account is known, like grant, what the request may do, and now, the time of the request.
 	account   string
+	services  azure.ID
 	secondary bool
-	// services is the id of the table service of the account, and grant what the request may do. Both are set when the account is known,
-	// like now, the time of the request.
-	services azure.ID
-	grant    grant
-	now      time.Time
+	grant     grant
+	now       time.Time
 	// table is the table of the path, and place where its entities are.
 	table kept.Table
 	place entity.Place
@@ -93,9 +92,10 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
 	}
-	name, secondary := account.CutSecondary(account.Of(r.Host, "table"))
-	c := &call{service: s, r: r, query: r.URL.Query(), account: name, secondary: secondary,
-		out: &answer{status: http.StatusOK, header: header}}
+	if account.Share(w, r, s.Azure, account.Of(r.Host, "table"), "tableServices") {
+		return
+	}
+	c := &call{service: s, r: r, query: r.URL.Query(), out: &answer{status: http.StatusOK, header: header}}
 	if err := c.serve(); err != nil {
 		c.fail(err, "")
 	}
