@@ -80,11 +80,11 @@ func (g grant) allows(w behaviour.World, o operation, c *call) error {
 	case g.table == "" && !strings.Contains(g.kinds, o.kind):
 		return account.Mismatch("AuthorizationResourceTypeMismatch", "resource type")
 	}
-	missing := strings.ContainsFunc(o.signed, func(r rune) bool { return !strings.ContainsRune(g.letters, r) })
-	if missing && !(o.any && strings.ContainsAny(g.letters, o.signed)) {
-		return account.Mismatch(account.Permission, "permission")
+	all := !strings.ContainsFunc(o.signed, func(r rune) bool { return !strings.ContainsRune(g.letters, r) })
+	if all || o.any && strings.ContainsAny(g.letters, o.signed) {
+		return nil
 	}
-	return nil
+	return account.Mismatch(account.Permission, "permission")
 }
 
 // allowsCaller returns why the sender of a token must not carry out an operation.
@@ -140,8 +140,9 @@ type keyRange struct {
 }
 
 func rangeOf(v url.Values) keyRange {
-	return keyRange{first: entity.Key{Partition: v.Get("spk"), Row: v.Get("srk")}, last: entity.Key{Partition: v.Get("epk"), Row: v.Get("erk")},
-		from: v.Has("spk"), to: v.Has("epk"), whole: !v.Has("erk")}
+	first := entity.Key{Partition: v.Get("spk"), Row: v.Get("srk")}
+	last := entity.Key{Partition: v.Get("epk"), Row: v.Get("erk")}
+	return keyRange{first: first, last: last, from: v.Has("spk"), to: v.Has("epk"), whole: !v.Has("erk")}
 }
 
 // ended reports whether a key is behind the range.

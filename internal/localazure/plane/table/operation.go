@@ -59,8 +59,7 @@ func onTables(right, signed, kind string, do func(c *call) error) operation {
 	return operation{rights: []string{right}, signed: signed, any: true, kind: kind, do: do}
 }
 
-// operations are the operations by method, by what the path names, and by the parameter comp. The word new marks a change of an entity
-// that need not exist.
+// operations are the operations by method, by what the path names, and by the parameter comp. A new entity is one that need not exist.
 var operations = map[string]operation{
 	"GET service properties": onTables("read", "r", "s", (*call).settings),
 	"PUT service properties": onTables("write", "w", "s", (*call).setSettings),
@@ -78,8 +77,8 @@ var operations = map[string]operation{
 	"POST entities":    onEntity("a", (*call).insert, addEntities),
 	"PUT entity":       onEntity("u", (*call).update, updateRight),
 	"MERGE entity":     onEntity("u", (*call).update, updateRight),
-	"PUT entity new":   onEntity("au", (*call).upsert, addEntities, updateRight),
-	"MERGE entity new": onEntity("au", (*call).upsert, addEntities, updateRight),
+	"PUT new entity":   onEntity("au", (*call).upsert, addEntities, updateRight),
+	"MERGE new entity": onEntity("au", (*call).upsert, addEntities, updateRight),
 	"DELETE entity":    {rights: []string{deleteRight}, data: true, signed: "d", kind: "o", change: (*call).delete},
 }
 
@@ -91,15 +90,15 @@ func (c *call) operation() (operation, error) {
 	if c.method == patch {
 		c.method = merge
 	}
-	comp := strings.ToLower(c.query.Get("comp"))
-	if comp == "" && c.path.kind == oneEntity && (c.method == http.MethodPut || c.method == merge) && c.r.Header.Get("If-Match") == "" {
-		comp = "new"
+	comp, target := strings.ToLower(c.query.Get("comp")), string(c.path.kind)
+	if c.path.kind == oneEntity && (c.method == http.MethodPut || c.method == merge) && c.r.Header.Get("If-Match") == "" {
+		target = "new " + target
 	}
-	o, known := operations[strings.TrimSpace(c.method+" "+string(c.path.kind)+" "+comp)]
+	o, known := operations[strings.TrimSpace(c.method+" "+target+" "+comp)]
 	if known {
 		return o, nil
 	}
-	if comp != "" && comp != "new" {
+	if comp != "" {
 		return o, account.InvalidParameter("comp", comp, "acl for a table, properties or stats for the service")
 	}
 	return o, refuse(http.StatusMethodNotAllowed, "MethodNotAllowed",
