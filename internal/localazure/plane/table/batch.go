@@ -100,7 +100,7 @@ func (c *call) part(p part) (*call, operation, error) {
 	body, _ := io.ReadAll(in.R) // of memory
 	one.r = &http.Request{Method: words[0], URL: address, Host: c.r.Host, Header: http.Header(header), TLS: c.r.TLS,
 		Body: io.NopCloser(bytes.NewReader(body))}
-	one.query = address.Query()
+	one.query = queryOf(address)
 	if id := header.Get(contentID); id != "" {
 		one.out.header.Set(contentID, id)
 	}

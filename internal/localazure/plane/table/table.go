@@ -95,12 +95,18 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if account.Share(w, r, s.Azure, account.Of(r.Host, "table"), "tableServices") {
 		return
 	}
-	c := &call{service: s, r: r, query: r.URL.Query(), out: &answer{status: http.StatusOK, header: header}}
+	c := &call{service: s, r: r, query: queryOf(r.URL), out: &answer{status: http.StatusOK, header: header}}
 	if err := c.serve(); err != nil {
 		c.fail(err, "")
 	}
 	w.WriteHeader(c.out.status)
 	_, _ = w.Write(c.out.body) // the client is gone
+}
+
+// queryOf returns the parameters of a URL. Clients write media types there with a semicolon as it is.
+func queryOf(u *url.URL) url.Values {
+	v, _ := url.ParseQuery(strings.ReplaceAll(u.RawQuery, ";", "%3B")) // what is no parameter is left out
+	return v
 }
 
 func (c *call) serve() error {
