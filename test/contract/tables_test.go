@@ -509,7 +509,7 @@ func TestTablesKilled(t *testing.T) {
 	withTables(t, core.Options{}, func(a *tables) {
 		file := filepath.Join(a.TempDir(), "tables.jsonl")
 		for range 2 {
-			killed := &plane.Service{}
+			killed := &plane.Service{Azure: a.azure}
 			a.must(killed.Open(file, slog.New(slog.DiscardHandler)))
 			defer killed.Close()
 			a.open(killed)

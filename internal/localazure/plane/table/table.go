@@ -17,6 +17,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/table/entity"
 	"kaz/internal/localazure/plane/table/kept"
@@ -34,7 +35,26 @@ type Service struct {
 }
 
 // Open has the service keep entities in a file, and reads those that it has. The log receives what is set aside.
-func (s *Service) Open(file string, log *slog.Logger) error { return s.kept.Open(file, log) }
+func (s *Service) Open(file string, log *slog.Logger) error {
+	if err := s.kept.Open(file, log); err != nil {
+		return err
+	}
+	return s.forget()
+}
+
+// forget forgets the entities of tables that Azure Resource Manager has deleted.
+func (s *Service) forget() (err error) {
+	s.Azure.Look(func(w behaviour.World) {
+		there := map[string]string{}
+		for id, doc := range behaviour.Everywhere(w, storage.TableType) {
+			there[id.Key()] = storage.MadeAt(doc)
+		}
+		s.kept.Lock()
+		defer s.kept.Unlock()
+		err = s.kept.Retain(there)
+	})
+	return err
+}
 
 // Close ends the writes to the file.
 func (s *Service) Close() error { return s.kept.Close() }

@@ -51,6 +51,9 @@ func (c *call) createTable() error {
 		}
 		return w.Apply(behaviour.Itself(), id, behaviour.Object{"properties": behaviour.Object{}})
 	})
+	if err == nil {
+		err = c.service.forget()
+	}
 	if err != nil {
 		return err
 	}

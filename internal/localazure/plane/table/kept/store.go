@@ -192,6 +192,18 @@ func (s *Store) Drop(key string) error {
 	return s.write(record{Table: key, Dropped: true})
 }
 
+// Retain forgets the entities of all tables but those that are there, by their keys with when they were made. The caller holds the lock.
+func (s *Store) Retain(there map[string]string) error {
+	for key, t := range s.tables {
+		if made, ok := there[key]; !ok || made != t.made {
+			if err := s.Drop(key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // From yields the entities of a table from a key on. The caller holds the lock, and writes nothing meanwhile.
 func (s *Store) From(t Table, first entity.Key) iter.Seq[entity.Entity] {
 	return func(yield func(entity.Entity) bool) {

@@ -123,6 +123,28 @@ func TestMadeAgain(t *testing.T) {
 	}
 }
 
+// What is kept of tables that are gone, or were made again, is forgotten.
+func TestRetain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tables.jsonl")
+	s, _ := open(t, file)
+	again, gone := kept.Table{Key: "again", Made: "today"}, kept.Table{Key: "gone", Made: "today"}
+	for _, in := range []kept.Table{table, again, gone} {
+		put(t, s, in, of("a", "1"))
+	}
+	s.Lock()
+	err := s.Retain(map[string]string{table.Key: table.Made, again.Key: "tomorrow"})
+	s.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, _ := open(t, file)
+	for in, want := range map[kept.Table]string{table: "a=1", again: "", gone: ""} {
+		if got := rows(later, in); got != want {
+			t.Errorf("%s has %q, want %q", in.Key, got, want)
+		}
+	}
+}
+
 // No two writes have the same time, though the clock stands still.
 func TestStamps(t *testing.T) {
 	s := &kept.Store{}
