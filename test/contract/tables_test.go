@@ -17,7 +17,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"kaz/internal/azure"
@@ -186,7 +185,7 @@ func TestTableQueries(t *testing.T) {
 			"not (PartitionKey eq 'p')":              "000",
 			"N eq 'x'":                               "",
 		} {
-			o := &aztables.ListEntitiesOptions{Top: to.Ptr(int32(3))}
+			o := &aztables.ListEntitiesOptions{Top: new(int32(3))}
 			if filter != "" {
 				o.Filter = &filter
 			}
@@ -195,10 +194,10 @@ func TestTableQueries(t *testing.T) {
 				a.Errorf("%s: got %s in %d pages, want %s", filter, got, pages, want)
 			}
 		}
-		_, err = a.people.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: to.Ptr("N gt")}).NextPage(a.Context())
+		_, err = a.people.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: new("N gt")}).NextPage(a.Context())
 		a.refused(err, "InvalidInput")
-		page, err := a.people.NewListEntitiesPager(&aztables.ListEntitiesOptions{Select: to.Ptr("Name,N"), Filter: to.Ptr("N eq 7"),
-			Format: to.Ptr(aztables.MetadataFormatNone)}).NextPage(a.Context())
+		page, err := a.people.NewListEntitiesPager(&aztables.ListEntitiesOptions{Select: new("Name,N"), Filter: new("N eq 7"),
+			Format: new(aztables.MetadataFormatNone)}).NextPage(a.Context())
 		a.must(err)
 		if got := string(page.Entities[0]); got != `{"N":7,"Name":null}` {
 			a.Errorf("chosen properties: %s", got)
@@ -229,7 +228,7 @@ func TestTableConditions(t *testing.T) {
 		a.refused(err, "ResourceNotFound")
 		_, err = a.people.DeleteEntity(a.Context(), "p", "none", nil)
 		a.refused(err, "ResourceNotFound")
-		both, err := a.people.GetEntity(a.Context(), "p", "001", &aztables.GetEntityOptions{Format: to.Ptr(aztables.MetadataFormatNone)})
+		both, err := a.people.GetEntity(a.Context(), "p", "001", &aztables.GetEntityOptions{Format: new(aztables.MetadataFormatNone)})
 		a.must(err)
 		if !strings.HasPrefix(string(both.Value), `{"M":1,"N":1,`) {
 			a.Errorf("merged: %s", both.Value)
@@ -239,7 +238,7 @@ func TestTableConditions(t *testing.T) {
 		a.must(err)
 		_, err = a.people.UpsertEntity(a.Context(), entity("p", "002", "R", 1), replace)
 		a.must(err)
-		one, err := a.people.GetEntity(a.Context(), "p", "001", &aztables.GetEntityOptions{Format: to.Ptr(aztables.MetadataFormatNone)})
+		one, err := a.people.GetEntity(a.Context(), "p", "001", &aztables.GetEntityOptions{Format: new(aztables.MetadataFormatNone)})
 		a.must(err)
 		if !strings.HasPrefix(string(one.Value), `{"PartitionKey":"p","R":1,"RowKey"`) {
 			a.Errorf("replaced: %s", one.Value)
@@ -322,7 +321,7 @@ func TestTablesOfBothSides(t *testing.T) {
 			a.Errorf("policies of Azure Resource Manager: %+v", got)
 		}
 		_, err = a.people.SetAccessPolicy(a.Context(), &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
-			{ID: to.Ptr("w"), AccessPolicy: &aztables.AccessPolicy{Permission: to.Ptr("raud"), Expiry: to.Ptr(time.Now().Add(time.Hour))}}}})
+			{ID: new("w"), AccessPolicy: &aztables.AccessPolicy{Permission: new("raud"), Expiry: new(time.Now().Add(time.Hour))}}}})
 		a.must(err)
 		a.azure.Look(func(w behaviour.World) {
 			view, _ := w.View(id)
@@ -334,7 +333,7 @@ func TestTablesOfBothSides(t *testing.T) {
 		a.must(a.azure.Do(func(w behaviour.World) error { return w.Remove(behaviour.Itself(), id) }))
 		_, err = a.people.GetEntity(a.Context(), "p", "001", nil)
 		a.refused(err, "TableNotFound")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		apply("People", behaviour.Object{})
 		if found, _ := a.rows(a.people, nil); len(found) != 0 {
 			a.Errorf("a table that was made again has %v", found)
@@ -398,7 +397,7 @@ func TestTableSignatures(t *testing.T) {
 			a.Errorf("a signature for a partition finds %v", found)
 		}
 		_, err = a.people.SetAccessPolicy(a.Context(), &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
-			{ID: to.Ptr("reader"), AccessPolicy: &aztables.AccessPolicy{Permission: to.Ptr("r"), Expiry: to.Ptr(time.Now().Add(time.Hour))}}}})
+			{ID: new("reader"), AccessPolicy: &aztables.AccessPolicy{Permission: new("r"), Expiry: new(time.Now().Add(time.Hour))}}}})
 		a.must(err)
 		stored := a.signed(map[string]string{"si": "reader"})
 		if found, _ := a.rows(stored, nil); len(found) != 5 {
@@ -406,7 +405,7 @@ func TestTableSignatures(t *testing.T) {
 		}
 		_, err = a.signed(map[string]string{"si": "gone"}).GetEntity(a.Context(), "p", "001", nil)
 		a.refused(err, "AuthenticationFailed")
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		_, err = stored.GetEntity(a.Context(), "p", "001", nil)
 		a.refused(err, "AuthenticationFailed")
 	})
@@ -449,6 +448,7 @@ func TestTableSharedKey(t *testing.T) {
 			r.Header.Set("Authorization", "SharedKey account1:"+storage.Sign(key, "POST\n\napplication/json\n"+date+"\n/account1/Tables"))
 			reply, err := handled{a.handler}.Do(r)
 			a.must(err)
+			defer reply.Body.Close()
 			return reply.StatusCode
 		}
 		if got := send("d3Jvbmc="); got != http.StatusForbidden {
