@@ -190,8 +190,8 @@ func TestBatch(t *testing.T) {
 		`{"PartitionKey":"p","RowKey":"%s"}`
 	w := p.want("POST /$batch", message(true, fmt.Sprintf(insert, "s"), "DELETE /People(PartitionKey='p',RowKey='r') HTTP/1.1\r\nIf-Match: *\r\n\r\n"),
 		202, "HTTP/1.1 204 No Content\r\n", kind...)
-	for _, want := range []string{"Content-Id: 7\r\n", "Location: https://acc.table.core.windows.net/People(PartitionKey='p',RowKey='s')\r\n",
-		"Preference-Applied: return-no-content\r\n", "Etag: W/\"datetime'"} {
+	for _, want := range []string{"Content-ID: 7\r\n", "Location: https://acc.table.core.windows.net/People(PartitionKey='p',RowKey='s')\r\n",
+		"Preference-Applied: return-no-content\r\n", "ETag: W/\"datetime'"} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("the answer has no %q: %s", want, w.Body)
 		}
