@@ -399,12 +399,26 @@ func TestTableSignatures(t *testing.T) {
 		_, err = a.people.SetAccessPolicy(a.Context(), &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
 			{ID: new("reader"), AccessPolicy: &aztables.AccessPolicy{Permission: new("r"), Expiry: new(time.Now().Add(time.Hour))}}}})
 		a.must(err)
+		var listed *aztables.Client
 		stored := a.signed(map[string]string{"si": "reader"})
 		if found, _ := a.rows(stored, nil); len(found) != 5 {
 			a.Errorf("a signature by a policy finds %v", found)
 		}
 		_, err = a.signed(map[string]string{"si": "gone"}).GetEntity(a.Context(), "p", "001", nil)
 		a.refused(err, "AuthenticationFailed")
+		a.must(a.azure.Do(func(w behaviour.World) error {
+			got, err := w.Act(behaviour.Itself(), id("Microsoft.Storage/storageAccounts", "account1"), "ListServiceSas", behaviour.Object{
+				"canonicalizedResource": "/table/account1/people", "signedPermission": "r", "signedExpiry": later, "startPk": "p",
+				"startRk": "003", "endPk": "p", "endRk": "003"})
+			if err == nil {
+				text, _ := got.(behaviour.Object)["serviceSasToken"].(string)
+				listed, err = aztables.NewClientWithNoCredential(tablesURL+"People?"+text, a.options)
+			}
+			return err
+		}))
+		if found, _ := a.rows(listed, nil); !slices.Equal(found, []string{"003"}) {
+			a.Errorf("a signature of Azure Resource Manager finds %v", found)
+		}
 		<-time.After(2 * time.Hour)
 		_, err = stored.GetEntity(a.Context(), "p", "001", nil)
 		a.refused(err, "AuthenticationFailed")

@@ -44,7 +44,7 @@ func (c *call) authenticate(w behaviour.World, doc behaviour.Object) (g grant, e
 	granted := c.query
 	if g.table == "" {
 		err = target.CheckSAS(c.query)
-	} else if !sas.SignedBy(target.Keys, signedText("/table/"+c.account+"/"+g.table, c.query), c.query.Get("sig")) {
+	} else if !sas.SignedBy(target.Keys, storage.TableSASText("/table/"+c.account+"/"+g.table, c.query), c.query.Get("sig")) {
 		err = account.Unsigned("Signature did not match.")
 	} else {
 		table, _ := w.Get(c.services.Child("tables", g.table))
@@ -55,15 +55,6 @@ func (c *call) authenticate(w behaviour.World, doc behaviour.Object) (g grant, e
 	}
 	g.letters = granted.Get("sp")
 	return g, account.CheckUse(c.r, granted, c.now)
-}
-
-// signedText is the text of a signature for a table, such as /table/ACCOUNT/NAME.
-func signedText(resource string, v url.Values) string {
-	text := []string{v.Get("sp"), v.Get("st"), v.Get("se"), resource}
-	for _, name := range []string{"si", "sip", "spr", "sv", "spk", "srk", "epk", "erk"} {
-		text = append(text, v.Get(name))
-	}
-	return strings.Join(text, "\n")
 }
 
 // allows returns why a request must not carry out an operation.
