@@ -63,7 +63,7 @@ func onTables(right, signed, kind string, do func(c *call) error) operation {
 var operations = map[string]operation{
 	"GET service properties": onTables("read", "r", "s", (*call).settings),
 	"PUT service properties": onTables("write", "w", "s", (*call).setSettings),
-	"GET service stats":      onTables("read", "r", "s", (*call).stats),
+	"GET service stats":      onTables("read", "r", "s", (*call).statistics),
 
 	"GET tables":       onTables("tables/read", "l", "c", (*call).listTables),
 	"POST tables":      onTables("tables/write", "cw", "c", (*call).createTable),

@@ -1,12 +1,15 @@
 package table_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
@@ -218,4 +221,43 @@ func TestBatch(t *testing.T) {
 		p.want("POST /$batch", text, 400, want, kind...)
 	}
 	p.want("POST /$batch", "", 400, "with a boundary")
+}
+
+// Writers that read an entity and write it with its etag lose no change of another.
+func TestWritersTogether(t *testing.T) {
+	const writers, each = 8, 20
+	p := start(t)
+	const one = "/People(PartitionKey='p',RowKey='r')"
+	var all errgroup.Group
+	for range writers {
+		all.Go(func() error {
+			for done := 0; done < each; {
+				r := httptest.NewRequest("GET", "https://acc.table.core.windows.net"+one, nil)
+				r.Header.Set("Authorization", "Bearer good")
+				read := httptest.NewRecorder()
+				p.service.ServeHTTP(read, r)
+				var e struct{ N int }
+				if err := json.Unmarshal(read.Body.Bytes(), &e); err != nil {
+					return err
+				}
+				r = httptest.NewRequest("MERGE", "https://acc.table.core.windows.net"+one, strings.NewReader(fmt.Sprintf(`{"N":%d}`, e.N+1)))
+				r.Header.Set("Authorization", "Bearer good")
+				r.Header.Set("If-Match", read.Header().Get("ETag"))
+				written := httptest.NewRecorder()
+				p.service.ServeHTTP(written, r)
+				switch written.Code {
+				case 204:
+					done++
+				case 412: // another one was first
+				default:
+					return fmt.Errorf("%d %s", written.Code, written.Body)
+				}
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	p.want("GET "+one, "", 200, fmt.Sprintf(`"N":%d}`, 1+writers*each))
 }
