@@ -182,7 +182,7 @@ func noResource() error {
 	return refuse(http.StatusNotFound, "ResourceNotFound", "The specified resource does not exist.")
 }
 
-// wants reports whether a request wants no content in its answer, and says in the answer what it has.
+// echoes reports whether the answer has what was written. The request can say that, and then the answer repeats it.
 func (c *call) echoes() bool {
 	const nothing, content = "return-no-content", "return-content"
 	prefer := c.r.Header.Get("Prefer")
