@@ -41,7 +41,7 @@ var sdks = map[string]sdk{
 	"blobs": {module: "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob",
 		packages: []string{"appendblob", "blob", "blockblob", "container", "lease", "service"}},
 	"queues": {module: "github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue", packages: []string{"."}},
-	"tables": {module: "github.com/Azure/azure-sdk-for-go/sdk/data/aztables", packages: []string{"."}, skip: "Cosmos|/cosmos|Azurite",
+	"tables": {module: "github.com/Azure/azure-sdk-for-go/sdk/data/aztables", packages: []string{"."}, skip: "Cosmos|Azurite|/cosmos",
 		plain: true},
 }
 

@@ -72,8 +72,8 @@ func fillContainer(c *behaviour.Call) error {
 // madeField has the time at which a container, a queue or a table was made.
 const madeField = behaviour.Private + "made"
 
-// MadeAt is when the container, the queue or the table with a document was made, which tells it from those that had its name before. It is "" for one that an
-// older kaz made.
+// MadeAt is when the container, the queue or the table with a document was made, which tells it from those that had its name before.
+// It is "" for one that an older kaz made.
 func MadeAt(container behaviour.Object) string { return behaviour.Text(container, madeField) }
 
 func accountOf(id azure.ID) azure.ID { return id.TopLevel() }

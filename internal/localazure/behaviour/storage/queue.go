@@ -11,13 +11,16 @@ const QueueType = AccountType + "/queueServices/queues"
 
 var queueName = regexp.MustCompile(`^[a-z0-9]([a-z0-9]|-[a-z0-9])*$`)
 
+// CheckQueueName refuses names that Azure does not allow.
+func CheckQueueName(name string) error { return checkStorageName(name, queueName) }
+
 // completeQueue gives the type of queues what the table of types cannot say.
 func completeQueue(t *behaviour.Type) {
 	t.Missing = missing("QueueNotFound", "queue")
 	t.Own = append(t.Own, madeField, policiesField)
 	t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
 	t.Fill = func(c *behaviour.Call) error {
-		if err := checkStorageName(c.ID.Name(), queueName); err != nil {
+		if err := CheckQueueName(c.ID.Name()); err != nil {
 			return err
 		}
 		fillMade(c)

@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/plane/sas"
 )
 
 // policyList is the list of the stored access policies of a container, a queue or a table.
@@ -17,9 +18,17 @@ type policyList struct {
 	Policies []storage.Policy `xml:"SignedIdentifier"`
 }
 
-// ReplyPolicies answers with the stored access policies in a document.
+// ReplyPolicies answers with the stored access policies in a document. Their times are spelled in one way, which some clients insist on.
 func ReplyPolicies(w http.ResponseWriter, doc behaviour.Object) {
-	Reply(w, http.StatusOK, policyList{Policies: storage.Policies(doc)})
+	policies := storage.Policies(doc)
+	for i := range policies {
+		for _, text := range []*string{&policies[i].Start, &policies[i].Expiry} {
+			if at, err := sas.ParseTime(*text); err == nil {
+				*text = behaviour.Timestamp(at)
+			}
+		}
+	}
+	Reply(w, http.StatusOK, policyList{Policies: policies})
 }
 
 // GivenPolicies reads the stored access policies of a request.

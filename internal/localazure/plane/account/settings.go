@@ -95,6 +95,30 @@ func ReadSettings(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
+// ReplySettings answers with the settings of a service that has no others.
+func ReplySettings(w http.ResponseWriter, azure Azure, service azure.ID) error {
+	var doc behaviour.Object
+	azure.Look(func(world behaviour.World) { doc, _ = world.Get(service) })
+	all, err := SettingsOf(doc)
+	if err == nil {
+		Reply(w, http.StatusOK, all)
+	}
+	return err
+}
+
+// ChangeSettings changes the settings of a service that a request has, and answers.
+func ChangeSettings(w http.ResponseWriter, r *http.Request, azure Azure, service azure.ID) error {
+	var given Settings
+	if err := ReadSettings(w, r, &given); err != nil {
+		return err
+	}
+	if err := given.Keep(azure, service); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
 // Keep changes the settings of the service with a document, and leaves those that are nil.
 func (s Settings) Keep(azure Azure, service azure.ID) error {
 	if err := s.check(); err != nil {
@@ -180,15 +204,9 @@ func (s Settings) check() error {
 }
 
 func invalidValue(name string, value any, want string) error {
-	return refuse(http.StatusBadRequest, "InvalidXmlNodeValue",
-		"The value for one of the XML nodes is not in the correct format: %s is %v, want %s.", name, value, want)
+	return refuse(http.StatusBadRequest, "InvalidXmlDocument", "XML specified is not syntactically valid: %s is %v, want %s.", name, value,
+		want)
 }
-
-// secondarySuffix ends the names of the hosts of the other region of an account.
-const secondarySuffix = "-secondary"
-
-// CutSecondary returns the name of an account, and whether the name in a host is that of its other region.
-func CutSecondary(name string) (account string, secondary bool) { return strings.CutSuffix(name, secondarySuffix) }
 
 // statistics say how far the other region of an account is behind.
 type statistics struct {

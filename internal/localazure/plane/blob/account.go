@@ -88,7 +88,7 @@ func (c serviceCall) containerEntry(name string, doc behaviour.Object, metadata 
 // describeAccount answers with the kind of the account, as clients ask that copy many blobs.
 func (c serviceCall) describeAccount() error {
 	var doc behaviour.Object
-	c.service.Azure.Look(func(w behaviour.World) { _, doc = account.Find(w, accountOf(c.r.Host)) })
+	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.container.TopLevel()) })
 	header := c.w.Header()
 	header.Set("x-ms-sku-name", behaviour.Text(doc, "sku.name"))
 	header.Set("x-ms-account-kind", behaviour.Text(doc, "kind"))
@@ -97,25 +97,12 @@ func (c serviceCall) describeAccount() error {
 	return nil
 }
 
-// serviceFacts are the settings of the service of an account. Those that are not in its document are off here.
+// serviceFacts are the settings of the service of an account.
 type serviceFacts struct {
-	XMLName xml.Name `xml:"StorageServiceProperties"`
-	Logging struct {
-		Version             string
-		Delete, Read, Write bool
-		Retention           enabled `xml:"RetentionPolicy"`
-	}
-	Hour      metrics `xml:"HourMetrics"`
-	Minute    metrics `xml:"MinuteMetrics"`
-	Cors      string
-	Retention enabled `xml:"DeleteRetentionPolicy"`
-	Website   enabled `xml:"StaticWebsite"`
-}
-
-type metrics struct {
-	Version   string
-	Enabled   bool
-	Retention enabled `xml:"RetentionPolicy"`
+	account.Settings
+	// Retention and Website are off here, and requests cannot change that.
+	Retention *enabled `xml:"DeleteRetentionPolicy"`
+	Website   *enabled `xml:"StaticWebsite"`
 }
 
 type enabled struct {
@@ -124,14 +111,36 @@ type enabled struct {
 }
 
 // serviceProperties answers with the settings of the service.
-func (c serviceCall) serviceProperties() error {
-	const first = "1.0" // the version of the analytics
+func (c serviceCall) serviceProperties() (err error) {
 	var doc behaviour.Object
 	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.container) })
-	var all serviceFacts
-	all.Logging.Version, all.Hour.Version, all.Minute.Version = first, first, first
+	all := serviceFacts{Retention: &enabled{}, Website: &enabled{}}
+	if all.Settings, err = account.SettingsOf(doc); err != nil {
+		return err
+	}
 	all.Retention.Enabled = behaviour.Bool(doc, "properties.deleteRetentionPolicy.enabled")
 	all.Retention.Days, _ = behaviour.Int(doc, "properties.deleteRetentionPolicy.days")
 	account.Reply(c.w, http.StatusOK, all)
 	return nil
 }
+
+// setServiceProperties changes the settings of the service that the request has.
+func (c serviceCall) setServiceProperties() error {
+	var given serviceFacts
+	if err := account.ReadSettings(c.w, c.r, &given); err != nil {
+		return err
+	}
+	for name, policy := range map[string]*enabled{"DeleteRetentionPolicy": given.Retention, "StaticWebsite": given.Website} {
+		if policy != nil && policy.Enabled {
+			return refuse(http.StatusNotImplemented, "NotImplemented", "The local Azure does not serve %s.", name)
+		}
+	}
+	if err := given.Keep(c.service.Azure, c.container); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// statistics answers with how far the other region of the account is behind.
+func (c serviceCall) statistics() error { return account.ReplyStatistics(c.w, c.secondary, c.now) }

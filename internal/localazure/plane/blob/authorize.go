@@ -17,9 +17,9 @@ import (
 func (c *call) allow(o operation, name, container string) (err error) {
 	c.service.Azure.Look(func(w behaviour.World) {
 		c.now = w.Now()
-		id, doc := account.Find(w, name)
+		e := account.FindEndpoint(w, name, "blob")
 		console, _, keys := vm.FindConsole(w, name, container)
-		c.container = id.Child("blobServices", "default")
+		c.container = e.ID.Child("blobServices", "default")
 		if container != "" {
 			c.container = c.container.Child("containers", container)
 		}
@@ -27,15 +27,14 @@ func (c *call) allow(o operation, name, container string) (err error) {
 		case console != "":
 			c.machine = console
 			err = c.checkConsole(w, o, c.target(name, container, keys))
-		case id == "":
-			err = refuse(http.StatusNotFound, "ResourceNotFound", "The specified account does not exist.")
 		default:
-			if c.caller == nil && !c.isDelegated() {
-				if err = account.CheckKeysAllowed(doc); err != nil {
-					return
-				}
+			c.secondary = e.Secondary
+			if err = e.Check(c.r.Method); err == nil && c.caller == nil && !c.isDelegated() {
+				err = account.CheckKeysAllowed(e.Doc)
 			}
-			err = c.check(w, o, c.target(name, container, storage.Keys(doc)))
+			if err == nil {
+				err = c.check(w, o, c.target(e.Name, container, storage.Keys(e.Doc)))
+			}
 		}
 	})
 	return err

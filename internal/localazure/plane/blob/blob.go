@@ -81,6 +81,8 @@ type call struct {
 	now       time.Time
 	// made is when the container was made.
 	made string
+	// secondary says that the request was sent to the other region of the account.
+	secondary bool
 	// machine is the machine that has its console in the container, "" for none.
 	machine azure.ID
 }
@@ -92,6 +94,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set(account.RequestID, uuid.NewString())
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
+	}
+	if account.Share(w, r, s.Azure, accountOf(r.Host), "blobServices") {
+		return
 	}
 	c := &call{service: s, w: w, r: r, query: r.URL.Query(), again: s.ServeHTTP}
 	if err := c.serve(); err != nil {

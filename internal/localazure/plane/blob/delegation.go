@@ -13,7 +13,7 @@ import (
 func (c serviceCall) delegate() error {
 	d := account.Delegation{Caller: c.caller, Service: "b", Now: c.now}
 	c.service.Azure.Look(func(w behaviour.World) {
-		_, doc := account.Find(w, accountOf(c.r.Host))
+		doc, _ := w.Get(c.container.TopLevel())
 		d.Key, d.Tenant = storage.Keys(doc)[0], w.Tenant()
 	})
 	return d.Reply(c.w, c.r)

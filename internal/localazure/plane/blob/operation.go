@@ -50,6 +50,8 @@ func onBlob(action, signed string, do func(c *call) error) operation {
 var operations = map[string]operation{
 	"GET service list":               {action: "containers/read", signed: "l", do: on(serviceCall.listContainers)},
 	"GET service properties":         {action: "read", signed: "r", do: on(serviceCall.serviceProperties)},
+	"PUT service properties":         {action: "write", signed: "w", do: on(serviceCall.setServiceProperties)},
+	"GET service stats":              {action: "read", signed: "r", do: on(serviceCall.statistics)},
 	"POST service userdelegationkey": {action: "generateUserDelegationKey/action", do: on(serviceCall.delegate)},
 	"GET service blobs":              onBlob("containers/blobs/filter/action", "f", on(serviceCall.search)),
 	"GET container blobs":            onBlob("containers/blobs/filter/action", "f", on(serviceCall.search)),

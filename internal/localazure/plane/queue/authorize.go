@@ -23,32 +23,23 @@ func (c *call) allow(o operation) (err error) {
 }
 
 func (c *call) find(w behaviour.World, o operation) error {
-	name := account.Of(c.r.Host, "queue")
-	id, doc := account.Find(w, name)
-	if id == "" {
-		name, c.secondary = account.CutSecondary(name)
-		id, doc = account.Find(w, name)
+	e := account.FindEndpoint(w, account.Of(c.r.Host, "queue"), "queue")
+	if err := e.Check(c.r.Method); err != nil {
+		return err
 	}
-	endpoints := "properties.primaryEndpoints.queue"
-	if c.secondary {
-		endpoints = "properties.secondaryEndpoints.queue"
-	}
-	if behaviour.Text(doc, endpoints) == "" {
-		return behaviour.Refusal(http.StatusNotFound, "ResourceNotFound", "The specified account does not exist.")
-	}
-	c.id = id.Child("queueServices", "default")
+	c.secondary = e.Secondary
+	c.id = e.ID.Child("queueServices", "default")
 	if c.name != "" {
 		c.id = c.id.Child("queues", c.name)
 	}
-	if err := c.check(w, o, name, doc); err != nil {
+	if err := c.check(w, o, e); err != nil {
 		return err
-	}
-	if c.secondary && c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
-		return behaviour.Refusal(http.StatusForbidden, "InsufficientAccountPermissions",
-			"The account being accessed does not have sufficient permissions to execute this operation.")
 	}
 	if c.name == "" {
 		return nil
+	}
+	if err := storage.CheckQueueName(c.name); err != nil { // documents would be found by names in capitals, too
+		return err
 	}
 	queue, there := w.Get(c.id)
 	if !there && !o.creates {
@@ -59,17 +50,17 @@ func (c *call) find(w behaviour.World, o operation) error {
 }
 
 // check returns why the token, the key or the signature does not allow an operation.
-func (c *call) check(w behaviour.World, o operation, name string, doc behaviour.Object) error {
+func (c *call) check(w behaviour.World, o operation, e account.Endpoint) error {
 	if c.caller != nil {
 		if !allowed(w, c.caller, o, c.id) {
 			return account.Mismatch(account.Permission, "permission")
 		}
 		return nil
 	}
-	if err := account.CheckKeysAllowed(doc); err != nil {
+	if err := account.CheckKeysAllowed(e.Doc); err != nil {
 		return err
 	}
-	t := account.Target{Account: name, Keys: storage.Keys(doc), Service: "q", Kind: "o"}
+	t := account.Target{Account: e.Name, Keys: storage.Keys(e.Doc), Service: "q", Kind: "o"}
 	switch {
 	case c.name == "":
 		t.Kind = "s"

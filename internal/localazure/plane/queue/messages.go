@@ -134,7 +134,8 @@ func (c *call) put() error {
 		return err
 	}
 	if lives == 0 || lives > 0 && hidden >= lives {
-		return account.InvalidParameter("messagettl", strconv.Itoa(lives), "-1, or more than the visibilitytimeout of "+strconv.Itoa(hidden))
+		return account.InvalidParameter("messagettl", strconv.Itoa(lives),
+			"-1, or more than the visibilitytimeout of "+strconv.Itoa(hidden))
 	}
 	text, err := c.text()
 	if err != nil {
@@ -156,7 +157,9 @@ func (c *call) put() error {
 	return nil
 }
 
-func after(now time.Time, seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second).UTC() }
+func after(now time.Time, seconds int) time.Time {
+	return now.Add(time.Duration(seconds) * time.Second).UTC()
+}
 
 // visible returns the first visible messages, as many as the request asks for. The caller holds the lock.
 func (c *call) visible(most int) (all []kept.Message) {

@@ -68,6 +68,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
 	}
+	if account.Share(w, r, s.Azure, account.Of(r.Host, "queue"), "queueServices") {
+		return
+	}
 	c := &call{service: s, w: w, r: r, query: r.URL.Query()}
 	if err := c.serve(); err != nil {
 		account.Fail(w, r, err)

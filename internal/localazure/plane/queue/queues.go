@@ -174,29 +174,10 @@ func (c *call) edit(f func(doc behaviour.Object)) error {
 }
 
 // settings answers with the settings of the service.
-func (c *call) settings() error {
-	var doc behaviour.Object
-	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.id) })
-	all, err := account.SettingsOf(doc)
-	if err != nil {
-		return err
-	}
-	account.Reply(c.w, http.StatusOK, all)
-	return nil
-}
+func (c *call) settings() error { return account.ReplySettings(c.w, c.service.Azure, c.id) }
 
 // setSettings changes the settings of the service that the request has.
-func (c *call) setSettings() error {
-	var given account.Settings
-	if err := account.ReadSettings(c.w, c.r, &given); err != nil {
-		return err
-	}
-	if err := given.Keep(c.service.Azure, c.id); err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusAccepted)
-	return nil
-}
+func (c *call) setSettings() error { return account.ChangeSettings(c.w, c.r, c.service.Azure, c.id) }
 
 // statistics answers with how far the other region of the account is behind.
 func (c *call) statistics() error { return account.ReplyStatistics(c.w, c.secondary, c.now) }

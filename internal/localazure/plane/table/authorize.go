@@ -23,7 +23,7 @@ type grant struct {
 	// a table.
 	signature             bool
 	letters, kinds, table string
-	// range are the keys that the signature is for.
+	// within are the keys that the signature is for.
 	within keyRange
 }
 
@@ -45,7 +45,7 @@ func (c *call) authenticate(w behaviour.World, doc behaviour.Object) (g grant, e
 	granted := c.query
 	if g.table == "" {
 		err = target.CheckSAS(c.query)
-	} else if !sas.SignedBy(target.Keys, signedText("/table/"+c.account+"/"+g.table, c.query), c.query.Get("sig")) {
+	} else if !sas.SignedBy(target.Keys, storage.TableSASText("/table/"+c.account+"/"+g.table, c.query), c.query.Get("sig")) {
 		err = account.Unsigned("Signature did not match.")
 	} else {
 		table, _ := w.Get(c.services.Child("tables", g.table))
@@ -56,15 +56,6 @@ func (c *call) authenticate(w behaviour.World, doc behaviour.Object) (g grant, e
 	}
 	g.letters = granted.Get("sp")
 	return g, account.CheckUse(c.r, granted, c.now)
-}
-
-// signedText is the text of a signature for a table, such as /table/ACCOUNT/NAME.
-func signedText(resource string, v url.Values) string {
-	text := []string{v.Get("sp"), v.Get("st"), v.Get("se"), resource}
-	for _, name := range []string{"si", "sip", "spr", "sv", "spk", "srk", "epk", "erk"} {
-		text = append(text, v.Get(name))
-	}
-	return strings.Join(text, "\n")
 }
 
 // allows returns why a request must not carry out an operation.
@@ -81,11 +72,11 @@ func (g grant) allows(w behaviour.World, o operation, c *call) error {
 	case g.table == "" && !strings.Contains(g.kinds, o.kind):
 		return account.Mismatch("AuthorizationResourceTypeMismatch", "resource type")
 	}
-	missing := strings.ContainsFunc(o.signed, func(r rune) bool { return !strings.ContainsRune(g.letters, r) })
-	if missing && !(o.any && strings.ContainsAny(g.letters, o.signed)) {
-		return account.Mismatch(account.Permission, "permission")
+	all := !strings.ContainsFunc(o.signed, func(r rune) bool { return !strings.ContainsRune(g.letters, r) })
+	if all || o.any && strings.ContainsAny(g.letters, o.signed) {
+		return nil
 	}
-	return nil
+	return account.Mismatch(account.Permission, "permission")
 }
 
 // allowsCaller returns why the sender of a token must not carry out an operation.
@@ -95,7 +86,7 @@ func (g grant) allowsCaller(w behaviour.World, o operation, c *call) error {
 	if o.data {
 		allowed = w.AllowedData
 	}
-	all := len(o.rights) > 0
+	all := true
 	for _, right := range o.rights {
 		all = all && allowed(g.caller, provider+right, c.scope())
 	}
@@ -141,8 +132,9 @@ type keyRange struct {
 }
 
 func rangeOf(v url.Values) keyRange {
-	return keyRange{first: entity.Key{Partition: v.Get("spk"), Row: v.Get("srk")}, last: entity.Key{Partition: v.Get("epk"), Row: v.Get("erk")},
-		from: v.Has("spk"), to: v.Has("epk"), whole: !v.Has("erk")}
+	first := entity.Key{Partition: v.Get("spk"), Row: v.Get("srk")}
+	last := entity.Key{Partition: v.Get("epk"), Row: v.Get("erk")}
+	return keyRange{first: first, last: last, from: v.Has("spk"), to: v.Has("epk"), whole: !v.Has("erk")}
 }
 
 // ended reports whether a key is behind the range.

@@ -3,14 +3,17 @@ package table
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,7 +104,7 @@ func (c *call) part(p part) (*call, operation, error) {
 	sent := &http.Request{Method: words[0], URL: address, Host: account.PartHost(c.r, address.Path), Header: http.Header(header),
 		TLS: c.r.TLS, Body: io.NopCloser(bytes.NewReader(body))}
 	one.r = account.Resolve(sent.WithContext(c.r.Context()))
-	one.query = address.Query()
+	one.query = queryOf(address)
 	if id := header.Get(contentID); id != "" {
 		one.out.header.Set(contentID, id)
 	}
@@ -176,6 +179,20 @@ func (c *call) failed(index int, err error) []*answer {
 	return []*answer{c.out}
 }
 
+// spelled are the names of headers that some clients look for in parts as Azure spells them.
+var spelled = map[string]string{"Etag": "ETag", "Content-Id": contentID, "Dataserviceid": "DataServiceId",
+	"Dataserviceversion": "DataServiceVersion"}
+
+// writePart writes an answer into a message in memory.
+func (a *answer) writePart(w io.Writer) {
+	a.header.Del(account.RequestID)
+	fmt.Fprintf(w, "HTTP/1.1 %d %s\r\n", a.status, http.StatusText(a.status))
+	for _, name := range slices.Sorted(maps.Keys(a.header)) {
+		fmt.Fprintf(w, "%s: %s\r\n", cmp.Or(spelled[name], name), a.header.Get(name))
+	}
+	fmt.Fprintf(w, "\r\n%s", a.body)
+}
+
 // answerBatch answers with answers: each in a part of the message, or all in a part of their own if that has a boundary.
 func (c *call) answerBatch(answers []*answer, inner string) error {
 	var text bytes.Buffer
@@ -196,10 +213,7 @@ func (c *call) answerBatch(answers []*answer, inner string) error {
 		if err != nil {
 			return err
 		}
-		a.header.Del(account.RequestID)
-		fmt.Fprintf(p, "HTTP/1.1 %d %s\r\n", a.status, http.StatusText(a.status))
-		_ = a.header.Write(p) // into memory
-		_, _ = p.Write(append([]byte("\r\n"), a.body...))
+		a.writePart(p)
 	}
 	if inner != "" {
 		if err := in.Close(); err != nil {

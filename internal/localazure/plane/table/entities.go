@@ -25,7 +25,7 @@ func (c *call) insert(w *kept.Writes) error {
 	c.out.header.Set("Location", url)
 	if !c.echoes() {
 		c.out.header.Set("DataServiceId", url)
-		c.done(http.StatusNoContent)
+		c.done()
 		return nil
 	}
 	c.reply(http.StatusCreated, c.show(e, nil))
@@ -115,7 +115,7 @@ func (c *call) write(w *kept.Writes, e entity.Entity) error {
 	}
 	e = w.Put(e, c.now)
 	c.out.header.Set("ETag", e.ETag())
-	c.done(http.StatusNoContent)
+	c.done()
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (c *call) delete(w *kept.Writes) error {
 		return err
 	}
 	w.Delete(c.path.key)
-	c.done(http.StatusNoContent)
+	c.done()
 	return nil
 }
 

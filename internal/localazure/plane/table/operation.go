@@ -16,11 +16,11 @@ import (
 // operation is what a request can do.
 type operation struct {
 	// rights are the last parts of the actions that the operation needs, after that of the service. They are data actions if data is set.
-	// The action instead stands for all of them. An operation without rights is for keys of the account alone.
+	// The action instead stands for all of them.
 	rights  []string
 	instead string
 	data    bool
-	// signed are letters of a signature. The operation needs all of them, or one if any is set.
+	// signed are letters of a signature. The operation needs all of them, or one if any is set. One without letters needs a key or a token.
 	signed string
 	any    bool
 	// kind is the letter of what the operation is about in a signature for an account.
@@ -59,27 +59,26 @@ func onTables(right, signed, kind string, do func(c *call) error) operation {
 	return operation{rights: []string{right}, signed: signed, any: true, kind: kind, do: do}
 }
 
-// operations are the operations by method, by what the path names, and by the parameter comp. The word new marks a change of an entity
-// that need not exist.
+// operations are the operations by method, by what the path names, and by the parameter comp. A new entity is one that need not exist.
 var operations = map[string]operation{
 	"GET service properties": onTables("read", "r", "s", (*call).settings),
 	"PUT service properties": onTables("write", "w", "s", (*call).setSettings),
-	"GET service stats":      onTables("read", "r", "s", (*call).stats),
+	"GET service stats":      onTables("read", "r", "s", (*call).statistics),
 
 	"GET tables":       onTables("tables/read", "l", "c", (*call).listTables),
 	"POST tables":      onTables("tables/write", "cw", "c", (*call).createTable),
 	"GET table":        onTables("tables/read", "l", "c", (*call).getTable),
 	"DELETE table":     onTables("tables/delete", "d", "c", (*call).deleteTable),
-	"GET entities acl": {kind: "c", do: (*call).policies},
-	"PUT entities acl": {kind: "c", do: (*call).setPolicies},
+	"GET entities acl": {rights: []string{"tables/getAcl/action"}, kind: "c", do: (*call).policies},
+	"PUT entities acl": {rights: []string{"tables/setAcl/action"}, kind: "c", do: (*call).setPolicies},
 
 	"GET entities":     onEntities((*call).queryEntities),
 	"GET entity":       onEntities((*call).getEntity),
 	"POST entities":    onEntity("a", (*call).insert, addEntities),
 	"PUT entity":       onEntity("u", (*call).update, updateRight),
 	"MERGE entity":     onEntity("u", (*call).update, updateRight),
-	"PUT entity new":   onEntity("au", (*call).upsert, addEntities, updateRight),
-	"MERGE entity new": onEntity("au", (*call).upsert, addEntities, updateRight),
+	"PUT new entity":   onEntity("au", (*call).upsert, addEntities, updateRight),
+	"MERGE new entity": onEntity("au", (*call).upsert, addEntities, updateRight),
 	"DELETE entity":    {rights: []string{deleteRight}, data: true, signed: "d", kind: "o", change: (*call).delete},
 }
 
@@ -91,15 +90,15 @@ func (c *call) operation() (operation, error) {
 	if c.method == patch {
 		c.method = merge
 	}
-	comp := strings.ToLower(c.query.Get("comp"))
-	if comp == "" && c.path.kind == oneEntity && (c.method == http.MethodPut || c.method == merge) && c.r.Header.Get("If-Match") == "" {
-		comp = "new"
+	comp, target := strings.ToLower(c.query.Get("comp")), string(c.path.kind)
+	if c.path.kind == oneEntity && (c.method == http.MethodPut || c.method == merge) && c.r.Header.Get("If-Match") == "" {
+		target = "new " + target
 	}
-	o, known := operations[strings.TrimSpace(c.method+" "+string(c.path.kind)+" "+comp)]
+	o, known := operations[strings.TrimSpace(c.method+" "+target+" "+comp)]
 	if known {
 		return o, nil
 	}
-	if comp != "" && comp != "new" {
+	if comp != "" {
 		return o, account.InvalidParameter("comp", comp, "acl for a table, properties or stats for the service")
 	}
 	return o, refuse(http.StatusMethodNotAllowed, "MethodNotAllowed",
@@ -110,17 +109,12 @@ func (c *call) operation() (operation, error) {
 func (c *call) begin(o operation) (err error) {
 	c.service.Azure.Look(func(w behaviour.World) {
 		c.now = w.Now()
-		id, doc := account.Find(w, c.account)
-		endpoints := "properties.primaryEndpoints.table"
-		if c.secondary {
-			endpoints = "properties.secondaryEndpoints.table"
-		}
-		if id == "" || behaviour.Text(doc, endpoints) == "" {
-			err = refuse(http.StatusNotFound, "ResourceNotFound", "The specified account does not exist, or has no tables here.")
+		at := account.FindEndpoint(w, account.Of(c.r.Host, "table"), "table")
+		if err = at.Check(c.method); err != nil {
 			return
 		}
-		c.services = id.Child("tableServices", "default")
-		if c.grant, err = c.authenticate(w, doc); err != nil {
+		c.account, c.secondary, c.services = at.Name, at.Secondary, at.ID.Child("tableServices", "default")
+		if c.grant, err = c.authenticate(w, at.Doc); err != nil {
 			return
 		}
 		err = c.allow(w, o)
@@ -132,9 +126,6 @@ func (c *call) begin(o operation) (err error) {
 func (c *call) allow(w behaviour.World, o operation) error {
 	if c.path.kind == batch {
 		return nil // its parts need rights
-	}
-	if c.secondary && c.method != http.MethodGet {
-		return refuse(http.StatusForbidden, "InsufficientAccountPermissions", "Write operations are not allowed.")
 	}
 	if err := c.grant.allows(w, o, c); err != nil {
 		return err
@@ -191,7 +182,7 @@ func noResource() error {
 	return refuse(http.StatusNotFound, "ResourceNotFound", "The specified resource does not exist.")
 }
 
-// wants reports whether a request wants no content in its answer, and says in the answer what it has.
+// echoes reports whether the answer has what was written. The request can say that, and then the answer repeats it.
 func (c *call) echoes() bool {
 	const nothing, content = "return-no-content", "return-content"
 	prefer := c.r.Header.Get("Prefer")

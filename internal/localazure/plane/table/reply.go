@@ -21,9 +21,9 @@ func (c *call) reply(status int, o *odata.Object) {
 }
 
 // done answers without content.
-func (c *call) done(status int) {
+func (c *call) done() {
 	c.headers()
-	c.out.status = status
+	c.out.status = http.StatusNoContent
 }
 
 // headers writes what all answers of OData have.

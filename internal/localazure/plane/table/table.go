@@ -17,6 +17,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/table/entity"
 	"kaz/internal/localazure/plane/table/kept"
@@ -34,7 +35,26 @@ type Service struct {
 }
 
 // Open has the service keep entities in a file, and reads those that it has. The log receives what is set aside.
-func (s *Service) Open(file string, log *slog.Logger) error { return s.kept.Open(file, log) }
+func (s *Service) Open(file string, log *slog.Logger) error {
+	if err := s.kept.Open(file, log); err != nil {
+		return err
+	}
+	return s.forget()
+}
+
+// forget forgets the entities of tables that Azure Resource Manager has deleted.
+func (s *Service) forget() (err error) {
+	s.Azure.Look(func(w behaviour.World) {
+		there := map[string]string{}
+		for id, doc := range behaviour.Everywhere(w, storage.TableType) {
+			there[id.Key()] = storage.MadeAt(doc)
+		}
+		s.kept.Lock()
+		defer s.kept.Unlock()
+		err = s.kept.Retain(there)
+	})
+	return err
+}
 
 // Close ends the writes to the file.
 func (s *Service) Close() error { return s.kept.Close() }
@@ -50,14 +70,13 @@ type call struct {
 	method  string
 	path    path
 	level   odata.Level
-	// account is the name of the account. secondary says that the request is for its secondary location.
+	// account is the name of the account, and services the id of its table service. secondary says that the request is for its secondary
+	// location. They are set when the account is known, like grant, what the request may do, and now, the time of the request.
 	account   string
+	services  azure.ID
 	secondary bool
-	// services is the id of the table service of the account, and grant what the request may do. Both are set when the account is known,
-	// like now, the time of the request.
-	services azure.ID
-	grant    grant
-	now      time.Time
+	grant     grant
+	now       time.Time
 	// table is the table of the path, and place where its entities are.
 	table kept.Table
 	place entity.Place
@@ -93,14 +112,21 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
 	}
-	name, secondary := account.CutSecondary(account.Of(r.Host, "table"))
-	c := &call{service: s, r: r, query: r.URL.Query(), account: name, secondary: secondary,
-		out: &answer{status: http.StatusOK, header: header}}
+	if account.Share(w, r, s.Azure, account.Of(r.Host, "table"), "tableServices") {
+		return
+	}
+	c := &call{service: s, r: r, query: queryOf(r.URL), out: &answer{status: http.StatusOK, header: header}}
 	if err := c.serve(); err != nil {
 		c.fail(err, "")
 	}
 	w.WriteHeader(c.out.status)
 	_, _ = w.Write(c.out.body) // the client is gone
+}
+
+// queryOf returns the parameters of a URL. Clients write media types there with a semicolon as it is.
+func queryOf(u *url.URL) url.Values {
+	v, _ := url.ParseQuery(strings.ReplaceAll(u.RawQuery, ";", "%3B")) // what is no parameter is left out
+	return v
 }
 
 func (c *call) serve() error {

@@ -51,13 +51,16 @@ func (c *call) createTable() error {
 		}
 		return w.Apply(behaviour.Itself(), id, behaviour.Object{"properties": behaviour.Object{}})
 	})
+	if err == nil {
+		err = c.service.forget()
+	}
 	if err != nil {
 		return err
 	}
 	c.out.header.Set("Location", c.base()+tablePath(given.TableName))
 	if !c.echoes() {
 		c.out.header.Set("DataServiceId", c.base()+tablePath(given.TableName))
-		c.done(http.StatusNoContent)
+		c.done()
 		return nil
 	}
 	c.reply(http.StatusCreated, c.describeTable(c.described("Tables/@Element"), given.TableName))
@@ -81,7 +84,7 @@ func (c *call) deleteTable() error {
 	if err := c.service.kept.Drop(id.Key()); err != nil {
 		return err
 	}
-	c.done(http.StatusNoContent)
+	c.done()
 	return nil
 }
 

@@ -104,8 +104,8 @@ const (
 // Check returns the limit that an entity exceeds.
 func (e Entity) Check() error {
 	if n := len(e.Properties); n > mostProperties {
-		return invalid("TooManyProperties", "The entity contains more properties than allowed: it has %d besides the three of each entity, "+
-			"at most %d are allowed.", n, mostProperties)
+		return invalid("TooManyProperties", "The entity contains more properties than allowed: it has %d besides the three of each "+
+			"entity, at most %d are allowed.", n, mostProperties)
 	}
 	if n := e.Size(); n > mostSize {
 		return invalid("EntityTooLarge", "The entity is larger than the maximum size permitted: it has %d bytes, at most %d are allowed.",

@@ -20,6 +20,9 @@ func Parse(body []byte, at *Key) (e Entity, err error) {
 	}
 	keys := map[string]string{}
 	for _, m := range values {
+		if m.name == timestamp {
+			continue // the service gives the time
+		}
 		v, err := m.read(types[m.name])
 		switch {
 		case err != nil:
@@ -29,7 +32,7 @@ func Parse(body []byte, at *Key) (e Entity, err error) {
 				return e, needed(m.name)
 			}
 			keys[m.name] = v.Text()
-		case m.name == timestamp || v.Type == "": // the service gives the time, and keeps no null
+		case v.Type == "": // null is not kept
 		default:
 			if err := checkProperty(m.name, v); err != nil {
 				return e, err
@@ -82,7 +85,8 @@ var propertyName = regexp.MustCompile(`^[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p
 
 func checkProperty(name string, v odata.Value) error {
 	if n := len([]rune(name)); n > mostName {
-		return invalid("PropertyNameTooLong", "The property name exceeds the maximum allowed length (%d): it has %d characters.", mostName, n)
+		return invalid("PropertyNameTooLong", "The property name exceeds the maximum allowed length (%d): it has %d characters.",
+			mostName, n)
 	}
 	if !propertyName.MatchString(name) {
 		return invalid("PropertyNameInvalid", "The property name is invalid: %q is no identifier.", name)
@@ -156,7 +160,7 @@ func (m member) read(given odata.Type) (odata.Value, error) {
 		if err := json.Unmarshal(m.raw, &s); err != nil {
 			return odata.Value{}, err
 		}
-		return of(odata.String, s, given, odata.Int64, odata.Double, odata.DateTime, odata.GUID, odata.Binary)
+		return of(odata.String, s, given, odata.Boolean, odata.Int32, odata.Int64, odata.Double, odata.DateTime, odata.GUID, odata.Binary)
 	}
 	number := odata.Double
 	if !strings.ContainsAny(text, ".eE") {

@@ -116,6 +116,9 @@ func (o operand) get(property func(string) odata.Value) odata.Value {
 	return property(o.name)
 }
 
+// words are the words between conditions.
+var words = map[string]bool{"and": true, "or": true, "not": true}
+
 // operators are the comparisons, by what they say of the order of both sides.
 var operators = map[string]func(order int) bool{
 	"eq": func(order int) bool { return order == 0 },
@@ -142,11 +145,12 @@ func (p *parser) comparison() Filter {
 }
 
 func (p *parser) operand() (o operand) {
-	switch p.kind {
-	case name:
-		o.name = p.text
-	case constant:
+	_, operator := operators[p.text]
+	switch {
+	case p.kind == constant:
 		o.value = p.value
+	case p.kind == name && !operator && !words[p.text]:
+		o.name = p.text
 	default:
 		p.fail("a property or a constant")
 		return o

@@ -3,6 +3,7 @@ package kept
 
 import (
 	"encoding/json"
+	"errors"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -75,7 +76,7 @@ func (s *Store) Open(file string, log *slog.Logger) error {
 	}
 	if len(unreadable) > 0 {
 		aside := file + keep.UnreadableSuffix
-		if err := os.WriteFile(aside, unreadable, 0o600); err != nil {
+		if err := add(aside, unreadable); err != nil {
 			return err
 		}
 		log.Warn("entities of tables are unreadable and were set aside", "file", aside)
@@ -84,6 +85,16 @@ func (s *Store) Open(file string, log *slog.Logger) error {
 		return err
 	}
 	return s.shorten()
+}
+
+// add adds a text to a file.
+func add(file string, text []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 // Close closes the journal.
@@ -181,6 +192,18 @@ func (s *Store) Drop(key string) error {
 	return s.write(record{Table: key, Dropped: true})
 }
 
+// Retain forgets the entities of all tables but those that are there, by their keys with when they were made. The caller holds the lock.
+func (s *Store) Retain(there map[string]string) error {
+	for key, t := range s.tables {
+		if made, ok := there[key]; !ok || made != t.made {
+			if err := s.Drop(key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // From yields the entities of a table from a key on. The caller holds the lock, and writes nothing meanwhile.
 func (s *Store) From(t Table, first entity.Key) iter.Seq[entity.Entity] {
 	return func(yield func(entity.Entity) bool) {
@@ -236,8 +259,10 @@ func (w *Writes) Put(e entity.Entity, now time.Time) entity.Entity {
 		e.Stamp = w.store.last.Add(odata.Tick)
 	}
 	w.store.last = e.Stamp
-	old, _ := w.Get(e.Key)
-	w.grown += e.Size() - old.Size()
+	w.grown += e.Size()
+	if old, there := w.Get(e.Key); there {
+		w.grown -= old.Size()
+	}
 	w.changed[e.Key] = &e
 	return e
 }

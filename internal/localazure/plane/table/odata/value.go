@@ -67,7 +67,7 @@ func parse(t Type, text string) (any, error) {
 	case String:
 		return text, nil
 	case Boolean:
-		return strconv.ParseBool(text)
+		return parseBoolean(text)
 	case Int32:
 		return strconv.ParseInt(text, 10, 32)
 	case Int64:
@@ -85,6 +85,14 @@ func parse(t Type, text string) (any, error) {
 		return base64.StdEncoding.DecodeString(text)
 	}
 	return nil, fmt.Errorf("there is no type %s", t)
+}
+
+func parseBoolean(text string) (bool, error) {
+	truth := strings.EqualFold(text, "true")
+	if !truth && !strings.EqualFold(text, "false") {
+		return false, strconv.ErrSyntax
+	}
+	return truth, nil
 }
 
 // parseDouble reads a number, with the names that .NET has for those that JSON has not.
@@ -160,8 +168,12 @@ func doubleText(f float64) string {
 	case math.IsNaN(f):
 		return "NaN"
 	}
-	text := strconv.FormatFloat(f, 'G', -1, 64)
-	if !strings.ContainsAny(text, ".E") {
+	const small, large = 1e-5, 1e15
+	if size := math.Abs(f); size != 0 && (size < small || size >= large) {
+		return strconv.FormatFloat(f, 'E', -1, 64)
+	}
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
 		text += ".0" // which tells it from an integer
 	}
 	return text
