@@ -38,8 +38,8 @@ func Of(g graph.Linked) (units []Unit) {
 	return units
 }
 
-// Left estimates how long the units take that have not ended. Units stand behind those that they wait for; they begin when the last of
-// these has ended. A unit takes as long as the last time, or as those of its kind that have ended. It is unknown while that is unknown of
+// Left estimates how long the units take that have not ended. Units stand behind those that they wait for, and begin when the last of these
+// has ended, also if Azure does not say that they have begun. A unit takes as long as the last time, or as those of its kind that have ended. It is unknown while that is unknown of
 // a unit, and when all have ended.
 func Left(units []Unit, now time.Time) (left time.Duration, known bool) {
 	usual := averages(units)
@@ -56,18 +56,42 @@ func Left(units []Unit, now time.Time) (left time.Duration, known bool) {
 			return 0, false
 		}
 		var end time.Duration
-		if u.Began.IsZero() {
+		began, ready := begin(units, u)
+		switch {
+		case !ready:
 			for _, first := range u.After {
 				end = max(end, ends[first])
 			}
 			end += took
-		} else {
-			end = max(0, took-now.Sub(u.Began))
+		case began.IsZero():
+			end = took
+		default:
+			end = max(0, took-now.Sub(began))
 		}
 		ends[u.Name] = end
 		left, known = max(left, end), true
 	}
 	return left, known
+}
+
+// begin returns when a unit has begun, and whether it has: when Azure says so, or when the last unit has ended that it waits for. The time
+// is zero if it is not known.
+func begin(units []Unit, u Unit) (began time.Time, ready bool) {
+	if !u.Began.IsZero() {
+		return u.Began, true
+	}
+	for _, first := range units {
+		switch {
+		case !slices.Contains(u.After, first.Name):
+			continue
+		case !first.Ended:
+			return time.Time{}, false
+		}
+		if end := first.Began.Add(first.Took); !first.Began.IsZero() && end.After(began) {
+			began = end
+		}
+	}
+	return began, true
 }
 
 // averages are how long the units that have ended took, by their kinds.
@@ -99,7 +123,11 @@ func (d *Deployment) Saw(unit, state string, now time.Time) string {
 		return ""
 	}
 	u := &d.Units[i]
-	if u.Began.IsZero() {
+	if u.Began.IsZero() && state == "Succeeded" { // it ended between two looks
+		if u.Began, _ = begin(d.Units, *u); u.Began.IsZero() {
+			u.Began = d.Began
+		}
+	} else if u.Began.IsZero() {
 		u.Began = now
 	}
 	if state != "Succeeded" {

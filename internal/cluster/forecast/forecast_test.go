@@ -47,6 +47,8 @@ func TestLeft(t *testing.T) {
 		{"one that waits for what has ended", []forecast.Unit{ended("a", "k", 3), waits("b", "k", "a")}, minutes(3), true},
 		{"what it took the last time", []forecast.Unit{last(runs("a", "k", 1), 4), last(waits("b", "m", "a"), 2)}, minutes(5), true},
 		{"the last time is nearer than the kind", []forecast.Unit{ended("a", "k", 3), last(runs("b", "k", 1), 10)}, minutes(9), true},
+		{"one of which Azure does not say that it has begun", []forecast.Unit{{Name: "a", Kind: "k", Ended: true, Began: now.Add(-minutes(4)),
+			Took: minutes(3)}, waits("b", "k", "a")}, minutes(2), true},
 		{"one of which Azure says no duration", []forecast.Unit{ended("a", "k", 0), runs("b", "k", 1)}, 0, false},
 	} {
 		if got, known := forecast.Left(x.units, now); got != x.want || known != x.known {
@@ -92,6 +94,25 @@ func TestSaw(t *testing.T) {
 	} {
 		if got := d.Saw(x.unit, x.state, now.Add(minutes(x.after))); got != x.want {
 			t.Errorf("%s %s after %v min: %q, want %q", x.unit, x.state, x.after, got, x.want)
+		}
+	}
+}
+
+// TestSawAtTheEnd checks that units of which only the end is seen began when those had ended that they wait for.
+func TestSawAtTheEnd(t *testing.T) {
+	d := forecast.Deployment{Began: now, Units: []forecast.Unit{{Name: "network", Kind: "n"}, {Name: "cp-0", Kind: "m", After: []string{"network"}},
+		{Name: "cp-1", Kind: "m", After: []string{"network", "cp-0"}}}}
+	for _, x := range []struct {
+		after float64
+		unit  string
+		want  string
+	}{
+		{1, "network", " (1 of 3, after 1m0s)"},
+		{3, "cp-0", " (2 of 3, after 3m0s, about 2m0s left)"},
+		{6, "cp-1", " (3 of 3, after 6m0s)"},
+	} {
+		if got := d.Saw(x.unit, "Succeeded", now.Add(minutes(x.after))); got != x.want {
+			t.Errorf("%s after %v min: %q, want %q", x.unit, x.after, got, x.want)
 		}
 	}
 }
