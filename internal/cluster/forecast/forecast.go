@@ -39,8 +39,8 @@ func Of(g graph.Linked) (units []Unit) {
 }
 
 // Left estimates how long the units take that have not ended. Units stand behind those that they wait for, and begin when the last of these
-// has ended, also if Azure does not say that they have begun. A unit takes as long as the last time, or as those of its kind that have ended. It is unknown while that is unknown of
-// a unit, and when all have ended.
+// has ended, also if Azure does not say that they have begun. A unit takes as long as the last time, or as those of its kind that have
+// ended. The estimate is unknown while that is unknown of a unit, and when all have ended.
 func Left(units []Unit, now time.Time) (left time.Duration, known bool) {
 	usual := averages(units)
 	ends := map[string]time.Duration{} // from now on, of the units that have not ended
