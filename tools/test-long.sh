@@ -16,6 +16,7 @@
 #   queues     the tests of the official SDK for queues; not a part by default
 #   tables     the tests of the official SDK for tables; not a part by default: they take five minutes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
+#   pace       what the web page of 2,000 resources costs, and its first paint; not a part by default: other work on the machine disturbs it
 #   window     the web page of a cluster's Azure in Chromium; as root with real nodes
 #   site       the site of docs: it is built without a warning, and looked at in Chromium; not a part by default: it builds hugo
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
@@ -26,7 +27,7 @@ source tools/steps.sh
 source tools/gotest.sh
 
 usual=(clusters az planner services schedules conformance booted coldstart disks rollout window)
-all=("${usual[@]}" cold minors blobs queues tables release site)
+all=("${usual[@]}" cold minors blobs queues tables pace release site)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -109,6 +110,8 @@ window() {
   if ((EUID == 0)); then nodes=(-real); fi
   step "window: the web page of a cluster's Azure in Chromium" tests_in test/web window -count=1 -run TestOnCluster . "${nodes[@]}"
 }
+
+pace() { step "pace: the web page of 2,000 resources" tests_in test/web pace -count=1 -v -run TestPace .; }
 
 site() {
   step "site: docs as a site" bash tools/docs.sh bin/site

@@ -25,6 +25,9 @@ import (
 
 var accountID = azure.GroupID(core.DefaultSubscription, "rg").Resource(storage.AccountType, "acc")
 
+// me is the principal that has the token "good".
+const me = "11111111-2222-3333-4444-555555555555"
+
 // plane is a local Azure with the account "acc" and its queue "orders".
 type plane struct {
 	testing.TB
@@ -35,7 +38,13 @@ type plane struct {
 
 func start(t testing.TB, dir string) *plane {
 	t.Helper()
-	e, err := core.New(core.Options{Providers: providers.All()})
+	return startWith(t, dir, core.Options{})
+}
+
+func startWith(t testing.TB, dir string, o core.Options) *plane {
+	t.Helper()
+	o.Providers = providers.All()
+	e, err := core.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +60,11 @@ func start(t testing.TB, dir string) *plane {
 		}
 		doc, _ := w.Get(accountID)
 		p.key = storage.Keys(doc)[0]
-		return nil
+		return w.Apply(behaviour.Itself(), accountID.Child("queueServices", "default").Child("queues", "orders"), behaviour.Object{})
 	}); err != nil {
 		t.Fatal(err)
 	}
 	p.serve(dir)
-	p.want("PUT", "/orders", "", 201, "")
 	return p
 }
 
@@ -68,7 +76,7 @@ func (p *plane) serve(dir string) {
 			if token != "good" {
 				return nil, errors.New("no token")
 			}
-			return &behaviour.Principal{ObjectID: "me"}, nil
+			return &behaviour.Principal{ObjectID: me}, nil
 		}}}
 	if dir == "" {
 		return

@@ -2,13 +2,16 @@ package queue_test
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/core"
 )
 
 // TestSignatures checks what the letters of a signature for a queue or an account allow, and when.
@@ -126,5 +129,35 @@ func TestSharing(t *testing.T) {
 		"<Logging><RetentionPolicy><Enabled>true</Enabled><Days>366</Days></RetentionPolicy></Logging>"} {
 		p.want("PUT", "/?restype=service&comp=properties", "<StorageServiceProperties>"+wrong+"</StorageServiceProperties>", 400,
 			"InvalidXmlDocument")
+	}
+}
+
+// TestRoles checks what each built-in role for queues allows the sender of a token to do.
+func TestRoles(t *testing.T) {
+	const text = "<QueueMessage><MessageText>x</MessageText></QueueMessage>"
+	const sender, processor, reader, contributor = "c6a89b2d-59bc-44d0-9896-0f6e12d7b80a", "8a0f0c08-91a1-4084-bc3d-661d67233fed",
+		"19e7f393-937e-4f77-808e-94535e297925", "974c5e8b-45b9-4653-ba55-5f855dd0fb88"
+	requests := []string{"POST /orders/messages", "GET /orders/messages", "GET /orders/messages?peekonly=true", "DELETE /orders/messages",
+		"GET /orders?comp=metadata", "PUT /orders?comp=metadata", "GET /?comp=list", "GET /orders?comp=acl", "GET /?restype=service&comp=properties"}
+	for role, allowed := range map[string][]int{"": {}, sender: {0}, processor: {1, 2}, reader: {2, 4, 6}, contributor: {0, 1, 2, 3, 4, 5, 6}} {
+		p := startWith(t, "", core.Options{AccessControl: true})
+		if role != "" {
+			assignment := azure.ID(string(accountID) + "/providers/Microsoft.Authorization/roleAssignments/" + role)
+			if err := p.azure.Do(func(w behaviour.World) error {
+				return w.Apply(behaviour.Itself(), assignment, behaviour.Object{"properties": behaviour.Object{"principalId": me,
+					"roleDefinitionId": "/subscriptions/" + core.DefaultSubscription + "/providers/Microsoft.Authorization/roleDefinitions/" + role}})
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, request := range requests {
+			method, path, _ := strings.Cut(request, " ")
+			status, code := map[string]int{"POST": 201, "PUT": 204, "DELETE": 204, "GET": 200}[method], ""
+			if !slices.Contains(allowed, i) {
+				status, code = 403, "AuthorizationPermissionMismatch"
+			}
+			t.Logf("role %q: %s", role, request)
+			p.want(method, path, text, status, code)
+		}
 	}
 }
