@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -391,17 +392,17 @@ const mostBodies = 3
 
 // embed writes a resource that lives in its parent into the parent.
 func (s *setup) embed(id azure.ID, k *kind.Kind, documents []map[string]any) {
-	status, text := s.send(http.MethodGet, id.Parent(), nil)
-	var holder map[string]any
-	if err := json.Unmarshal(text, &holder); status != http.StatusOK || err != nil {
-		return
-	}
 	body := maps.Clone(s.candidates(id, documents)[0])
 	for _, name := range []string{"id", "type", "etag"} {
 		delete(body, name)
 	}
 	body["name"] = id.Name()
-	s.references(body, id.Parent())
+	s.references(body, id)
+	status, text := s.send(http.MethodGet, id.Parent(), nil)
+	var holder map[string]any
+	if err := json.Unmarshal(text, &holder); status != http.StatusOK || err != nil {
+		return
+	}
 	path := strings.Split(k.Inline, ".")
 	at := holder
 	for _, name := range path[:len(path)-1] {
@@ -438,8 +439,12 @@ func nameElements(document any, own azure.ID) {
 			element, _ := one.(map[string]any)
 			id, _ := element["id"].(string)
 			_, whole := element["properties"]
-			if part := id != "" && (azure.ID(id).Under(own) || strings.EqualFold(azure.ID(id).Parent().Type(), own.Type())); (whole || part) && element["name"] == nil {
+			part := id != "" && (azure.ID(id).Under(own) || strings.EqualFold(azure.ID(id).Parent().Type(), own.Type()))
+			if (whole || part) && element["name"] == nil {
 				element["name"] = cmp.Or(id[strings.LastIndexByte(id, '/')+1:], "element"+strconv.Itoa(i+1))
+			}
+			if whole && part {
+				delete(element, "id") // of some examples it is that of another resource
 			}
 		}
 	}
@@ -474,20 +479,91 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 	nameElements(sent, id)
 	certifyElements(sent)
 	reply := s.attempt(id, sent)
-	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
-		if strings.Contains(reply, `"`+code+`"`) {
-			sent["location"] = location
-			reply = s.attempt(id, sent)
+	for range mostRepairs {
+		if reply == "" || !s.repair(id, sent, reply) {
+			break
 		}
+		reply = s.attempt(id, sent)
 	}
 	if reply != "" {
-		text := "PUT " + id.Type() + ": " + reply
+		bb, _ := json.Marshal(sent); text := "PUT " + id.Type() + ": " + reply + string(bb)
 		if id.Equal(s.target) {
 			text = "target " + text
 		}
 		s.refused = append(s.refused, text)
 	}
 	return reply == ""
+}
+
+// mostRepairs is how many refusals of a body are answered by another body.
+const mostRepairs = 8
+
+var (
+	nameless = regexp.MustCompile(`every element of ([\w.]+) of resource`)
+	unknown  = regexp.MustCompile(`Could not find member '(\w+)' on object of type '\w+'\. Path '([\w.\[\]]+)'`)
+	absent   = regexp.MustCompile(`Resource (/subscriptions/\S+) referenced by resource \S+ was not found`)
+)
+
+// repair changes a documented body that Azure does not take: an answer has members that a request has not, and leaves out names. It makes
+// a resource that is missing. It reports whether there is something to try again.
+func (s *setup) repair(id azure.ID, sent map[string]any, reply string) bool {
+	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
+		if strings.Contains(reply, `"`+code+`"`) {
+			sent["location"] = location
+			return true
+		}
+	}
+	if found := nameless.FindStringSubmatch(reply); found != nil {
+		list, _ := at(sent, found[1]).([]any)
+		for i, one := range list {
+			if element, _ := one.(map[string]any); element != nil && element["name"] == nil {
+				element["name"] = "element" + strconv.Itoa(i+1)
+			}
+		}
+		return list != nil
+	}
+	if found := unknown.FindStringSubmatch(reply); found != nil {
+		return remove(sent, found[2])
+	}
+	if found := absent.FindStringSubmatch(reply); found != nil && !azure.ID(found[1]).Under(id) && !s.tried[azure.ID(found[1]).Key()] {
+		s.ensure(azure.ID(found[1]))
+		return true
+	}
+	return false
+}
+
+// at is what a document has at a path.
+func at(document any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		inner, _ := document.(map[string]any)
+		document = inner[name]
+	}
+	return document
+}
+
+// remove takes a member such as properties.rules[0].name away, and reports whether it was there.
+func remove(document any, path string) bool {
+	words := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	for i, word := range words {
+		switch d := document.(type) {
+		case map[string]any:
+			if i == len(words)-1 {
+				_, has := d[word]
+				delete(d, word)
+				return has
+			}
+			document = d[word]
+		case []any:
+			n, err := strconv.Atoi(word)
+			if err != nil || n >= len(d) {
+				return false
+			}
+			document = d[n]
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // attempt sends a resource and returns the refusal, "" if the resource was made.
