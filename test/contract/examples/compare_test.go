@@ -190,18 +190,22 @@ var passing = map[string]bool{"Updating": true, "Creating": true, "Deleting": tr
 // mayLack reports whether an answer need not have a field that an example shows: it shows which other resources refer to this one, which
 // the example does not make, or a secret.
 func (c *comparison) mayLack(rule string, documented reflect.Value) bool {
-	return secrets[rule] || c.mistaken(rule) || c.readOnly(strings.TrimSuffix(rule, "[]")) && refers(documented)
+	own := strings.HasSuffix(rule, ".ID")
+	return secrets[rule] || c.mistaken(rule) || !own && c.readOnly(strings.TrimSuffix(rule, "[]")) && refers(documented)
 }
 
 func (c *comparison) mistaken(rule string) bool {
 	return mistakes[rule] != "" || mistakes[c.call+" "+rule] != "" || c.mistakes[rule] != ""
 }
 
-// refers reports whether a value is a reference to a resource, or a list of them.
+// refers reports whether a value is a reference to a resource, or its id, or a list of them.
 func refers(v reflect.Value) bool {
 	v = inside(v)
 	if !v.IsValid() {
 		return false
+	}
+	if v.Kind() == reflect.String {
+		return strings.HasPrefix(v.String(), "/subscriptions/")
 	}
 	if v.Kind() == reflect.Slice && v.Len() > 0 {
 		return refers(v.Index(0))
