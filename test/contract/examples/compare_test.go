@@ -134,7 +134,10 @@ func nameOf(element reflect.Value) string {
 		return ""
 	}
 	name := inside(element.FieldByName("Name"))
-	if !name.IsValid() || name.Kind() != reflect.String {
+	if !name.IsValid() {
+		name = inside(element.FieldByName("ID")) // such as that of a rule
+	}
+	if !name.IsValid() || name.Kind() != reflect.String || strings.HasPrefix(name.String(), "/subscriptions/") {
 		return ""
 	}
 	return name.String()[strings.LastIndexByte(name.String(), '/')+1:]
@@ -236,6 +239,8 @@ var computed = map[string]bool{
 // mistakes are the fields that an answer cannot have, although the documentation shows them, with the reason. Some are mistakes in the
 // answers of one method alone, which stands before the field.
 var mistakes = map[string]string{
+	"ExpandedPropertiesPrincipal.DisplayName":                                                     "they are of a user whom the directory has not",
+	"ExpandedPropertiesPrincipal.Email":                                                           "as ExpandedPropertiesPrincipal.DisplayName",
 	"GalleryImageVersionSafetyProfile.PolicyViolations":                                           "Azure sets them for images that it finds to be unsafe, which the examples' are not",
 	"VirtualNetworkPeeringPropertiesFormat.PeeringSyncLevel":                                      "real answers say RemoteNotInSync until the other network has its peering, which the examples' have not",
 	"BlobServicesClient.SetServiceProperties BlobServiceProperties.SKU":                           "as FileServiceProperties.SKU",

@@ -574,6 +574,9 @@ func (s *setup) attempt(id azure.ID, body map[string]any) string {
 		s.Fatal(err)
 	}
 	status, reply := s.send(http.MethodPut, id, text)
+	if status == http.StatusMethodNotAllowed { // Azure has it from the beginning
+		status, reply = s.send(http.MethodPatch, id, text)
+	}
 	if status < http.StatusBadRequest {
 		return ""
 	}
