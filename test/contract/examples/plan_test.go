@@ -164,8 +164,8 @@ func (s *setup) prepare(c *call) {
 		s.ensure(c.target.id.Parent())
 	default:
 		s.group(c.target.id)
-		if !c.whole() {
-			document = nil // of an action
+		if model := s.models[strings.ToLower(c.target.kind.Name)]; !c.whole() && (!c.document.IsValid() || inside(c.document).Type() != model) {
+			document = nil // of an action whose answer is not the resource
 		}
 		s.ensure(c.target.id, document)
 		s.references(answer, "")
@@ -209,7 +209,7 @@ func (s *setup) elements(c *call, answer map[string]any) {
 				id = parent.Child(c.target.kind.Segment(), name)
 			}
 		}
-		s.target = id
+		s.target, s.region = id, regionOf(doc)
 		s.ensure(id, doc)
 	}
 }
