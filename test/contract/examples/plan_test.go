@@ -131,6 +131,8 @@ type setup struct {
 	wanted map[string]netip.Addr
 	// made are the ids in lower case of what was made as an example documents it.
 	made map[string]bool
+	// fixed are the ids in lower case of what a scene made in a certain state.
+	fixed map[string]bool
 	// refused are the answers to requests that were to make something.
 	refused []string
 }
@@ -321,7 +323,11 @@ func (s *setup) group(id azure.ID) {
 // ensure makes a resource unless it exists: with one of the documents, as an example makes it, or with a minimal body.
 func (s *setup) ensure(id azure.ID, documents ...map[string]any) {
 	k := s.kinds.Of(id.Type())
-	if s.tried[id.Key()] || k == nil {
+	if k == nil || s.fixed[id.Key()] {
+		return
+	}
+	if s.tried[id.Key()] { // for what refers to it
+		s.replace(id, documents)
 		return
 	}
 	s.tried[id.Key()] = true
@@ -346,6 +352,18 @@ func (s *setup) ensure(id azure.ID, documents ...map[string]any) {
 			s.made[id.Key()] = i < len(documents) && documents[i] != nil
 			return
 		}
+	}
+}
+
+// replace makes a resource that exists as a document says.
+func (s *setup) replace(id azure.ID, documents []map[string]any) {
+	for _, body := range documents {
+		if body == nil || s.made[id.Key()] || !s.exists(id) {
+			continue
+		}
+		s.made[id.Key()] = true // what the body refers to may refer to the resource
+		s.references(body, id)
+		s.made[id.Key()] = s.put(id, body)
 	}
 }
 
@@ -501,6 +519,7 @@ const mostRepairs = 8
 var (
 	nameless = regexp.MustCompile(`every element of ([\w.]+) of resource`)
 	unknown  = regexp.MustCompile(`Could not find member '(\w+)' on object of type '\w+'\. Path '([\w.\[\]]+)'`)
+	foreign  = regexp.MustCompile(`Error converting value \\"[^"]*\\" to type '\w+'\. Path '([\w.\[\]]+)'`)
 	absent   = regexp.MustCompile(`Resource (/subscriptions/\S+) referenced by resource \S+ was not found`)
 )
 
@@ -524,6 +543,9 @@ func (s *setup) repair(id azure.ID, sent map[string]any, reply string) bool {
 	}
 	if found := unknown.FindStringSubmatch(reply); found != nil {
 		return remove(sent, found[2])
+	}
+	if found := foreign.FindStringSubmatch(reply); found != nil {
+		return remove(sent, found[1])
 	}
 	if found := absent.FindStringSubmatch(reply); found != nil && !azure.ID(found[1]).Under(id) && !s.tried[azure.ID(found[1]).Key()] {
 		s.ensure(azure.ID(found[1]))

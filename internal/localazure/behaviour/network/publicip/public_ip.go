@@ -182,7 +182,7 @@ func fillDomainName(c *behaviour.Call) error {
 		return behaviour.Invalid("InvalidDomainNameLabel",
 			"The domain name label %s is invalid. It must conform to the following regular expression: %s.", label, labelForm)
 	}
-	fqdn := domainName(label, c.Location())
+	fqdn := DomainName(label, c.Location())
 	for _, r := range c.Referrers(ipam.DomainLease(c.Subscription(), fqdn, versionOf(c.Doc))) {
 		if !r.Resource.Equal(c.ID) {
 			return behaviour.Invalid("DnsRecordInUse", "DNS record %s is already used by another public IP.", fqdn)
@@ -197,7 +197,8 @@ func versionOf(doc behaviour.Object) string {
 	return behaviour.Text(doc, "properties.publicIPAddressVersion")
 }
 
-func domainName(label, location string) string { return label + "." + location + ".cloudapp.azure.com" }
+// DomainName returns the name of an address with a label in a region.
+func DomainName(label, location string) string { return label + "." + location + ".cloudapp.azure.com" }
 
 // setLeases writes the leases of the address and the domain name into the document.
 func setLeases(w behaviour.World, doc behaviour.Object) {
@@ -297,7 +298,7 @@ func domainNameAvailability() behaviour.Route {
 		Permission: schema.Namespace + "locations/CheckDnsNameAvailability/read",
 		Do: func(c *behaviour.Call) (behaviour.Reply, error) {
 			label := strings.ToLower(c.Query.Get("domainnamelabel"))
-			fqdn := domainName(label, strings.ToLower(c.Param["location"]))
+			fqdn := DomainName(label, strings.ToLower(c.Param["location"]))
 			free := labelForm.MatchString(label)
 			for _, version := range []string{ipam.IPv4, ipam.IPv6} {
 				free = free && len(c.Referrers(ipam.DomainLease(c.Subscription(), fqdn, version))) == 0
