@@ -35,6 +35,7 @@ import (
 //   - {subscription}, {group}, {tenant}, {location}
 //   - {body.PATH}: in answers of actions the value of the request at PATH; without a value the field is left out
 //   - {resource}, {resource.PATH}: the resource as a GET shows it, and its value at PATH; without a value the field is left out
+//   - {referrers}: the ids of the resources that refer to the resource
 //   - {param.NAME}: in routes a part of the path
 //
 // A word that begins with # begins a comment. A line that ends with \ goes on in the next line.

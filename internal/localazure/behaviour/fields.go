@@ -248,6 +248,9 @@ func (c *Call) expand(value any) any {
 		if path, ok := strings.CutPrefix(v, "{resource."); ok {
 			return clone(At(c.Doc, strings.TrimSuffix(path, "}")))
 		}
+		if v == "{referrers}" {
+			return c.referrerIDs()
+		}
 		if v == "{resource}" {
 			if view, there := c.View(c.ID); there {
 				return view
@@ -257,6 +260,18 @@ func (c *Call) expand(value any) any {
 		return c.expandText(v)
 	}
 	return value
+}
+
+// referrerIDs are the ids of the resources that refer to the resource, each once.
+func (c *Call) referrerIDs() []any {
+	ids, seen := []any{}, map[string]bool{}
+	for _, r := range c.Referrers(c.ID) {
+		if !seen[r.Resource.Key()] {
+			seen[r.Resource.Key()] = true
+			ids = append(ids, string(r.Resource))
+		}
+	}
+	return ids
 }
 
 func (c *Call) expandText(text string) string {

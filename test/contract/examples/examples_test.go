@@ -107,7 +107,7 @@ func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *cal
 	synctest.Test(t, func(t *testing.T) {
 		e := build(t)
 		s := &setup{TB: t, known: all, azure: e, minimal: smallest, tried: map[string]bool{},
-			wanted: map[string]netip.Addr{}, made: map[string]bool{}, fixed: map[string]bool{}, counts: map[string]int{}, numbers: map[string]int{}}
+			wanted: map[string]netip.Addr{}, made: map[string]bool{}, fixed: map[string]bool{}, groups: map[string]bool{}, counts: map[string]int{}, numbers: map[string]int{}}
 		s.prepare(c)
 		v.refused = s.refused
 		result, err := c.do(t.Context(), func(r *http.Request) (*http.Response, error) { return e.Transport().RoundTrip(r) })

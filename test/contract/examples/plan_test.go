@@ -131,6 +131,8 @@ type setup struct {
 	wanted map[string]netip.Addr
 	// made are the ids in lower case of what was made as an example documents it.
 	made map[string]bool
+	// groups are the ids in lower case of the resource groups.
+	groups map[string]bool
 	// fixed are the ids in lower case of what a scene made in a certain state.
 	fixed map[string]bool
 	// refused are the answers to requests that were to make something.
@@ -170,6 +172,9 @@ func (s *setup) prepare(c *call) {
 			document = nil // of an action whose answer is not the resource
 		}
 		s.ensure(c.target.id, document)
+		if !c.whole() {
+			s.references(body, "")
+		}
 		s.references(answer, "")
 	}
 }
@@ -315,8 +320,9 @@ func (s *setup) references(document any, own azure.ID) {
 }
 
 func (s *setup) group(id azure.ID) {
-	if group := id.Group(); group != "" {
-		s.put(azure.GroupID(id.Subscription(), group), map[string]any{"location": s.region})
+	if group := azure.GroupID(id.Subscription(), id.Group()); id.Group() != "" && !s.groups[group.Key()] {
+		s.groups[group.Key()] = true
+		s.put(group, map[string]any{"location": s.region})
 	}
 }
 
@@ -504,7 +510,8 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 		reply = s.attempt(id, sent)
 	}
 	if reply != "" {
-		bb, _ := json.Marshal(sent); text := "PUT " + id.Type() + ": " + reply + string(bb)
+		bb, _ := json.Marshal(sent)
+		text := "PUT " + id.Type() + ": " + reply + string(bb)
 		if id.Equal(s.target) {
 			text = "target " + text
 		}
