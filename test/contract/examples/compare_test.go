@@ -238,6 +238,8 @@ var referrers = map[string]bool{
 var computed = map[string]bool{
 	"AuthorizationPropertiesFormat.AuthorizationKey":                true,
 	"BastionHostPropertiesFormat.DNSName":                           true,
+	"ExpressRouteCircuitPeeringPropertiesFormat.GatewayManagerEtag": true,
+	"PrivateLinkServiceConnectionState.Description":                 true,
 	"ExpressRouteCircuitPeeringPropertiesFormat.PrimaryAzurePort":   true,
 	"ExpressRouteCircuitPeeringPropertiesFormat.SecondaryAzurePort": true,
 	"ExpressRouteCircuitPropertiesFormat.ServiceKey":                true,

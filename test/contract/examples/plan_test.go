@@ -474,6 +474,24 @@ func nameElements(document any, own azure.ID) {
 	}
 }
 
+// dropMadeDisks takes away the ids of the disks that a machine makes: they are in the answer, and not in the request.
+func dropMadeDisks(document any) {
+	switch d := document.(type) {
+	case map[string]any:
+		how, _ := d["createOption"].(string)
+		if disk, _ := d["managedDisk"].(map[string]any); disk != nil && how != "" && how != "Attach" {
+			delete(disk, "id")
+		}
+		for _, inner := range d {
+			dropMadeDisks(inner)
+		}
+	case []any:
+		for _, one := range d {
+			dropMadeDisks(one)
+		}
+	}
+}
+
 // certifyElements gives certificates of gateways the data that no answer shows.
 func certifyElements(document map[string]any) {
 	properties, _ := document["properties"].(map[string]any)
@@ -502,6 +520,7 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 	}
 	nameElements(sent, id)
 	certifyElements(sent)
+	dropMadeDisks(sent)
 	reply := s.attempt(id, sent)
 	for range mostRepairs {
 		if reply == "" || !s.repair(id, sent, reply) {

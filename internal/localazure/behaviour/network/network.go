@@ -53,6 +53,16 @@ func Provider() behaviour.Provider {
 			t.Actions["getvpnclientipsecparameters"] = ipsecParameters(false)
 		case "Microsoft.Network/vpnServerConfigurations":
 			t.Actions = map[string]behaviour.Action{"listRadiusSecrets": listRadiusSecrets("properties.radiusServers")}
+		case "Microsoft.Network/publicIPAddresses":
+			t.Actions["ddosProtectionStatus"] = behaviour.Action{Status: 202, Long: true, Busy: "-", Headers: polled, Settle: addressProtection}
+		case "Microsoft.Network/virtualNetworks":
+			t.Actions["ddosProtectionStatus"] = behaviour.Action{Status: 202, Long: true, Busy: "-", Headers: polled, Settle: networkProtection}
+		case "Microsoft.Network/virtualWans":
+			t.Actions["vpnServerConfigurations"] = behaviour.Action{Status: 202, Long: true, Busy: "-", Headers: polled, Settle: serverConfigurations}
+		case "Microsoft.Network/expressRoutePorts":
+			t.Fill = keepLinks
+		case "Microsoft.Network/expressRouteCircuits":
+			t.Fill = fillCircuit
 		case "Microsoft.Network/azureFirewalls":
 			t.Settle, t.Show = addressFirewall, hide
 			t.Own = append(slices.Clip(t.Own), leasesField)

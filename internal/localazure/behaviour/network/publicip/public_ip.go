@@ -1,6 +1,8 @@
 package publicip
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"slices"
 	"strings"
@@ -182,6 +184,9 @@ func fillDomainName(c *behaviour.Call) error {
 		return behaviour.Invalid("InvalidDomainNameLabel",
 			"The domain name label %s is invalid. It must conform to the following regular expression: %s.", label, labelForm)
 	}
+	if scope := behaviour.Text(c.Doc, "properties.dnsSettings.domainNameLabelScope"); scope != "" {
+		label += "." + scopeHash(c, scope)
+	}
 	fqdn := DomainName(label, c.Location())
 	for _, r := range c.Referrers(ipam.DomainLease(c.Subscription(), fqdn, versionOf(c.Doc))) {
 		if !r.Resource.Equal(c.ID) {
@@ -190,6 +195,25 @@ func fillDomainName(c *behaviour.Call) error {
 	}
 	behaviour.Set(c.Doc, "properties.dnsSettings.fqdn", fqdn)
 	return nil
+}
+
+// scopeHash is the part of a name that makes the label unique in its scope: the same for resources of the scope, and another for others.
+func scopeHash(c *behaviour.Call, scope string) string {
+	const digits = 16
+	owner := c.GUID() // no other resource has the name
+	switch strings.ToLower(scope) {
+	case "tenantreuse":
+		owner = c.Tenant()
+	case "subscriptionreuse":
+		owner = c.ID.Subscription()
+	case "resourcegroupreuse":
+		owner = string(azure.GroupID(c.ID.Subscription(), c.ID.Group()))
+	}
+	if fqdn := behaviour.Text(c.Old, "properties.dnsSettings.fqdn"); strings.EqualFold(scope, "NoReuse") && strings.Count(fqdn, ".") > 0 {
+		return strings.Split(fqdn, ".")[1]
+	}
+	sum := sha256.Sum256([]byte(strings.ToLower(owner)))
+	return hex.EncodeToString(sum[:])[:digits]
 }
 
 // versionOf returns the family of a public IP address.
