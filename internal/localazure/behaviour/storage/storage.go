@@ -29,6 +29,8 @@ func Provider() behaviour.Provider {
 		case policyType:
 			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
 			t.Refuse, t.DeleteReply = refuseLocked, noPolicy
+		case AccountType + "/encryptionScopes":
+			t.Fill = rotateScope
 		case AccountType + "/queueServices/queues":
 			t.Missing = missing("QueueNotFound", "queue")
 		case AccountType + "/tableServices/tables":

@@ -113,7 +113,7 @@ func NewOSDisk(w behaviour.World, id, owner azure.ID, machine behaviour.Object) 
 			"osType": behaviour.Text(os, "osType"), "hyperVGeneration": HyperVGeneration(machine),
 			"creationData": behaviour.Object{"createOption": "FromImage"},
 			"diskSizeGB":   schema.Number(os, "diskSizeGB"), "diskState": "Attached",
-			"lastOwnershipUpdateTime": behaviour.Stamp(w.Now()),
+			"LastOwnershipUpdateTime": behaviour.Stamp(w.Now()),
 		},
 	}
 	for _, shared := range []string{"zones", "tags"} {
