@@ -15,7 +15,8 @@ const sharedField = behaviour.Private + "sharedWith"
 // shareGallery gives galleries the action that shares them with subscriptions and tenants, or with everyone.
 func shareGallery(t *behaviour.Type) {
 	t.Own = append(slices.Clip(t.Own), sharedField, "properties.sharingStatus", "properties.sharingProfile.groups",
-		"properties.sharingProfile.communityGalleryInfo.publicNames", "properties.sharingProfile.communityGalleryInfo.communityGalleryEnabled")
+		"properties.sharingProfile.communityGalleryInfo.publicNames",
+		"properties.sharingProfile.communityGalleryInfo.communityGalleryEnabled")
 	t.Actions = map[string]behaviour.Action{"share": {
 		Status: 202, Long: true, Busy: "-", Headers: behaviour.AsyncOperation | behaviour.Location,
 		Do: func(c *behaviour.Call) (any, error) {

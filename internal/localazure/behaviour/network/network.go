@@ -54,11 +54,11 @@ func Provider() behaviour.Provider {
 		case "Microsoft.Network/vpnServerConfigurations":
 			t.Actions = map[string]behaviour.Action{"listRadiusSecrets": listRadiusSecrets("properties.radiusServers")}
 		case "Microsoft.Network/publicIPAddresses":
-			t.Actions["ddosProtectionStatus"] = behaviour.Action{Status: 202, Long: true, Busy: "-", Headers: polled, Settle: addressProtection}
+			t.Actions["ddosProtectionStatus"] = polledAction(addressProtection)
 		case "Microsoft.Network/virtualNetworks":
-			t.Actions["ddosProtectionStatus"] = behaviour.Action{Status: 202, Long: true, Busy: "-", Headers: polled, Settle: networkProtection}
+			t.Actions["ddosProtectionStatus"] = polledAction(networkProtection)
 		case "Microsoft.Network/virtualWans":
-			t.Actions["vpnServerConfigurations"] = behaviour.Action{Status: 202, Long: true, Busy: "-", Headers: polled, Settle: serverConfigurations}
+			t.Actions["vpnServerConfigurations"] = polledAction(serverConfigurations)
 		case "Microsoft.Network/expressRoutePorts":
 			t.Fill = keepLinks
 		case "Microsoft.Network/expressRouteCircuits":

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"net/http"
 	"strings"
 
 	"kaz/internal/azure"
@@ -8,8 +9,11 @@ import (
 	"kaz/internal/localazure/behaviour/network/schema"
 )
 
-// polled are the headers of operations that answer with their output.
-const polled = behaviour.AsyncOperation | behaviour.Location
+// polledAction is an operation that answers with its output, and changes nothing.
+func polledAction(output func(c *behaviour.Call) (any, error)) behaviour.Action {
+	return behaviour.Action{Status: http.StatusAccepted, Long: true, Busy: "-", Headers: behaviour.AsyncOperation | behaviour.Location,
+		Settle: output}
+}
 
 // addressProtection tells whether a public address is protected against DDoS.
 func addressProtection(c *behaviour.Call) (any, error) {

@@ -41,11 +41,7 @@ func (k kind) requests() behaviour.Type {
 			"properties.expandedProperties"},
 		Fill: func(c *behaviour.Call) error { return fillRequest(c, target) },
 		All: func(c *behaviour.Call) ([]behaviour.Object, error) {
-			all := []behaviour.Object{}
-			for _, doc := range related(c, k.typeName("ScheduleRequests")) {
-				all = append(all, doc)
-			}
-			return all, nil
+			return append([]behaviour.Object{}, related(c, k.typeName("ScheduleRequests"))...), nil
 		},
 		Filter: authorization.PrincipalFilter,
 		Actions: map[string]behaviour.Action{

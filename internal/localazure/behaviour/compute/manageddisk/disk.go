@@ -64,12 +64,18 @@ func fillCreation(c *behaviour.Call, kind string) error {
 	if err := unchangedCreation(c); err != nil || c.Old != nil {
 		return err
 	}
-	if strings.EqualFold(option, "FromImage") {
+	switch strings.ToLower(option) {
+	case "fromimage":
 		describeImage(c)
-	}
-	if !strings.EqualFold(option, "Copy") && !strings.EqualFold(option, "CopyStart") && !strings.EqualFold(option, "Restore") {
 		return nil
+	case "copy", "copystart", "restore":
+		return fillCopy(c, kind, option)
 	}
+	return nil
+}
+
+// fillCopy checks the source of a copy, and takes its size.
+func fillCopy(c *behaviour.Call, kind, option string) error {
 	source := azure.ID(behaviour.Text(c.Doc, "properties.creationData.sourceResourceId"))
 	if source == "" {
 		return behaviour.Invalid("InvalidParameter", "Required parameter '%s.creationData.sourceResourceId' is missing (null).",
