@@ -18,6 +18,7 @@ import (
 	"kaz/internal/localazure/behaviour/network/security"
 	"kaz/internal/localazure/behaviour/network/trafficmanager"
 	"kaz/internal/localazure/behaviour/network/vnet"
+	"kaz/internal/localazure/behaviour/network/watcher"
 )
 
 //go:embed types.txt
@@ -53,6 +54,8 @@ func Provider() behaviour.Provider {
 			t.Actions["getvpnclientipsecparameters"] = ipsecParameters(false)
 		case "Microsoft.Network/vpnServerConfigurations":
 			t.Actions = map[string]behaviour.Action{"listRadiusSecrets": listRadiusSecrets("properties.radiusServers")}
+		case "Microsoft.Network/networkWatchers":
+			watcher.Complete(t)
 		case "Microsoft.Network/publicIPAddresses":
 			t.Actions["ddosProtectionStatus"] = polledAction(addressProtection)
 		case "Microsoft.Network/virtualNetworks":
