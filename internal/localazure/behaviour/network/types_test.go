@@ -144,7 +144,7 @@ func TestActionsOfTheTable(t *testing.T) {
 	c := start(t)
 	c.network()
 	c.put(net+"/networkWatchers/w", `{"location":"eastus"}`)
-	const flowLog = `{"targetResourceId":"x","properties":{"enabled":true}}`
+	const flowLog = `{"targetResourceId":"` + vnet + `","properties":{"enabled":true}}`
 	got := c.do("POST", net+"/networkWatchers/w/configureFlowLog", flowLog)
 	if got.Status != 202 {
 		t.Fatalf("configureFlowLog: %d %v", got.Status, got.Body)

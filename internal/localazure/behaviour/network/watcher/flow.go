@@ -39,7 +39,8 @@ func verifyFlow(c *behaviour.Call) (any, error) {
 		return nil, noInterface(c)
 	}
 	f := flow{inbound: strings.EqualFold(behaviour.Text(c.Body, "direction"), "Inbound"), protocol: behaviour.Text(c.Body, "protocol"),
-		source: local, destination: remote, sourcePort: behaviour.Text(c.Body, "localPort"), targetPort: behaviour.Text(c.Body, "remotePort"),
+		source: local, sourcePort: behaviour.Text(c.Body, "localPort"),
+		destination: remote, targetPort: behaviour.Text(c.Body, "remotePort"),
 		own: ownRanges(at)}
 	if f.inbound {
 		f.source, f.destination, f.sourcePort, f.targetPort = f.destination, f.source, f.targetPort, f.sourcePort
@@ -72,8 +73,9 @@ func diagnose(c *behaviour.Call) (any, error) {
 			return nil, behaviour.Invalid("InvalidIPAddress", "The source '%s' or the destination '%s' of a profile is no IP address.",
 				behaviour.Text(profile, "source"), behaviour.Text(profile, "destination"))
 		}
-		f := flow{inbound: strings.EqualFold(behaviour.Text(profile, "direction"), "Inbound"), protocol: behaviour.Text(profile, "protocol"),
-			source: source, destination: destination, targetPort: behaviour.Text(profile, "destinationPort"), own: ownRanges(at)}
+		f := flow{inbound: strings.EqualFold(behaviour.Text(profile, "direction"), "Inbound"),
+			protocol: behaviour.Text(profile, "protocol"), source: source, destination: destination,
+			targetPort: behaviour.Text(profile, "destinationPort"), own: ownRanges(at)}
 		access, evaluated := "Allow", []any{}
 		for _, group := range groupsInOrder(at, f.inbound) {
 			rule, evaluations := f.decide(group)

@@ -222,7 +222,8 @@ func member(id azure.ID, doc, holder behaviour.Object) behaviour.Object {
 	associations := []any{}
 	add := func(other azure.ID, kind string) {
 		if other != "" {
-			associations = append(associations, behaviour.Object{"name": other.Name(), "resourceId": string(other), "associationType": kind})
+			associations = append(associations,
+				behaviour.Object{"name": other.Name(), "resourceId": string(other), "associationType": kind})
 		}
 	}
 	switch {
@@ -241,5 +242,6 @@ func member(id azure.ID, doc, holder behaviour.Object) behaviour.Object {
 	for _, configuration := range behaviour.Objects(doc, "properties.ipConfigurations") {
 		add(behaviour.RefID(configuration, "properties.publicIPAddress"), "Associated")
 	}
-	return behaviour.Object{"id": string(id), "name": id.Name(), "location": behaviour.Text(holder, "location"), "associations": associations}
+	return behaviour.Object{"id": string(id), "name": id.Name(), "location": behaviour.Text(holder, "location"),
+		"associations": associations}
 }
