@@ -41,6 +41,10 @@ func Provider() behaviour.Provider {
 			types[i].Show = placementGroups
 		case "galleries/images/versions":
 			types[i].Settle, types[i].Show = copyImage, showReplication
+		case "galleries/applications/versions":
+			types[i].Show = showReplication
+		case "galleries":
+			shareGallery(&types[i])
 		case "restorePointCollections":
 			types[i].Fill = locateSource
 			types[i].Show = showChildren("restorePoints", "restorePoints")

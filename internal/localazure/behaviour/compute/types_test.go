@@ -255,3 +255,40 @@ func TestRefusedUsers(t *testing.T) {
 		exchange{Do: "PUT " + here + "virtualMachines/m2", Body: with(`"linuxConfiguration":{`, keys("ssh-ed25519 AAAA")), Status: 201},
 	)
 }
+
+func TestSharedGalleries(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), compute.Provider())
+	gallery := here + "galleries/g"
+	share := func(body string) {
+		t.Helper()
+		if reply := a.Request("POST", gallery+"/share", body); reply.Status != 202 {
+			t.Fatalf("POST share %s: %d %v", body, reply.Status, reply.Body)
+		}
+	}
+	a.Run(exchange{Do: "PUT " + gallery, Body: `{"location":"eastus","properties":{"sharingProfile":{"permissions":"Groups"}}}`, Status: 201})
+	share(`{"operationType":"Add","groups":[{"type":"Subscriptions","ids":["s1","s2"]},{"type":"AADTenants","ids":["t1"]}]}`)
+	share(`{"operationType":"Remove","groups":[{"type":"Subscriptions","ids":["S1"]}]}`)
+	a.Run(
+		exchange{Do: "GET " + gallery, Has: has{"properties.sharingProfile.groups": nil}},
+		exchange{Do: "GET " + gallery + "?$expand=SharingProfile/Groups", Has: has{"properties.sharingProfile.groups.#": 2,
+			"properties.sharingProfile.groups.0.ids.#": 1, "properties.sharingProfile.groups.0.ids.0": "s2"}},
+		exchange{Do: "POST " + gallery + "/share", Body: `{"operationType":"Lend"}`, Status: 400, Code: "InvalidParameter"},
+	)
+	share(`{"operationType":"Reset"}`)
+	a.Run(exchange{Do: "GET " + gallery + "?$expand=SharingProfile/Groups", Has: has{"properties.sharingProfile.groups": nil}})
+}
+
+func TestDisksOfImages(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), compute.Provider())
+	disk := here + "disks/d"
+	a.Run(
+		exchange{Do: "PUT " + disk, Status: 202, Body: `{"location":"eastus","properties":{"creationData":{"createOption":"FromImage",
+			"imageReference":{"id":"~~/Providers/Microsoft.Compute/Locations/eastus/Publishers/Canonical/ArtifactTypes/VMImage/Offers/x/Skus/y-gen2/Versions/1"}}}}`},
+		exchange{Do: "GET " + disk, Has: has{"properties.hyperVGeneration": "V2", "properties.supportedCapabilities.acceleratedNetwork": true}},
+	)
+	reply := a.Request("POST", disk+"/beginGetAccess", `{"access":"Read","durationInSeconds":300,"getSecureVMGuestStateSAS":true}`)
+	_, _, signed := a.Send("GET", reply.Header.Get("Location"), "")
+	if signed["accessSAS"] == nil || signed["securityDataAccessSAS"] == nil || signed["securityMetadataAccessSAS"] != nil {
+		t.Errorf("the signed URLs are %v", signed)
+	}
+}

@@ -87,6 +87,7 @@ func fillAccount(c *behaviour.Call) error {
 	if err := checkSubnets(c); err != nil {
 		return err
 	}
+	behaviour.PlaceInZone(c)
 	now := behaviour.Timestamp(c.Now())
 	behaviour.Default(c.Doc, "properties.creationTime", now)
 	if c.Doc[keysField] == nil {

@@ -31,6 +31,8 @@ func Provider() behaviour.Provider {
 			t.Refuse, t.DeleteReply = refuseLocked, noPolicy
 		case QueueType:
 			completeQueue(t)
+		case AccountType + "/encryptionScopes":
+			t.Fill = rotateScope
 		case AccountType + "/managementPolicies":
 			t.Missing = func(c *behaviour.Call) error {
 				return behaviour.Refusal(404, "ManagementPolicyNotFound", "No ManagementPolicy found for account %s", c.ID.Parent().Name())
