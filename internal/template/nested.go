@@ -8,6 +8,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
+	"kaz/internal/template/fault"
 	language "kaz/internal/template/function"
 )
 
@@ -79,12 +80,12 @@ func (t *Template) separate(r *Resource) error {
 		}
 	case "outer":
 		if symbolic(t.scope.document) {
-			return invalid(r.path+".properties.expressionEvaluationOptions", "The nested deployment '%s' has the expression evaluation "+
+			return fault.Invalid(r.path+".properties.expressionEvaluationOptions", "The nested deployment '%s' has the expression evaluation "+
 				"scope 'outer', which a template with symbolic names does not allow", r.ID.Name())
 		}
 		r.outer = nested
 	default:
-		return invalid(r.path+".properties.expressionEvaluationOptions.scope", "The expression evaluation scope '%s' is not one of inner, "+
+		return fault.Invalid(r.path+".properties.expressionEvaluationOptions.scope", "The expression evaluation scope '%s' is not one of inner, "+
 			"outer", scope)
 	}
 	return nil
@@ -118,7 +119,7 @@ func (t *Template) expand(nested Object) (Object, error) {
 			value = escaped(value)
 		}
 		if err != nil {
-			return nil, under("."+key, err)
+			return nil, fault.Under("."+key, err)
 		}
 		expanded[key] = value
 	}
@@ -137,7 +138,7 @@ func (t *Template) expandResources(resources any) (any, error) {
 		resource, _ := x.(Object)
 		copies, err := t.expandResource(resource)
 		if err != nil {
-			return nil, under("["+strconv.Itoa(i)+"]", err)
+			return nil, fault.Under("["+strconv.Itoa(i)+"]", err)
 		}
 		if name, ok := object(resource, "copy")["name"].(string); ok {
 			names := []any{}
@@ -164,7 +165,7 @@ func (t *Template) expandResource(resource Object) ([]Object, error) {
 	}
 	n, err := t.scope.rounds(copies["count"])
 	if err != nil {
-		return nil, under(".copy.count", err)
+		return nil, fault.Under(".copy.count", err)
 	}
 	single := maps.Clone(resource)
 	delete(single, "copy")

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/resources/provider"
 	"kaz/internal/template"
 )
 
@@ -33,7 +34,7 @@ func checkType(c *behaviour.Call, r *template.Resource) error {
 		return behaviour.Gateway(400, "NoRegisteredProviderFound",
 			"No registered resource provider found for location '%s' and API version '%s' for type '%s'. The api-version must be a date "+
 				"in the form yyyy-MM-dd, with an optional suffix such as -preview.", r.Location, r.Version, name)
-	case provider("", namespace) == nil:
+	case provider.Document("", namespace) == nil:
 		return behaviour.UnknownNamespace(namespace)
 	}
 	return behaviour.UnknownType(namespace, name, r.Version)

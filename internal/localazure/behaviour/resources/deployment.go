@@ -16,6 +16,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/template"
+	"kaz/internal/template/types"
 )
 
 const deploymentType = "Microsoft.Resources/deployments"
@@ -235,8 +236,8 @@ func shownParameters(t *template.Template) behaviour.Object {
 	for name, declaration := range t.Declared() {
 		d, _ := declaration.(behaviour.Object)
 		kind := behaviour.Text(d, "type")
-		entry := behaviour.Object{"type": template.TypeName(kind)}
-		if !template.Secure(kind) {
+		entry := behaviour.Object{"type": types.Name(kind)}
+		if !types.Secure(kind) {
 			entry["value"] = t.Parameters[name]
 		}
 		shown[name] = entry
