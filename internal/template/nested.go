@@ -80,13 +80,13 @@ func (t *Template) separate(r *Resource) error {
 		}
 	case "outer":
 		if symbolic(t.scope.document) {
-			return fault.Invalid(r.path+".properties.expressionEvaluationOptions", "The nested deployment '%s' has the expression evaluation "+
-				"scope 'outer', which a template with symbolic names does not allow", r.ID.Name())
+			return fault.Invalid(r.path+".properties.expressionEvaluationOptions", "The nested deployment '%s' has the expression "+
+				"evaluation scope 'outer', which a template with symbolic names does not allow", r.ID.Name())
 		}
 		r.outer = nested
 	default:
-		return fault.Invalid(r.path+".properties.expressionEvaluationOptions.scope", "The expression evaluation scope '%s' is not one of inner, "+
-			"outer", scope)
+		return fault.Invalid(r.path+".properties.expressionEvaluationOptions.scope", "The expression evaluation scope '%s' is not one of "+
+			"inner, outer", scope)
 	}
 	return nil
 }

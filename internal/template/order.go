@@ -37,8 +37,8 @@ func (t *Template) dependencies(r *Resource) error {
 		case t.has(id):
 			r.DependsOn = append(r.DependsOn, t.scope.byID[id.Key()].ID)
 		case !t.dropped[id.Key()]:
-			return fault.Invalid(path, "The resource '%s' is not defined in the template. Please see https://aka.ms/arm-syntax-resources for "+
-				"usage details", s)
+			return fault.Invalid(path, "The resource '%s' is not defined in the template. Please see https://aka.ms/arm-syntax-resources "+
+				"for usage details", s)
 		}
 	}
 	var failure error

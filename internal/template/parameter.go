@@ -15,8 +15,8 @@ func (s *evaluator) bindParameters(declared Object) error {
 	given := s.deployment.Parameters
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if language.KeyOf(declared, name) == "" {
-			return fault.Invalid("parameters", "The template parameters '%s' in the parameters file are not valid; they are not present in the "+
-				"original template and can therefore not be provided at deployment time. The only supported parameters for this "+
+			return fault.Invalid("parameters", "The template parameters '%s' in the parameters file are not valid; they are not present "+
+				"in the original template and can therefore not be provided at deployment time. The only supported parameters for this "+
 				"template are '%s'. Please see https://aka.ms/arm-pass-parameter-values for usage details", name,
 				strings.Join(slices.Sorted(maps.Keys(declared)), ", "))
 		}

@@ -31,8 +31,8 @@ func (s *evaluator) declareFunctions() error {
 			declared, _ := m["parameters"].([]any)
 			parameters, ok := language.AllOf[Object](declared)
 			if !ok || object(m, "output") == nil {
-				return fault.Invalid(fmt.Sprintf("functions[%d].members.%s", i, name), "The function '%s.%s' has no output, or has parameters "+
-					"that are not objects", prefix, name)
+				return fault.Invalid(fmt.Sprintf("functions[%d].members.%s", i, name), "The function '%s.%s' has no output, or has "+
+					"parameters that are not objects", prefix, name)
 			}
 			s.users[strings.ToLower(prefix+"."+name)] = userFunction{prefix + "." + name, parameters, object(m, "output")}
 		}

@@ -71,8 +71,8 @@ func checkParameter(name string, declaration Object, value any) error {
 func checkLimits(name string, declaration Object, value any) error {
 	allowed, _ := declaration["allowedValues"].([]any)
 	if len(allowed) > 0 && !isAllowed(allowed, value) {
-		return fault.Invalid("parameters."+name, "The provided value for the template parameter '%s' is not valid. The value '%v' is not part "+
-			"of the allowed value(s): '%s'", name, value, listed(allowed))
+		return fault.Invalid("parameters."+name, "The provided value for the template parameter '%s' is not valid. The value '%v' is not "+
+			"part of the allowed value(s): '%s'", name, value, listed(allowed))
 	}
 	return checkBounds(name, declaration, value)
 }

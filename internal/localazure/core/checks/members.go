@@ -43,7 +43,7 @@ func (t Checks) values(r *message.Request, c *behaviour.Call) error {
 		if f.Problem == model.Missing && !model.Has(c.Doc, f.Path) {
 			return unreadable(r.Kind.Name, fmt.Sprintf("Required property '%s' not found in JSON. Path '%s'.", f.Member(), f.Where()))
 		}
-		if f.Problem == model.UnknownValue {
+		if f.Problem == model.UnknownValue && (f.Value != "" || !isTaken(r.Kind.Name, f)) {
 			return unreadable(r.Kind.Name, fmt.Sprintf("Error converting value \"%v\" to type '%s'. Path '%s'. Allowed values are: %s.",
 				f.Value, f.Structure, f.Where(), strings.Join(f.Allowed, ", ")))
 		}
@@ -51,20 +51,23 @@ func (t Checks) values(r *message.Request, c *behaviour.Call) error {
 	return nil
 }
 
-// takenMember is a member of a structure in bodies of types with names that begin with of in lower case. An empty member stands for all.
+// takenMember is a member of a structure in bodies of types with names that begin with of in lower case. An empty structure or member
+// stands for all.
 type takenMember struct{ of, structure, member string }
 
-// taken are members that the models lack, and that Azure's own command line sends.
+// taken are members that the models lack, and that Azure's own command line or Azure's quickstart templates send.
 var taken = []takenMember{
 	// A whole resource instead of its id: az network lb address-pool create --vnet.
 	{"microsoft.network/", "SubResource", ""},
-	// In the template of az vmss create.
-	{"microsoft.network/loadbalancers/inboundnatrules", "InboundNatRule", "location"},
+	// Keys of vaults are read leniently: a quickstart has the time of the expiry beside the attributes.
+	{"microsoft.keyvault/vaults/keys", "", ""},
 }
 
+// isTaken reports whether Azure ignores a member that the model lacks. The location of a child has no meaning, and templates have it.
 func isTaken(of string, f model.Finding) bool {
-	return slices.ContainsFunc(taken, func(t takenMember) bool {
-		return strings.HasPrefix(strings.ToLower(of), t.of) && f.Structure == t.structure && (t.member == "" || t.member == f.Member())
+	return len(f.Path) == 1 && f.Path[0] == "location" || slices.ContainsFunc(taken, func(t takenMember) bool {
+		return strings.HasPrefix(strings.ToLower(of), t.of) && (t.structure == "" || t.structure == f.Structure) &&
+			(t.member == "" || t.member == f.Member())
 	})
 }
 
