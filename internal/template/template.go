@@ -280,7 +280,10 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 		fullType, name = in.fullType+"/"+fullType, in.name+"/"+name
 	}
 	r := &Resource{path: path, body: Object{}, loops: slices.Clone(t.scope.loops)}
-	if r.Version, _ = document["apiVersion"].(string); r.Version == "" {
+	if r.Version, err = t.text(path, document, "apiVersion"); err != nil {
+		return err
+	}
+	if r.Version == "" {
 		return fault.Invalid(path, "The template resource '%s' at line '1' and column '1' is not valid. The api-version is missing", name)
 	}
 	if r.ID, err = t.id(path, document, fullType, name); err != nil {

@@ -127,6 +127,10 @@ var replications = map[string][]string{
 }
 
 func checkSKU(c *behaviour.Call) error {
+	if old := behaviour.Text(c.Doc, "properties.accountType"); old != "" { // the SKU, in the api-versions of 2015
+		behaviour.Remove(c.Doc, "properties.accountType")
+		behaviour.Default(c.Doc, "sku.name", old)
+	}
 	if behaviour.Text(c.Doc, "sku.name") == "" && c.Old != nil {
 		behaviour.Set(c.Doc, "sku", behaviour.Clone(behaviour.Sub(c.Old, "sku")))
 	}
