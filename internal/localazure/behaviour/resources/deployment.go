@@ -67,7 +67,14 @@ func newDeployment(c *behaviour.Call) error {
 	if err := fillDeployment(c); err != nil {
 		return err
 	}
-	return checkHistory(c)
+	if err := checkHistory(c); err != nil {
+		return err
+	}
+	t, err := bind(c, stored(c.Doc))
+	if err != nil {
+		return err
+	}
+	return preflight(c, c, t)
 }
 
 // fillDeployment checks what is to be deployed and makes the deployment's document. It makes room in the history.

@@ -65,12 +65,12 @@ func TestNestedDeployments(t *testing.T) {
 func TestAFailedNestedDeploymentKeepsWhatItMade(t *testing.T) {
 	a := start(t)
 	failed := ended(a, of(`{"resources":[`+nested("n", "", `{"resources":[`+identityIn("made", "")+`,
-		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}}]}`)+
+		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"notgood1","location":"eastus","sku":{"name":"None_LRS"}}]}`)+
 		`]}`, ""), "Failed")
 	for path, want := range (has{
 		"properties.error.details.0.code":                     "ResourceDeploymentFailure",
 		"properties.error.details.0.details.0.code":           "DeploymentFailed",
-		"properties.error.details.0.details.0.details.0.code": "AccountNameInvalid",
+		"properties.error.details.0.details.0.details.0.code": "InvalidRequestPropertyValue",
 	}) {
 		if got := behaviourtest.At(failed, path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)

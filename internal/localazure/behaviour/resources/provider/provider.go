@@ -259,6 +259,21 @@ func Newest(fullType string) string {
 	return ""
 }
 
+// fullList is how many api-versions a type has of which the catalogue lists all up to the newest one.
+const fullList = 10
+
+// Lacks returns the api-versions of a type if a version is none of them. A version is one of them as far as it is known if it is newer
+// than those that the catalogue lists, or if the catalogue has not all versions of the type.
+func Lacks(fullType, version string) []string {
+	for _, t := range listedTypes() {
+		if strings.EqualFold(t.namespace+"/"+t.name, fullType) && len(t.versions) >= fullList &&
+			version <= t.versions[0] && !slices.Contains(t.versions, version) {
+			return t.versions
+		}
+	}
+	return nil
+}
+
 func answer(body any) (behaviour.Reply, error) { return behaviour.Reply{Status: 200, Body: body}, nil }
 
 // Routes are the requests about providers.
