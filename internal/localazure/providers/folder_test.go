@@ -24,6 +24,9 @@ import (
 // template, and NAME.before.json is a template that is deployed before it.
 var folder = flag.String("templates", "", "the folder with the templates of TestTemplatesOfAFolder")
 
+// asItShouldBe is the verdict of a template that deploys, deploys again without a change, and has no change in what-if then.
+const asItShouldBe = "as it should be"
+
 // TestTemplatesOfAFolder validates and deploys each template of a folder, deploys it again, which changes nothing, and asks what-if, which
 // says nothing. It prints a table: a line for each template.
 func TestTemplatesOfAFolder(t *testing.T) {
@@ -44,7 +47,7 @@ func TestTemplatesOfAFolder(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				verdict, why := tryTemplate(t, strings.TrimSuffix(name, ".json"))
 				counts[verdict]++
-				if verdict != "as it should be" {
+				if verdict != asItShouldBe {
 					t.Errorf("%s: %s", verdict, why)
 				}
 			})
@@ -68,6 +71,11 @@ func tryTemplate(t *testing.T, base string) (verdict, why string) {
 		}
 	}
 	path, body := requestFor(t, base)
+	return judged(t, e, path, body)
+}
+
+// judged validates and deploys a template, deploys it again, and asks what-if.
+func judged(t *testing.T, e *core.Emulator, path, body string) (verdict, why string) {
 	if status, reply := send(e, "POST", path+"/validate", body); status >= 300 {
 		return "refused by validate", fmt.Sprint(status, reply)
 	}
@@ -93,7 +101,7 @@ func tryTemplate(t *testing.T, base string) (verdict, why string) {
 	if why != "" {
 		return "what-if with changes", why
 	}
-	return "as it should be", ""
+	return asItShouldBe, ""
 }
 
 // changed are the lines of a difference that say what is different.
