@@ -102,6 +102,20 @@ func (t *Template) nest(r *Resource, body Object) (err error) {
 	return err
 }
 
+// Links computes what a nested deployment links to, as far as this is known before any resource exists. The result is its body with the
+// links alone.
+func (t *Template) Links(r *Resource) Object {
+	t.scope.azure, t.scope.loops = nil, r.loops
+	links := Object{}
+	for _, name := range []string{"templateLink", "parametersLink"} {
+		link, err := t.scope.evaluate(object(r.body, "properties")[name])
+		if o, ok := link.(Object); ok && err == nil {
+			links[name] = o
+		}
+	}
+	return Object{"properties": links}
+}
+
 // expand computes all expressions of a nested template in the outer scope. What it reads as parameters and variables
 // are those of the outer template, so its own variables and functions have no use.
 func (t *Template) expand(nested Object) (Object, error) {

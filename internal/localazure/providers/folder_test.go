@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -133,9 +134,7 @@ func requestFor(t *testing.T, base string) (path, body string) {
 		}
 		parameters := properties["parameters"].(map[string]any)
 		values, _ := document["parameters"].(map[string]any)
-		for name, value := range values {
-			parameters[name] = value
-		}
+		maps.Copy(parameters, values)
 	}
 	path = group + "/providers/Microsoft.Resources/deployments/d"
 	if strings.Contains(string(text), "subscriptionDeploymentTemplate.json") {

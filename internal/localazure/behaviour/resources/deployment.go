@@ -174,6 +174,9 @@ func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) 
 		}
 		body, err := t.Preview(r)
 		if template.NeedsResources(err) {
+			if err := s.followAll(c, t.Links(r)); err != nil {
+				return err
+			}
 			continue
 		}
 		if err != nil {

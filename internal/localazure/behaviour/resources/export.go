@@ -83,7 +83,8 @@ func (e *export) resource(id azure.ID, view behaviour.Object) behaviour.Object {
 	}
 	before := map[string]bool{}
 	value, _ := e.references(id, view, before).(behaviour.Object)
-	value["type"], value["apiVersion"], value["name"] = id.Type(), cmp.Or(provider.Newest(id.Type()), "2024-01-01"), "["+e.names[id.Key()]+"]"
+	value["type"], value["name"] = id.Type(), "["+e.names[id.Key()]+"]"
+	value["apiVersion"] = cmp.Or(provider.Newest(id.Type()), "2024-01-01")
 	if len(before) > 0 {
 		after := []any{}
 		for _, on := range slices.Sorted(maps.Keys(before)) {

@@ -124,10 +124,14 @@ func TestLinkedTemplates(t *testing.T) {
 					{"type": "Microsoft.Resources/deployments", "apiVersion": "2022-09-01", "name": "absolute",
 						"properties": {"mode": "Incremental", "templateLink": {"uri": "[uri(deployment().properties.templateLink.uri, 'two.json')]"},
 							"parametersLink": {"uri": "http://templates/two.parameters.json"}}},
+					{"type": "Microsoft.Resources/deployments", "apiVersion": "2022-09-01", "name": "late", "dependsOn": ["beside"],
+						"properties": {"mode": "Incremental", "templateLink": {"relativePath": "three.json"},
+							"parameters": {"n": {"value": "[concat('three', reference('beside').provisioningState)]"}}}},
 				],
 			}`,
 			"http://templates/nested/one.json":     whole(`{"resources":[` + identityIn("one", "") + `]}`),
 			"http://templates/two.json":            whole(`{"parameters":{"n":{"type":"string"}},"resources":[` + identityIn("[parameters('n')]", "") + `]}`),
+			"http://templates/three.json":          whole(`{"parameters":{"n":{"type":"string"}},"resources":[` + identityIn("[parameters('n')]", "") + `]}`),
 			"http://templates/two.parameters.json": `{"parameters":{"n":{"value":"two"}}}`,
 		}.download,
 	})
@@ -139,6 +143,7 @@ func TestLinkedTemplates(t *testing.T) {
 	a.Run(
 		exchange{Do: "GET " + identities + "/one"},
 		exchange{Do: "GET " + identities + "/two"},
+		exchange{Do: "GET " + identities + "/threeSucceeded"},
 		exchange{Do: "GET ~/providers/Microsoft.Resources/deployments/beside",
 			Has: has{"properties.templateLink.uri": "http://templates/nested/one.json", "properties.templateLink.contentVersion": "1.0.0.0"}},
 		exchange{Do: "PUT " + deployment, Status: 400, Code: "InvalidContentLink", Body: strings.Replace(body, "main", "missing", 1)},

@@ -244,9 +244,13 @@ func (v *visit) object(kind string, members map[string]member, object map[string
 			v.value(m.kind, object[name], found.Path)
 		}
 	}
-	if id, _ := object["id"].(string); len(path) > 0 && strings.HasPrefix(id, "/") {
-		return // a reference to a resource needs its id alone
+	if id, _ := object["id"].(string); len(path) == 0 || !strings.HasPrefix(id, "/") { // a reference to a resource needs its id alone
+		v.missing(kind, members, given, path)
 	}
+}
+
+// missing notes the required members that are not given.
+func (v *visit) missing(kind string, members map[string]member, given map[string]bool, path []string) {
 	for _, lower := range slices.Sorted(maps.Keys(members)) {
 		if m := members[lower]; m.required && !m.readOnly && !given[lower] && !m.lackedBy(v.old) {
 			v.found = append(v.found, Finding{Problem: Missing, Path: at(path, m.name), Structure: short(kind)})
