@@ -174,7 +174,8 @@ func all(e *core.Emulator, deployment string) map[string]any {
 	return found
 }
 
-// timeless is a resource without what each write changes, as on Azure: the times of shares and containers, and the versions of secrets.
+// timeless is a resource without what each write changes, as on Azure: the times of shares and containers, the versions of secrets, and the
+// writers of policies.
 func timeless(view any) any {
 	resource, _ := view.(map[string]any)
 	properties, _ := resource["properties"].(map[string]any)
@@ -184,6 +185,9 @@ func timeless(view any) any {
 	if attributes, ok := properties["attributes"].(map[string]any); ok {
 		delete(attributes, "created")
 		delete(attributes, "updated")
+	}
+	if metadata, ok := properties["metadata"].(map[string]any); ok {
+		delete(metadata, "updatedBy")
 	}
 	return view
 }

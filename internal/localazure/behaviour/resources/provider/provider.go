@@ -259,15 +259,18 @@ func Newest(fullType string) string {
 	return ""
 }
 
-// fullList is how many api-versions a type has of which the catalogue lists all up to the newest one.
-const fullList = 10
+// The catalogue lists all api-versions of a type with at least fullList of them, but for recent ones: it lacks 2024-11-01 of
+// Microsoft.Compute, which an official SDK uses. recent is how many of the listed ones are so.
+const (
+	fullList = 10
+	recent   = 3
+)
 
-// Lacks returns the api-versions of a type if a version is none of them. A version is one of them as far as it is known if it is newer
-// than those that the catalogue lists, or if the catalogue has not all versions of the type.
+// Lacks returns the api-versions of a type if it is known that a version is none of them.
 func Lacks(fullType, version string) []string {
 	for _, t := range listedTypes() {
 		if strings.EqualFold(t.namespace+"/"+t.name, fullType) && len(t.versions) >= fullList &&
-			version <= t.versions[0] && !slices.Contains(t.versions, version) {
+			version < t.versions[recent] && !slices.Contains(t.versions, version) {
 			return t.versions
 		}
 	}
