@@ -158,6 +158,29 @@ var validTemplates = map[string]string{
 			"$schema":"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0",
 			"parameters":{"site":{"type":"string"}},"resources":[{"type":"Microsoft.Network/vpnGateways/vpnConnections","apiVersion":"2023-09-01",
 			"name":"g/c","properties":{"remoteVpnSite":{"id":"[parameters('site')]"}}}]}}}]`,
+	"a nested deployment with an identity that the same deployment makes": `"resources":[
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"2023-01-31","name":"i","location":"eastus"},
+		{"type":"Microsoft.Resources/deployments","apiVersion":"2022-09-01","name":"vault","dependsOn":["i"],"properties":{"mode":"Incremental",
+			"expressionEvaluationOptions":{"scope":"inner"},"parameters":{"who":{"value":"[reference('i').principalId]"}},"template":{
+			"$schema":"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0",
+			"parameters":{"who":{"type":"string"}},"resources":[{"type":"Microsoft.KeyVault/vaults","apiVersion":"2023-07-01","name":"kvofidentity",
+			"location":"eastus","properties":{"tenantId":"[subscription().tenantId]","sku":{"family":"A","name":"standard"},"accessPolicies":[
+			{"tenantId":"[subscription().tenantId]","objectId":"[parameters('who')]","permissions":{"secrets":["get"]}}]}}]}}}]`,
+	"a container group in a network, and a domain": `"resources":[
+		{"type":"Microsoft.Network/virtualNetworks","apiVersion":"2020-11-01","name":"v","location":"eastus","properties":{
+			"addressSpace":{"addressPrefixes":["10.7.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.7.1.0/24","delegations":[
+			{"name":"d","properties":{"serviceName":"Microsoft.ContainerInstance/containerGroups"}}]}}]}},
+		{"type":"Microsoft.Network/networkProfiles","apiVersion":"2020-11-01","name":"n","location":"eastus","dependsOn":["v"],"properties":{
+			"containerNetworkInterfaceConfigurations":[{"name":"e","properties":{"ipConfigurations":[{"name":"i","properties":{"subnet":{
+			"id":"[resourceId('Microsoft.Network/virtualNetworks/subnets', 'v', 's')]"}}}]}}]}},
+		{"type":"Microsoft.ContainerInstance/containerGroups","apiVersion":"2019-12-01","name":"g","location":"eastus","dependsOn":["n"],
+			"properties":{"osType":"Linux","networkProfile":{"id":"[resourceId('Microsoft.Network/networkProfiles', 'n')]"},"containers":[
+			{"name":"g","properties":{"image":"kaz.local/web:1","resources":{"requests":{"cpu":1,"memoryInGB":1}}}}]}},
+		{"type":"Microsoft.Cdn/profiles","apiVersion":"2020-09-01","name":"f","location":"global","sku":{"name":"Standard_AzureFrontDoor"}},
+		{"type":"Microsoft.Cdn/profiles/customDomains","apiVersion":"2020-09-01","name":"f/d","dependsOn":["f"],"properties":{
+			"hostName":"www.contoso.example","tlsSettings":{"certificateType":"ManagedCertificate"}}}],
+		"outputs":{"inSubnet":{"type":"bool","value":"[startsWith(reference('g').ipAddress.ip, '10.7.1.')]"},
+			"token":{"type":"bool","value":"[not(empty(reference('f/d').validationProperties.validationToken))]"}}`,
 	"values": `"resources":[],"outputs":{
 		"greater":{"type":"array","value":"[createArray(greater('A', 'a'), less('A', 'a'), greaterOrEquals('a', 'A'), lessOrEquals('a', 'A'))]"},
 		"zones":{"type":"array","value":"[pickZones('Microsoft.Network', 'virtualNetworks', 'eastus')]"},
@@ -178,6 +201,7 @@ var outputs = map[string]map[string]any{
 	"endpoints without priorities":               {"priorities": []any{1.0, 2.0}},
 	"logs, alerts and what uses them": {"app": "a.e.eastus.azurecontainerapps.io", "group": true,
 		"groupName": "kaz-g.eastus.azurecontainer.io"},
+	"a container group in a network, and a domain": {"inSubnet": true, "token": true},
 	"values": {"greater": []any{true, false, false, true}, "zones": []any{}, "manager": true, "login": true, "hash": true,
 		"distinct": []any{"a", "b"}},
 }
