@@ -181,6 +181,11 @@ var validTemplates = map[string]string{
 			"hostName":"www.contoso.example","tlsSettings":{"certificateType":"ManagedCertificate"}}}],
 		"outputs":{"inSubnet":{"type":"bool","value":"[startsWith(reference('g').ipAddress.ip, '10.7.1.')]"},
 			"token":{"type":"bool","value":"[not(empty(reference('f/d').validationProperties.validationToken))]"}}`,
+	"a role of the data of another service": `"resources":[
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"2023-01-31","name":"i","location":"eastus"},
+		{"type":"Microsoft.Authorization/roleAssignments","apiVersion":"2022-04-01","name":"[guid('sender')]","dependsOn":["i"],"properties":{
+			"principalId":"[reference('i').principalId]","principalType":"ServicePrincipal","roleDefinitionId":
+			"[subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '2b629674-e913-4c01-ae53-ef4638d8f975')]"}}]`,
 	"values": `"resources":[],"outputs":{
 		"greater":{"type":"array","value":"[createArray(greater('A', 'a'), less('A', 'a'), greaterOrEquals('a', 'A'), lessOrEquals('a', 'A'))]"},
 		"zones":{"type":"array","value":"[pickZones('Microsoft.Network', 'virtualNetworks', 'eastus')]"},
