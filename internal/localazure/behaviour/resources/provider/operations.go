@@ -1,4 +1,4 @@
-package resources
+package provider
 
 import (
 	"strings"
@@ -52,7 +52,7 @@ func listOperations(c *behaviour.Call) (behaviour.Reply, error) {
 					"operation": v.text + " " + resource, "description": v.text + " " + resource}})
 		}
 	}
-	return ok(behaviour.Object{"value": operations})
+	return answer(behaviour.Object{"value": operations})
 }
 
 // providerOperations describes what can be done with the resources of a provider, as the catalogue for role definitions has it.
@@ -82,7 +82,7 @@ func listProviderOperations(*behaviour.Call) (behaviour.Reply, error) {
 	for _, namespace := range namespaces() {
 		items = append(items, providerOperations(namespace))
 	}
-	return ok(behaviour.Object{"value": items})
+	return answer(behaviour.Object{"value": items})
 }
 
 func getProviderOperations(c *behaviour.Call) (behaviour.Reply, error) {
@@ -90,5 +90,5 @@ func getProviderOperations(c *behaviour.Call) (behaviour.Reply, error) {
 	if doc == nil {
 		return behaviour.Reply{}, behaviour.Gateway(404, "ProviderNotFound", "Provider '%s' not found.", c.Param["namespace"])
 	}
-	return ok(doc)
+	return answer(doc)
 }

@@ -1,4 +1,4 @@
-package template
+package types
 
 import (
 	"maps"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure/short"
+	"kaz/internal/template/fault"
 )
 
 // aggregates are the members of a declaration that say what is inside of a value.
@@ -14,33 +15,33 @@ var aggregates = []string{"additionalProperties", "discriminator", "items", "pre
 
 // checkMembers checks what is inside of the value of a parameter, if the declaration says what it has to be. The name is that of the
 // parameter, with the path to the value: "p.rules[0].port".
-func (s *evaluator) checkMembers(name string, declaration Object, value any) error {
+func (d Definitions) checkMembers(name string, declaration Object, value any) error {
 	if !slices.ContainsFunc(aggregates, func(member string) bool { return declaration[member] != nil }) {
 		return nil
 	}
-	if s.document["languageVersion"] == nil {
+	if d.Template["languageVersion"] == nil {
 		return short.Errorf("Template language version must be specified in order to use feature 'AggregateTypeValidation'")
 	}
-	if err := s.work(1); err != nil {
+	if err := d.Work(1); err != nil {
 		return err
 	}
 	switch v := value.(type) {
 	case Object:
-		return s.checkProperties(name, declaration, v)
+		return d.checkProperties(name, declaration, v)
 	case []any:
-		return s.checkItems(name, declaration, v)
+		return d.checkItems(name, declaration, v)
 	}
 	return nil
 }
 
 // checkProperties checks the properties of an object: those that are declared, and all others.
-func (s *evaluator) checkProperties(name string, declaration, value Object) error {
-	declared, err := s.discriminated(name, declaration, value)
+func (d Definitions) checkProperties(name string, declaration, value Object) error {
+	declared, err := d.discriminated(name, declaration, value)
 	if err != nil {
 		return err
 	}
 	for _, property := range slices.Sorted(maps.Keys(declared)) {
-		if err := s.checkMember(name+"."+property, declared[property], value, property); err != nil {
+		if err := d.checkMember(name+"."+property, declared[property], value, property); err != nil {
 			return err
 		}
 	}
@@ -52,7 +53,7 @@ func (s *evaluator) checkProperties(name string, declaration, value Object) erro
 		if sealed {
 			return refused(name, "The property '%s' is not permitted", property)
 		}
-		if err := s.checkMember(name+"."+property, others, value, property); err != nil {
+		if err := d.checkMember(name+"."+property, others, value, property); err != nil {
 			return err
 		}
 	}
@@ -60,31 +61,31 @@ func (s *evaluator) checkProperties(name string, declaration, value Object) erro
 }
 
 // discriminated are the declared properties of an object, with those of the type that its discriminator chooses.
-func (s *evaluator) discriminated(name string, declaration, value Object) (Object, error) {
-	declared := object(declaration, "properties")
-	discriminator := object(declaration, "discriminator")
+func (d Definitions) discriminated(name string, declaration, value Object) (Object, error) {
+	declared := sub(declaration, "properties")
+	discriminator := sub(declaration, "discriminator")
 	if discriminator == nil {
 		return declared, nil
 	}
 	by, _ := discriminator["propertyName"].(string)
 	chosen, _ := value[by].(string)
-	variants := object(discriminator, "mapping")
+	variants := sub(discriminator, "mapping")
 	variant, known := variants[chosen].(Object)
 	if !known {
 		return nil, refused(name+"."+by, "The value '%v' is not part of the allowed value(s): '%s'", value[by],
 			strings.Join(slices.Sorted(maps.Keys(variants)), ","))
 	}
-	variant, err := s.resolved(variant)
+	variant, err := d.Resolve(variant)
 	if err != nil {
 		return nil, err
 	}
 	all := Object{}
 	maps.Copy(all, declared)
-	maps.Copy(all, object(variant, "properties"))
+	maps.Copy(all, sub(variant, "properties"))
 	return all, nil
 }
 
-func (s *evaluator) checkItems(name string, declaration Object, value []any) error {
+func (d Definitions) checkItems(name string, declaration Object, value []any) error {
 	first, _ := declaration["prefixItems"].([]any)
 	if len(value) < len(first) || len(value) > len(first) && declaration["items"] == false {
 		return refused(name, "The length '%d' of the value must be equal to '%d'", len(value), len(first))
@@ -95,7 +96,7 @@ func (s *evaluator) checkItems(name string, declaration Object, value []any) err
 			declared = first[i]
 		}
 		at := name + "[" + strconv.Itoa(i) + "]"
-		if err := s.checkMember(at, declared, Object{at: item}, at); err != nil {
+		if err := d.checkMember(at, declared, Object{at: item}, at); err != nil {
 			return err
 		}
 	}
@@ -103,12 +104,12 @@ func (s *evaluator) checkItems(name string, declaration Object, value []any) err
 }
 
 // checkMember checks the value of a key by its declaration. A declaration that is no object allows all values.
-func (s *evaluator) checkMember(name string, declared any, of Object, key string) error {
+func (d Definitions) checkMember(name string, declared any, of Object, key string) error {
 	declaration, ok := declared.(Object)
 	if !ok {
 		return nil
 	}
-	declaration, err := s.resolved(declaration)
+	declaration, err := d.Resolve(declaration)
 	if err != nil {
 		return err
 	}
@@ -118,26 +119,26 @@ func (s *evaluator) checkMember(name string, declared any, of Object, key string
 	case value == nil && declaration["nullable"] == true:
 		return nil
 	case value == nil:
-		return refused(name, "Expected a value of type '%s', but received none", TypeName(kind))
-	case kind != "" && !fits(strings.ToLower(kind), value):
-		return refused(name, "Expected a value of type '%s', but received a value of type '%s'", TypeName(kind), TypeName(kindOf(value)))
+		return refused(name, "Expected a value of type '%s', but received none", Name(kind))
+	case kind != "" && !Fits(strings.ToLower(kind), value):
+		return refused(name, "Expected a value of type '%s', but received a value of type '%s'", Name(kind), Name(kindOf(value)))
 	}
 	if err := checkLimits(name, declaration, value); err != nil {
 		return err
 	}
-	return s.checkMembers(name, declaration, value)
+	return d.checkMembers(name, declaration, value)
 }
 
 // refused says why a value in a parameter is refused.
 func refused(name, format string, args ...any) error {
-	return invalid("parameters."+name, "The provided value for the template parameter '%s' is not valid. "+format+". Please see "+
+	return fault.Invalid("parameters."+name, "The provided value for the template parameter '%s' is not valid. "+format+". Please see "+
 		"https://aka.ms/arm-create-parameter-file for usage details", append([]any{name}, args...)...)
 }
 
 // kindOf is the type of a value.
 func kindOf(value any) string {
 	for _, kind := range []string{"string", "int", "bool", "object", "array"} {
-		if fits(kind, value) {
+		if Fits(kind, value) {
 			return kind
 		}
 	}

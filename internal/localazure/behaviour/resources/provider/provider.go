@@ -1,4 +1,6 @@
-package resources
+// Package provider has what the resource manager says of resource providers: the catalogue of their types, and the operations on these.
+// Layer L2.
+package provider
 
 import (
 	_ "embed"
@@ -150,9 +152,9 @@ var applications = map[string]string{
 // free are the providers that need no registration.
 var free = []string{"Microsoft.Authorization", "Microsoft.Resources"}
 
-// provider is the document of a provider, nil for an unknown namespace. Scope is "" or
+// Document is the document of a provider, nil for an unknown namespace. Scope is "" or
 // a subscription.
-func provider(scope azure.ID, namespace string) behaviour.Object {
+func Document(scope azure.ID, namespace string) behaviour.Object {
 	return providerOf(scope, namespace, slices.Concat(listedTypes(), documentTypes()))
 }
 
@@ -193,8 +195,8 @@ func namespaces() []string {
 	return all
 }
 
-// scopeOf is the subscription of a route, "" for a route that names none.
-func scopeOf(c *behaviour.Call) (azure.ID, error) {
+// Scope is the subscription of a route, "" for a route that names none.
+func Scope(c *behaviour.Call) (azure.ID, error) {
 	s, ok := c.Param["subscription"]
 	if !ok {
 		return "", nil
@@ -204,11 +206,11 @@ func scopeOf(c *behaviour.Call) (azure.ID, error) {
 			return azure.SubscriptionID(known), nil
 		}
 	}
-	return "", subscriptionNotFound(s)
+	return "", behaviour.Gateway(404, "SubscriptionNotFound", "The subscription '%s' could not be found.", s)
 }
 
 func listProviders(c *behaviour.Call) (behaviour.Reply, error) {
-	scope, err := scopeOf(c)
+	scope, err := Scope(c)
 	if err != nil {
 		return behaviour.Reply{}, err
 	}
@@ -216,27 +218,27 @@ func listProviders(c *behaviour.Call) (behaviour.Reply, error) {
 	for _, namespace := range namespaces() {
 		items = append(items, providerOf(scope, namespace, listedTypes()))
 	}
-	return ok(behaviour.Object{"value": items})
+	return answer(behaviour.Object{"value": items})
 }
 
 func getProvider(c *behaviour.Call) (behaviour.Reply, error) {
-	scope, err := scopeOf(c)
+	scope, err := Scope(c)
 	if err != nil {
 		return behaviour.Reply{}, err
 	}
-	doc := provider(scope, c.Param["namespace"])
+	doc := Document(scope, c.Param["namespace"])
 	if doc == nil {
 		return behaviour.Reply{},
 			behaviour.UnknownNamespace(c.Param["namespace"])
 	}
-	return ok(doc)
+	return answer(doc)
 }
 
 // listResourceTypes lists the types of a provider.
 func listResourceTypes(c *behaviour.Call) (behaviour.Reply, error) {
-	answer, err := getProvider(c)
-	doc, _ := answer.Body.(behaviour.Object)
-	return behaviour.Reply{Status: answer.Status, Body: behaviour.Object{"value": doc["resourceTypes"]}}, err
+	one, err := getProvider(c)
+	doc, _ := one.Body.(behaviour.Object)
+	return behaviour.Reply{Status: one.Status, Body: behaviour.Object{"value": doc["resourceTypes"]}}, err
 }
 
 // noPermissions lists the permissions that a provider has in a subscription, which are left out.
@@ -244,5 +246,58 @@ func noPermissions(c *behaviour.Call) (behaviour.Reply, error) {
 	if _, err := getProvider(c); err != nil {
 		return behaviour.Reply{}, err
 	}
-	return ok(behaviour.Object{"value": []any{}})
+	return answer(behaviour.Object{"value": []any{}})
+}
+
+// Newest is the newest api-version of a type that the catalogue lists, "" for a type that it does not list.
+func Newest(fullType string) string {
+	for _, t := range slices.Concat(listedTypes(), documentTypes()) {
+		if strings.EqualFold(t.namespace+"/"+t.name, fullType) {
+			return t.versions[0]
+		}
+	}
+	return ""
+}
+
+// The catalogue lists all api-versions of a type with at least fullList of them, but for recent ones: it lacks 2024-11-01 of
+// Microsoft.Compute, which an official SDK uses. recent is how many of the listed ones are so.
+const (
+	fullList = 10
+	recent   = 3
+)
+
+// Lacks returns the api-versions of a type if it is known that a version is none of them.
+func Lacks(fullType, version string) []string {
+	for _, t := range listedTypes() {
+		if strings.EqualFold(t.namespace+"/"+t.name, fullType) && len(t.versions) >= fullList &&
+			version < t.versions[recent] && !slices.Contains(t.versions, version) {
+			return t.versions
+		}
+	}
+	return nil
+}
+
+func answer(body any) (behaviour.Reply, error) { return behaviour.Reply{Status: 200, Body: body}, nil }
+
+// Routes are the requests about providers.
+func Routes() []behaviour.Route {
+	const (
+		here = "/subscriptions/{subscription}"
+		read = "Microsoft.Resources/subscriptions/providers/read"
+	)
+	return []behaviour.Route{
+		{Method: "GET", Pattern: "/providers", Do: listProviders},
+		{Method: "GET", Pattern: "/providers/{namespace}", Do: getProvider},
+		{Method: "GET", Pattern: "/providers/{namespace}/operations", Do: listOperations},
+		{Method: "GET", Pattern: "/providers/Microsoft.Authorization/providerOperations", Do: listProviderOperations},
+		{Method: "GET", Pattern: "/providers/Microsoft.Authorization/providerOperations/{namespace}", Do: getProviderOperations},
+		{Method: "GET", Pattern: here + "/providers", Do: listProviders, Permission: read},
+		{Method: "GET", Pattern: here + "/providers/{namespace}", Do: getProvider, Permission: read},
+		{Method: "GET", Pattern: here + "/providers/{namespace}/resourceTypes", Do: listResourceTypes, Permission: read},
+		{Method: "GET", Pattern: here + "/providers/{namespace}/providerPermissions", Do: noPermissions, Permission: read},
+		{Method: "POST", Pattern: here + "/providers/{namespace}/unregister", Do: getProvider,
+			Permission: "Microsoft.Resources/subscriptions/providers/unregister/action"},
+		{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider,
+			Permission: "Microsoft.Resources/subscriptions/providers/register/action"},
+	}
 }
