@@ -25,17 +25,22 @@ type Unit struct {
 	Took time.Duration
 }
 
-// Of returns the units of a graph, none of which has begun. Units with resources of the same types are of one kind.
+// Of returns the units of a graph, none of which has begun. Those with machines are of one kind, because they wait until machines have
+// booted, and the others of another.
 func Of(g graph.Linked) (units []Unit) {
 	for _, u := range g.Units {
-		var types []string
-		for _, r := range u.Resources {
-			types = append(types, strings.ToLower(r.Type))
+		kind := "documents"
+		if slices.ContainsFunc(u.Resources, isMachine) {
+			kind = "machines"
 		}
-		slices.Sort(types)
-		units = append(units, Unit{Name: u.Name, Kind: strings.Join(slices.Compact(types), " "), After: u.After})
+		units = append(units, Unit{Name: u.Name, Kind: kind, After: u.After})
 	}
 	return units
+}
+
+func isMachine(r graph.LinkedResource) bool {
+	return strings.EqualFold(r.Type, "Microsoft.Compute/virtualMachines") ||
+		strings.EqualFold(r.Type, "Microsoft.Compute/virtualMachineScaleSets")
 }
 
 // Left estimates how long the units take that have not ended. Units stand behind those that they wait for, and begin when the last of these

@@ -57,7 +57,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestOf checks that units with the same types of resources are of one kind, however many they have of each.
+// TestOf checks that units with machines are of one kind, and the others of another.
 func TestOf(t *testing.T) {
 	unit := func(name string, after []string, types ...string) *graph.LinkedUnit {
 		u := &graph.LinkedUnit{Name: name, After: after}
@@ -66,9 +66,9 @@ func TestOf(t *testing.T) {
 		}
 		return u
 	}
-	got := forecast.Of(graph.Linked{Units: []*graph.LinkedUnit{unit("network", nil, "vnet", "nsg"),
-		unit("cp-0", []string{"network"}, "disk", "machine"), unit("cp-1", []string{"network"}, "Machine", "disk", "disk")}})
-	if len(got) != 3 || got[0].Kind == got[1].Kind || got[1].Kind != got[2].Kind || got[2].After[0] != "network" || got[2].Ended {
+	got := forecast.Of(graph.Linked{Units: []*graph.LinkedUnit{unit("network", nil, "Microsoft.Network/virtualNetworks"), unit("vault", nil, "Microsoft.KeyVault/vaults"),
+		unit("cp-0", []string{"network"}, "Microsoft.Compute/disks", "Microsoft.Compute/virtualMachines"), unit("pool-a", []string{"network"}, "Microsoft.Compute/VirtualMachineScaleSets")}})
+	if len(got) != 4 || got[0].Kind != got[1].Kind || got[1].Kind == got[2].Kind || got[2].Kind != got[3].Kind || got[3].After[0] != "network" {
 		t.Errorf("units %+v", got)
 	}
 }
