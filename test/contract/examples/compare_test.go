@@ -195,11 +195,7 @@ var passing = map[string]bool{"Updating": true, "Creating": true, "Deleting": tr
 // mayLack reports whether an answer need not have a field that an example shows: it shows which other resources refer to this one, which
 // the example does not make, or a secret.
 func (c *comparison) mayLack(rule string, documented reflect.Value) bool {
-	own := strings.HasSuffix(rule, ".ID")
-	if secrets[rule] || refers(documented) && (referrers[rule] || !own && c.readOnly(strings.TrimSuffix(rule, "[]"))) {
-		return true
-	}
-	return c.mistaken(rule)
+	return secrets[rule] || c.readOnly(strings.TrimSuffix(rule, "[]")) && refers(documented) || c.mistaken(rule)
 }
 
 func (c *comparison) mistaken(rule string) bool {
@@ -208,14 +204,11 @@ func (c *comparison) mistaken(rule string) bool {
 	return mistake
 }
 
-// refers reports whether a value is a reference to a resource, or its id, or a list of them.
+// refers reports whether a value is a reference to a resource, or a list of them.
 func refers(v reflect.Value) bool {
 	v = inside(v)
 	if !v.IsValid() {
 		return false
-	}
-	if v.Kind() == reflect.String {
-		return strings.HasPrefix(v.String(), "/subscriptions/")
 	}
 	if v.Kind() == reflect.Slice && v.Len() > 0 {
 		return refers(v.Index(0))
@@ -224,9 +217,6 @@ func refers(v reflect.Value) bool {
 		return false
 	}
 	id := inside(v.FieldByName("ID"))
-	if id.IsValid() && v.NumField() == 1 { // of which some are made up
-		return true
-	}
 	return id.IsValid() && id.Kind() == reflect.String && strings.HasPrefix(id.String(), "/subscriptions/")
 }
 
@@ -236,17 +226,10 @@ var secrets = map[string]bool{
 	"VirtualMachineScaleSetExtensionProperties.ProtectedSettings": true,
 }
 
-// referrers are the lists of what refers to a resource that their models do not call read-only.
-var referrers = map[string]bool{
-	"AvailabilitySetProperties.VirtualMachines": true,
-}
-
 // computed are the fields whose values Azure sets itself, although their models do not say so. An example's value is made up.
 var computed = map[string]bool{
 	"AuthorizationPropertiesFormat.AuthorizationKey":                true,
 	"BastionHostPropertiesFormat.DNSName":                           true,
-	"ExpressRouteCircuitPeeringPropertiesFormat.GatewayManagerEtag": true,
-	"PrivateLinkServiceConnectionState.Description":                 true,
 	"ExpressRouteCircuitPeeringPropertiesFormat.PrimaryAzurePort":   true,
 	"ExpressRouteCircuitPeeringPropertiesFormat.SecondaryAzurePort": true,
 	"ExpressRouteCircuitPropertiesFormat.ServiceKey":                true,

@@ -51,9 +51,9 @@ func Provider() behaviour.Provider {
 		case "hostGroups":
 			types[i].Show = showChildren("hosts", "")
 		case "capacityReservationGroups":
-			types[i].Show = showReservations
+			types[i].Show = both(types[i].Show, showReservations)
 		case "hostGroups/hosts":
-			types[i].Show = showHost
+			types[i].Show = both(types[i].Show, showHost)
 		case "capacityReservationGroups/capacityReservations":
 			types[i].Show = showReservation
 		}

@@ -110,6 +110,40 @@ func TestTypesOfTheTable(t *testing.T) {
 	)
 }
 
+// Dedicated hosts, capacity reservations and their groups show the machines that refer to them. A reservation is for one size.
+func TestMachinesOfHostsAndReservations(t *testing.T) {
+	a := startAll(t)
+	group := behaviourtest.Group + "/providers/Microsoft.Compute/"
+	a.Run(
+		exchange{Do: "PUT " + here + "hostGroups/h", Body: `{"location":"eastus","properties":{"platformFaultDomainCount":1}}`, Status: 201},
+		exchange{Do: "PUT " + here + "hostGroups/h/hosts/o", Body: `{"location":"eastus","sku":{"name":"DSv3-Type1"}}`, Status: 201},
+		exchange{Do: "PUT " + here + "capacityReservationGroups/c", Body: `{"location":"eastus"}`, Status: 201},
+		exchange{Do: "PUT " + here + "capacityReservationGroups/c/capacityReservations/r",
+			Body: `{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":1}}`, Status: 201},
+		exchange{Do: "PUT " + here + "capacityReservationGroups/c/capacityReservations/other",
+			Body: `{"location":"eastus","sku":{"name":"Standard_D4s_v3","capacity":1}}`, Status: 201},
+		exchange{Do: "PUT ~/providers/Microsoft.Network/networkInterfaces/n2", Body: plainNIC, Status: 201},
+		exchange{Do: "PUT ~/providers/Microsoft.Network/networkInterfaces/n3", Body: plainNIC, Status: 201},
+		exchange{Do: "PUT " + here + "virtualMachines/hosted", Status: 201, Body: machineWith("n2", `"host":{"id":"`+group+`hostGroups/h/hosts/o"}`)},
+		exchange{Do: "PUT " + here + "virtualMachines/reserved", Status: 201,
+			Body: machineWith("n3", `"capacityReservation":{"capacityReservationGroup":{"id":"`+group+`capacityReservationGroups/c"}}`)},
+		exchange{Do: "GET " + here + "hostGroups/h/hosts/o", Has: has{"properties.virtualMachines.#": 1,
+			"properties.virtualMachines.0.id": group + "virtualMachines/hosted"}},
+		exchange{Do: "GET " + here + "capacityReservationGroups/c", Has: has{"properties.virtualMachinesAssociated.#": 1,
+			"properties.virtualMachinesAssociated.0.id": group + "virtualMachines/reserved", "properties.capacityReservations.#": 2}},
+		exchange{Do: "GET " + here + "capacityReservationGroups/c/capacityReservations/r", Has: has{
+			"properties.virtualMachinesAssociated.0.id": group + "virtualMachines/reserved"}},
+		exchange{Do: "GET " + here + "capacityReservationGroups/c/capacityReservations/other", Has: has{
+			"properties.virtualMachinesAssociated.#": 0}},
+	)
+}
+
+// machineWith is a machine with another network interface and more properties.
+func machineWith(nic, more string) string {
+	body := strings.Replace(plainVM, "networkInterfaces/n\"", "networkInterfaces/"+nic+"\"", 1)
+	return strings.Replace(body, `"properties":{`, `"properties":{`+more+",", 1)
+}
+
 // A script that runs on a machine ends with an output. A machine that is off runs no script.
 func TestRunCommand(t *testing.T) {
 	a := startAll(t)
