@@ -23,7 +23,9 @@ type Resource struct {
 // Kind is what the failure means.
 func (r Resource) Kind() azure.Kind { return kind(r.Code, r.Message) }
 
-func kind(code, message string) azure.Kind { return azure.ClassifyText(0, []string{code}, []string{message}) }
+func kind(code, message string) azure.Kind {
+	return azure.ClassifyText(0, []string{code}, []string{message})
+}
 
 // Error is a failed deployment.
 type Error struct {

@@ -76,7 +76,9 @@ func Text(r *http.Request, account string, compare func(a, b string) int) string
 type pathKey struct{}
 
 // WithPath says which path the client of a request has signed, if it is not that of the request.
-func WithPath(ctx context.Context, path string) context.Context { return context.WithValue(ctx, pathKey{}, path) }
+func WithPath(ctx context.Context, path string) context.Context {
+	return context.WithValue(ctx, pathKey{}, path)
+}
 
 // Path returns the path of a request that its client has signed.
 func Path(r *http.Request) string {

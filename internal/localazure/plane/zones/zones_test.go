@@ -31,20 +31,20 @@ var (
 	zone  = group.Resource("Microsoft.Network/dnszones", "Example.com")
 )
 
-// world is a local Azure with the zone example.com and its name server.
-type world struct {
+// nameServer is a local Azure with the zone example.com and its name server.
+type nameServer struct {
 	t       *testing.T
 	azure   *core.Emulator
 	address string
 }
 
-func start(t *testing.T) *world {
+func start(t *testing.T) *nameServer {
 	t.Helper()
 	e, err := core.New(core.Options{Providers: providers.All(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, azure: e}
+	w := &nameServer{t: t, azure: e}
 	w.do(http.MethodPut, group, `{"location":"westeurope"}`)
 	w.do(http.MethodPut, zone, `{"location":"global"}`)
 	w.serve()
@@ -52,7 +52,7 @@ func start(t *testing.T) *world {
 }
 
 // serve starts a name server on a port of the loopback address, until the end of the test.
-func (w *world) serve() {
+func (w *nameServer) serve() {
 	w.t.Helper()
 	var config net.ListenConfig
 	l, err := config.Listen(w.t.Context(), "tcp", "127.0.0.1:0")
@@ -76,7 +76,7 @@ func (w *world) serve() {
 	})
 }
 
-func (w *world) do(method string, id azure.ID, body string) {
+func (w *nameServer) do(method string, id azure.ID, body string) {
 	w.t.Helper()
 	version := "2018-05-01"
 	if !id.Under(zone) {
@@ -86,7 +86,7 @@ func (w *world) do(method string, id azure.ID, body string) {
 }
 
 // send is do with an API version.
-func (w *world) send(method string, id azure.ID, body, version string) {
+func (w *nameServer) send(method string, id azure.ID, body, version string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, "https://management.azure.com"+string(id)+"?api-version="+version,
 		bytes.NewBufferString(body))
@@ -107,13 +107,13 @@ func (w *world) send(method string, id azure.ID, body, version string) {
 }
 
 // put writes a record set with a TTL of a minute.
-func (w *world) put(kind, host, properties string) {
+func (w *nameServer) put(kind, host, properties string) {
 	w.t.Helper()
 	w.do(http.MethodPut, zone.Child(kind, host), `{"properties":{"TTL":60,`+properties+`}}`)
 }
 
 // ask asks over a protocol, "udp" or "tcp".
-func (w *world) ask(protocol, name string, kind uint16, change ...func(*dns.Msg)) *dns.Msg {
+func (w *nameServer) ask(protocol, name string, kind uint16, change ...func(*dns.Msg)) *dns.Msg {
 	w.t.Helper()
 	m := new(dns.Msg).SetQuestion(name, kind)
 	for _, c := range change {
@@ -146,7 +146,7 @@ func text(m *dns.Msg) string {
 }
 
 // fill writes record sets of all types.
-func (w *world) fill() {
+func (w *nameServer) fill() {
 	w.t.Helper()
 	w.put("A", "www", `"ARecords":[{"ipv4Address":"192.0.2.1"},{"ipv4Address":"192.0.2.2"}]`)
 	w.put("AAAA", "www", `"AAAARecords":[{"ipv6Address":"2001:db8::1"}]`)
@@ -221,9 +221,9 @@ func TestAnswers(t *testing.T) {
 }
 
 // nameServers returns the names of the zone's name servers.
-func (w *world) nameServers() (names []string) {
-	w.azure.Look(func(world behaviour.World) {
-		doc, _ := world.Get(zone)
+func (w *nameServer) nameServers() (names []string) {
+	w.azure.Look(func(nameServer behaviour.World) {
+		doc, _ := nameServer.Get(zone)
 		names = behaviour.Texts(doc, "properties.nameServers")
 	})
 	return names
@@ -235,8 +235,8 @@ func TestChanges(t *testing.T) {
 	ip := group.Resource("Microsoft.Network/publicIPAddresses", "ip")
 	w.do(http.MethodPut, ip, `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)
 	address := ""
-	w.azure.Look(func(world behaviour.World) {
-		doc, _ := world.Get(ip)
+	w.azure.Look(func(nameServer behaviour.World) {
+		doc, _ := nameServer.Get(ip)
 		address = behaviour.Text(doc, "properties.ipAddress")
 	})
 	w.put("A", "@", `"targetResource":{"id":"`+string(ip)+`"}`)

@@ -50,8 +50,8 @@ const (
 	private  = "10.0.0.100"
 )
 
-// world is a local Azure with an application gateway, which listens at ports of this machine.
-type world struct {
+// gatewaySite is a local Azure with an application gateway, which listens at ports of this machine.
+type gatewaySite struct {
 	testing.TB
 	azure   *behaviourtest.Azure
 	network *gateway.Loopback
@@ -80,7 +80,7 @@ func (c *clock) pass() {
 	c.ended = make(chan time.Time)
 }
 
-func start(t testing.TB) *world {
+func start(t testing.TB) *gatewaySite {
 	t.Helper()
 	network := &gateway.Loopback{}
 	w := startAt(t, network, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
@@ -89,9 +89,9 @@ func start(t testing.TB) *world {
 }
 
 // startAt is start with a network and a logger.
-func startAt(t testing.TB, at gateway.Network, log *slog.Logger) *world {
+func startAt(t testing.TB, at gateway.Network, log *slog.Logger) *gatewaySite {
 	t.Helper()
-	w := &world{TB: t, clock: &clock{ended: make(chan time.Time)}}
+	w := &gatewaySite{TB: t, clock: &clock{ended: make(chan time.Time)}}
 	w.azure = behaviourtest.StartWith(t, core.Options{Providers: []behaviour.Provider{resources.Provider(), network.Provider(),
 		vault.Provider(), identity.Provider()}})
 	w.put(networks+"/virtualNetworks/v", object{"location": "eastus", "properties": object{
@@ -109,7 +109,7 @@ func startAt(t testing.TB, at gateway.Network, log *slog.Logger) *world {
 	return w
 }
 
-func (w *world) put(id string, body object) {
+func (w *gatewaySite) put(id string, body object) {
 	w.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -120,13 +120,13 @@ func (w *world) put(id string, body object) {
 	}
 }
 
-func (w *world) get(id string) object {
+func (w *gatewaySite) get(id string) object {
 	w.Helper()
 	return w.azure.Request("GET", id, "").Body
 }
 
 // serve writes the gateway and waits until it serves.
-func (w *world) serve(properties object) {
+func (w *gatewaySite) serve(properties object) {
 	w.Helper()
 	w.put(gateID, object{"location": "eastus", "properties": properties})
 	if err := w.service.Settle(w.Context()); err != nil {
@@ -200,7 +200,7 @@ type backend struct {
 }
 
 // loopback are addresses of this machine, one for each backend.
-func (w *world) backends(names ...string) []*backend {
+func (w *gatewaySite) backends(names ...string) []*backend {
 	w.Helper()
 	var all []*backend
 	port := "0"
@@ -234,7 +234,7 @@ func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // client connects to the frontends of the gateway, and follows no redirects.
-func (w *world) client() *http.Client {
+func (w *gatewaySite) client() *http.Client {
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			_, port, _ := net.SplitHostPort(address)
@@ -254,7 +254,7 @@ type reply struct {
 }
 
 // ask sends a GET to a URL, with headers as pairs of name and value.
-func (w *world) ask(c *http.Client, address string, header ...string) reply {
+func (w *gatewaySite) ask(c *http.Client, address string, header ...string) reply {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), http.MethodGet, address, nil)
 	if err != nil {
@@ -276,7 +276,7 @@ func (w *world) ask(c *http.Client, address string, header ...string) reply {
 }
 
 // says checks the body of a reply to a GET.
-func (w *world) says(address, want string) {
+func (w *gatewaySite) says(address, want string) {
 	w.Helper()
 	if got := w.ask(w.client(), address); got.body != want {
 		w.Errorf("GET %s: %d %q, want %q", address, got.StatusCode, got.body, want)
@@ -284,7 +284,7 @@ func (w *world) says(address, want string) {
 }
 
 // status checks the status of a reply to a GET.
-func (w *world) status(address string, want int) reply {
+func (w *gatewaySite) status(address string, want int) reply {
 	w.Helper()
 	got := w.ask(w.client(), address)
 	if got.StatusCode != want {

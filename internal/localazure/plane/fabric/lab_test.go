@@ -61,9 +61,9 @@ type list = []any
 
 func ref(id azure.ID) object { return object{"id": string(id)} }
 
-// world is a local Azure with a fabric. Its outside is a namespace of its own, so the tests do not touch this machine's
+// lab is a local Azure with a fabric. Its outside is a namespace of its own, so the tests do not touch this machine's
 // network.
-type world struct {
+type lab struct {
 	testing.TB
 	azure    *core.Emulator
 	client   *http.Client
@@ -79,8 +79,8 @@ func instanceName() string {
 	return "t" + strconv.FormatInt(int64(os.Getpid())%46656, 36) + strconv.FormatInt(instances.Add(1), 36)
 }
 
-// start returns a world with a virtual network of two families.
-func start(t testing.TB) *world {
+// start returns a lab with a virtual network of two families.
+func start(t testing.TB) *lab {
 	t.Helper()
 	instance := instanceName()
 	if err := netns.Check(t.Context(), instance, ""); err != nil && !strings.Contains(err.Error(), "are in use on this machine") {
@@ -90,7 +90,7 @@ func start(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{TB: t, azure: e, client: &http.Client{Transport: e.Transport()}, instance: instance}
+	w := &lab{TB: t, azure: e, client: &http.Client{Transport: e.Transport()}, instance: instance}
 	w.put(group, object{"location": "eastus"})
 	w.network("vnet", "10.1.0.0/16", "fd01::/48",
 		object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
@@ -99,7 +99,7 @@ func start(t testing.TB) *world {
 	return w
 }
 
-func (w *world) start() {
+func (w *lab) start() {
 	w.Helper()
 	level := slog.LevelWarn
 	f, err := fabric.Start(w.Context(),
@@ -120,12 +120,12 @@ func (w *world) start() {
 }
 
 // put writes a document and waits until it is in force.
-func (w *world) put(id azure.ID, doc object) object {
+func (w *lab) put(id azure.ID, doc object) object {
 	w.Helper()
 	return w.send(http.MethodPut, id, doc)
 }
 
-func (w *world) send(method string, id azure.ID, doc object) object {
+func (w *lab) send(method string, id azure.ID, doc object) object {
 	w.Helper()
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -156,7 +156,7 @@ func (w *world) send(method string, id azure.ID, doc object) object {
 	return answer
 }
 
-func (w *world) settle() {
+func (w *lab) settle() {
 	w.Helper()
 	if w.fabric == nil {
 		return
@@ -168,26 +168,26 @@ func (w *world) settle() {
 	}
 }
 
-func (w *world) network(name, v4, v6 string, subnets ...any) {
+func (w *lab) network(name, v4, v6 string, subnets ...any) {
 	w.put(provider+azure.ID("/virtualNetworks/"+name), object{"location": "eastus", "properties": object{
 		"addressSpace": object{"addressPrefixes": list{v4, v6}}, "subnets": subnets}})
 }
 
 // subnet writes the properties of the subnet that most tests use.
-func (w *world) subnet(more object) {
+func (w *lab) subnet(more object) {
 	properties := object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}
 	maps.Copy(properties, more)
 	w.put(nodes, object{"properties": properties})
 }
 
 // document returns a stored document.
-func (w *world) document(id azure.ID) (doc behaviour.Object) {
+func (w *lab) document(id azure.ID) (doc behaviour.Object) {
 	w.azure.Look(func(x behaviour.World) { doc, _ = x.Get(id) })
 	return doc
 }
 
 // publicIP creates a public address.
-func (w *world) publicIP(name, version string) (azure.ID, netip.Addr) {
+func (w *lab) publicIP(name, version string) (azure.ID, netip.Addr) {
 	w.Helper()
 	id := provider + azure.ID("/publicIPAddresses/"+name)
 	w.put(id, object{"location": "eastus", "sku": object{"name": "Standard"},
@@ -198,13 +198,13 @@ func (w *world) publicIP(name, version string) (azure.ID, netip.Addr) {
 
 // machine is a network namespace of a virtual machine.
 type machine struct {
-	w          *world
+	w          *lab
 	name, path string
 	nic        azure.ID
 	v4, v6     netip.Addr
 }
 
-func (w *world) namespace(name string) *machine {
+func (w *lab) namespace(name string) *machine {
 	w.Helper()
 	full := "kazm-" + w.instance + "-" + name
 	if err := netns.Create(full); err != nil {
@@ -220,7 +220,7 @@ func (w *world) namespace(name string) *machine {
 
 // machine starts a machine with an interface in the subnet. more are properties of the interface, address the properties of its
 // IP configurations.
-func (w *world) machine(name string, subnet azure.ID, more, address object) *machine {
+func (w *lab) machine(name string, subnet azure.ID, more, address object) *machine {
 	w.Helper()
 	m := w.namespace(name)
 	m.nic = provider + azure.ID("/networkInterfaces/"+name)
@@ -443,7 +443,7 @@ func sayTo(c net.Conn, patience time.Duration) (greeting, error) {
 func at(a netip.Addr, port int) string { return netip.AddrPortFrom(a, uint16(port)).String() }
 
 // waitHealthy waits until exactly these members get a rule's connections.
-func (w *world) waitHealthy(rule string, members ...*machine) {
+func (w *lab) waitHealthy(rule string, members ...*machine) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), generous)
 	defer cancel()
