@@ -1,6 +1,4 @@
-// Package example is what a new local cluster runs, so that its first minute shows a page behind a load balancer, and a disk.
-//
-// Layer: L4 (composes).
+// Package example is what a new local cluster runs, so that its first minute shows a page behind a load balancer, and a disk. Layer L4.
 package example
 
 import (
