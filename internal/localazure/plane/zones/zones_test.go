@@ -78,7 +78,7 @@ func (w *nameServer) serve() {
 
 func (w *nameServer) do(method string, id azure.ID, body string) {
 	w.t.Helper()
-	version := "2018-05-01"
+	version := "2023-07-01-preview"
 	if !id.Under(zone) {
 		version = "2024-05-01"
 	}
